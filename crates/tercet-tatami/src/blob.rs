@@ -1,7 +1,7 @@
-//! Large values, stored in runs apart from the rows.
+//! The blob region: large values, stored in runs outside of the row groups.
 //!
-//! The present values of a BLOBREF column are numbered over the whole file. The pages of the column say which rows are
-//! present; a row's number and the run directory of the footer say where its value is.
+//! The present values of a BLOBREF column are numbered across the file. The pages of the column record which rows are
+//! present; the number of a value and the run directory in the footer locate it.
 
 mod pick;
 mod read;

@@ -1,4 +1,4 @@
-//! Records: 32 bytes that say what follows, and the payload.
+//! Records: a header of 32 bytes and a payload, checked and decompressed.
 
 use bytes::Bytes;
 use tercet_codec::bytes::{lz4, zstd};

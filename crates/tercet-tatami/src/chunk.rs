@@ -15,10 +15,10 @@ use crate::region::Region;
 use crate::schema::Type;
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
-/// Chunks from afar that are no longer are fetched in one piece to find their pages.
+/// Remote chunks up to this size are fetched in one request to find their pages.
 const FETCHED_WHOLE: u64 = 1 << 20;
 
-/// Where the pages of a chunk are. Their headers agree with what the footer says of the chunk.
+/// The pages of a column chunk. Their headers agree with the entry of the chunk in the footer.
 #[derive(Debug)]
 pub(crate) struct PageTable {
     pub(crate) pages: Vec<PageEntry>,
@@ -29,18 +29,18 @@ pub(crate) struct PageTable {
 pub struct PageEntry {
     /// Where its header starts.
     pub offset: u64,
-    /// What stands there.
+    /// The page header.
     pub header: PageHeader,
 }
 
 impl PageTable {
-    /// The page that holds a row of the group.
+    /// The page of a row of the group.
     pub(crate) fn page_of(&self, row: u64) -> usize {
         let behind = |page: &PageEntry| u64::from(page.header.first_row) <= row;
         self.pages.partition_point(behind).saturating_sub(1)
     }
 
-    /// Rows of the group before a page that hold a value.
+    /// Present rows of the group before a page.
     pub(crate) fn present_before(&self, page: usize) -> u64 {
         let present = |page: &PageEntry| u64::from(page.header.values.saturating_sub(page.header.nulls));
         self.pages[..page].iter().map(present).sum()
@@ -74,7 +74,7 @@ impl Inner {
         }
         let whole = self.chunk_span(group, column)?;
         let table = if self.source.is_remote() && whole.len() <= FETCHED_WHOLE {
-            // From afar every page header would be a request of its own.
+            // Of a remote file, every page header would be a request.
             let bytes = self.source.read_at(whole)?;
             self.stride(group, column, |span| self.part(whole, &bytes, span))?
         } else {
@@ -85,7 +85,7 @@ impl Inner {
         Ok(table)
     }
 
-    /// Bytes of the file, taken from those of `span` if they are among them.
+    /// Bytes of the file, sliced from those of `span` if they contain them.
     fn part(&self, span: Span, bytes: &Bytes, wanted: Span) -> Result<Bytes, ErrorKind> {
         if !span.contains(wanted) {
             return Ok(self.source.read_at(wanted)?);
@@ -217,7 +217,7 @@ impl Inner {
         page.decode_validity(&self.stored_page(&page)?)
     }
 
-    /// Refuses a page whose rows take more memory than allowed: few bytes can stand for many equal values.
+    /// Rejects a page whose rows exceed the memory limit: few bytes can encode many equal values.
     pub(crate) fn check_rows(&self, page: &Page<'_>) -> Result<(), ErrorKind> {
         let width = self.field(page.column).kind.memory_width();
         let bytes = u64::from(page.header.values).saturating_mul(width);
@@ -249,13 +249,13 @@ impl Inner {
             self.check_payload(page.region, span, &entry.header, &stored)?;
             let before = out.values.mark();
             page.decode(&stored, &mut out)?;
-            // Texts and elements are known when they are there; those of one page are within the limit of a page.
+            // The bytes of strings and elements are known after decoding; those of one page are within the limit of a page.
             budget.reserve(out.values.grown(before))?;
         }
         Ok(out)
     }
 
-    /// Whether a column is stored apart from the rows.
+    /// Whether a column is stored in the blob region.
     pub(crate) fn is_blob(&self, column: usize) -> bool {
         self.field(column).kind == Type::BlobRef
     }

@@ -1,4 +1,4 @@
-//! Many files as one: a folder with a manifest that says which files belong to it.
+//! Collections: a directory of files with a manifest that lists its members.
 //!
 //! ```text
 //! crawl/tatami.manifest   the log: files that were added, removed, put in a tier
@@ -6,15 +6,15 @@
 //!       2026/part-1.tatami
 //! ```
 //!
-//! The manifest holds what spares opening a file: its rows, its sort range and what its columns span. A [`Collection`] asks
-//! that first and opens the files that are left; each is compared with what was added. Changes are appended under a lock
+//! The manifest holds the rows, the sort range and the column statistics of each member. A [`Collection`] prunes members with
+//! it and opens the others; each is compared with its entry. Changes are appended under a lock
 //! and are durable when they return.
 //!
-//! | file | what it holds |
+//! | file | contents |
 //! |---|---|
-//! | `log.rs` | the records, and what they come to |
-//! | `member.rs` | what is kept of a file |
-//! | `edit.rs` | taking in, leaving out, compacting |
+//! | `log.rs` | the records of the manifest, and their replay |
+//! | `member.rs` | the entry of a member |
+//! | `edit.rs` | add, remove, compact |
 //! | `rows.rs` | rows and keys of all members |
 //! | `merge.rs` | one file of several |
 
@@ -64,12 +64,12 @@ mod opened {
     pub(super) fn resolves_inside(root: &Path, path: &Path) -> bool {
         match (root.canonicalize(), path.canonicalize()) {
             (Ok(root), Ok(resolved)) => resolved.starts_with(root),
-            // What cannot be resolved cannot be opened either; that error says more.
+            // What cannot be resolved cannot be opened either; that error is more precise.
             _ => true,
         }
     }
 
-    /// An open collection: what its manifest said when it was read.
+    /// An open collection: the manifest as it was read.
     #[derive(Clone, Debug)]
     pub struct Collection {
         pub(super) root: PathBuf,
@@ -79,32 +79,32 @@ mod opened {
     }
 
     impl Collection {
-        /// Reads the manifest of a folder. Without one, or without the folder, the collection is empty.
+        /// Reads the manifest of a directory. Without a manifest or a directory, the collection is empty.
         pub fn open(root: impl AsRef<Path>) -> Result<Self, Error> {
-            // Other programs may change the files of a folder at any time: they are not mapped.
+            // Other programs may change the files of a directory at any time: they are not mapped.
             Self::open_on(Arc::new(RealDisk), root.as_ref(), ReadOptions::new().with_access(Access::Pread))
         }
 
-        /// Reads the manifest of a folder; members are opened with `options`.
+        /// Reads the manifest of a directory; members are opened with `options`.
         pub fn open_with(root: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
             Self::open_on(Arc::new(RealDisk), root.as_ref(), options)
         }
 
-        /// A folder whose manifest is not read: for [`compact`](Self::compact) with salvage, which reads it.
+        /// A collection whose manifest is not read: for [`compact`](Self::compact) with salvage, which reads it.
         pub fn for_recovery(root: impl AsRef<Path>) -> Self {
             let options = ReadOptions::new().with_access(Access::Pread);
             let root = root.as_ref().to_owned();
             Self { root, disk: Arc::new(RealDisk), options, replay: Replay::default() }
         }
 
-        /// Reads the manifest of a folder; changes will go through `disk`, and members are opened with `options`.
+        /// Reads the manifest of a directory; changes are written through `disk`, members are opened with `options`.
         pub fn open_on(disk: Arc<dyn Disk>, root: &Path, options: ReadOptions) -> Result<Self, Error> {
             let mut out = Self { root: root.to_owned(), disk, options, replay: Replay::default() };
             out.replay = log::replay(&out.read()?).map_err(|fault| out.error(fault))?;
             Ok(out)
         }
 
-        /// The folder.
+        /// The directory.
         pub fn root(&self) -> &Path {
             &self.root
         }
@@ -125,7 +125,7 @@ mod opened {
             members.binary_search_by(|member| member.path.as_str().cmp(path)).ok().map(|at| &members[at])
         }
 
-        /// What the log came to.
+        /// The replayed manifest.
         pub fn replay(&self) -> &Replay {
             &self.replay
         }
@@ -174,7 +174,7 @@ mod opened {
             read().map_err(|fault| self.error(fault))
         }
 
-        /// Attaches the name of the manifest to a fault.
+        /// Adds the location of the manifest to an error.
         pub(super) fn error(&self, fault: ErrorKind) -> Error {
             Error::new(self.manifest_path().display().to_string().into(), fault)
         }

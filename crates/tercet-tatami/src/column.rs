@@ -38,7 +38,7 @@ pub enum Values {
     UInt64(Vec<u64>),
     Float32(Vec<f32>),
     Float64(Vec<f64>),
-    /// Text, bytes and blobs.
+    /// Strings, bytes and blobs.
     Bytes(Strings),
     List(Box<Lists>),
 }
@@ -131,7 +131,7 @@ impl Values {
         self.len() == 0
     }
 
-    /// What the values are, in words.
+    /// The name of the type.
     pub const fn type_name(&self) -> &'static str {
         match self {
             Self::Bool(_) => "bool",
@@ -150,7 +150,7 @@ impl Values {
         }
     }
 
-    /// Whether a column of this field can hold the values.
+    /// Whether the values fit the type of a field.
     pub fn fits(&self, field: &Field) -> bool {
         match (self, field.kind) {
             (Self::List(lists), Type::List) => lists.elements.values.fits(&Field::new("", field.scalar())),
@@ -168,7 +168,7 @@ impl Values {
         }
     }
 
-    /// Bytes that were added since, beyond one slot for each row: of texts their buffers, of lists their elements.
+    /// Bytes added since the mark, beyond one slot per row: buffers of strings, elements of lists.
     pub(crate) fn grown(&self, (elements, buffers): (usize, usize)) -> u64 {
         match self {
             Self::Bytes(strings) => strings.sealed_bytes(buffers),
@@ -180,7 +180,7 @@ impl Values {
         }
     }
 
-    /// Bytes of one row in memory, texts and elements aside.
+    /// Bytes of one row in memory, without the bytes of strings and elements.
     fn slot_bytes(&self) -> u64 {
         fn element_bytes<T>(_: &[T]) -> u64 {
             size_of::<T>() as u64

@@ -1,4 +1,4 @@
-//! Dictionaries: content to compress with, values and symbols that codes stand for.
+//! Dictionaries: compression dictionaries, value dictionaries and symbol tables.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,10 +23,10 @@ use crate::wire::ids::{DictionaryKind, Kind, Role};
 /// The dictionaries of a file, each read when it is first needed.
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
-    /// What a column uses: column and number of the role, position among all dictionaries.
+    /// The dictionary that a column uses: column and role, position among all dictionaries.
     uses: HashMap<(u64, u8), usize>,
     loaded: Vec<OnceLock<Loaded>>,
-    /// Held while one is read, so that threads which need the same do not all read it.
+    /// Held while one is read, so that threads which need the same one do not all read it.
     loading: Mutex<()>,
 }
 
@@ -62,7 +62,7 @@ impl Dictionaries {
 }
 
 impl Inner {
-    /// The values that the codes of a column stand for.
+    /// The value dictionary of a column.
     pub(crate) fn value_dictionary(
         &self,
         column: usize,
@@ -75,7 +75,7 @@ impl Inner {
         }
     }
 
-    /// The symbols that the codes of a column stand for.
+    /// The symbol table of a column.
     pub(crate) fn symbols(&self, column: usize, place: (Region, u64)) -> Result<Arc<Symbols>, ErrorKind> {
         let index = self.resource(column, Role::Symbols, place)?;
         match self.dictionary(index, Some(self.field(column)))? {
@@ -130,7 +130,7 @@ impl Inner {
         Ok(slot.get_or_init(|| loaded).clone())
     }
 
-    /// The payload of a dictionary record, what it holds, and where it lies.
+    /// The payload of a dictionary record, its kind, and its bytes in the file.
     pub(crate) fn dictionary_payload(
         &self,
         index: usize,
@@ -198,7 +198,7 @@ pub(crate) fn parse_values(
 ) -> Result<Values, ErrorKind> {
     let mut fields = Fields::new(region, span.start(), payload);
     let count = fields.count("value_count", 1)?;
-    // Empty texts take a byte each here, and a view in memory.
+    // Empty strings take one byte here, and a view in memory.
     let bytes = (count as u64).saturating_mul(kind.memory_width());
     check_limit("the values of a dictionary", bytes, options.common.limits.chunk_bytes)?;
     let rest = payload.slice(payload.len() - fields.remaining()..);

@@ -1,4 +1,4 @@
-//! What can go wrong with a `.tatami` file.
+//! Errors of `.tatami` files.
 
 use tercet_codec::CodecError;
 use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
@@ -8,10 +8,10 @@ use crate::region::Region;
 use crate::schema::{SchemaError, Type};
 use crate::wire::ids::Codec;
 
-/// A fault together with the name of its file.
+/// An error with the location of its file.
 pub type Error = tercet_core::Error<ErrorKind>;
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
@@ -21,23 +21,23 @@ pub enum ErrorKind {
     /// A payload does not decode.
     #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]
     Codec {
-        /// What it belongs to.
+        /// The region.
         region: Region,
         /// Its bytes.
         span: Span,
-        /// What the decoder says.
+        /// The error of the decoder.
         error: Box<CodecError>,
     },
-    /// Text that is no UTF-8.
-    #[error("column `{}`, row {row}: text is not valid UTF-8", escape::name(column))]
+    /// A string that is not valid UTF-8.
+    #[error("column `{}`, row {row}: string is not valid UTF-8", escape::name(column))]
     NotUtf8 {
         /// The column.
         column: Box<str>,
-        /// The row, counted over the whole file.
+        /// The row, counted over the file.
         row: u64,
     },
     /// The file needs features this build does not know.
-    #[error("file needs unknown features ({features})")]
+    #[error("requires unsupported features ({features})")]
     UnsupportedFeatures {
         /// The features, by name or bit.
         features: Box<str>,
@@ -45,18 +45,18 @@ pub enum ErrorKind {
     /// There is no column of this name.
     #[error("has no column `{}`", escape::name(name))]
     NoSuchColumn {
-        /// The name asked for.
+        /// The requested name.
         name: Box<str>,
         /// Names there are, the first few.
         available: Box<str>,
     },
-    /// A phrase is looked for in texts that are not kept.
-    #[error("keeps only the beginnings of its documents, so that phrases cannot be looked for")]
+    /// A phrase query on a segment that stores only snippets.
+    #[error("is a snippet-only segment: phrase queries are not supported")]
     SnippetOnly,
     /// There is no row of this number.
     #[error("has no row {row}: there are {rows}")]
     NoSuchRow {
-        /// The row asked for.
+        /// The requested row.
         row: u64,
         /// Rows of the file.
         rows: u64,
@@ -64,32 +64,32 @@ pub enum ErrorKind {
     /// There is no row group of this number.
     #[error("has no row group {group}: there are {groups}")]
     NoSuchGroup {
-        /// The group asked for.
+        /// The requested group.
         group: u64,
         /// Groups of the file.
         groups: u64,
     },
-    /// A key is looked up in a file without a sort key.
+    /// A lookup in a file without a sort key.
     #[error("has no sort key to look up")]
     NotSorted,
     /// A key of another type than the sort key.
-    #[error("the sort key `{}` is {wanted}, and {found} is no such value", escape::name(column))]
+    #[error("invalid {wanted} value {found} for the sort key `{}`", escape::name(column))]
     KeyType {
         /// The sort key.
         column: Box<str>,
         /// Its type.
         wanted: Type,
-        /// What was given.
+        /// The given value.
         found: Box<str>,
     },
-    /// A condition that does not fit the columns.
+    /// A filter that does not fit the columns.
     #[error(transparent)]
     Bind(Box<crate::predicate::BindError>),
-    /// A file whose words are asked for, and which has no index of them.
+    /// A search in a file without an inverted region.
     #[error("is not a search segment")]
     NotASegment,
     /// A record of a manifest is damaged, and intact ones follow it.
-    #[error("record {record} of the manifest (bytes {span}) is damaged, and the records behind it are not")]
+    #[error("record {record} of the manifest (bytes {span}) is damaged and followed by intact records")]
     ManifestDamaged {
         /// Its number, from 0.
         record: u64,
@@ -105,7 +105,7 @@ pub enum ErrorKind {
     /// The collection has no such file.
     #[error("the collection has no member `{}`", escape::name(path))]
     NoSuchMember {
-        /// The path asked for.
+        /// The requested path.
         path: Box<str>,
     },
     /// A file of a collection is not the one that was added.
@@ -116,18 +116,18 @@ pub enum ErrorKind {
         /// The same now.
         now: Box<str>,
     },
-    /// Two files with one identity.
-    #[error("has the identity of the member `{}`, which is another file", escape::name(other))]
+    /// Two files with one ID.
+    #[error("has the ID of the member `{}`, which is another file", escape::name(other))]
     DuplicateId {
         /// The path of the other one.
         other: Box<str>,
     },
     /// Files that do not go together.
-    #[error("cannot be taken together with `{}`: {reason}", escape::name(other))]
+    #[error("is incompatible with `{}`: {reason}", escape::name(other))]
     SchemaMismatch {
         /// The file it is compared with.
         other: Box<str>,
-        /// What differs.
+        /// The difference.
         reason: Box<str>,
     },
     /// Columns no file can have.
@@ -165,7 +165,7 @@ pub enum BatchError {
         column: Box<str>,
         /// Its type.
         wanted: Type,
-        /// What the batch holds, in words.
+        /// The type of the values in the batch.
         found: &'static str,
     },
     /// Columns of different lengths.
@@ -179,18 +179,15 @@ pub enum BatchError {
         found: u64,
     },
     /// A null where none may be.
-    #[error(
-        "column `{}`, row {row} of the batch: null in a column that is not nullable",
-        escape::name(column)
-    )]
+    #[error("column `{}`, row {row} of the batch: null in a non-nullable column", escape::name(column))]
     Null {
         /// The column.
         column: Box<str>,
         /// The row of the batch.
         row: u64,
     },
-    /// Text that is no UTF-8.
-    #[error("column `{}`, row {row} of the batch: text is not valid UTF-8", escape::name(column))]
+    /// A string that is not valid UTF-8.
+    #[error("column `{}`, row {row} of the batch: string is not valid UTF-8", escape::name(column))]
     NotUtf8 {
         /// The column.
         column: Box<str>,
@@ -199,7 +196,7 @@ pub enum BatchError {
     },
     /// One value is larger than any page.
     #[error(
-        "column `{}`, row {row} of the batch: {bytes} bytes are more than one page holds",
+        "column `{}`, row {row} of the batch: {bytes} bytes exceed the maximum page size",
         escape::name(column)
     )]
     TooLarge {
@@ -211,16 +208,19 @@ pub enum BatchError {
         bytes: u64,
     },
     /// Lists whose ends do not fit their elements.
-    #[error("column `{}`, row {row} of the batch: the list ends where no element is", escape::name(column))]
+    #[error(
+        "column `{}`, row {row} of the batch: the list ends outside of its elements",
+        escape::name(column)
+    )]
     ListEnds {
         /// The column.
         column: Box<str>,
         /// The row of the batch.
         row: u64,
     },
-    /// One list has more elements than readers take.
+    /// A list with more elements than readers accept.
     #[error(
-        "column `{}`, row {row} of the batch: {elements} elements are more than one list holds",
+        "column `{}`, row {row} of the batch: {elements} elements exceed the maximum list length",
         escape::name(column)
     )]
     TooManyElements {
@@ -232,11 +232,11 @@ pub enum BatchError {
         elements: u64,
     },
     /// A sort key that goes down.
-    #[error("sort key `{}`, row {row} of the file is smaller than the row before", escape::name(column))]
+    #[error("sort key `{}`, row {row} of the file is less than the previous row", escape::name(column))]
     Unsorted {
         /// The sort key.
         column: Box<str>,
-        /// The row, counted over the whole file.
+        /// The row, counted over the file.
         row: u64,
     },
 }
@@ -246,20 +246,20 @@ pub enum BatchError {
 #[non_exhaustive]
 pub enum OptionsError {
     /// A codec that the profile does not have.
-    #[error("{codec} cannot be written with the interop profile: other readers do not know it")]
+    #[error("{codec} is not supported by the interop profile")]
     CodecInterop {
         /// The codec.
         codec: Codec,
     },
     /// A codec that is no writer's choice.
-    #[error("{codec} cannot be asked for: use none, lz4 or zstd")]
+    #[error("{codec} is not a writer codec: use none, lz4 or zstd")]
     Codec {
         /// The codec.
         codec: Codec,
     },
     /// A sort key whose order is not that of its bytes.
     #[error(
-        "column `{}` cannot be the sort key: decimals of more than 18 digits are bytes, which are in another order",
+        "column `{}` cannot be the sort key: decimals of more than 18 digits are stored as bytes, which sort differently",
         escape::name(name)
     )]
     SortedDecimals {

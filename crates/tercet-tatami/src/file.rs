@@ -83,7 +83,7 @@ pub struct File {
     inner: Arc<Inner>,
 }
 
-/// What all parts of the reader share.
+/// The state that all parts of the reader share.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) source: Arc<dyn ByteSource>,
@@ -95,7 +95,7 @@ pub(crate) struct Inner {
     pub(crate) dictionaries: Dictionaries,
     pub(crate) blobs: Vec<BlobReader>,
     pub(crate) pool: Arc<Pool>,
-    /// Where the pages of a chunk are, for chunks that were asked for.
+    /// Page tables of the chunks that were read.
     pub(crate) tables: Mutex<HashMap<(u32, u32), Arc<PageTable>>>,
     pub(crate) key_indexes: Vec<OnceLock<Arc<PageIndex>>>,
     path: Option<PathBuf>,
@@ -173,7 +173,7 @@ impl File {
         self.inner.path.as_deref()
     }
 
-    /// The bytes of the whole file.
+    /// The length of the file in bytes.
     pub fn len_bytes(&self) -> u64 {
         self.inner.source.len()
     }
@@ -183,7 +183,7 @@ impl File {
         &self.inner.header
     }
 
-    /// Everything the footer says.
+    /// The footer.
     pub fn footer(&self) -> &Footer {
         &self.inner.footer
     }
@@ -203,7 +203,7 @@ impl File {
         &self.inner.footer.schema
     }
 
-    /// What notes in the footer say of the values of each column.
+    /// The logical types of the columns, from annotations in the footer.
     pub fn logical_types(&self) -> Vec<Option<LogicalType>> {
         LogicalType::for_fields(self.schema().fields(), &self.footer().pairs)
     }
@@ -224,7 +224,7 @@ impl File {
         self.schema().index_of(name).ok_or_else(|| self.error(missing()))
     }
 
-    /// Attaches the name of this file to a fault.
+    /// Adds the location of this file to an error.
     pub(crate) fn error(&self, fault: ErrorKind) -> Error {
         Error::new(Arc::clone(self.name()), fault)
     }
@@ -233,7 +233,7 @@ impl File {
         &self.inner
     }
 
-    /// What the file requires of its reader, by its own word and by what the footer shows.
+    /// The features that a reader must support: declared in the file or used by its chunks.
     pub fn required_features(&self) -> u64 {
         self.inner.required_features()
     }
@@ -311,13 +311,13 @@ impl Inner {
         })
     }
 
-    /// The pairs that the caller of the writer gave, without those that writers add.
+    /// The key-value pairs of the user, without those that writers add.
     pub(crate) fn user_pairs(&self) -> Vec<(String, String)> {
         let added = |key: &str| matches!(key, "tatami.version" | "tatami.sort_key");
         self.footer.pairs.iter().filter(|(key, _)| !added(key)).cloned().collect()
     }
 
-    /// Refuses data whose meaning this build cannot know.
+    /// Rejects files with features that this build does not support.
     pub(crate) fn check_features(&self) -> Result<(), ErrorKind> {
         let Some(features) = &self.footer.features else { return Ok(()) };
         let unknown = features.requires & !requires::KNOWN;
@@ -356,7 +356,7 @@ impl Inner {
     }
 }
 
-/// Finds and checks the footer: place, stored checksum, bytes.
+/// Finds and checks the footer: bytes, stored checksum, contents.
 fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, Bytes), ErrorKind> {
     let len = source.len();
     let least = header::LEN + TRAILER_LEN;
@@ -449,7 +449,7 @@ fn agree(
     Err(Malformed { site, reason: Reason::Mismatch { found, expected, because } }.into())
 }
 
-/// A fault of a section of the footer that is about no single byte.
+/// An error in a section of the footer that is not about a single byte.
 pub(crate) fn section_fault(tag: u64, field: &'static str, reason: Reason) -> ErrorKind {
     Malformed { site: Site { region: Region::Section { tag }, field, span: Span::empty(0) }, reason }.into()
 }

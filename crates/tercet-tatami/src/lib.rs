@@ -1,4 +1,4 @@
-//! The `.tatami` format: records in columns, and search over them.
+//! The `.tatami` format: tables in columns, and full-text search over them.
 //!
 //! ```text
 //! ┌────────┬──────────────┬───┬──────┬──────────────┬─────────┬────────┬─────────┐
@@ -8,19 +8,18 @@
 //!            page, page …    each page and record: 32-byte header, payload
 //! ```
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
-//! | [`schema`] | columns and their types |
-//! | [`mod@column`] | values in memory |
-//! | [`scalar`], [`logical_type`] | single values, and what they mean where a note tells it |
-//! | [`wire`] | the byte tables |
-//! | [`mod@file`], [`read`], [`lookup`] | rows out of a file: columns, streams, single rows, keys |
-//! | [`predicate`], [`scan`] | rows that fulfil a condition |
-//! | [`search`] | documents that hold words |
-//! | [`collection`] | many files as one |
-//! | [`writer`] | rows to a file |
-//! | [`mod@verify`], [`repair`], [`outline`] | whether a file is well, what is left of it, where its bytes are |
-//! | [`error`], [`region`] | what can go wrong, and where |
+//! | [`schema`], [`mod@column`] | columns, their types and values |
+//! | [`scalar`], [`logical_type`] | single values, and logical types such as dates and decimals |
+//! | [`mod@file`], [`read`], [`lookup`] | open files; read columns, rows and streams; look up keys |
+//! | [`predicate`], [`scan`] | filter expressions, and rows that match them |
+//! | [`search`] | full-text search |
+//! | [`collection`] | directories of files with a manifest |
+//! | [`writer`] | write files |
+//! | [`mod@verify`], [`mod@salvage`] | verify files; copy the intact rows of damaged ones |
+//! | [`summary`], [`outline`], [`mod@format`] | metadata, byte layout, structures of header and footer |
+//! | [`error`], [`region`] | errors, and the regions that they name |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
 mod blob;

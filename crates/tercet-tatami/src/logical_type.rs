@@ -1,8 +1,8 @@
-//! What the stored values of a column mean.
+//! Logical types of columns: dates, times, timestamps, durations, decimals.
 //!
-//! Types that `.tatami` does not have are kept in one that holds them exactly: a date as the number of its day, a decimal as its
-//! digits. A pair of the footer says what they are: `arrow.type:price` = `decimal128[10, 2]`. A [`LogicalType`] is such a note, read;
-//! it makes texts of stored values, stored values of texts, and tells conditions where a literal lies among stored values.
+//! Types that `.tatami` does not have are stored exactly in a type that it has: a date as a day number, a decimal as its
+//! digits. An annotation in the footer names the type: `arrow.type:price` = `decimal128[10, 2]`. A [`LogicalType`] is a parsed
+//! annotation. It formats and parses values, and finds the position of a literal among stored values.
 
 mod int256;
 mod text;
@@ -15,20 +15,20 @@ use std::fmt;
 
 use crate::schema::{Field, Type};
 
-/// The start of the keys of notes.
+/// The prefix of the keys of annotations.
 const KEY: &str = "arrow.type:";
 
-/// What stored values are, where their type does not tell it.
+/// The logical type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LogicalType {
-    /// Bytes that are text.
+    /// UTF-8 strings stored as bytes.
     Utf8,
-    /// Whole numbers of which the last `scale` digits stand behind the point.
+    /// Decimals: integers with `scale` digits after the decimal point.
     Decimal {
         /// The most digits.
         precision: u8,
-        /// Digits behind the point; below zero, zeros that are left out before it.
+        /// Digits after the decimal point; if negative, zeros that are omitted before it.
         scale: i8,
         /// The bytes of a number that is stored as bytes, the highest first.
         width: u8,
@@ -47,7 +47,7 @@ pub enum LogicalType {
     LocalTimestamp,
 }
 
-/// What times are counted in.
+/// The unit of times and durations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the units")]
 pub enum Unit {
@@ -79,7 +79,7 @@ impl Unit {
 }
 
 impl LogicalType {
-    /// What a note says, and the type that keeps such values; none for notes about types whose values tell themselves.
+    /// Parses an annotation: the logical type and its storage type; none for annotations about other types.
     pub fn parse(note: &str) -> Option<(Self, Type)> {
         let (name, inside) = match note.split_once('[') {
             Some((name, rest)) => (name, rest.strip_suffix(']')?),
@@ -121,8 +121,8 @@ impl LogicalType {
         }
     }
 
-    /// What the pairs of a footer say of a column, or of the elements of its lists. A note that does not fit the column says
-    /// nothing.
+    /// The logical type of a column, or of the elements of its lists. An annotation that does not fit the column is
+    /// ignored.
     pub fn for_field(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
         let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
         let (_, note) = pairs.iter().find(|(key, _)| is_about(key))?;
@@ -134,19 +134,19 @@ impl LogicalType {
 
     /// The same for each column.
     pub fn for_fields(fields: &[Field], pairs: &[(String, String)]) -> Vec<Option<Self>> {
-        // Most files have no notes; of those that do, each column looks through them.
+        // Most files have no annotations.
         if !pairs.iter().any(|(key, _)| key.starts_with(KEY)) {
             return vec![None; fields.len()];
         }
         fields.iter().map(|field| Self::for_field(field, pairs)).collect()
     }
 
-    /// The key of the note about a column.
+    /// The key of the annotation of a column.
     pub fn key(column: &str) -> String {
         format!("{KEY}{column}")
     }
 
-    /// A text of such a value.
+    /// An example of a literal.
     pub const fn example(self) -> &'static str {
         match self {
             Self::Utf8 => "\"text\"",
@@ -159,13 +159,13 @@ impl LogicalType {
         }
     }
 
-    /// Whether its texts are numbers.
+    /// Whether literals are numbers.
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Decimal { .. })
     }
 }
 
-/// The type of values that a note tells inside of how they are laid out: `fixed_list[2, date32]`, `dictionary[int8, date32]`.
+/// The value type inside of a nested annotation: `fixed_list[2, date32]`, `dictionary[int8, date32]`.
 fn unwrapped(note: &str) -> &str {
     let inside = ["fixed_list[", "dictionary[", "ordered_dictionary["].iter().find_map(|head| {
         let inside = note.strip_prefix(head)?.strip_suffix(']')?;
@@ -177,13 +177,13 @@ fn unwrapped(note: &str) -> &str {
 impl fmt::Display for LogicalType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Utf8 => f.write_str("text"),
+            Self::Utf8 => f.write_str("string"),
             Self::Decimal { precision, scale, .. } => write!(f, "decimal({precision}, {scale})"),
-            Self::Date32 | Self::Date64 => f.write_str("a date"),
-            Self::Time(_) => f.write_str("a time of day"),
-            Self::Duration(_) => f.write_str("a duration"),
-            Self::Timestamp => f.write_str("a time"),
-            Self::LocalTimestamp => f.write_str("a time without a zone"),
+            Self::Date32 | Self::Date64 => f.write_str("date"),
+            Self::Time(_) => f.write_str("time of day"),
+            Self::Duration(_) => f.write_str("duration"),
+            Self::Timestamp => f.write_str("timestamp"),
+            Self::LocalTimestamp => f.write_str("timestamp without time zone"),
         }
     }
 }

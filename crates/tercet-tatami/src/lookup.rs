@@ -24,7 +24,7 @@ pub struct KeyPosition {
     pub group: usize,
     /// The row in the group.
     pub row_in_group: u64,
-    /// The row, counted over the whole file.
+    /// The row, counted over the file.
     pub row: u64,
 }
 
@@ -34,7 +34,7 @@ impl File {
         self.inner().lookup(key).map_err(|fault| self.error(fault))
     }
 
-    /// A text as a value of the sort key.
+    /// Parses a value of the sort key.
     pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
         let key = self.inner().sort_key().map_err(|fault| self.error(fault))?;
         let field = self.inner().field(key);
@@ -141,11 +141,11 @@ impl Inner {
 /// Where a key lies, seen from a region with bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyOrder {
-    /// Below the smallest.
+    /// Less than the minimum.
     Below,
     /// Between the bounds.
     Inside,
-    /// Above the largest.
+    /// Greater than the maximum.
     Above,
 }
 
@@ -171,7 +171,7 @@ fn compare_bounds(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Resu
     })
 }
 
-/// The first of `count` positions for which `holds`, by halving.
+/// The first of `count` positions for which `holds`, by binary search.
 fn first(count: usize, holds: impl Fn(usize) -> Result<bool, ErrorKind>) -> Result<Option<usize>, ErrorKind> {
     let (mut low, mut high) = (0, count);
     while low < high {
@@ -185,7 +185,7 @@ fn first(count: usize, holds: impl Fn(usize) -> Result<bool, ErrorKind>) -> Resu
     Ok((low < count).then_some(low))
 }
 
-/// The first row that equals the key. Null rows have no place in the order, so a page with nulls is searched row by row.
+/// The first row that equals the key. Null rows are not sorted, so a page with nulls is searched row by row.
 fn find(rows: &Column, key: &Scalar) -> Option<usize> {
     let equal = |row: usize| rows.scalar(row).is_some_and(|value| value.order(key) == Some(Ordering::Equal));
     if rows.validity.is_some() {

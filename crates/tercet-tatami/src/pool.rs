@@ -1,7 +1,7 @@
 //! Memory of decoded payloads, used again.
 //!
-//! Memory that goes back to the system comes again page by page, cleared by the kernel; for a column that is passed over once that
-//! costs a fifth of the time. A file keeps a few buffers of payloads that nobody looks at any more.
+//! Freed memory comes back page by page, cleared by the kernel; for a column that is scanned once that
+//! costs a fifth of the time. A file keeps a few payload buffers that are not referenced any more.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,7 +11,7 @@ use bytes::Bytes;
 const MAX_BUFFERS: usize = 16;
 /// … and the most bytes of one.
 const MAX_BYTES: usize = 2 << 20;
-/// Smaller ones are quickly had.
+/// Smaller buffers are cheap to allocate.
 const MIN_BYTES: usize = 64 << 10;
 
 /// Buffers that wait to be used.
@@ -21,7 +21,7 @@ pub(crate) struct Pool {
 }
 
 impl Pool {
-    /// An empty buffer with room for `len` bytes if one waits; otherwise one without any.
+    /// An empty buffer with capacity for `len` bytes if one is free; otherwise one without capacity.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         if !(MIN_BYTES..=MAX_BYTES).contains(&len) {
             return Vec::new();

@@ -1,8 +1,9 @@
-//! Conditions on rows.
+//! Filter expressions (predicates) on rows.
 //!
 //! An [`Expr`] names columns; [`Expr::bind`] finds them in a schema and checks the types of values, which gives a
-//! [`Predicate`]. Where notes say what columns mean, [`Expr::bind_meaning`] takes literals in that meaning. Logic has three values: a comparison with a null row is neither true nor false, and only rows for which
-//! the whole condition is true are taken. NaN equals nothing, itself included, and is neither smaller nor larger.
+//! [`Predicate`]. [`Expr::bind_with_types`] takes literals of logical types. Logic has three values: a comparison with a null
+//! row is neither true nor false, and only rows for which the filter is true match. NaN equals nothing, itself included, and is
+//! neither less nor greater.
 //!
 //! ```
 //! use tercet_tatami::predicate::Expr;
@@ -28,14 +29,14 @@ pub(crate) use region::{Summary, TriState};
 
 use crate::scalar::Scalar;
 
-/// A condition on rows, with names of columns.
+/// A filter expression with column names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
     /// A test of one column.
     Comparison {
         /// The column.
         column: String,
-        /// What is asked.
+        /// The comparison.
         test: Comparison<Literal>,
     },
     /// All of them; at least one.
@@ -53,13 +54,13 @@ pub enum Literal {
     Bool(bool),
     /// A number as it was written.
     Number(String),
-    /// A text, or a time or bytes written as text.
+    /// A string, or a time or bytes written as a string.
     Text(String),
     /// A value of a certain type, which must be that of the column.
     Exact(Scalar),
 }
 
-/// What is asked of a value.
+/// A comparison with literals.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the operators")]
 pub enum Comparison<V> {
@@ -73,21 +74,21 @@ pub enum Comparison<V> {
     Between(V, V),
     /// Equal to one of them.
     In(Vec<V>),
-    /// Text or bytes that start so.
+    /// Strings or bytes with this prefix.
     Prefix(V),
     /// A list with such an element.
     Contains(V),
     IsNull,
 }
 
-/// A condition whose columns and values were checked.
+/// A filter that is bound to columns and typed values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
     /// A test of one column, by its position.
     Comparison {
         /// The column.
         column: usize,
-        /// What is asked.
+        /// The comparison.
         test: Comparison<Scalar>,
     },
     /// All of them.
@@ -99,7 +100,7 @@ pub enum Predicate {
 }
 
 impl Predicate {
-    /// The columns that are asked about, each once, in their order.
+    /// The columns of the filter, each once, in order.
     pub fn columns(&self) -> Vec<usize> {
         fn visit(predicate: &Predicate, out: &mut Vec<usize>) {
             match predicate {
@@ -120,7 +121,7 @@ impl Predicate {
     }
 }
 
-/// A column in a condition that is being made.
+/// A column in a filter under construction.
 #[derive(Clone, Debug)]
 pub struct ColumnExpr(String);
 
@@ -173,7 +174,7 @@ impl ColumnExpr {
 }
 
 impl Expr {
-    /// The names of the columns that are asked about, each once.
+    /// The names of the columns of the filter, each once.
     pub fn columns(&self) -> Vec<&str> {
         let mut out = match self {
             Self::Comparison { column, .. } => vec![column.as_str()],

@@ -1,4 +1,4 @@
-//! What spares reading: bounds, filters and the index of the sort key.
+//! Pruning structures: page statistics, bloom filters and the index of the sort key.
 
 pub mod bloom;
 pub mod key;

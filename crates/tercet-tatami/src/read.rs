@@ -1,4 +1,4 @@
-//! Rows out of a file: whole columns, row groups, single rows, streams.
+//! Reading rows: columns, row groups, single rows, streams.
 
 use rayon::prelude::*;
 use tercet_core::Budget;
@@ -15,10 +15,10 @@ mod take;
 pub(crate) use range::LastPage;
 pub use stream::Stream;
 
-/// What a page or column of any file may decode to.
+/// The size that a page or column of any file may decode to.
 const SMALL_FILE_BYTES: u64 = 1 << 30;
 
-/// How many times the bytes of the whole file a page or column may decode to, beyond that.
+/// The factor by which a page or column may exceed the length of the file, beyond that.
 const MAX_EXPANSION: u64 = 1024;
 
 impl File {
@@ -132,7 +132,7 @@ impl Inner {
         })
     }
 
-    /// Puts the values of the present rows behind `start` in their places; the first has the number `first`.
+    /// Moves the values of the present rows from `start` on to their rows; the first has the number `first`.
     pub(crate) fn fill_blobs(
         &self,
         column: usize,

@@ -10,7 +10,7 @@ pub enum Region {
     Header,
     /// The last 12 bytes.
     Trailer,
-    /// What stands before the trailer.
+    /// The footer, before the trailer.
     Footer,
     /// One section of the footer.
     Section {
@@ -65,7 +65,7 @@ pub enum Region {
         /// Which part.
         part: &'static str,
     },
-    /// The side file that tells which segments of a cluster hold a word.
+    /// The side file that maps terms to the segments of a cluster.
     Routing,
     /// The manifest of a collection.
     Manifest {

@@ -1,7 +1,7 @@
-//! What is intact in a damaged file, in a new one.
+//! Salvage: copies the intact rows of a damaged file to a new one.
 //!
 //! A row is kept when it can be read in every column; nothing is guessed. A file whose footer is lost is read with one that
-//! is made again from its records; for that the caller tells the columns.
+//! is rebuilt from its records; for that the caller provides the columns.
 
 mod plan;
 mod walk;
@@ -21,7 +21,7 @@ use crate::writer::{Writer, WriterOptions};
 /// Rows that are read and written at a time, or fewer where they are large.
 const BATCH_ROWS: u64 = 4096;
 
-/// At most so many reasons are told.
+/// The maximum number of reasons in a report.
 const MAX_REASONS: usize = 100;
 
 /// How to repair.
@@ -37,7 +37,7 @@ pub struct SalvageOptions {
 }
 
 impl SalvageOptions {
-    /// Tells the columns of a file whose footer is lost.
+    /// Sets the columns of a file whose footer is lost.
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
@@ -68,7 +68,7 @@ pub struct SalvageReport<D = ()> {
     /// Reason the footer could not be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer_fault: Option<String>,
-    /// Rows of the damaged file, as far as it tells.
+    /// Rows of the damaged file, as far as known.
     pub rows: u64,
     /// Rows of the new file.
     pub rows_kept: u64,
@@ -76,7 +76,7 @@ pub struct SalvageReport<D = ()> {
     pub lost: Vec<Range<u64>>,
     /// Reason, the first hundred reasons.
     pub reasons: Vec<String>,
-    /// Reasons that are not told.
+    /// Reasons that are not listed.
     pub more_reasons: u64,
 }
 
@@ -128,7 +128,7 @@ pub fn salvage<S: Sink>(
     let schema = (**file.schema()).clone();
     let mut writer_options = options.writer;
     writer_options.metadata.extend(inner.user_pairs());
-    // Rows that were lost may leave a gap, but never an order that was not there. An order that the caller tells is checked.
+    // Lost rows may leave a gap, but the order stays. An order that the caller declares is checked.
     writer_options.require_sorted = footer_fault.is_some();
     let mut writer = Writer::new(sink, schema, writer_options)?;
     let mut out = SalvageReport {

@@ -22,7 +22,7 @@ pub enum Scalar {
     UInt64(u64),
     Float32(f32),
     Float64(f64),
-    /// Text, bytes and blobs.
+    /// Strings, bytes and blobs.
     Bytes(Vec<u8>),
 }
 
@@ -45,7 +45,7 @@ impl Scalar {
         }
     }
 
-    /// The value of such bytes, if they have the length that the type asks for.
+    /// Parses stored bytes, if they have the length of the type.
     pub fn from_bytes(kind: Type, bytes: &[u8]) -> Option<Self> {
         Some(match kind {
             Type::Bool => match bytes {
@@ -68,7 +68,7 @@ impl Scalar {
         })
     }
 
-    /// Whether a column of this type holds such values.
+    /// Whether the value fits a column type.
     pub const fn fits(&self, kind: Type) -> bool {
         matches!(
             (self, kind),
@@ -124,7 +124,7 @@ impl Scalar {
         }
     }
 
-    /// The value that a text stands for in a column of this type.
+    /// Parses a value of a column type.
     pub fn parse(kind: Type, text: &str) -> Option<Self> {
         Some(match kind {
             Type::Bool => Self::Bool(text.parse().ok()?),

@@ -1,7 +1,7 @@
-//! Rows that fulfil a condition.
+//! Scans: rows that match a filter.
 //!
-//! What zones, filters, bounds and dictionaries rule out is not decoded; of the rest the columns of the condition are decoded
-//! first, and of the others only the pages that hold a row which is taken.
+//! Row groups and pages that statistics, bloom filters and dictionaries rule out are not decoded. Of the others, the columns of
+//! the filter are decoded first, and the other columns only in pages with matching rows.
 //!
 //! ```
 //! # use std::{io::Cursor, sync::Arc};
@@ -40,7 +40,7 @@ use crate::predicate::{Expr, Predicate};
 use filter::Selected;
 use prune::GroupPlan;
 
-/// A question about rows.
+/// A scan of the rows of a file.
 #[derive(Clone, Debug)]
 pub struct Scan {
     file: File,
@@ -49,17 +49,17 @@ pub struct Scan {
     batch_rows: u64,
 }
 
-/// Rows of a batch when nothing else is asked for: as many as a page has.
+/// Rows of a batch by default: as many as a page has.
 const BATCH_ROWS: u64 = 65_536;
 
-/// Bytes of a batch when nothing else is asked for, unless one row has more.
+/// Bytes of a batch by default, unless one row has more.
 const BATCH_BYTES: u64 = 64 << 20;
 
 /// The same where blobs are read.
 const BLOB_BATCH_ROWS: u64 = 2048;
 
 impl File {
-    /// Asks for rows: all columns and all rows, until something else is said.
+    /// Starts a scan of all columns and all rows.
     pub fn scan(&self) -> Scan {
         let columns = (0..self.schema().len()).collect();
         Scan { file: self.clone(), columns, predicate: None, batch_rows: 0 }
@@ -67,7 +67,7 @@ impl File {
 }
 
 impl File {
-    /// How many rows of some columns take about so many bytes in memory, as far as the footer tells; at least one.
+    /// The number of rows of some columns that take about this many bytes in memory, estimated from the footer; at least one.
     pub fn estimate_batch_rows(&self, columns: &[usize], bytes: u64) -> u64 {
         let groups = self.footer().groups.iter();
         let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
@@ -80,7 +80,7 @@ impl File {
     }
 }
 
-/// A sum of what a file says, which may be anything.
+/// A sum of numbers in a file, which may be anything.
 fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
@@ -100,7 +100,7 @@ impl Scan {
         Ok(self)
     }
 
-    /// Only rows that fulfil the condition.
+    /// Keeps only rows that match the filter.
     pub fn filter(mut self, condition: &Expr) -> Result<Self, Error> {
         let predicate = condition
             .bind_with_types(self.file.schema(), &self.file.logical_types())
@@ -109,7 +109,7 @@ impl Scan {
         Ok(self)
     }
 
-    /// At most so many rows of the file in one batch.
+    /// Sets the maximum number of rows in a batch.
     pub fn with_batch_rows(mut self, rows: u64) -> Self {
         self.batch_rows = rows;
         self
@@ -120,7 +120,7 @@ impl Scan {
         &self.columns
     }
 
-    /// The file that is asked.
+    /// The file.
     pub fn file(&self) -> &File {
         &self.file
     }
@@ -136,7 +136,7 @@ impl Scan {
         }
     }
 
-    /// How many rows fulfil the condition. Groups and pages whose bounds answer it are not read.
+    /// The number of matching rows. Groups and pages that statistics decide are not read.
     pub fn count(&self) -> Result<u64, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
@@ -152,12 +152,12 @@ impl Scan {
             .map_err(|fault| self.file.error(fault))
     }
 
-    /// The rows that fulfil the condition, in order.
+    /// The matching rows, in order.
     pub fn batches(&self) -> Batches {
         Batches::new(self.clone())
     }
 
-    /// What would be read, and what is left out by what.
+    /// What the scan would read, and what it prunes.
     pub fn explain(&self) -> Result<Explain, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
@@ -172,7 +172,7 @@ impl Scan {
         Ok(explain::explain(&self.file, self.predicate.as_ref(), &plans))
     }
 
-    /// The rows of one group that are taken.
+    /// The matching rows of one group.
     fn selected(&self, group: usize) -> Result<Selected, ErrorKind> {
         let inner = self.file.inner();
         match &self.predicate {

@@ -8,7 +8,7 @@ use serde::{Serialize, Serializer};
 use tercet_core::escape;
 use thiserror::Error;
 
-/// What the values of a column are.
+/// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
     /// True or false.
@@ -33,7 +33,7 @@ pub enum Type {
     Float32,
     /// IEEE double.
     Float64,
-    /// UTF-8 text.
+    /// UTF-8 strings.
     String,
     /// Any bytes.
     Bytes,
@@ -41,7 +41,7 @@ pub enum Type {
     TimestampMicros,
     /// A sequence of values of the field's element type.
     List,
-    /// Large bytes, stored apart from the rows.
+    /// Large bytes, stored in the blob region.
     BlobRef,
 }
 
@@ -103,7 +103,7 @@ impl Type {
         TYPES.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Bytes of one value, where all values have as many; bools take a bit.
+    /// Bytes of one value of a fixed-width type; bools take a bit.
     pub const fn width(self) -> Option<usize> {
         match self {
             Self::Int8 | Self::UInt8 => Some(1),
@@ -114,7 +114,7 @@ impl Type {
         }
     }
 
-    /// Bytes of one value in memory: of texts its place among them, of a list its end.
+    /// Bytes of one value in memory: of strings a view, of a list its end.
     pub(crate) const fn memory_width(self) -> u64 {
         match self.width() {
             Some(width) => width as u64,
@@ -131,12 +131,12 @@ impl Type {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// Whether values are whole numbers, times included.
+    /// Whether values are integers, times included.
     pub const fn is_integer(self) -> bool {
         self.width().is_some() && !self.is_float()
     }
 
-    /// Whether values are text or bytes that stand among the rows.
+    /// Whether values are strings or bytes in the row groups.
     pub const fn is_bytes(self) -> bool {
         matches!(self, Self::String | Self::Bytes)
     }
@@ -162,19 +162,19 @@ pub struct Field {
     /// Its name.
     #[serde(serialize_with = "as_text")]
     pub name: Arc<str>,
-    /// What its values are.
+    /// The type.
     #[serde(rename = "type")]
     pub kind: Type,
-    /// What the elements of a list are.
+    /// The element type of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<Type>,
     /// Rows may be null.
     pub nullable: bool,
     /// The rows are in the order of this column.
     pub sort_key: bool,
-    /// Asked to be stored apart; only BLOBREF columns are.
+    /// Request to store it in the blob region; only BLOBREF columns are.
     pub blob_separated: bool,
-    /// Asked for a dictionary; without effect, since every column is tried with one.
+    /// Request for a dictionary; without effect, since every column is tried with one.
     pub dictionary_hint: bool,
     /// Has bloom filters.
     pub bloom: bool,
@@ -374,7 +374,7 @@ pub enum SchemaError {
     },
     /// More than one sort key.
     #[error(
-        "both `{}` and `{}` are sort keys, but there can be one only",
+        "both `{}` and `{}` are sort keys; only one is allowed",
         escape::name(first),
         escape::name(second)
     )]
@@ -384,23 +384,20 @@ pub enum SchemaError {
         /// The second.
         second: Arc<str>,
     },
-    /// Lists of what cannot be in a list.
-    #[error("list `{}` has no element type that a list can have", escape::name(name))]
+    /// An element type that lists cannot have.
+    #[error("list `{}` has an unsupported element type", escape::name(name))]
     Element {
         /// The column.
         name: Arc<str>,
     },
-    /// A list that is to be a sort key or stored apart.
-    #[error("list `{}` cannot be a sort key or stored apart", escape::name(name))]
+    /// A list as a sort key or in the blob region.
+    #[error("list `{}` cannot be a sort key or a blob column", escape::name(name))]
     ListRole {
         /// The column.
         name: Arc<str>,
     },
     /// Lists cannot be written for the reference implementation.
-    #[error(
-        "list `{}` cannot be written with the interop profile: other readers know no lists",
-        escape::name(name)
-    )]
+    #[error("list `{}` is not supported by the interop profile", escape::name(name))]
     ListInterop {
         /// The column.
         name: Arc<str>,

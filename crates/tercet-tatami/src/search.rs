@@ -1,15 +1,15 @@
-//! Search over the documents of a segment.
+//! Full-text search over the documents of a segment.
 //!
-//! A search segment is a document store with an inverted region: for every word the documents that hold it and how often.
+//! A search segment is a document store with an inverted region: for every term its documents and frequencies.
 //!
 //! ```text
 //! term dictionary ─▶ posting list, ─▶ blocks of 128 documents ─▶ the k best
-//! (64 words a block)  skip table      (skipped where no score can be high enough)
+//! (64 terms a block)  skip table      (skipped where no score can be high enough)
 //! ```
 //!
-//! [`Segment::search`] finds the best documents for a list of words without decoding the blocks that cannot matter; the answer
-//! is that of a scorer that looks at everything, to the bit. [`Segment::find`] takes a [`Query`]: words that must or must not be
-//! there, and phrases. [`SegmentBuilder`] makes segments.
+//! [`Segment::search`] returns the top-k documents for a list of terms without decoding blocks that cannot matter; the result
+//! equals that of an exhaustive scorer, to the bit. [`Segment::find`] takes a [`Query`]: required and excluded terms,
+//! and phrases. [`SegmentBuilder`] builds segments.
 
 pub mod analyze;
 pub mod build;

@@ -1,4 +1,4 @@
-//! What is known of columns without decoding a value.
+//! Column statistics, without decoding values.
 
 use std::cmp::Ordering;
 
@@ -9,15 +9,15 @@ use crate::scalar::Scalar;
 use crate::wire::ids::Role;
 
 impl File {
-    /// The smallest and the largest value of a column in one row group, if the footer tells them and can be believed.
+    /// Minimum and maximum of a column in one row group, if the footer has them and they can be trusted.
     ///
     /// Zones of floats are made by some writers from NaN, and then do not span the other values. They count only if both
-    /// bounds are numbers and either the file says that NaN was left out or a single page was looked at.
+    /// bounds are numbers and either the file declares that NaN is excluded or a single page was checked.
     pub fn bounds(&self, group: usize, column: usize) -> Option<(Scalar, Scalar)> {
         self.inner().bounds(group, column)
     }
 
-    /// The smallest and the largest value of a column, if every row group that holds a value tells its own.
+    /// Minimum and maximum of a column, if every row group with values has them.
     pub fn column_bounds(&self, column: usize) -> Option<(Scalar, Scalar)> {
         let mut all: Option<(Scalar, Scalar)> = None;
         for (group, entry) in self.footer().groups.iter().enumerate() {
@@ -57,7 +57,7 @@ impl Inner {
         let zone = chunk.zone.as_ref().filter(|zone| self.trusted(kind, chunk.pages, zone))?;
         let min = Scalar::from_bytes(kind, &zone.min)?;
         let max = Scalar::from_bytes(kind, &zone.max)?;
-        // What is not in order bounds nothing.
+        // Bounds that are not in order are ignored.
         let is_ordered = matches!(min.order(&max), Some(Ordering::Less | Ordering::Equal));
         is_ordered.then_some((min, max))
     }

@@ -71,7 +71,7 @@ struct RequiredFeatures {
     /// Whether readers that know nothing of our own features read all of it.
     reference: bool,
     features: Vec<String>,
-    /// Whether the file has the section that says so itself.
+    /// Whether the file has a features section.
     declared: bool,
     offers: Vec<String>,
 }

@@ -1,7 +1,7 @@
-//! Whether a file is well: every rule of the format, every checksum.
+//! Verification: every rule of the format, every checksum.
 //!
 //! Without `deep` the checksum of every record is compared and the structure is checked; with it every value is decoded and
-//! held against what bounds, filters, indexes and the sort key promise about it.
+//! compared with statistics, filters, indexes and the sort order.
 
 mod layout;
 mod values;
@@ -36,7 +36,7 @@ pub struct Checked {
     pub records: u64,
 }
 
-/// At most so many faults of one kind are listed.
+/// The maximum number of listed errors of one check.
 const LISTED: usize = 100;
 
 /// Verifies a file. An error means that its bytes could not be read; everything else is in the report.
@@ -86,13 +86,13 @@ struct Check<'a> {
     findings: Vec<Finding>,
 }
 
-/// What came out of one part of the file.
+/// The result for one part of the file.
 #[derive(Debug, Default)]
 struct Part {
     pages: u64,
     records: u64,
     faults: Vec<ErrorKind>,
-    /// Bits of what its pages require.
+    /// Features that its pages require.
     requires: u64,
 }
 
@@ -168,7 +168,7 @@ impl Check<'_> {
         }
         self.conclude("indexes", faults)?;
         if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
-            // Every word, every list of documents, and which documents are there.
+            // Every term, every posting list, and the live documents.
             let segment = self.file.segment();
             let walked = segment
                 .and_then(|segment| segment.map_or(Ok(()), |segment| segment.for_each_term(|_, _| {})));
@@ -181,7 +181,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// One line for each fault, or one that all is well. Bytes that cannot be had end the check.
+    /// One finding for each error, or one that the check passed. An I/O error ends the verification.
     fn conclude(&mut self, check: &'static str, faults: Vec<ErrorKind>) -> Result<(), Error> {
         if faults.is_empty() {
             self.findings.push(Finding::pass(check));
@@ -201,7 +201,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Compares what the file says it requires with what its pages use.
+    /// Compares the declared features with those that the pages use.
     fn features(&mut self, used: u64) {
         let finding = match &self.file.footer().features {
             None => Finding::warn(
@@ -209,7 +209,7 @@ impl Check<'_> {
                 "record headers have no checksums of their own: written by another program",
             ),
             Some(features) => {
-                // Whether a blob dictionary was trained is told by its record.
+                // The record of a blob dictionary shows whether it was trained.
                 let missing = used & !features.requires;
                 if missing == 0 {
                     Finding::pass("features")

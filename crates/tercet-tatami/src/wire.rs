@@ -1,6 +1,6 @@
 //! The byte tables of the format: each is read and written by one file, without I/O.
 //!
-//! | module | what it holds |
+//! | module | contents |
 //! |---|---|
 //! | [`ids`] | numbers of encodings, codecs, record kinds, flags |
 //! | [`header`] | the first 64 bytes |

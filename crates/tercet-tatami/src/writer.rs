@@ -1,13 +1,13 @@
-//! Writing a file: batches of rows in, a whole file out.
+//! The writer: batches of rows to a file.
 //!
 //! ```text
 //! batch ─▶ checked ─▶ group of rows ─▶ pages ─▶ sink
 //!                └──▶ blob values ─▶ runs ─▶ spool ─┐
-//!                     bloom filters ───────▶ spool ─┴▶ behind the groups, when all rows are there
+//!                     bloom filters ───────▶ spool ─┴▶ after the groups, when all rows are written
 //! ```
 //!
-//! Memory does not grow with the file: one row group waits (at most [`row_group_max_bytes`](WriterOptions)), what stands
-//! behind the groups waits in temporary files, and pages are made a few at a time on the current rayon pool. The bytes
+//! Memory does not grow with the file: one row group is buffered (at most [`row_group_max_bytes`](WriterOptions)), records
+//! after the groups wait in temporary files, and pages are encoded a few at a time on the current rayon pool. The bytes
 //! are the same for any number of threads.
 //!
 //! ```
@@ -62,7 +62,7 @@ pub(crate) use spool::Spool;
 
 /// Writes rows to a sink.
 ///
-/// Dropping it leaves no file; [`finish`](Self::finish) makes it whole.
+/// Dropping it leaves no file; [`finish`](Self::finish) completes it.
 #[derive(Debug)]
 pub struct Writer<S> {
     /// The location that errors name.
@@ -72,7 +72,7 @@ pub struct Writer<S> {
     options: WriterOptions,
     /// Where the next byte of the sink goes.
     at: u64,
-    /// Rows that were taken.
+    /// Rows appended so far.
     rows: u64,
     group: Group,
     columns: Vec<ColumnWriter>,
@@ -80,12 +80,12 @@ pub struct Writer<S> {
     order: Option<Order>,
     groups: Vec<footer::Group>,
     blooms: Spool,
-    /// Places are counted from the start of the spool until the file is closed.
+    /// Offsets are relative to the spool until the file is closed.
     indexes: Vec<footer::IndexEntry>,
     totals: Totals,
-    /// The words of a search segment.
+    /// The inverted region of a search segment.
     inverted: Option<Inverted>,
-    /// Something failed half-way: what is there is no file any more.
+    /// A write failed: the output is incomplete.
     broken: bool,
 }
 
@@ -100,7 +100,7 @@ struct Totals {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written<D> {
-    /// What the sink made of it: the path of a file, or its bytes.
+    /// The output of the sink: the path of a file, or its bytes.
     pub output: D,
     /// Its rows.
     pub rows: u64,
@@ -108,7 +108,7 @@ pub struct Written<D> {
     pub groups: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// What it requires of its reader; see [`requires`](crate::wire::ids::requires).
+    /// Features that it requires of its reader; see [`requires`](crate::format::requires).
     pub requires: u64,
 }
 
@@ -169,7 +169,7 @@ impl<S: Sink> Writer<S> {
         &self.schema
     }
 
-    /// Rows that were taken so far.
+    /// The number of rows appended so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
@@ -199,7 +199,7 @@ impl<S: Sink> Writer<S> {
 
     fn take(&mut self, batch: &[Column], rows: usize) -> Result<(), ErrorKind> {
         let max_rows = usize::try_from(self.options.row_group_max_rows.max(1)).unwrap_or(usize::MAX);
-        // The first row of a group is told in 32 bits.
+        // The first row of a page is stored in 32 bits.
         let max_rows = max_rows.min(1 << 31);
         let mut start = 0;
         while start < rows {

@@ -7,23 +7,23 @@ use tercet_codec::varint;
 use crate::column::Strings;
 use crate::wire::footer::Run;
 
-/// Takes parts of a payload until it has the values that are wanted.
+/// Consumes parts of a payload until it has the requested values.
 #[derive(Debug)]
 pub(super) struct Picker {
     /// The wanted values, in ascending order.
     indices: Vec<usize>,
-    /// What the payload should have.
+    /// The expected shape of the payload.
     values: u64,
     raw_bytes: u64,
     /// The beginning of the payload, until the lengths are known.
     head: Vec<u8>,
-    /// Where the wanted values lie, once the lengths are known.
+    /// Positions of the requested values, once the lengths are known.
     places: Option<Vec<Range<usize>>>,
     /// Wanted values that are complete.
     done: usize,
     /// Bytes of the payload that were seen.
     seen: usize,
-    /// The wanted values, one behind the other.
+    /// The requested values, concatenated.
     pub(super) bytes: Vec<u8>,
 }
 
@@ -41,7 +41,7 @@ impl Picker {
         }
     }
 
-    /// Takes the next part. It breaks off when it has all, and also when the payload is not as it should be: then it is
+    /// Consumes the next part. It stops when it has all values, and also when the payload is not as expected: then it is
     /// not [done](Self::is_done).
     pub(super) fn take(&mut self, part: &[u8]) -> ControlFlow<()> {
         if self.places.is_some() {
@@ -64,7 +64,7 @@ impl Picker {
         self.places.as_ref().is_some_and(|places| self.done == places.len())
     }
 
-    /// Appends the values, once all are there.
+    /// Appends the values once all are present.
     pub(super) fn push_to(&self, out: &mut Strings) {
         let mut start = 0;
         for place in self.places.iter().flatten() {
@@ -73,7 +73,7 @@ impl Picker {
         }
     }
 
-    /// The places of the wanted values; none while lengths are missing.
+    /// Positions of the requested values; none while lengths are missing.
     fn parse(&self) -> Result<Option<Vec<Range<usize>>>, Strange> {
         let Some((count, mut at)) = next(&self.head, 0)? else { return Ok(None) };
         if count != self.values {
@@ -106,7 +106,7 @@ impl Picker {
             .map(Some)
     }
 
-    /// Copies what belongs to wanted values.
+    /// Copies the bytes of requested values.
     fn copy(&mut self, part: &[u8]) -> ControlFlow<()> {
         let (from, to) = (self.seen, self.seen + part.len());
         self.seen = to;
@@ -129,7 +129,7 @@ impl Picker {
 #[derive(Debug)]
 struct Strange;
 
-/// The number at a place and what is behind it; none if it is not complete.
+/// The varint at a position and the bytes after it; none if it is incomplete.
 fn next(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, Strange> {
     let rest = bytes.get(at..).unwrap_or_default();
     match varint::get(rest) {
@@ -152,7 +152,7 @@ mod tests {
         (payload, Run { offset: 0, stored_bytes: 0, raw_bytes, values })
     }
 
-    /// The values, and how much of the payload was looked at.
+    /// The values, and how many bytes of the payload were read.
     fn picked(payload: &[u8], run: Run, indices: &[usize], part: usize) -> Option<(Vec<Vec<u8>>, usize)> {
         let mut picker = Picker::new(indices, run);
         let mut seen = 0;

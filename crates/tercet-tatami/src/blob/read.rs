@@ -161,7 +161,7 @@ impl BlobReader {
         out: &mut Strings,
     ) -> Result<(), ErrorKind> {
         let budget = inner.budget();
-        // Values before the row that was looked at last, so that bits are counted once.
+        // Present values before the last row, so that bits are counted once.
         let (mut counted, mut ordinal) = (0, base);
         for row in rows {
             let Some(validity) = validity else {
@@ -180,7 +180,7 @@ impl BlobReader {
         Ok(())
     }
 
-    /// Appends single values by their numbers, which are in ascending order; none gives an empty one. Each run is decoded once,
+    /// Appends single values by number, in ascending order; none appends an empty value. Each run is decoded once,
     /// as far as its last value, several at a time.
     pub(crate) fn pick(
         &self,
@@ -225,7 +225,7 @@ impl BlobReader {
         out: &mut Strings,
         budget: &Budget,
     ) -> Result<(), ErrorKind> {
-        // A run that is asked for again is kept: rows that are read one by one are mostly neighbours.
+        // A run that is requested again is cached: rows that are read one by one are mostly neighbours.
         let again = self.last_picked.swap(run, Ordering::Relaxed) == run;
         let (first, end) = (self.runs[run], self.runs.get(run + 1).copied().unwrap_or(0));
         let few = numbers.len() as u64 * 4 < end.saturating_sub(first) || numbers.len() == 1;
@@ -244,7 +244,7 @@ impl BlobReader {
         Ok(())
     }
 
-    /// Values of a run, decoded no further than the last of them; none where the run has to be decoded whole.
+    /// Values of a run, decoded no further than the last of them; none if the run has to be decoded completely.
     fn stream_run(&self, inner: &Inner, run: usize, indices: &[usize]) -> Result<Option<Picker>, ErrorKind> {
         let region = Region::Run { column: number(self.column), run: number(run) };
         let (blob, entry) = self.entry(inner, run)?;
@@ -254,7 +254,7 @@ impl BlobReader {
         let record = Self::record(inner, region, entry)?;
         check_limit("a decompressed payload", entry.raw_bytes, inner.options.common.limits.chunk_bytes)?;
         let mut picker = Picker::new(indices, entry);
-        // What is wrong is said by those who read the whole run.
+        // Reading the complete run reports the error.
         let broke_off = zstd::decode_parts(&record.stored, |part| picker.take(part)).unwrap_or(false);
         Ok(Some(picker).filter(|picker| broke_off && picker.is_done()))
     }
@@ -278,7 +278,7 @@ impl BlobReader {
         Ok(decoded)
     }
 
-    /// The column of a run and what the footer says of the run.
+    /// The column of a run and its footer entry.
     fn entry<'a>(&self, inner: &'a Inner, run: usize) -> Result<(&'a BlobColumn, Run), ErrorKind> {
         let entry = self.descriptor(inner).and_then(|blob| Some((blob, *blob.runs.get(run)?)));
         entry.ok_or_else(|| {
@@ -325,7 +325,7 @@ impl BlobReader {
         parse_run(region, record.span, raw, entry.values, &inner.options.common.limits)
     }
 
-    /// The runs that hold values `from..to`, each with its own part of them.
+    /// The runs with values `from..to`, each with its range of them.
     pub(crate) fn runs_of(&self, from: u64, to: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
         let first = self.runs.partition_point(|first| *first <= from).saturating_sub(1);
         let runs = self.runs.windows(2).enumerate().skip(first);
@@ -344,7 +344,7 @@ impl BlobReader {
         self.runs.len().saturating_sub(1) as u64
     }
 
-    /// Reads and checks every run, telling each fault.
+    /// Reads and checks every run and reports each error.
     pub(crate) fn verify(&self, inner: &Inner, each: &mut dyn FnMut(ErrorKind)) {
         for run in 0..self.runs.len().saturating_sub(1) {
             if let Err(fault) = self.decode_run(inner, run) {
@@ -386,7 +386,7 @@ fn parse_run(
     check_limit("the values of a run", values.saturating_mul(size_of::<View>() as u64), limits.chunk_bytes)?;
     let mut at = raw.len() - fields.remaining();
     let broken = |error| ErrorKind::Codec { region, span, error: Box::new(error) };
-    // Ends of values as if the first started at 0: where it does is known behind the last length.
+    // Ends of values relative to the first: its start is known after the last length.
     let mut ends = Vec::with_capacity(count + 1);
     ends.push(0);
     let mut need = 0u64;

@@ -1,7 +1,7 @@
 //! Runs: the values of a BLOBREF column that are compressed together.
 //!
 //! ```text
-//! uvarint count │ count uvarint lengths │ the values, one behind the other
+//! uvarint count │ count uvarint lengths │ the values, concatenated
 //! ```
 
 use tercet_codec::varint;
@@ -12,7 +12,7 @@ pub(crate) fn ends(values: usize, bytes: u64, next: u64, target: u64) -> bool {
     values > 0 && bytes.saturating_add(next) > target
 }
 
-/// What stands before the values: their number and their lengths.
+/// The head of a run: the number of values and their lengths.
 pub(crate) fn head(lengths: &[u32]) -> Vec<u8> {
     let mut out = Vec::with_capacity(lengths.len() * 3 + varint::MAX_BYTES);
     varint::put(lengths.len() as u64, &mut out);

@@ -15,16 +15,16 @@ use super::{Collection, Member};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 
-/// How long a writer waits for another one. An edit takes as long as a sync of the disk does.
+/// How long a writer waits for another one. An edit takes as long as a disk sync.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// Whether notes say what some columns mean.
+/// Whether columns have logical types.
 fn is_noted(file: &File) -> bool {
     file.logical_types().iter().any(Option::is_some)
 }
 
-/// What a compaction did.
+/// The result of a compaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
@@ -32,14 +32,14 @@ pub struct Compacted {
     pub live: u64,
     /// Records of the log before, those of unknown kinds included.
     pub records: u64,
-    /// What was passed over and is not in the new log.
+    /// Problems that were skipped; they are not in the new log.
     pub warnings: Vec<ManifestWarning>,
 }
 
 impl Collection {
-    /// Takes files in, all or none. A file that was added before takes the place of its old entry.
+    /// Adds files, all or none. A file that was added before replaces its old entry.
     ///
-    /// The files must lie in the folder of the collection; their paths are kept relative to it.
+    /// The files must be in the directory of the collection; their paths are stored relative to it.
     pub fn add<P: AsRef<Path>>(&mut self, files: &[P]) -> Result<Vec<Member>, Error> {
         let mut members = Vec::with_capacity(files.len());
         for path in files {
@@ -50,7 +50,7 @@ impl Collection {
         let options = self.options;
         self.edit(|replay, root| {
             let mut records = Vec::new();
-            // What a number means is not in the manifest, which is asked first: it has to be the same everywhere.
+            // The manifest, which is used for pruning, has no logical types: they must be the same in all members.
             let others =
                 replay.members.iter().filter(|old| members.iter().all(|(new, _)| new.path != old.path));
             let mut paths =
@@ -110,7 +110,7 @@ impl Collection {
         changed.ok_or_else(|| self.error(ErrorKind::NoSuchMember { path: path.as_str().into() }))
     }
 
-    /// Takes one file in and leaves others out, as one change; fails when one of those is not live any more.
+    /// Adds one file and removes others in one change; fails if one of them is no longer a member.
     pub(super) fn exchange(&mut self, output: &Path, inputs: &[Member]) -> Result<Member, Error> {
         let relative = self.relative(output)?;
         let file = File::open_with(output, self.options)?;
@@ -129,7 +129,7 @@ impl Collection {
         Ok(member)
     }
 
-    /// Writes the log anew, with nothing but the live members. With `salvage`, intact records behind damaged ones count too.
+    /// Rewrites the log with only the live members. With `salvage`, intact records after damaged ones count too.
     pub fn compact(&mut self, salvage: bool) -> Result<Compacted, Error> {
         let Some(lock) = self.lock()? else {
             self.replay = Replay::default();
@@ -156,7 +156,7 @@ impl Collection {
         Ok(Compacted { live, records: replay.records, warnings: replay.warnings })
     }
 
-    /// Reads the log under its lock, asks for records, and appends them as one.
+    /// Reads the log under its lock, makes records, and appends them as one change.
     fn edit(
         &mut self,
         mut make: impl FnMut(&Replay, &Path) -> Result<Vec<Record>, Error>,
@@ -170,7 +170,7 @@ impl Collection {
                 }
                 put_all(&records, &mut bytes);
                 match self.create(&bytes) {
-                    // Somebody else was first: append to that one.
+                    // Another writer created it first: append to that one.
                     Err(ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. }))) => continue,
                     Err(fault) => return Err(self.error(fault)),
                     Ok(()) => return self.take(&bytes),
@@ -220,7 +220,7 @@ impl Collection {
         Ok(())
     }
 
-    /// What the manifest comes to now.
+    /// Replays the new manifest.
     fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.replay = log::replay(bytes).map_err(|fault| self.error(fault))?;
         Ok(())

@@ -1,12 +1,11 @@
-//! The log of a collection: records behind one another, the last of which may be torn.
+//! The manifest of a collection: a log of records, the last of which may be incomplete.
 //!
 //! ```text
 //! "TMAN" │ u8 1 │ u8 kind, uvarint length, body, u32 CRC-32C │ …
 //! ```
 //!
-//! A writer that dies leaves a beginning of what it meant to append. Readers pass over such a tail, and the next writer cuts
-//! it off. A record that is damaged while intact ones follow it is something else: it is an error, for the records behind it
-//! were promised.
+//! A writer that dies leaves an incomplete record at the end. Readers skip such a tail, and the next writer truncates
+//! it. A damaged record that is followed by intact ones is an error: the records after it were acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +32,9 @@ const SET_TIER: u8 = 3;
 /// One change of a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
-    /// A file is taken in, or takes the place of the one with its identity.
+    /// A file is added, or replaces the one with its ID.
     Add(Box<Member>),
-    /// A file is left out.
+    /// A file is removed.
     Remove(MemberId),
     /// A file gets another tier.
     SetTier(MemberId, u8),
@@ -63,7 +62,7 @@ impl Record {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ManifestWarning {
-    /// The last bytes are no whole record: an append that did not end, or damage of the last record.
+    /// The last bytes are not a complete record: an unfinished append, or damage of the last record.
     TornTail {
         /// Where they start.
         offset: u64,
@@ -77,14 +76,14 @@ pub enum ManifestWarning {
         /// Its kind.
         record_kind: u8,
     },
-    /// An intact record that says nothing that can be understood.
+    /// An intact record whose contents cannot be parsed.
     Unreadable {
         /// Where it starts.
         offset: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// A file was taken in again under another identity, and its older entry was left in place.
+    /// A file was added again under another ID, and its older entry was not removed.
     Superseded {
         /// Its path.
         path: String,
@@ -98,7 +97,7 @@ pub enum ManifestWarning {
     },
 }
 
-/// What a log comes to.
+/// The state after all records of a log.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Replay {
@@ -108,12 +107,12 @@ pub struct Replay {
     pub records: u64,
     /// Where the intact records end: a writer appends here.
     pub end: u64,
-    /// What was passed over.
+    /// Problems that were skipped.
     pub warnings: Vec<ManifestWarning>,
 }
 
 impl Replay {
-    /// The share of records that a compaction would take away.
+    /// The share of records that a compaction would remove.
     #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
     pub fn dead_fraction(&self) -> f64 {
         let dead = self.records.saturating_sub(self.members.len() as u64);
@@ -130,7 +129,7 @@ impl Replay {
     }
 }
 
-/// What stands in front of the records.
+/// The header of the log.
 pub(super) fn header() -> Vec<u8> {
     let mut out = MAGIC.to_vec();
     out.push(VERSION);
@@ -142,7 +141,7 @@ pub fn replay(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(false))
 }
 
-/// Applies all records that are intact, those behind damaged ones too.
+/// Applies all intact records, including those after damaged ones.
 pub fn salvage(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(true))
 }
@@ -159,7 +158,7 @@ struct Framed<'a> {
 struct Walk<'a> {
     bytes: &'a [u8],
     live: BTreeMap<MemberId, Member>,
-    /// The identity of the file at each path.
+    /// The ID of the file at each path.
     paths: BTreeMap<String, MemberId>,
     out: Replay,
 }
@@ -239,7 +238,7 @@ impl<'a> Walk<'a> {
 
     fn add(&mut self, member: Member) {
         self.remove(&member.id);
-        // The file at a path is one file: an entry of what it was before describes nothing any more.
+        // A path names one file: its older entry is obsolete.
         if let Some(stale) = self.paths.insert(member.path.clone(), member.id) {
             self.live.remove(&stale);
             self.out.warnings.push(ManifestWarning::Superseded { path: member.path.clone() });
@@ -254,20 +253,20 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// The record at a place, if it is whole and its checksum fits.
+/// The record at an offset, if it is complete and its checksum matches.
 fn framed(bytes: &[u8], at: usize) -> Option<Framed<'_>> {
     let (kind, body_start, len) = head(bytes, at)?;
     let end = body_start.checked_add(len)?;
     let body = bytes.get(body_start..end)?;
     let stored = bytes.get(end..)?.first_chunk::<4>()?;
-    // The length takes part in its shortest form, whatever stands in the file.
+    // The checksum covers the shortest form of the length, whatever form is stored.
     let mut covered = vec![kind];
     put(len as u64, &mut covered);
     let crc = crc32c_append(crc32c(&covered), body);
     (crc == u32::from_le_bytes(*stored)).then_some(Framed { kind, body, body_start, end: end + 4 })
 }
 
-/// Kind and length of what stands at a place, and where its body starts.
+/// Kind and length of the record at an offset, and the offset of its body.
 fn head(bytes: &[u8], at: usize) -> Option<(u8, usize, usize)> {
     let mut fields = Fields::new(Region::Manifest { record: None }, at as u64, bytes.get(at..)?);
     let kind = fields.byte("kind").ok()?;
@@ -279,14 +278,14 @@ enum Next {
     /// No intact record follows.
     None,
     At(usize),
-    /// Looking further would take too long: bytes that were made to look like records.
+    /// The search stops here: bytes can be crafted to look like records.
     Unclear,
 }
 
 /// Bytes that may be compared with checksums for each byte of the log, on the way to an intact record.
 const EFFORT: usize = 64;
 
-/// Finds an intact record of a known kind behind a damaged one.
+/// Finds an intact record of a known kind after a damaged one.
 fn next_intact(bytes: &[u8], at: usize) -> Next {
     let mut effort = bytes.len().saturating_mul(EFFORT).max(1 << 20);
     for place in at + 1..bytes.len() {

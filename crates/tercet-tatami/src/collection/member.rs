@@ -1,4 +1,4 @@
-//! One file of a collection, as the manifest tells of it.
+//! The entry of one file in the manifest of a collection.
 //!
 //! ```text
 //! str path │ 16 bytes id │ uvarint rows, bytes │ str sort_column, u8 type, bytes min, bytes max
@@ -15,16 +15,16 @@ use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::wire::cursor::{Varints as _, put, put_bytes};
 
-/// The identity of a member.
+/// The ID of a member.
 pub type MemberId = [u8; 16];
 
-/// A file of a collection: where it is, and what spares opening it.
+/// A member of a collection: path, ID, rows and statistics.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
     /// Where it is, seen from the root of the collection.
     pub path: String,
-    /// Its identity.
+    /// The ID.
     pub id: MemberId,
     /// Its rows.
     pub rows: u64,
@@ -34,11 +34,11 @@ pub struct Member {
     pub sort_column: String,
     /// The number of that column's type.
     pub sort_type: u8,
-    /// Its smallest key.
+    /// The minimum of the sort key.
     pub sort_min: Vec<u8>,
-    /// Its largest key.
+    /// The maximum of the sort key.
     pub sort_max: Vec<u8>,
-    /// What the columns span.
+    /// Statistics of the columns.
     pub zones: Vec<MemberZone>,
     /// The tier it was put in.
     pub tier: u8,
@@ -52,21 +52,21 @@ pub struct Member {
     pub(super) rest: Vec<u8>,
 }
 
-/// What the values of a column of a member lie between.
+/// Statistics of one column of a member.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemberZone {
     /// The column.
     pub column: String,
     /// The number of its type.
     pub kind: u8,
-    /// The smallest value.
+    /// The minimum.
     pub min: Vec<u8>,
-    /// The largest value.
+    /// The maximum.
     pub max: Vec<u8>,
 }
 
 impl Member {
-    /// What the manifest keeps of a file that lies at `path` in the collection. Only its footer is looked at.
+    /// The entry of a file at `path` in the collection, made from its footer.
     pub fn describe(path: &str, file: &File) -> Self {
         let fields = file.schema().fields();
         let sort_key = file.schema().sort_key();
@@ -111,7 +111,7 @@ impl Member {
         (!self.sort_column.is_empty()).then(|| Type::from_id(self.sort_type)).flatten()
     }
 
-    /// What the values of a column lie between, if that can be trusted: of floats and lists it cannot.
+    /// Minimum and maximum of a column, if they can be trusted: those of floats and lists cannot.
     pub(super) fn bounds(&self, column: &str, kind: Type) -> Option<(Scalar, Scalar)> {
         if kind.is_float() || kind == Type::List {
             return None;
@@ -207,7 +207,7 @@ pub(super) fn is_inside(path: &str) -> bool {
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The smallest and the largest of several zones; those that hold no values of the type are left out.
+/// The minimum and maximum of several zones; zones without values of the type are skipped.
 fn widest<'a>(kind: Type, zones: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<(Vec<u8>, Vec<u8>)> {
     use std::cmp::Ordering::{Greater, Less};
 
@@ -222,7 +222,7 @@ fn widest<'a>(kind: Type, zones: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> 
     all.map(|(min, max)| (min.to_bytes(), max.to_bytes()))
 }
 
-/// The identity that the file has itself, or one made of its path and its footer.
+/// The UUID of the file, or an ID made from its path and footer.
 fn identity(path: &str, file: &File) -> MemberId {
     let own = file.header().uuid;
     if own != [0; 16] {

@@ -19,7 +19,7 @@ use crate::writer::{Writer, WriterOptions, Written};
 const BATCH_ROWS: usize = 2048;
 
 impl Collection {
-    /// Writes the rows of some members to a new file of the collection, which takes their place. One change: readers see the
+    /// Writes the rows of some members to a new member that replaces them. One change: readers see the
     /// members or the new file. The old files stay on the disk.
     pub fn merge<P: AsRef<Path>>(
         &mut self,
@@ -88,7 +88,7 @@ fn merge_into<S: Sink>(
     while let Some(at) = smallest(&inputs) {
         progress.check().map_err(|cancelled| writer.error(cancelled.into()))?;
         let rows = match key {
-            // All rows that come before the next row of any other file are taken at once.
+            // All rows before the next row of any other file are taken together.
             Some(_) => inputs[at].run(&inputs, at),
             None => inputs[at].left(),
         };
@@ -112,7 +112,7 @@ fn with_common(mut options: WriterOptions, files: &[File]) -> WriterOptions {
     options
 }
 
-/// Columns must be the same, in the same order, and mean the same.
+/// The columns must be the same, in the same order, with the same logical types.
 fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
     let fields = file.schema().fields();
     let same = |one: &Field, other: &Field| {
@@ -192,7 +192,7 @@ impl Input {
         known - self.at
     }
 
-    /// Takes the next rows out.
+    /// Takes the next rows.
     fn cut(&mut self, fields: &[Field], rows: usize) -> Vec<Column> {
         let (from, to) = (self.at, self.at + rows);
         self.at = to;

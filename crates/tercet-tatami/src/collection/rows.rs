@@ -11,7 +11,7 @@ use crate::scalar::Scalar;
 use crate::scan::{Batch, Batches, Scan};
 use crate::schema::Schema;
 
-/// A question about the rows of a collection. The columns are those of the first member.
+/// A scan of the rows of a collection. The columns are those of the first member.
 #[derive(Clone, Debug)]
 pub struct CollectionScan<'a> {
     collection: &'a Collection,
@@ -41,7 +41,7 @@ pub struct CollectionLookup {
 }
 
 impl Collection {
-    /// Asks for rows: all columns and all rows, until something else is said.
+    /// Starts a scan of all columns and all rows.
     pub fn scan(&self) -> CollectionScan<'_> {
         CollectionScan { collection: self, columns: None, condition: None, batch_rows: 0 }
     }
@@ -52,7 +52,7 @@ impl Collection {
         Ok(first.map(|file| Arc::clone(file.schema())))
     }
 
-    /// The members that can hold a row which fulfils a condition. The manifest is asked, and no file but the first is opened.
+    /// The members that may have matching rows, by the statistics in the manifest. No file but the first is opened.
     pub fn prune(&self, condition: &Expr) -> Result<Vec<&Member>, Error> {
         let Some(first) = self.members().first() else { return Ok(Vec::new()) };
         let first = self.open_member(first)?;
@@ -62,7 +62,7 @@ impl Collection {
         Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
     }
 
-    /// A text as a value of the sort key of the members.
+    /// Parses a value of the sort key of the members.
     pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
         let sorted = self.members().iter().find_map(|member| Some((member, member.sort_kind()?)));
         let Some((member, kind)) = sorted else { return Err(self.error(ErrorKind::NotSorted)) };
@@ -72,7 +72,7 @@ impl Collection {
         })
     }
 
-    /// The first row whose sort key equals `key`, in the order of the members. Files whose keys end before it or start behind it
+    /// The first row whose sort key equals `key`, in the order of the members. Members whose key range excludes it
     /// are not opened.
     pub fn lookup(&self, key: &Scalar) -> Result<CollectionLookup, Error> {
         let mut out = CollectionLookup { found: None, files_opened: 0 };
@@ -100,7 +100,7 @@ impl Collection {
     }
 }
 
-/// Whether a key lies before or behind all keys of a member, as far as it tells.
+/// Whether the key range of a member excludes a key.
 fn is_outside(member: &Member, kind: crate::Type, key: &Scalar) -> bool {
     use std::cmp::Ordering::{Greater, Less};
 
@@ -112,7 +112,7 @@ fn is_outside(member: &Member, kind: crate::Type, key: &Scalar) -> bool {
     }
 }
 
-/// Whether what the manifest says of a member leaves room for a row that fulfils the condition.
+/// Whether the statistics of a member allow a matching row.
 fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
     let tri_state = predicate.tri_state(&mut |column, test| {
         let field = &schema.fields()[column];
@@ -137,13 +137,13 @@ impl CollectionScan<'_> {
         self
     }
 
-    /// Only rows that fulfil the condition.
+    /// Keeps only rows that match the filter.
     pub fn filter(mut self, condition: &Expr) -> Self {
         self.condition = Some(condition.clone());
         self
     }
 
-    /// At most so many rows of a file in one batch.
+    /// Sets the maximum number of rows in a batch.
     pub fn with_batch_rows(mut self, rows: u64) -> Self {
         self.batch_rows = rows;
         self
@@ -157,7 +157,7 @@ impl CollectionScan<'_> {
         }
     }
 
-    /// How many rows fulfil the condition.
+    /// The number of matching rows.
     pub fn count(&self) -> Result<u64, Error> {
         let mut sum = 0u64;
         let tested: Vec<&str> = self.condition.iter().flat_map(Expr::columns).collect();
@@ -170,7 +170,7 @@ impl CollectionScan<'_> {
         Ok(sum)
     }
 
-    /// The rows that fulfil the condition: the members by path, the rows of each in order.
+    /// The matching rows: members by path, the rows of each in order.
     pub fn batches(&self) -> Result<CollectionBatches, Error> {
         let members = self.members()?;
         let first = self.collection.members().first();
@@ -181,7 +181,7 @@ impl CollectionScan<'_> {
             (None, Some(schema)) => schema.fields().iter().map(|field| field.name.to_string()).collect(),
             (None, None) => Vec::new(),
         };
-        // A name that no member has is told even if no member is left.
+        // An unknown name is an error even if no member is left.
         if let (Some(schema), Some(first)) = (&schema, self.collection.members().first()) {
             let unknown = names.iter().find(|name| schema.index_of(name).is_none());
             if let Some(name) = unknown {
@@ -260,7 +260,7 @@ impl CollectionBatches {
     }
 }
 
-/// Columns of one name have one type and one meaning in all members.
+/// Columns of one name have the same type and logical type in all members.
 pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N]) -> Result<(), Error> {
     let (there, here) = (first.schema(), file.schema());
     let meant = (first.logical_types(), file.logical_types());
@@ -274,7 +274,7 @@ pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N])
         let reason = if one_kind != other_kind {
             format!("column `{name}` is {} there and {} here", one_kind.0, other_kind.0)
         } else if meant.0.get(one) != meant.1.get(other) {
-            format!("column `{name}` means something else there")
+            format!("column `{name}` has another logical type there")
         } else {
             continue;
         };

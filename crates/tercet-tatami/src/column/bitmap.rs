@@ -13,7 +13,7 @@ impl Bitmap {
         Self { bytes: Vec::new(), len: 0 }
     }
 
-    /// So many equal bits.
+    /// A bitmap of equal bits.
     pub fn filled(len: usize, bit: bool) -> Self {
         let mut out = Self::new();
         out.push_many(bit, len);

@@ -1,14 +1,14 @@
-//! Many texts without a copy of each.
+//! String and binary columns: views into shared buffers.
 //!
-//! A page of text is kept as it was decoded: a value is a [`View`] into one of a few buffers. A dictionary is one buffer that all
-//! pages of a column share, so reading such a page copies no text at all.
+//! A page of strings is kept as it was decoded: a value is a [`View`] into one of a few buffers. A dictionary is one buffer that all
+//! pages of a column share, so reading such a page copies no bytes.
 
 use bytes::Bytes;
 
 /// Buffers that grow by pushing end at this length; a longer value gets a buffer of its own.
 const TAIL_LEN: usize = 1 << 20;
 
-/// Values that are checked to be text together.
+/// Values whose UTF-8 is validated together.
 const TOGETHER: usize = 128;
 
 /// Where a value lies.
@@ -58,7 +58,7 @@ impl Strings {
         Some(Self { views, buffers, tail: Vec::new() })
     }
 
-    /// The buffers, and the places of the values in them.
+    /// The buffers, and the views into them.
     pub fn into_parts(mut self) -> (Vec<Bytes>, Vec<View>) {
         self.seal();
         (self.buffers, self.views)
@@ -84,7 +84,7 @@ impl Strings {
         self.views.iter().map(|view| self.view(*view))
     }
 
-    /// The places of the values.
+    /// The views of the values.
     pub fn views(&self) -> &[View] {
         &self.views
     }
@@ -155,9 +155,9 @@ impl Strings {
         self.buffers.first().cloned()
     }
 
-    /// The first value behind `start` that is no UTF-8.
+    /// The first value from `start` on that is not valid UTF-8.
     pub(crate) fn first_invalid_utf8(&self, start: usize) -> Option<usize> {
-        // Most text is plain: one look at the whole buffer spares many at its parts.
+        // Most strings are valid: validating the whole buffer is faster than validating each value.
         let views = self.views.get(start..)?;
         let first = views.iter().find(|view| view.len > 0)?;
         let same = views.iter().all(|view| view.len == 0 || view.buffer == first.buffer);
@@ -175,8 +175,8 @@ impl Strings {
         None
     }
 
-    /// Whether values that follow one another in a buffer are text, as far as one look at all of them tells: what stands
-    /// between them must be text, too.
+    /// Whether consecutive values in a buffer are valid UTF-8, validated together: the bytes
+    /// between them must be valid, too.
     fn is_text(&self, views: &[View]) -> bool {
         let mut full = views.iter().filter(|view| view.len > 0);
         let Some(first) = full.next() else { return true };
@@ -224,12 +224,12 @@ impl Strings {
         self.views.extend(views);
     }
 
-    /// The places of the values, to move them.
+    /// The views of the values, to move them.
     pub(crate) fn views_mut(&mut self) -> &mut Vec<View> {
         &mut self.views
     }
 
-    /// Appends values `from..to` of `other`; long texts are shared, not copied.
+    /// Appends values `from..to` of `other`; long values are shared, not copied.
     pub fn extend_from(&mut self, other: &Self, from: usize, to: usize) {
         // A few values out of a large buffer are copied, so that the buffer can go away.
         let wanted: u64 = other.views[from..to].iter().map(|view| u64::from(view.len)).sum();
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn the_first_value_that_is_no_text_is_found() {
-        // Lengths between the values, as pages have them; long ones are no text themselves.
+        // Lengths between the values, as in pages; long lengths are not valid UTF-8 themselves.
         let long = "é".repeat(100);
         let good = ["", "a", "straße", "日本", &long, ""];
         let bad: [&[u8]; 4] = [b"\xff", b"\xc3", b"\x9f", &"日本".as_bytes()[..4]];
@@ -318,7 +318,7 @@ mod tests {
                 assert_eq!(strings.first_invalid_utf8(0), slow);
             }
         }
-        // Halves of a character that are text together.
+        // Halves of a character that are valid together.
         let mut halves = Strings::new();
         halves.add_buffer(Bytes::from_static("é".as_bytes()));
         halves.push_views((0..2).map(|start| View { buffer: 0, start, len: 1 }));

@@ -1,4 +1,4 @@
-//! Whole numbers of up to 256 bits, as decimals have them.
+//! Integers of up to 256 bits, as decimals have them.
 
 use std::fmt::Write as _;
 
@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 const CHUNK_DIGITS: usize = 18;
 const CHUNK: u64 = 1_000_000_000_000_000_000;
 
-/// A whole number. Zero is not negative.
+/// An integer. Zero is not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Int256 {
     negative: bool,
@@ -15,7 +15,7 @@ pub(crate) struct Int256 {
 }
 
 impl Int256 {
-    /// The number of a text of digits; none if it is too large.
+    /// Parses digits; none if the number is too large.
     pub(crate) fn from_digits(negative: bool, digits: impl Iterator<Item = u8>) -> Option<Self> {
         let mut out = Self::default();
         for digit in digits {
@@ -61,7 +61,7 @@ impl Int256 {
         i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// Two's complement of so many bytes, at most 32, the highest first; none if it does not fit.
+    /// Two's complement, big-endian, in the given number of bytes (at most 32); none if it does not fit.
     pub(crate) fn to_bytes(self, width: usize) -> Option<Vec<u8>> {
         let mut limbs = self.limbs;
         if self.negative {
@@ -69,7 +69,7 @@ impl Int256 {
         }
         let mut bytes: Vec<u8> = limbs.iter().flat_map(|limb| limb.to_le_bytes()).collect();
         let fill = if self.negative { 0xff } else { 0 };
-        // What is cut off, and the sign that is left, must say the same.
+        // The bytes that are cut off must be the extension of the sign.
         let cut = bytes.get(width..)?.iter().all(|byte| *byte == fill);
         let sign = bytes.get(width.checked_sub(1)?)? >> 7 == fill & 1;
         bytes.truncate(width);

@@ -1,4 +1,4 @@
-//! Stored values as texts, and back.
+//! Formatting and parsing of logical types.
 
 use std::io::Write as _;
 
@@ -19,13 +19,13 @@ const ZEROS: i64 = 100;
 /// A value as it is stored.
 #[derive(Clone, Copy, Debug)]
 pub enum StoredValue<'a> {
-    /// A whole number.
+    /// An integer.
     Number(i64),
     /// Bytes.
     Bytes(&'a [u8]),
 }
 
-/// Where a literal lies among whole numbers.
+/// The position of a literal among integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LiteralPosition {
     /// It is this one.
@@ -35,8 +35,8 @@ pub(crate) enum LiteralPosition {
 }
 
 impl LogicalType {
-    /// Appends the text of a value. None is appended where it has none, as times after the year 9999: then the stored number
-    /// tells it.
+    /// Appends the text of a value. Values without a text, such as times after the year 9999, append nothing: the stored number
+    /// is printed instead.
     pub fn write(self, value: StoredValue<'_>, out: &mut Vec<u8>) -> bool {
         let text = match (self, value) {
             (Self::Utf8, StoredValue::Bytes(bytes)) => {
@@ -71,7 +71,7 @@ impl LogicalType {
         text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
     }
 
-    /// The stored value that a text means in a column of a type: exactly it, or none.
+    /// Parses the stored value of a literal in a column of a type; none if it is not exact.
     pub fn read(self, kind: Type, text: &str) -> Option<Scalar> {
         if self == Self::Utf8 {
             return Some(Scalar::Bytes(text.as_bytes().to_vec()));
@@ -82,7 +82,7 @@ impl LogicalType {
         }
     }
 
-    /// Whether a decimal has no more digits than its type says; of the others every number is one.
+    /// Whether a decimal fits the precision of its type; always true for other types.
     fn has_digits_for(self, number: Int256) -> bool {
         match self {
             Self::Decimal { precision, .. } => number.digits().len() <= precision.into(),
@@ -90,7 +90,7 @@ impl LogicalType {
         }
     }
 
-    /// A whole number as it is stored in a column of a type, if that has room for it.
+    /// An integer as it is stored in a column of a type, if it fits.
     pub(crate) fn stored(self, kind: Type, number: Int256) -> Option<Scalar> {
         Some(match (kind, self) {
             (Type::Int32, _) => Scalar::Int32(i32::try_from(number.to_i64()?).ok()?),
@@ -100,7 +100,7 @@ impl LogicalType {
         })
     }
 
-    /// Where a text lies among stored values. Times that are written as numbers are those that are stored.
+    /// The position of a literal among stored values. Times that are written as numbers are stored values.
     pub(crate) fn place(self, text: &str) -> Option<LiteralPosition> {
         match self {
             Self::Utf8 => None,
@@ -119,7 +119,7 @@ impl LogicalType {
                 Some(among(nanos, unit.nanos()))
             }
             Self::Duration(unit) => {
-                // Other spellings that the library knows say years and months too.
+                // The parser also accepts other notations, with years and months.
                 let is_iso = text.trim_start_matches(['-', '+']).starts_with('P');
                 let duration: SignedDuration = is_iso.then(|| text.parse().ok())??;
                 Some(among(duration.as_nanos(), unit.nanos()))
@@ -132,7 +132,7 @@ impl LogicalType {
                 Some(among(nanos, Unit::Micros.nanos()))
             }
             Self::LocalTimestamp => {
-                // An offset would be left out silently.
+                // The parser would ignore an offset.
                 let (_, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
                 let is_plain = !clock.contains(['-', '+', '[']) && !is_leap(text);
                 let time: DateTime = is_plain.then(|| text.parse().ok())??;
@@ -148,21 +148,21 @@ fn nanos_of(date: Date, time: Time) -> Option<i128> {
     Some(days * i128::from(NANOS_OF_DAY) + time.duration_since(Time::midnight()).as_nanos())
 }
 
-/// Whether a time has a second 60, which the library takes for the one before.
+/// Whether a time has a second 60, which the parser would treat as 59.
 fn is_leap(text: &str) -> bool {
     let clock = text.split_once(['T', 't', ' ']).map_or(text, |(_, clock)| clock);
     let mut digits = clock.bytes().filter(u8::is_ascii_digit).skip(4);
     digits.next() == Some(b'6') && digits.next() == Some(b'0')
 }
 
-/// Where so many of a finer unit lie among whole units.
+/// The position of a count of a finer unit among multiples of a unit.
 fn among(count: i128, per_unit: i64) -> LiteralPosition {
     let per_unit = i128::from(per_unit);
     let floor = Int256::from(count.div_euclid(per_unit));
     if count.rem_euclid(per_unit) == 0 { LiteralPosition::At(floor) } else { LiteralPosition::After(floor) }
 }
 
-/// Whether a text is a number as JSON writes them.
+/// Whether a string is a JSON number.
 pub fn is_number(text: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let text = text.strip_prefix('-').unwrap_or(text);
@@ -180,7 +180,7 @@ pub fn is_number(text: &str) -> bool {
         && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
 }
 
-/// Where a number, with its point moved to the right, lies among whole numbers; none if it is larger than any decimal.
+/// The position of a scaled number among integers; none if it is larger than any decimal.
 fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
     if !is_number(text) {
         return None;
@@ -211,7 +211,7 @@ fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
     Some(LiteralPosition::After(if negative { floor.before()? } else { floor }))
 }
 
-/// The digits of a number, in room for twenty.
+/// The digits of a number, in a buffer of twenty.
 fn digits_of(mut number: u64, room: &mut [u8; 20]) -> &[u8] {
     let mut start = room.len();
     loop {
@@ -224,7 +224,7 @@ fn digits_of(mut number: u64, room: &mut [u8; 20]) -> &[u8] {
     }
 }
 
-/// A decimal with the digits of its whole number.
+/// Appends a decimal from the digits of its unscaled integer.
 fn decimal(negative: bool, digits: &[u8], scale: i8, out: &mut Vec<u8>) {
     if negative {
         out.push(b'-');
@@ -245,7 +245,7 @@ fn decimal(negative: bool, digits: &[u8], scale: i8, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a day. Years of four digits, which nearly all have, are computed here: the library takes ten times as long.
+/// Appends a date. Years of four digits are formatted here: the library takes ten times as long.
 fn write_day(days: i64, out: &mut Vec<u8>) -> bool {
     let Some((year, month, day)) = civil(days) else {
         let text = day(days).map(|date| date.to_string());
@@ -290,7 +290,7 @@ fn day(days: i64) -> Option<Date> {
 
 fn read_day(text: &str) -> Option<i32> {
     let date: Date = text.parse().ok()?;
-    // The library also takes a date with a time behind it.
+    // The parser also accepts a date followed by a time.
     (date.to_string() == text).then(|| EPOCH.until(date).ok()).flatten().map(|span| span.get_days())
 }
 
@@ -299,7 +299,7 @@ fn time(count: i64, unit: Unit) -> Option<Time> {
     Time::midnight().checked_add(SignedDuration::from_nanos(nanos)).ok()
 }
 
-/// `PT90.5S`: seconds only, since minutes and hours say nothing more.
+/// `PT90.5S`: seconds only; minutes and hours add nothing.
 fn duration(count: i64, unit: Unit, out: &mut Vec<u8>) {
     let per_second = Unit::Seconds.nanos() / unit.nanos();
     let (sign, count) = (if count < 0 { "-" } else { "" }, count.unsigned_abs());

@@ -1,4 +1,4 @@
-//! The smallest and the largest value in front of a page.
+//! Page statistics: minimum and maximum, in front of a page.
 //!
 //! ```text
 //! 50 2a 4d 18 │ u32 body length │ u8 form, bytes min, bytes max
@@ -16,7 +16,7 @@ use crate::wire::footer::Zone;
 
 const MAGIC: &[u8; 4] = &[0x50, 0x2a, 0x4d, 0x18];
 
-/// Longer texts are cut.
+/// Longer strings are truncated.
 const TEXT_LEN: usize = 64;
 
 const MIN_EXACT: u8 = 1;
@@ -32,7 +32,7 @@ pub struct Bounds {
     pub min_exact: bool,
     /// Some value equals the larger bound.
     pub max_exact: bool,
-    /// The page holds NaN.
+    /// The page contains NaN.
     pub has_nan: bool,
 }
 
@@ -56,7 +56,7 @@ pub fn block(zone: &Zone, kind: Type, has_nan: bool) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A text of at most 64 bytes that is not smaller; none if there is none.
+/// A string of at most 64 bytes that is not less; none if there is none.
 fn cut_above(max: &[u8]) -> Option<Vec<u8>> {
     if max.len() <= TEXT_LEN {
         return Some(max.to_vec());
@@ -69,7 +69,7 @@ fn cut_above(max: &[u8]) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// The bounds at the beginning of a stored payload, and how many bytes they take. `start` is where the payload lies.
+/// The statistics at the start of a stored payload, and their length. `start` is the offset of the payload.
 pub(crate) fn parse(
     region: Region,
     start: u64,

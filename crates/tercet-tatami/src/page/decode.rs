@@ -28,7 +28,7 @@ pub(crate) struct Page<'a> {
     /// Where its header starts.
     pub(crate) offset: u64,
     pub(crate) header: PageHeader,
-    /// Its first row, counted over the whole file.
+    /// Its first row, counted over the file.
     pub(crate) first_row: u64,
 }
 
@@ -50,7 +50,7 @@ impl Page<'_> {
         ErrorKind::Codec { region: self.region, span: self.payload_span(), error: Box::new(error) }
     }
 
-    /// Checks what the header says about itself.
+    /// Checks that the header is consistent.
     pub(crate) fn check_header(&self) -> Result<(), ErrorKind> {
         let header = &self.header;
         if header.kind != Kind::Data {
@@ -93,7 +93,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The bounds in front of the payload, if there are any, and the bytes behind them.
+    /// The statistics in front of the payload, if any, and the bytes after them.
     pub(crate) fn split_bounds(&self, stored: &Bytes) -> Result<(Option<Bounds>, Bytes), ErrorKind> {
         if !self.header.has(page_flags::BOUNDS) {
             return Ok((None, stored.clone()));
@@ -180,7 +180,7 @@ impl Page<'_> {
         Ok((Some(bitmap), rest))
     }
 
-    /// A bitmap at a position of the payload, and what follows it.
+    /// A bitmap at a position of the payload, and the bytes after it.
     fn bitmap(&self, payload: &Bytes, at: usize, len: usize) -> Result<(Bitmap, Bytes), ErrorKind> {
         let end = at + len.div_ceil(8);
         let Some(bytes) = payload.get(at..end) else {
@@ -261,7 +261,7 @@ impl Page<'_> {
         })
     }
 
-    /// Refuses codes that stand for no value.
+    /// Rejects codes without a value.
     fn check_codes(&self, codes: &[u32], values: usize) -> Result<(), ErrorKind> {
         match codes.iter().copied().max() {
             Some(largest) if largest as usize >= values => {
@@ -358,7 +358,7 @@ fn integers(scheme: Scheme, out: &mut Values, bytes: &[u8], n: usize) -> Result<
     }
 }
 
-/// Appends the values that codes stand for. Every code is below the number of values.
+/// Appends the values of codes. Every code is less than the number of values.
 fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
     fn pick<T: Copy>(values: &[T], codes: &[u32], out: &mut Vec<T>) {
         out.extend(codes.iter().map(|code| values[*code as usize]));
@@ -380,7 +380,7 @@ fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
     }
 }
 
-/// Moves the `present` values behind `start` to the rows they belong to; the others become zero or nothing.
+/// Moves the `present` values after `start` to their rows; the others become zero or empty.
 fn spread(values: &mut Values, start: usize, present: usize, validity: &Bitmap) {
     fn vector<T: Copy + Default>(values: &mut Vec<T>, start: usize, present: usize, validity: &Bitmap) {
         values.resize(start + validity.len(), T::default());

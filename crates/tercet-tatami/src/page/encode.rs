@@ -4,7 +4,7 @@
 //! rows of a column ─▶ present values ─▶ shortest encoding ─▶ [bitmap][encoded values]
 //! ```
 //!
-//! What a column needs beyond its values, its value dictionary and its symbol table, is in [`Tools`]: pages of one column are
+//! The state of a column beyond its values, its value dictionary and its symbol table, is in [`Tools`]: pages of one column are
 //! encoded one after the other, pages of different columns at the same time.
 
 mod dictionary;
@@ -31,7 +31,7 @@ use number::FloatTools;
 pub(crate) use number::Number;
 pub(crate) use strings::StringEncoder;
 
-/// What the pages of one column share.
+/// The state that the pages of one column share.
 #[derive(Debug)]
 pub(crate) struct Tools {
     /// Whether floats may be packed.
@@ -69,7 +69,7 @@ pub(crate) struct Encoded {
     pub(crate) bounds: Bounds,
 }
 
-/// What became of the values of a page.
+/// The encoded values of a page.
 #[derive(Debug)]
 struct Stream {
     encoding: Encoding,
@@ -83,12 +83,12 @@ impl Stream {
     }
 }
 
-/// The smallest and the largest of some values.
+/// The minimum and maximum of some values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
     /// None where there is no value, or nothing but NaN.
     pub(crate) zone: Option<Zone>,
-    /// Whether NaN was left out.
+    /// Whether NaN was skipped.
     pub(crate) has_nan: bool,
 }
 
@@ -110,7 +110,7 @@ pub(crate) fn page(
     Ok(Encoded { encoding, nulls: rows.nulls, payload, split, bounds })
 }
 
-/// Appends the present values in the shortest encoding, and says which it is.
+/// Appends the present values in the shortest encoding, and returns it.
 fn stream(
     values: &Values,
     rows: &Rows<'_>,

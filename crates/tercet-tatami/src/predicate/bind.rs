@@ -9,7 +9,7 @@ use crate::logical_type::{LogicalType, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
 
-/// A condition that does not fit the columns.
+/// A filter that does not fit the columns.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BindError {
@@ -21,8 +21,8 @@ pub enum BindError {
         /// Names there are, the first few.
         available: Box<str>,
     },
-    /// A value that the column cannot hold.
-    #[error("column `{}` is {kind}, and {value} is no such value", escape::name(column))]
+    /// A literal that is not valid for the type of the column.
+    #[error("invalid {kind} literal {value} for column `{}`", escape::name(column))]
     Value {
         /// The column.
         column: String,
@@ -31,22 +31,22 @@ pub enum BindError {
         /// The value.
         value: String,
     },
-    /// A value that is none of those that the column means.
+    /// A literal that is not valid for the logical type of the column.
     #[error(
-        "column `{}` is {logical_type}, and {value} is no such value; one is {}",
+        "invalid {logical_type} literal {value} for column `{}`, for example {}",
         escape::name(column),
         logical_type.example()
     )]
     LogicalType {
         /// The column.
         column: String,
-        /// What it means.
+        /// The logical type.
         logical_type: LogicalType,
         /// The value.
         value: String,
     },
     /// A test that makes no sense for the type of the column.
-    #[error("column `{}` is {kind}, which cannot be tested with `{operator}`", escape::name(column))]
+    #[error("column `{}` is {kind}, which does not support `{operator}`", escape::name(column))]
     Operator {
         /// The column.
         column: String,
@@ -56,7 +56,7 @@ pub enum BindError {
         operator: &'static str,
     },
     /// `and`, `or` or `in` of nothing.
-    #[error("`{operator}` of nothing")]
+    #[error("empty list in `{operator}`")]
     Empty {
         /// Which.
         operator: &'static str,
@@ -64,12 +64,12 @@ pub enum BindError {
 }
 
 impl Expr {
-    /// Finds the columns in a schema and gives the values their types. Columns mean what their types say.
+    /// Binds names to columns and literals to types. Logical types are ignored.
     pub fn bind(&self, schema: &Schema) -> Result<Predicate, BindError> {
         self.bind_with_types(schema, &[])
     }
 
-    /// The same where notes say what some columns mean: numbers are then those of decimals, texts those of dates and times.
+    /// Binds with logical types: literals are decimals, dates and times.
     pub fn bind_with_types(
         &self,
         schema: &Schema,
@@ -87,11 +87,11 @@ pub(super) enum Part {
     Value(usize),
 }
 
-/// A walk over a condition, which remembers where it is.
+/// The position in the filter.
 pub(super) struct Binder<'a> {
     schema: &'a Schema,
     logical_types: &'a [Option<LogicalType>],
-    /// How many tests were looked at, the one that does not fit included.
+    /// The number of comparisons so far, including the one that does not fit.
     pub(super) tests: usize,
     pub(super) part: Part,
 }

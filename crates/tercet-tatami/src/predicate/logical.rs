@@ -1,7 +1,7 @@
-//! Comparisons with what stored values mean: decimals, dates, times.
+//! Comparisons with logical types: decimals, dates, times.
 //!
-//! A literal lies at a stored value or between two of them, which decides what is asked of stored values: with two digits
-//! behind the point `price < 12.345` asks for `<= 1234`, and `price = 12.345` for nothing. No literal is ever rounded.
+//! A literal equals a stored value or lies between two of them. This decides the comparison with stored values: with scale 2,
+//! `price < 12.345` is `<= 1234`, and `price = 12.345` matches nothing. No literal is rounded.
 
 use super::{BindError, Comparison, Literal, Predicate};
 use crate::logical_type::{LiteralPosition, LogicalType, is_number};
@@ -11,18 +11,18 @@ use crate::schema::{Field, Type};
 /// A literal among stored values.
 #[derive(Clone, Debug)]
 pub(super) enum Bound {
-    /// At a value, or behind it and before the next.
+    /// At a value, or between it and the next.
     Near(Near),
-    /// Before all that the column can hold.
+    /// Less than every value of the column type.
     BeforeAll,
-    /// Behind all that the column can hold.
+    /// Greater than every value of the column type.
     BehindAll,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Near {
     value: Scalar,
-    /// It is this value; otherwise it lies behind it and before the next.
+    /// It is this value; otherwise it lies between it and the next.
     is_at: bool,
     is_negative: bool,
 }
@@ -41,7 +41,7 @@ pub(super) fn place(field: &Field, logical_type: LogicalType, literal: &Literal)
     let (number, is_at) = match logical_type.place(text) {
         Some(LiteralPosition::At(number)) => (number, true),
         Some(LiteralPosition::After(number)) => (number, false),
-        // No decimal has so many digits.
+        // No decimal has this many digits.
         None if logical_type.is_number() && is_number(text) => return Ok(beyond(text.starts_with('-'))),
         None => return Err(refused()),
     };
@@ -90,7 +90,7 @@ pub(super) fn bound(
             });
             column.leaf(Comparison::In(there.collect()))
         }
-        // Neither asks for values that mean something.
+        // Neither has literals.
         Comparison::Prefix(_) | Comparison::IsNull => column.leaf(Comparison::IsNull),
     }
 }
@@ -108,7 +108,7 @@ impl Column {
         Predicate::Comparison { column: self.column, test }
     }
 
-    /// The first bytes of a number below zero. As bytes, these stand behind all others, each in its order.
+    /// The first bytes of a negative number. As bytes, these sort after all others, each in order.
     fn negatives(self) -> Option<Scalar> {
         let mut bytes = vec![0; self.width?];
         *bytes.first_mut()? = 0x80;
@@ -124,7 +124,7 @@ impl Column {
         Predicate::Not(Box::new(self.none()))
     }
 
-    /// Values before a bound: those at it, too, if the test says so or if it lies behind its value.
+    /// Values before a bound: including it, if the comparison does or if the bound lies after its value.
     fn before(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
         let near = match bound {
             Bound::Near(near) => near,
@@ -140,7 +140,7 @@ impl Column {
         }
     }
 
-    /// Values behind a bound: those at it, too, if the test says so and it does not lie behind its value.
+    /// Values after a bound: including it, if the comparison does and the bound does not lie after its value.
     fn behind(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
         let near = match bound {
             Bound::Near(near) => near,
@@ -164,7 +164,7 @@ mod tests {
     use crate::column::{Bitmap, Column as Rows, Values};
     use crate::schema::Schema;
 
-    /// The rows that a condition takes of a column, whose last row is null.
+    /// The rows of a column that match, the last row of which is null.
     fn taken(kind: Type, logical_type: LogicalType, values: Values, condition: &str) -> Vec<usize> {
         let schema = Schema::new(vec![Field::new("x", kind).with_nulls()]).unwrap();
         let predicate =
@@ -175,7 +175,7 @@ mod tests {
         mask.positions().collect()
     }
 
-    /// Decimals of one digit behind the point against literals of two, in both ways of storing them.
+    /// Decimals of scale 1 against literals of scale 2, in both storage types.
     #[test]
     fn decimals_are_compared_as_what_they_are() {
         let numbers: Vec<i64> = (-25..=25).chain([0]).collect();
@@ -215,7 +215,7 @@ mod tests {
         }
         let values = || Values::Int64(numbers.clone());
         assert_eq!(taken(Type::Int64, narrow, values(), "x in (0.1, 0.15, \"-2.5\", 1e300)"), [0, 26]);
-        // Behind or before all that a column can hold.
+        // Outside of the range of the column type.
         let all: Vec<usize> = (0..last).collect();
         for far in ["9223372036854775807", "1e70", "1e400"] {
             for (condition, expected) in [

@@ -8,14 +8,14 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// So many equal bits.
+    /// Equal bits.
     pub fn filled(len: usize, bit: bool) -> Self {
         let mut out = Self { words: vec![if bit { u64::MAX } else { 0 }; len.div_ceil(64)], len };
         out.trim();
         out
     }
 
-    /// A bit for each of `len` rows. `bit` is asked about each row once, in order.
+    /// A bit for each of `len` rows. `bit` is called for each row once, in order.
     #[inline]
     pub fn from_fn(len: usize, mut bit: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(len.div_ceil(64));

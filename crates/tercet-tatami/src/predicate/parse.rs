@@ -1,4 +1,4 @@
-//! The text of a condition.
+//! The parser of filter expressions.
 //!
 //! ```text
 //! any   = all { "or" all }              all = one { "and" one }
@@ -18,18 +18,18 @@ use crate::logical_type::LogicalType;
 use crate::scalar::Scalar;
 use crate::schema::Schema;
 
-/// Conditions inside one another are taken this deep.
+/// The maximum nesting depth.
 const DEEPEST: usize = 64;
 
-/// A text that is no condition.
+/// A syntax error in a filter expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParseError {
-    /// The byte of the text at which it was noticed.
+    /// The byte offset of the error.
     pub at: usize,
-    /// The character of the text at which it was noticed, counted from 1.
+    /// The character of the error, counted from 1.
     pub character: usize,
-    /// What is wrong there.
+    /// The problem.
     pub what: String,
 }
 
@@ -38,13 +38,13 @@ impl ParseError {
         Self { at, character: at + 1, what: what.into() }
     }
 
-    /// Counts characters, of which some take more than a byte.
+    /// Counts characters, some of which take more than a byte.
     fn in_text(mut self, text: &str) -> Self {
         self.character = text.get(..self.at).unwrap_or(text).chars().count() + 1;
         self
     }
 
-    /// The text with a mark under the place.
+    /// The expression with a caret under the error.
     pub fn pointing_at(&self, text: &str) -> String {
         format!("{text}\n{}^ {}", " ".repeat(self.character - 1), self.what)
     }
@@ -52,20 +52,20 @@ impl ParseError {
 
 impl fmt::Display for ParseError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "condition, character {}: {}", self.character, self.what)
+        write!(f, "filter, character {}: {}", self.character, self.what)
     }
 }
 
 impl std::error::Error for ParseError {}
 
 impl Expr {
-    /// Reads a condition such as `status = 200 and url prefix "https://a"`.
+    /// Parses a filter expression such as `status = 200 and url prefix "https://a"`.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         Ok(ParsedFilter::new(text)?.expr)
     }
 }
 
-/// A condition that was read from a text, with the place of each of its tests.
+/// A parsed filter expression, with the byte range of each comparison.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedFilter {
     expr: Expr,
@@ -73,7 +73,7 @@ pub struct ParsedFilter {
     tests: Vec<Places>,
 }
 
-/// Where the parts of a test stand.
+/// The byte ranges of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Places {
     column: Range<usize>,
@@ -82,17 +82,17 @@ struct Places {
 }
 
 impl ParsedFilter {
-    /// Reads a condition.
+    /// Parses a filter expression.
     pub fn new(text: &str) -> Result<Self, ParseError> {
         read(text).map_err(|error| error.in_text(text))
     }
 
-    /// The condition.
+    /// The expression.
     pub fn expr(&self) -> &Expr {
         &self.expr
     }
 
-    /// Finds the columns in a schema, whose values mean what is said of each; an error comes with the bytes of the text that it
+    /// Binds the filter to a schema with logical types; an error comes with the byte range that it
     /// is about.
     pub fn bind(
         &self,
@@ -127,7 +127,7 @@ struct Parser<'a> {
     tokens: Vec<Token>,
     next: usize,
     tests: Vec<Places>,
-    /// Those of the test at hand.
+    /// Those of the current comparison.
     values: Vec<Range<usize>>,
 }
 
@@ -143,7 +143,7 @@ impl Parser<'_> {
         token
     }
 
-    /// Takes a keyword, whatever its case.
+    /// Accepts a keyword, ignoring case.
     fn keyword(&mut self, keyword: &str) -> bool {
         let found = matches!(self.peek().word, Word::Name(name) if name.eq_ignore_ascii_case(keyword));
         self.next += usize::from(found);
@@ -356,7 +356,7 @@ mod tests {
         );
         assert_eq!(
             Expr::parse("é = 1 §").unwrap_err().to_string().split(':').next(),
-            Some("condition, character 7")
+            Some("filter, character 7")
         );
         assert!(Expr::parse(&"(".repeat(100_000)).is_err());
         assert!(Expr::parse(&format!("{}a = 1", "not ".repeat(100_000))).is_err());

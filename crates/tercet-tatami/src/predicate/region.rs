@@ -1,11 +1,11 @@
-//! A condition over many rows at once, by what is known about them.
+//! Filters evaluated on statistics of many rows.
 
 use std::cmp::Ordering;
 
 use super::{Comparison, Predicate};
 use crate::scalar::Scalar;
 
-/// What a condition can be for some row of a region. What is not set cannot happen.
+/// The possible results of a filter for the rows of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct TriState {
     pub(crate) yes: bool,
@@ -16,12 +16,12 @@ pub(crate) struct TriState {
 impl TriState {
     pub(crate) const ANY: Self = Self { yes: true, no: true, unknown: true };
 
-    /// No row is taken.
+    /// No row matches.
     pub(crate) const fn is_never(self) -> bool {
         !self.yes
     }
 
-    /// Every row is taken.
+    /// Every row matches.
     pub(crate) const fn is_always(self) -> bool {
         self.yes && !self.no && !self.unknown
     }
@@ -43,7 +43,7 @@ impl TriState {
     }
 }
 
-/// What is known about the values of a region.
+/// Statistics of the values of a region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
     /// No present value is smaller than the first or larger than the second, NaN aside.
@@ -58,7 +58,7 @@ pub(crate) struct Summary {
 }
 
 impl Predicate {
-    /// What the condition can be; `leaf` answers a test of a column.
+    /// The possible results of the filter; `leaf` evaluates a comparison.
     pub(crate) fn tri_state<E>(
         &self,
         leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<TriState, E>,
@@ -72,7 +72,7 @@ impl Predicate {
                     let one = part.tri_state(leaf)?;
                     let sum = all.map_or(one, |all| all.and(one));
                     if sum.is_never() && !sum.unknown {
-                        // Nothing behind it changes that; a filter need not be read.
+                        // The rest cannot change the result; a bloom filter need not be read.
                         return Ok(sum);
                     }
                     all = Some(sum);
@@ -96,7 +96,7 @@ impl Predicate {
 }
 
 impl Comparison<Scalar> {
-    /// What the test can be for values of which this is known.
+    /// The possible results of the comparison for values with these statistics.
     pub(crate) fn tri_state(&self, known: &Summary) -> TriState {
         let some_null = known.nulls != Some(0);
         let some_present = known.nulls != Some(known.rows);
@@ -142,7 +142,7 @@ impl Comparison<Scalar> {
             Self::Prefix(prefix) => match (prefix, min, max) {
                 (Scalar::Bytes(prefix), Scalar::Bytes(min), Scalar::Bytes(max)) => {
                     let head = |text: &[u8]| text[..text.len().min(prefix.len())].to_vec();
-                    // Cut bounds still bound: what starts with the prefix lies between them only if the heads do.
+                    // Truncated bounds are still bounds: values with the prefix lie between them only if the heads do.
                     let can = head(min) <= *prefix && head(max) >= *prefix;
                     (can, !(min.starts_with(prefix) && max.starts_with(prefix)))
                 }
@@ -154,7 +154,7 @@ impl Comparison<Scalar> {
         }
     }
 
-    /// The values of which one must be there for the test to be true: what a filter can be asked for.
+    /// The values of which one must be present for the comparison to be true: keys for a bloom filter.
     pub(crate) fn members(&self) -> Option<Vec<&Scalar>> {
         match self {
             Self::Eq(x) | Self::Contains(x) => Some(vec![x]),

@@ -1,10 +1,10 @@
-//! A condition, row by row.
+//! Filters evaluated row by row.
 
 use super::{Comparison, Mask, Predicate};
 use crate::column::{Column, Lists, Strings, Values};
 use crate::scalar::Scalar;
 
-/// For each row whether a condition is true, false, or neither.
+/// For each row whether a filter is true, false, or null.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     pub(crate) yes: Mask,
@@ -12,7 +12,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// From what is asked of the values and the rows that have one.
+    /// From the result for the values and the rows that are present.
     pub(crate) fn from_present(yes: Mask, present: &Mask) -> Self {
         let yes = yes.and(present);
         let no = yes.clone().not().and(present);
@@ -29,8 +29,8 @@ impl Truth {
 }
 
 impl Predicate {
-    /// The rows of a batch for which the condition is true. The batch has the columns of the schema that the condition was
-    /// bound to; one that is not there fulfils nothing.
+    /// The rows of a batch that match. The batch has the columns of the schema that the filter was
+    /// bound to; a missing column matches nothing.
     pub fn mask(&self, batch: &[Column]) -> Mask {
         let rows = batch.first().map_or(0, Column::len);
         let nothing = || Truth { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
@@ -42,7 +42,7 @@ impl Predicate {
         }
     }
 
-    /// Evaluates the condition; `leaf` answers a test of a column.
+    /// Evaluates the filter; `leaf` evaluates a comparison.
     pub(crate) fn evaluate<E>(
         &self,
         leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<Truth, E>,
@@ -72,7 +72,7 @@ fn join<E>(
             None => truth,
         });
     }
-    // Binding refuses conditions of nothing.
+    // Binding rejects empty lists.
     Ok(all.unwrap_or_else(|| Truth { yes: Mask::filled(0, false), no: Mask::filled(0, false) }))
 }
 
@@ -128,7 +128,7 @@ impl Comparison<Scalar> {
         };
         match self {
             Self::Eq(value) => match bytes(value) {
-                // Lengths differ more often than first bytes do, and are at hand.
+                // Lengths differ more often than first bytes do, and are already loaded.
                 Some(value) => {
                     let views = texts.views();
                     Mask::from_fn(texts.len(), |row| {

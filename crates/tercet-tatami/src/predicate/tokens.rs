@@ -1,9 +1,9 @@
-//! The words of a condition.
+//! The tokens of a filter expression.
 
 use super::ParseError;
 use crate::logical_type::is_number;
 
-/// A word, and where it starts and ends.
+/// A token and its byte range.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Token {
     pub(super) at: usize,
@@ -26,7 +26,7 @@ pub(super) enum Word {
     End,
 }
 
-/// Splits a condition into words; the last is [`Word::End`].
+/// Splits a filter expression into tokens; the last is [`Word::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut out = Vec::new();
     let mut rest = text.char_indices().peekable();

@@ -1,4 +1,4 @@
-//! Filters that say which values a row group does not hold.
+//! Bloom filters: which values a row group does not contain.
 //!
 //! ```text
 //! u32 probes = 7 │ u32 bits, a power of two │ bits / 8 bytes
@@ -16,7 +16,7 @@ use crate::scalar::Scalar;
 /// Bits that each key sets.
 const PROBES: u32 = 7;
 
-/// Bits that are looked at for each key, whatever a filter says.
+/// The maximum number of probes per key.
 const MAX_PROBES: u32 = 64;
 
 /// Bits for each key, before rounding up to a power of two.
@@ -34,7 +34,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A filter for so many keys, doubles included.
+    /// A filter for a number of keys, duplicates included.
     pub fn new(keys: u64) -> Self {
         let wanted = keys.saturating_mul(BITS_PER_KEY).max(64);
         let bits = wanted.min(1 << 31).next_power_of_two();
@@ -87,7 +87,7 @@ impl Bloom {
 
     /// Whether the value may be there. `false` is certain.
     ///
-    /// Zeros of both signs are equal but have different keys, so that both are looked for.
+    /// Zeros of both signs are equal but have different keys, so both are looked up.
     pub fn may_contain(&self, value: &Scalar) -> bool {
         let has = |value: &Scalar| self.has(&value.to_bytes());
         match value {
@@ -102,7 +102,7 @@ impl Bloom {
     }
 
     fn has(&self, key: &[u8]) -> bool {
-        // A filter of another writer may ask for any number of probes. Fewer never rule out what is there.
+        // A filter of another writer may declare any number of probes. Fewer never rule out a value that is present.
         let probes = self.probes.min(MAX_PROBES);
         places(key, probes).all(|bit| {
             let bit = bit & self.mask;
@@ -111,7 +111,7 @@ impl Bloom {
     }
 }
 
-/// The places of a key, before they are cut to the number of bits.
+/// The hashes of a key, before they are reduced to the number of bits.
 fn places(key: &[u8], probes: u32) -> impl Iterator<Item = u32> {
     let hash =
         key.iter().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619));

@@ -1,4 +1,4 @@
-//! The index of the sort key: where each page starts and what it spans.
+//! The page index of the sort key: first row, minimum and maximum of each page.
 //!
 //! ```text
 //! uvarint pages │ per page: uvarint first_row, uvarint offset, u8 present, [bytes min, bytes max]
@@ -25,7 +25,7 @@ pub struct PageBounds {
     pub first_row: u64,
     /// Where its header starts in the file.
     pub offset: u64,
-    /// Its smallest and largest key; none when all its keys are null.
+    /// Minimum and maximum key; none if all keys are null.
     pub zone: Option<Zone>,
 }
 

@@ -62,14 +62,14 @@ impl Iterator for Stream {
     }
 }
 
-/// The place of a stream in one column.
+/// The position of a stream in one column.
 #[derive(Debug)]
 struct Cursor {
     column: usize,
     group: usize,
     page: usize,
     table: Option<Arc<PageTable>>,
-    /// The page at hand and the first of its rows that is not given out.
+    /// The current page and its first row that was not returned.
     rows: Column,
     at: usize,
     /// The number of the next blob value.

@@ -6,7 +6,7 @@ use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
-/// A row and the place of its value in the answer.
+/// A row and the position of its value in the result.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     group: usize,
@@ -16,7 +16,7 @@ struct Wanted {
 }
 
 impl File {
-    /// Rows by their numbers, in the order asked for. Only the pages that hold them are read.
+    /// Rows by number, in the given order. Only their pages are read.
     pub fn take(&self, rows: &[u64], columns: &[usize]) -> Result<Vec<Column>, Error> {
         self.check_columns(columns)?;
         let inner = self.inner();
@@ -38,7 +38,7 @@ impl Inner {
             if *row >= self.header.rows {
                 return Err(ErrorKind::NoSuchRow { row: *row, rows: self.header.rows });
             }
-            // Empty groups start where the next one does: the last that starts at or before the row holds it.
+            // Empty groups start where the next one does: the last that starts at or before the row contains it.
             let group = groups.partition_point(|group| group.first_row <= *row).saturating_sub(1);
             wanted.push(Wanted { group, row: row - groups[group].first_row, place });
         }
@@ -47,7 +47,7 @@ impl Inner {
     }
 
     fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, ErrorKind> {
-        // Values in file order first: each page is decoded once. Then in the order asked for.
+        // Values in file order first: each page is decoded once. Then in the requested order.
         let mut found = Column::empty(self.field(column));
         let budget = self.budget();
         let (mut left, mut rows) = (wanted, Vec::new());

@@ -13,7 +13,7 @@ use crate::file::Inner;
 /// Intact rows of one row group, counted from its start.
 pub(super) type Ranges = Vec<Range<u64>>;
 
-/// What is intact in a row group, and why the rest is not.
+/// The intact rows of a row group, and the errors in the others.
 #[derive(Debug)]
 pub(super) struct GroupPlan {
     pub(super) rows: u64,
@@ -21,7 +21,7 @@ pub(super) struct GroupPlan {
     pub(super) faults: Vec<ErrorKind>,
 }
 
-/// Looks at every page and every run. An error means that bytes could not be had.
+/// Checks every page and every run. An error is an I/O error.
 pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Result<GroupPlan, ErrorKind> {
     let rows = inner.group(group)?.rows;
     let columns: Vec<(Ranges, Vec<ErrorKind>)> = (0..inner.footer.schema.len())

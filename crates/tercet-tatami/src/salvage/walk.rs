@@ -1,7 +1,7 @@
-//! A footer made again from the records of a file that has none.
+//! Rebuilds the footer of a file without one from its records.
 //!
-//! A writer that dies, or a copy that is cut short, leaves pages without the footer that says what they are. Names and types of
-//! the columns are nowhere else, so the caller gives them; everything else can be told from the records: pages of a chunk
+//! A writer that dies, or a truncated copy, leaves pages without a footer. Names and types of
+//! the columns are stored nowhere else, so the caller provides them; the rest follows from the records: pages of a chunk
 //! continue each other's row numbers, a chunk ends where they start again, runs and dictionaries follow in a fixed order.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(super) struct Rebuilt {
     pub(super) end: u64,
 }
 
-/// Makes the footer of a file with these columns. Row groups that are not there whole are left out.
+/// Rebuilds the footer of a file with these columns. Incomplete row groups are dropped.
 pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Rebuilt, ErrorKind> {
     let mut walk = Walk { source, at: header::LEN, guarded: None };
     let mut groups = Vec::new();
@@ -49,7 +49,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
         kinds.push(DictionaryKind::from_id(header.encoding.id()));
     }
     let resources = assign(&mut blobs, &uses, &kinds);
-    // Rows whose values are nowhere cannot be told from others by the run directory: cut the groups to what is there.
+    // Rows without blob values cannot be recognized by the run directory: drop the groups that have them.
     let kept = whole_groups(&groups, &blobs);
     groups.truncate(kept);
     for blob in &mut blobs {
@@ -76,7 +76,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
     Ok(Rebuilt { footer, end: walk.at })
 }
 
-/// What the pages of a column need.
+/// The dictionaries that the pages of a column use.
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
     values: bool,
@@ -87,7 +87,7 @@ struct Uses {
 struct Walk<'a> {
     source: &'a dyn ByteSource,
     at: u64,
-    /// Whether record headers carry their checksum; the first one tells.
+    /// Whether record headers have checksums; the first one decides.
     guarded: Option<bool>,
 }
 
@@ -153,7 +153,7 @@ impl Walk<'_> {
         Ok(Some(Group { first_row, rows, total_bytes: self.at - start, bounds: None, chunks }))
     }
 
-    /// The pages of one chunk: row numbers go on from page to page. The first chunk of a group tells its rows.
+    /// The pages of one chunk: row numbers continue from page to page. The first chunk of a group defines its rows.
     fn chunk(&mut self, rows: Option<u64>, uses: &mut Uses) -> Result<Option<Chunk>, ErrorKind> {
         let mut chunk: Option<Chunk> = None;
         while let Some(header) = self.peek()?.filter(|header| header.kind == Kind::Data) {
@@ -253,7 +253,7 @@ fn whole_groups(groups: &[Group], blobs: &[BlobColumn]) -> usize {
     kept
 }
 
-/// Leaves out runs behind the last value that is wanted. A run that holds more stays, and what is too much is not counted.
+/// Drops runs after the last value that is needed. A run with more values stays, and the surplus is not counted.
 fn trim(blob: &mut BlobColumn, wanted: u64) {
     let mut sum = 0;
     blob.runs.retain(|run| {

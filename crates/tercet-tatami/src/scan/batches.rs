@@ -12,7 +12,7 @@ use crate::column::{Column, Values};
 use crate::error::{Error, ErrorKind};
 use crate::file::Inner;
 
-/// One row in so many of a page is few.
+/// One row in this many of a page is few.
 const FEW: u64 = 8;
 
 /// Some rows of an answer.
@@ -21,7 +21,7 @@ const FEW: u64 = 8;
 pub struct Batch {
     /// Their numbers in the file.
     pub rows: Vec<u64>,
-    /// Their values, in the order of the columns asked for.
+    /// Their values, in the order of the selected columns.
     pub columns: Vec<Column>,
 }
 
@@ -179,7 +179,7 @@ impl Unit {
                     None => break,
                 }
             }
-            // A few rows are read where they stand, unless the page is decoded already or many pieces need it.
+            // A few rows are read at their positions, unless the page is decoded already or many batches need it.
             let few = rows.len() as u64 * FEW <= end - first && end - first <= 2 * self.span;
             if few && blob.is_none() && pages.kept(self.group, column, page).is_none() {
                 inner.pick_rows(self.group, column, page, &table, &rows, &mut out)?;

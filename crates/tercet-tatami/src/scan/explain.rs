@@ -1,4 +1,4 @@
-//! What a scan would read, as a value that can be printed.
+//! The plan of a scan, printable.
 
 use std::fmt;
 
@@ -8,29 +8,29 @@ use super::prune::{GroupPlan, PrunedBy, Verdict};
 use crate::file::File;
 use crate::predicate::Predicate;
 
-/// What a scan reads and leaves out.
+/// What a scan reads and prunes.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Explain {
-    /// The columns of the condition.
+    /// The columns of the filter.
     pub filter_columns: Vec<String>,
     /// Row groups of the file.
     pub groups: u64,
-    /// Row groups of which some row can be taken.
+    /// Row groups that may have matching rows.
     pub groups_scanned: u64,
-    /// Row groups left out by zones, and by bloom filters.
+    /// Row groups pruned by zone maps, and by bloom filters.
     pub groups_pruned: Pruned,
-    /// Row groups that are taken whole without looking at values.
+    /// Row groups matched by statistics, without decoding values.
     pub groups_whole: u64,
     /// Rows of the file.
     pub rows: u64,
     /// Rows whose values decide.
     pub rows_tested: u64,
-    /// Rows that are taken without looking at their values.
+    /// Rows matched by statistics.
     pub rows_whole: u64,
-    /// Rows that are left out without looking at their values.
+    /// Rows pruned without decoding values.
     pub rows_pruned: RowsPruned,
-    /// Pages of the columns of the condition.
+    /// Pages of the columns of the filter.
     pub pages: PageExplain,
     /// Each row group.
     pub detail: Vec<GroupExplain>,
@@ -45,7 +45,7 @@ pub struct Pruned {
     pub bloom: u64,
 }
 
-/// Rows that each reason left out.
+/// Rows pruned, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RowsPruned {
     /// By zones and null counts of row groups.
@@ -58,12 +58,12 @@ pub struct RowsPruned {
     pub dictionary: u64,
 }
 
-/// Pages of the columns of the condition.
+/// Pages of the columns of the filter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageExplain {
     /// All of them.
     pub total: u64,
-    /// Those that need not be decoded to decide.
+    /// Pages that need not be decoded.
     pub spared: u64,
 }
 
@@ -77,16 +77,16 @@ pub struct GroupExplain {
     pub rows: u64,
     /// `pruned`, `whole` or `scanned`.
     pub verdict: &'static str,
-    /// What left it out.
+    /// What pruned it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<PrunedBy>,
-    /// Rows left out by bounds of pages.
+    /// Rows pruned by page statistics.
     pub rows_pruned_by_bounds: u64,
-    /// Rows left out by the values of a dictionary.
+    /// Rows pruned by a dictionary.
     pub rows_pruned_by_dictionary: u64,
     /// Rows whose values decide.
     pub rows_tested: u64,
-    /// Pages of the columns of the condition.
+    /// Pages of the columns of the filter.
     pub pages: PageExplain,
 }
 

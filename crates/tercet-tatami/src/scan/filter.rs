@@ -1,4 +1,4 @@
-//! Which rows of a group are taken.
+//! The matching rows of a row group.
 
 use std::ops::Range;
 
@@ -40,7 +40,7 @@ impl Selected {
     }
 }
 
-/// Rows on their way: those that are all taken, or those of a stretch from its start on.
+/// Rows under evaluation: all rows of a range, or selected rows relative to its start.
 enum Taken {
     All(Range<u64>),
     Some(u64, Mask),
@@ -94,7 +94,7 @@ fn walk(
     Ok(())
 }
 
-/// Where the first page of a tested column ends behind a row.
+/// The first page end of a filter column after a row.
 fn next_edge(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, ErrorKind> {
     let mut edge = u64::MAX;
     for column in predicate.columns() {

@@ -45,7 +45,7 @@ impl Pages {
         let place = (group, column, page);
         let lock = || self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let table = inner.page_table(group, column)?;
-        // The memory of the page that makes room is used again, if nobody looks at it any more: it would come back from the
+        // The memory of the evicted page is reused if nothing refers to it: it would come back from the
         // system page by page.
         let oldest = {
             let mut kept = lock();

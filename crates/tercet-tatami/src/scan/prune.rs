@@ -1,4 +1,4 @@
-//! What can be known of a row group without decoding a value.
+//! Pruning of row groups and pages by statistics, without decoding values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use crate::schema::Type;
 use crate::wire::footer::Zone;
 use crate::wire::ids::{Encoding, file_flags, page_flags};
 
-/// What left something out.
+/// The structure that pruned rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrunedBy {
@@ -35,32 +35,32 @@ pub(super) struct Segment {
     pub(super) verdict: Verdict,
 }
 
-/// What is known about rows.
+/// The result for some rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Verdict {
-    /// None is taken.
+    /// No row matches.
     Never(PrunedBy),
-    /// All are taken.
+    /// All rows match.
     Always,
     /// Their values decide.
     Maybe,
 }
 
-/// A row group as the condition sees it.
+/// The plan for a row group.
 #[derive(Debug)]
 pub(super) struct GroupPlan {
     pub(super) group: usize,
-    /// What was known of the group as a whole.
+    /// The result for the group.
     pub(super) verdict: Verdict,
     /// All rows of the group, in order.
     pub(super) segments: Vec<Segment>,
-    /// Pages of the columns of the condition, and how many of them need not be decoded.
+    /// Pages of the filter columns, and how many of them need not be decoded.
     pub(super) pages: u64,
     pub(super) pages_spared: u64,
 }
 
 impl GroupPlan {
-    /// A group without a condition.
+    /// A group without a filter.
     pub(super) fn everything(inner: &Inner, group: usize) -> Self {
         let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
         Self::whole(group, rows, Verdict::Always)
@@ -71,7 +71,7 @@ impl GroupPlan {
         Self { group, verdict, segments, pages: 0, pages_spared: 0 }
     }
 
-    /// Asks zones and filters, then the bounds of pages.
+    /// Evaluates zone maps and bloom filters, then page statistics.
     pub(super) fn make(inner: &Inner, predicate: &Predicate, group: usize) -> Result<Self, ErrorKind> {
         let rows = inner.group(group)?.rows;
         let mut by = PrunedBy::Zone;
@@ -106,7 +106,7 @@ impl GroupPlan {
         Ok(plan)
     }
 
-    /// Cuts the rows where a page of some column starts, and asks what is known of each piece.
+    /// Splits the rows at the page starts of all filter columns, and evaluates each range.
     fn cut(&mut self, pieces: &[Pieces], predicate: &Predicate, rows: u64) {
         let mut starts: Vec<u64> = pieces.iter().flat_map(Pieces::starts).collect();
         starts.push(0);
@@ -149,7 +149,7 @@ impl GroupPlan {
         self.segments.retain(|segment| !segment.rows.is_empty());
     }
 
-    /// Pages of the condition that hold no row whose values decide.
+    /// Pages of the filter without rows whose values decide.
     fn spared(&self, pieces: &[Pieces]) -> u64 {
         let open: Vec<&Range<u64>> = self
             .segments
@@ -174,13 +174,13 @@ impl GroupPlan {
     }
 }
 
-/// The pages of one column, and what is known of each.
+/// The pages of one column and their statistics.
 #[derive(Debug)]
 struct Pieces {
     column: usize,
     table: Arc<PageTable>,
     summaries: Vec<Summary>,
-    /// For each test of this column what the values of the dictionary say: some are true, some are false.
+    /// For each comparison of this column, the results for the values of the dictionary: some true, some false.
     dictionary: Vec<(usize, bool, bool)>,
 }
 
@@ -228,7 +228,7 @@ impl Pieces {
         self.table.pages.iter().map(|page| u64::from(page.header.first_row))
     }
 
-    /// What a test can be in a page, and whether the dictionary said so.
+    /// The possible results of a comparison in a page, and whether the dictionary decided.
     fn tri_state(&self, page: usize, test: &Comparison<Scalar>) -> (TriState, bool) {
         let Some((summary, entry)) = self.summaries.get(page).zip(self.table.pages.get(page)) else {
             return (TriState::ANY, false);
@@ -246,7 +246,7 @@ impl Pieces {
     }
 }
 
-/// Tests are told apart by where they are: a condition does not move while it is asked.
+/// Comparisons are identified by address: a filter does not move while it is evaluated.
 fn identity(test: &Comparison<Scalar>) -> usize {
     std::ptr::from_ref(test) as usize
 }
@@ -258,7 +258,7 @@ fn dictionary_answers(
 ) -> Result<Vec<(usize, bool, bool)>, ErrorKind> {
     let place = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
     let values = inner.value_dictionary(column, place)?;
-    // Codes of lists stand for elements, whose answers are not those of rows.
+    // Codes of lists encode elements, whose results are not those of rows.
     if inner.field(column).kind == Type::List {
         return Ok(Vec::new());
     }
@@ -282,7 +282,7 @@ fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Comparis
     }
 }
 
-/// What the footer says of a chunk.
+/// The statistics of a chunk in the footer.
 pub(super) fn chunk_summary(inner: &Inner, group: usize, column: usize) -> Result<Summary, ErrorKind> {
     let chunk = inner.chunk(group, column)?;
     let kind = inner.field(column).scalar();

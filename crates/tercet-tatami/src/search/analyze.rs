@@ -1,24 +1,24 @@
-//! From text to words, and to a snippet.
+//! Tokenization, and snippets.
 
 use std::ops::Range;
 
 use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
-/// Calls `each` with every word of a text.
+/// Calls `each` with every term of a text.
 ///
-/// A word is a run of letters and decimal digits in lower case; everything else, marks included, stands between words. Bytes
-/// that are no UTF-8 stand between words too.
+/// A term is a sequence of letters and decimal digits in lower case; everything else, marks included, separates terms. Bytes
+/// that are not valid UTF-8 separate terms too.
 ///
 /// ```
-/// let mut words = Vec::new();
-/// tercet_tatami::search::analyze::words("Café, 2 DOGS!".as_bytes(), |word| words.push(word.to_owned()));
-/// assert_eq!(words, ["café", "2", "dogs"]);
+/// let mut terms = Vec::new();
+/// tercet_tatami::search::analyze::tokenize("Café, 2 DOGS!".as_bytes(), |term| terms.push(term.to_owned()));
+/// assert_eq!(terms, ["café", "2", "dogs"]);
 /// ```
 pub fn tokenize(text: &[u8], mut each: impl FnMut(&str)) {
     spans(text, |_, term| each(term));
 }
 
-/// Calls `each` with every word of a text, and where it stands.
+/// Calls `each` with every term of a text, and its byte range.
 pub(super) fn spans(text: &[u8], mut each: impl FnMut(Range<usize>, &str)) {
     let mut term = String::new();
     let mut at = 0;
@@ -34,7 +34,7 @@ pub(super) fn spans(text: &[u8], mut each: impl FnMut(Range<usize>, &str)) {
     }
 }
 
-/// What plain characters are: those of words in lower case, 0 for all others.
+/// ASCII characters of terms in lower case, 0 for all others.
 const PLAIN: [u8; 128] = {
     let mut out = [0; 128];
     let mut letter = 0u8;
@@ -47,7 +47,7 @@ const PLAIN: [u8; 128] = {
     out
 };
 
-/// Reads on from a place until a word ends, and says where that is.
+/// Reads from a position until a term ends, and returns the end.
 #[inline]
 fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize>, &str)) -> usize {
     let bytes = text.as_bytes();
@@ -73,7 +73,7 @@ fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize
         }
         return at;
     }
-    // Other letters are seldom: such a word is read again.
+    // Other letters are rare: such a term is read again.
     at = start;
     term.clear();
     for letter in text[start..].chars() {
@@ -87,11 +87,11 @@ fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize
         each(start..at, term);
         return at;
     }
-    // A character that stands between words.
+    // A separator.
     at + text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// The words of a text.
+/// The terms of a text.
 pub fn tokens(text: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     tokenize(text, |term| out.push(term.to_owned()));
@@ -116,10 +116,10 @@ fn lower(letter: char) -> char {
     letter.to_lowercase().next().unwrap_or(letter)
 }
 
-/// The length of a snippet in characters when nothing else is asked for.
+/// The default length of a snippet in characters.
 pub const SNIPPET_CHARS: usize = 200;
 
-/// The beginning of a text: white space becomes one space, a text that is as long as the limit is cut at a word.
+/// The beginning of a text: white space becomes one space, a text that reaches the limit is cut at a term.
 pub fn snippet(text: &[u8], limit: usize) -> String {
     let mut out = String::new();
     let (mut count, mut space) = (0, false);

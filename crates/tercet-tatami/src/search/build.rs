@@ -1,13 +1,13 @@
-//! Making a search segment: documents in, a whole file out.
+//! Building a search segment from documents.
 //!
 //! ```text
-//! document ─▶ block of documents ─▶ its words, sorted ─▶ runs ─▶ merged ─▶ inverted region
-//!                             └──▶ columns ─▶ pages                        behind the rows
+//! document ─▶ block of documents ─▶ its terms, sorted ─▶ runs ─▶ merged ─▶ inverted region
+//!                             └──▶ columns ─▶ pages                        after the rows
 //! ```
 //!
-//! Blocks are worked on by all threads of the current rayon pool while the rows before them are written. Runs of words wait in
-//! memory until they are too many, then in temporary files. Where a block ends depends on the documents alone, and what was
-//! sorted apart is put together in order, so that the bytes of the file depend neither on the threads nor on the memory.
+//! Blocks are processed by all threads of the current rayon pool while the rows before them are written. Sorted runs of terms
+//! are kept in memory up to a limit, then in temporary files. Block ends depend on the documents alone, and runs
+//! are merged in order, so the bytes of the file depend neither on the threads nor on the memory.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -43,20 +43,20 @@ use crate::writer::{Writer, WriterOptions, Written};
 use invert::Counted;
 use merge::Runs;
 
-/// Bytes of text that are worked on in one piece.
+/// Bytes of text in a block.
 const BLOCK_BYTES: usize = 2 << 20;
 /// Documents of such a piece, at most.
 const BLOCK_DOCUMENTS: usize = 1 << 16;
-/// Pieces that are worked on at a time, for each thread, and at most: their texts and words are in memory.
+/// Blocks that are processed at a time, per thread, and at most: their text and terms are in memory.
 const THREAD_BLOCKS: usize = 3;
 const WAVE_BLOCKS: usize = 16;
 
-/// What a segment keeps of its documents.
+/// What a segment stores of its documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageMode {
     /// Everything.
     Full,
-    /// Their beginnings, of so many characters.
+    /// Snippets of this many characters.
     Snippet(usize),
 }
 
@@ -64,11 +64,11 @@ pub enum StorageMode {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SegmentOptions {
-    /// What is kept of the documents.
+    /// What is stored of the documents.
     pub mode: StorageMode,
     /// How the rows are written.
     pub writer: WriterOptions,
-    /// Bytes of sorted words that wait in memory; more wait in temporary files.
+    /// The indexing buffer in bytes; beyond it, sorted terms spill to temporary files.
     pub memory_bytes: u64,
 }
 
@@ -84,7 +84,7 @@ impl SegmentOptions {
         Self::default()
     }
 
-    /// Sets what is kept of the documents.
+    /// Sets what is stored of the documents.
     pub fn with_mode(mut self, mode: StorageMode) -> Self {
         self.mode = mode;
         self
@@ -107,7 +107,7 @@ impl SegmentOptions {
         self
     }
 
-    /// Sets how many bytes of sorted words wait in memory.
+    /// Sets the indexing buffer in bytes.
     pub fn with_memory_bytes(mut self, bytes: u64) -> Self {
         self.memory_bytes = bytes;
         self
@@ -118,44 +118,44 @@ impl SegmentOptions {
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Document<'a> {
-    /// Its identity; none for the hexadecimal SHA-256 of its address.
+    /// The document ID; by default the hexadecimal SHA-256 of the URL.
     pub doc_id: Option<&'a str>,
-    /// Its address. The words in it are searched, too.
+    /// The URL. Its terms are indexed, too.
     pub url: &'a str,
     /// Its title.
     pub title: &'a str,
-    /// Its text.
+    /// The body.
     pub body: &'a [u8],
-    /// What others say of it: searched, but not kept.
+    /// Anchor text of inbound links: indexed, not stored.
     pub anchor: &'a [u8],
 }
 
 impl<'a> Document<'a> {
-    /// A document without a text.
+    /// A document without a body.
     pub fn new(url: &'a str, title: &'a str) -> Self {
         Self { url, title, ..Self::default() }
     }
 
-    /// Sets the identity.
+    /// Sets the document ID.
     pub fn with_id(mut self, doc_id: &'a str) -> Self {
         self.doc_id = Some(doc_id);
         self
     }
 
-    /// Sets the text.
+    /// Sets the body.
     pub fn with_body(mut self, body: &'a [u8]) -> Self {
         self.body = body;
         self
     }
 
-    /// Sets what others say of it.
+    /// Sets the anchor text of inbound links.
     pub fn with_anchor(mut self, anchor: &'a [u8]) -> Self {
         self.anchor = anchor;
         self
     }
 }
 
-/// The identity of a document that has none of its own: the hexadecimal SHA-256 of its address.
+/// The default ID of a document: the hexadecimal SHA-256 of its URL.
 pub fn doc_id(url: &str) -> String {
     use std::fmt::Write as _;
 
@@ -193,7 +193,7 @@ struct Block {
     bytes: usize,
 }
 
-/// Makes a segment of documents. Dropping it leaves no file; [`finish`](Self::finish) makes it whole.
+/// Builds a search segment. Dropping it leaves no file; [`finish`](Self::finish) completes it.
 #[derive(Debug)]
 pub struct SegmentBuilder<S> {
     writer: Writer<S>,
@@ -203,7 +203,7 @@ pub struct SegmentBuilder<S> {
     /// The block that grows, and full ones before it.
     open: Block,
     full: Vec<Block>,
-    /// Blocks whose words were counted, and which are not written yet.
+    /// Blocks that are indexed but not written yet.
     counted: Vec<(Block, Counted)>,
     /// The first document of the next block that is counted.
     next: u32,
@@ -216,7 +216,7 @@ pub struct SegmentBuilder<S> {
 pub struct Built<D> {
     /// The file.
     pub written: Written<D>,
-    /// Its different words.
+    /// The number of distinct terms.
     pub terms: u64,
 }
 
@@ -253,7 +253,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     fn add_document(&mut self, document: &Document<'_>) -> Result<(), ErrorKind> {
-        // The last number says that there is no document.
+        // The last number marks the end of a list.
         if self.documents + 1 >= u64::from(u32::MAX) {
             return Err(ErrorKind::from(std::io::Error::other(
                 "a segment holds less than 2³² - 1 documents",
@@ -287,7 +287,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         Ok(())
     }
 
-    /// Counts the words of the blocks that are full while those before them are written.
+    /// Indexes the full blocks while those before them are written.
     fn wave(&mut self) -> Result<(), ErrorKind> {
         let before = std::mem::take(&mut self.counted);
         let blocks = std::mem::take(&mut self.full);
@@ -312,7 +312,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         written
     }
 
-    /// Completes the segment. One on disk appears now, whole.
+    /// Completes the segment. A file on disk appears under its name now.
     pub fn finish(mut self) -> Result<Built<S::Done>, Error> {
         let terms = self.complete().map_err(|kind| self.writer.error(kind))?;
         Ok(Built { written: self.writer.finish()?, terms })
@@ -354,7 +354,7 @@ impl SegmentBuilder<AtomicFile> {
     }
 }
 
-/// Writes the rows of blocks, and keeps their words.
+/// Writes the rows of blocks, and keeps their runs.
 fn put<S: Sink>(
     writer: &mut Writer<S>,
     runs: &mut Runs,

@@ -1,4 +1,4 @@
-//! A walk over the documents of one word.
+//! A cursor over the documents of one term.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,16 +8,16 @@ use super::rank::Weigher;
 use super::terms::Entry;
 use crate::error::ErrorKind;
 
-/// Behind the last document.
+/// After the last document.
 pub(super) const END: u32 = u32::MAX;
 
-/// Blocks whose bounds are looked at to bound a stretch of documents.
+/// Blocks whose bounds are combined to bound a document range.
 const BLOCKS_TRIED: usize = 8;
 
 /// No block.
 const NONE: usize = usize::MAX;
 
-/// Forward over a posting list. Blocks that are passed over are not decoded, and frequencies only where a score is asked for.
+/// A forward cursor over a posting list. Skipped blocks are not decoded, and frequencies only when a score is needed.
 #[derive(Debug)]
 pub(super) struct Cursor<'a> {
     postings: &'a Postings,
@@ -26,9 +26,9 @@ pub(super) struct Cursor<'a> {
     pub(super) idf: f32,
     /// No document scores more, but for rounding.
     pub(super) bound: f32,
-    /// The first block that does not end before the documents asked for.
+    /// The first block that does not end before the requested documents.
     block: usize,
-    /// The blocks whose documents, frequencies and scores are at hand.
+    /// The blocks whose documents, frequencies and scores are decoded.
     documents_of: usize,
     frequencies_of: usize,
     scores_of: usize,
@@ -96,7 +96,7 @@ impl<'a> Cursor<'a> {
         self.list.skips.get(self.block)
     }
 
-    /// Goes to the block that may hold `target`, without decoding it.
+    /// Moves to the block that may contain `target`, without decoding it.
     #[inline]
     fn shallow(&mut self, target: u32) {
         let skips = &self.list.skips;
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         if left[0] >= target {
             return;
         }
-        // Near ones are looked at one by one.
+        // Near ones are tested one by one.
         let near = left.len().min(8);
         match left[..near].iter().position(|document| *document >= target) {
             Some(further) => self.at += further,
@@ -143,7 +143,7 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The documents that the block at hand ends and begins with.
+    /// The first and last document of the current block.
     pub(super) fn extent(&self) -> (u32, u32) {
         self.skip().map_or((END, END), |skip| (skip.first, skip.last))
     }
@@ -161,7 +161,7 @@ impl<'a> Cursor<'a> {
         Ok(self.arrays.documents[self.at])
     }
 
-    /// Whether the list holds a document. It must not lie before one that was asked for.
+    /// Whether the list contains a document. It must not lie before an earlier request.
     #[inline]
     pub(super) fn find(&mut self, document: u32) -> Result<bool, ErrorKind> {
         self.shallow(document);
@@ -200,7 +200,7 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// How often the word occurs in the document that [`find`](Self::find) found.
+    /// The frequency of the term in the document that [`find`](Self::find) found.
     pub(super) fn frequency(&mut self) -> Result<u32, ErrorKind> {
         self.decode_frequencies()?;
         Ok(self.arrays.frequencies[self.at])
@@ -216,7 +216,7 @@ impl<'a> Cursor<'a> {
         Ok(self.weigher.score(self.idf, self.arrays.documents[self.at], frequency))
     }
 
-    /// The documents from `start` to `end` and their scores, as far as the block at hand holds them.
+    /// The documents from `start` to `end` and their scores, within the current block.
     pub(super) fn scored(&mut self, start: u32, end: u32) -> Result<(&[u32], &[f32]), ErrorKind> {
         self.decode_frequencies()?;
         let count = self.list.skips[self.block].count as usize;
@@ -253,7 +253,7 @@ impl<'a> Cursor<'a> {
         self.weigher.bound(self.idf, skip.max_frequency, skip.first, skip.last)
     }
 
-    /// A score that at least `k` documents of the list reach, from what earlier searches saw of its blocks; 0 if they did not
+    /// A score that at least `k` documents of the list reach, from blocks that earlier searches decoded; 0 if they did not
     /// see enough.
     pub(super) fn reached_by(&self, k: usize) -> f32 {
         if !self.weigher.knows_bests() || k == 0 || self.list.bests.len() < k {
@@ -265,7 +265,7 @@ impl<'a> Cursor<'a> {
         self.idf * f32::from_bits(*kth)
     }
 
-    /// Goes to a block, unless no document of it can reach what `hopeless` says of its best score.
+    /// Moves to a block, unless no document of it can reach what `hopeless` says of its best score.
     pub(super) fn next_block(&mut self, mut block: usize, hopeless: impl Fn(f32) -> bool) -> Option<usize> {
         while block < self.list.skips.len() {
             if !hopeless(self.bound_of(block)) {
@@ -277,7 +277,7 @@ impl<'a> Cursor<'a> {
         None
     }
 
-    /// The best score of the block at hand.
+    /// The best score of the current block.
     #[inline]
     pub(super) fn block_bound(&self) -> f32 {
         if self.block < self.list.skips.len() { self.bound_of(self.block) } else { 0.0 }

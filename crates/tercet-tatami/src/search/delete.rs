@@ -1,10 +1,10 @@
-//! Taking documents out of a segment.
+//! Deletes documents from a segment.
 //!
-//! Documents and lists stay as they are; a record behind them says which documents count. The file is written anew, its
-//! unchanged part copied within the system where that can be done, and takes the place of the old one at once.
+//! Documents and lists stay unchanged; a live-docs record after them marks the documents that are not deleted. The file is
+//! rewritten, its unchanged part copied by the operating system where possible, and replaces the old one atomically.
 //!
 //! ```text
-//! header │ rows, words, lists: as they were │ live documents │ footer │ trailer
+//! header │ rows, terms, lists: unchanged │ live documents │ footer │ trailer
 //! ```
 
 use std::io::{Seek as _, SeekFrom, Write as _};
@@ -31,16 +31,16 @@ use crate::wire::page::{HEADER_LEN, PageHeader};
 /// Bytes that are copied at a time where the system does not.
 const COPY_LEN: u64 = 1 << 20;
 
-/// Which documents are taken out.
+/// The documents to delete.
 #[derive(Clone, Debug)]
 pub enum DeleteBy<'a> {
-    /// Those with these identities.
+    /// Documents with these IDs.
     Ids(&'a [String]),
-    /// Those that fulfil a condition.
+    /// Documents that match a filter.
     Filter(&'a Expr),
 }
 
-/// What was taken out.
+/// The result of a deletion.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Deleted {
@@ -50,16 +50,16 @@ pub struct Deleted {
     pub live: u64,
     /// Documents of the file, deleted ones included.
     pub documents: u64,
-    /// Identities that no live document has.
+    /// IDs without a live document.
     pub not_found: Vec<String>,
 }
 
-/// Takes documents out of a segment. A file that loses none is not touched.
+/// Deletes documents from a segment. If none matches, the file is not changed.
 pub fn delete(path: &Path, doomed: &DeleteBy<'_>) -> Result<Deleted, Error> {
     delete_on(Arc::new(RealDisk), path, doomed)
 }
 
-/// Takes documents out of a segment on another disk.
+/// Deletes documents from a segment on another disk.
 pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &DeleteBy<'_>) -> Result<Deleted, Error> {
     let named = |fault| Error::new(path.display().to_string().into(), fault);
     let lock = FileLock::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
@@ -80,7 +80,7 @@ pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &DeleteBy<'_>) -> Res
     Ok(Deleted { deleted: before - left, live: left, documents, not_found })
 }
 
-/// A file that is not there is told as every other reader tells it.
+/// A missing file gives the same error as in every other reader.
 fn missing(path: &Path, error: PublishError) -> ErrorKind {
     match tercet_core::source::File::open(path) {
         Err(source) => source.into(),
@@ -88,7 +88,7 @@ fn missing(path: &Path, error: PublishError) -> ErrorKind {
     }
 }
 
-/// The documents that are meant, and the identities that none has.
+/// The matching documents, and the IDs without one.
 fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<u32>, Vec<String>), Error> {
     let short = |row: u64| u32::try_from(row).ok();
     let file = segment.file();
@@ -105,7 +105,7 @@ fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<
                 ids.iter().map(|id| (id.as_bytes(), false)).collect();
             let name = file.schema().fields()[columns::DOC_ID].name.to_string();
             let values = ids.iter().map(|id| Scalar::Bytes(id.clone().into_bytes()));
-            // Zones and filters of the identities leave out the row groups that hold none of them.
+            // Zone maps and bloom filters of the IDs prune row groups without any of them.
             let condition = Expr::col(name).is_in(values);
             let mut out = Vec::new();
             if ids.is_empty() {
@@ -135,7 +135,7 @@ fn rewrite(file: &File, live: &Live, mut atomic_file: AtomicFile) -> Result<(), 
     let inner = file.inner();
     let footer_offset = inner.header.footer_offset;
     let inverted = inner.footer.inverted.as_ref().ok_or(ErrorKind::NotASegment)?;
-    // An older record stands right before the footer, and is replaced; elsewhere it is left where it is.
+    // An older record right before the footer is replaced; elsewhere it stays.
     let old_end = inverted.live_offset.saturating_add(HEADER_LEN).saturating_add(inverted.live_length);
     let is_last = inverted.live_length > 0 && old_end == footer_offset;
     let live_offset = if is_last { inverted.live_offset } else { footer_offset };
@@ -173,7 +173,7 @@ fn copy(file: &File, len: u64, atomic_file: &mut AtomicFile) -> Result<(), Error
     Ok(())
 }
 
-/// The footer with another place of the live documents. All other sections stay as they are, unknown ones too.
+/// The footer with another live-docs record. All other sections stay unchanged, unknown ones too.
 fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<Vec<u8>, ErrorKind> {
     let mut fields = Fields::new(Region::Footer, span.start(), footer);
     let mut out = vec![fields.byte("codec")?];

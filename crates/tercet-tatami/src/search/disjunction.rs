@@ -1,10 +1,10 @@
-//! The k best documents of any of some words, without looking at all of them.
+//! Top-k documents for any of some terms, without scoring all of them.
 //!
 //! Every list has a best score, and so has every block of it. The documents are cut into windows in which no block ends. Where
 //! the best scores of the blocks in a window add up to no more than the k-th best found so far, nothing of it is decoded.
-//! Elsewhere the words that together cannot make a document good enough are left aside: the others tell which documents are
-//! looked at. Bounds are widened by more than rounding can make of sums in another order, so that the answer is that of a
-//! scorer that looks at everything, to the bit.
+//! Elsewhere, terms that together cannot reach the threshold are set aside: the others select the documents to
+//! score. Bounds are widened by more than rounding can add to sums in another order, so that the result equals that of an
+//! exhaustive scorer, to the bit.
 
 use super::cursor::{Cursor, END};
 use super::rank::widened;
@@ -12,24 +12,24 @@ use super::top::Top;
 use crate::error::ErrorKind;
 use crate::predicate::Mask;
 
-/// The most documents of a window of several words.
+/// The maximum number of documents in a window of several terms.
 const WINDOW: u32 = 4096;
 
-/// A word whose block is that much longer than the window is decoded to see whether it is there at all.
+/// A term whose block is this much longer than the window is decoded to see whether it occurs at all.
 const LONGER: u32 = 4;
 
 /// A search that goes on.
 struct Search<'c, 'a> {
-    /// In the order of the query, a word that is asked for twice twice.
+    /// In query order; a repeated term is repeated.
     cursors: &'c mut [Cursor<'a>],
     allowed: Option<&'c Mask>,
     top: Top,
     /// All scores must exceed this, or reach it before there are k.
     min_score: f32,
     scored: u64,
-    /// What bounds are multiplied with: see [`widened`].
+    /// The factor of bounds: see [`widened`].
     slack: f64,
-    /// What each word adds to the document at hand.
+    /// What each term adds to the current document.
     parts: Vec<f32>,
     /// Scores of the documents of a window, and which of them there are.
     sums: Vec<f32>,
@@ -45,7 +45,7 @@ pub(super) fn best(
 ) -> Result<(Vec<(u32, f32)>, u64), ErrorKind> {
     let parts = vec![0.0; cursors.len()];
     let (sums, bits) = (Vec::new(), Vec::new());
-    // What k documents reach by one word they reach by all; but only if none of them is left out.
+    // A score that k documents reach by one term they reach by all; but only if none of them is excluded.
     let reached = cursors.iter().map(|cursor| if allowed.is_none() { cursor.reached_by(k) } else { 0.0 });
     let min_score = reached.fold(min_score, f32::max);
     let slack = widened(1.0, cursors.len());
@@ -67,13 +67,13 @@ impl Search<'_, '_> {
         bound < f64::from(self.min_score) || self.top.is_full() && bound <= f64::from(self.top.threshold())
     }
 
-    /// The documents of one word: block by block, each by itself.
+    /// The documents of one term: block by block.
     fn alone(&mut self) -> Result<(), ErrorKind> {
         let mut next = 0;
         loop {
             let (min_score, full, threshold) = (self.min_score, self.top.is_full(), self.top.threshold());
             let least = if full { threshold.max(min_score) } else { min_score };
-            // As in `hopeless`, for one word.
+            // As in `hopeless`, for one term.
             let is_hopeless = |bound: f32| {
                 let bound = widened(f64::from(bound), 1);
                 bound < f64::from(min_score) || full && bound <= f64::from(threshold)
@@ -98,7 +98,7 @@ impl Search<'_, '_> {
     fn run(&mut self) -> Result<(), ErrorKind> {
         let mut order: Vec<usize> = (0..self.cursors.len()).collect();
         order.sort_by(|a, b| self.cursors[*a].bound.total_cmp(&self.cursors[*b].bound));
-        // The words before `first` cannot make a document good enough together.
+        // The terms before `first` cannot reach the threshold together.
         let (mut first, mut before) = (0, 0.0);
         let mut bounds: Vec<(f32, usize)> = Vec::with_capacity(order.len());
         let mut from = 0;
@@ -116,11 +116,11 @@ impl Search<'_, '_> {
             if start == END {
                 return Ok(());
             }
-            // One list alone needs no room for sums.
+            // A single list needs no sums.
             let most = if order.len() - first == 1 { END } else { WINDOW };
             let mut end = start.saturating_add(most - 1).min(END - 1);
             for index in &order[first..] {
-                // A block behind the window need not end it.
+                // A block after the window need not end it.
                 let (begins, ends) = self.cursors[*index].extent();
                 end = end.min(if begins > start && begins != END { begins.max(start + 1) - 1 } else { ends });
             }
@@ -132,7 +132,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// The bounds of all words in a window, those above zero, their sum, and how many of them are of words before `first`.
+    /// The bounds of all terms in a window, those above zero, their sum, and how many of them are of terms before `first`.
     fn bounds(
         &mut self,
         order: &[usize],
@@ -165,7 +165,7 @@ impl Search<'_, '_> {
         Ok((total, aside))
     }
 
-    /// Looks at the documents of a window. The first `aside` words tell of none: their blocks may end within it.
+    /// Scores the documents of a window. The first `aside` terms select none: their blocks may end within it.
     fn window(
         &mut self,
         start: u32,
@@ -189,7 +189,7 @@ impl Search<'_, '_> {
         }
     }
 
-    /// Documents that hold one word, and perhaps others.
+    /// Documents with one term, and perhaps others.
     fn one(
         &mut self,
         start: u32,
@@ -217,7 +217,7 @@ impl Search<'_, '_> {
         Ok(())
     }
 
-    /// Documents that hold one of several words.
+    /// Documents with any of several terms.
     fn many(
         &mut self,
         start: u32,
@@ -269,7 +269,7 @@ impl Search<'_, '_> {
         self.hopeless(f64::from(sum) + rest)
     }
 
-    /// A score that a document must exceed if other words add at most `rest`; rounded down, so that it is a first sieve only.
+    /// A score that a document must exceed if other terms add at most `rest`; rounded down, so it is a first test only.
     fn cut(&self, rest: f64) -> f32 {
         let least =
             if self.top.is_full() { self.top.threshold().max(self.min_score) } else { self.min_score };
@@ -279,7 +279,7 @@ impl Search<'_, '_> {
         if cut > 0.0 { cut * (1.0 - 2.0 * f32::EPSILON) } else { -1.0 }
     }
 
-    /// Computes the score of a document as the format says, unless it turns out that it cannot matter. The words that tell of
+    /// Computes the score of a document as the format defines it, unless it cannot matter. The terms that select
     /// it add `sum`.
     fn look(
         &mut self,

@@ -1,4 +1,4 @@
-//! The piece of a text that shows why it was found.
+//! Highlights: the excerpt of a text with the matching terms.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,24 +9,24 @@ use super::segment::Segment;
 use super::{Query, analyze};
 use crate::error::Error;
 
-/// Words that are looked at; a longer text is judged by its beginning.
+/// The number of terms that are examined; a longer text is judged by its beginning.
 const MAX_TERMS: usize = 1 << 20;
 
-/// Part of the bytes of a piece that stands before the first word that was found.
+/// The share of an excerpt before the first match.
 const BEFORE: usize = 4;
 
-/// A piece of a text, and where in it the words are.
+/// An excerpt of a text, and the matches in it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Highlight {
-    /// The piece; white space is one space, `...` stands where the text goes on.
+    /// The excerpt; white space is one space, `...` marks omitted text.
     pub text: String,
-    /// The words that were searched for, as bytes of the piece.
+    /// The matching terms, as byte ranges of the excerpt.
     pub marks: Vec<Range<usize>>,
 }
 
 impl Segment {
-    /// The piece of the text of a document, of about `bytes` bytes, that holds most words of a question.
+    /// The excerpt of the text of a document, of about `bytes` bytes, with most terms of a query.
     pub fn highlight(&self, query: &Query, document: u32, bytes: usize) -> Result<Highlight, Error> {
         Ok(highlight(&self.text(document)?, query, bytes))
     }
@@ -67,7 +67,7 @@ pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
     out
 }
 
-/// The word with which the piece begins that holds most different words, then most words.
+/// The first term of the excerpt with most distinct matches, then most matches.
 fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
     let (mut best, mut most) = (0, (0, 0));
     let mut end = 0;
@@ -85,7 +85,7 @@ fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
     best
 }
 
-/// A place from `from` to `anchor` where a word begins.
+/// A position from `from` to `anchor` where a term begins.
 fn word_start(text: &[u8], from: usize, anchor: usize) -> usize {
     if from == 0 {
         return 0;
@@ -94,7 +94,7 @@ fn word_start(text: &[u8], from: usize, anchor: usize) -> usize {
     space.map_or(anchor, |space| from + space + 1)
 }
 
-/// A place about `bytes` behind `start` where a word ends.
+/// A position about `bytes` after `start` where a term ends.
 fn word_end(text: &[u8], start: usize, bytes: usize) -> usize {
     let most = text.len().min(start.saturating_add(bytes));
     if most == text.len() {
@@ -106,7 +106,7 @@ fn word_end(text: &[u8], start: usize, bytes: usize) -> usize {
     (0..4).map(|back| end - back.min(end - start)).find(|at| text[*at] & 0xc0 != 0x80).unwrap_or(end)
 }
 
-/// Appends a text; white space becomes one space, and what a terminal would take for a command a question mark.
+/// Appends a text; white space becomes one space, and control characters a question mark.
 fn push(out: &mut String, text: &[u8]) {
     for letter in String::from_utf8_lossy(text).chars() {
         if letter.is_whitespace() {

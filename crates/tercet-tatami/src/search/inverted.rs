@@ -1,12 +1,12 @@
-//! Writing the inverted region: words in order, the documents of each in order, three records out.
+//! The writer of the inverted region: terms in order, the documents of each in order, three records.
 //!
 //! ```text
-//! begin(word) push(document, frequency) push … ─▶ lists.rs   blocks of 128 documents ─▶ postings, skip tables
-//!                                              ─▶ term_dictionary.rsblocks of 64 words      ─▶ term dictionary
+//! begin(term) push(document, frequency) push … ─▶ lists.rs            blocks of 128 documents ─▶ postings, skip tables
+//!                                              ─▶ term_dictionary.rs  blocks of 64 terms      ─▶ term dictionary
 //! ```
 //!
-//! What stands in front of a record is known only when all of it was made, so that the records wait in temporary files: memory
-//! is taken for one posting list as it is stored, whatever the region holds.
+//! The head of a record is known only when the record is complete, so the records wait in temporary files: memory
+//! is needed for one stored posting list.
 
 mod lists;
 mod part;
@@ -21,19 +21,19 @@ use lists::Lists;
 pub(crate) use part::Part;
 use term_dictionary::TermDictionaryWriter;
 
-/// Writes the words of a segment and where they are.
+/// Writes the terms of a segment and their postings.
 ///
-/// Words come in the order of their bytes, documents in the order of their numbers.
+/// Terms come in byte order, documents in numeric order.
 #[derive(Debug)]
 pub(crate) struct InvertedWriter {
     dictionary: TermDictionaryWriter,
     lists: Lists,
     term: Vec<u8>,
-    /// Whether there is a word, which may be the empty one.
+    /// Whether there is a term, which may be empty.
     open: bool,
 }
 
-/// An inverted region that waits for its place in a file.
+/// A complete inverted region, to be copied into a file.
 #[derive(Debug)]
 pub(crate) struct Inverted {
     pub(crate) dictionary: Part,
@@ -46,7 +46,7 @@ pub(crate) struct Inverted {
 }
 
 impl InvertedWriter {
-    /// Starts a region whose temporary files lie in `folder`.
+    /// Starts a region whose temporary files are created in `folder`.
     pub(crate) fn new(folder: Option<&Path>) -> Self {
         Self {
             dictionary: TermDictionaryWriter::new(folder),
@@ -56,7 +56,7 @@ impl InvertedWriter {
         }
     }
 
-    /// Starts the next word.
+    /// Starts the next term.
     pub(crate) fn begin(&mut self, term: &[u8]) -> Result<(), ErrorKind> {
         let is_later = !self.open || *term > *self.term;
         self.end()?;
@@ -69,14 +69,14 @@ impl InvertedWriter {
         Ok(())
     }
 
-    /// Adds a document of the word.
+    /// Adds a document of the term.
     #[inline]
     pub(crate) fn push(&mut self, document: u32, frequency: u32) -> Result<(), ErrorKind> {
         debug_assert!(self.open, "a document without a word");
         self.lists.push(document, frequency)
     }
 
-    /// Ends the word. One without a document is left out.
+    /// Ends the term. A term without documents is dropped.
     fn end(&mut self) -> Result<(), ErrorKind> {
         if let Some(entry) = self.lists.end()? {
             self.dictionary.push(&self.term, entry)?;
@@ -94,7 +94,7 @@ impl InvertedWriter {
     }
 }
 
-/// Appends what the dictionary says of a word.
+/// Appends the dictionary entry of a term.
 fn put_entry(entry: Entry, out: &mut Vec<u8>) {
     use crate::wire::cursor::put;
 
@@ -112,7 +112,7 @@ fn put_entry(entry: Entry, out: &mut Vec<u8>) {
     }
 }
 
-/// What the caller did wrong.
+/// An error of the caller.
 fn refused(what: &'static str) -> ErrorKind {
     ErrorKind::from(std::io::Error::other(what))
 }

@@ -13,7 +13,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Reads the record; missing words are zero.
+    /// Parses the record; missing words are zero.
     pub(crate) fn parse(start: u64, payload: &[u8], documents: u64) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region::Inverted { part: "live documents" }, start, payload);
         let count = fields.uvarint("document_count")?;
@@ -41,7 +41,7 @@ impl Live {
         out
     }
 
-    /// Takes a document out.
+    /// Deletes a document.
     pub(crate) fn delete(&mut self, document: u32) {
         if let Some(word) = self.words.get_mut(document as usize / 64) {
             *word &= !(1 << (document % 64));

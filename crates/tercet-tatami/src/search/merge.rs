@@ -1,11 +1,11 @@
-//! One segment of several.
+//! Merges several segments into one.
 //!
 //! ```text
-//! rows    of each input, deleted ones left out ─▶ numbered in the order of the inputs
-//! words   of all inputs at once, in order      ─▶ the lists of a word behind one another, with the new numbers
+//! rows    of each input, without deleted ones  ─▶ numbered in the order of the inputs
+//! terms   of all inputs at once, in order      ─▶ the lists of a term concatenated, with the new numbers
 //! ```
 //!
-//! Texts are not cut into words again: lists, counts and norms are those of the inputs. The result is what a builder makes of
+//! Text is not tokenized again: lists, counts and norms are those of the inputs. The result equals a segment built from
 //! the same documents.
 
 use std::collections::BTreeSet;
@@ -24,21 +24,21 @@ use crate::writer::{Writer, WriterOptions, Written};
 /// Rows that are read and written at a time.
 const BATCH_ROWS: usize = 2048;
 
-/// The new number of a document that is left out.
+/// The new number of a dropped document.
 const GONE: u32 = u32::MAX;
 
 /// How segments are merged.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// Of several documents with one identity, keep the last one: that of the last input, and in it the last row.
+    /// Of several documents with one ID, keep the last: that of the last input, and in it the last row.
     pub dedup: bool,
     /// How the file is written.
     pub writer: WriterOptions,
 }
 
 impl MergeOptions {
-    /// Sets whether documents with one identity are taken once.
+    /// Sets whether only the last document of each ID is kept.
     pub fn with_dedup(mut self, dedup: bool) -> Self {
         self.dedup = dedup;
         self
@@ -51,7 +51,7 @@ impl MergeOptions {
     }
 }
 
-/// What a merge did.
+/// The result of a merge.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Merged<D> {
@@ -61,7 +61,7 @@ pub struct Merged<D> {
     pub documents: u64,
     /// Documents that were deleted in the inputs.
     pub deleted: u64,
-    /// Documents that another one with the same identity took the place of.
+    /// Documents that another one with the same ID replaced.
     pub duplicates: u64,
 }
 
@@ -102,7 +102,7 @@ pub fn merge<S: Sink>(
     Ok(Merged { written, documents, deleted: documents - live, duplicates })
 }
 
-/// All snippets or all whole texts, in the same columns.
+/// All full or all snippet-only, with the same columns.
 fn check_alike(segments: &[Segment]) -> Result<(), Error> {
     let Some((first, rest)) = segments.split_first() else { return Ok(()) };
     for segment in rest {
@@ -130,9 +130,9 @@ fn live_rows(segment: &Segment) -> Vec<bool> {
     (0..count).map(|row| segment.live.as_ref().is_none_or(|live| live.contains(row))).collect()
 }
 
-/// Leaves out all but the last document of each identity; says how many.
+/// Drops all but the last document of each ID; returns how many.
 ///
-/// Identities are compared by a hash first, and in full where two hashes are equal.
+/// IDs are compared by a hash first, and in full where two hashes are equal.
 fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, Error> {
     let mut all: Vec<(u64, u32, u32)> = Vec::new();
     for (at, segment) in segments.iter().enumerate() {
@@ -153,7 +153,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
     all.sort_unstable();
     let mut dropped = 0;
     for same in all.chunk_by(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
-        // The last of each identity, by looking from the end.
+        // The last of each ID, from the end.
         let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
         for (_, at, row) in same.iter().rev() {
             let (at, row) = (*at as usize, *row);
@@ -204,7 +204,7 @@ fn copy_rows<S: Sink>(
     Ok(())
 }
 
-/// Merges the words of all segments.
+/// Merges the terms of all segments.
 fn copy_terms(
     segments: &[Segment],
     numbers: &[Vec<u32>],
@@ -252,7 +252,7 @@ fn copy_terms(
     writer.finish(None).map_err(failed)
 }
 
-/// The words of a segment, one after the other.
+/// The terms of a segment, one after the other.
 struct TermCursor<'a> {
     segment: &'a Segment,
     block: usize,

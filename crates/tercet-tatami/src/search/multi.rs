@@ -3,9 +3,9 @@
 //! | | statistics | which segments are searched |
 //! |---|---|---|
 //! | [`Index`] | each segment's own | all |
-//! | [`Cluster`] | those of all together | the promising ones first, until none can hold a better document |
+//! | [`Cluster`] | those of all together | by decreasing bound, until none can have a better document |
 //!
-//! With a [`Cluster`] of segments without deleted documents, the scores are those of one segment that holds everything.
+//! With a [`Cluster`] of segments without deleted documents, the scores are those of one segment with all documents.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -27,21 +27,21 @@ pub struct GlobalHit {
     pub segment: usize,
     /// Its row in that segment.
     pub document: u32,
-    /// Its identity.
+    /// The document ID.
     pub doc_id: Vec<u8>,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
 }
 
-/// What a search over a cluster looked at.
+/// Statistics of a search over several segments.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
 #[non_exhaustive]
 pub struct MultiSearchStats {
-    /// Segments that hold a word of the query.
+    /// Segments with a term of the query.
     pub candidates: u64,
     /// Segments that were searched.
     pub visited: u64,
-    /// The score of the last document that was asked for; 0 if there are fewer.
+    /// The score of the last of `k` documents; 0 if there are fewer.
     pub threshold: f32,
     /// Blocks of the lists of the segments that were searched.
     pub blocks: u64,
@@ -49,7 +49,7 @@ pub struct MultiSearchStats {
     pub blocks_decoded: u64,
     /// Documents whose score was computed.
     pub documents_scored: u64,
-    /// Documents whose text was read, to look for phrases.
+    /// Documents whose text was read to match phrases.
     pub texts_read: u64,
 }
 
@@ -74,7 +74,7 @@ impl<'a> SegmentSet<'a> {
         Self { segments }
     }
 
-    /// The best `k` documents for the words of a text. Of several documents with one identity the best is told.
+    /// The top `k` documents for the terms of a text. Of several documents with one ID the best is returned.
     pub fn search(&self, text: &str, k: usize) -> Result<Vec<GlobalHit>, Error> {
         let query = Query::terms(text);
         let several = self.segments.len() > 1;
@@ -99,16 +99,16 @@ impl<'a> SegmentSet<'a> {
 pub struct Cluster<'a> {
     segments: &'a [Segment],
     documents: u64,
-    /// What lengths come to in each segment, once a ranking asked for it.
+    /// Document norms of each segment, once a ranking needs them.
     norms: OnceLock<Vec<Norms>>,
 }
 
-/// What the segments say of one word.
+/// Statistics of one term in all segments.
 #[derive(Debug, Default)]
 struct TermSummary {
-    /// In so many documents of all segments.
+    /// Documents of all segments with the term.
     found: u64,
-    /// The most occurrences in a document of each segment; 0 where the word is not.
+    /// The maximum frequency in each segment; 0 if the term does not occur.
     most: Vec<u32>,
 }
 
@@ -124,17 +124,17 @@ impl<'a> Cluster<'a> {
         self.documents
     }
 
-    /// The best `k` documents for the words of a text, as the format says: each segment tells 2k of its documents, so that of
-    /// many equal ones those of low numbers are taken, and many with one identity leave room for fewer others.
+    /// The top `k` documents for the terms of a text, as the format defines it: each segment returns 2k documents, so of
+    /// many equal ones those with low numbers are returned, and many with one ID displace others.
     pub fn search(&self, text: &str, k: usize) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         self.find_in(&Query::terms(text), &SearchOptions::new(k), None, false)
     }
 
-    /// The best documents for a question; with `filters`, only the documents that those of each segment hold.
+    /// The top documents for a query; with `filters`, only documents in the mask of their segment.
     ///
-    /// Of equal ones those with the smallest identities are taken, wherever they are.
+    /// Of equal ones those with the smallest IDs are returned, in any segment.
     ///
-    /// With another ranking than that of the format no segment is left out. Lengths are compared with the mean of all
+    /// With another ranking than the native one no segment is skipped. Lengths are compared with the mean of all
     /// segments.
     pub fn find(
         &self,
@@ -191,8 +191,8 @@ impl<'a> Cluster<'a> {
                 for hit in named(at, segment, &found.hits)? {
                     best.push(hit);
                 }
-                // Behind the cut may be documents that are as good as the last of the best, and have smaller identities, or
-                // others of which one identity took all places.
+                // After the cut there may be documents that are as good as the last of the best, with smaller IDs, or
+                // others that duplicates of one ID displaced.
                 if !all_equal || !is_cut || last < best.threshold() {
                     break;
                 }
@@ -204,7 +204,7 @@ impl<'a> Cluster<'a> {
         Ok((best.into_sorted(), stats))
     }
 
-    /// How the score of a hit comes about: what each word of the question adds, in order.
+    /// The contribution of each query term to the score of a hit, in order.
     pub fn explain(
         &self,
         query: &Query,
@@ -223,7 +223,7 @@ impl<'a> Cluster<'a> {
         Ok(out)
     }
 
-    /// What lengths come to, if the ranking asks for them.
+    /// The document norms, if the ranking needs them.
     fn norms(&self, ranking: Ranking) -> Result<Option<&Vec<Norms>>, Error> {
         if ranking == Ranking::Native {
             return Ok(None);
@@ -238,7 +238,7 @@ impl<'a> Cluster<'a> {
         Ok(Some(self.norms.get_or_init(|| norms)))
     }
 
-    /// How rare the words of a question are in all segments.
+    /// The idf of the terms of a query over all segments.
     fn idf_overrides(&self, known: &HashMap<&str, TermSummary>) -> HashMap<String, f32> {
         known
             .iter()
@@ -246,7 +246,7 @@ impl<'a> Cluster<'a> {
             .collect()
     }
 
-    /// Asks every segment for the words of a question.
+    /// Looks up the terms of a query in every segment.
     fn ask_all<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, TermSummary>, Error> {
         let mut known = HashMap::new();
         for term in query.scored_terms() {
@@ -257,7 +257,7 @@ impl<'a> Cluster<'a> {
         Ok(known)
     }
 
-    /// Asks every segment for a word.
+    /// Looks up a term in every segment.
     fn ask(&self, term: &str) -> Result<TermSummary, Error> {
         let mut out = TermSummary { found: 0, most: Vec::with_capacity(self.segments.len()) };
         for segment in self.segments {
@@ -269,7 +269,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// The best hits, one for each identity.
+/// The best hits, one for each ID.
 #[derive(Debug)]
 struct Best {
     k: usize,
@@ -291,7 +291,7 @@ impl Best {
         *kth
     }
 
-    /// Takes a hit in. Of two with one identity the better one stays, of equal ones the first.
+    /// Adds a hit. Of two with one ID the better one stays, of equal ones the first.
     fn push(&mut self, hit: GlobalHit) {
         match self.hits.get_mut(&hit.doc_id) {
             Some(known) if known.score >= hit.score => {}
@@ -310,12 +310,12 @@ impl Best {
     }
 }
 
-/// Higher scores first, then identities.
+/// Higher scores first, then IDs.
 fn order(one: &GlobalHit, other: &GlobalHit) -> std::cmp::Ordering {
     other.score.total_cmp(&one.score).then_with(|| one.doc_id.cmp(&other.doc_id))
 }
 
-/// Hits with their identities, which are in the first column.
+/// Hits with their document IDs.
 fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<GlobalHit>, Error> {
     let rows: Vec<u64> = hits.iter().map(|hit| hit.document.into()).collect();
     let ids = segment.file().take(&rows, &[columns::DOC_ID])?;

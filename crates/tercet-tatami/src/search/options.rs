@@ -1,4 +1,4 @@
-//! How to search, and what is found.
+//! Search options and results.
 
 use std::collections::HashMap;
 
@@ -20,9 +20,9 @@ pub struct SearchOptions<'a> {
     pub filter: Option<&'a Mask>,
     /// Only documents that score as much as this.
     pub min_score: f32,
-    /// How rare words are, where it is known better than from this segment alone: see [`idf`](super::score::idf).
+    /// The idf of terms, where better known than from this segment: see [`idf`](super::score::idf).
     pub idf_overrides: Option<&'a HashMap<String, f32>>,
-    /// What lengths come to in a cluster.
+    /// Document norms in a cluster.
     pub(super) norms: Option<&'a Norms>,
 }
 
@@ -38,19 +38,19 @@ impl<'a> SearchOptions<'a> {
         self
     }
 
-    /// Takes only some documents; see [`Segment::filter`](super::Segment::filter).
+    /// Restricts the search to some documents; see [`Segment::filter`](super::Segment::filter).
     pub fn with_filter(mut self, filter: Option<&'a Mask>) -> Self {
         self.filter = filter;
         self
     }
 
-    /// Leaves out documents that score less.
+    /// Sets the minimum score.
     pub fn with_min_score(mut self, min_score: f32) -> Self {
         self.min_score = min_score;
         self
     }
 
-    /// Says how rare words are.
+    /// Sets the idf of terms.
     pub fn with_idf_overrides(mut self, idf_overrides: &'a HashMap<String, f32>) -> Self {
         self.idf_overrides = Some(idf_overrides);
         self
@@ -62,25 +62,25 @@ impl<'a> SearchOptions<'a> {
 pub struct Hit {
     /// Its row in the file.
     pub document: u32,
-    /// How well it fits.
+    /// The score.
     pub score: f32,
 }
 
-/// The answer to a question.
+/// The result of a search.
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SearchResult {
     /// The best documents: higher scores first, then lower numbers.
     pub hits: Vec<Hit>,
-    /// What was looked at.
+    /// Statistics of the search.
     pub stats: SearchStats,
 }
 
-/// What a search looked at.
+/// Statistics of a search.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SearchStats {
-    /// Words of the question that are in the dictionary.
+    /// Query terms that are in the dictionary.
     pub terms: u64,
     /// Blocks of their lists.
     pub blocks: u64,
@@ -90,7 +90,7 @@ pub struct SearchStats {
     pub blocks_skipped: u64,
     /// Documents whose score was computed.
     pub documents_scored: u64,
-    /// Documents whose text was read, to look for phrases.
+    /// Documents whose text was read to match phrases.
     pub texts_read: u64,
 }
 
@@ -111,40 +111,40 @@ impl SearchResult {
     }
 }
 
-/// What a segment says of a document.
+/// The stored fields of a document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct StoredFields {
-    /// Its identity.
+    /// The document ID.
     pub doc_id: String,
-    /// Its address.
+    /// The URL.
     pub url: String,
     /// Its title.
     pub title: String,
 }
 
-/// What a word adds to the score of a document.
+/// The contribution of a term to the score of a document.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct TermExplanation {
     /// The term.
     #[serde(rename = "word")]
     pub term: String,
-    /// Documents that hold it.
+    /// Documents with the term.
     pub documents: u64,
     /// How rare that makes it.
     pub idf: f32,
     /// How often it occurs in the document.
     pub frequency: u32,
-    /// What that adds to the score.
+    /// The contribution to the score.
     pub score: f32,
 }
 
-/// What is known of a word without looking at its documents.
+/// Statistics of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TermStats {
-    /// Documents that hold it, deleted ones included.
+    /// Documents with the term, deleted ones included.
     pub documents: u64,
     /// How often it occurs in one document, at most.
     pub max_frequency: u32,

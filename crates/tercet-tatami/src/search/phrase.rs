@@ -1,10 +1,10 @@
-//! Words that follow each other in a text.
+//! Phrases: consecutive terms in a text.
 
 use super::analyze;
 
-/// Whether the words of a text hold `phrase` in one piece. The text is read once (Knuth, Morris and Pratt).
+/// Whether the terms of a text contain `phrase`. The text is read once (Knuth, Morris and Pratt).
 pub(super) fn holds(text: &[u8], phrase: &[String]) -> bool {
-    // For each word how many words before it are a beginning of the phrase, too.
+    // For each term how many terms before it are a prefix of the phrase, too.
     let mut back = vec![0; phrase.len()];
     let mut matched = 0;
     for at in 1..phrase.len() {

@@ -15,13 +15,13 @@ pub struct SegmentSize {
 pub struct MergePolicy {
     /// Fewer segments than these are left alone.
     pub segments_per_tier: usize,
-    /// At most so many are merged at once.
+    /// The maximum number of segments in a merge.
     pub max_merge_at_once: usize,
-    /// Smaller segments count as if they had so many documents.
+    /// Smaller segments count as if they had this many documents.
     pub floor_documents: u64,
-    /// A merged segment has at most so many live documents.
+    /// The maximum number of live documents in a merged segment.
     pub max_documents: u64,
-    /// A segment with this share of deleted documents, in percent, is written anew by itself.
+    /// A segment with this percentage of deleted documents is rewritten.
     pub deleted_percent: u64,
 }
 
@@ -38,7 +38,7 @@ impl Default for MergePolicy {
 }
 
 impl MergePolicy {
-    /// The segments that are merged next, by their positions; none if all is well.
+    /// The positions of the segments to merge next; none if no merge is needed.
     pub fn choose(&self, segments: &[SegmentSize]) -> Option<Vec<usize>> {
         let too_dead = |segment: &SegmentSize| {
             let deleted = segment.documents.saturating_sub(segment.live);

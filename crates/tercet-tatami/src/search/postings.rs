@@ -36,7 +36,7 @@ pub(crate) struct Postings {
     opened: RwLock<Opened>,
 }
 
-/// Lists that were asked for.
+/// Parsed lists.
 #[derive(Debug, Default)]
 struct Opened {
     lists: HashMap<u32, Arc<List>>,
@@ -44,14 +44,14 @@ struct Opened {
     blocks: usize,
 }
 
-/// Blocks of the lists that are remembered; each takes 24 bytes.
+/// The number of cached blocks; each takes 24 bytes.
 const REMEMBERED_BLOCKS: usize = 2 << 20;
 
 /// A list that can be read.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) skips: Box<[Skip]>,
-    /// The best score of each block without the rareness of the word, for rankings that the skip table does not bound; 0 until
+    /// The best score of each block without idf, for rankings that the skip table does not bound; 0 until
     /// it is known.
     pub(crate) bests: Box<[AtomicU32]>,
     pub(crate) max_frequency: u32,
@@ -61,7 +61,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// The list of a word that is in one document.
+    /// The list of a term in one document.
     pub(crate) fn single(document: u32, frequency: u32) -> Self {
         let skip = Skip { first: document, last: document, max_frequency: frequency, offset: 0, count: 1 };
         let skips = Box::new([skip]);
@@ -124,7 +124,7 @@ impl Postings {
         Ok(Self { payload, skips, span, skips_span, lists, opened: RwLock::default() })
     }
 
-    /// The blocks of a list, which must hold `documents` documents below `limit`.
+    /// The blocks of a list, which must have `documents` documents below `limit`.
     fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
         let Some(entry) = self.lists.get(list as usize) else {
             let reason = Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
@@ -175,7 +175,7 @@ impl Postings {
         Ok(out)
     }
 
-    /// A list that holds `documents` documents below `limit`. Lists that were asked for are remembered.
+    /// A list with `documents` documents below `limit`. Parsed lists are cached.
     pub(crate) fn open(&self, list: u32, documents: u32, limit: u64) -> Result<Arc<List>, ErrorKind> {
         let known = self.opened.read().unwrap_or_else(PoisonError::into_inner).lists.get(&list).cloned();
         if let Some(known) = known.filter(|known| known.documents == documents) {
@@ -205,7 +205,7 @@ impl Postings {
         fault(POSTINGS, "block", self.span.start(), 0, Reason::Unexpected { rule })
     }
 
-    /// Decodes the documents of a block, and says where in the list its frequencies begin.
+    /// Decodes the documents of a block, and returns the position of its frequencies.
     pub(crate) fn documents(
         &self,
         list: &List,
@@ -253,7 +253,7 @@ impl Postings {
         Ok(1 + used.map_err(|error| self.broken(error))?)
     }
 
-    /// Decodes the frequencies of a block, which begin at this place of the list.
+    /// Decodes the frequencies of a block, which begin at this position of the list.
     pub(crate) fn frequencies(
         &self,
         list: &List,
@@ -291,7 +291,7 @@ fn pass_over(fields: &mut Fields<'_, Region>, skips: &[u8]) -> Result<(), Malfor
     fields.skip("block", len as u64)
 }
 
-/// The bytes that so many numbers take; each ends with a byte whose highest bit is clear. What they are is asked when a list
+/// The bytes of this many varints; each ends with a byte whose highest bit is clear. They are decoded when a list
 /// is opened: a segment has far more of them than a search needs.
 fn numbers_len(bytes: &[u8], count: usize) -> Option<usize> {
     let (mut at, mut left) = (0, count);

@@ -1,16 +1,16 @@
-//! What is searched for: words and how they go together.
+//! Queries: terms, phrases and boolean operators.
 //!
 //! ```text
-//! query   clause … ("OR" between clauses may be written or left out)
+//! query   clause … ("OR" between clauses is optional)
 //! clause  sign part ("AND" sign part) …
 //! sign    nothing, "+" (must be there), "-" or "NOT" (must not be there)
-//! part    word, "words that follow each other", ( query )
+//! part    term, "consecutive terms", ( query )
 //! ```
 //!
-//! A document is found if it holds one of the words that have no sign, or all of those with `+` if there are such; and none of
-//! those with `-`. Words without a sign beside ones with `+` count for the ranking only. `a AND b` is `(+a +b)`; it binds
-//! closer than what stands side by side. The score is the sum over the words of the parts that match, in the order of the
-//! query; a list of plain words is therefore ranked exactly as the format says.
+//! A document matches if it has one of the terms without a sign, or all of those with `+` if there are any; and none of
+//! those with `-`. Terms without a sign beside ones with `+` count for the ranking only. `a AND b` is `(+a +b)`; it binds
+//! tighter than juxtaposition. The score is the sum over the terms of the matching parts, in the order of the
+//! query; a list of plain terms is therefore ranked exactly as the format defines it.
 //!
 //! ```
 //! use tercet_tatami::search::Query;
@@ -32,7 +32,7 @@ pub use parse::QueryError;
 
 use super::analyze;
 
-/// A question.
+/// A query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     pub(super) root: Group,
@@ -55,21 +55,21 @@ pub(super) struct Group {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Part {
     Term(String),
-    /// Words that follow each other.
+    /// Consecutive terms.
     Phrase(Vec<String>),
     Group(Group),
 }
 
 impl Query {
-    /// The words of a text, whatever stands between them: any of them.
+    /// A query for any of the terms of a text, ignoring operators.
     pub fn terms(text: &str) -> Self {
         let terms = analyze::tokens(text.as_bytes());
         let parts = terms.into_iter().map(|term| (Sign::May, Part::Term(term))).collect();
         Self { root: Group { parts } }
     }
 
-    /// The same question with each word once among those it stands beside without a sign. The ranking of the format
-    /// counts a word as often as it is written; other rankings are better off without that.
+    /// The query with each optional term once in its group. The native ranking
+    /// counts a term as often as it is written; other rankings work better without that.
     ///
     /// ```
     /// use tercet_tatami::search::Query;
@@ -82,20 +82,20 @@ impl Query {
         self
     }
 
-    /// The words that are searched for, in order, without those that must not be there.
+    /// The terms that are scored, in order, without excluded ones.
     pub fn scored_terms(&self) -> impl Iterator<Item = &str> {
         let mut out = Vec::new();
         self.root.collect(&mut out);
         out.into_iter()
     }
 
-    /// The words, if there is nothing but words without a sign.
+    /// The terms, if there is nothing but optional terms.
     pub(super) fn plain(&self) -> Option<Vec<&str>> {
         let plain = |(sign, part): &(Sign, Part)| matches!((sign, part), (Sign::May, Part::Term(_)));
         self.root.parts.iter().all(plain).then(|| self.scored_terms().collect())
     }
 
-    /// Whether there are words that must follow each other.
+    /// Whether there are phrases.
     pub fn has_phrase(&self) -> bool {
         self.root.has_phrase()
     }

@@ -1,4 +1,4 @@
-//! The two rankings, and what bounds them.
+//! The two rankings, and their bounds.
 
 use serde::Serialize;
 
@@ -15,7 +15,7 @@ const B: f32 = 0.75;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ranking {
-    /// As the format says: BM25 with `b = 0`, the length of a document does not matter.
+    /// The ranking of the format: BM25 with `b = 0`, without length normalization.
     #[default]
     #[serde(rename = "format")]
     Native,
@@ -52,28 +52,28 @@ impl Lengths {
     }
 }
 
-/// The mean of lengths that add up to `total`.
+/// The mean of lengths with the sum `total`.
 #[expect(clippy::cast_precision_loss, reason = "scores are rounded")]
 pub(super) fn mean(total: u64, count: u64) -> f64 {
     if total == 0 { 1.0 } else { total as f64 / count as f64 }
 }
 
-/// What the lengths of the documents make of a frequency.
+/// Length normalization of each document.
 #[derive(Debug)]
 pub(crate) struct Norms {
     /// `k1 (1 - b + b · length / average)` of each document.
     factors: Vec<f32>,
-    /// The smallest of [`CHUNK`] documents each.
+    /// The minimum of [`CHUNK`] documents each.
     least: Vec<f32>,
     smallest: f32,
-    /// Whether the average is that of the segment, so that what is learnt of its blocks may be kept with them.
+    /// Whether the average is that of the segment, so that block bounds may be cached.
     is_own: bool,
 }
 
-/// Documents that share a smallest factor.
+/// Documents that share a minimum factor.
 const CHUNK: usize = 256;
 
-/// With more chunks than this the smallest of all is good enough.
+/// With more chunks than this the minimum of all is good enough.
 const CHUNKS_TRIED: usize = 16;
 
 impl Norms {
@@ -99,7 +99,7 @@ impl Norms {
         Self { smallest: least(&chunks), least: chunks, factors, is_own }
     }
 
-    /// The smallest factor of documents from `first` to `last`, or less.
+    /// A lower bound of the factors of documents from `first` to `last`.
     fn least(&self, first: u32, last: u32) -> f32 {
         let (from, to) = (first as usize / CHUNK, last as usize / CHUNK);
         if to - from > CHUNKS_TRIED {
@@ -110,14 +110,14 @@ impl Norms {
     }
 }
 
-/// Scores of words.
+/// The scorer of terms.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Weigher<'a> {
     Native,
     Bm25(&'a Norms),
 }
 
-/// What BM25 makes of a frequency, before the rareness of the word.
+/// The BM25 score of a frequency without idf.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "scores are rounded")]
 fn part(frequency: u32, factor: f32) -> f32 {
@@ -138,12 +138,12 @@ impl Weigher<'_> {
         }
     }
 
-    /// Whether the best scores of blocks that were looked at before bound those of this search.
+    /// Whether cached block bounds apply to this search.
     pub(super) fn knows_bests(self) -> bool {
         matches!(self, Self::Bm25(norms) if norms.is_own)
     }
 
-    /// The scores of a block, and the best of them before the rareness of the word where later searches may know it.
+    /// The scores of a block, and the best of them without idf if it may be cached.
     pub(super) fn scores(
         self,
         idf: f32,

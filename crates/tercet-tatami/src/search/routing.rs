@@ -1,4 +1,4 @@
-//! Which segments of a cluster hold a word: the side files that other programs keep beside a cluster.
+//! Routing: which segments of a cluster have a term. Side files that other programs keep beside a cluster.
 //!
 //! ```text
 //! portable  uvarint documents, shards, documents of each, terms │ per term: bytes, uvarint df, postings, (shard, df, max_freq) …
@@ -19,7 +19,7 @@ const REGION: Region = Region::Routing;
 const MAGIC: &[u8; 4] = b"TATR";
 const HEADER_LEN: usize = 128;
 
-/// The words of a cluster.
+/// The terms of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Routing {
@@ -27,23 +27,23 @@ pub struct Routing {
     pub documents: u64,
     /// Documents of each segment.
     pub shards: Vec<u64>,
-    /// For each word where it is, in the order of the segments.
+    /// For each term its segments, in order.
     pub terms: BTreeMap<Vec<u8>, Vec<Route>>,
 }
 
-/// What a segment says of a word.
+/// The statistics of a term in a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Route {
     /// The segment.
     pub shard: u32,
-    /// Its documents that hold the word.
+    /// Documents of the segment with the term.
     pub documents: u32,
     /// The most occurrences in one of them.
     pub max_frequency: u32,
 }
 
 impl Routing {
-    /// The words of some segments. All dictionaries are read.
+    /// Builds the routing of some segments. All dictionaries are read.
     pub fn build(segments: &[Segment]) -> Result<Self, Error> {
         let shards: Vec<u64> = segments.iter().map(Segment::live_document_count).collect();
         let mut terms: BTreeMap<Vec<u8>, Vec<Route>> = BTreeMap::new();
@@ -259,7 +259,7 @@ impl Routing {
     }
 }
 
-/// Documents of all segments that hold a word.
+/// Documents of all segments with a term.
 fn found(routes: &[Route]) -> u64 {
     routes.iter().map(|route| u64::from(route.documents)).sum()
 }

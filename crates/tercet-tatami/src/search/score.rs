@@ -1,4 +1,4 @@
-//! How well a document fits a word.
+//! Term scores.
 //!
 //! The format's own ranking is BM25 with `b = 0`: the length of a document does not matter. Everything is computed in `f32`,
 //! in the order written here, so that every implementation gets the same bits.
@@ -6,14 +6,14 @@
 /// How fast more occurrences stop to matter.
 pub const K1: f32 = 1.2;
 
-/// How rare a word is: in `found` of `documents`.
+/// The inverse document frequency of a term in `found` of `documents` documents.
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the format says so")]
 pub fn idf(documents: u64, found: u64) -> f32 {
     let (n, df) = (documents as f64, found.min(documents) as f64);
     ((n - df + 0.5) / (df + 0.5) + 1.0).ln() as f32
 }
 
-/// The score of a word that occurs `frequency` times.
+/// The score of a term with this frequency.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "the format says so")]
 pub fn term(idf: f32, frequency: u32) -> f32 {

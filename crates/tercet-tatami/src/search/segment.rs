@@ -22,7 +22,7 @@ use crate::region::Region;
 use crate::wire::footer::INVERTED;
 use crate::wire::ids::{Kind, file_flags};
 
-/// A file with documents and an index of their words.
+/// An open search segment: documents and an inverted index of their terms.
 #[derive(Debug)]
 pub struct Segment {
     pub(super) file: File,
@@ -31,20 +31,20 @@ pub struct Segment {
     pub(super) live: Option<Live>,
     live_mask: Option<Mask>,
     documents: u64,
-    /// Lengths of the documents and what they come to, once a ranking asked for them.
+    /// Document lengths and norms, once a ranking needs them.
     lengths: OnceLock<Lengths>,
     norms: OnceLock<Norms>,
 }
 
-/// A word of a segment.
+/// A term of a segment and its postings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TermInfo {
-    /// Documents that hold it, deleted ones included.
+    /// Documents with the term, deleted ones included.
     pub documents: u64,
-    /// Whether it is in one document only, which the dictionary tells itself.
+    /// Whether it is in one document only, which is stored in the dictionary.
     pub singleton: bool,
-    /// The documents and how often each holds it.
+    /// The documents and the frequency in each.
     pub postings: Vec<(u32, u32)>,
 }
 
@@ -113,7 +113,7 @@ impl Segment {
         self.live.as_ref().map_or(self.documents, Live::count)
     }
 
-    /// Words of the dictionary.
+    /// The number of terms in the dictionary.
     pub fn term_count(&self) -> u64 {
         self.terms.count
     }
@@ -123,18 +123,18 @@ impl Segment {
         self.file.schema().fields().get(columns::BODY).is_some_and(|field| field.kind != crate::Type::BlobRef)
     }
 
-    /// The best `k` documents for the words of a text, with the ranking of the format.
+    /// The top `k` documents for the terms of a text, with the native ranking.
     pub fn search(&self, text: &str, k: usize) -> Result<Vec<Hit>, Error> {
         Ok(self.search_with_stats(text, k)?.0)
     }
 
-    /// The same, and what was looked at.
+    /// The same with statistics.
     pub fn search_with_stats(&self, text: &str, k: usize) -> Result<(Vec<Hit>, SearchStats), Error> {
         let found = self.find(&Query::terms(text), &SearchOptions::new(k))?;
         Ok((found.hits, found.stats))
     }
 
-    /// The best documents for a question.
+    /// The top documents for a query.
     pub fn find(&self, query: &Query, options: &SearchOptions<'_>) -> Result<SearchResult, Error> {
         if options.k == 0 {
             return Ok(SearchResult::default());
@@ -212,7 +212,7 @@ impl Segment {
         weigher: Weigher<'_>,
         allowed: Option<&Mask>,
     ) -> Result<SearchResult, ErrorKind> {
-        // The body of the document that was asked about last: several phrases may be looked for in it.
+        // The body of the last document: several phrases may be matched in it.
         let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
         let mut texts_read = 0;
         let mut holds = |document: u32, phrase: &[String]| {
@@ -221,7 +221,7 @@ impl Segment {
                 texts_read += 1;
             }
             let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::holds(field, phrase));
-            // Titles and addresses are where the body leaves it open.
+            // Title and URL, if the body does not match.
             Ok(body.as_ref().is_some_and(|(_, body)| any(body))
                 || any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
         };
@@ -233,7 +233,7 @@ impl Segment {
         Ok(SearchResult::new(best, &cursors, scored, texts_read))
     }
 
-    /// Texts of a document.
+    /// String fields of a document.
     fn field_bytes(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, ErrorKind> {
         let columns = self.file.take(&[document.into()], columns).map_err(Error::into_kind)?;
         let text = |column: crate::Column| match column.values {
@@ -243,14 +243,14 @@ impl Segment {
         Ok(columns.into_iter().map(text).collect())
     }
 
-    /// The text of a document that is kept: its body, or the beginning of it.
+    /// The stored text of a document: its body, or the snippet of it.
     pub fn text(&self, document: u32) -> Result<Vec<u8>, Error> {
         let mut fields =
             self.field_bytes(document, &[columns::BODY]).map_err(|fault| self.file.error(fault))?;
         Ok(fields.pop().unwrap_or_default())
     }
 
-    /// Identity, address and title of documents.
+    /// The stored fields of documents: ID, URL and title.
     pub fn documents(&self, documents: &[u32]) -> Result<Vec<StoredFields>, Error> {
         let rows: Vec<u64> = documents.iter().map(|document| u64::from(*document)).collect();
         let columns = self.file.take(&rows, &[columns::DOC_ID, columns::URL, columns::TITLE])?;
@@ -262,7 +262,7 @@ impl Segment {
         Ok((0..rows.len()).map(one).collect())
     }
 
-    /// The documents that fulfil a condition on their columns, for [`SearchOptions::filter`].
+    /// The documents that match a filter on their columns, for [`SearchOptions::filter`].
     pub fn filter(&self, condition: &Expr) -> Result<Mask, Error> {
         let mut rows = vec![false; usize::try_from(self.documents).unwrap_or(0)];
         for batch in self.file.scan().column_positions(&[])?.filter(condition)?.batches() {
@@ -275,7 +275,7 @@ impl Segment {
         Ok(Mask::from_fn(rows.len(), |row| rows[row]))
     }
 
-    /// How the score of a document comes about: what each word of the question adds, in order.
+    /// The contribution of each query term to the score of a document, in order.
     pub fn explain(
         &self,
         query: &Query,
@@ -301,7 +301,7 @@ impl Segment {
         query.scored_terms().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
     }
 
-    /// In how many documents a word is, and how often at most in one. No block is decoded.
+    /// Document frequency and maximum frequency of a term. No block is decoded.
     pub fn term_stats(&self, term: &str) -> Result<Option<TermStats>, Error> {
         self.term_stats_of(term.as_bytes())
     }
@@ -320,14 +320,14 @@ impl Segment {
         found().map_err(|fault| self.file.error(fault))
     }
 
-    /// What is known about a word.
+    /// A term with its postings.
     pub fn term(&self, term: &str) -> Result<Option<TermInfo>, Error> {
         let found =
             self.terms.get(term.as_bytes()).and_then(|entry| entry.map(|entry| self.info(entry)).transpose());
         found.map_err(|fault| self.file.error(fault))
     }
 
-    /// Calls `each` with every word, in order.
+    /// Calls `each` with every term, in order.
     pub fn for_each_term(&self, mut each: impl FnMut(&[u8], TermInfo)) -> Result<(), Error> {
         let mut failed = None;
         let walked = self.terms.for_each(&mut |term, entry| match self.info(entry) {
@@ -351,7 +351,7 @@ impl Segment {
     }
 }
 
-/// A record of the inverted region, whose length the footer tells.
+/// A record of the inverted region, whose length is in the footer.
 fn part(
     inner: &Inner,
     name: &'static str,

@@ -1,8 +1,8 @@
-//! The dictionary of words.
+//! The term dictionary.
 //!
 //! ```text
-//! block tree   u8 2 │ uvarint block_size, terms, blocks, index_len │ index │ zstd frames of 64 words each
-//! flat         uvarint terms │ word, entry │ word, entry …
+//! block tree   u8 2 │ uvarint block_size, terms, blocks, index_len │ index │ zstd frames of 64 terms each
+//! flat         uvarint terms │ term, entry │ term, entry …
 //! ```
 
 use std::cmp::Ordering;
@@ -27,7 +27,7 @@ pub(crate) const VERSION: u8 = 2;
 
 const REGION: Region = Region::Inverted { part: "term dictionary" };
 
-/// Where the documents of a word are.
+/// The postings of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
     /// In one document only.
@@ -37,7 +37,7 @@ pub(crate) enum Entry {
 }
 
 impl Entry {
-    /// Documents that hold the word.
+    /// Documents with the term.
     pub(crate) const fn documents(self) -> u32 {
         match self {
             Self::Singleton { .. } => 1,
@@ -49,7 +49,7 @@ impl Entry {
 /// Terms and where their documents are.
 pub(crate) type TermEntries = Vec<(Vec<u8>, Entry)>;
 
-/// The words of a segment.
+/// The term dictionary of a segment.
 #[derive(Debug)]
 pub(crate) struct Terms {
     span: Span,
@@ -70,11 +70,11 @@ struct Block {
     offset: u64,
     stored: u64,
     raw: u64,
-    /// Its words, once they were asked for.
+    /// Its terms, once decoded.
     terms: OnceLock<BlockTerms>,
 }
 
-/// The words of a block, to be searched.
+/// The terms of a block, searchable.
 #[derive(Debug)]
 struct BlockTerms {
     texts: Vec<u8>,
@@ -127,7 +127,7 @@ impl Terms {
         Ok(Self { span, layout, count, chunk_bytes })
     }
 
-    /// The entry of a word.
+    /// The entry of a term.
     pub(crate) fn get(&self, term: &[u8]) -> Result<Option<Entry>, ErrorKind> {
         match &self.layout {
             DictionaryLayout::Flat { entries } => {
@@ -162,7 +162,7 @@ impl Terms {
         }
     }
 
-    /// Calls `each` with every word, in order.
+    /// Calls `each` with every term, in order.
     pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), ErrorKind> {
         match &self.layout {
             DictionaryLayout::Flat { entries } => {
@@ -180,7 +180,7 @@ impl Terms {
         Ok(())
     }
 
-    /// The words of a block, in order; none behind the last block.
+    /// The terms of a block, in order; none after the last block.
     pub(crate) fn terms(&self, block: usize) -> Result<Option<TermEntries>, ErrorKind> {
         let mut out = Vec::new();
         match &self.layout {
@@ -199,7 +199,7 @@ impl Terms {
         Ok(Some(out))
     }
 
-    /// Decodes a block and visits its words until `each` says no.
+    /// Decodes a block and visits its terms until `each` returns false.
     fn walk(&self, block: &Block, each: &mut dyn FnMut(&[u8], Entry) -> bool) -> Result<(), ErrorKind> {
         let DictionaryLayout::Tree { frames, .. } = &self.layout else { return Ok(()) };
         let start = usize::try_from(block.offset).unwrap_or(usize::MAX);

@@ -54,7 +54,7 @@ impl Top {
         if self.heap.len() < self.k { 0.0 } else { self.heap.peek().map_or(0.0, |worst| worst.score) }
     }
 
-    /// Takes a document in, if it is good enough. Documents come in the order of their numbers.
+    /// Adds a document if it is good enough. Documents come in numeric order.
     pub(super) fn push(&mut self, document: u32, score: f32) {
         if self.heap.len() < self.k {
             self.heap.push(Ranked { score, document });

@@ -1,9 +1,9 @@
-//! Questions with signs, parentheses and phrases.
+//! Queries with signs, parentheses and phrases.
 //!
-//! Parts of a question walk over the documents like single words do: all of some parts leap to where the last of them is, any
-//! of some parts go to the first. Before a document is looked at, the best scores of the blocks at hand are added up; where
-//! that is too little, the walk goes on behind the first of them. Texts are read last, for documents that hold all words of a
-//! phrase and would be among the best if they held the phrase.
+//! Parts of a query iterate over documents like single terms: a conjunction skips to the last document of its parts, a
+//! disjunction to the first. Before a document is scored, the best scores of the current blocks are added up; if
+//! that is too little, the search skips past the first of them. Text is read last, for documents with all terms of a
+//! phrase that would be among the best if they matched the phrase.
 
 use super::cursor::{Cursor, END};
 use super::query::{Group, Part, Sign};
@@ -12,41 +12,41 @@ use super::top::Top;
 use crate::error::ErrorKind;
 use crate::predicate::Mask;
 
-/// A part of a question, bound to the lists of a segment.
+/// A part of a query, bound to the lists of a segment.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// Nothing holds it.
+    /// It has no documents.
     Nothing,
     /// A list.
     Term(usize),
     All(Vec<(Sign, Node)>, Option<usize>),
 }
 
-/// Says whether a document holds a phrase.
+/// Tests whether a document contains a phrase.
 pub(super) type Holds<'c> = dyn FnMut(u32, &[String]) -> Result<bool, ErrorKind> + 'c;
 
-/// What a search needs beside the lists.
+/// The state of a search beside the lists.
 pub(super) struct Search<'c, 'a> {
     pub(super) cursors: Vec<Cursor<'a>>,
-    /// The phrases of the question.
+    /// The phrases of the query.
     pub(super) phrases: Vec<Vec<String>>,
     pub(super) allowed: Option<&'c Mask>,
     pub(super) scored: u64,
-    /// Says whether a document holds a phrase. Texts are read and counted there.
+    /// Tests whether a document contains a phrase; reads and counts texts.
     pub(super) holds: &'c mut Holds<'c>,
 }
 
 /// How much is known of a document.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// Its words: a phrase is there as far as it is wanted.
+    /// The terms: a phrase may match.
     TermCursor,
-    /// Its text.
+    /// The text.
     Text,
 }
 
 impl<'a> Search<'_, 'a> {
-    /// Binds a group. `open` gives the list of a word, if there is one.
+    /// Binds a group. `open` returns the list of a term, if there is one.
     pub(super) fn bind(
         &mut self,
         group: &Group,
@@ -120,7 +120,7 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
-    /// The first document from `target` on that may match: what must not be there, and phrases, are not looked at.
+    /// The first document from `target` on that may match; exclusions and phrases are not tested.
     fn seek(&mut self, node: &Node, target: u32) -> Result<u32, ErrorKind> {
         match node {
             Node::Nothing => Ok(END),
@@ -151,7 +151,7 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
-    /// No document from this one to the one told scores more.
+    /// No document from this one to the returned one scores more.
     fn bound(&mut self, node: &Node, document: u32) -> (f64, u32) {
         match node {
             Node::Nothing => (0.0, END),
@@ -175,7 +175,7 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
-    /// What is in `sum` and the score of a part, if it matches.
+    /// `sum` plus the score of a part, if it matches.
     fn score(&mut self, node: &Node, document: u32, sum: f32, look: Look) -> Result<Option<f32>, ErrorKind> {
         match node {
             Node::Nothing => Ok(None),
@@ -215,7 +215,7 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
-    /// Whether a part that must not be there is. Before the text is read, a phrase does not count as found.
+    /// Whether an excluded part matches. Before the text is read, a phrase does not match.
     fn is_excluded(&mut self, node: &Node, document: u32, look: Look) -> Result<bool, ErrorKind> {
         if look == Look::TermCursor && has_phrase(node) {
             return Ok(false);
@@ -231,7 +231,7 @@ fn has_phrase(node: &Node) -> bool {
     }
 }
 
-/// Parts side by side, without those that nothing holds.
+/// Parts of a group, without those that have no documents.
 fn all_of(nodes: Vec<(Sign, Node)>, phrase: Option<usize>) -> Node {
     let is_nothing = |node: &Node| matches!(node, Node::Nothing);
     if nodes.iter().any(|(sign, node)| *sign == Sign::Must && is_nothing(node)) {

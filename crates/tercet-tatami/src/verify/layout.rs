@@ -72,7 +72,7 @@ pub(super) fn check(inner: &Inner) -> Finding {
     }
 }
 
-/// The bytes of a record by its own header; faults of it are told elsewhere.
+/// The length of a record by its own header; its errors are reported elsewhere.
 fn record_len(inner: &Inner, offset: u64) -> u64 {
     let Ok(head) = inner.body_span(crate::Region::Footer, offset, HEADER_LEN) else { return 0 };
     let Ok(bytes) = inner.source.read_at(head) else { return 0 };

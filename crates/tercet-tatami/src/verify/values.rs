@@ -1,4 +1,4 @@
-//! Whether values keep what is promised about them.
+//! Verification of values against statistics, filters and order.
 
 use std::cmp::Ordering;
 
@@ -33,7 +33,7 @@ impl Inner {
         part
     }
 
-    /// Decodes every page of a chunk and holds its values against zone, bounds, filter and sort order.
+    /// Decodes every page of a chunk and compares its values with zone map, page statistics, bloom filter and sort order.
     pub(super) fn deep_chunk(&self, group: usize, column: usize) -> Part {
         let mut part = Part::default();
         let Some(table) = self.start(group, column, &mut part) else { return part };
@@ -113,7 +113,7 @@ impl Inner {
         }
     }
 
-    /// Whether a zone can be believed: those of floats only where NaN is known to have been left out.
+    /// Whether a zone can be trusted: those of floats only if NaN is known to be excluded.
     pub(crate) fn trusted(&self, kind: Type, pages: u64, zone: &Zone) -> bool {
         if !kind.is_float() {
             return true;
@@ -122,7 +122,7 @@ impl Inner {
         number(&zone.min) && number(&zone.max) && (pages == 1 || self.offers(offers::FLOAT_ZONES))
     }
 
-    /// What a page requires of its reader.
+    /// The features that a page requires.
     fn required(&self, page: &Page<'_>) -> u64 {
         let field = self.field(page.column);
         let mut bits = match page.header.codec {

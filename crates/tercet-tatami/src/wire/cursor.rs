@@ -5,17 +5,17 @@ use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 
-/// What the sections of the footer and the payloads of records are made of.
+/// Primitive fields of footer sections and record payloads.
 pub(crate) trait Varints<'a> {
     /// The next unsigned LEB128 number.
     fn uvarint(&mut self, field: &'static str) -> Result<u64, Malformed<Region>>;
     /// The next byte.
     fn byte(&mut self, field: &'static str) -> Result<u8, Malformed<Region>>;
-    /// A length and so many bytes.
+    /// A length and this many bytes.
     fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], Malformed<Region>>;
-    /// A length and so much text.
+    /// A length and a string.
     fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed<Region>>;
-    /// A count of things of which each takes at least `least` bytes: more than can be there is an error.
+    /// A count of items of at least `least` bytes each: more than fit is an error.
     fn count(&mut self, field: &'static str, least: usize) -> Result<usize, Malformed<Region>>;
 }
 

@@ -1,4 +1,4 @@
-//! The footer: sections behind one another, and the trailer that finds them.
+//! The footer: a sequence of sections, and the trailer that locates them.
 //!
 //! ```text
 //! u8 codec = 0 │ uvarint tag, uvarint length, body │ … │ u32 length │ u32 CRC-32C │ "TAT1"
@@ -36,13 +36,13 @@ pub const PAIRS: u64 = 6;
 pub const STATISTICS: u64 = 7;
 /// Tag of the inverted descriptor.
 pub const INVERTED: u64 = 8;
-/// Tag of what the file requires and offers: the section that only Tercet writes.
+/// Tag of the features section, which only Tercet writes.
 pub const FEATURES: u64 = 21571;
 
 /// The sections that are read.
 const TAGS: [u64; 9] = [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
 
-/// Everything the footer says.
+/// The contents of the footer.
 #[derive(Clone, Debug)]
 pub struct Footer {
     /// The columns.
@@ -61,25 +61,25 @@ pub struct Footer {
     pub pairs: Vec<(String, String)>,
     /// Rows and bytes.
     pub statistics: Statistics,
-    /// What the file requires and offers.
+    /// Required and offered features.
     pub features: Option<Features>,
     /// Tags of sections this build does not know.
     pub unknown: Vec<u64>,
 }
 
-/// The smallest and the largest value, in scalar form.
+/// Minimum and maximum, as stored scalars.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Zone {
-    /// The smallest.
+    /// The minimum.
     pub min: Bytes,
-    /// The largest.
+    /// The maximum.
     pub max: Bytes,
 }
 
 /// One row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its first row, counted over the whole file.
+    /// Its first row, counted over the file.
     pub first_row: u64,
     /// Its rows.
     pub rows: u64,
@@ -180,7 +180,7 @@ pub struct Inverted {
     pub live_length: u64,
 }
 
-/// Rows and bytes of the whole file.
+/// Rows and bytes of the file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     /// Rows.
@@ -191,7 +191,7 @@ pub struct Statistics {
     pub stored_bytes: u64,
 }
 
-/// What the file requires of its reader and offers it.
+/// Features that the file requires of its reader and offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// See [`requires`](super::ids::requires).
@@ -207,7 +207,7 @@ pub struct Features {
 pub struct Resource {
     /// The column.
     pub column: u64,
-    /// What for.
+    /// The role.
     pub role: Role,
     /// The number of the dictionary, from 1.
     pub dictionary: u64,
@@ -282,7 +282,7 @@ fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
         let name = fields.text("field_name")?;
         let kind = kind(fields, "field_type")?;
         let flags = fields.byte("field_flags")?;
-        // Other columns than lists do not use it, so any number may stand there.
+        // Other columns than lists do not use it, so any number may be stored.
         let element = if kind == Type::List {
             self::kind(fields, "element_type")?
         } else {
@@ -463,7 +463,7 @@ fn pairs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<(String, String)>>
     let count = fields.count("pair_count", 2)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
-        // Nothing in the format says that pairs are UTF-8, and nothing depends on them.
+        // The format does not require pairs to be UTF-8, and nothing depends on them.
         let key = String::from_utf8_lossy(fields.bytes("key")?).into_owned();
         out.push((key, String::from_utf8_lossy(fields.bytes("value")?).into_owned()));
     }

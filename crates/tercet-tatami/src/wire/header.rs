@@ -14,22 +14,22 @@ pub const LEN: u64 = 64;
 /// The four bytes at both ends of a file.
 pub const MAGIC: &[u8; 4] = b"TAT1";
 
-/// What stands in front of everything else.
+/// The file header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// Format version, before the dot.
     pub major: u16,
-    /// Format version, behind the dot.
+    /// Format version, minor number.
     pub minor: u16,
     /// See [`file_flags`](super::ids::file_flags).
     pub flags: u16,
     /// The checksum algorithm: 1 is CRC-32C, and readers use no other.
     pub checksum: u8,
-    /// The codec of pages that say nothing else; pages always do.
+    /// The default codec of pages; every page stores its own.
     pub default_codec: Codec,
-    /// What the writer aimed at for the bytes of a page; 0 for nothing.
+    /// The target size of a page in bytes; 0 for none.
     pub page_size_hint: u32,
-    /// The identity of the file; all zero for none.
+    /// The UUID of the file; all zero for none.
     pub uuid: [u8; 16],
     /// Rows of the file.
     pub rows: u64,

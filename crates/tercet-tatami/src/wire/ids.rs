@@ -1,4 +1,4 @@
-//! Numbers that stand for things.
+//! IDs of encodings, codecs, record kinds and flags.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub enum Encoding {
     Rle,
     /// Codes into the value dictionary of the column.
     Dictionary,
-    /// Distances from the smallest value, packed.
+    /// Differences from the minimum, bit-packed.
     BitpackFor,
     /// Differences, packed.
     Delta,
@@ -146,7 +146,7 @@ impl Serialize for Codec {
 /// The bit of a page's codec byte that makes older readers refuse a page which they would misread.
 pub const MARK: u8 = 0x80;
 
-/// What a record is.
+/// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A page of values.
@@ -187,7 +187,7 @@ impl Kind {
 
 /// Flags of a page header.
 pub mod page_flags {
-    /// The stored payload starts with the smallest and the largest value.
+    /// The stored payload starts with minimum and maximum.
     pub const BOUNDS: u8 = 0x01;
     /// The payload starts with a validity bitmap.
     pub const NULLS: u8 = 0x02;
@@ -226,7 +226,7 @@ pub mod file_flags {
     }
 }
 
-/// What a dictionary record holds, told by its encoding byte.
+/// The kind of a dictionary record, stored in its encoding byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DictionaryKind {
     /// Content that compressed bytes refer to.
@@ -262,12 +262,12 @@ impl DictionaryKind {
     }
 }
 
-/// What a column uses a dictionary for.
+/// The role of a dictionary for a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The codes of DICTIONARY pages stand for its values.
+    /// Values of DICTIONARY codes.
     Values,
-    /// The codes of FSST pages stand for its symbols.
+    /// Symbols of FSST codes.
     Symbols,
     /// `ZSTD_DICT` pages are compressed with it.
     Pages,
@@ -297,7 +297,7 @@ impl Role {
     }
 }
 
-/// The bits of what a file requires of its reader.
+/// Features that a file requires of its reader.
 pub mod requires {
     /// DICTIONARY pages.
     pub const DICTIONARY: u64 = 1;
@@ -329,10 +329,10 @@ pub mod requires {
     }
 }
 
-/// The bits of what a file offers its reader.
+/// Features that a file offers.
 pub mod offers {
     /// Every record header carries its checksum.
     pub const HEADER_SUMS: u64 = 1;
-    /// Zones of floats never hold NaN and cover every other value.
+    /// Zones of floats exclude NaN and cover every other value.
     pub const FLOAT_ZONES: u64 = 1 << 1;
 }

@@ -14,9 +14,9 @@ pub const HEADER_LEN: u64 = 32;
 /// The header of a page or record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PageHeader {
-    /// What the record is.
+    /// The kind of the record.
     pub kind: Kind,
-    /// How the values became bytes; of a dictionary, what it holds.
+    /// The encoding of the values; of a dictionary, its kind.
     pub encoding: Encoding,
     /// How the bytes were compressed.
     pub codec: Codec,
@@ -117,7 +117,7 @@ impl PageHeader {
         self.flags & flag != 0
     }
 
-    /// Rows that hold a value, if there are not more nulls than rows.
+    /// Present rows, if there are not more nulls than rows.
     pub const fn present(&self) -> Option<u32> {
         self.values.checked_sub(self.nulls)
     }

@@ -30,19 +30,19 @@ const SPARE_BYTES: usize = 32 << 20;
 const DICTIONARY_BYTES: usize = 64 << 10;
 /// Samples shorter than this are not tried.
 const MIN_SAMPLE_BYTES: usize = 256;
-/// The trainer sees so many bytes at most.
+/// The maximum number of bytes for training.
 const TRAINING_BYTES: usize = 8 << 20;
 /// A run must fit into a record of less than 4 GiB.
 const MAX_TARGET: u64 = 1 << 31;
-/// Of more bytes than this, some runs say first whether a dictionary has a chance.
+/// With more bytes than this, a few runs decide first whether a dictionary has a chance.
 const TRIED_AT_ONCE: usize = 8 << 20;
 /// In the native profile a dictionary must make runs this much shorter: compressing with one takes half as long
 /// again, and its runs are decoded whole for one value. Where a
 /// sample of the values does not, none is trained either.
 const LEAST_GAIN_PERCENT: usize = 5;
-/// Room in front of the values of a run, for their number and their lengths.
+/// Space in front of the values of a run, for their number and lengths.
 const HEAD_ROOM: usize = 16 << 10;
-/// Room for values that a run has from the beginning.
+/// The initial capacity of a run.
 const FIRST_ROOM: u64 = 4 << 20;
 
 /// The values of one column that are not written yet, and the runs that are.
@@ -64,11 +64,11 @@ pub(super) struct BlobRuns {
     /// Memory of runs that were written, used again: new memory is cleared by the system first.
     spare: Vec<Vec<u8>>,
     spool: Spool,
-    /// Runs so far, their places counted from the start of the spool.
+    /// Runs so far, with offsets relative to the spool.
     runs: Vec<Run>,
 }
 
-/// What a column leaves behind.
+/// The result for a column.
 #[derive(Debug)]
 pub(super) struct Blobs {
     pub(super) column: usize,
@@ -99,7 +99,7 @@ impl BlobRuns {
         }
     }
 
-    /// Takes the present values of some rows.
+    /// Appends the present values of some rows.
     pub(super) fn extend(&mut self, column: &Column, rows: Range<usize>) -> Result<(), ErrorKind> {
         let crate::column::Values::Bytes(values) = &column.values else { return Ok(()) };
         for row in rows.filter(|row| column.is_present(*row)) {
@@ -143,7 +143,7 @@ impl BlobRuns {
         Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
     }
 
-    /// Ends the run that grows. Many may wait, so that none keeps much more room than it needs.
+    /// Ends the open run. Many may be buffered, so that none keeps much spare capacity.
     fn close(&mut self) {
         let mut run = std::mem::take(&mut self.open);
         run.put_head();
@@ -195,17 +195,17 @@ impl BlobRuns {
             .collect()
     }
 
-    /// The dictionary that makes the runs at hand shortest, if one does, and those runs.
+    /// The dictionary that makes the buffered runs shortest, if one does, and those runs.
     fn decide(&self, runs: &[Values]) -> Result<(Option<Dictionary>, Vec<Stored>), ErrorKind> {
         let mut best = (None, self.compress(runs, None)?);
         let raw: usize = best.1.iter().map(|run| run.raw_bytes).sum();
         let mut least = total(&best.1);
         let sample = sample(runs);
-        // What does not compress at all is not tried again.
+        // Incompressible values are not tried again.
         if sample.len() < MIN_SAMPLE_BYTES || self.native && !pays(raw, least) {
             return Ok(best);
         }
-        // What a dictionary has to come below.
+        // The size that a dictionary has to beat.
         let goal =
             |before: usize| if self.native { before - before / 100 * LEAST_GAIN_PERCENT } else { before };
         let limit = goal(least);
@@ -269,7 +269,7 @@ impl BlobRuns {
 /// The values of a run, their lengths, and its payload when it is complete.
 #[derive(Debug, Default)]
 struct Values {
-    /// Room, then the values behind one another. The number of values and their lengths are put into the room at last.
+    /// Space, then the concatenated values. The number of values and their lengths are written into the space at last.
     bytes: Vec<u8>,
     lengths: Vec<u32>,
     /// Where the payload starts.
@@ -314,7 +314,7 @@ impl Values {
     }
 }
 
-/// Values from all over the runs, one behind the other.
+/// Values from all over the runs, concatenated.
 fn sample(runs: &[Values]) -> Vec<u8> {
     let (total, count) = size(runs);
     let stride = if total > DICTIONARY_BYTES && count > 1 { total / DICTIONARY_BYTES } else { 1 };
@@ -329,7 +329,7 @@ fn sample(runs: &[Values]) -> Vec<u8> {
     out
 }
 
-/// What the trainer learns from: values from all over the runs, long ones cut.
+/// Training data: values from all over the runs, long ones truncated.
 fn training(runs: &[Values]) -> Vec<&[u8]> {
     let stride = size(runs).0 / TRAINING_BYTES + 1;
     let values = runs.iter().flat_map(Values::iter).step_by(stride);

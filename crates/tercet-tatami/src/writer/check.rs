@@ -10,10 +10,10 @@ use crate::schema::{Field, Schema, Type};
 /// The most bytes of one value: it must fit into a page of less than 4 GiB, compressed or not.
 pub(super) const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - (1 << 20);
 
-/// The most elements of one list: what readers take at a time.
+/// The maximum number of elements in a list that readers accept.
 pub(super) const MAX_ELEMENTS: u64 = 1 << 24;
 
-/// Refuses a batch that does not fit, and says how many rows it has.
+/// Rejects a batch that does not fit, and returns its number of rows.
 pub(super) fn batch(schema: &Schema, columns: &[Column]) -> Result<usize, BatchError> {
     if columns.len() != schema.len() {
         return Err(BatchError::Columns { wanted: schema.len(), found: columns.len() });
@@ -60,7 +60,7 @@ fn values(field: &Field, column: &Column) -> Result<(), BatchError> {
     }
 }
 
-/// Text must be UTF-8, and every value must fit into a page.
+/// Strings must be UTF-8, and every value must fit into a page.
 fn texts(
     field: &Field,
     kind: Type,
@@ -69,7 +69,7 @@ fn texts(
     row_of: &dyn Fn(usize) -> usize,
 ) -> Result<(), BatchError> {
     if validity.is_none() && strings.views().iter().all(|view| u64::from(view.len) <= MAX_VALUE_BYTES) {
-        // Many values are looked at together.
+        // Many values are validated together.
         let wrong = if kind == Type::String { strings.first_invalid_utf8(0) } else { None };
         return match wrong {
             None => Ok(()),
@@ -114,7 +114,7 @@ fn lists(field: &Field, lists: &Lists) -> Result<(), BatchError> {
     let row_of = |element: usize| lists.ends.partition_point(|end| *end <= element as u64);
     texts(field, field.scalar(), strings, elements.validity.as_ref(), &row_of)?;
     for row in 0..lists.ends.len() {
-        // A length takes five bytes at the most.
+        // A length takes at most five bytes.
         let bytes: u64 = strings.views()[lists.range(row)].iter().map(|view| u64::from(view.len) + 5).sum();
         if bytes > MAX_VALUE_BYTES {
             return Err(BatchError::TooLarge { column: name(field), row: row as u64, bytes });
@@ -135,8 +135,8 @@ impl Order {
         Self { column, last: None }
     }
 
-    /// Refuses a batch that starts at row `first_row` of the file and goes down somewhere. Nulls and NaN have no place in the
-    /// order and are passed over.
+    /// Rejects a batch that starts at row `first_row` of the file and is not ascending. Nulls and NaN are not part of the
+    /// order and are skipped.
     pub(super) fn check(
         &mut self,
         schema: &Schema,

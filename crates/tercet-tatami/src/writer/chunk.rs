@@ -18,20 +18,20 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
 use crate::wire::page::PageHeader;
 
-/// A dictionary for pages is tried when there are so many of them at the beginning …
+/// A page dictionary is tried when there are this many pages at the beginning …
 const TRIAL_PAGES: usize = 8;
 /// … and they are this short on average.
 const TRIAL_PAGE_BYTES: usize = 32 << 10;
 /// The most bytes of such a dictionary.
 const PAGE_DICTIONARY_BYTES: usize = 16 << 10;
 
-/// What the pages of a column share, from the first row group to the last.
+/// The state that the pages of a column share, over all row groups.
 #[derive(Debug)]
 pub(super) struct ColumnWriter {
     pub(super) field: Field,
     pub(super) tools: Tools,
     pub(super) page_dictionary: PageDictionary,
-    /// What the pages so far ask of their reader.
+    /// Features that the pages so far require.
     pub(super) requires: u64,
 }
 
@@ -68,7 +68,7 @@ impl ColumnWriter {
         }
     }
 
-    /// The pages of some rows: encoded one after the other, since they share a dictionary, and compressed all at once.
+    /// The pages of some rows: encoded one after the other, since they share a dictionary, and compressed in parallel.
     pub(super) fn pages(
         &mut self,
         column: &Column,
@@ -151,7 +151,7 @@ fn short(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// What a page asks of its reader, and whether others must be kept from misreading it.
+/// Features that a page requires, and whether it must carry the mark.
 fn needs(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bool) {
     let is_list = field.kind == Type::List;
     let split = flags & page_flags::SPLIT != 0;

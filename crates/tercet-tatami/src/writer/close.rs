@@ -1,4 +1,4 @@
-//! What stands behind the row groups: runs, dictionaries, filters, footer, trailer; and the header in front.
+//! The records after the row groups: runs, dictionaries, filters, footer, trailer; and the header.
 
 use std::io::SeekFrom;
 use std::sync::Arc;
@@ -116,7 +116,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes a dictionary record, and says its number.
+    /// Writes a dictionary record, and returns its number.
     fn put_dictionary(
         &mut self,
         kind: DictionaryKind,
@@ -180,7 +180,7 @@ impl<S: Sink> Writer<S> {
         })
     }
 
-    /// Writes an index record, and says where it is and how long its payload.
+    /// Writes an index record, and returns its offset and the length of its payload.
     fn put_index(&mut self, payload: Part) -> Result<(u64, u64), ErrorKind> {
         let (offset, len) = (self.at, payload.len());
         let Ok(bytes) = u32::try_from(len) else {
@@ -230,7 +230,7 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// What the pages of a column use, in the order of the file.
+/// The dictionaries of a column, in file order.
 fn resources(column: &ColumnWriter) -> Vec<(Role, DictionaryKind, Vec<u8>)> {
     let mut out = Vec::new();
     if let Some(payload) = column.tools.values.as_ref().and_then(ValueDictionary::payload) {

@@ -7,7 +7,7 @@ use super::WriterOptions;
 use crate::error::ErrorKind;
 use crate::wire::ids::Codec;
 
-/// A page of the native profile is stored as it is unless compression takes this much of it away: reading it back costs
+/// A page of the native profile is stored uncompressed unless compression removes this much of it: reading it back costs
 /// more than a few bytes are worth.
 const LEAST_GAIN_PERCENT: u64 = 2;
 
@@ -29,7 +29,7 @@ pub(crate) struct Choice {
 }
 
 impl Choice {
-    /// The bytes that a payload takes.
+    /// The stored size of a payload.
     pub(crate) fn stored_len(&self, payload: &[u8]) -> usize {
         self.bytes.as_ref().map_or(payload.len(), Vec::len)
     }
@@ -65,7 +65,7 @@ impl Compressor {
         if self.native && !pays(payload.len(), bytes.len()) {
             return Ok(stays);
         }
-        // Compressors take more room than they need, and many pages wait for each other.
+        // Compressors allocate more than they need, and many pages are buffered.
         bytes.shrink_to_fit();
         Ok(Choice { codec, bytes: Some(bytes) })
     }

@@ -17,8 +17,8 @@ use crate::wire::footer::{self, Zone};
 use crate::wire::ids::{Codec, Encoding};
 use crate::wire::page::PageHeader;
 
-/// A zone with a longer bound is left out: a scan reads every footer, and pages tell the start of their bounds anyway. Cut, it
-/// would be no bound that readers may take for a value.
+/// A zone with a longer bound is omitted: a scan reads every footer, and pages store truncated bounds anyway. Truncated, it
+/// would not be a value.
 const ZONE_BYTES: usize = 1024;
 
 /// Bytes of values that are encoded at a time: several columns, or some pages of a large one.
@@ -40,7 +40,7 @@ impl<S: Sink> Writer<S> {
         if self.options.profile == Profile::Native {
             let is_long = |zone: &Zone| zone.min.len().max(zone.max.len()) > ZONE_BYTES;
             for (field, chunk) in self.schema.fields().iter().zip(&mut chunks) {
-                // Keys are looked up by theirs.
+                // Key lookups use the zones of the sort key.
                 chunk.zone = chunk.zone.take().filter(|zone| field.sort_key || !is_long(zone));
             }
         }
@@ -142,7 +142,7 @@ impl<S: Sink> Writer<S> {
 struct ChunkSoFar {
     entry: footer::Chunk,
     index: PageIndex,
-    /// What its values are.
+    /// The type of the column.
     kind: Type,
 }
 

@@ -8,10 +8,10 @@ use super::check::MAX_ELEMENTS;
 use crate::column::{Bitmap, Column, Values};
 use crate::schema::{Field, Schema, Type};
 
-/// A page is cut before it has more bytes than its header can tell, whatever the options say.
+/// A page is cut before it exceeds the sizes of its header, whatever the options are.
 const PAGE_BYTES: u64 = 1 << 31;
 
-/// Rows whose bytes are estimated at once.
+/// Rows whose size is estimated together.
 const BLOCK_ROWS: usize = 1024;
 
 /// Rows that are not written yet.
@@ -20,7 +20,7 @@ pub(super) struct Group {
     /// Blob values do not wait here: their columns have empty values.
     pub(super) columns: Vec<Column>,
     pub(super) rows: usize,
-    /// What the rows are estimated to take.
+    /// The estimated size of the rows.
     pub(super) bytes: u64,
 }
 
@@ -51,7 +51,7 @@ impl Group {
     }
 }
 
-/// What some rows are estimated to take: as wide as they are, texts one byte more, null slots included.
+/// The estimated size of some rows: their width, one byte more for strings, null slots included.
 pub(super) fn estimate(field: &Field, column: &Column, rows: &Range<usize>) -> u64 {
     match &column.values {
         Values::Bool(_) => rows.len().div_ceil(8) as u64,
@@ -67,7 +67,7 @@ pub(super) fn estimate(field: &Field, column: &Column, rows: &Range<usize>) -> u
     }
 }
 
-/// How many of the rows fit into `room` bytes: at least one where `first` says so.
+/// The number of rows that fit into `room` bytes: at least one if `first` is set.
 pub(super) fn rows_that_fit(
     schema: &Schema,
     batch: &[Column],
@@ -79,7 +79,7 @@ pub(super) fn rows_that_fit(
         schema.fields().iter().zip(batch).map(|(field, column)| estimate(field, column, rows)).sum()
     };
     let mut used = 0;
-    // Blocks are measured at once; only the one that does not fit is looked at row by row.
+    // Blocks are measured together; only the one that does not fit is measured row by row.
     for block in rows.clone().step_by(BLOCK_ROWS) {
         let block = block..rows.end.min(block + BLOCK_ROWS);
         let bytes = size(&block);

@@ -38,17 +38,17 @@ pub struct WriterOptions {
     pub page_max_values: u32,
     /// The most bytes of a page before it is encoded, unless one row has more; 0 for no bound.
     pub page_max_bytes: u32,
-    /// The page size that the header tells; by default the bound.
+    /// The page size in the header; by default the maximum.
     pub page_size_hint: Option<u32>,
-    /// Where a run of blob values ends, in bytes. Longer runs are shorter in the file, and single values take longer to read.
+    /// The target size of a run of blob values. Longer runs compress better; single values take longer to read.
     pub blob_run_target_bytes: u64,
     /// The most values of a value dictionary.
     pub dictionary_max_values: u32,
     /// The most bytes of a value dictionary.
     pub dictionary_max_bytes: u32,
-    /// Whether pages start with their smallest and largest value.
+    /// Whether pages start with minimum and maximum.
     pub inline_bounds: bool,
-    /// The identity of the file.
+    /// The UUID of the file.
     pub uuid: [u8; 16],
     /// When the file was made, in milliseconds since 1970.
     pub created_millis: u64,
@@ -112,7 +112,7 @@ setters! {
     with_page_max_values: page_max_values = u32;
     /// Sets the most bytes of a page.
     with_page_max_bytes: page_max_bytes = u32;
-    /// Sets the page size that the header tells.
+    /// Sets the page size in the header.
     with_page_size_hint: page_size_hint = Option<u32>;
     /// Sets where a run of blob values ends.
     with_blob_run_target_bytes: blob_run_target_bytes = u64;
@@ -122,7 +122,7 @@ setters! {
     with_dictionary_max_bytes: dictionary_max_bytes = u32;
     /// Sets whether pages start with their bounds.
     with_inline_bounds: inline_bounds = bool;
-    /// Sets the identity of the file.
+    /// Sets the UUID of the file.
     with_uuid: uuid = [u8; 16];
     /// Sets when the file was made.
     with_created_millis: created_millis = u64;
@@ -157,7 +157,7 @@ impl WriterOptions {
         self
     }
 
-    /// Whether the file may use what only this crate reads.
+    /// Whether the file may use native features.
     pub(crate) fn is_native(&self) -> bool {
         self.profile == Profile::Native
     }
@@ -167,7 +167,7 @@ impl WriterOptions {
         self.is_native() && self.inline_bounds
     }
 
-    /// The page size that the header tells.
+    /// The page size in the header.
     pub(crate) fn hint(&self) -> u32 {
         self.page_size_hint.unwrap_or(self.page_max_bytes)
     }

@@ -1,12 +1,12 @@
-//! Records that wait for their place in the file.
+//! Spools: records that are written to the file later.
 //!
-//! Blob runs and bloom filters stand behind all row groups, but are made while the groups are written. They wait in a
-//! temporary file without a name, in the folder of the target where there is one; a few bytes wait in memory.
+//! Blob runs and bloom filters follow all row groups, but are made while the groups are written. They are kept in an
+//! unnamed temporary file, in the directory of the target if there is one; a few bytes are kept in memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
-/// What waits in memory.
+/// The bytes that are kept in memory.
 #[cfg(any(unix, windows))]
 const MEMORY_LEN: usize = 1 << 20;
 
@@ -40,7 +40,7 @@ impl Spool {
         Self { waiting: io::Cursor::new(Vec::new()), len: 0 }
     }
 
-    /// Appends bytes, and says where they start.
+    /// Appends bytes, and returns their offset.
     pub(crate) fn push(&mut self, parts: &[&[u8]]) -> io::Result<u64> {
         let start = self.len;
         for part in parts {
@@ -56,7 +56,7 @@ impl Spool {
         Ok(self.waiting)
     }
 
-    /// Copies everything, and says how much it was.
+    /// Copies everything, and returns the number of bytes.
     pub(crate) fn copy_to(mut self, sink: &mut impl Write) -> io::Result<u64> {
         self.waiting.seek(SeekFrom::Start(0))?;
         let mut left = self.len;

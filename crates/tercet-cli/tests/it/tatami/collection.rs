@@ -179,7 +179,11 @@ fn files_whose_columns_mean_something_else_are_refused() {
     assert_eq!(folder.ok("cat c").out, "{\"price\":1.25}\n");
     let unlike = |said: &super::Said| {
         assert_eq!(said.code, 8, "{}", said.err);
-        assert!(said.err.contains("b.tatami") && said.err.contains("means something else"), "{}", said.err);
+        assert!(
+            said.err.contains("b.tatami") && said.err.contains("has another logical type"),
+            "{}",
+            said.err
+        );
     };
     unlike(&folder.run("collection add c c/b.tatami"));
     unlike(&folder.run("merge c/a.tatami c/b.tatami -o m.tatami"));

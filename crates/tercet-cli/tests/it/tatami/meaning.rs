@@ -142,12 +142,12 @@ fn conditions_mean_what_columns_mean() {
         assert_eq!(ran.out.trim_end(), ids.split_whitespace().count().to_string(), "{condition}");
     }
     for (condition, said) in [
-        ("price > \"x\"", "column `price` is decimal(9, 2), and \"x\" is no such value; one is 12.5"),
-        ("wide > x'00'", "column `wide` is decimal(40, 3), and"),
-        ("price prefix \"1\"", "column `price` is decimal(9, 2), which cannot be tested with `prefix`"),
-        ("wide prefix x'00'", "column `wide` is decimal(40, 3), which cannot be tested with `prefix`"),
-        ("day = \"2020\"", "column `day` is a date, and \"2020\" is no such value; one is \"2020-01-31\""),
-        ("clock < \"1970-01-01T00:00:00Z\"", "is a time without a zone, and"),
+        ("price > \"x\"", "invalid decimal(9, 2) literal \"x\" for column `price`, for example 12.5"),
+        ("wide > x'00'", "invalid decimal(40, 3) literal"),
+        ("price prefix \"1\"", "column `price` is decimal(9, 2), which does not support `prefix`"),
+        ("wide prefix x'00'", "column `wide` is decimal(40, 3), which does not support `prefix`"),
+        ("day = \"2020\"", "invalid date literal \"2020\" for column `day`, for example \"2020-01-31\""),
+        ("clock < \"1970-01-01T00:00:00Z\"", "invalid timestamp without time zone literal"),
     ] {
         let ran = folder.ran(&["count", "a.tatami", "--where", condition]);
         assert_eq!(ran.code, 8);

@@ -62,7 +62,7 @@ fn a_key_is_found_or_not() {
     assert_eq!(folder.ok("lookup n.tatami -6").out, "{\"n\":-6}\n");
     let wrong = folder.run("lookup n.tatami many");
     assert_eq!(wrong.code, 8);
-    assert!(wrong.err.contains("the sort key `n` is int64, and `many` is no such value"), "{}", wrong.err);
+    assert!(wrong.err.contains("invalid int64 value `many` for the sort key `n`"), "{}", wrong.err);
     folder.ok("create plain.tatami --from n.jsonl");
     let unsorted = folder.run("lookup plain.tatami 2");
     assert_eq!(unsorted.code, 8);

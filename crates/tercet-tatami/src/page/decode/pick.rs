@@ -1,7 +1,7 @@
 //! Single rows of a page.
 //!
-//! Values of equal width and codes of a dictionary are read where they stand, texts are found by their lengths alone. What
-//! cannot be entered in the middle (runs, differences, nulls, lists) is decoded whole.
+//! Fixed-width values and dictionary codes are read at their positions, strings are found by their lengths alone. Encodings
+//! without random access (runs, differences, nulls, lists) are decoded completely.
 
 use bytes::Bytes;
 use tercet_codec::CodecError;
@@ -15,7 +15,7 @@ use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::ids::{Encoding, page_flags};
 
-/// From one row in so many on, the whole page is decoded: the vector kernels do that in less time.
+/// From one row in this many on, the whole page is decoded: the vector kernels are faster.
 const WHOLE_FROM: usize = 8;
 
 impl Page<'_> {
@@ -80,7 +80,7 @@ impl Page<'_> {
             .map_err(|error| self.codec(error))?;
         self.check_codes(&codes, dictionary.len())?;
         match (&*dictionary, out) {
-            // Copied, so that a few texts do not hold the dictionary in memory.
+            // Copied, so that a few strings do not keep the dictionary in memory.
             (Values::Bytes(texts), Values::Bytes(out)) => {
                 for code in &codes {
                     out.push(texts.get(*code as usize));
@@ -110,7 +110,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Refuses text that is no UTF-8 among the values from `from` on, which are those of `rows`.
+    /// Rejects invalid UTF-8 among the values from `from` on, which are those of `rows`.
     fn check_picked(
         &self,
         kind: Type,
@@ -143,7 +143,7 @@ fn plain_texts(bytes: &[u8], rows: &[usize], out: &mut Strings) -> Result<(), Co
     let mut row = 0;
     for wanted in rows {
         let mut found: &[u8] = &[];
-        // The row before may be asked for again.
+        // The previous row may be requested again.
         if row > *wanted {
             let last = out.len() - 1;
             let again = out.get(last).to_vec();

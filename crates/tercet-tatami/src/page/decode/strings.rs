@@ -1,4 +1,4 @@
-//! Pages of text and bytes.
+//! Pages of strings and bytes.
 
 use bytes::Bytes;
 use tercet_codec::ints;
@@ -12,7 +12,7 @@ use crate::error::ErrorKind;
 use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
 
-/// Bytes behind the last value that decoding symbols takes.
+/// Bytes after the last value that the symbol decoder may write.
 const SPARE: usize = tercet_codec::strings::fsst::MAX_SYMBOL_BYTES;
 
 /// Appends `n` values of length and bytes that fill `bytes`. Nothing is copied.
@@ -30,7 +30,7 @@ pub(super) fn plain(out: &mut Strings, bytes: &Bytes, n: usize) -> Result<(), Co
     let buffer = out.add_buffer(bytes.clone());
     let views = out.views_mut();
     let before = views.len();
-    // Filled in place: to push each would ask for room each time.
+    // Filled in place: each push would check the capacity.
     views.resize(before + n, View::EMPTY);
     let done = find_values(bytes, buffer, &mut views[before..]);
     if done.is_err() {
@@ -60,7 +60,7 @@ fn find_values(bytes: &[u8], buffer: u32, views: &mut [View]) -> Result<(), Code
     Ok(())
 }
 
-/// Appends the texts that codes stand for. Every code is below the number of texts; nothing is copied.
+/// Appends the strings of codes. Every code is less than the number of strings; nothing is copied.
 pub(super) fn gather(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
     let Some(buffer) = dictionary.shared_buffer() else {
         out.push_empty(codes.len());
@@ -96,7 +96,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The lengths of the `n` values in codes, all codes, and the bytes that they stand for.
+    /// The lengths of the `n` values in codes, all codes, and the number of decoded bytes.
     pub(super) fn fsst_parts<'b>(
         &self,
         body: &'b [u8],
@@ -125,14 +125,14 @@ impl Page<'_> {
         Ok((lengths, coded, total))
     }
 
-    /// Refuses text that is no UTF-8 among the values behind `start`, which are those of the present rows.
+    /// Rejects invalid UTF-8 among the values from `start` on, which are those of the present rows.
     pub(super) fn check_utf8(
         &self,
         strings: &Strings,
         start: usize,
         validity: Option<&Bitmap>,
     ) -> Result<(), ErrorKind> {
-        // The values of a dictionary were looked at when it was read.
+        // The values of a dictionary were validated when it was read.
         if self.inner.options.allow_invalid_utf8 || self.header.encoding == Encoding::Dictionary {
             return Ok(());
         }

@@ -1,6 +1,6 @@
 //! The value dictionary of a column: values to codes.
 //!
-//! A page is looked up first and decided after: its new values are added on trial, and taken out again when another encoding
+//! A page is looked up first and decided after: its new values are added on trial, and removed again when another encoding
 //! is shorter. Codes are numbers of first use, so that hashing does not show in the file.
 
 #[cfg(test)]
@@ -16,15 +16,15 @@ use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::writer::WriterOptions;
 
-/// What codes are tried with.
+/// Schemes for codes.
 const CODE_CASCADE: [Scheme; 5] =
     [Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
 
-/// A sample of a page is made of so many pieces at most …
+/// The maximum number of pieces in a sample of a page …
 const PIECES: usize = 64;
-/// … and so many at least …
+/// … the minimum …
 const FEWEST_PIECES: usize = 16;
-/// … of so many values.
+/// … and the number of values in each.
 const PIECE_LEN: usize = 64;
 
 /// The values of a column that have a code.
@@ -59,7 +59,7 @@ pub(super) struct Trial {
 enum Entries {
     /// Bit patterns, and the bytes of each in PLAIN.
     Numbers { keys: Vec<u64>, width: usize },
-    /// Bytes behind one another, and where each ends.
+    /// Concatenated bytes, and where each value ends.
     Texts { bytes: Vec<u8>, ends: Vec<usize> },
 }
 
@@ -128,7 +128,7 @@ impl ValueDictionary {
         self.trial(before, codes, best)
     }
 
-    /// The codes of texts on trial, if their page may be shorter than `best` bytes, the new values counted.
+    /// The codes of strings on trial, if their page may be shorter than `best` bytes, the new values counted.
     pub(super) fn try_strings(&mut self, values: &[&[u8]], best: u64) -> Option<Trial> {
         let known = |this: &Self, value: &&[u8]| this.find_text(value);
         let width = |value: &&[u8]| value.len() as u64 + varint::len(value.len() as u64) as u64;
@@ -164,12 +164,12 @@ impl ValueDictionary {
         Ok(ints::encode(trial.inner, &trial.codes, out)?)
     }
 
-    /// Takes back what a trial added.
+    /// Undoes a trial.
     pub(super) fn forget(&mut self, trial: &Trial) {
         self.take_back(trial.before);
     }
 
-    /// Whether a sample says that a page has far too many new values.
+    /// Whether a sample shows that a page has far too many new values.
     ///
     /// The sample is made of short pieces from all over the page, so that neither runs nor distant repeats are missed. If `s`
     /// values are drawn from `c` different ones, about `s·g(s/c)` of them are different, with `g(x) = 1 / (1 + x/2 + x²/12)`.
@@ -209,14 +209,14 @@ impl ValueDictionary {
         if different * 2.0 < drawn || seen.is_empty() {
             return false;
         }
-        // Only what every machine rounds alike, since the answer shows in the file.
+        // Only arithmetic that rounds equally on every machine, since the result affects the file.
         let per_value = ((drawn / different - 1.0) / 3.0 + 0.25).sqrt() * 6.0 - 3.0;
         let new_rows = values.len() as f64 * drawn / (pieces * PIECE_LEN) as f64;
         let x = per_value * new_rows / drawn;
         let new_values = new_rows / (1.0 + x / 2.0 + x * x / 12.0);
         let code_bits = 64 - (self.entries.len() as u64 + new_values as u64).leading_zeros();
         let cost = new_values * bytes as f64 / drawn + values.len() as f64 * f64::from(code_bits) / 8.0;
-        // Where none of so many came twice, hardly any does: values drawn from half as many would have met dozens of times.
+        // Where no value of the sample repeats, hardly any does: values drawn from half as many would have met dozens of times.
         let room = if seen.len() as f64 >= drawn { 1.0 } else { 1.25 };
         cost > best as f64 * room
     }
@@ -245,7 +245,7 @@ impl ValueDictionary {
         false
     }
 
-    /// Whether a new value of so many bytes may come in: there is room, and the page can still win.
+    /// Whether a new value of this length may be added: it fits, and the page can still win.
     fn admit(&mut self, plain_len: u64, page_start: u64, best: u64) -> bool {
         let total = self.plain_bytes + plain_len;
         let fits = self.entries.len() < self.max_values && total <= self.max_bytes;
@@ -369,7 +369,7 @@ impl ValueDictionary {
         }
     }
 
-    /// Removes the youngest values until `len` are left. Nothing was put behind the youngest, so its slot is simply freed.
+    /// Removes the newest values until `len` are left. Nothing follows the newest in its chain, so its slot is freed.
     fn take_back(&mut self, (len, plain_bytes): (usize, u64)) {
         self.plain_bytes = plain_bytes;
         while self.entries.len() > len {

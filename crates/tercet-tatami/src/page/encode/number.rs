@@ -6,7 +6,7 @@
 //!
 //! | column of doubles | packed | packed, stored | PLAIN, stored | split, stored |
 //! |---|---|---|---|---|
-//! | whole numbers below 10,000 | 8,257,568 | 3,020,300 | 2,580,526 | 1,955,315 |
+//! | integers below 10,000 | 8,257,568 | 3,020,300 | 2,580,526 | 1,955,315 |
 //! | products / 100 | 8,257,568 | 4,347,925 | 3,946,395 | 5,186,440 |
 //! | evenly from 0 to 1 | 7,422,110 | 7,422,110 | 7,881,708 | 7,086,830 |
 //! | a sine | 8,388,606 | 7,847,516 | 7,906,876 | 5,977,511 |
@@ -27,7 +27,7 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
 use crate::writer::{Compressor, WriterOptions};
 
-/// A fixed-width value, and the integers that stand for it in streams: its bits.
+/// A fixed-width value, and the integer with its bits.
 pub(crate) trait Number: Pod + PartialOrd {
     /// The integers of the same width.
     type Lane: Lane;
@@ -57,7 +57,7 @@ numbers! {
     f64, u64, true;
 }
 
-/// What floats are tried with besides a dictionary.
+/// Encodings that are tried for floats besides a dictionary.
 const FLOAT_CASCADE: [Scheme; 4] = [Scheme::Plain, Scheme::BitpackFor, Scheme::Delta, Scheme::Rle];
 
 /// Appends values in the shortest encoding.
@@ -90,7 +90,7 @@ pub(super) fn encode<T: Number>(
     Ok(Stream::new(encoding_of(scheme), bounds))
 }
 
-/// One page in so many is compressed all ways.
+/// One page in this many is compressed with every encoding.
 const MEASURED_PAGES: u32 = 16;
 
 /// How the floats of a column are stored best.
@@ -119,7 +119,7 @@ impl FloatTools {
         Self { compressor: has_choice.then(|| Compressor::new(options)), best: Way::Plain, pages: 0 }
     }
 
-    /// Appends floats as they are stored best; says their encoding, and whether they are split.
+    /// Appends floats in the shortest encoding; returns the encoding, and whether they are byte-split.
     fn encode<T: Lane>(
         &mut self,
         lanes: &[T],
@@ -168,7 +168,7 @@ fn put_way<T: Lane>(way: Way, lanes: &[T], packed: Scheme, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// The smallest and the largest value, the first of equal ones. NaN is neither.
+/// The minimum and maximum, the first of equal values. NaN is neither.
 fn bounds<T: Number>(values: &[T]) -> Bounds {
     // No value but NaN differs from itself.
     let is_nan = |value: &T| T::FLOAT && value.partial_cmp(value).is_none();

@@ -1,7 +1,7 @@
-//! Text and bytes: as they are, as codes of values, or as codes of symbols.
+//! Strings and bytes: plain, as dictionary codes, or as symbol codes (FSST).
 //!
-//! DICTIONARY is decided by sizes before the codec. Symbols make text shorter, but also harder to compress, so that whether
-//! they pay is decided by stored sizes. Bytes of whole columns in pages of the default size, codec Zstandard level 3
+//! DICTIONARY is decided by sizes before compression. Symbols make strings shorter, but also harder to compress, so the
+//! stored sizes decide. Bytes of whole columns in pages of the default size, codec Zstandard level 3
 //! (columns of the FSST paper; the comments are made up of the words of TPC-H):
 //!
 //! | column | PLAIN | FSST | PLAIN, stored | FSST, stored | |
@@ -12,7 +12,7 @@
 //! | 100,000 UUIDs | 3,700,000 | 1,583,952 | 1,469,240 | 1,448,213 | −1.4 % |
 //! | 12,829 cities, each once | 133,839 | 68,948 | 68,344 | 64,709 | −5.3 % |
 //! | 100,000 wiki titles | 2,342,244 | 1,497,783 | 1,208,638 | 1,216,602 | +0.7 % |
-//! | 2,301 Japanese texts | 208,425 | 105,950 | 73,217 | 75,435 | +3.0 % |
+//! | 2,301 Japanese strings | 208,425 | 105,950 | 73,217 | 75,435 | +3.0 % |
 //!
 //! The rule: a sample of one page in [`MEASURED_PAGES`] of a column is compressed both ways, and symbols are used until the next
 //! such page if it is at least [`BETTER_PERCENT`] shorter with them. Without a codec the shorter payload wins. Either way symbols must
@@ -30,14 +30,14 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
 use crate::writer::{Compressor, WriterOptions};
 
-/// A stored sample must be this much shorter behind symbols: it is too short for repeats that lie far apart, which only text
-/// without symbols has all of, and codes take longer to read.
+/// A stored sample must be this much shorter with symbols: it is too short for distant repeats, which only strings
+/// without symbols keep, and codes take longer to read.
 const BETTER_PERCENT: usize = 4;
 
-/// Pages of a few huge values are left as they are: codes can be twice as long as what they stand for.
+/// Pages of a few huge values are plain: codes can be twice as long as the values.
 const MAX_PAGE_BYTES: u64 = 1 << 30;
 
-/// A sample of one page in so many is compressed both ways.
+/// A sample of one page in this many is compressed both ways.
 const MEASURED_PAGES: u32 = 16;
 
 /// The sample is this part of a page …
@@ -46,16 +46,16 @@ const SAMPLED_PART: u64 = 8;
 const MIN_SAMPLE_BYTES: u64 = 16 << 10;
 /// … and no more than this …
 const MAX_SAMPLE_BYTES: u64 = 64 << 10;
-/// … from so many places.
+/// … from this many positions.
 const SAMPLE_PIECES: usize = 4;
 
-/// The symbols of a column of text, and whether they pay.
+/// The symbol table of a string column, and whether it pays off.
 #[derive(Debug)]
 pub(crate) struct StringEncoder {
     /// None where symbols cannot be used.
     compressor: Option<Compressor>,
     symbols: Option<Symbols>,
-    /// Whether pages are compressed well enough behind symbols.
+    /// Whether pages compress well enough with symbols.
     pays: bool,
     /// Whether a page uses them.
     used: bool,
@@ -80,7 +80,7 @@ impl StringEncoder {
         self.symbols.as_ref().filter(|_| self.used).map(symbols_payload)
     }
 
-    /// Values as codes of symbols, if that is shorter than `plain_len` and compresses well enough.
+    /// Values as symbol codes, if that is shorter than `plain_len` and compresses well enough.
     fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Vec<u8>>, ErrorKind> {
         let Some(compressor) = self.compressor.as_ref().filter(|_| plain_len <= MAX_PAGE_BYTES) else {
             return Ok(None);
@@ -104,7 +104,7 @@ impl StringEncoder {
     }
 }
 
-/// Whether a sample of a page is stored well enough behind symbols.
+/// Whether a sample of a page compresses well enough with symbols.
 fn pays(
     compressor: Compressor,
     symbols: &Symbols,
@@ -123,7 +123,7 @@ fn pays(
     Ok(stored(&coded)? <= without - without / 100 * BETTER_PERCENT)
 }
 
-/// Values that follow one another, from a few places of a page.
+/// Consecutive values from a few positions of a page.
 fn sample<'a>(values: &[&'a [u8]], plain_len: u64) -> Vec<&'a [u8]> {
     let most = (plain_len / SAMPLED_PART).clamp(MIN_SAMPLE_BYTES, MAX_SAMPLE_BYTES);
     if plain_len <= 2 * most {
@@ -152,12 +152,12 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
     }
     let plain_len = plain_len(values);
     let trial = tools.values.as_mut().and_then(|dictionary| dictionary.try_strings(values, plain_len));
-    // A code of a symbol stands for eight bytes at the most: what is shorter still need not be compared.
+    // A symbol code encodes at most eight bytes: anything shorter need not be compared.
     let raw_bytes: u64 = values.iter().map(|value| value.len() as u64).sum();
     let unbeaten = trial.as_ref().is_some_and(|trial| trial.bytes <= raw_bytes / 8);
     let coded = if unbeaten { None } else { tools.text.encode(values, plain_len)? };
     if let (Some(dictionary), Some(trial)) = (&mut tools.values, trial) {
-        // Of equal ones the first in the order PLAIN, DICTIONARY, FSST is taken.
+        // Of equal ones the first in the order PLAIN, DICTIONARY, FSST is chosen.
         if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.len() as u64) {
             dictionary.keep(&trial, out)?;
             return Ok(Stream::new(Encoding::Dictionary, bounds));
@@ -214,7 +214,7 @@ fn bounds(values: &[&[u8]]) -> Bounds {
     Bounds { zone: Some(zone), has_nan: false }
 }
 
-/// The first eight bytes as a number that is in the order of texts; zeros stand for what is missing.
+/// The first eight bytes as a number that sorts like the strings; zero-padded.
 fn prefix(value: &[u8]) -> u64 {
     if let Some(bytes) = value.first_chunk() {
         return u64::from_be_bytes(*bytes);

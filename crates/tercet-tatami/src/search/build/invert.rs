@@ -1,4 +1,4 @@
-//! The words of a block of documents, sorted, with where they are.
+//! The terms of a block of documents, sorted, with their postings.
 
 use std::hash::BuildHasher as _;
 
@@ -8,17 +8,17 @@ use super::{Block, StorageMode, run};
 use crate::column::Strings;
 use crate::search::analyze;
 
-/// What is known of a block once its words are counted.
+/// An indexed block.
 #[derive(Debug)]
 pub(super) struct Counted {
     /// See [`run`].
     pub(super) run: Vec<u8>,
-    /// Words of body, title, anchor and address of each document.
+    /// The number of terms in body, title, anchor text and URL of each document.
     pub(super) norms: [Vec<u16>; 4],
     pub(super) snippets: Option<Strings>,
 }
 
-/// Counts the words of a block whose first document has this number.
+/// Indexes a block whose first document has this number.
 pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> Counted {
     let mut terms = TermCounter::default();
     let mut norms: [Vec<u16>; 4] = std::array::from_fn(|_| Vec::with_capacity(block.ids.len()));
@@ -43,7 +43,7 @@ pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> Counted {
     Counted { run: terms.into_run(), norms, snippets }
 }
 
-/// One word in one document.
+/// One term in one document.
 #[derive(Clone, Copy, Debug)]
 struct Posting {
     term: u32,
@@ -51,20 +51,20 @@ struct Posting {
     frequency: u32,
 }
 
-/// The words of a block, numbered as they came.
+/// The terms of a block, numbered by first occurrence.
 #[derive(Debug, Default)]
 struct TermCounter {
-    /// The key is random, so that nobody can make words that fall together.
+    /// The key is random, so that no one can craft colliding terms.
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
     texts: Vec<u8>,
-    /// Where the text of each word ends.
+    /// Where each term ends.
     ends: Vec<u32>,
     /// Its documents.
     found: Vec<u32>,
-    /// How often it occurs in the document at hand.
+    /// Frequency in the current document.
     here: Vec<u32>,
-    /// The words of the document at hand.
+    /// The terms of the current document.
     touched: Vec<u32>,
     postings: Vec<Posting>,
 }
@@ -76,7 +76,7 @@ fn text<'a>(texts: &'a [u8], ends: &[u32], term: u32) -> &'a [u8] {
 }
 
 impl TermCounter {
-    /// Counts a word of the document at hand.
+    /// Counts a term of the current document.
     #[inline]
     fn take(&mut self, term: &[u8]) {
         let number = self.number(term);
@@ -113,7 +113,7 @@ impl TermCounter {
         }
     }
 
-    /// Everything in order of words, then documents.
+    /// The run: by term, then by document.
     fn into_run(self) -> Vec<u8> {
         let Self { texts, ends, found, postings, .. } = self;
         // The first bytes decide almost always.
@@ -129,7 +129,7 @@ impl TermCounter {
         order.sort_unstable_by(|a, b| {
             a.0.cmp(&b.0).then_with(|| text(&texts, &ends, a.1).cmp(text(&texts, &ends, b.1)))
         });
-        // The postings are in order of documents: each goes behind the last of its word.
+        // The postings are in document order: each goes after the last of its term.
         let mut places = vec![0u32; found.len()];
         let mut at = 0;
         for (_, term) in &order {

@@ -32,7 +32,7 @@ impl Runs {
         Self { folder, limit, files: Vec::new(), memory: Vec::new(), held: 0 }
     }
 
-    /// Takes the run of the next documents.
+    /// Adds the run of the next documents.
     pub(super) fn push(&mut self, run: Vec<u8>) -> Result<(), ErrorKind> {
         self.held += run.len() as u64;
         self.memory.push(run);
@@ -45,7 +45,7 @@ impl Runs {
         let mut out = Vec::with_capacity(WRITE_LEN);
         let readers = std::mem::take(&mut self.memory).into_iter().map(Reader::memory);
         let mut merged = Merge::new(readers)?;
-        // A word is written when all of its pieces are there.
+        // A term is written when all of its pieces are present.
         let mut pieces = 0;
         let mut stored = Vec::new();
         while let Some(term) = merged.next() {
@@ -86,13 +86,13 @@ impl Runs {
     }
 }
 
-/// The words of several runs in one order.
+/// The terms of several runs, merged.
 struct Merge {
     heads: BinaryHeap<Head>,
     term: Vec<u8>,
 }
 
-/// A run that stands at a word. The first word is the greatest, then the first run, so that they are on top of the heap.
+/// A run and its current term. The first term is the greatest, then the first run, so that they are on top of the heap.
 struct Head {
     reader: Reader,
     number: usize,
@@ -129,7 +129,7 @@ impl Merge {
         Ok(Self { heads, term: Vec::new() })
     }
 
-    /// The next word.
+    /// The next term.
     fn next(&mut self) -> Option<&[u8]> {
         let head = self.heads.peek()?;
         self.term.clear();
@@ -137,7 +137,7 @@ impl Merge {
         Some(&self.term)
     }
 
-    /// Calls `each` with the pieces of that word, in the order of their documents.
+    /// Calls `each` with the pieces of the term, in document order.
     fn pieces(
         &mut self,
         mut each: impl FnMut(usize, &[u8]) -> Result<(), ErrorKind>,

@@ -1,11 +1,11 @@
-//! Words in order, with their documents, on their way to each other.
+//! Sorted runs: terms in order, with their documents.
 //!
 //! ```text
-//! word    uvarint length, text │ uvarint pieces │ piece …
+//! term    uvarint length, text │ uvarint pieces │ piece …
 //! piece   uvarint documents, bytes │ per document: uvarint gap, uvarint frequency (the first gap from 0)
 //! ```
 //!
-//! A run holds documents that follow one another. Pieces of later documents are put behind each other without a look inside.
+//! A run holds consecutive documents. Pieces of later documents are appended without decoding.
 
 use std::io::{self, Read};
 
@@ -14,7 +14,7 @@ use tercet_codec::varint;
 /// Bytes read from a file at a time.
 const READ_LEN: usize = 1 << 16;
 
-/// Appends a word of one piece.
+/// Appends a term of one piece.
 pub(super) fn put_word(term: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
     varint::put(term.len() as u64, out);
     out.extend_from_slice(term);
@@ -62,7 +62,7 @@ impl Reader {
         Self { input: Some(input), buffer: Vec::new(), at: 0, term: Vec::new(), pieces: 0 }
     }
 
-    /// Goes to the next word, and says whether there is one. The pieces of the last one must be taken.
+    /// Advances to the next term; false at the end. The pieces of the current term must be read first.
     pub(super) fn next(&mut self) -> io::Result<bool> {
         debug_assert_eq!(self.pieces, 0, "pieces are left");
         if self.available(1)? == 0 {
@@ -107,7 +107,7 @@ impl Reader {
         there.then_some(()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Tries to have so many bytes in the buffer, and says how many there are.
+    /// Fills the buffer up to this many bytes, and returns how many there are.
     fn available(&mut self, len: usize) -> io::Result<usize> {
         while self.buffer.len() - self.at < len
             && let Some(input) = &mut self.input

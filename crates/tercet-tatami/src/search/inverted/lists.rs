@@ -20,7 +20,7 @@ pub(super) struct Lists {
     /// The list that grows: its full blocks, as they are stored.
     stored: Vec<u8>,
     skips: Vec<Skip>,
-    /// Documents of the block that grows, and how often each holds the word.
+    /// Documents of the open block, and the frequency of the term in each.
     block: Vec<u32>,
     frequencies: Vec<u32>,
     gaps: Vec<u32>,
@@ -51,7 +51,7 @@ impl Lists {
         if last.is_some_and(|last| last >= document) || frequency == 0 || document == u32::MAX {
             return Err(refused("the documents of a word are not in order"));
         }
-        // A block waits until it is known whether it is the only document of the word.
+        // A block waits until it is known whether it is the only document of the term.
         if self.block.len() == BLOCK_DOCS {
             self.block()?;
         }
@@ -87,7 +87,7 @@ impl Lists {
         Ok(())
     }
 
-    /// Ends a list, and says where it is; none if there is no document.
+    /// Ends a list, and returns its entry; none if there is no document.
     pub(super) fn end(&mut self) -> Result<Option<Entry>, ErrorKind> {
         let Some(&last) = self.block.last() else { return Ok(None) };
         self.documents = self.documents.max(u64::from(last) + 1);

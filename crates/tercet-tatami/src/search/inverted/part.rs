@@ -10,7 +10,7 @@ use crate::writer::Spool;
 /// Bytes that go to the file at a time.
 const BUFFER_LEN: usize = 1 << 16;
 
-/// A payload whose beginning is told last.
+/// A payload whose head is written last.
 #[derive(Debug)]
 pub(crate) struct Part {
     front: Vec<u8>,
@@ -51,7 +51,7 @@ impl Piece {
 }
 
 impl Part {
-    /// `front`, and behind it what was written.
+    /// `front`, followed by the bytes written so far.
     pub(super) fn new(front: Vec<u8>, pieces: Vec<Piece>) -> io::Result<Self> {
         let mut out = Self { front, pieces };
         for piece in &mut out.pieces {

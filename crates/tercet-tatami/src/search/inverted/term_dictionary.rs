@@ -13,7 +13,7 @@ use crate::wire::cursor::{put, put_bytes};
 /// The level of the frames.
 const LEVEL: i32 = zstd::DEFAULT_LEVEL;
 
-/// Makes blocks of words.
+/// Writes blocks of terms.
 #[derive(Debug)]
 pub(super) struct TermDictionaryWriter {
     index: Piece,
@@ -84,7 +84,7 @@ impl TermDictionaryWriter {
         Ok(())
     }
 
-    /// The record, and the words it holds.
+    /// The record, and the number of terms.
     pub(super) fn finish(mut self) -> Result<(Part, u64), ErrorKind> {
         self.block()?;
         let mut front = vec![VERSION];

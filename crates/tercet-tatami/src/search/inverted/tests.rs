@@ -33,7 +33,7 @@ fn bytes(part: Part) -> Vec<u8> {
     out
 }
 
-/// A file of so many rows with this region.
+/// A file of this many rows with this region.
 fn segment(inverted: Inverted, rows: u32) -> crate::search::Segment {
     let schema = Schema::new(vec![Field::new("n", Type::UInt32)]).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();

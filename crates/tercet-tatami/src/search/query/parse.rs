@@ -1,4 +1,4 @@
-//! A question as it is typed.
+//! The parser of queries.
 
 use thiserror::Error;
 
@@ -8,14 +8,14 @@ use crate::search::analyze;
 /// How deep parentheses may be.
 const MAX_DEPTH: usize = 64;
 
-/// The most words that are searched for: each takes memory of its own.
+/// The maximum number of terms: each takes memory.
 const MAX_TERMS: usize = 1024;
 
-/// A question that cannot be understood.
+/// A syntax error in a query.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{what}")]
 pub struct QueryError {
-    /// The byte of the text that it is about.
+    /// The byte offset of the error.
     pub at: usize,
     what: String,
 }
@@ -27,7 +27,7 @@ impl QueryError {
 }
 
 impl Query {
-    /// Reads a question; see the [module](super) for what can be written.
+    /// Parses a query; see the [module](super) for the syntax.
     pub fn parse(text: &str) -> Result<Self, QueryError> {
         let mut parser = Parser { text, at: 0, depth: 0 };
         let root = parser.group()?;
@@ -49,7 +49,7 @@ struct Parser<'a> {
     depth: usize,
 }
 
-/// What stands where the parser is.
+/// The current token.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Next {
     End,
@@ -91,7 +91,7 @@ impl Parser<'_> {
     fn group(&mut self) -> Result<Group, QueryError> {
         let start = self.at;
         let mut group = Group::default();
-        // Whether something stood before, even if there was no word in it.
+        // Whether something came before, even without a term in it.
         let mut any = false;
         loop {
             let at = self.at;
@@ -147,7 +147,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// A part with its sign. One that has no word in it is left out; a word with signs inside it is several.
+    /// A part with its sign. A part without terms is dropped; a term with signs inside it is several.
     fn signed(&mut self) -> Result<Vec<(Sign, Part)>, QueryError> {
         let start = self.at;
         let mut sign = Sign::May;

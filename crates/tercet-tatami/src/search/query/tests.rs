@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A question with all its parentheses.
+/// A query with all its parentheses.
 fn shown(text: &str) -> String {
     fn group(outer: &Group) -> String {
         let part = |(sign, part): &(Sign, Part)| {
