@@ -28,6 +28,7 @@ Examples:
   tet info era5.tet --dataset t2m --json   one dataset as JSON";
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("json", |arg| arg.conflicts_with("quiet")))]
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N chunks; 0 prints all [default: 32]")))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {

@@ -20,7 +20,7 @@ Examples:
 Exit code 0: valid; 1: verification failed; others: the check could not run.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("json", |arg| arg.conflicts_with("quiet")))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     #[command(flatten)]

@@ -112,7 +112,7 @@ fn what_is_not_there_cannot_be_had() {
     folder.ok("create a.tet --from a=in.npy --from b=in.npy");
     let before = folder.read("a.tet");
     for (words, code, message) in [
-        ("a.tet c -o x", 8, "has no dataset `c`\n  hint: datasets are: a, b"),
+        ("a.tet c -o x", 8, "has no dataset `c`\n  hint: datasets: a, b"),
         ("a.tet a -s 0:14 -o x", 8, "selection on axis 0 ends at 14, but the axis has 13 positions"),
         ("a.tet a -s 1,2,3,4 -o x", 8, "selection has 4 axes, but the array has 3"),
         ("a.tet a -s 5:5 -o x", 8, "selection `5:5` on axis 0 is empty"),

@@ -9,7 +9,7 @@ fn the_story_is_told_to_its_end() {
     for line in [
         "Its files are kept in the directory `tercet-demo`.",
         "$ tet info tercet-demo/weather.tet",
-        "protected: checksums present; every read is verified",
+        "protected: checksums and chunk statistics present; every read is verified",
         "exactly as written",
         "error: tercet-demo/damaged.tet: dataset `t2m`, chunk [1, 0, 1]",
         "(exit code 5)",
@@ -61,7 +61,7 @@ fn nothing_is_overwritten() {
     assert!(folder.path("here/there/weather.tet").exists());
     let refused = folder.tercet("demo here/there");
     assert_eq!(refused.code, Some(8));
-    assert!(refused.stderr.contains("the folder is not empty"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("directory is not empty"), "{}", refused.stderr);
     folder.write("file", b"x");
     assert_eq!(folder.tercet("demo file").code, Some(3));
 }

@@ -70,5 +70,47 @@ fn usage_is_2() {
 fn json_keeps_standard_output_clean() {
     let ran = Folder::new().tet("info --json missing.tet");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
-    assert!(ran.stderr.starts_with("error: missing.tet: "), "{}", ran.stderr);
+    let error = &error_json(&ran.stderr)["error"];
+    assert_eq!((&error["class"], &error["exit_code"]), (&"io".into(), &3.into()), "{}", ran.stderr);
+    assert_eq!(error["location"], "missing.tet", "{}", ran.stderr);
+    assert!(error["message"].as_str().unwrap().starts_with("missing.tet: cannot open"), "{}", ran.stderr);
+}
+
+/// Every verb and every kind of error: one JSON object, on one line of standard error.
+#[test]
+fn json_errors_are_one_object() {
+    let folder = Folder::with_weather();
+    folder.write("cut.tet", &folder.read("weather.tet")[..100]);
+    for (args, code, class) in [
+        ("verify --json missing.tet", 3, "io"),
+        ("info --json cut.tet", 4, "malformed"),
+        ("outline -j cut.tet", 4, "malformed"),
+        ("drop weather.tet nothing --json", 8, "request"),
+        ("info weather.tet --json --nope", 2, "usage"),
+        ("frobnicate --json", 2, "usage"),
+    ] {
+        let ran = folder.tet(args);
+        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{args}: {}", ran.stderr);
+        let error = &error_json(&ran.stderr)["error"];
+        assert_eq!((&error["class"], &error["exit_code"]), (&class.into(), &code.into()), "{args}");
+        for key in ["location", "message", "span", "hint"] {
+            assert!(error.get(key).is_some(), "{args}: {key}");
+        }
+    }
+    let malformed = &error_json(&folder.tet("info --json cut.tet").stderr)["error"];
+    assert_eq!(malformed["span"], serde_json::json!([16, 32]));
+}
+
+fn error_json(stderr: &str) -> serde_json::Value {
+    assert_eq!(stderr.lines().count(), 1, "{stderr}");
+    serde_json::from_str(stderr).unwrap()
+}
+
+/// Arguments are quoted in usage errors, but never reach a terminal as commands.
+#[test]
+fn usage_errors_are_escaped() {
+    let ran = Folder::new().tet("info --\u{202e}\u{9b}31m");
+    assert_eq!(ran.code, Some(2));
+    assert!(!ran.stderr.contains(['\u{202e}', '\u{9b}']), "{}", ran.stderr);
+    assert!(ran.stderr.contains("\\u{202e}\\u{9b}31m"), "{}", ran.stderr);
 }

@@ -70,7 +70,7 @@ fn a_file_without_checksums_is_called_unprotected() {
     let folder = Folder::new();
     write_weather(&folder.path("plain.tet"), WriterOptions::interop());
     let text = folder.tet("info plain.tet").stdout;
-    assert!(text.contains("unprotected: no integrity block"), "{text}");
+    assert!(text.contains("unprotected: no checksums"), "{text}");
 }
 
 #[test]

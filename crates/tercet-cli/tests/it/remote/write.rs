@@ -11,7 +11,8 @@ fn messages_are_copied_into_a_store() {
     assert_eq!(said.out, "s3://bucket/run.tgm: 3 messages, 2.3 MiB\n");
     assert!(scene.server.file("/bucket/run.tgm").unwrap() == scene.folder.read("run.tgm"));
     let before = scene.server.file("/bucket/run.tgm");
-    let said = scene.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: file exists");
+    let said =
+        scene.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: exists already");
     assert!(said.err.contains("hint: `--force` replaces it"), "{}", said.err);
     assert!(scene.server.file("/bucket/run.tgm") == before);
     scene.ok("tgm copy --force -w step=6 s3://bucket/run.tgm s3://bucket/run6.tgm");
@@ -21,7 +22,7 @@ fn messages_are_copied_into_a_store() {
         8,
         "input and output are the same file",
     );
-    scene.refused("tgm copy run.tgm s3://bucket/[step].tgm", 8, "addresses have no placeholders");
+    scene.refused("tgm copy run.tgm s3://bucket/[step].tgm", 8, "placeholders are not supported in URLs");
     // There and back again.
     scene.ok("tgm copy s3://bucket/run.tgm back.tgm");
     assert!(scene.folder.read("back.tgm") == scene.folder.read("run.tgm"));
@@ -72,9 +73,13 @@ fn every_verb_that_writes_a_file_writes_an_object() {
 fn objects_are_not_changed_in_their_place() {
     let scene = Scene::new();
     scene.ok("tgm copy run.tgm s3://bucket/run.tgm");
-    scene.refused("tgm create --append s3://bucket/run.tgm --from t=t.npy", 8, "cannot be added to");
+    scene.refused(
+        "tgm create --append s3://bucket/run.tgm --from t=t.npy",
+        8,
+        "cannot append to a remote object",
+    );
     scene.refused(&format!("tet repair {}", scene.server.url("/run.tet")), 8, "cannot repair a remote file");
-    scene.refused("tet repair run.tet --salvage s3://bucket/x.tet", 8, "can be written to a path only");
+    scene.refused("tet repair run.tet --salvage s3://bucket/x.tet", 8, "can only be written to a local path");
 }
 
 #[test]
@@ -86,7 +91,7 @@ fn a_store_that_fails_leaves_nothing() {
     scene.refused(
         "tgm create s3://bucket/big.tgm --from t=big.npy",
         3,
-        "s3://bucket/big.tgm: the server answers",
+        "s3://bucket/big.tgm: the server returned",
     );
     assert_eq!((scene.server.file("/bucket/big.tgm"), scene.server.open_uploads()), (None, 0));
     scene.ok("tgm create s3://bucket/big.tgm --from t=big.npy");

@@ -148,10 +148,10 @@ fn a_file_is_asked_on_the_way() {
         (["convert", "n.tatami", "x.csv", "--where", "n = "].as_slice(), "expected a number"),
         (&["convert", "n.tatami", "x.csv", "--bloom", "n"], "`--bloom` applies to .tatami output only"),
         (&["convert", "some.parquet", "x.csv", "--columns", "n,m"], "some.parquet: no column `m`"),
-        (&["convert", "some.parquet", "x.csv", "--where", "m = 1"], "some.parquet: no column `m`"),
+        (&["convert", "some.parquet", "x.csv", "--where", "m = 1"], "some.parquet: has no column `m`"),
         (&["convert", "some.parquet", "x.csv", "--columns", "n,n"], "duplicate column `n`"),
         (&["convert", "some.parquet", "x.tatami", "--bloom", "nothing"], "no such column"),
-        (&["convert", "some.parquet", "x.tatami", "--schema", "n:int8"], "is for CSV and JSONL"),
+        (&["convert", "some.parquet", "x.tatami", "--schema", "n:int8"], "applies to CSV and JSONL"),
     ] {
         let ran = folder.ran(args);
         assert_eq!(ran.code, 8, "{args:?}: {}", ran.err);
@@ -228,7 +228,7 @@ fn lists_are_refused_by_the_option_that_refuses_them() {
     let ran = folder.run("convert a.parquet a.tatami --profile interop");
     assert_eq!(ran.code, 7);
     assert!(
-        ran.err.contains("`--profile interop` writes no lists") && ran.err.contains("`l`"),
+        ran.err.contains("`--profile interop` does not support list columns") && ran.err.contains("`l`"),
         "{}",
         ran.err
     );
@@ -241,11 +241,11 @@ fn files_of_other_formats_are_called_by_their_names() {
     let folder = Folder::new();
     folder.write("a.jsonl", lines(0..100, |n| format!("{{\"n\":{n},\"m\":1}}")));
     for (format, what) in [
-        ("parquet", "is a Parquet file"),
-        ("arrow", "is an Arrow file"),
-        ("arrows", "is an Arrow stream"),
-        ("csv", "is CSV"),
-        ("jsonl", "is JSON"),
+        ("parquet", "a Parquet file"),
+        ("arrow", "an Arrow file"),
+        ("arrows", "an Arrow stream"),
+        ("csv", "CSV"),
+        ("jsonl", "JSON"),
     ] {
         folder.ok(&format!("convert a.jsonl b.{format}"));
         for verb in ["cat", "count", "inspect", "stats"] {

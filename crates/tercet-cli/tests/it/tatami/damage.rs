@@ -90,11 +90,11 @@ fn a_cut_file_needs_its_columns() {
     assert_eq!(folder.run("verify cut.tatami").code, 1);
     let ran = folder.run("repair cut.tatami -o good.tatami");
     assert_eq!(ran.code, 4);
-    assert!(ran.err.contains("hint: `--schema name:type,…`"), "{}", ran.err);
+    assert!(ran.err.contains("set the schema: `--schema name:type,…`"), "{}", ran.err);
     assert!(!folder.path("good.tatami").exists());
     let ran = folder.run("repair cut.tatami -o good.tatami --schema n:int64,s:string");
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("the footer was made again"), "{}", ran.out);
+    assert!(ran.out.contains("the footer was rebuilt"), "{}", ran.out);
 }
 
 /// Every flipped bit of a small file is an error or changes nothing that is printed.

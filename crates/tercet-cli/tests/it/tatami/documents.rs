@@ -29,8 +29,8 @@ fn documents_of_trec_are_found_anywhere() {
     );
     for (text, reason) in [
         ("<DOC>\n<DOC><DOCNO>2</DOCNO></DOC>", "line 1: unterminated document"),
-        ("<DOC><DOCNO>1</DOCNO></DOC>\nlost", "line 2: no document"),
-        ("just text\n", "line 1: no document"),
+        ("<DOC><DOCNO>1</DOCNO></DOC>\nlost", "line 2: expected `<DOC>`"),
+        ("just text\n", "line 1: expected `<DOC>`"),
         ("<DOC>x</DOC>", "line 1: document without <DOCNO>"),
     ] {
         let said = refused(&folder, "b.trec", text, "");
@@ -44,8 +44,8 @@ fn lines_are_read_exactly_or_refused() {
     let text = "\u{feff}{\"id\":18446744073709551615,\"text\":\"a\"}\n";
     assert_eq!(indexed(&folder, "a.jsonl", text, "doc_id"), "{\"doc_id\":\"18446744073709551615\"}\n");
     for (text, reason) in [
-        ("{\"id\":18446744073709551616}\n", "line 1: `id` is a number with more digits than are kept"),
-        ("{\"id\":1}\n{\"id\":2,}\n", "line 2, column 9: is no JSON object"),
+        ("{\"id\":18446744073709551616}\n", "line 1: field `id`: number is not exact as float64"),
+        ("{\"id\":1}\n{\"id\":2,}\n", "line 2, column 9: invalid JSON object"),
     ] {
         let said = refused(&folder, "b.jsonl", text, "");
         assert!(said.contains(reason) && !said.contains("at line"), "{said}");
@@ -67,7 +67,7 @@ fn fields_that_are_named_have_to_be_there() {
     }
     folder.ok("index a.jsonl -o late.tatami --body-field late");
     let said = folder.ok("index a.jsonl -o out.tatami");
-    let note = "2 documents of a.jsonl have no text: no field is called body, text or contents";
+    let note = "2 documents of a.jsonl have no text: no field `body`, `text` or `contents`";
     assert!(said.err.contains(note), "{}", said.err);
     let help = folder.ok("index --help").out;
     for default in ["[default: url]", "[default: title]", "[default: anchor]", "Parquet and TREC"] {
@@ -98,7 +98,7 @@ fn bytes_that_are_no_text_are_counted() {
     folder.write("a.html", b"<meta charset=latin1><p>caf\xe9");
     folder.write("b.txt", "caf\u{e9}");
     let said = folder.ok("index a.html b.txt -o out.tatami");
-    assert!(said.err.contains("1 file has bytes that are not UTF-8"), "{}", said.err);
+    assert!(said.err.contains("1 file has invalid UTF-8"), "{}", said.err);
 }
 
 #[test]

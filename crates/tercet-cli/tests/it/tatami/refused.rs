@@ -22,7 +22,7 @@ fn rows_are_refused_with_their_line() {
         ("{\"k\":1}\n\n{\"k\":2,}\n", "", 4, "a.jsonl: line 3: expected a quoted key (byte 8)"),
         ("{\"k\":1}\n[1]\n", "", 4, "a.jsonl: line 2: expected a JSON object: `{…}` (byte 1)"),
         ("{\"k\":{}}\n", "", 4, "a.jsonl: line 1: nested objects are not supported (byte 6)"),
-        ("{\"k\":1,\"k\":2}\n", "", 8, "a.jsonl: line 1: column `k`: duplicate key"),
+        ("{\"k\":1,\"k\":2}\n", "", 8, "a.jsonl: line 1: column `k`: duplicate column name"),
         (
             "{\"k\":1}\n{\"k\":\"x\"}\n",
             "",
@@ -67,7 +67,7 @@ fn rows_are_refused_with_their_line() {
         assert_eq!(refused(&folder, "a.jsonl", text, options), (code, expected.to_owned()), "{text}");
     }
     let cases = [
-        ("a,b\n1\n", "", 4, "a.csv: line 2: has 1 field, but there are 2 columns"),
+        ("a,b\n1\n", "", 4, "a.csv: line 2: 1 field, expected 2 columns"),
         ("a,b\n1,\"x\ny\n", "", 4, "a.csv: line 2: unterminated quoted field"),
         ("a,b\n1,\"x\"y\n", "", 4, "a.csv: line 2: expected a delimiter after a closing quote"),
         ("a,b\n1,x\"y\n", "", 4, "a.csv: line 2: quote inside an unquoted field"),

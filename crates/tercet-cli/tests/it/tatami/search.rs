@@ -31,7 +31,7 @@ fn a_folder_is_indexed_and_searched() {
     let folder = folder();
     let made = folder.ok("index docs -o docs.tatami --url-prefix x/");
     assert!(made.out.starts_with("docs.tatami: 3 documents, "), "{}", made.out);
-    assert!(made.err.contains("1 file was left out"), "{}", made.err);
+    assert!(made.err.contains("skipped 1 file with an unsupported extension"), "{}", made.err);
     let (code, found) = hits(&folder, &["docs.tatami", "fox"]);
     assert_eq!((code, urls(&found)), (0, vec!["x/b.md", "x/a.txt"]));
     assert_eq!(found[0]["title"], "On foxes");
@@ -145,7 +145,7 @@ fn what_cannot_be_is_refused() {
     folder.write("none.jsonl", "{\"title\":\"t\"}\n");
     folder.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
     for (words, says) in [
-        ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: is no JSON object"),
+        ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: invalid JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: no ID and no field `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
         ("index missing -o x.tatami", "cannot read missing"),
@@ -164,7 +164,7 @@ fn what_cannot_be_is_refused() {
     folder.write("n.jsonl", "{\"n\":1}\n");
     folder.ok("create n.tatami --from n.jsonl");
     let other = said(folder.command().args(["search", "n.tatami", "x"]));
-    assert!(other.code == 8 && other.err.contains("is no search segment"), "{}", other.err);
+    assert!(other.code == 8 && other.err.contains("not a search segment"), "{}", other.err);
     assert_ne!(folder.run("index docs -o docs.tatami").code, 0, "a file that is there is not replaced");
 }
 
@@ -185,7 +185,7 @@ fn rows_of_parquet_are_documents() {
     let (_, found) = hits(&folder, &["n.tatami", "foxes"]);
     assert_eq!(found[0]["doc_id"], "u/1");
     for (words, says) in [
-        ("index d.parquet -o x.tatami --body-field nothing", "has no column `nothing`"),
+        ("index d.parquet -o x.tatami --body-field nothing", "no column `nothing`"),
         ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: no field `title` or `n`"),
         ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
     ] {
@@ -206,7 +206,11 @@ fn deleted_documents_are_mentioned() {
     folder.ok(&format!("delete docs.tatami --id {id}"));
     for words in ["count docs.tatami", "cat docs.tatami --columns url"] {
         let said = folder.ok(words);
-        assert!(said.err.contains("docs.tatami: 1 row is of deleted documents"), "{words}: {}", said.err);
+        assert!(
+            said.err.contains("docs.tatami: includes 1 row of deleted documents"),
+            "{words}: {}",
+            said.err
+        );
     }
     let told: Value = serde_json::from_str(&folder.ok("count docs.tatami --json").out).unwrap();
     assert_eq!((told["count"].as_u64(), told["deleted"].as_u64()), (Some(3), Some(1)));

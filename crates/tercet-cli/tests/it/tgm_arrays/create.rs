@@ -76,7 +76,7 @@ fn tolerances_of_zfp_hold_or_are_refused() {
     let folder = Folder::new();
     let values = [1e20, 0.5, -0.25, 3.0].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
-    let said = "value 1 is 0.5, but would come back as 0: it stands beside values that are too large";
+    let said = "value 1 is 0.5, but would come back as 0: neighbouring values are too large";
     folder.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, said);
     let values = [1.0, f64::MAX].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     folder.write("b.npy", npy::with_header("'<f8'", false, &[2], values));
@@ -175,7 +175,7 @@ fn nothing_is_added_to_what_holds_no_messages_or_ends_in_none() {
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();
     folder.write("half.tgm", &half);
     let words = "create half.tgm --append --from a=a.npy";
-    folder.refused(words, 4, "half.tgm: ends with bytes that belong to no message");
+    folder.refused(words, 4, "half.tgm: trailing bytes");
     folder.write("empty.tgm", "");
     folder.ok("create empty.tgm --append --from a=a.npy");
     assert_eq!(folder.values("empty.tgm", 0, 0), folder.values("run.tgm", 0, 0));
@@ -201,7 +201,7 @@ fn standard_output_takes_messages() {
     // Messages from pipes make files.
     folder.write("run.tgm", [&streamed.bytes[..], &whole.bytes[..], &streamed.bytes[..]].concat());
     assert_eq!(tgm::File::open(folder.path("run.tgm")).unwrap().message_count().unwrap(), 3);
-    folder.refused("create - --append --from a=a.npy", 8, "`--append` needs a file");
+    folder.refused("create - --append --from a=a.npy", 8, "`--append` requires a file");
 }
 
 #[test]
@@ -228,10 +228,10 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("none/x.tgm --from a=a.npy", 3, "does not exist\n  hint: create the directory first"),
         ("none/x.tgm --from a=a.npy --append", 3, "does not exist\n  hint: create the directory first"),
         ("x.tgm", 2, "--from"),
-        ("x.tgm --from a.npy", 2, "is not a name, `=` and a file"),
+        ("x.tgm --from a.npy", 2, "expected NAME=FILE"),
         ("x.tgm --from a=a.npy --append --force", 2, "cannot be used with"),
         ("x.tgm --from a=a.npy --meta base.x=1", 2, "`base` is a section of the message"),
-        ("x.tgm --from a=a.npy --meta step", 2, "expected a key, `=` and a value"),
+        ("x.tgm --from a=a.npy --meta step", 2, "expected KEY=VALUE"),
     ] {
         folder.refused(&format!("create {words}"), code, message);
     }

@@ -65,7 +65,7 @@ fn set_refuses_and_leaves_no_file() {
             8,
             "`shape`: `shape` says what the stored bytes are and cannot be set",
         ),
-        ("-s objects.0.zstd_level=9 run.tgm new.tgm", 8, "hint: `tgm recode` stores values in another way"),
+        ("-s objects.0.zstd_level=9 run.tgm new.tgm", 8, "hint: use another pipeline with `tgm recode`"),
         ("-s _reserved_.uuid=x run.tgm new.tgm", 8, "`_reserved_` belongs to the library"),
         (
             "-s extra.mars.step.x=1 run.tgm new.tgm",
@@ -84,7 +84,7 @@ fn set_refuses_and_leaves_no_file() {
             "hint: salvage the intact parts with `tgm repair FILE -o NEW`",
         ),
         ("-s a=1 none.tgm new.tgm", 3, "none.tgm: cannot open"),
-        ("-s a=1 run.tgm - --json", 8, "cannot both go to standard output"),
+        ("-s a=1 run.tgm - --json", 8, "cannot write both messages and JSON to standard output"),
     ] {
         folder.refused(&format!("set {words}"), code, message);
     }
@@ -121,7 +121,7 @@ fn merge_puts_all_objects_into_one_message() {
     command.args("merge - -o - --reproducible".split(' ')).write_stdin(folder.read("run.tgm"));
     assert!(said_of(&mut command) == folder.read("a.tgm"));
     folder.refused("merge run.tgm -o none.tgm -s other", 2, "possible values: first, last, error");
-    folder.refused("merge run.tgm -o run.tgm --force", 8, "cannot be read and replaced");
+    folder.refused("merge run.tgm -o run.tgm --force", 8, "input and output are the same file");
 }
 
 fn said_of(command: &mut assert_cmd::Command) -> Vec<u8> {

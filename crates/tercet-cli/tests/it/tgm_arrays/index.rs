@@ -49,7 +49,7 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
     );
     let info = json(&folder, "info --json run.tgm");
     assert_eq!(info[0]["messages"], 6);
-    assert_eq!(info[0]["catalogue"]["keys"], serde_json::json!(["name", "mars.param", "step"]));
+    assert_eq!(info[0]["index"]["keys"], serde_json::json!(["name", "mars.param", "step"]));
     assert!(folder.ok("info run.tgm").out.contains("bytes, keys: name, mars.param, step\n"));
     assert!(folder.ok("validate run.tgm").out.contains("OK (7 messages"));
     // What is appended is entered.
@@ -107,9 +107,9 @@ fn a_message_has_the_last_word() {
     folder.write("run.tgm", mixed);
     let said = folder.tgm("get run.tgm -w step=0 -p step");
     assert_eq!((said.code, said.out.as_str()), (5, ""));
-    assert!(said.err.contains("the catalogue does not say what message 0 says"), "{}", said.err);
+    assert!(said.err.contains("the message index does not match message 0"), "{}", said.err);
     assert_eq!(folder.tgm("validate run.tgm").code, 1);
-    assert!(folder.ok("index run.tgm --anew").out.contains("catalogue of 2 messages"));
+    assert!(folder.ok("index run.tgm --rebuild").out.contains("indexed 2 messages"));
     assert_eq!(folder.ok("ls run.tgm -w step=7 -p step").out, "step\n7\n");
 }
 
@@ -131,10 +131,10 @@ fn files_put_together_have_all_their_messages() {
     folder.write("both.tgm", [&front[..], &folder.read("run.tgm")].concat());
     let said = folder.ok("get -p step both.tgm");
     assert_eq!(said.out, "0\n1\n0\n1\n");
-    assert!(said.err.contains("its catalogue is not used: it leaves out bytes"), "{}", said.err);
+    assert!(said.err.contains("ignoring the message index: it leaves out bytes"), "{}", said.err);
     let said = folder.ok("copy both.tgm copied.tgm");
     assert!(said.out.starts_with("copied.tgm: 4 messages"), "{}", said.out);
-    assert!(folder.ok("index both.tgm").out.contains("catalogue of 4 messages"));
+    assert!(folder.ok("index both.tgm").out.contains("indexed 4 messages"));
     assert_eq!(folder.ok("get -p step both.tgm").out, "0\n1\n0\n1\n");
 }
 
@@ -150,7 +150,7 @@ fn a_message_that_says_something_else_is_an_error() {
     for words in ["ls -w step=0 run.tgm", "ls -w step=0/7 run.tgm", "get -w step!=1 -p step run.tgm"] {
         let said = folder.tgm(words);
         assert_eq!(said.code, 5, "{words}: {} {}", said.out, said.err);
-        assert!(said.err.contains("does not say what message 0 says"), "{words}: {}", said.err);
+        assert!(said.err.contains("does not match message 0"), "{words}: {}", said.err);
     }
 }
 

@@ -53,7 +53,7 @@ fn the_first_value_that_is_not_finite_is_told() {
     let (folder, _) = folder();
     for mode in ["", "--stream", "--compression zstd", "--max-error 0.1", "--allow-nan=false"] {
         let words = format!("create x.tgm {mode} --from a=a.npy");
-        let hint = "hint: `--allow-inf` keeps them, in masks beside the values";
+        let hint = "hint: add `--allow-inf` to store infinities as masks";
         folder.refused(
             &words,
             8,
@@ -63,7 +63,7 @@ fn the_first_value_that_is_not_finite_is_told() {
         folder.refused(
             &words,
             8,
-            "element 100 is NaN, which is not allowed\n  hint: `--allow-nan` keeps them",
+            "element 100 is NaN, which is not allowed\n  hint: add `--allow-nan` to store NaN as a mask",
         );
     }
     folder.refused("create x.tgm --allow-nan --from a=a.npy", 8, "element 7 is -Inf");

@@ -167,7 +167,7 @@ fn other_numbers_become_float64_if_asked() {
             let words = format!("create a.tgm --force {options} --from a=a.npy");
             if options != "--max-error 0.1" {
                 let hint = "hint: add `--widen` to convert to float64 if exact";
-                folder.refused(&words, 8, &format!("takes float64 values, not {dtype}\n  {hint}"));
+                folder.refused(&words, 8, &format!("requires float64, found {dtype}\n  {hint}"));
             }
             let said = folder.ok(&format!("{words} --widen"));
             assert_eq!(said.err, format!("note: a.npy: {dtype} stored as float64\n"), "{words}");
@@ -226,19 +226,23 @@ fn options_without_sense_are_refused() {
         (
             "--encoding simple_packing --bits 12 --filter shuffle",
             8,
-            "packed values have 12 bits\n  hint: `--bits 16`",
+            "packed values have 12 bits\n  hint: use `--bits 16`",
         ),
         (
             "--encoding simple_packing --bits 0 --filter shuffle",
             8,
-            "packed values have 0 bits\n  hint: `--bits 8`",
+            "packed values have 0 bits\n  hint: use `--bits 8`",
         ),
         ("--encoding simple_packing --compression zfp --zfp-rate 8", 8, "would take its bytes for numbers"),
-        ("--encoding simple_packing --bits 4 --max-error 0.01", 8, "but bound 0.01\n  hint: `--max-error`"),
+        (
+            "--encoding simple_packing --bits 4 --max-error 0.01",
+            8,
+            "the maximum error is 0.01\n  hint: omit the pipeline options",
+        ),
         (
             "--encoding simple_packing --from i=i.npy",
             8,
-            "`i` from i.npy: encoding `simple_packing` takes float64",
+            "`i` from i.npy: encoding `simple_packing` requires float64",
         ),
         ("--encoding simple_packing --from b=big.npy", 8, "`b` from big.npy: "),
         ("--encoding simple_packing --bits 65", 2, "65 is not in 0..=64"),

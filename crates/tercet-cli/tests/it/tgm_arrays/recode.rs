@@ -61,7 +61,7 @@ fn values_and_metadata_stay() {
     ] {
         let said = folder.ok(&format!("recode run.tgm out.tgm --force {options}"));
         assert_eq!(said.err, "", "{options}");
-        assert!(said.out.starts_with("out.tgm: 3 messages, ") && said.out.ends_with(", largest change 0\n"));
+        assert!(said.out.starts_with("out.tgm: 3 messages, ") && said.out.ends_with(", max change 0\n"));
         assert!(arrays(&folder, "out.tgm") == before, "{options}");
         folder.ok("validate --full out.tgm");
         if !options.contains("max-error") {
@@ -90,15 +90,19 @@ fn a_change_is_an_error_unless_it_is_allowed() {
         8,
         "hint: add `--max-error E` to allow changes up to E, or `--lossy` to allow any change",
     );
-    folder.refused(&format!("{pack} --max-error 0.001"), 8, ", but bound 0.001\n  hint: `--max-error`");
+    folder.refused(
+        &format!("{pack} --max-error 0.001"),
+        8,
+        "; the maximum error is 0.001\n  hint: omit the pipeline options",
+    );
     folder.refused(&format!("{pack} --allow-nan=false --lossy"), 8, "object 0 (`n`): element 10 is NaN");
     for allowed in ["--lossy", "--max-error 0.1"] {
         let said = folder.ok(&format!("{pack} --force {allowed}"));
         let notes: Vec<&str> = said.err.lines().collect();
         assert_eq!(notes.len(), 2, "{}", said.err);
-        let reason = "is copied as it is: encoding `simple_packing` takes float64 values, not";
-        assert_eq!(notes[0], format!("note: run.tgm: message 0, object 1 (`i`) {reason} int16"));
-        assert_eq!(notes[1], format!("note: run.tgm: message 2, object 0 (`c`) {reason} complex128"));
+        let reason = ": copied unchanged: encoding `simple_packing` requires float64, found";
+        assert_eq!(notes[0], format!("note: run.tgm: message 0, object 1 (`i`){reason} int16"));
+        assert_eq!(notes[1], format!("note: run.tgm: message 2, object 0 (`c`){reason} complex128"));
         let (before, after) = (arrays(&folder, "run.tgm"), arrays(&folder, "out.tgm"));
         for (number, (before, after)) in before.iter().zip(&after).enumerate() {
             let error = deviation(before.0, &before.2, &after.2).largest;
@@ -118,7 +122,7 @@ fn what_does_not_fit_is_copied_with_all_its_bytes() {
     let folder = folder();
     let said = folder.ok("recode run.tgm out.tgm --compression szip");
     assert!(
-        said.err.contains("message 0, object 0 (`t`) is copied as it is: compression `szip` of float64"),
+        said.err.contains("message 0, object 0 (`t`): copied unchanged: compression `szip` of float64"),
         "{}",
         said.err
     );
@@ -166,7 +170,7 @@ fn what_others_mean_by_precision_stays() {
     folder.write("a.tgm", bytes.unwrap());
     folder.ok("recode a.tgm b.tgm --compression zstd");
     assert_eq!(folder.message("b.tgm", 0).metadata().base[0]["precision"], "high".into());
-    let message = "a.tgm: message 0, object 0: its metadata has a `precision` of its own";
+    let message = "a.tgm: message 0, object 0: metadata key `precision` is already used";
     folder.refused("recode a.tgm c.tgm --max-error 0", 8, message);
 }
 
@@ -210,7 +214,11 @@ fn pipes_and_equal_bytes() {
     let through = said(&mut command);
     assert_eq!((through.code, through.err.as_str()), (0, ""));
     assert!(through.bytes == piped.bytes);
-    folder.refused("recode run.tgm - --compression zstd --json", 8, "cannot both go to standard output");
+    folder.refused(
+        "recode run.tgm - --compression zstd --json",
+        8,
+        "cannot write both messages and JSON to standard output",
+    );
 }
 
 #[test]

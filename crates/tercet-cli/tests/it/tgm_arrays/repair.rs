@@ -84,7 +84,7 @@ fn nothing_is_overwritten_unasked() {
     folder.refused("repair bad.tgm -o old.tgm", 8, "old.tgm: file exists\n  hint: `--force` replaces it");
     folder.refused("repair bad.tgm -o bad.tgm --force", 8, "bad.tgm: input and output");
     folder.refused("repair none.tgm -o new.tgm", 3, "none.tgm: cannot open");
-    folder.refused("repair bad.tgm -o -", 8, "standard output");
+    folder.refused("repair bad.tgm -o -", 8, "can only be written to a local path");
     assert_eq!(folder.tgm("repair bad.tgm -o old.tgm --force").code, 1);
     // Without a place for it nothing is written.
     let names = folder.names();

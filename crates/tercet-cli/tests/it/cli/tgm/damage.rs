@@ -44,7 +44,9 @@ fn a_missing_file_is_3_and_leaves_standard_output_clean() {
     for args in ["info", "ls", "ls -j", "dump", "get -p a", "validate --json", "outline"] {
         let ran = folder.tgm(&format!("{args} missing.tgm"));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{args}");
-        assert!(ran.stderr.starts_with("error: missing.tgm: cannot open: "), "{args}: {}", ran.stderr);
+        let is_json = args.contains("-j");
+        let start = if is_json { "{\"error\":{" } else { "error: missing.tgm: cannot open: " };
+        assert!(ran.stderr.starts_with(start), "{args}: {}", ran.stderr);
     }
 }
 
