@@ -6,8 +6,8 @@ use std::path::Path;
 use serde_json::{Value as Json, json};
 use sha2::{Digest as _, Sha256};
 use tercet_tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, MaskMethod, Message, Provenance,
-    ReadOptions, encode_message,
+    ByteOrder, DTYPES, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, MaskMethod, Message,
+    Provenance, ReadOptions, encode_message,
 };
 
 use crate::Failure;
@@ -71,7 +71,7 @@ fn pipelines(plain: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     add(&shuffled, general());
     add(&shuffled, vec![szip(4, 8, 8)]);
     add(&shuffled, blosc2());
-    if dtype == Dtype::Bitmask {
+    if dtype == DType::Bitmask {
         add(
             plain,
             vec![Box::new(|d| d.with_compression("rle")), Box::new(|d| d.with_compression("roaring"))],
@@ -82,7 +82,7 @@ fn pipelines(plain: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     if width <= 4 {
         add(plain, vec![szip(128, 16, 8), szip(1, 8, 0), szip(3, 64, 12), szip(2, 32, 9), szip(5, 6, 72)]);
     }
-    if dtype == Dtype::Float64 {
+    if dtype == DType::F64 {
         for bits in [0, 1, 5, 8, 12, 16, 17, 24, 31, 32, 33, 48, 53, 63, 64] {
             for scale in [0, 2, -1] {
                 let packed = plain.clone().with_encoding("simple_packing");
@@ -127,7 +127,7 @@ fn pipelines(plain: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
 }
 
 /// Field-like values, little-endian; some are not finite if `masked`.
-fn values(dtype: Dtype, masked: bool) -> Vec<u8> {
+fn values(dtype: DType, masked: bool) -> Vec<u8> {
     #[expect(clippy::cast_precision_loss, reason = "small")]
     let number = |i: u64| 280.0 + 15.0 * (i as f64 / 40.0).sin() + (i * 7919 % 101) as f64 / 404.0;
     let odd = |i: u64| match i % 23 {
@@ -138,7 +138,7 @@ fn values(dtype: Dtype, masked: bool) -> Vec<u8> {
     };
     let value = |i: u64| odd(i).filter(|_| masked).unwrap_or_else(|| number(i));
     let mut out = Vec::new();
-    if dtype == Dtype::Bitmask {
+    if dtype == DType::Bitmask {
         let bit = |i: u64| u8::from(i < ELEMENTS && ((i / 5).is_multiple_of(3) || i.is_multiple_of(17)));
         return (0..ELEMENTS.div_ceil(8)).map(|at| (0..8).fold(0, |b, i| b << 1 | bit(8 * at + i))).collect();
     }
@@ -148,12 +148,12 @@ fn values(dtype: Dtype, masked: bool) -> Vec<u8> {
         #[expect(clippy::cast_possible_truncation, reason = "what the type can hold")]
         let single = value as f32;
         match dtype {
-            Dtype::Float16 => out.extend(tercet_core::tensor::f16::from_f64(value).to_le_bytes()),
-            Dtype::Bfloat16 => out.extend(&single.to_le_bytes()[2..]),
-            Dtype::Float32 => out.extend(single.to_le_bytes()),
-            Dtype::Float64 => out.extend(value.to_le_bytes()),
-            Dtype::Complex64 => out.extend([single.to_le_bytes(), 1.5f32.to_le_bytes()].concat()),
-            Dtype::Complex128 => out.extend([1.5f64.to_le_bytes(), value.to_le_bytes()].concat()),
+            DType::F16 => out.extend(tercet_core::tensor::f16::from_f64(value).to_le_bytes()),
+            DType::BF16 => out.extend(&single.to_le_bytes()[2..]),
+            DType::F32 => out.extend(single.to_le_bytes()),
+            DType::F64 => out.extend(value.to_le_bytes()),
+            DType::C64 => out.extend([single.to_le_bytes(), 1.5f32.to_le_bytes()].concat()),
+            DType::C128 => out.extend([1.5f64.to_le_bytes(), value.to_le_bytes()].concat()),
             other => {
                 let width = usize::try_from(other.bits() / 8).unwrap_or(1);
                 out.extend(&(whole * 31 - 8680).to_le_bytes()[..width]);
@@ -169,9 +169,9 @@ pub fn make(folder: &Path, compression: Option<&str>) -> Result<(), Failure> {
     let mut messages = std::io::BufWriter::new(std::fs::File::create(folder.join("pipelines.tgm"))?);
     let mut inputs = std::io::BufWriter::new(std::fs::File::create(folder.join("values.bin"))?);
     let mut listed = Vec::new();
-    for dtype in Dtype::ALL {
+    for dtype in DTYPES {
         let plain = DataObjectDescriptor::new(dtype, [ELEMENTS]);
-        let has_floats = dtype.float().is_some();
+        let has_floats = dtype.is_float() || matches!(dtype, DType::C64 | DType::C128);
         let methods = MaskMethod::NAMES.iter().map(|name| Some(*name)).filter(|_| has_floats);
         for method in [None].into_iter().chain(methods) {
             let little = values(dtype, method.is_some());

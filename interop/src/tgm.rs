@@ -8,9 +8,9 @@ use sha2::{Digest as _, Sha256};
 use tercet_core::Span;
 use tercet_tgm::edit::{self, Change, Changes, Merge, Strategy};
 use tercet_tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, Entry, GlobalMetadata, IndexBuilder, IndexKeys,
-    Message, MessageFlags, Object, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value,
-    encode_message, encode_pre_encoded,
+    ByteOrder, DTYPES, DType, DataObjectDescriptor, EncodeOptions, Entry, GlobalMetadata, IndexBuilder,
+    IndexKeys, Message, MessageFlags, Object, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder,
+    Value, encode_message, encode_pre_encoded,
 };
 
 use crate::Failure;
@@ -31,11 +31,11 @@ struct Sample {
 
 impl Sample {
     /// Values that are finite numbers in every type.
-    fn new(dtype: Dtype, shape: &[u64], order: ByteOrder, seed: u64) -> Self {
+    fn new(dtype: DType, shape: &[u64], order: ByteOrder, seed: u64) -> Self {
         let mut descriptor = DataObjectDescriptor::new(dtype, shape);
         descriptor.byte_order = Some(order);
         let elements = descriptor.elements().unwrap_or(0);
-        let len = usize::try_from(dtype.payload_len(elements).unwrap_or(0)).unwrap_or(0);
+        let len = usize::try_from(dtype.byte_len(elements).unwrap_or(0)).unwrap_or(0);
         let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
         let mut little = Vec::with_capacity(len);
         for _ in 0..len {
@@ -150,9 +150,9 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
     };
     let none = GlobalMetadata::default();
     let every = |order: ByteOrder, shape: &[u64]| -> Vec<Sample> {
-        Dtype::ALL.into_iter().zip(1..).map(|(dtype, seed)| Sample::new(dtype, shape, order, seed)).collect()
+        DTYPES.into_iter().zip(1..).map(|(dtype, seed)| Sample::new(dtype, shape, order, seed)).collect()
     };
-    let floats = |seed| vec![Sample::new(Dtype::Float64, &[5, 3], ByteOrder::Little, seed)];
+    let floats = |seed| vec![Sample::new(DType::F64, &[5, 3], ByteOrder::Little, seed)];
     for way in [Way::OnePiece, Way::Stream, Way::StreamWithLength] {
         let name = format!("{way:?}").to_lowercase();
         for hash in [true, false] {
@@ -190,7 +190,7 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
     }
     for count in [1, 283, 284, 500, 842, 843, 1500] {
         let many: Vec<Sample> =
-            (0..count).map(|seed| Sample::new(Dtype::Uint8, &[1], ByteOrder::Little, seed)).collect();
+            (0..count).map(|seed| Sample::new(DType::U8, &[1], ByteOrder::Little, seed)).collect();
         add(
             &format!("objects_{count}"),
             vec![message(Way::OnePiece, &none, &many, false, EncodeOptions::new())?],
@@ -224,7 +224,7 @@ fn catalogued() -> Result<Listed, Failure> {
     for (way, seed) in
         [Way::OnePiece, Way::StreamWithLength, Way::Stream, Way::OnePiece].into_iter().zip(20..)
     {
-        let samples = [Sample::new(Dtype::Float64, &[5, 3], ByteOrder::Little, seed)];
+        let samples = [Sample::new(DType::F64, &[5, 3], ByteOrder::Little, seed)];
         let (bytes, listed) = message(way, &rich(), &samples, way == Way::Stream, EncodeOptions::new())?;
         let made = Message::from_bytes("made", bytes.clone())?;
         let at = file.get_ref().len() as u64;
@@ -262,15 +262,15 @@ type Listed = Vec<(Vec<u8>, Json)>;
 /// without hashes have none either: its bytes were not verified.
 fn edited() -> Result<Vec<(String, Listed)>, Failure> {
     let options = EncodeOptions::new().with_allowed(true, true);
-    let mut holed = Sample::new(Dtype::Float64, &[5, 3], ByteOrder::Little, 7);
+    let mut holed = Sample::new(DType::F64, &[5, 3], ByteOrder::Little, 7);
     holed.descriptor = holed.descriptor.with_compression("zstd");
     for (at, value) in [(0, f64::NAN), (4, f64::INFINITY), (14, f64::NEG_INFINITY)] {
         holed.little[at * 8..at * 8 + 8].copy_from_slice(&value.to_le_bytes());
     }
     let samples = [
         holed,
-        Sample::new(Dtype::Int16, &[4, 3], ByteOrder::Big, 8),
-        Sample::new(Dtype::Float32, &[2, 2], ByteOrder::Little, 9),
+        Sample::new(DType::I16, &[4, 3], ByteOrder::Big, 8),
+        Sample::new(DType::F32, &[2, 2], ByteOrder::Little, 9),
     ];
     let mut all = Vec::new();
     for (way, hash, preceders) in [

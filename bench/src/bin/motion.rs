@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, IndexKeys, Provenance, ScanOptions,
+    DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, IndexKeys, Provenance, ScanOptions,
     Value, Writer, WriterOptions,
 };
 
@@ -38,7 +38,7 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 
 /// Fields of 20 parameters on 13 levels at as many steps as needed.
 fn make(path: &str, messages: u64) -> Done {
-    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [4]);
+    let descriptor = DataObjectDescriptor::new(DType::F32, [4]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     let mut writer = Writer::create(path, WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All)))?;
     for number in 0..messages {

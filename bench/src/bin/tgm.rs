@@ -21,7 +21,7 @@ use tercet_bench::{field, flag, number, on_threads, report};
 use tercet_core::checksum::xxh3;
 use tercet_core::source::Mmap;
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, Value, Writer, WriterOptions,
+    DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, Value, Writer, WriterOptions,
     encode_message, encode_message_into,
 };
 
@@ -51,7 +51,7 @@ fn values(count: u64) -> Vec<u8> {
 }
 
 fn make(dir: &Path, count: u64) -> Outcome {
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [count]);
+    let descriptor = DataObjectDescriptor::new(DType::F64, [count]);
     let payload = values(count);
     for (name, hash) in [("one.tgm", true), ("plain.tgm", false)] {
         let mut writer = Writer::create(dir.join(name), WriterOptions::new().with_overwrite(true))?;
@@ -73,7 +73,7 @@ fn metadata(step: u64) -> GlobalMetadata {
 }
 
 fn small(dir: &Path, messages: u64) -> Outcome {
-    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [16]);
+    let descriptor = DataObjectDescriptor::new(DType::F32, [16]);
     let payload = [7; 64];
     let mut writer = Writer::create(dir.join("small.tgm"), WriterOptions::new().with_overwrite(true))?;
     for step in 0..messages {
@@ -86,7 +86,7 @@ fn small(dir: &Path, messages: u64) -> Outcome {
 fn junk(dir: &Path, bytes: u64) -> Outcome {
     let message = encode_message(
         &metadata(1),
-        &[(&DataObjectDescriptor::new(Dtype::Uint8, [1]), &[7])],
+        &[(&DataObjectDescriptor::new(DType::U8, [1]), &[7])],
         &EncodeOptions::new(),
     )?;
     let mut state = 1u64;
@@ -127,7 +127,7 @@ fn decode(path: &Path) -> Outcome {
 }
 
 fn encode(count: u64) -> Outcome {
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [count]);
+    let descriptor = DataObjectDescriptor::new(DType::F64, [count]);
     let payload = values(count);
     let options = EncodeOptions::new().with_hash(!flag("--no-hash"));
     let mut out = Vec::new();

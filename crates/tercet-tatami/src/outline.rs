@@ -95,6 +95,9 @@ impl Inner {
         trailer.field("footer_crc", 4, format_args!("{:08x}", self.footer_crc));
         trailer.field("magic", 4, "TAT1");
         root.parts.push(trailer);
+        if pages {
+            root.fill_gaps("unused bytes");
+        }
         Ok(root)
     }
 

@@ -20,6 +20,10 @@ impl File {
     /// [`OutlineOptions::max_rows`] limits the rows of the chunk index and the payloads.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         let drawn = self.draw(options.max_rows.unwrap_or(u64::MAX)).and_then(|mut root| {
+            // With a row limit, bytes without a leaf may be payloads that are not shown.
+            if options.max_rows.is_none() {
+                root.fill_gaps("unused bytes");
+            }
             self.show_ignored(&mut root)?;
             Ok(root)
         });

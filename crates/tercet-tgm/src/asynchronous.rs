@@ -1,6 +1,6 @@
 //! The same for async runtimes: files on tokio's blocking pool, streams over `AsyncRead` and `AsyncWrite`.
 //!
-//! There is one parser and one encoder. What stands here moves bytes to and from them, and moves them to the blocking
+//! There is one parser and one encoder. What is here moves bytes to and from them, and moves them to the blocking
 //! pool while they hash or code more than a little.
 
 mod decoder;
@@ -36,7 +36,7 @@ fn joined<T>(done: Result<T, JoinError>) -> Result<T, Cancelled> {
 
 /// A tool that is either here or at work on the blocking pool.
 ///
-/// Whoever waits for it may give up waiting: the tool comes back with what it made to whoever waits next.
+/// A caller that waits for it may give up waiting: the tool comes back with what it made to a caller that waits next.
 #[derive(Debug)]
 enum Worker<T, A> {
     Idle(T),

@@ -69,7 +69,7 @@ pub enum CborErrorKind {
         have: u64,
     },
     /// A text that is not UTF-8.
-    #[error("a text is not valid UTF-8")]
+    #[error("a string is not valid UTF-8")]
     NotUtf8,
     /// Containers too deep inside each other.
     #[error("more than {MAX_DEPTH} containers inside each other")]
@@ -95,7 +95,7 @@ pub enum CborErrorKind {
     /// A map in memory has a key twice. Holds the printed form of the key.
     #[error("the map key `{}` occurs twice", tercet_core::escape::name(.0))]
     Duplicate(String),
-    /// Bytes behind the item.
+    /// Bytes after the item.
     #[error("{0} bytes left over")]
     Leftover(usize),
 }

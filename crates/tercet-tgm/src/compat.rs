@@ -5,12 +5,12 @@
 //!
 //! ```
 //! use tercet_tgm::compat::{EncodeOptions, Result, TensogramFile, encode, scan, verify_canonical_cbor};
-//! use tercet_tgm::{DataObjectDescriptor, Dtype, GlobalMetadata};
+//! use tercet_tgm::{DataObjectDescriptor, DType, GlobalMetadata};
 //!
 //! # fn main() -> Result<()> {
-//! # let folder = tempfile::tempdir()?;
-//! # let path = folder.path().join("huge.tgm");
-//! let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+//! # let directory = tempfile::tempdir()?;
+//! # let path = directory.path().join("huge.tgm");
+//! let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
 //! let mut file = TensogramFile::create(&path)?;
 //! for _ in 0..1000 {
 //!     file.append(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?;
@@ -28,6 +28,68 @@
 //! let message = file.read_message(count - 1)?;
 //! assert_eq!(scan(&message), [(0, message.len())]);
 //! verify_canonical_cbor(&[0xa0])?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! Every other name of that documentation:
+//!
+//! ```
+//! use tercet_tgm::FrameKind;
+//! use tercet_tgm::compat::{
+//!     DataObjectDescriptor, DecodeOptions, DecodePhase, DecodedMessage, EncodeOptions, GlobalMetadata, HashFrame,
+//!     IndexFrame, MessageParts, Result, StreamingEncoder, TensogramError, assemble_message, build_hash_frame_cbor,
+//!     build_index_frame, canonicalize, compute_message_flags, compute_object_offsets, decode, decode_metadata,
+//!     encode_message, scan_file, verify_canonical_cbor,
+//! };
+//!
+//! # fn main() -> Result<()> {
+//! // `extra`, `reserved` and the entries of `base` are maps with sorted keys; so is `params`.
+//! let metadata = GlobalMetadata::default();
+//! assert!(metadata.base.is_empty() && metadata.extra.is_empty() && metadata.reserved.is_empty());
+//! let descriptor = DataObjectDescriptor::new(tercet_tgm::DType::U8, [3]);
+//! assert!(descriptor.params.is_empty());
+//!
+//! // The encoder and its helpers
+//! let message = encode_message(&metadata, &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?;
+//! verify_canonical_cbor(&build_hash_frame_cbor(&[7]))?;
+//! assert_eq!(compute_object_offsets(64, &[50, 60]), Some(vec![64, 120]));
+//! let (index, offsets) = build_index_frame(64, 0, &[50, 60])?;
+//! verify_canonical_cbor(&index)?;
+//! assert_eq!(offsets.len(), 2);
+//! compute_message_flags([FrameKind::HeaderMetadata], true);
+//! let mut assembled = Vec::new();
+//! let parts = MessageParts {
+//!     metadata: metadata.to_cbor(),
+//!     objects: Vec::new(),
+//!     index: (false, false),
+//!     hashes: (false, false),
+//!     hash: true,
+//! };
+//! assemble_message(&parts, &mut assembled)?;
+//! StreamingEncoder::new(Vec::new(), &metadata, EncodeOptions::default())?.finish()?;
+//! verify_canonical_cbor(&HashFrame::default().to_cbor())?;
+//! verify_canonical_cbor(&IndexFrame::default().to_cbor())?;
+//! canonicalize(&mut tercet_tgm::Value::Map(Vec::new()))?;
+//!
+//! // Decoding and scanning
+//! let (_, objects): DecodedMessage = decode(&message, &DecodeOptions::default())?;
+//! assert_eq!(objects[0].1, [1, 2, 3]);
+//! assert_eq!(decode_metadata(&message)?.base.len(), 1);
+//! assert_eq!(scan_file(&mut std::io::Cursor::new(&message))?, [(0, message.len() as u64)]);
+//! assert!(DecodePhase::Header < DecodePhase::Body && DecodePhase::Body < DecodePhase::Footer);
+//!
+//! // The error hierarchy
+//! match decode(&message[..30], &DecodeOptions::default()).unwrap_err() {
+//!     TensogramError::Framing(_) => {}
+//!     TensogramError::Metadata(_)
+//!     | TensogramError::Encoding(_)
+//!     | TensogramError::Compression(_)
+//!     | TensogramError::Object(_)
+//!     | TensogramError::Io(_)
+//!     | TensogramError::HashMismatch { expected: _, actual: _ } => unreachable!(),
+//!     other => panic!("{other}"),
+//! }
 //! # Ok(())
 //! # }
 //! ```
@@ -172,7 +234,7 @@ mod tests {
 
     #[test]
     fn files_and_buffers_are_scanned_alike() {
-        let descriptor = DataObjectDescriptor::new(crate::Dtype::Int16, [2]);
+        let descriptor = DataObjectDescriptor::new(tercet_core::DType::I16, [2]);
         let one = encode(&GlobalMetadata::default(), &[(&descriptor, &[1, 0, 2, 0])], &EncodeOptions::new())
             .unwrap();
         let two = [b"junk".as_slice(), &one, b"more junk", &one].concat();
@@ -187,7 +249,7 @@ mod tests {
 
     #[test]
     fn damage_is_a_hash_mismatch() {
-        let descriptor = DataObjectDescriptor::new(crate::Dtype::Uint8, [4]);
+        let descriptor = DataObjectDescriptor::new(tercet_core::DType::U8, [4]);
         let mut message =
             encode(&GlobalMetadata::default(), &[(&descriptor, b"PLAY")], &EncodeOptions::new()).unwrap();
         let at = message.windows(4).position(|window| window == b"PLAY").unwrap();

@@ -30,7 +30,7 @@ const FRAME_HEADER: usize = 16;
 const POSTAMBLE: usize = 24;
 const _: () = assert!(PREAMBLE as u64 == PREAMBLE_LEN && POSTAMBLE as u64 == POSTAMBLE_LEN);
 const _: () = assert!(FRAME_HEADER as u64 == FRAME_HEADER_LEN);
-/// Bytes that are kept until the frame behind them proves them right: see [`Decoder::held`].
+/// Bytes that are kept until the frame after them proves them right: see [`Decoder::held`].
 const MAX_HELD: usize = 64 << 10;
 
 /// What comes by in a stream.
@@ -41,7 +41,7 @@ pub enum Event {
     Start(Preamble),
     /// A metadata frame.
     Metadata {
-        /// Whether it stands before or behind the objects.
+        /// Whether it is before or after the objects.
         kind: FrameKind,
         /// What it says.
         metadata: GlobalMetadata,
@@ -99,10 +99,10 @@ pub struct Decoder {
     buffer: BytesMut,
     /// Where in the stream the buffer starts.
     at: u64,
-    /// Bytes at the start of the buffer that are decoded but not proved right by a frame behind them: a preamble,
+    /// Bytes at the start of the buffer that are decoded but not proved right by a frame after them: a preamble,
     /// padding. If that is cut off, the next message starts among them.
     held: usize,
-    /// Decoded bytes that stand right before the buffer and may hold messages after all: see [`Decoder::doubt`].
+    /// Decoded bytes that are right before the buffer and may hold messages after all: see [`Decoder::doubt`].
     doubtful: BytesMut,
     /// The number of the next message.
     number: u64,
@@ -176,7 +176,7 @@ impl Decoder {
         self.rest().len()
     }
 
-    /// Where in the stream the first byte stands that is not decoded yet.
+    /// Where in the stream the first byte is that is not decoded yet.
     pub fn position(&self) -> u64 {
         self.at + self.held as u64
     }
@@ -227,7 +227,7 @@ impl Decoder {
 
     /// Ends the stream. It must not end inside a message.
     ///
-    /// After the last [`next_event`](Self::next_event). A decoder that resynchronises goes on behind a message that was
+    /// After the last [`next_event`](Self::next_event). A decoder that resynchronises goes on after a message that was
     /// cut off: what its lengths took in may hold whole messages, so ask for events again, then `finish` again, until
     /// that says `Ok(None)`.
     pub fn finish(&mut self) -> Result<Option<Event>, ErrorKind> {

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 
 use crate::cbor;
-use crate::dtype::{ByteOrder, Dtype};
+use crate::dtype::{ByteOrder, DTYPES};
 use crate::metadata::{
     Entry, Keys, MetadataError, MetadataErrorKind, entry_of, text_of, type_error, u64_of, u64s_of,
 };
 use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Mask, NONE};
 use crate::value::Value;
+use tercet_core::DType;
 
 #[cfg(test)]
 mod tests;
@@ -29,7 +30,7 @@ pub struct DataObjectDescriptor {
     /// Elements from one index to the next, for each dimension. Kept, never applied.
     pub strides: Vec<u64>,
     /// The type of the elements.
-    pub dtype: Dtype,
+    pub dtype: DType,
     /// The order of the bytes of an element, if it is stated.
     pub byte_order: Option<ByteOrder>,
     /// How values became numbers of another width: `none` or `simple_packing`.
@@ -46,7 +47,7 @@ pub struct DataObjectDescriptor {
 
 impl DataObjectDescriptor {
     /// A descriptor of contiguous little-endian elements, neither encoded nor compressed.
-    pub fn new(dtype: Dtype, shape: impl Into<Vec<u64>>) -> Self {
+    pub fn new(dtype: DType, shape: impl Into<Vec<u64>>) -> Self {
         let shape = shape.into();
         Self {
             obj_type: "ntensor".to_owned(),
@@ -174,8 +175,13 @@ impl DataObjectDescriptor {
         };
         if self.obj_type.is_empty() {
             let reason =
-                MetadataErrorKind::Unknown { found: String::new(), allowed: "a text that is not empty" };
+                MetadataErrorKind::Unknown { found: String::new(), allowed: "a string that is not empty" };
             return Err(MetadataError::new("type", reason));
+        }
+        if !DTYPES.contains(&self.dtype) {
+            let found = self.dtype.name().to_owned();
+            let reason = MetadataErrorKind::Unknown { found, allowed: DTYPE_NAMES };
+            return Err(MetadataError::new("dtype", reason));
         }
         let n_dims = self.shape.len() as u64;
         for (key, found) in [("ndim", self.ndim), ("strides", self.strides.len() as u64)] {
@@ -230,12 +236,16 @@ impl DataObjectDescriptor {
     }
 }
 
-fn dtype_of(value: Value) -> Result<Dtype, MetadataError> {
+/// The names of the element types in errors.
+const DTYPE_NAMES: &str = "`float16`, `bfloat16`, `float32`, `float64`, `complex64`, `complex128`, `int8` to `int64`, \
+                           `uint8` to `uint64` or `bitmask`";
+
+fn dtype_of(value: Value) -> Result<DType, MetadataError> {
     let name = text_of(value, "dtype")?;
-    let allowed = "`float16`, `bfloat16`, `float32`, `float64`, `complex64`, `complex128`, `int8` to `int64`, \
-                   `uint8` to `uint64` or `bitmask`";
-    let unknown = |found| MetadataError::new("dtype", MetadataErrorKind::Unknown { found, allowed });
-    name.parse().map_err(|_| unknown(name))
+    let reason = |found| MetadataErrorKind::Unknown { found, allowed: DTYPE_NAMES };
+    let unknown = |found| MetadataError::new("dtype", reason(found));
+    let dtype = DType::from_name(&name).filter(|dtype| DTYPES.contains(dtype));
+    dtype.ok_or_else(|| unknown(name))
 }
 
 fn byte_order_of(value: Value) -> Result<ByteOrder, MetadataError> {

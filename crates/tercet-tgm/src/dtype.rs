@@ -1,159 +1,42 @@
-//! Element types and the order of their bytes.
+//! Element types of messages and their byte order.
 
 use std::fmt;
-use std::str::FromStr;
 
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use tercet_codec::finite::Float;
 use tercet_core::DType;
 
-/// The type of the elements of an object.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Dtype {
-    Float16,
-    Bfloat16,
-    Float32,
-    Float64,
-    Complex64,
-    Complex128,
-    Int8,
-    Int16,
-    Int32,
-    Int64,
-    Uint8,
-    Uint16,
-    Uint32,
-    Uint64,
-    Bitmask,
-}
+/// The element types of the format: all but `bool`.
+pub const DTYPES: [DType; 15] = [
+    DType::F16,
+    DType::BF16,
+    DType::F32,
+    DType::F64,
+    DType::C64,
+    DType::C128,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::Bitmask,
+];
 
-impl Dtype {
-    /// Every element type.
-    pub const ALL: [Self; 15] = [
-        Self::Float16,
-        Self::Bfloat16,
-        Self::Float32,
-        Self::Float64,
-        Self::Complex64,
-        Self::Complex128,
-        Self::Int8,
-        Self::Int16,
-        Self::Int32,
-        Self::Int64,
-        Self::Uint8,
-        Self::Uint16,
-        Self::Uint32,
-        Self::Uint64,
-        Self::Bitmask,
-    ];
-
-    /// The name on the wire.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Float16 => "float16",
-            Self::Bfloat16 => "bfloat16",
-            Self::Float32 => "float32",
-            Self::Float64 => "float64",
-            Self::Complex64 => "complex64",
-            Self::Complex128 => "complex128",
-            Self::Int8 => "int8",
-            Self::Int16 => "int16",
-            Self::Int32 => "int32",
-            Self::Int64 => "int64",
-            Self::Uint8 => "uint8",
-            Self::Uint16 => "uint16",
-            Self::Uint32 => "uint32",
-            Self::Uint64 => "uint64",
-            Self::Bitmask => "bitmask",
-        }
-    }
-
-    /// The kind of floating-point number, if it is one.
-    pub const fn float(self) -> Option<Float> {
-        match self {
-            Self::Float16 => Some(Float::F16),
-            Self::Bfloat16 => Some(Float::Bf16),
-            Self::Float32 => Some(Float::F32),
-            Self::Float64 => Some(Float::F64),
-            Self::Complex64 => Some(Float::C64),
-            Self::Complex128 => Some(Float::C128),
-            _ => None,
-        }
-    }
-
-    /// Bits of one element.
-    pub const fn bits(self) -> u32 {
-        match self {
-            Self::Bitmask => 1,
-            Self::Int8 | Self::Uint8 => 8,
-            Self::Float16 | Self::Bfloat16 | Self::Int16 | Self::Uint16 => 16,
-            Self::Float32 | Self::Int32 | Self::Uint32 => 32,
-            Self::Float64 | Self::Complex64 | Self::Int64 | Self::Uint64 => 64,
-            Self::Complex128 => 128,
-        }
-    }
-
-    /// Bytes that a change of the byte order reverses together. 1 when there is nothing to reverse.
-    pub const fn swap_unit(self) -> usize {
-        match self {
-            Self::Bitmask | Self::Int8 | Self::Uint8 => 1,
-            Self::Float16 | Self::Bfloat16 | Self::Int16 | Self::Uint16 => 2,
-            Self::Float32 | Self::Complex64 | Self::Int32 | Self::Uint32 => 4,
-            Self::Float64 | Self::Complex128 | Self::Int64 | Self::Uint64 => 8,
-        }
-    }
-
-    /// Bytes of `n` elements, if that is a 64-bit number.
-    pub const fn payload_len(self, n: u64) -> Option<u64> {
-        match self {
-            Self::Bitmask => Some(n.div_ceil(8)),
-            _ => n.checked_mul((self.bits() / 8) as u64),
-        }
-    }
-
-    /// The element type that the whole workspace shares, if it has this one.
-    pub const fn core(self) -> Option<DType> {
-        match self {
-            Self::Float16 => Some(DType::F16),
-            Self::Float32 => Some(DType::F32),
-            Self::Float64 => Some(DType::F64),
-            Self::Int16 => Some(DType::I16),
-            Self::Int32 => Some(DType::I32),
-            Self::Int64 => Some(DType::I64),
-            Self::Uint8 => Some(DType::U8),
-            Self::Uint16 => Some(DType::U16),
-            Self::Uint32 => Some(DType::U32),
-            Self::Uint64 => Some(DType::U64),
-            Self::Bfloat16 | Self::Complex64 | Self::Complex128 | Self::Int8 | Self::Bitmask => None,
-        }
+/// The floating-point type of the elements, or of the parts of complex elements.
+pub(crate) const fn float_type(dtype: DType) -> Option<Float> {
+    match dtype {
+        DType::F16 => Some(Float::F16),
+        DType::BF16 => Some(Float::Bf16),
+        DType::F32 => Some(Float::F32),
+        DType::F64 => Some(Float::F64),
+        DType::C64 => Some(Float::C64),
+        DType::C128 => Some(Float::C128),
+        _ => None,
     }
 }
-
-impl fmt::Display for Dtype {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-impl FromStr for Dtype {
-    type Err = UnknownDtype;
-
-    fn from_str(text: &str) -> Result<Self, UnknownDtype> {
-        Self::ALL.into_iter().find(|dtype| dtype.name() == text).ok_or(UnknownDtype)
-    }
-}
-
-impl Serialize for Dtype {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(self.name())
-    }
-}
-
-/// A name that is no element type.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown element type")]
-pub struct UnknownDtype;
 
 /// The order of the bytes of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -184,7 +67,7 @@ impl fmt::Display for ByteOrder {
     }
 }
 
-/// Reverses the bytes of every `unit` bytes. Bytes behind the last whole unit stay as they are.
+/// Reverses the bytes of every `unit` bytes. Bytes after the last whole unit stay as they are.
 pub(crate) fn swap_in_place(bytes: &mut [u8], unit: usize) {
     // The arms are loops over whole integers, which compile to vector shuffles.
     match unit {
@@ -204,37 +87,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_read_back() {
-        for dtype in Dtype::ALL {
-            assert_eq!(dtype.name().parse(), Ok(dtype));
-            assert_eq!(serde_json::to_value(dtype).unwrap(), dtype.to_string());
-        }
-        for name in ["Float32", "float32 ", "f32", ""] {
-            assert_eq!(name.parse::<Dtype>(), Err(UnknownDtype));
-        }
-    }
-
-    #[test]
-    fn shared_types_have_the_same_width() {
-        for dtype in Dtype::ALL {
-            if let Some(core) = dtype.core() {
-                assert_eq!(core.bits(), dtype.bits());
-                assert_eq!(core.swap_unit(), dtype.swap_unit());
-            }
-        }
-        assert_eq!(
-            Dtype::ALL.iter().filter(|dtype| dtype.core().is_some()).count(),
-            tercet_core::ElementType::ALL.len()
-        );
-    }
-
-    #[test]
-    fn lengths_are_checked() {
-        assert_eq!(Dtype::Bitmask.payload_len(10), Some(2));
-        assert_eq!(Dtype::Bitmask.payload_len(u64::MAX), Some(1 << 61));
-        assert_eq!(Dtype::Complex128.payload_len(3), Some(48));
-        assert_eq!(Dtype::Uint8.payload_len(u64::MAX), Some(u64::MAX));
-        assert_eq!(Dtype::Uint16.payload_len(1 << 63), None);
+    fn every_type_but_bool_is_in_the_format() {
+        let missing: Vec<DType> = DType::ALL.into_iter().filter(|dtype| !DTYPES.contains(dtype)).collect();
+        assert_eq!(missing, [DType::Bool]);
     }
 
     proptest! {

@@ -2,16 +2,16 @@
 //!
 //! Payloads and masks are carried over as they are stored, so no lossy codec runs again and nothing is asked of values
 //! that are not finite. A descriptor that does not change keeps its bytes, and with them the object keeps its hash.
-//! What is carried was compared with its hash before; what the library adds (`_reserved_`) is made anew.
+//! What is carried was compared with its hash before; what the library adds (`_reserved_`) is rebuilt.
 //!
-//! Every operation answers a [`MessageBuilder`]: a message whose length and hashes are known and whose payloads are still where
+//! Every operation returns a [`MessageBuilder`]: a message whose length and hashes are known and whose payloads are still where
 //! they were. Writing it copies them piece by piece, with memory for one piece.
 //!
 //! ```
 //! use tercet_tgm::edit::{Change, Changes, set};
-//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, encode_message};
+//! use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, encode_message};
 //!
-//! let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+//! let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
 //! let bytes = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
 //! let message = Message::from_bytes("example", bytes)?;
 //! let changes = Changes::new(vec![Change::new("mars.step", "6")?])?;
@@ -62,8 +62,8 @@ pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<
     MessageBuilder::new(message.name(), metadata.without_reserved(), vec![raw], options)
 }
 
-/// Whether everything that a reader needs before the objects stands before them: length, metadata, index; and nothing
-/// behind them.
+/// Whether everything that a reader needs before the objects is before them: length, metadata, index; and nothing
+/// after them.
 pub fn is_header_style(message: &Message) -> Result<bool, Error> {
     let layout = message.layout()?;
     let has_index = layout.frames.iter().any(|frame| frame.kind == FrameKind::HeaderIndex);

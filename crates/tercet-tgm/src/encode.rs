@@ -1,7 +1,7 @@
 //! Messages from metadata and payloads.
 //!
 //! [`encode_message`] makes a message in one piece, with its index before the objects; [`StreamingEncoder`] writes one
-//! object after the other to any `Write`, with its index behind them.
+//! object after the other to any `Write`, with its index after them.
 //!
 //! The message in one piece is made by five helpers: [`build_hash_frame_cbor`], [`build_index_frame`],
 //! [`compute_object_offsets`], [`compute_message_flags`] and [`assemble_message`].

@@ -89,7 +89,7 @@ pub enum ErrorKind {
         region: Region,
         /// The first one asked for.
         start: u64,
-        /// The one behind the last.
+        /// The one after the last.
         end: u64,
         /// Elements there are.
         elements: u64,
@@ -112,16 +112,16 @@ pub enum ErrorKind {
         /// Objects there are.
         count: u64,
     },
-    /// The catalogue of the file gives a message a place where there is none: the file was changed behind its back.
-    #[error("the catalogue says that message {message} is at bytes {span}, but it is not")]
+    /// The index of the file gives a message a place where there is none: the file was changed without updating it.
+    #[error("the index lists message {message} at bytes {span}, but it is not there")]
     StaleIndex {
         /// The message.
         message: u64,
         /// Its place.
         span: Span,
     },
-    /// The catalogue cannot be made.
-    #[error("cannot make a catalogue: {reason}")]
+    /// The index cannot be made.
+    #[error("cannot index: {reason}")]
     CannotIndex {
         /// Reason.
         reason: Box<str>,

@@ -22,16 +22,16 @@ use crate::verification_cache::VerificationCache;
 /// A file of messages, any of which can be read without reading the others.
 ///
 /// Opening it reads nothing. The first call that needs to know where messages are finds them, by one pass that reads
-/// a block around each preamble and postamble; the list is kept. A file that ends with a catalogue is not passed over: the
-/// catalogue tells where they are, and is not one of them. Clones are cheap and share
+/// a block around each preamble and postamble; the list is kept. A file that ends with an index is not passed over: the
+/// index states where they are, and is not one of them. Clones are cheap and share
 /// the list.
 ///
 /// ```
-/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
+/// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 ///
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("run.tgm");
-/// let descriptor = DataObjectDescriptor::new(Dtype::Float32, [2]);
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("run.tgm");
+/// let descriptor = DataObjectDescriptor::new(DType::F32, [2]);
 /// let payload: Vec<u8> = [1.0f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
 /// let mut writer = Writer::create(&path, WriterOptions::new())?;
 /// for _ in 0..3 {
@@ -61,7 +61,7 @@ pub struct File {
 struct MessageTable {
     scan: Arc<Scan>,
     message_index: Option<Arc<MessageIndex>>,
-    /// A catalogue that is there but not used, and why.
+    /// An index that is there but not used, and why.
     refused: Option<(Span, Arc<IndexError>)>,
 }
 
@@ -139,17 +139,17 @@ impl File {
         Ok(self.message_table(progress)?.scan)
     }
 
-    /// The catalogue at the end of the file, if there is one that checks out and the options do not forbid its use.
+    /// The index at the end of the file, if there is one that checks out and the options do not forbid its use.
     pub fn index(&self) -> Result<Option<Arc<MessageIndex>>, Error> {
         Ok(self.message_table(&NoProgress)?.message_index)
     }
 
-    /// Reason the catalogue at the end of the file is not used, if there is one that is not. The file was passed over instead.
+    /// Reason the index at the end of the file is not used, if there is one that is not. The file was passed over instead.
     pub fn rejected_index(&self) -> Result<Option<Arc<IndexError>>, Error> {
         Ok(self.message_table(&NoProgress)?.refused.map(|(_, reason)| reason))
     }
 
-    /// Where the catalogue at the end of the file is, whether it is used or not.
+    /// Where the index at the end of the file is, whether it is used or not.
     pub fn index_span(&self) -> Result<Option<Span>, Error> {
         let message_table = self.message_table(&NoProgress)?;
         let used = message_table.message_index.map(|message_index| message_index.span());
@@ -220,7 +220,7 @@ impl File {
         if self.message_table(&NoProgress)?.message_index.is_none() {
             return opened;
         }
-        // The places come from the catalogue, not from the messages.
+        // The places come from the index, not from the messages.
         let is_there = match &opened {
             Ok(message) => message.span() == span,
             Err(error) => {
@@ -232,8 +232,8 @@ impl File {
 
     /// All messages in turn. One that is damaged is an error in its place and does not end the walk.
     ///
-    /// Messages are opened ahead, on all threads: the first alone, then more and more at a time, so that whoever looks
-    /// at all of them waits for few, and whoever looks at the first does not wait for others.
+    /// Messages are opened ahead, on all threads: the first alone, then more and more at a time, so that a caller that looks
+    /// at all of them waits for few, and a caller that looks at the first does not wait for others.
     pub fn messages(&self) -> Result<Messages<'_>, Error> {
         Ok(Messages {
             file: self,
@@ -244,7 +244,7 @@ impl File {
         })
     }
 
-    /// The bytes behind it.
+    /// The byte source.
     pub fn source(&self) -> &Arc<dyn ByteSource> {
         &self.source
     }

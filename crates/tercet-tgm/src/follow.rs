@@ -44,7 +44,7 @@ pub enum FollowEvent {
     Skipped {
         /// Where they are.
         span: Span,
-        /// Whether they stand behind a message that was found damaged, and may be the rest of it.
+        /// Whether they are after a message that was found damaged, and may be the rest of it.
         after_damage: bool,
     },
 }
@@ -54,7 +54,7 @@ pub enum FollowEvent {
 /// It does no I/O, so a file that is polled, a pipe and a socket are followed by the same code. The reports are the
 /// same however the stream is cut. Damage never ends it: the next message that is whole is found.
 ///
-/// A frame that was cut off takes in what is written behind it, as far as its length says; so whole messages that
+/// A frame that was cut off takes in what is written after it, as far as its length says; so whole messages that
 /// follow are reported once that many bytes came, or at the end. Memory is that of a [`Decoder`]: the largest frame,
 /// and the metadata of one message.
 ///
@@ -136,7 +136,7 @@ impl Follower {
     /// Ends the stream: to be called, after the last `next_event`, until there is no report any more.
     ///
     /// A message that is not whole is reported as damaged, with [`ErrorKind::CutStream`]; whole messages that its lengths
-    /// took in come behind it.
+    /// took in come after it.
     pub fn finish(&mut self) -> Option<FollowEvent> {
         while !self.is_finished {
             if let Some(report) = self.next_event() {

@@ -23,8 +23,8 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Understands the body of a frame that is no data object; answers how many of its bytes were the CBOR too. Bytes
-    /// behind it are allowed by the format.
+    /// Understands the body of a frame that is no data object; returns how many of its bytes were the CBOR too. Bytes
+    /// after it are allowed by the format.
     pub(crate) fn parse(
         message: u64,
         frame: &Frame,

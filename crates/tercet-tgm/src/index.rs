@@ -1,6 +1,6 @@
-//! The catalogue of a file: where its messages are and what some of their keys say, in a message at its end.
+//! The index of a file: where its messages are and what some of their keys say, in a message at its end.
 //!
-//! It is an ordinary message, so readers that do not know it are not disturbed. Whoever knows it needs two reads to know
+//! It is an ordinary message, so readers that do not know it are not disturbed. A caller that knows it needs two reads to know
 //! where the messages of a file are, however many there are, and which of them have a key with a value. Its bytes are
 //! specified in `docs/spec/tgm.md`.
 
@@ -25,9 +25,9 @@ pub use build::{IndexBuilder, IndexKeys, MAX_KEYS};
 pub use error::IndexError;
 pub(crate) use find::{IndexLookup, find, find_last, marked};
 
-/// The key in `_extra_` that makes a message a catalogue.
+/// The key in `_extra_` that makes a message an index.
 pub(crate) const MARK: &str = "tercet_catalogue";
-/// The key of the entry in `base` that tells what an object of the catalogue is.
+/// The key of the entry in `base` that states what an object of the index is.
 const ENTRY: &str = "catalogue";
 /// The version that this library writes and reads.
 const VERSION: u64 = 1;
@@ -40,16 +40,16 @@ const VALUES: &str = "values";
 /// The longest head of a list in CBOR.
 const CBOR_HEAD: u64 = 9;
 
-/// The code of a value that is too long for a catalogue.
+/// The code of a value that is too long for an index.
 const NOT_HELD: u32 = u32::MAX;
 
 impl GlobalMetadata {
-    /// Whether this is the metadata of a catalogue: a message that tells of other messages.
+    /// Whether this is the metadata of an index: a message that lists other messages.
     pub fn is_message_index(&self) -> bool {
         self.is_marked() && self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
     }
 
-    /// Whether it has the mark of a catalogue, and no object of which something else is told: a message of data that got
+    /// Whether it has the mark of an index, and no object of which something else is reported: a message of data that got
     /// the key somehow is none, and must never be left out like one.
     fn is_marked(&self) -> bool {
         let is_column = |entry: &Entry| entry.contains_key(ENTRY) || entry.keys().all(|key| key == RESERVED);
@@ -60,11 +60,11 @@ impl GlobalMetadata {
 /// Where the messages of a file are, and the values of some keys of each.
 ///
 /// ```
-/// use tercet_tgm::{IndexKeys, DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Value, Writer, WriterOptions};
+/// use tercet_tgm::{IndexKeys, DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Value, Writer, WriterOptions};
 ///
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("run.tgm");
-/// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("run.tgm");
+/// let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
 /// let mut writer = Writer::create(&path, WriterOptions::new().with_index(Some(IndexKeys::All)))?;
 /// for step in 0..100 {
 ///     let metadata = GlobalMetadata { extra: [("step".to_owned(), step.into())].into(), ..Default::default() };
@@ -73,8 +73,8 @@ impl GlobalMetadata {
 /// writer.finish()?;
 ///
 /// let file = File::open(&path)?;
-/// let catalogue = file.index()?.expect("written above");
-/// let steps = catalogue.column("step")?.expect("all keys are in it");
+/// let index = file.index()?.expect("written above");
+/// let steps = index.column("step")?.expect("all keys are in it");
 /// assert_eq!(steps.matching(|step| step == Some(&Value::from(42))), [42]);
 /// assert_eq!(file.message_count()?, 100);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
@@ -100,7 +100,7 @@ pub struct Column {
 }
 
 impl MessageIndex {
-    /// Understands a catalogue that stands at `span` in its file.
+    /// Understands an index that is at `span` in its file.
     fn read(span: Span, message: Message) -> Result<Self, IndexError> {
         let mark = message.metadata().extra.get(MARK);
         let number = |key| mark.and_then(|mark| mark.get(key)?.as_u64());
@@ -186,7 +186,7 @@ impl MessageIndex {
 }
 
 impl Column {
-    /// Whether the catalogue knows the value of a message, or knows that it has none. Long values are not held.
+    /// Whether the index knows the value of a message, or knows that it has none. Long values are not held.
     pub fn is_held(&self, message: u64) -> bool {
         let code = usize::try_from(message).ok().and_then(|message| self.codes.get(message));
         code.is_some_and(|&code| code != NOT_HELD)
@@ -213,7 +213,7 @@ impl Column {
     }
 }
 
-/// Which object of a catalogue is what.
+/// Which object of an index is what.
 struct Objects {
     lengths: u64,
     gaps: u64,
@@ -266,7 +266,7 @@ fn numbers(message: &Message, object: u64, count: u64) -> Result<Vec<u64>, Index
     object.decode()?.to_vec().ok_or(IndexError::Missing { what: LENGTHS })
 }
 
-/// The places of the messages, which fill the file up to the catalogue.
+/// The places of the messages, which fill the file up to the index.
 fn message_table(lengths: &[u64], gaps: &[u64], message_index: Span) -> Result<Scan, IndexError> {
     let mut scan = Scan::default();
     let mut at = 0u64;

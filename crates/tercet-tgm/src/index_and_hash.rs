@@ -119,7 +119,7 @@ mod tests {
             (json!({ "offsets": [7] }), "key `lengths` is 0, but must be 1 (as many as `offsets` has)"),
             (json!({ "offsets": [-7], "lengths": [8] }), "key `offsets[0]` is -7, but must be 0 to 2^64 - 1"),
             (json!({ "offsets": null }), "key `offsets` is null, but must be an array"),
-            (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be texts"),
+            (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be strings"),
             (json!({ "$tag": 9, "value": {} }), "the map is a tagged item, but must be a map"),
         ] {
             assert_eq!(index(&json), Err(error.to_owned()));
@@ -135,9 +135,9 @@ mod tests {
             Ok(HashFrame { algorithm: "other".to_owned(), hashes: vec!["00".to_owned()] })
         );
         for (json, error) in [
-            (json!({ "hashes": ["00", 1] }), "key `hashes[1]` is an integer, but must be a text"),
-            (json!({ "algorithm": 1 }), "key `algorithm` is an integer, but must be a text"),
-            (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be texts"),
+            (json!({ "hashes": ["00", 1] }), "key `hashes[1]` is an integer, but must be a string"),
+            (json!({ "algorithm": 1 }), "key `algorithm` is an integer, but must be a string"),
+            (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be strings"),
         ] {
             assert_eq!(hashes(&json), Err(error.to_owned()));
         }

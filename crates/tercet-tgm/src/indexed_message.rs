@@ -1,4 +1,4 @@
-//! A message from afar, whose index tells where its objects are.
+//! A remote message, whose index states where its objects are.
 //!
 //! Looking at the head and the tail of every frame needs two requests for each object. With the index they need none until
 //! an object is asked for, and then its frame must be what the index says.
@@ -24,7 +24,7 @@ use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
-/// Frames of up to so many bytes are read whole when they are looked at: sources from afar keep what they read.
+/// Frames of up to this many bytes are read whole when they are looked at: remote sources keep what they read.
 const SMALL_FRAME: u64 = 32 << 10;
 
 /// A message whose frames around the objects were read.
@@ -56,7 +56,7 @@ struct Opening<'a, 'w> {
 }
 
 impl IndexedMessage {
-    /// Reads what stands before and behind the objects. `None` for a message without an index, and for one that has to be
+    /// Reads what is before and after the objects. `None` for a message without an index, and for one that has to be
     /// looked at as a whole to say what is wrong with it.
     pub(crate) fn open(
         window: &mut Window<'_>,
@@ -257,7 +257,7 @@ impl Opening<'_, '_> {
         }
     }
 
-    /// Where the frames behind the objects start, as the postamble says.
+    /// Where the frames after the objects start, as the postamble says.
     fn first_footer(&mut self, number: u64) -> Result<Option<u64>, ErrorKind> {
         let at = self.span.end() - POSTAMBLE_LEN;
         let postamble = Postamble::parse(number, at, &self.window.peek(at, POSTAMBLE_LEN)?)?;
@@ -269,7 +269,7 @@ impl Opening<'_, '_> {
     fn finish(self, number: u64, flags: MessageFlags) -> Option<(IndexedMessage, Contents)> {
         let index = self.contents.index()?.clone();
         let is_dense = fill(&index, self.body)?;
-        // Something stands between the objects: metadata that only a later copy would repeat.
+        // Something is between the objects: metadata that only a later copy would repeat.
         if !is_dense && !self.has_footer_metadata {
             return None;
         }

@@ -1,7 +1,7 @@
 //! `.tgm` messages: tensors in motion.
 //!
 //! A message carries tensors with metadata. It is made of frames, each with its hash, so that it can be written before
-//! its length is known and read before its end has come; a file is messages one behind the other:
+//! its length is known and read before its end has come; a file is messages one after the other:
 //!
 //! ```text
 //! 0          24                                                                     total_length
@@ -14,13 +14,13 @@
 //! ```
 //!
 //! ```
-//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
+//! use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 //!
-//! # let folder = tempfile::tempdir().unwrap();
-//! # let path = folder.path().join("forecast.tgm");
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let path = directory.path().join("forecast.tgm");
 //! let mut metadata = GlobalMetadata::default();
 //! metadata.extra.insert("centre".to_owned(), "ecmf".into());
-//! let descriptor = DataObjectDescriptor::new(Dtype::Float32, [2, 2]);
+//! let descriptor = DataObjectDescriptor::new(DType::F32, [2, 2]);
 //! let payload: Vec<u8> = [1.0f32, 2.0, 3.0, 4.0].iter().flat_map(|value| value.to_le_bytes()).collect();
 //! let mut writer = Writer::create(&path, WriterOptions::new())?;
 //! writer.message(&metadata, &[(&descriptor, &payload)], &EncodeOptions::new())?;
@@ -41,12 +41,12 @@
 //! | `wire` | bytes ↔ preamble, frames, postamble; no I/O |
 //! | `value`, `cbor`, `metadata`, `descriptor`, `lists` | CBOR ↔ what frames say; no offsets |
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
-//! | `catalogue` | where the messages of a file are and what their keys say, in a message at its end |
+//! | `index` | where the messages of a file are and what their keys say, in a message at its end |
 //! | `decoder`, `follow` | a stream in pieces → events; → whole messages, past damage |
 //! | `encode`, `writer` | arrays → messages → files |
 //! | `asynchronous` | the same for async runtimes, with the feature `async` |
 //! | [`edit`], [`salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
-//! | `validate`, `outline` | whether messages are well; what is where |
+//! | `validate`, `outline` | whether messages are valid; what is where |
 //! | [`compat`] | the names of the format's own documentation |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
@@ -59,7 +59,6 @@
 #[doc = include_str!("../../../docs/guide/tgm-tail-and-async.md")]
 mod guide {}
 
-mod array;
 #[cfg(feature = "async")]
 mod asynchronous;
 pub mod cbor;
@@ -98,13 +97,12 @@ mod wire;
 #[cfg(any(unix, windows))]
 mod writer;
 
-pub use array::Array;
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncDecoder, AsyncStreamingEncoder};
 pub use cbor::{CborError, CborErrorKind, canonicalize, verify_canonical_cbor};
 pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
-pub use dtype::{ByteOrder, Dtype};
+pub use dtype::{ByteOrder, DTYPES};
 pub use encode::{
     EncodeError, EncodeOptions, Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, encode_message,
     encode_message_into, encode_pre_encoded,
@@ -126,7 +124,7 @@ pub use region::{Part, Region};
 pub use salvage::{SalvageOptions, SalvageReport, salvage};
 pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
 pub use summary::{IndexSummary, Summary};
-pub use tercet_core::{OutlineOptions, VerifyOptions};
+pub use tercet_core::{DType, OutlineOptions, Tensor, VerifyOptions};
 pub use validate::{
     Code, Depth, FileIssue, FileReport, Issue, Level, MessageReport, ValidateOptions, validate_bytes,
     validate_source,

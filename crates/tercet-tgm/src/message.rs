@@ -8,7 +8,6 @@ use tercet_core::limits::check_limit;
 use tercet_core::source::Memory;
 use tercet_core::{Budget, ByteSource, Span};
 
-use crate::array::Array;
 use crate::consistency::check_hash;
 use crate::error::{Error, ErrorKind};
 use crate::frame_body::{Body, Contents, budget};
@@ -21,15 +20,16 @@ use crate::verification_cache::VerificationCache;
 use crate::window::Window;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
+use tercet_core::Tensor;
 
 /// A message whose framing and metadata are read and checked; its objects are read when they are asked for.
 ///
 /// Opening one reads the headers and tails of its frames and the frames around the objects, never a payload.
 ///
 /// ```
-/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, encode_message};
+/// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, encode_message};
 ///
-/// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+/// let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
 /// let bytes = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
 /// let message = Message::from_bytes("example", bytes)?;
 /// assert_eq!(message.object(0)?.decode()?.bytes(), [7, 8, 9]);
@@ -51,7 +51,7 @@ pub struct Message {
 enum Frames {
     /// All of them were looked at.
     Walked(Layout),
-    /// Those around the objects were, and an index tells where the objects are.
+    /// Those around the objects were, and an index states where the objects are.
     IndexedMessage(IndexedMessage),
 }
 
@@ -115,7 +115,7 @@ impl Message {
         options: &ReadOptions,
     ) -> Result<(Frames, Contents), ErrorKind> {
         let mut window = Window::up_to(source, span.end())?;
-        // Looking at the head and the tail of every object is cheap, except from afar.
+        // Looking at the head and the tail of every object is cheap, except for remote files.
         if source.is_remote()
             && let Some((indexed, contents)) = IndexedMessage::open(&mut window, number, span, options)?
         {
@@ -131,7 +131,7 @@ impl Message {
         self.source.name()
     }
 
-    /// The bytes behind it.
+    /// The byte source.
     pub(crate) fn source(&self) -> &Arc<dyn ByteSource> {
         &self.source
     }
@@ -157,7 +157,7 @@ impl Message {
         &self.options
     }
 
-    /// Where everything in it is. The first call for a message from afar looks at every frame.
+    /// Where everything in it is. The first call for a remote message looks at every frame.
     pub fn layout(&self) -> Result<&Layout, Error> {
         match &self.frames {
             Frames::Walked(layout) => Ok(layout),
@@ -206,7 +206,7 @@ impl Message {
     }
 
     /// The arrays of all objects, decoded on all threads.
-    pub fn decode(&self) -> Result<Vec<Array>, Error> {
+    pub fn decode(&self) -> Result<Vec<Tensor>, Error> {
         let arrays: Vec<_> = (0..self.object_count())
             .into_par_iter()
             .map(|index| self.object(index).and_then(|object| object.decode()))
@@ -261,7 +261,7 @@ pub(crate) fn read_frame(
     Ok(())
 }
 
-/// The metadata of a message as a whole, for whoever does not need its objects.
+/// The metadata of a message as a whole, for a caller that does not need its objects.
 pub(crate) fn read_metadata(
     source: &dyn ByteSource,
     span: Span,

@@ -11,7 +11,6 @@ use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 use tercet_core::{ByteSource, Shape, Span};
 
-use crate::array::Array;
 use crate::cbor::{CborError, CborErrorKind};
 use crate::consistency::{check_hash, compare};
 use crate::descriptor::DataObjectDescriptor;
@@ -25,11 +24,12 @@ use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
 pub use range::Ranges;
 use spans::{ObjectSpans, read_descriptor};
 pub use streamed::StreamedObject;
+use tercet_core::{DType, Tensor};
 pub(crate) use values::Values;
 
 /// Bytes that are hashed and copied while they are in the cache.
 const PIECE: usize = 64 << 10;
-/// Bytes of an object that come from afar at a time when only its hash is wanted.
+/// Bytes of an object of remote files at a time when only its hash is wanted.
 const REMOTE_PIECE: usize = 8 << 20;
 
 /// The packed bits of masks: first element in the highest bit of the first byte.
@@ -49,7 +49,15 @@ pub struct Object<'a> {
     trusts_offsets: bool,
 }
 
-/// Whether more bytes could mend it.
+/// A decoded array. Its length was computed from the same type and shape.
+pub(crate) fn tensor(dtype: DType, shape: Vec<u64>, bytes: Buffer) -> Result<Tensor, ErrorKind> {
+    let shape = Shape::new(shape);
+    let found = bytes.len() as u64;
+    let expected = shape.elements().and_then(|elements| dtype.byte_len(elements)).unwrap_or(u64::MAX);
+    Tensor::from_buffer(dtype, shape, bytes).map_err(|_| ErrorKind::BufferSize { expected, found })
+}
+
+/// Whether the CBOR is only truncated: more bytes may complete it.
 fn is_cut(error: &CborError) -> bool {
     matches!(error.reason, CborErrorKind::Truncated { .. })
 }
@@ -110,7 +118,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Reads a descriptor that stands before its payload, whose length only its own bytes tell.
+    /// Reads a descriptor that is before its payload, whose length only its own bytes tell.
     fn descriptor_first(
         source: &dyn ByteSource,
         options: &ReadOptions,
@@ -183,7 +191,7 @@ impl<'a> Object<'a> {
         self.error(fault)
     }
 
-    /// The bytes of its descriptor, and what stands behind it where nothing else should.
+    /// The bytes of its descriptor, and what is after it where nothing else should.
     pub(crate) fn descriptor_bytes(&self) -> Result<Bytes, Error> {
         self.source.read_at(self.place.descriptor).map_err(|error| self.error(error.into()))
     }
@@ -242,19 +250,19 @@ impl<'a> Object<'a> {
     }
 
     /// The array.
-    pub fn decode(&self) -> Result<Array, Error> {
+    pub fn decode(&self) -> Result<Tensor, Error> {
         let fill = || {
             let values = self.values()?;
             let mut bytes =
                 Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
             self.fill(&values, &mut bytes)?;
-            Ok(self.array(bytes))
+            self.array(bytes)
         };
         fill().map_err(|fault: ErrorKind| self.error(fault))
     }
 
     /// The array with zeros where values are not finite, and the packed bits that tell where those are.
-    pub fn decode_with_masks(&self) -> Result<(Array, Bitmaps), Error> {
+    pub fn decode_with_masks(&self) -> Result<(Tensor, Bitmaps), Error> {
         let fill = || {
             let values = self.values()?;
             let mut bytes =
@@ -263,13 +271,13 @@ impl<'a> Object<'a> {
                 values.decode_payload(stored, &[], &mut bytes)?;
                 values.bits(stored)
             })?;
-            Ok((self.array(bytes), masks))
+            Ok((self.array(bytes)?, masks))
         };
         fill().map_err(|fault: ErrorKind| self.error(fault))
     }
 
-    fn array(&self, bytes: Buffer) -> Array {
-        Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes)
+    fn array(&self, bytes: Buffer) -> Result<Tensor, ErrorKind> {
+        tensor(self.descriptor.dtype, self.descriptor.shape.clone(), bytes)
     }
 
     /// Decodes the array into a buffer of exactly its size, little-endian.

@@ -12,7 +12,7 @@ pub enum Sz3Decoding {
     Reject,
     /// They are decoded in this process.
     InProcess,
-    /// They are decoded by this function, in a process of its own: payload in, exactly so many bytes out, or why not.
+    /// They are decoded by this function, in a process of its own: payload in, exactly this many bytes out, or why not.
     External(fn(&[u8], &mut [u8]) -> Result<(), String>),
 }
 

@@ -208,7 +208,7 @@ mod tests {
     use tercet_core::source::Memory;
 
     use super::*;
-    use crate::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, encode_message};
+    use crate::{DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, encode_message};
 
     fn names(bytes: Vec<u8>) -> Vec<String> {
         let file = File::from_source(Arc::new(Memory::new("m", bytes)), ReadOptions::new()).unwrap();
@@ -219,7 +219,7 @@ mod tests {
     /// A damaged message is outlined up to the damage.
     #[test]
     fn an_outline_ends_at_damage() {
-        let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+        let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
         let objects: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &[1]), (&descriptor, &[2])];
         let bytes = encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
         let whole = names(bytes.clone());

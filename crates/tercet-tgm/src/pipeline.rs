@@ -30,9 +30,10 @@ pub use masks::{MaskKind, MaskMethod};
 pub(crate) use range::{Intervals, RangePlan, check_szip_offsets, with_right_szip_offsets};
 
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::{ByteOrder, Dtype};
+use crate::dtype::{ByteOrder, float_type};
 use crate::metadata::{MetadataError, MetadataErrorKind};
 use parameters::Parameters;
+use tercet_core::DType;
 
 /// The text for a stage that does nothing.
 pub(crate) const NONE: &str = "none";
@@ -51,7 +52,7 @@ pub const COMPRESSIONS: &[&str] = &[NONE, "szip", "zstd", "lz4", "blosc2", "zfp"
 /// The starts of the names of parameters that belong to a pipeline. All others are the user's.
 const PARAMETERS: [&str; 7] = ["sp_", "shuffle_", "szip_", "zstd_", "blosc2_", "zfp_", "sz3_"];
 
-/// Whether a key of a descriptor says how its payload was made: whoever changes it changes what the payload means.
+/// Whether a key of a descriptor says how its payload was made: a caller that changes it changes what the payload means.
 pub fn is_pipeline_parameter(key: &str) -> bool {
     PARAMETERS.iter().any(|start| key.starts_with(start))
 }
@@ -59,7 +60,7 @@ pub fn is_pipeline_parameter(key: &str) -> bool {
 /// How the values of one object are stored.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
-    dtype: Dtype,
+    dtype: DType,
     order: ByteOrder,
     elements: u64,
     /// Bytes of the values.
@@ -109,7 +110,7 @@ impl Pipeline {
         let parameters = Parameters::new(&descriptor.params);
         let overflow = || MetadataError::new("shape", MetadataErrorKind::Overflow);
         let elements = descriptor.elements().ok_or_else(overflow)?;
-        let raw_len = descriptor.dtype.payload_len(elements).ok_or_else(overflow)?;
+        let raw_len = descriptor.dtype.byte_len(elements).ok_or_else(overflow)?;
         let encoded_len = match &packing {
             Some(packing) => packing.packed_len(elements).ok_or_else(overflow)?,
             None => raw_len,
@@ -172,11 +173,11 @@ impl Pipeline {
 
     /// The kind of floating-point number, if the values are such.
     fn float(&self) -> Option<Float> {
-        self.dtype.float()
+        float_type(self.dtype)
     }
 
     /// Whether what comes out of the pipeline has the bytes of each number in the stored order. Otherwise numbers were
-    /// made anew.
+    /// rebuilt.
     fn keeps_bytes(&self) -> bool {
         self.packing.is_none() && !matches!(self.codec, Codec::Zfp(_) | Codec::Sz3(_))
     }

@@ -4,13 +4,13 @@
 //!
 //! ```
 //! use tercet_tgm::precision::{Candidate, deviation};
-//! use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions};
+//! use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions};
 //!
 //! let values: Vec<u8> = (0..1000).flat_map(|i| f64::from(i).sqrt().to_le_bytes()).collect();
-//! let plain = DataObjectDescriptor::new(Dtype::Float64, [1000]);
+//! let plain = DataObjectDescriptor::new(DType::F64, [1000]);
 //! for candidate in Candidate::all(&plain, &values, Some(0.01)) {
 //!     let trial = candidate.encode(&values, &EncodeOptions::new())?;
-//!     let error = deviation(Dtype::Float64, &values, &trial.decode()?).largest;
+//!     let error = deviation(DType::F64, &values, &trial.decode()?).largest;
 //!     assert!(error <= 0.01 || !candidate.is_lossless(), "{candidate}: {error}");
 //! }
 //! # Ok::<(), tercet_tgm::PipelineError>(())
@@ -36,7 +36,7 @@ use crate::pipeline::{self, PipelineError};
 use crate::region::{Part, Region};
 use crate::value::Value;
 
-/// The key under which the metadata of an object tells which bound was asked for, and what was done to hold it.
+/// The key under which the metadata of an object states which bound was asked for, and what was done to hold it.
 pub const PRECISION: &str = "precision";
 
 /// An array as it would be stored.
@@ -125,7 +125,7 @@ pub fn choose(
             continue;
         }
         let found = deviation(descriptor.dtype, &little, &trial.decode()?);
-        // Whoever allows no error wants every bit.
+        // A caller that allows no error wants every bit.
         if found.largest <= bound && (bound > 0.0 || found.is_exact) {
             best = Some(Chosen { candidate, trial, error: found.largest });
         }

@@ -11,8 +11,8 @@
 //! | file | what |
 //! |---|---|
 //! | `tokens` | bytes → whole messages, preambles, frames, postambles, gaps |
-//! | `group` | those → stretches of frames that follow each other |
-//! | `join` | stretches → damaged messages |
+//! | `group` | those → fragments of frames that follow each other |
+//! | `join` | fragments → damaged messages |
 //! | `number` | which object of its message a frame is |
 //! | `rebuild` | a damaged message → a new one, and what it lost |
 
@@ -42,7 +42,7 @@ use crate::options::ReadOptions;
 #[cfg(any(unix, windows))]
 use crate::writer::Writer;
 use group::{Groups, Item};
-use join::Stretch;
+use join::Fragment;
 use tokens::{Token, Tokens};
 
 /// The memory of one finding about a damaged message, with its words.
@@ -145,22 +145,22 @@ pub fn plan(
     let mut groups = Groups::default();
     let (report, pieces) = (SalvageReport::new(&**source), Vec::new());
     let mut found = SalvagePlan { report, source: Arc::clone(source), pieces, messages: 0 };
-    // Stretches that may belong to one message.
-    let mut chain: Vec<Stretch> = Vec::new();
+    // Fragments that may belong to one message.
+    let mut chain: Vec<Fragment> = Vec::new();
     let mut add = |item: Item| {
         let is_next = match &item {
             Item::Broken(broken) => {
-                broken.start.is_some() || chain.iter().any(|stretch| stretch.broken.is_ended)
+                broken.start.is_some() || chain.iter().any(|fragment| fragment.broken.is_ended)
             }
             Item::Whole { .. } | Item::Junk(_) => true,
         };
         if is_next {
-            found.mend(std::mem::take(&mut chain), &reading, writing)?;
+            found.repair(std::mem::take(&mut chain), &reading, writing)?;
         }
         match item {
             Item::Broken(broken) => {
                 let said = rebuild::said(source, found.messages, &broken, &reading).map_err(named)?;
-                chain.push(Stretch { broken, said });
+                chain.push(Fragment { broken, said });
             }
             Item::Whole { span, objects, proven } => {
                 found.report.unproven_messages += u64::from(!proven);
@@ -178,7 +178,7 @@ pub fn plan(
         groups.take(token).into_iter().try_for_each(&mut add)?;
     }
     groups.finish().into_iter().try_for_each(&mut add)?;
-    found.mend(chain, &reading, writing)?;
+    found.repair(chain, &reading, writing)?;
     found.drop_index(&reading).map_err(named)?;
     found.report.search_given_up = tokens.gave_up();
     found.report.tell_remains(&**source).map_err(named)?;
@@ -201,18 +201,18 @@ impl SalvagePlan {
     }
 
     /// Makes messages of what is intact of damaged ones.
-    fn mend(
+    fn repair(
         &mut self,
-        chain: Vec<Stretch>,
+        chain: Vec<Fragment>,
         reading: &ReadOptions,
         writing: &EncodeOptions,
     ) -> Result<(), Error> {
-        for mut stretch in join::join(chain) {
+        for mut fragment in join::join(chain) {
             let number = self.messages;
             self.messages += 1;
-            let strangers = stretch.strangers();
-            for stretch in std::iter::once(stretch).chain(strangers) {
-                let (repaired, draft) = rebuild::rebuild(&self.source, number, stretch, reading, writing)?;
+            let take_foreign_objects = fragment.take_foreign_objects();
+            for fragment in std::iter::once(fragment).chain(take_foreign_objects) {
+                let (repaired, draft) = rebuild::rebuild(&self.source, number, fragment, reading, writing)?;
                 self.add(repaired, draft);
             }
         }
@@ -233,7 +233,7 @@ impl SalvagePlan {
         self.report.messages.push(repaired);
     }
 
-    /// Leaves out a catalogue at the end, unless everything before it is where it was.
+    /// Leaves out an index at the end, unless everything before it is where it was.
     fn drop_index(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
         let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
         let Some(Piece::Intact(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {

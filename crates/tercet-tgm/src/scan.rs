@@ -32,9 +32,9 @@ pub enum Direction {
 pub struct ScanOptions {
     /// From which side.
     pub direction: Direction,
-    /// Longer messages are not believed when they are found from behind.
+    /// Longer messages are not believed when they are found from after.
     pub max_message_bytes: u64,
-    /// Whether a [`File`](crate::File) uses the catalogue at its end. Without, the catalogue is a message like the others.
+    /// Whether a [`File`](crate::File) uses the index at its end. Without, the index is a message like the others.
     pub use_index: bool,
 }
 
@@ -51,13 +51,13 @@ impl ScanOptions {
         self
     }
 
-    /// Uses the catalogue of a file, or passes over all its messages.
+    /// Uses the index of a file, or passes over all its messages.
     pub fn with_index(mut self, uses: bool) -> Self {
         self.use_index = uses;
         self
     }
 
-    /// Believes lengths up to this one from behind.
+    /// Believes lengths up to this one from after.
     pub fn with_max_message_bytes(mut self, bytes: u64) -> Self {
         self.max_message_bytes = bytes;
         self
@@ -230,7 +230,7 @@ impl<'a> Scanner<'a> {
         Ok(whole.then_some(end))
     }
 
-    /// How many zero bytes stand here, in steps of 8; at least 8 of them do.
+    /// How many zero bytes are here, in steps of 8; at least 8 of them do.
     fn zeros(&mut self, at: u64, limit: u64) -> Result<u64, ErrorKind> {
         let mut end = at + 8;
         while end + POSTAMBLE_LEN <= limit {

@@ -1,4 +1,4 @@
-//! Whether messages are well.
+//! Whether messages are valid.
 //!
 //! Four levels, each with the ones before: structure, metadata, integrity, fidelity. Every finding has a stable code.
 //! A message without errors is one that the default reader accepts; findings that the reference lets pass, because its

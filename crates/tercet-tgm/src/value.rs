@@ -12,7 +12,7 @@ pub(crate) mod tests;
 
 /// One CBOR item.
 ///
-/// Maps keep their pairs in the order of the wire, repeated keys included; [`get`](Self::get) answers the last one.
+/// Maps keep their pairs in the order of the wire, repeated keys included; [`get`](Self::get) returns the last one.
 /// Equality is that of the parts: a NaN is unequal to itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
@@ -32,7 +32,7 @@ pub enum Value {
     Array(Vec<Value>),
     /// A map.
     Map(Vec<(Value, Value)>),
-    /// A tag and the item it stands in front of.
+    /// A tag and the item it is in front of.
     Tag(u64, Box<Value>),
 }
 
@@ -132,14 +132,14 @@ impl Value {
             Self::Integer(_) => "an integer",
             Self::Float(_) => "a float",
             Self::Bytes(_) => "a byte string",
-            Self::Text(_) => "a text",
+            Self::Text(_) => "a string",
             Self::Array(_) => "an array",
             Self::Map(_) => "a map",
             Self::Tag(..) => "a tagged item",
         }
     }
 
-    /// The item behind any tags.
+    /// The item after any tags.
     pub(crate) fn untagged(&self) -> &Self {
         let mut value = self;
         while let Self::Tag(_, inner) = value {
@@ -148,7 +148,7 @@ impl Value {
         value
     }
 
-    /// The item behind any tags.
+    /// The item after any tags.
     pub(crate) fn into_untagged(self) -> Self {
         let mut value = self;
         while let Self::Tag(_, inner) = value {

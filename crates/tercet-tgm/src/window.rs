@@ -8,9 +8,9 @@ use tercet_core::{ByteSource, SourceError, Span};
 
 /// Bytes fetched around a preamble or a postamble.
 const BLOCK: u64 = 64 << 10;
-/// Bytes fetched from afar around what is read of a message.
+/// Bytes fetched from a remote file around what is read of a message.
 const REMOTE_BLOCK: u64 = 8 << 10;
-/// Bytes fetched from afar at a time while messages are looked for: sources from afar keep blocks of their own.
+/// Bytes fetched from a remote file at a time while messages are looked for: remote sources keep blocks of their own.
 const REMOTE_STEP: u64 = 64;
 /// Bytes fetched at a time while searching through junk.
 const SEARCH_BLOCK: u64 = 1 << 20;
@@ -23,7 +23,7 @@ pub(crate) struct Window<'a> {
     source: &'a dyn ByteSource,
     block: Bytes,
     start: u64,
-    /// Where it ends: bytes behind are not fetched.
+    /// Where it ends: bytes after are not fetched.
     end: u64,
     /// Bytes fetched at a time.
     block_len: u64,
@@ -86,7 +86,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Where `needle` stands next in `from..end`. Blocks grow while nothing is found.
+    /// Where `needle` is next in `from..end`. Blocks grow while nothing is found.
     pub(crate) fn find(&mut self, needle: &[u8], from: u64, end: u64) -> Result<Option<u64>, SourceError> {
         let end = end.min(self.len());
         let finder = memmem::Finder::new(needle);
@@ -119,7 +119,7 @@ impl<'a> Window<'a> {
 #[derive(Debug)]
 pub(crate) struct Search {
     needle: &'static [u8],
-    /// For each place from which a search started, what it found. No two of these stretches overlap.
+    /// For each place from which a search started, what it found. No two of these fragments overlap.
     known: BTreeMap<u64, Option<u64>>,
 }
 
@@ -128,7 +128,7 @@ impl Search {
         Self { needle, known: BTreeMap::new() }
     }
 
-    /// Where the needle stands next, at `from` or behind it.
+    /// Where the needle is next, at `from` or after it.
     pub(crate) fn next(&mut self, window: &mut Window<'_>, from: u64) -> Result<Option<u64>, SourceError> {
         if let Some((_, &found)) = self.known.range(..=from).next_back()
             && found.is_none_or(|found| from <= found)
@@ -137,7 +137,7 @@ impl Search {
         }
         let behind = self.known.range(from..).next().map(|(&start, &found)| (start, found));
         let found = match behind {
-            // Only what lies before a stretch that is known already is new.
+            // Only what lies before a fragment that is known already is new.
             Some((start, further)) => {
                 let between = start.saturating_add(self.needle.len() as u64 - 1);
                 let found = window.find(self.needle, from, between)?;

@@ -1,6 +1,6 @@
 //! Bytes ↔ preambles, frames, postambles. No I/O, no meaning of CBOR.
 //!
-//! [`walk::Walk`] is the one parser of a message: it is told bytes and says what they are. Whoever has the bytes
+//! [`walk::Walk`] is the one parser of a message: it is reported bytes and says what they are. A caller that has the bytes
 //! (a stream, a file, a buffer) drives it.
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::as_conversions)]
 

@@ -207,7 +207,7 @@ impl<S: Sink> Writer<S> {
 
     /// Writes a message object by object: `fill` gets the encoder, and the message ends when it returns.
     ///
-    /// If it fails, there is half a message, so nothing can be written behind it and the file does not appear.
+    /// If it fails, there is half a message, so nothing can be written after it and the file does not appear.
     pub fn stream<E: From<Error>>(
         &mut self,
         metadata: &GlobalMetadata,
@@ -241,7 +241,7 @@ impl<S: Sink> Writer<S> {
 
     /// Writes a message that is made of stored objects, which are copied piece by piece.
     ///
-    /// If it fails, there is half a message, so nothing can be written behind it and the file does not appear.
+    /// If it fails, there is half a message, so nothing can be written after it and the file does not appear.
     pub fn write(&mut self, message: &MessageBuilder, progress: &dyn Progress) -> Result<(), Error> {
         self.must_be_whole()?;
         let at = self.position().map_err(|fault| self.error(fault))?;
@@ -258,7 +258,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Copies bytes of a source: messages, and what may stand between them.
+    /// Copies bytes of a source: messages, and what may are between them.
     pub fn copy_from(
         &mut self,
         source: &dyn ByteSource,
@@ -293,13 +293,13 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Enters messages that are about to be written into the catalogue.
+    /// Enters messages that are about to be written into the index.
     fn enter_bytes(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         let source = Slice::new(Arc::clone(&self.name), bytes);
         self.enter(&source, Span::first(bytes.len() as u64))
     }
 
-    /// Enters messages that are about to be copied into the catalogue.
+    /// Enters messages that are about to be copied into the index.
     fn enter(&mut self, source: &dyn ByteSource, span: Span) -> Result<(), ErrorKind> {
         let to = self.position()?;
         let Some(message_index) = &mut self.message_index else { return Ok(()) };

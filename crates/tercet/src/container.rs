@@ -166,7 +166,7 @@ mod tests {
     }
 
     fn small_tgm() -> Vec<u8> {
-        let descriptor = tgm::DataObjectDescriptor::new(tgm::Dtype::Uint8, [3]);
+        let descriptor = tgm::DataObjectDescriptor::new(tgm::DType::U8, [3]);
         let (metadata, options) = (tgm::GlobalMetadata::default(), tgm::EncodeOptions::new());
         tgm::encode_message(&metadata, &[(&descriptor, &[7, 8, 9])], &options).unwrap()
     }
@@ -220,7 +220,7 @@ mod tests {
 
     #[test]
     fn a_deep_verification_decodes_values() {
-        let descriptor = tgm::DataObjectDescriptor::new(tgm::Dtype::Float32, [1]);
+        let descriptor = tgm::DataObjectDescriptor::new(tgm::DType::F32, [1]);
         let payload = f32::NAN.to_le_bytes();
         let (metadata, options) = (tgm::GlobalMetadata::default(), tgm::EncodeOptions::new());
         // An encoder would store it in a mask.

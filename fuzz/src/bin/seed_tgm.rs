@@ -9,8 +9,9 @@ use std::io::Cursor;
 use std::path::Path;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, IndexBuilder, IndexKeys, Message, Placement,
-    PreEncoded, Provenance, Stamp, StreamingEncoder, Value, cbor, encode_message, encode_pre_encoded,
+    DTYPES, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, IndexBuilder, IndexKeys, Message,
+    Placement, PreEncoded, Provenance, Stamp, StreamingEncoder, Value, cbor, encode_message,
+    encode_pre_encoded,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -50,7 +51,7 @@ fn metadata() -> GlobalMetadata {
 }
 
 fn payload(descriptor: &DataObjectDescriptor) -> Vec<u8> {
-    let len = descriptor.elements().and_then(|n| descriptor.dtype.payload_len(n)).unwrap_or(0);
+    let len = descriptor.elements().and_then(|n| descriptor.dtype.byte_len(n)).unwrap_or(0);
     (0..len).map(|n| (n * 37 % 64).to_le_bytes()[0]).collect()
 }
 
@@ -81,13 +82,13 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     let none = GlobalMetadata::default();
     let mut seeds = Vec::new();
     let mut add = |name: &str, bytes: Vec<u8>| seeds.push((name.to_owned(), bytes));
-    let plane = DataObjectDescriptor::new(Dtype::Float32, [2, 3]);
-    for dtype in Dtype::ALL {
+    let plane = DataObjectDescriptor::new(DType::F32, [2, 3]);
+    for dtype in DTYPES {
         let mut descriptor = DataObjectDescriptor::new(dtype, [5]);
         descriptor.byte_order = Some(tercet_tgm::ByteOrder::Big);
         add(dtype.name(), one_piece(&[descriptor], &none, &options())?);
     }
-    let two = [plane.clone(), DataObjectDescriptor::new(Dtype::Int16, [0, 4])];
+    let two = [plane.clone(), DataObjectDescriptor::new(DType::I16, [0, 4])];
     add("two", one_piece(&two, &metadata(), &options())?);
     add("none", one_piece(&[], &none, &options())?);
     add("unhashed", one_piece(&two, &metadata(), &options().with_hash(false))?);
@@ -136,9 +137,9 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
 
 /// An object for every pipeline.
 fn pipelines() -> Outcome<Vec<(String, Vec<u8>)>> {
-    let double = DataObjectDescriptor::new(Dtype::Float64, [40]);
-    let short = DataObjectDescriptor::new(Dtype::Uint16, [40]);
-    let bits = DataObjectDescriptor::new(Dtype::Bitmask, [99]);
+    let double = DataObjectDescriptor::new(DType::F64, [40]);
+    let short = DataObjectDescriptor::new(DType::U16, [40]);
+    let bits = DataObjectDescriptor::new(DType::Bitmask, [99]);
     let packed = |width: u32| {
         let packed = double.clone().with_encoding("simple_packing");
         packed.with_param("sp_bits_per_value", width)
@@ -196,7 +197,7 @@ fn items() -> Vec<(&'static str, Vec<u8>)> {
     let deep = std::iter::repeat_n(0x81, 256).chain([0x01]).collect();
     vec![
         ("metadata", cbor::encode(&metadata().to_value())),
-        ("descriptor", DataObjectDescriptor::new(Dtype::Float64, [4, 5, 6]).to_cbor()),
+        ("descriptor", DataObjectDescriptor::new(DType::F64, [4, 5, 6]).to_cbor()),
         ("indefinite", b"\xbf\x61a\x9f\x01\x02\xff\x7f\x61b\x61c\xff\xf5\xff".to_vec()),
         (
             "floats",

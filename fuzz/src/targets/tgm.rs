@@ -33,7 +33,7 @@ fn arrays(message: &Message) -> Vec<Option<Vec<u8>>> {
     let array = |object: Result<tercet_tgm::Object<'_>, _>| {
         let object = object.ok()?;
         let array = object.decode().ok()?;
-        let elements = object.descriptor().elements().and_then(|n| object.descriptor().dtype.payload_len(n));
+        let elements = object.descriptor().elements().and_then(|n| object.descriptor().dtype.byte_len(n));
         assert_eq!(Some(array.bytes().len() as u64), elements, "arrays have their size");
         Some(array.bytes().to_vec())
     };

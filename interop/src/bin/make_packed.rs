@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde_json::json;
 use tercet_interop::Failure;
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, Provenance, Value, encode_message,
+    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Message, Provenance, Value, encode_message,
 };
 
 const ELEMENTS: u64 = 700;
@@ -28,7 +28,7 @@ fn main() -> Result<(), Failure> {
             if is_szip && bits % 8 != 0 {
                 continue;
             }
-            let mut descriptor = DataObjectDescriptor::new(Dtype::Float64, [ELEMENTS])
+            let mut descriptor = DataObjectDescriptor::new(DType::F64, [ELEMENTS])
                 .with_encoding("simple_packing")
                 .with_param("sp_bits_per_value", bits);
             if is_szip {

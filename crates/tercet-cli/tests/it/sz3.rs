@@ -1,7 +1,7 @@
 //! SZ3 through the commands: decoded by a process of its own, so that no payload can do more than fail.
 
 use tercet::tgm::precision::deviation;
-use tercet::tgm::{self, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, PreEncoded};
+use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded};
 
 use crate::support::folder::{self, said};
 
@@ -35,7 +35,7 @@ fn values_come_back_within_the_bound() {
     ] {
         folder.ok(&format!("create a.tgm --force --compression sz3 {options} --from t=t.npy"));
         let found = folder.ok("extract a.tgm 0 -o -").bytes;
-        let error = deviation(Dtype::Float64, &values, &found).largest;
+        let error = deviation(DType::F64, &values, &found).largest;
         assert!(error <= bound, "{options}: {error}");
         assert!(folder.ok("extract a.tgm 0 --range 7:10 -o -").bytes == found[56..136], "{options}");
         folder.ok("validate --full a.tgm");

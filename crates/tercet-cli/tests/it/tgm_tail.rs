@@ -13,7 +13,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Provenance, Stamp, encode_message,
+    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Provenance, Stamp, encode_message,
 };
 
 use crate::support::folder;
@@ -36,7 +36,7 @@ fn message(n: u64, len: usize) -> Vec<u8> {
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("step".to_owned(), n.into());
     let values: Vec<u8> = (0..len).map(|i| (i as u64 * 7 + n) as u8).collect();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [len as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [len as u64]);
     encode_message(&metadata, &[(&descriptor, &values)], &options()).unwrap()
 }
 

@@ -13,19 +13,19 @@ const PIECE: usize = 64 << 10;
 /// Decodes messages from anything that is `AsyncRead`.
 ///
 /// The events and the errors are those of a [`Decoder`], which does the work: large frames are hashed on the blocking
-/// pool. No more is read than the next event needs, up to 64 KiB, so whoever writes is held back; memory is that of
+/// pool. No more is read than the next event needs, up to 64 KiB, so a caller that writes is held back; memory is that of
 /// the [`Decoder`].
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
-/// use tercet_tgm::{AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions};
+/// use tercet_tgm::{AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, DType, EncodeOptions};
 /// use tercet_tgm::{Event, ErrorKind, GlobalMetadata};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
 /// let (near, far) = tokio::io::duplex(64);
 /// let write = async {
-///     let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+///     let descriptor = DataObjectDescriptor::new(DType::I16, [2]);
 ///     let metadata = GlobalMetadata::default();
 ///     let mut encoder = AsyncStreamingEncoder::new(near, &metadata, EncodeOptions::new()).await?;
 ///     encoder.write_object(&descriptor, vec![1, 0, 254, 255]).await?;

@@ -19,17 +19,17 @@ use crate::metadata::{Entry, GlobalMetadata};
 /// next is not begun before it is gone.
 ///
 /// If the future of a write is dropped, its object is part of the message if it was begun, and else not. What was begun is
-/// never half written: the call that comes next writes the rest, or tells the error. [`flush`](Self::flush) does just
-/// that, and then [`object_count`](Self::object_count) tells which of the two it is. A message of which `finish` was
+/// never half written: the call that comes next writes the rest, or states the error. [`flush`](Self::flush) does just
+/// that, and then [`object_count`](Self::object_count) states which of the two it is. A message of which `finish` was
 /// dropped is half a message.
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
-/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, Dtype, EncodeOptions, ErrorKind, GlobalMetadata, Message};
+/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, DType, EncodeOptions, ErrorKind, GlobalMetadata, Message};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
-/// let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+/// let descriptor = DataObjectDescriptor::new(DType::I16, [2]);
 /// let metadata = GlobalMetadata::default();
 /// let mut encoder = AsyncStreamingEncoder::new(Vec::new(), &metadata, EncodeOptions::new()).await?;
 /// encoder.write_preceder([("step".to_owned(), 6.into())].into()).await?;

@@ -7,7 +7,6 @@ use bytes::Bytes;
 use tercet_core::Location;
 
 use super::off_thread;
-use crate::array::Array;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::message::Message;
@@ -15,18 +14,19 @@ use crate::object::StreamedObject;
 #[cfg(any(unix, windows))]
 use crate::options::ReadOptions;
 use crate::scan::Scan;
+use tercet_core::Tensor;
 
 /// Async variants, with the feature `async`: the work is done on tokio's blocking pool, whatever the source. Dropping
 /// one of these futures loses nothing but its answer; work that was started goes on to its end.
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
-/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
+/// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
-/// # let folder = tempfile::tempdir().unwrap();
-/// # let path = folder.path().join("run.tgm");
-/// # let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("run.tgm");
+/// # let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
 /// # let mut writer = Writer::create(&path, WriterOptions::new())?;
 /// # writer.message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &EncodeOptions::new())?;
 /// # writer.finish()?;
@@ -78,7 +78,7 @@ impl File {
     }
 
     /// A message and the arrays of all its objects.
-    pub async fn decode_message_async(&self, index: u64) -> Result<(Message, Vec<Array>), Error> {
+    pub async fn decode_message_async(&self, index: u64) -> Result<(Message, Vec<Tensor>), Error> {
         let decode = move |file: &Self| {
             let message = file.message(index)?;
             let arrays = message.decode()?;
@@ -99,7 +99,7 @@ impl File {
 
 impl Message {
     /// The arrays of all objects, decoded on the blocking pool.
-    pub async fn decode_async(&self) -> Result<Vec<Array>, Error> {
+    pub async fn decode_async(&self) -> Result<Vec<Tensor>, Error> {
         let message = self.clone();
         let done = off_thread(move || message.decode()).await;
         done.unwrap_or_else(|cancelled| Err(Error::new(self.name().clone(), cancelled.into())))
@@ -108,7 +108,7 @@ impl Message {
 
 impl StreamedObject {
     /// The array, decoded on the blocking pool.
-    pub async fn decode_async(&self) -> Result<Array, ErrorKind> {
+    pub async fn decode_async(&self) -> Result<Tensor, ErrorKind> {
         let object = self.clone();
         off_thread(move || object.decode()).await?
     }

@@ -65,14 +65,14 @@ fn sort(value: &mut Value) {
 /// Checks that bytes are exactly one item in the canonical form of RFC 8949, section 4.2.1.
 ///
 /// That is: integers, lengths, tags, floats and bignums as short as they can be, definite lengths, map keys in the
-/// order of their bytes and none twice, nothing behind the item. A NaN must be `f97e00`.
+/// order of their bytes and none twice, nothing after the item. A NaN must be `f97e00`.
 ///
 /// ```
 /// use tercet_tgm::cbor::{CborErrorKind, NonCanonical, verify_canonical_cbor};
 ///
 /// assert!(verify_canonical_cbor(b"\xa2\x61a\x01\x61b\x02").is_ok());
 /// let error = verify_canonical_cbor(b"\xa2\x61b\x01\x61a\x02").unwrap_err();
-/// assert_eq!((error.at, error.why), (4, CborErrorKind::NotCanonical(NonCanonical::KeyOrder)));
+/// assert_eq!((error.at, error.reason), (4, CborErrorKind::NotCanonical(NonCanonical::KeyOrder)));
 /// ```
 pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<(), CborError> {
     let mut walker = Walker { reader: Reader::new(bytes), is_strict: true };
@@ -84,7 +84,7 @@ pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<(), CborError> {
 }
 
 /// Checks that the keys of every map, put into canonical form, are in order and none is there twice. Long forms,
-/// indefinite lengths and bytes behind the item pass.
+/// indefinite lengths and bytes after the item pass.
 pub fn key_order(bytes: &[u8]) -> Result<(), CborError> {
     Walker { reader: Reader::new(bytes), is_strict: false }.item(0)
 }

@@ -43,7 +43,7 @@ fn magnitude(bytes: &[u8]) -> Option<i128> {
     Some(sum)
 }
 
-/// The number that the bits behind a head stand for.
+/// The number that the bits after a head stand for.
 #[expect(clippy::cast_possible_truncation, reason = "the head says how many bits there are")]
 pub(super) fn float(head: Head) -> Option<f64> {
     match head.info() {

@@ -6,7 +6,7 @@ use super::head::major;
 use crate::value::Value;
 
 /// A value in canonical form: maps sorted by the bytes of their keys at every depth, everything else as short as it
-/// can be. Repeated keys are written one after the other, as they stand.
+/// can be. Repeated keys are written one after the other, as they are.
 pub fn encode(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     encode_into(value, &mut out);
@@ -119,7 +119,7 @@ pub(super) fn shortest_float(float: f64) -> (u8, u64) {
     }
 }
 
-/// Appends a map: first as it stands, then put into order if it was not.
+/// Appends a map: first as it is, then put into order if it was not.
 fn map(pairs: &[(Value, Value)], out: &mut Vec<u8>) {
     head(major::MAP, pairs.len() as u64, out);
     let start = out.len();

@@ -17,7 +17,7 @@ pub(super) mod major {
 /// The low bits of an initial byte that stand for an indefinite length, or for a break.
 const INDEFINITE: u8 = 31;
 
-/// An initial byte and the argument behind it.
+/// An initial byte and the argument after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
     /// Where it starts.
@@ -62,7 +62,7 @@ impl Head {
     }
 }
 
-/// An error is rare and large: behind a box it does not weigh on everything that is handed up.
+/// An error is rare and large: after a box it does not weigh on everything that is handed up.
 pub(super) type Read<T> = Result<T, Box<CborError>>;
 
 /// A cursor over CBOR.

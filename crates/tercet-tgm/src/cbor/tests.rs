@@ -179,7 +179,7 @@ fn broken_rules_are_named() {
 
 #[test]
 fn keys_are_compared_in_their_short_forms() {
-    // 0x1805 is 5 and sorts behind 4, but its own bytes would sort behind 10.
+    // 0x1805 is 5 and sorts after 4, but its own bytes would sort after 10.
     key_order(&unhex("a2 1805 00 0a 00")).unwrap();
     let error = key_order(&unhex("a2 05 00 1805 00")).unwrap_err();
     assert_eq!(error, CborError::new(3, CborErrorKind::NotCanonical(NonCanonical::DuplicateKey)));

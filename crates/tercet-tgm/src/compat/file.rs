@@ -67,7 +67,7 @@ impl TensogramFile {
         Ok(Self { path: path.to_owned(), file: Arc::new(file) })
     }
 
-    /// Makes an empty file, in the place of one that may be there; missing folders are made.
+    /// Makes an empty file, in the place of one that may be there; missing directories are made.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         if let Some(folder) = path.parent() {

@@ -69,7 +69,7 @@ impl Decoder {
     }
 
     /// Takes back the bytes of a frame that is not what it says. It may have been cut off, so that its length took in
-    /// what was written behind it: messages that are whole.
+    /// what was written after it: messages that are whole.
     ///
     /// Frames inside frames could make that a search without end, so there is a bound on the bytes taken back.
     pub(super) fn look_again(&mut self, frame: BytesMut) {
@@ -92,7 +92,7 @@ impl Decoder {
 
     /// Keeps the bytes of a frame that no hash proves right, from the start of a message among them on, with all that
     /// follows up to the end of the message it belongs to. That one may have been cut off, and its frame may happen to
-    /// end where one of the message behind it ends: only what comes later shows it.
+    /// end where one of the message after it ends: only what comes later shows it.
     pub(super) fn doubt(&mut self, frame: &[u8], is_proved: bool) {
         if !self.doubtful.is_empty() {
             self.doubtful.extend_from_slice(frame);

@@ -22,7 +22,7 @@ fn with(key: &str, value: serde_json::Value) -> serde_json::Value {
 
 #[test]
 fn a_new_descriptor_is_valid_and_canonical() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [4, 3]);
+    let descriptor = DataObjectDescriptor::new(DType::F32, [4, 3]);
     descriptor.check_for_writing().unwrap();
     assert!(descriptor.is_plain());
     assert_eq!(descriptor.to_value().to_json()["strides"], json!([3, 1]));
@@ -51,7 +51,7 @@ fn unknown_keys_and_texts_are_kept() {
 fn errors_say_key_found_and_allowed() {
     for (json, expected) in [
         (json!([]), "the map is an array, but must be a map"),
-        (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be texts"),
+        (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be strings"),
         (with("ndim", json!(-1)), "key `ndim` is -1, but must be 0 to 2^64 - 1"),
         (
             with("ndim", json!({ "$tag": 9, "value": 1 })),
@@ -60,10 +60,10 @@ fn errors_say_key_found_and_allowed() {
         (with("shape", json!([4, 3.0])), "key `shape[1]` is a float, but must be an unsigned integer"),
         (with("strides", json!([-1])), "key `strides[0]` is -1, but must be 0 to 2^64 - 1"),
         (with("shape", json!(4)), "key `shape` is an integer, but must be an array"),
-        (with("byte_order", json!(null)), "key `byte_order` is null, but must be a text"),
+        (with("byte_order", json!(null)), "key `byte_order` is null, but must be a string"),
         (with("byte_order", json!("native")), "key `byte_order` is `native`, but must be `big` or `little`"),
         (with("masks", json!([])), "key `masks` is an array, but must be a map or null"),
-        (with("filter", json!(null)), "key `filter` is null, but must be a text"),
+        (with("filter", json!(null)), "key `filter` is null, but must be a string"),
     ] {
         assert_eq!(read(&json).unwrap_err().to_string(), expected);
     }
@@ -104,11 +104,11 @@ fn dimensions_are_not_compared_on_reading() {
 #[test]
 fn writers_keep_more_rules() {
     let check = |change: fn(&mut DataObjectDescriptor)| {
-        let mut descriptor = DataObjectDescriptor::new(Dtype::Uint8, [2]);
+        let mut descriptor = DataObjectDescriptor::new(DType::U8, [2]);
         change(&mut descriptor);
         descriptor.check_for_writing().unwrap_err().to_string()
     };
-    assert_eq!(check(|d| d.obj_type.clear()), "key `type` is ``, but must be a text that is not empty");
+    assert_eq!(check(|d| d.obj_type.clear()), "key `type` is ``, but must be a string that is not empty");
     assert_eq!(check(|d| d.strides.clear()), "key `strides` is 0, but must be 1 (as many as `shape` has)");
     assert_eq!(
         check(|d| d.encoding.push('x')),
@@ -121,7 +121,7 @@ fn writers_keep_more_rules() {
 
 #[test]
 fn counts_and_strides_have_no_overflow() {
-    let descriptor = |shape: &[u64]| DataObjectDescriptor::new(Dtype::Uint8, shape);
+    let descriptor = |shape: &[u64]| DataObjectDescriptor::new(DType::U8, shape);
     assert_eq!(descriptor(&[]).elements(), Some(1));
     assert_eq!(descriptor(&[3, 0]).elements(), Some(0));
     assert_eq!(descriptor(&[3, 0]).strides, [0, 1]);

@@ -27,7 +27,7 @@ pub struct MessageBuilder {
     /// Everything before the objects.
     head: Vec<u8>,
     objects: Vec<Laid>,
-    /// Everything behind them.
+    /// Everything after them.
     tail: Vec<u8>,
     len: u64,
     is_hashed: bool,

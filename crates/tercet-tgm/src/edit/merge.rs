@@ -47,7 +47,7 @@ impl FromStr for Strategy {
     }
 }
 
-/// Many messages on their way into one: objects and entries of `base` one behind the other, `_extra_` key by key.
+/// Many messages on their way into one: objects and entries of `base` one after the other, `_extra_` key by key.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
     strategy: Strategy,
@@ -63,7 +63,7 @@ impl Merge {
         Self { strategy, ..Self::default() }
     }
 
-    /// Adds a message: all its objects are checked. A catalogue, which tells of a file that was, is left out.
+    /// Adds a message: all its objects are checked. An index, which lists a file that was, is left out.
     pub fn add(&mut self, message: &Message) -> Result<(), Error> {
         if message.metadata().is_message_index() {
             return Ok(());

@@ -92,7 +92,7 @@ impl Change {
             return Err(wrong("`_reserved_` belongs to the library"));
         }
         if *first == MARK {
-            return Err(wrong("`tercet_catalogue` makes a message a catalogue of others"));
+            return Err(wrong("`tercet_catalogue` makes a message an index of others"));
         }
         if IMMUTABLE.contains(last) {
             return Err(immutable(last));

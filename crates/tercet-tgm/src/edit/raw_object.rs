@@ -55,7 +55,7 @@ impl RawObject {
                 region,
                 descriptor: object.descriptor().clone(),
                 cbor: source.read_at(object.descriptor_span())?,
-                // The frame that is written has the descriptor behind the payload.
+                // The frame that is written has the descriptor after the payload.
                 hash: object.frame().hash().filter(|_| is_after),
                 is_hashed: object.frame().hash().is_some(),
             };
@@ -82,7 +82,7 @@ impl RawObject {
         &self.descriptor
     }
 
-    /// Whether a hash proved it. A new hash would vouch for bytes that nobody checked.
+    /// Whether a hash proved it. A new hash would vouch for bytes that no one checked.
     pub(crate) fn is_hashed(&self) -> bool {
         self.is_hashed
     }
@@ -153,8 +153,8 @@ impl RawObject {
 
 /// Refuses an object that is not what it was: by its hash, and by what must be so even without one.
 ///
-/// No hash covers the flag that says on which side of the payload the descriptor stands, nor the offset of the
-/// descriptor. Where the two do not share the body of the frame exactly, only decoding tells whether they are right.
+/// No hash covers the flag that says on which side of the payload the descriptor is, nor the offset of the
+/// descriptor. Where the two do not share the body of the frame exactly, only decoding states whether they are right.
 pub(crate) fn prove(object: &Object<'_>) -> Result<(), Error> {
     object.verify()?;
     sound(object)
@@ -190,7 +190,7 @@ pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
     }
 }
 
-/// Whether descriptor and payload have no byte between, before or behind them.
+/// Whether descriptor and payload have no byte between, before or after them.
 fn fills_its_frame(object: &Object<'_>) -> Result<bool, Error> {
     let frame = object.frame();
     if !frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER) {

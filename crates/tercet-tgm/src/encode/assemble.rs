@@ -73,16 +73,16 @@ pub fn compute_message_flags(kinds: impl IntoIterator<Item = FrameKind>, hashed:
     kinds.into_iter().filter_map(FrameKind::flag).fold(start, MessageFlags::with)
 }
 
-/// What stands where in a message that is about to be written.
+/// What is where in a message that is about to be written.
 #[derive(Clone, Debug)]
 pub struct MessageParts<'a> {
     /// The metadata as CBOR.
     pub metadata: Vec<u8>,
     /// The objects.
     pub objects: Vec<ObjectParts<'a>>,
-    /// Whether an index stands before and behind the objects.
+    /// Whether an index is before and after the objects.
     pub index: (bool, bool),
-    /// Whether a list of hashes stands before and behind the objects.
+    /// Whether a list of hashes is before and after the objects.
     pub hashes: (bool, bool),
     /// Whether every frame carries its hash.
     pub hash: bool,

@@ -59,7 +59,7 @@ pub enum EncodeError {
         /// What was asked for.
         bound: f64,
     },
-    /// Metadata under the key that tells which bound an object holds, for an object that is to hold one.
+    /// Metadata under the key that states which bound an object holds, for an object that is to hold one.
     #[error("base[{object}]: `precision` is written by the library where a largest error is asked for")]
     PrecisionGiven {
         /// The object.
@@ -88,7 +88,7 @@ pub enum EncodeError {
         error: CborError,
     },
     /// A message that was started and not finished, or whose writing failed.
-    #[error("a message was started but not finished, so nothing can be written behind it")]
+    #[error("a message was started but not finished, so nothing can be written after it")]
     Unfinished,
     /// A place in front of the objects, asked of a writer that does not know them yet.
     #[error("a streaming writer cannot put {what} before the objects")]

@@ -119,7 +119,7 @@ impl<'a> Ready<'a> {
         check_descriptor(object, descriptor)?;
         let found = descriptor.payload_len_in(payload.len() as u64);
         let found = found.map_err(|error| EncodeError::Descriptor { object, error })?;
-        // Only what is stored plainly has a length that its shape tells.
+        // Only what is stored plainly has a length that its shape states.
         if is_bare(descriptor) {
             check_length(object, descriptor, found)?;
         }
@@ -155,9 +155,9 @@ fn check_descriptor(object: u64, descriptor: &DataObjectDescriptor) -> Result<()
     check_values(&descriptor.params, 1, |key| format!("object {object}: {key}"))
 }
 
-/// Refuses values of another number than the shape tells.
+/// Refuses values of another number than the shape states.
 fn check_length(object: u64, descriptor: &DataObjectDescriptor, found: u64) -> Result<(), EncodeError> {
-    let expected = descriptor.elements().and_then(|n| descriptor.dtype.payload_len(n));
+    let expected = descriptor.elements().and_then(|n| descriptor.dtype.byte_len(n));
     let expected = expected.unwrap_or(u64::MAX);
     if found == expected { Ok(()) } else { Err(EncodeError::PayloadLength { object, found, expected }) }
 }

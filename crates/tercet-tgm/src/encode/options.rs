@@ -4,24 +4,24 @@ use super::error::EncodeError;
 use super::provenance::Provenance;
 use crate::pipeline::MaskMethod;
 
-/// Where an index or a hash list stands.
+/// Where an index or a hash list is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Before the objects in a message of one piece, behind them in a stream.
+    /// Before the objects in a message of one piece, after them in a stream.
     #[default]
     Auto,
     /// Nowhere.
     None,
     /// Before the objects.
     Header,
-    /// Behind the objects.
+    /// After the objects.
     Footer,
-    /// Before and behind them.
+    /// Before and after them.
     Both,
 }
 
 impl Placement {
-    /// Whether it stands before and behind the objects of a message in one piece.
+    /// Whether it is before and after the objects of a message in one piece.
     pub(crate) fn in_one_piece(self) -> (bool, bool) {
         match self {
             Self::Auto | Self::Header => (true, false),
@@ -31,7 +31,7 @@ impl Placement {
         }
     }
 
-    /// Whether it stands behind the objects of a stream.
+    /// Whether it is after the objects of a stream.
     pub(super) fn in_a_stream(self, what: &'static str) -> Result<bool, EncodeError> {
         match self {
             Self::Auto | Self::Footer => Ok(true),
@@ -47,9 +47,9 @@ impl Placement {
 pub struct EncodeOptions {
     /// Whether every frame carries its hash.
     pub hash: bool,
-    /// Where the list of hashes stands. Without hashes there is none.
+    /// Where the list of hashes is. Without hashes there is none.
     pub hashes: Placement,
-    /// Where the index stands.
+    /// Where the index is.
     pub index: Placement,
     /// Whether the message says when and by what it was written.
     pub provenance: Provenance,
@@ -63,7 +63,7 @@ pub struct EncodeOptions {
     pub pos_inf_mask: MaskMethod,
     /// How masks of negative infinities are compressed.
     pub neg_inf_mask: MaskMethod,
-    /// Masks of up to so many bytes are not compressed.
+    /// Masks of up to this many bytes are not compressed.
     pub small_mask_threshold: u64,
     /// How far a decoded value may be from the original. Objects whose descriptor asks for no pipeline get the smallest
     /// one that holds it; the others are refused if they do not hold it.
@@ -139,7 +139,7 @@ impl EncodeOptions {
         self
     }
 
-    /// Does not compress masks of up to so many bytes.
+    /// Does not compress masks of up to this many bytes.
     pub fn with_small_mask_threshold(mut self, bytes: u64) -> Self {
         self.small_mask_threshold = bytes;
         self

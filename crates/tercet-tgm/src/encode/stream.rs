@@ -24,9 +24,9 @@ const PIECE: usize = 256 << 10;
 /// memory, no payload.
 ///
 /// ```
-/// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, StreamingEncoder};
+/// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, StreamingEncoder};
 ///
-/// let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+/// let descriptor = DataObjectDescriptor::new(DType::I16, [2]);
 /// let mut encoder = StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), EncodeOptions::new())?;
 /// encoder.write_preceder([("step".to_owned(), 6.into())].into())?;
 /// encoder.write_object(&descriptor, &[1, 0, 254, 255])?;
@@ -140,7 +140,7 @@ impl<W: Write> StreamingEncoder<W> {
         &mut self.sink
     }
 
-    /// Ends the message with its length behind it. Whoever calls writes the length into the preamble.
+    /// Ends the message with its length after it. A caller that calls writes the length into the preamble.
     pub(crate) fn finish_counted(mut self) -> Result<(W, u64), ErrorKind> {
         let total = self.put_footer(true)?;
         Ok((self.sink, total))

@@ -1,4 +1,4 @@
-//! Making the catalogue of a file.
+//! Making the index of a file.
 
 use std::collections::HashMap;
 use std::io::{Seek, Write};
@@ -9,13 +9,13 @@ use tercet_core::Span;
 use super::{CODES, ENTRY, GAPS, IndexError, LENGTHS, MARK, MessageIndex, NOT_HELD, VALUES, VERSION};
 use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::Dtype;
 use crate::encode::{EncodeOptions, Provenance, StreamingEncoder};
 use crate::error::ErrorKind;
 use crate::metadata::{EXTRA, Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
+use tercet_core::DType;
 
-/// The most keys of a catalogue: what it says about them must fit into its last bytes.
+/// The most keys of an index: what it says about them must fit into its last bytes.
 pub const MAX_KEYS: usize = 64;
 /// The longest key, in bytes.
 const MAX_KEY_LEN: usize = 128;
@@ -24,7 +24,7 @@ pub(super) const MAX_VALUE_LEN: usize = 256;
 /// Maps inside each other in which keys are looked for.
 const MAX_KEY_DEPTH: usize = 4;
 
-/// Whose values a catalogue holds.
+/// Whose values an index holds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexKeys {
     /// All keys whose values are no maps, up to [`MAX_KEYS`] of them in the order in which messages have them first.
@@ -33,7 +33,7 @@ pub enum IndexKeys {
     Only(Vec<String>),
 }
 
-/// Collects what a catalogue says.
+/// Collects what an index says.
 #[derive(Debug)]
 pub struct IndexBuilder {
     finds_keys: bool,
@@ -54,7 +54,7 @@ struct Column {
 }
 
 impl Column {
-    /// A column of a key that so many messages do not have.
+    /// A column of a key that this many messages do not have.
     fn new(key: &str, messages: usize) -> Self {
         Self { key: key.to_owned(), codes: vec![0; messages], values: Vec::new(), known: HashMap::new() }
     }
@@ -78,7 +78,7 @@ impl Column {
 }
 
 impl IndexBuilder {
-    /// A catalogue of no message yet.
+    /// An index of no message yet.
     pub fn new(keys: &IndexKeys) -> Self {
         let columns = match keys {
             IndexKeys::All => Vec::new(),
@@ -96,7 +96,7 @@ impl IndexBuilder {
         Self { finds_keys, columns, lengths: Vec::new(), gaps: Vec::new(), end: 0 }
     }
 
-    /// A catalogue that goes on where another one ends.
+    /// An index that goes on where another one ends.
     pub fn resume(message_index: &MessageIndex) -> Result<Self, IndexError> {
         let mut builder = Self::new(&IndexKeys::Only(Vec::new()));
         builder.finds_keys = message_index.has_all_keys();
@@ -165,7 +165,7 @@ impl IndexBuilder {
         }
     }
 
-    /// Writes the catalogue behind the messages.
+    /// Writes the index after the messages.
     pub fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), ErrorKind> {
         let number = |number: usize| Value::from(number as u64);
         let mark: Entry = [
@@ -178,7 +178,7 @@ impl IndexBuilder {
         let metadata = GlobalMetadata { extra, ..GlobalMetadata::default() };
         let options = EncodeOptions::new().with_provenance(provenance);
         let mut encoder = StreamingEncoder::new(sink, &metadata, options)?;
-        let mut put = |what: Entry, dtype: Dtype, bytes: &[u8]| -> Result<(), ErrorKind> {
+        let mut put = |what: Entry, dtype: DType, bytes: &[u8]| -> Result<(), ErrorKind> {
             encoder.write_preceder([(ENTRY.to_owned(), Value::from(what))].into())?;
             let width = u64::from(dtype.bits() / 8);
             let descriptor = DataObjectDescriptor::new(dtype, [bytes.len() as u64 / width]);
@@ -187,24 +187,24 @@ impl IndexBuilder {
         let column = |name: &str| ("column".to_owned(), Value::from(name));
         for (name, numbers) in [(LENGTHS, &self.lengths), (GAPS, &self.gaps)] {
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            put([column(name)].into(), Dtype::Uint64, &bytes)?;
+            put([column(name)].into(), DType::U64, &bytes)?;
         }
         for Column { key, codes, values, .. } in self.columns {
             let key = || ("key".to_owned(), Value::from(key.as_str()));
             let bytes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
-            put([column(CODES), key()].into(), Dtype::Uint32, &bytes)?;
-            put([column(VALUES), key()].into(), Dtype::Uint8, &cbor::encode(&Value::Array(values)))?;
+            put([column(CODES), key()].into(), DType::U32, &bytes)?;
+            put([column(VALUES), key()].into(), DType::U8, &cbor::encode(&Value::Array(values)))?;
         }
         encoder.finish_with_length()?;
         Ok(())
     }
 }
 
-/// Refuses keys that a catalogue cannot hold.
+/// Refuses keys that an index cannot hold.
 pub(crate) fn check_keys(keys: &IndexKeys) -> Result<(), String> {
     let IndexKeys::Only(keys) = keys else { return Ok(()) };
     if keys.len() > MAX_KEYS {
-        return Err(format!("{} keys, but a catalogue has room for {MAX_KEYS}", keys.len()));
+        return Err(format!("{} keys, but an index has room for {MAX_KEYS}", keys.len()));
     }
     match keys.iter().find(|key| key.is_empty() || key.len() > MAX_KEY_LEN) {
         Some(key) => Err(format!("a key of {} bytes, but 1 to {MAX_KEY_LEN} are allowed", key.len())),

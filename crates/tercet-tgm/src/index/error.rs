@@ -1,10 +1,10 @@
-//! Reason a catalogue is not used.
+//! Reason an index is not used.
 
 use thiserror::Error;
 
 use crate::error;
 
-/// Reason a catalogue is not used. The file can be read without it.
+/// Reason an index is not used. The file can be read without it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IndexError {
@@ -12,41 +12,41 @@ pub enum IndexError {
     #[error("{0}")]
     Message(Box<error::ErrorKind>),
     /// It is of a version that this library does not know.
-    #[error("it is of version {found}, and this reader knows version 1")]
+    #[error("its version is {found}; supported: 1")]
     Version {
         /// The version.
         found: u64,
     },
-    /// Something that every catalogue has is missing, or of another kind.
-    #[error("it has no `{what}` that fits")]
+    /// Something that every index has is missing, or of another kind.
+    #[error("`{what}` is missing or invalid")]
     Missing {
         /// What.
         what: &'static str,
     },
     /// Two objects say that they are the same column.
-    #[error("its object {object} is a column that it has already")]
+    #[error("object {object} is a duplicate column")]
     DuplicateColumn {
         /// The second of them.
         object: u64,
     },
-    /// It tells of more messages than the file has room for.
-    #[error("it tells of {found} messages, but the bytes before it have room for {room} at most")]
+    /// It lists more messages than the file has room for.
+    #[error("it lists {found} messages, but the bytes before it have room for {room} at most")]
     Count {
-        /// Messages it tells of.
+        /// Messages it lists.
         found: u64,
         /// The most that there can be.
         room: u64,
     },
-    /// A message would end behind the start of the catalogue, or is too short to be one.
-    #[error("it gives message {message} a place that cannot be: the messages end at byte {limit}")]
+    /// A message would end after the start of the index, or is too short to be one.
+    #[error("message {message} has an invalid byte range: the messages end at byte {limit}")]
     InvalidSpan {
         /// The message.
         message: u64,
-        /// Where the catalogue starts.
+        /// Where the index starts.
         limit: u64,
     },
-    /// Bytes that it tells of as junk hold a message, or are too many to look at.
-    #[error("it leaves out bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to look at" })]
+    /// Bytes that it lists as junk hold a message, or are too many to look at.
+    #[error("it omits bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to look at" })]
     Incomplete {
         /// The bytes.
         span: tercet_core::Span,

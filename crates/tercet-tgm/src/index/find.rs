@@ -1,4 +1,4 @@
-//! Finding the catalogue of a file.
+//! Finding the index of a file.
 
 use bytes::{Bytes, BytesMut};
 use tercet_core::limits::check_limit;
@@ -15,29 +15,29 @@ use crate::wire::frame::FrameHeader;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameKind, MIN_MESSAGE, POSTAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 
-/// The bytes at the end of a catalogue that hold all its footer frames.
+/// The bytes at the end of an index that hold all its footer frames.
 pub(super) const TAIL: u64 = 64 << 10;
 /// The bytes at the end of a file that are read at first. They hold those frames unless there are many keys, and the whole
-/// catalogue of a few thousand messages.
+/// index of a few thousand messages.
 const FIRST: u64 = 16 << 10;
-/// Messages behind a catalogue that are passed over to find it.
+/// Messages after an index that are passed over to find it.
 const MAX_MESSAGES_AFTER: usize = 4096;
 
-/// Bytes of no message that are looked at before a catalogue is believed.
+/// Bytes of no message that are looked at before an index is believed.
 const MAX_GAP_BYTES: u64 = 1 << 20;
 
-/// What stands at the end of a file.
+/// What is at the end of a file.
 #[derive(Debug)]
 pub(crate) enum IndexLookup {
-    /// No catalogue.
+    /// No index.
     None,
-    /// A catalogue that checks out.
+    /// An index that checks out.
     Found(Box<MessageIndex>),
-    /// A message that is marked as a catalogue but does not check out.
+    /// A message that is marked as an index but does not check out.
     Rejected(Span, IndexError),
 }
 
-/// Looks for a catalogue that ends where the source ends. One read for a file that has none; two for one that has, and
+/// Looks for an index that ends where the source ends. One read for a file that has none; two for one that has, and
 /// one more if its footer frames are long.
 pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<IndexLookup, ErrorKind> {
     match Ending::read(source, source.len())? {
@@ -46,7 +46,7 @@ pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<Ind
     }
 }
 
-/// Where a message that ends here and is marked as a catalogue stands, whether it checks out or not.
+/// Where a message that ends here and is marked as an index is, whether it checks out or not.
 pub(crate) fn marked(
     source: &dyn ByteSource,
     end: u64,
@@ -56,8 +56,8 @@ pub(crate) fn marked(
     Ok(ending.map(|ending| ending.message))
 }
 
-/// Looks for the last catalogue, passing over messages that were written behind it; answers where it and the messages
-/// behind it are.
+/// Looks for the last index, passing over messages that were written after it; returns where it and the messages
+/// after it are.
 pub(crate) fn find_last(
     source: &dyn ByteSource,
     options: &ReadOptions,
@@ -120,7 +120,7 @@ impl Ending {
         Ok(())
     }
 
-    /// Whether its last metadata says that it is a catalogue.
+    /// Whether its last metadata says that it is an index.
     fn is_marked(&self, options: &ReadOptions) -> bool {
         let last = self.message.end() - POSTAMBLE_LEN;
         let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return false };
@@ -139,7 +139,7 @@ impl Ending {
         GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked())
     }
 
-    /// The message as a catalogue, if it is marked as one. One more read for those that are longer than the tail.
+    /// The message as an index, if it is marked as one. One more read for those that are longer than the tail.
     fn message_index(
         &self,
         source: &dyn ByteSource,
@@ -152,7 +152,7 @@ impl Ending {
         let message_index = message.and_then(|message| MessageIndex::read(self.message, message));
         match message_index.and_then(|message_index| leaves_out_none(source, message_index)) {
             Ok(message_index) => Ok(IndexLookup::Found(Box::new(message_index))),
-            // Bytes that cannot be had are not a matter of the catalogue.
+            // Bytes that cannot be had are not a matter of the index.
             Err(IndexError::Message(fault))
                 if matches!(*fault, ErrorKind::Common(CommonError::Source(_))) =>
             {
@@ -165,7 +165,7 @@ impl Ending {
     /// The whole message, read and checked.
     fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, IndexError> {
         let refused = |fault: ErrorKind| IndexError::Message(Box::new(fault));
-        let len = check_limit("the catalogue", self.message.len(), options.limits.metadata_bytes);
+        let len = check_limit("the index", self.message.len(), options.limits.metadata_bytes);
         let mut bytes = BytesMut::with_capacity(len.map_err(|error| refused(error.into()))?);
         let inside = usize::try_from(self.message.start().saturating_sub(self.tail_at)).unwrap_or(usize::MAX);
         if let Some(before) = Span::between(self.message.start(), self.tail_at) {
@@ -177,7 +177,7 @@ impl Ending {
     }
 }
 
-/// Refuses a catalogue that does not tell of all messages, as that of a file that another one was put in front of: then
+/// Refuses an index that does not tell of all messages, as that of a file that another one was put in front of: then
 /// places that fit are those of other messages.
 fn leaves_out_none(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
     let mut rest = MAX_GAP_BYTES;
@@ -200,7 +200,7 @@ mod tests {
     use crate::encode::{EncodeOptions, Provenance, encode_message};
     use crate::index::{IndexBuilder, IndexKeys};
 
-    /// Every message behind a catalogue costs one read, and so does the catalogue.
+    /// Every message after an index costs one read, and so does the index.
     #[test]
     fn every_tail_is_read_once() {
         let options = EncodeOptions::new().with_provenance(Provenance::Off);
@@ -215,7 +215,7 @@ mod tests {
             bytes.extend(&message);
         }
         let source = Counting::new(Memory::new("m", bytes));
-        let (message_index, behind) = find_last(&source, &ReadOptions::new()).unwrap().expect("a catalogue");
+        let (message_index, behind) = find_last(&source, &ReadOptions::new()).unwrap().expect("an index");
         assert_eq!(message_index.scan().messages, [Span::first(message.len() as u64)]);
         assert_eq!(behind.len(), 3);
         assert_eq!(source.reads(), 4, "{:?}", source.spans());

@@ -52,7 +52,7 @@ pub enum MetadataErrorKind {
     #[error("is missing")]
     Missing,
     /// A map whose keys must be texts has another one.
-    #[error("has {found} as a key, but all keys must be texts")]
+    #[error("has {found} as a key, but all keys must be strings")]
     NonTextKey {
         /// The type of the key found, in words.
         found: &'static str,
@@ -147,7 +147,7 @@ pub(crate) fn items_of(value: Value, path: &str) -> Result<Vec<Value>, MetadataE
 pub(crate) fn text_of(value: Value, path: &str) -> Result<String, MetadataError> {
     match value.into_untagged() {
         Value::Text(text) => Ok(text),
-        value => Err(type_error(&value, path, "a text")),
+        value => Err(type_error(&value, path, "a string")),
     }
 }
 

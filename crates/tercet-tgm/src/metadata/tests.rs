@@ -50,13 +50,13 @@ fn sections_come_in_canonical_order() {
 fn errors_say_key_found_and_allowed() {
     for (json, expected) in [
         (json!([1]), "the map is an array, but must be a map"),
-        (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be texts"),
+        (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be strings"),
         (json!({ "$tag": 9, "value": {} }), "the map is a tagged item, but must be a map"),
         (json!({ "base": null }), "key `base` is null, but must be an array"),
         (json!({ "base": [{}, null] }), "key `base[1]` is null, but must be a map"),
         (
             json!({ "base": [{ "$map": [[true, 2]] }] }),
-            "key `base[0]` has a boolean as a key, but all keys must be texts",
+            "key `base[0]` has a boolean as a key, but all keys must be strings",
         ),
         (json!({ "_extra_": null }), "key `_extra_` is null, but must be a map"),
         (json!({ "_reserved_": 1.5 }), "key `_reserved_` is a float, but must be a map"),

@@ -7,24 +7,24 @@ use bytes::Bytes;
 
 use tercet_codec::CodecError;
 use tercet_codec::bytes::szip;
+use tercet_core::Span;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
-use tercet_core::{Shape, Span};
 
-use super::Object;
 use super::values::Values;
-use crate::array::Array;
-use crate::dtype::Dtype;
+use super::{Object, tensor};
 use crate::error::{Error, ErrorKind};
 use crate::pipeline::{Intervals, PipelineError, RangePlan};
+use tercet_core::DType;
+use tercet_core::Tensor;
 
 /// Values of some ranges of an object.
 #[derive(Debug)]
 pub struct Ranges {
     /// The values of each range, in the order in which they were asked for: arrays of one dimension.
-    pub arrays: Vec<Array>,
+    pub arrays: Vec<Tensor>,
     /// Whether the hash of the whole object was compared with its bytes, now or earlier. Never for an object without
-    /// a hash, and not of itself for bytes that come from afar: [`Object::verify`] fetches them all.
+    /// a hash, and not of itself for bytes of remote files: [`Object::verify`] fetches them all.
     pub verified: bool,
 }
 
@@ -36,9 +36,9 @@ impl Object<'_> {
     /// is compared once per open file and then remembered.
     ///
     /// ```
-    /// use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, encode_message};
+    /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, encode_message};
     ///
-    /// let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [5]).with_compression("zstd");
+    /// let descriptor = DataObjectDescriptor::new(DType::U8, [5]).with_compression("zstd");
     /// let bytes = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[5, 6, 7, 8, 9])], &EncodeOptions::new())?;
     /// let message = Message::from_bytes("example", bytes)?;
     /// let found = message.object(0)?.decode_ranges(&[1..3, 4..5])?;
@@ -58,7 +58,7 @@ impl Object<'_> {
         let plans: Vec<_> =
             ranges.iter().filter(wanted).map(|range| values.pipeline.plan_range(range)).collect();
         let mut loaded = Loaded::default();
-        // Whoever reads everything anyway compares it on the way.
+        // A caller that reads everything anyway compares it on the way.
         if plans.iter().any(|plan| matches!(plan, RangePlan::Whole)) {
             loaded.whole = Some(self.whole(&values)?);
         } else if plans.iter().any(|plan| self.needs_payload(&values, plan)) {
@@ -79,9 +79,9 @@ impl Object<'_> {
             }
         }
         let array = |(range, bytes): (&Range<u64>, Buffer)| {
-            Array::new(self.descriptor.dtype, Shape::new(vec![range.end - range.start]), bytes)
+            tensor(self.descriptor.dtype, vec![range.end - range.start], bytes)
         };
-        let arrays = ranges.iter().zip(arrays).map(array).collect();
+        let arrays = ranges.iter().zip(arrays).map(array).collect::<Result<_, _>>()?;
         Ok(Ranges { arrays, verified: self.verification_cache.is_verified(&self.frame) })
     }
 
@@ -109,7 +109,7 @@ impl Object<'_> {
                 let region = self.frame.region(self.message);
                 return Err(ErrorKind::NoSuchElements { region, start, end, elements });
             }
-            let len = self.descriptor.dtype.payload_len(end - start).unwrap_or(u64::MAX);
+            let len = self.descriptor.dtype.byte_len(end - start).unwrap_or(u64::MAX);
             total = total.saturating_add(len);
             check_limit("all ranges together", total, self.options.limits.array_bytes)?;
             Ok(Buffer::zeroed(check_limit("a range", len, self.options.limits.array_bytes)?)?)
@@ -134,7 +134,7 @@ impl Object<'_> {
     ) -> Result<(), ErrorKind> {
         if let Some(all) = &loaded.whole {
             values.pipeline.cut(all, range.start, out);
-            if self.descriptor.dtype == Dtype::Bitmask {
+            if self.descriptor.dtype == DType::Bitmask {
                 clear_spare_bits(range.end - range.start, out);
             }
             return Ok(());
@@ -234,7 +234,7 @@ impl Object<'_> {
         Ok(starts)
     }
 
-    /// The bits from the start of the first interval to the start of the one behind the last, or to the end of the
+    /// The bits from the start of the first interval to the start of the one after the last, or to the end of the
     /// stream.
     fn between(&self, starts: &[u64], intervals: &Intervals) -> Option<(u64, u64)> {
         let start_of = |interval: u64| starts.get(usize::try_from(interval).ok()?).copied();
@@ -261,7 +261,7 @@ impl Object<'_> {
         Ok(self.source.read_at(span.unwrap_or(Span::empty(payload.start())))?)
     }
 
-    /// Bytes of the payload in `stored`, which has masks behind it.
+    /// Bytes of the payload in `stored`, which has masks after it.
     fn payload_len(&self, stored: &[u8]) -> usize {
         self.place.payload.len_usize().unwrap_or(usize::MAX).min(stored.len())
     }
@@ -276,7 +276,7 @@ struct Loaded {
     payload: Option<Bytes>,
 }
 
-/// Clears the bits behind the last element.
+/// Clears the bits after the last element.
 fn clear_spare_bits(elements: u64, bits: &mut [u8]) {
     if let (Some(last), rest @ 1..) = (bits.last_mut(), elements % 8) {
         *last &= 0xff << (8 - rest);

@@ -22,7 +22,7 @@ pub(crate) struct ObjectSpans {
 }
 
 impl ObjectSpans {
-    /// Finds the parts of a frame whose descriptor is `descriptor_len` bytes long when it stands first.
+    /// Finds the parts of a frame whose descriptor is `descriptor_len` bytes long when it is first.
     pub(super) fn new(frame: &Frame, descriptor_len: u64) -> Self {
         let body = frame.body();
         let split = frame.span.start().saturating_add(frame.cbor_offset).clamp(body.start(), body.end());

@@ -1,18 +1,18 @@
 //! An object out of a stream.
 
 use bytes::Bytes;
-use tercet_core::Shape;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 
 use super::spans::{ObjectSpans, read_descriptor};
+use super::tensor;
 use super::values::Values;
-use crate::array::Array;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::ErrorKind;
 use crate::options::ReadOptions;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FRAME_HEADER_LEN;
+use tercet_core::Tensor;
 
 /// An object that came by in a stream, with its bytes.
 #[derive(Clone, Debug)]
@@ -59,12 +59,12 @@ impl StreamedObject {
     }
 
     /// The array.
-    pub fn decode(&self) -> Result<Array, ErrorKind> {
+    pub fn decode(&self) -> Result<Tensor, ErrorKind> {
         let region = self.frame.region(self.message);
         let values = Values::new(region, &self.descriptor, self.place.payload, &self.options)?;
         let mut bytes =
             Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
         values.decode(&self.stored, &mut bytes)?;
-        Ok(Array::new(self.descriptor.dtype, Shape::new(self.descriptor.shape.clone()), bytes))
+        tensor(self.descriptor.dtype, self.descriptor.shape.clone(), bytes)
     }
 }

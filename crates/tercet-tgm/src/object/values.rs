@@ -3,11 +3,12 @@
 use tercet_core::Span;
 
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::Dtype;
+use crate::dtype::float_type;
 use crate::error::ErrorKind;
 use crate::options::ReadOptions;
 use crate::pipeline::{Mask, MaskKind, Pipeline, PipelineError};
 use crate::region::Region;
+use tercet_core::DType;
 
 /// What is needed to decode an object, checked before a byte of its payload is read.
 #[derive(Clone, Debug)]
@@ -35,11 +36,11 @@ impl Values {
             return Err(ErrorKind::PayloadLength { region, span: payload, found: payload.len(), expected });
         }
         let mut masks = Mask::all(descriptor).map_err(|error| wrong(error.into()))?;
-        if descriptor.dtype == Dtype::Bitmask && !masks.is_empty() {
+        if descriptor.dtype == DType::Bitmask && !masks.is_empty() {
             let what = "masks of a bitmask".into();
             return Err(wrong(PipelineError::Combination { what, reason: "are not defined" }));
         }
-        if descriptor.dtype.float().is_none() {
+        if float_type(descriptor.dtype).is_none() {
             // Numbers that are always finite have nothing to restore.
             masks.clear();
         }
@@ -57,14 +58,14 @@ impl Values {
         self.pipeline.is_plain() && (self.masks.is_empty() || !self.options.restore_non_finite)
     }
 
-    /// Decodes payload and masks, which stand in `stored` one behind the other, into exactly
+    /// Decodes payload and masks, which are in `stored` one after the other, into exactly
     /// [`len`](Self::len) bytes.
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), ErrorKind> {
         let masks = if self.options.restore_non_finite { self.bits(stored)? } else { Vec::new() };
         self.decode_payload(stored, &masks, out)
     }
 
-    /// Decodes the payload and puts back what these masks tell apart.
+    /// Decodes the payload and puts back what these masks mark.
     pub(super) fn decode_payload(
         &self,
         stored: &[u8],

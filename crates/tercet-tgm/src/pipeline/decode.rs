@@ -17,7 +17,7 @@ const BETWEEN: &str = "the pipeline";
 
 impl Pipeline {
     /// Decodes a payload into exactly [`decoded_len`](Self::decoded_len) bytes, little-endian, and puts back what masks
-    /// tell apart.
+    /// mark.
     pub(crate) fn decode(
         &self,
         stored: &[u8],
@@ -112,6 +112,6 @@ impl Pipeline {
 pub(super) fn zeroed(len: u64) -> Result<Vec<u8>, PipelineError> {
     let refused = || CodecError::OutOfMemory { codec: BETWEEN, bytes: len };
     let len = usize::try_from(len).map_err(|_| refused())?;
-    // Pages that nobody touches cost nothing.
+    // Pages that no one touches cost nothing.
     Ok(bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?)
 }

@@ -13,14 +13,14 @@ use super::error::PipelineError;
 use super::parameters::{Parameters, SP_BINARY, SP_BITS, SP_DECIMAL, SP_REFERENCE, SZIP_OFFSETS};
 use super::{Codec, PACKING, Pipeline, rules};
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::{ByteOrder, swap_in_place};
+use crate::dtype::{ByteOrder, float_type, swap_in_place};
 use crate::encode::EncodeOptions;
 use crate::value::Value;
 
 /// The largest block that the library of other programs was made for.
 const MAX_SZIP_BLOCK: u64 = 64;
 
-/// Runs values through the pipeline that a descriptor asks for; answers the descriptor with all parameters, and the
+/// Runs values through the pipeline that a descriptor asks for; returns the descriptor with all parameters, and the
 /// payload with its masks. What needs no change is not copied.
 pub(crate) fn encode<'a>(
     descriptor: &'a DataObjectDescriptor,
@@ -29,7 +29,7 @@ pub(crate) fn encode<'a>(
 ) -> Result<(Cow<'a, DataObjectDescriptor>, Cow<'a, [u8]>), PipelineError> {
     rules::check_names(descriptor)?;
     let mut descriptor = Cow::Borrowed(descriptor);
-    let float = descriptor.dtype.float();
+    let float = float_type(descriptor.dtype);
     let is_packed = descriptor.encoding == PACKING;
     let asked = if is_packed { Some(AskedPacking::parse(&descriptor)?) } else { None };
     let mut values = Values { given: values, order: descriptor.stored_order(), little: None };
@@ -171,7 +171,7 @@ fn write_packing(descriptor: &mut Cow<'_, DataObjectDescriptor>, packing: Packin
 type Compressed<'a> = (Cow<'a, [u8]>, Option<Vec<u64>>);
 
 impl Pipeline {
-    /// Compresses what the stages before made; answers the positions of szip intervals too.
+    /// Compresses what the stages before made; returns the positions of szip intervals too.
     fn compress<'a>(&self, bytes: Cow<'a, [u8]>) -> Result<Compressed<'a>, PipelineError> {
         let mut out = Vec::new();
         let mut offsets = None;

@@ -17,7 +17,7 @@ use crate::encode::EncodeOptions;
 use crate::metadata::{MetadataError, MetadataErrorKind, text_of, type_error, u64_of};
 use crate::value::Value;
 
-/// What a mask tells apart from other values.
+/// What a mask states apart from other values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaskKind {
     /// Not a number.
@@ -128,7 +128,7 @@ impl FromStr for MaskMethod {
     }
 }
 
-/// Appends masks to a payload; answers what the descriptor says about them, if there are any.
+/// Appends masks to a payload; returns what the descriptor says about them, if there are any.
 pub(super) fn append(
     masks: &Masks,
     elements: u64,

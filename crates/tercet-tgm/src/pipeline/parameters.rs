@@ -58,7 +58,7 @@ impl<'a> Parameters<'a> {
 
     fn text(self, key: &'static str) -> Result<Option<&'a str>, MetadataError> {
         let Some(value) = self.get(key) else { return Ok(None) };
-        value.as_text().map(Some).ok_or_else(|| type_error(value, key, "a text"))
+        value.as_text().map(Some).ok_or_else(|| type_error(value, key, "a string"))
     }
 
     /// Bits of a packed value.

@@ -10,9 +10,9 @@ use super::error::PipelineError;
 use super::parameters::SZIP_OFFSETS;
 use super::{Codec, Pipeline};
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::Dtype;
 use crate::options::Sz3Decoding;
 use crate::value::Value;
+use tercet_core::DType;
 
 /// Values in a block of zfp.
 const ZFP_BLOCK: u64 = 4;
@@ -41,7 +41,7 @@ pub(crate) enum RangePlan {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Intervals {
     pub(crate) szip: Szip,
-    /// The first one, and the one behind the last.
+    /// The first one, and the one after the last.
     pub(crate) first: u64,
     pub(crate) end: u64,
     /// All samples of the stream.
@@ -85,7 +85,7 @@ impl Intervals {
 impl Pipeline {
     /// How a range of values is read.
     pub(crate) fn plan_range(&self, range: &Range<u64>) -> RangePlan {
-        if self.dtype == Dtype::Bitmask || self.shuffle.is_some() {
+        if self.dtype == DType::Bitmask || self.shuffle.is_some() {
             return RangePlan::Whole;
         }
         match &self.codec {
@@ -138,7 +138,7 @@ impl Pipeline {
     /// The same pipeline for fewer elements.
     fn of_elements(&self, elements: u64) -> Self {
         let len = |whole: Option<u64>| whole.unwrap_or(u64::MAX);
-        let raw_len = len(self.dtype.payload_len(elements));
+        let raw_len = len(self.dtype.byte_len(elements));
         let encoded_len = match &self.packing {
             Some(packing) => len(packing.packed_len(elements)),
             None => raw_len,
@@ -189,8 +189,8 @@ impl Pipeline {
         Ok(packing.unpack(&packed, range.start - first, values)?)
     }
 
-    /// Decodes the values of a range out of intervals, of which the first starts at bit `at` of `stored`; answers the
-    /// bit behind them.
+    /// Decodes the values of a range out of intervals, of which the first starts at bit `at` of `stored`; returns the
+    /// bit after them.
     pub(crate) fn decode_intervals(
         &self,
         intervals: &Intervals,
@@ -223,7 +223,7 @@ impl Pipeline {
 
     /// Copies values out of all of them, from element `first` on.
     pub(crate) fn cut(&self, all: &[u8], first: u64, values: &mut [u8]) {
-        if self.dtype == Dtype::Bitmask {
+        if self.dtype == DType::Bitmask {
             return cut_bits(all, first, values);
         }
         let start = usize::try_from(self.byte_of(first)).unwrap_or(usize::MAX);
@@ -278,13 +278,13 @@ pub(crate) fn with_right_szip_offsets(
         let starts = starts.into_iter().map(Value::from).collect();
         right.params.insert(SZIP_OFFSETS.to_owned(), Value::Array(starts));
     } else {
-        // Nobody can tell where they are; readers find out for themselves.
+        // No one can tell where they are; readers find out for themselves.
         right.params.remove(SZIP_OFFSETS);
     }
     Some(right)
 }
 
-/// Copies bits, first one in the highest position of the first byte. What is behind the last one is not cleared.
+/// Copies bits, first one in the highest position of the first byte. What is after the last one is not cleared.
 fn cut_bits(all: &[u8], first: u64, out: &mut [u8]) {
     let (start, shift) = (usize::try_from(first / 8).unwrap_or(usize::MAX), (first % 8) as u32);
     let byte = |at: usize| u16::from(all.get(start.saturating_add(at)).copied().unwrap_or(0));

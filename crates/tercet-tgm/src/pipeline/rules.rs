@@ -5,7 +5,7 @@
 use super::error::PipelineError;
 use super::{COMPRESSIONS, ENCODINGS, FILTERS, NONE, PACKING, SHUFFLE};
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::Dtype;
+use tercet_core::DType;
 
 /// Refuses names that the format does not define.
 pub(super) fn check_names(descriptor: &DataObjectDescriptor) -> Result<(), PipelineError> {
@@ -30,7 +30,7 @@ pub(super) fn check_combination(
     let refuse = |what: String, reason| Err(PipelineError::Combination { what: what.into(), reason });
     let dtype = descriptor.dtype;
     let compression = &*descriptor.compression;
-    if descriptor.encoding == PACKING && dtype != Dtype::Float64 {
+    if descriptor.encoding == PACKING && dtype != DType::F64 {
         return refuse(format!("encoding `{PACKING}` of {dtype} values"), "is not defined: only float64 is");
     }
     let is_filtered = descriptor.filter != NONE;
@@ -41,11 +41,11 @@ pub(super) fn check_combination(
                 if is_filtered { format!("filter `{SHUFFLE}`") } else { format!("encoding `{PACKING}`") };
             refuse(format!("compression `{compression}` after {stage}"), "would take its bytes for numbers")
         }
-        "zfp" | "sz3" if dtype != Dtype::Float64 => refuse(
+        "zfp" | "sz3" if dtype != DType::F64 => refuse(
             format!("compression `{compression}` of {dtype} values"),
             "is not defined: only float64 is",
         ),
-        "rle" | "roaring" if dtype != Dtype::Bitmask => refuse(
+        "rle" | "roaring" if dtype != DType::Bitmask => refuse(
             format!("compression `{compression}` of {dtype} values"),
             "is not defined: only bitmask is",
         ),
@@ -69,7 +69,7 @@ pub(super) fn check_combination(
             "compression `blosc2` of 0-bit packed values".to_owned(),
             "is not defined: there are no bytes to compress",
         ),
-        "blosc2" if dtype == Dtype::Bitmask && !is_filtered => refuse(
+        "blosc2" if dtype == DType::Bitmask && !is_filtered => refuse(
             "compression `blosc2` of bitmask values".to_owned(),
             "is not defined: its elements are whole bytes",
         ),

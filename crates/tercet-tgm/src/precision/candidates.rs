@@ -7,10 +7,10 @@ use tercet_codec::pack::BINARY_SCALES;
 
 use super::Trial;
 use crate::descriptor::DataObjectDescriptor;
-use crate::dtype::Dtype;
 use crate::encode::EncodeOptions;
 use crate::pipeline::{NONE, PACKING, PipelineError, SHUFFLE};
 use crate::value::Value;
+use tercet_core::DType;
 
 /// A way of storing an array.
 #[derive(Clone, Debug)]
@@ -28,7 +28,7 @@ impl Candidate {
             .into_iter()
             .map(|descriptor| Self { descriptor, is_lossless: true })
             .collect();
-        if let (Some(bound), Dtype::Float64) = (bound, descriptor.dtype) {
+        if let (Some(bound), DType::F64) = (bound, descriptor.dtype) {
             let lossy = lossy(descriptor, values, bound);
             all.extend(lossy.into_iter().map(|descriptor| Self { descriptor, is_lossless: false }));
         }
@@ -120,7 +120,7 @@ fn with_shuffle(descriptor: &DataObjectDescriptor, size: u32) -> DataObjectDescr
 fn lossless(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     let mut all = general(descriptor);
     let dtype = descriptor.dtype;
-    if dtype == Dtype::Bitmask {
+    if dtype == DType::Bitmask {
         all.push(descriptor.clone().with_compression("rle"));
         all.push(descriptor.clone().with_compression("roaring"));
         return all;
@@ -131,8 +131,8 @@ fn lossless(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
         all.extend(general(&with_shuffle(descriptor, bytes)).into_iter().skip(1));
     }
     match dtype {
-        Dtype::Uint8 | Dtype::Uint16 | Dtype::Uint32 => all.push(with_szip(descriptor, 8)),
-        Dtype::Int8 | Dtype::Int16 | Dtype::Int32 => all.push(with_szip(descriptor, 9)),
+        DType::U8 | DType::U16 | DType::U32 => all.push(with_szip(descriptor, 8)),
+        DType::I8 | DType::I16 | DType::I32 => all.push(with_szip(descriptor, 9)),
         _ => {}
     }
     all

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 use tercet_core::tensor::f16;
 
-use crate::dtype::Dtype;
+use tercet_core::DType;
 
 /// The largest difference between two arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -23,28 +23,28 @@ const EXACT: Deviation = Deviation { largest: 0.0, at: None, is_exact: true };
 const PIECE: usize = 1 << 16;
 
 /// Compares two arrays of one type, little-endian. NaN equals NaN. Arrays of different lengths differ infinitely.
-pub fn deviation(dtype: Dtype, original: &[u8], decoded: &[u8]) -> Deviation {
+pub fn deviation(dtype: DType, original: &[u8], decoded: &[u8]) -> Deviation {
     if original.len() != decoded.len() {
         return Deviation { largest: f64::INFINITY, at: None, is_exact: false };
     }
     match dtype {
-        Dtype::Float16 => compare(original, decoded, 1, |b| f16::from_le_bytes(b).to_f64()),
-        Dtype::Bfloat16 => compare(original, decoded, 1, |b| {
+        DType::F16 => compare(original, decoded, 1, |b| f16::from_le_bytes(b).to_f64()),
+        DType::BF16 => compare(original, decoded, 1, |b| {
             f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
         }),
-        Dtype::Float32 => compare(original, decoded, 1, |b| f64::from(f32::from_le_bytes(b))),
-        Dtype::Float64 => compare(original, decoded, 1, f64::from_le_bytes),
-        Dtype::Complex64 => compare(original, decoded, 2, |b| f64::from(f32::from_le_bytes(b))),
-        Dtype::Complex128 => compare(original, decoded, 2, f64::from_le_bytes),
-        Dtype::Int8 => compare(original, decoded, 1, |b| f64::from(i8::from_le_bytes(b))),
-        Dtype::Int16 => compare(original, decoded, 1, |b| f64::from(i16::from_le_bytes(b))),
-        Dtype::Int32 => compare(original, decoded, 1, |b| f64::from(i32::from_le_bytes(b))),
-        Dtype::Uint16 => compare(original, decoded, 1, |b| f64::from(u16::from_le_bytes(b))),
-        Dtype::Uint32 => compare(original, decoded, 1, |b| f64::from(u32::from_le_bytes(b))),
-        Dtype::Uint8 => compare(original, decoded, 1, |b| f64::from(u8::from_le_bytes(b))),
+        DType::F32 => compare(original, decoded, 1, |b| f64::from(f32::from_le_bytes(b))),
+        DType::F64 => compare(original, decoded, 1, f64::from_le_bytes),
+        DType::C64 => compare(original, decoded, 2, |b| f64::from(f32::from_le_bytes(b))),
+        DType::C128 => compare(original, decoded, 2, f64::from_le_bytes),
+        DType::I8 => compare(original, decoded, 1, |b| f64::from(i8::from_le_bytes(b))),
+        DType::I16 => compare(original, decoded, 1, |b| f64::from(i16::from_le_bytes(b))),
+        DType::I32 => compare(original, decoded, 1, |b| f64::from(i32::from_le_bytes(b))),
+        DType::U16 => compare(original, decoded, 1, |b| f64::from(u16::from_le_bytes(b))),
+        DType::U32 => compare(original, decoded, 1, |b| f64::from(u32::from_le_bytes(b))),
+        DType::U8 => compare(original, decoded, 1, |b| f64::from(u8::from_le_bytes(b))),
         // Differences of what f64 cannot hold, or has no size, are equal or not.
-        Dtype::Int64 | Dtype::Uint64 => same(original, decoded, 8),
-        Dtype::Bitmask => same(original, decoded, 1),
+        DType::I64 | DType::U64 => same(original, decoded, 8),
+        _ => same(original, decoded, 1),
     }
 }
 
@@ -113,7 +113,7 @@ mod tests {
 
     fn deviation_of(original: &[f64], decoded: &[f64]) -> Deviation {
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
-        deviation(Dtype::Float64, &bytes(original), &bytes(decoded))
+        deviation(DType::F64, &bytes(original), &bytes(decoded))
     }
 
     #[test]
@@ -158,12 +158,12 @@ mod tests {
 
     #[test]
     fn integers_and_bits_are_compared_too() {
-        assert_eq!(deviation(Dtype::Int16, &[1, 0, 5, 0], &[1, 0, 2, 0]).largest, 3.0);
-        assert_eq!(deviation(Dtype::Uint64, &[0; 16], &[0; 16]).largest, 0.0);
+        assert_eq!(deviation(DType::I16, &[1, 0, 5, 0], &[1, 0, 2, 0]).largest, 3.0);
+        assert_eq!(deviation(DType::U64, &[0; 16], &[0; 16]).largest, 0.0);
         let mut other = [0; 16];
         other[9] = 1;
-        let found = deviation(Dtype::Uint64, &[0; 16], &other);
+        let found = deviation(DType::U64, &[0; 16], &other);
         assert_eq!(found, Deviation { largest: f64::INFINITY, at: Some(1), is_exact: false });
-        assert_eq!(deviation(Dtype::Uint8, &[0; 2], &[0; 3]).largest, f64::INFINITY);
+        assert_eq!(deviation(DType::U8, &[0; 2], &[0; 3]).largest, f64::INFINITY);
     }
 }

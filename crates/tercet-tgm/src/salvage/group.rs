@@ -8,7 +8,7 @@ use crate::wire::ids::{FrameKind, PREAMBLE_LEN};
 use crate::wire::order::DecodePhase;
 use crate::wire::postamble::Postamble;
 
-/// A stretch of the file.
+/// A range of the file.
 #[derive(Debug)]
 pub(super) enum Item {
     /// A message that is as it was written.
@@ -19,12 +19,12 @@ pub(super) enum Item {
     Junk(Span),
 }
 
-/// What is there of a damaged message, or a stretch of one: what lies behind a gap may belong to the next message,
+/// What is there of a damaged message, or a range of one: what lies after a gap may belong to the next message,
 /// unless both ends of this one are known.
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) span: Span,
-    /// Where its preamble stands, if that is intact.
+    /// Where its preamble is, if that is intact.
     pub(super) start: Option<u64>,
     /// Whether preamble and postamble agree on its length: then offsets in it mean what they say.
     pub(super) is_framed: bool,
@@ -113,7 +113,7 @@ impl Groups {
         }
     }
 
-    /// A message that ends with a postamble at `at`: two stretches if that counts from another start.
+    /// A message that ends with a postamble at `at`: two fragments if that counts from another start.
     fn finish_at(&mut self, at: u64) -> Vec<Item> {
         self.phase = DecodePhase::Header;
         let Some(mut open) = self.open.take() else { return Vec::new() };
@@ -188,7 +188,7 @@ impl Broken {
                     footer = frame.span.start();
                 }
                 Part::Frame { .. } => break,
-                // Where the first footer frame was cannot be told.
+                // Where the first footer frame was is unknown.
                 Part::Damaged { .. } | Part::Gap(_) => return false,
             }
         }
@@ -214,7 +214,7 @@ impl Broken {
         Some((phases.clone().min()?, phases.max()?))
     }
 
-    /// Takes in what belongs to it further behind.
+    /// Takes in what belongs to it further after.
     pub(super) fn extend(&mut self, next: Self) {
         self.span = Span::between(self.span.start(), next.span.end()).unwrap_or(self.span);
         self.parts.extend(next.parts);

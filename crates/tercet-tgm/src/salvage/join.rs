@@ -1,15 +1,15 @@
-//! Which stretches of frames belong to one message.
+//! Which fragments of frames belong to one message.
 //!
-//! Behind a gap the next message may have begun, with a preamble that was lost. So what lies behind one belongs to what
+//! After a gap the next message may have begun, with a preamble that was lost. So what lies after one belongs to what
 //! lies before it only where places tell that they count from the same start, and then so does everything in between.
-//! Where nothing tells, each stretch becomes a message of its own: no object gets what another message says.
+//! Where nothing states, each fragment becomes a message of its own: no object gets what another message says.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use tercet_core::Span;
 
 use super::group::{Broken, Part};
-use super::rebuild::{Said, is_foreign};
+use super::rebuild::{FrameContents, is_foreign};
 use crate::index_and_hash::IndexFrame;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
@@ -17,31 +17,31 @@ use crate::wire::order::DecodePhase;
 
 /// Frames that follow each other, and what those around the objects say.
 #[derive(Debug)]
-pub(super) struct Stretch {
+pub(super) struct Fragment {
     pub(super) broken: Broken,
-    pub(super) said: Said,
+    pub(super) said: FrameContents,
 }
 
 /// Footer frames that are tried as the first one.
 const MAX_FOOTERS: usize = 8;
 
-/// Puts stretches together that belong to one message. They stand one behind the other, with gaps in between.
-pub(super) fn join(chain: Vec<Stretch>) -> Vec<Stretch> {
+/// Puts fragments together that belong to one message. They are one after the other, with gaps in between.
+pub(super) fn join(chain: Vec<Fragment>) -> Vec<Fragment> {
     if chain.len() < 2 {
         return chain;
     }
-    // The last stretch that counts from a place, and the stretches in which objects are.
+    // The last fragment that counts from a place, and the fragments in which objects are.
     let mut ends: BTreeMap<u64, usize> = BTreeMap::new();
     let mut objects: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
-    for (at, stretch) in chain.iter().enumerate() {
-        ends.extend(stretch.origins().into_iter().map(|origin| (origin, at)));
-        objects.extend(stretch.broken.objects().map(|frame| (frame.span.start(), (frame.span.len(), at))));
+    for (at, fragment) in chain.iter().enumerate() {
+        ends.extend(fragment.origins().into_iter().map(|origin| (origin, at)));
+        objects.extend(fragment.broken.objects().map(|frame| (frame.span.start(), (frame.span.len(), at))));
     }
     let mut last: Vec<usize> = Vec::with_capacity(chain.len());
-    for (at, stretch) in chain.iter().enumerate() {
-        let by_place = stretch.origin().and_then(|origin| {
+    for (at, fragment) in chain.iter().enumerate() {
+        let by_place = fragment.origin().and_then(|origin| {
             // Places alone may be those of another message, after bytes in between were lost: hashes prove the objects.
-            let index = stretch.said.index().filter(|_| stretch.said.hashes().is_some());
+            let index = fragment.said.index().filter(|_| fragment.said.hashes().is_some());
             let known = index.into_iter().flat_map(|index| index.offsets.iter().zip(&index.lengths));
             let found = known.filter_map(|(offset, len)| {
                 let (there, at) = objects.get(&origin.checked_add(*offset)?)?;
@@ -49,16 +49,16 @@ pub(super) fn join(chain: Vec<Stretch>) -> Vec<Stretch> {
             });
             found.chain(ends.get(&origin).copied()).max()
         });
-        let by_end = chain.get(at + 1).filter(|next| stretch.ends_with(&next.broken)).map(|_| at + 1);
+        let by_end = chain.get(at + 1).filter(|next| fragment.ends_with(&next.broken)).map(|_| at + 1);
         last.push(by_place.max(by_end).unwrap_or(at).max(at));
     }
-    let phases: Vec<_> = chain.iter().map(|stretch| stretch.broken.phases()).collect();
-    let mut joined: Vec<Stretch> = Vec::new();
+    let phases: Vec<_> = chain.iter().map(|fragment| fragment.broken.phases()).collect();
+    let mut joined: Vec<Fragment> = Vec::new();
     let mut until = 0;
-    for (at, stretch) in chain.into_iter().enumerate() {
+    for (at, fragment) in chain.into_iter().enumerate() {
         if let Some(open) = joined.last_mut().filter(|_| at <= until && at > 0) {
-            open.broken.extend(stretch.broken);
-            open.said.extend(stretch.said);
+            open.broken.extend(fragment.broken);
+            open.said.extend(fragment.said);
             continue;
         }
         until = last.get(at).copied().unwrap_or(at);
@@ -67,12 +67,12 @@ pub(super) fn join(chain: Vec<Stretch>) -> Vec<Stretch> {
             // Frames of a message do not come again: places that fit are those of two messages.
             until = at;
         }
-        joined.push(stretch);
+        joined.push(fragment);
     }
     joined
 }
 
-impl Stretch {
+impl Fragment {
     /// Where its message starts, if only one place fits.
     fn origin(&self) -> Option<u64> {
         let all: BTreeSet<u64> = self.origins().into_iter().collect();
@@ -95,7 +95,7 @@ impl Stretch {
     }
 
     /// Whether a postamble of which nothing else is there is the end of this one: its length is not told, and the footer
-    /// frames that it tells of lie in the gap in between.
+    /// frames that it lists lie in the gap in between.
     fn ends_with(&self, next: &Broken) -> bool {
         let (Some(start), Some(Part::Gap(gap)), Some(postamble)) =
             (self.broken.start, self.broken.parts.last(), next.postamble.filter(|_| next.parts.is_empty()))
@@ -108,8 +108,8 @@ impl Stretch {
     }
 
     /// Takes out objects that are not those of the message around them, by its list of hashes: bytes of another message
-    /// stand there.
-    pub(super) fn strangers(&mut self) -> Option<Self> {
+    /// are there.
+    pub(super) fn take_foreign_objects(&mut self) -> Option<Self> {
         let list = self.said.hashes()?;
         let own: BTreeSet<&str> = list.hashes.iter().map(String::as_str).collect();
         let index = self.said.index();
@@ -140,7 +140,7 @@ impl Stretch {
         let place = |at: usize| self.broken.parts.get(at).map_or(self.broken.span, Part::span);
         let span = Span::between(place(first).start(), place(last).end()).unwrap_or(self.broken.span);
         let broken = Broken { span, start: None, is_framed: false, is_ended: false, postamble: None, parts };
-        Some(Self { broken, said: Said::default() })
+        Some(Self { broken, said: FrameContents::default() })
     }
 }
 
@@ -148,7 +148,7 @@ fn is_footer(part: &Part) -> bool {
     matches!(part, Part::Frame { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Footer)
 }
 
-/// Whether the index tells of an object of this length in this place.
+/// Whether the index lists an object of this length in this place.
 fn is_at_a_place(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
     let (Some(start), Some(index)) = (broken.start, index) else { return false };
     frame.span.start().checked_sub(start).is_some_and(|offset| fits(index, offset, frame.span.len()))

@@ -17,7 +17,7 @@ pub(super) struct Lists {
 /// The numbers of the objects of a damaged message.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// For each object that is there, intact or not, its number; `None` where nobody can tell.
+    /// For each object that is there, intact or not, its number; `None` where no one can tell.
     pub(super) of: Vec<Option<u64>>,
     /// How many there were, if that is known.
     pub(super) total: Option<u64>,
@@ -91,7 +91,7 @@ fn is_in_order(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> bool {
     !has_places || !broken.parts.iter().any(is_unclear)
 }
 
-/// Whether nobody can tell how many objects a part holds. A damaged frame may have a damaged type.
+/// Whether no one can tell how many objects a part holds. A damaged frame may have a damaged type.
 fn is_unclear(part: &Part) -> bool {
     match part {
         Part::Frame { .. } => false,
@@ -116,7 +116,7 @@ fn count(broken: &Broken, objects: usize) -> (Vec<Option<u64>>, Option<u64>) {
     (of, next.filter(|_| broken.is_ended))
 }
 
-/// Numbers by the places that the index tells; nothing if it tells of other places than these.
+/// Numbers by the places that the index states; nothing if it lists other places than these.
 fn by_index(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> Option<Vec<Option<u64>>> {
     let (start, index) = (broken.start?, lists.index.as_ref()?);
     let number = |frame: &&Frame| {
@@ -125,7 +125,7 @@ fn by_index(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> Option<Vec<Opt
         Some(at as u64).filter(|_| index.lengths.get(at) == Some(&frame.span.len()))
     };
     let of: Vec<Option<u64>> = frames.iter().map(number).collect();
-    // Bytes that moved may be where the index tells of others; the hashes know better.
+    // Bytes that moved may be where the index lists others; the hashes know better.
     let fits = |(number, frame): (&Option<u64>, &&Frame)| match (number, frame.hash(), &lists.hashes) {
         (Some(number), Some(hash), Some(list)) => {
             let listed = usize::try_from(*number).ok().and_then(|number| list.hashes.get(number));

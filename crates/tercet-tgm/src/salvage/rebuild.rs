@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tercet_core::{ByteSource, Span};
 
 use super::group::{Broken, Part};
-use super::join::Stretch;
+use super::join::Fragment;
 use super::number::{Lists, Numbers};
 use super::report::{Loss, Lost, RepairedMessage, State};
 use super::tokens::{body, damage_or};
@@ -37,15 +37,15 @@ struct Kept {
 
 /// What the intact frames of a damaged message say.
 #[derive(Debug, Default)]
-pub(super) struct Said {
-    /// The first before the objects and the last behind them: others stand in a payload.
+pub(super) struct FrameContents {
+    /// The first before the objects and the last after them: others are in a payload.
     pub(super) header: Lists,
     pub(super) footer: Lists,
     notes: Vec<String>,
 }
 
-impl Said {
-    /// Takes in what frames further behind say.
+impl FrameContents {
+    /// Takes in what frames further after say.
     pub(super) fn extend(&mut self, next: Self) {
         self.header = std::mem::take(&mut self.header).or(next.header);
         self.footer = next.footer.or(std::mem::take(&mut self.footer));
@@ -63,17 +63,17 @@ impl Said {
     }
 }
 
-/// Makes a message of everything that is intact, and tells what is not.
+/// Makes a message of everything that is intact, and states what is not.
 pub(super) fn rebuild(
     source: &Arc<dyn ByteSource>,
     number: u64,
-    stretch: Stretch,
+    fragment: Fragment,
     reading: &ReadOptions,
     writing: &EncodeOptions,
 ) -> Result<(RepairedMessage, Option<MessageBuilder>), Error> {
-    let Stretch { broken, said } = stretch;
+    let Fragment { broken, said } = fragment;
     let broken = &broken.distrusted();
-    // What is behind the objects also has what preceded them.
+    // What is after the objects also has what preceded them.
     let is_footer = said.footer.metadata.is_some();
     let (lists, notes) = (said.footer.or(said.header), said.notes);
     let numbers = Numbers::assign(broken, &lists);
@@ -119,8 +119,8 @@ pub(super) fn said(
     number: u64,
     broken: &Broken,
     reading: &ReadOptions,
-) -> Result<Said, ErrorKind> {
-    let mut said = Said::default();
+) -> Result<FrameContents, ErrorKind> {
+    let mut said = FrameContents::default();
     for part in &broken.parts {
         let frame = match part {
             Part::Frame { frame, .. } => frame,
@@ -164,7 +164,7 @@ fn is_a_list(metadata: &GlobalMetadata) -> bool {
     metadata.base.is_empty() && metadata.reserved.is_empty() && lists.contains(&&*keys)
 }
 
-/// Takes every intact object; tells every other that has a frame.
+/// Takes every intact object; states every other that has a frame.
 fn keep(
     source: &Arc<dyn ByteSource>,
     message: u64,
@@ -215,7 +215,7 @@ fn keep(
     Ok(kept)
 }
 
-/// Whether a frame that the index does not know lies where the index tells of another.
+/// Whether a frame that the index does not know lies where the index lists another.
 pub(super) fn is_foreign(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
     let (Some(start), Some(index)) = (broken.start.filter(|_| broken.is_framed), index) else {
         return false;
@@ -278,7 +278,7 @@ fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Los
     }
 }
 
-/// Bytes behind a message whose end is not there that are more than its end. Other messages may have stood there.
+/// Bytes after a message whose end is not there that are more than its end. Other messages may have stood there.
 fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
     if broken.is_framed || broken.is_ended {
         return None;
@@ -344,7 +344,7 @@ fn metadata(
     (made.without_reserved(), is_hashed)
 }
 
-/// Damaged metadata of objects that are kept, where no copy behind the objects repeats it.
+/// Damaged metadata of objects that are kept, where no copy after the objects repeats it.
 fn lost_preceders(broken: &Broken) -> impl Iterator<Item = Loss> {
     let pairs = broken.parts.windows(2);
     pairs.filter_map(|pair| match pair {

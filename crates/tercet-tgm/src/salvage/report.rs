@@ -34,10 +34,10 @@ pub struct SalvageReport {
     /// Those of them in which there are remains of a message.
     #[serde(serialize_with = "spans")]
     pub remains: Vec<Span>,
-    /// Whether the file had a catalogue, which would not be right for the new one.
+    /// Whether the file had an index, which would not be right for the new one.
     #[serde(rename = "catalogue_left_out")]
     pub index_dropped: bool,
-    /// Whether so many bytes looked like frames and were none that others were not looked at.
+    /// Whether this many bytes looked like frames and were none that others were not looked at.
     pub search_given_up: bool,
 }
 
@@ -73,7 +73,7 @@ pub struct RepairedMessage {
     pub unproven: Vec<u64>,
     /// What is lost.
     pub lost: Vec<Loss>,
-    /// What was damaged and could be made anew.
+    /// What was damaged and could be rebuilt.
     pub notes: Vec<String>,
 }
 
@@ -84,7 +84,7 @@ pub struct RepairedMessage {
 pub enum Lost {
     /// An object.
     Object,
-    /// Objects, and nobody knows which.
+    /// Objects, and no one knows which.
     Objects,
     /// The metadata of the message.
     Metadata,
@@ -132,7 +132,7 @@ impl SalvageReport {
         lost || !self.remains.is_empty() || self.search_given_up
     }
 
-    /// Whether every message is as it was written, and nothing stands between them.
+    /// Whether every message is as it was written, and nothing is between them.
     pub fn is_intact(&self) -> bool {
         self.messages.is_empty() && self.junk.is_empty()
     }

@@ -44,7 +44,7 @@ pub(super) enum Token {
     Gap(Span),
 }
 
-/// What stands at a place where a frame could.
+/// What is at a place where a frame could.
 enum Looked {
     Intact { frame: Frame, proven: bool },
     Damaged { frame: Frame, reason: String },
@@ -280,7 +280,7 @@ impl<'a> Tokens<'a> {
         rest.is_some()
     }
 
-    /// Moves on behind an intact frame.
+    /// Moves on after an intact frame.
     fn take(&mut self, frame: Frame, proven: bool) -> Token {
         if !self.inside.in_step {
             self.inside.grid = Some(frame.span.start());
@@ -293,7 +293,7 @@ impl<'a> Tokens<'a> {
         Token::Frame { frame, proven }
     }
 
-    /// Moves on behind a frame and its padding.
+    /// Moves on after a frame and its padding.
     fn pass(&mut self, frame: &Frame) {
         let grid = self.inside.grid.unwrap_or(frame.span.start());
         let end = frame.span.end();
@@ -314,7 +314,7 @@ impl<'a> Tokens<'a> {
         Token::Postamble { span: Span::between(at, end).unwrap_or(Span::empty(at)), said }
     }
 
-    /// The postamble that stands here, if it says what it should. Its last bytes alone are found in payloads.
+    /// The postamble that is here, if it says what it should. Its last bytes alone are found in payloads.
     fn postamble(&self, at: u64, head: &[u8]) -> Option<Postamble> {
         if self.inside.end.is_some() {
             // It is where the preamble says, and nowhere else.
@@ -332,7 +332,7 @@ impl<'a> Tokens<'a> {
             return (PREAMBLE_LEN..=room).contains(&footer)
                 && (total == 0 || total == end.saturating_sub(start));
         }
-        // Right behind a frame it is one, even if it is that of another message.
+        // Right after a frame it is one, even if it is that of another message.
         let is_step = footer.is_multiple_of(8) && total.is_multiple_of(8);
         let is_inside = (PREAMBLE_LEN..=at).contains(&footer) && total <= end;
         is_step && (self.inside.in_step || is_inside) && (total == 0 || total > footer)
@@ -353,7 +353,7 @@ impl<'a> Tokens<'a> {
         Ok(())
     }
 
-    /// Where something stands next, at `from` or behind it; `limit` if nothing does.
+    /// Where something is next, at `from` or after it; `limit` if nothing does.
     fn search(&mut self, from: u64, limit: u64) -> Result<u64, ErrorKind> {
         let mut at = from;
         while at < limit {
@@ -387,7 +387,7 @@ impl<'a> Tokens<'a> {
         Ok(limit)
     }
 
-    /// Whether a message starts here: a preamble, and behind it what can follow one.
+    /// Whether a message starts here: a preamble, and after it what can follow one.
     fn is_start(&mut self, at: u64) -> Result<bool, ErrorKind> {
         let head = self.window.get(at, PREAMBLE_LEN + POSTAMBLE_LEN)?;
         let Some((preamble, rest)) = head.split_at_checked(24) else { return Ok(false) };
@@ -432,7 +432,7 @@ pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>,
     }
 }
 
-/// Where some bytes stand next. It is asked for places that only grow, and passes over every byte once.
+/// Where some bytes are next. It is asked for places that only grow, and passes over every byte once.
 struct Ahead<'a> {
     needle: &'static [u8],
     window: Window<'a>,

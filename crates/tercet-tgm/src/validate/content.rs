@@ -98,7 +98,7 @@ fn codes_of(kind: FrameKind) -> (Code, Code) {
 fn trailing(frame: &Frame, len: usize, report: &mut MessageReport) {
     if len > 0 {
         let at = frame.body().end().saturating_sub(len as u64);
-        let description = format!("{len} bytes behind the CBOR of {}", frame.kind);
+        let description = format!("{len} bytes after the CBOR of {}", frame.kind);
         report.add(Code::TrailingCborBytes, None, Some(at), description);
     }
 }
@@ -194,7 +194,7 @@ fn one(
         }
     }
     let elements = descriptor.elements();
-    if elements.and_then(|n| descriptor.dtype.payload_len(n)).is_none() {
+    if elements.and_then(|n| descriptor.dtype.byte_len(n)).is_none() {
         report.add(Code::ShapeOverflow, object, at, "the shape has more than 2^64 bytes".to_owned());
     } else if let Ok(Some(expected)) = Pipeline::new(descriptor).map(|pipeline| pipeline.stored_len())
         && expected != payload.len()

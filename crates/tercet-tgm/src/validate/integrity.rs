@@ -5,9 +5,7 @@ use tercet_core::{ByteSource, Class, CommonError, Diagnose as _};
 
 use super::code::Code;
 use super::report::MessageReport;
-use crate::array::Array;
 use crate::consistency::{ALGORITHM, check_hash};
-use crate::dtype::Dtype;
 use crate::error::ErrorKind;
 use crate::frame_body::Body;
 use crate::layout::Layout;
@@ -17,6 +15,8 @@ use crate::verification_cache::VerificationCache;
 use crate::window::Window;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, MessageFlags};
+use tercet_core::DType;
+use tercet_core::Tensor;
 
 /// What the two levels need.
 pub(super) struct Work<'a> {
@@ -93,7 +93,7 @@ impl Work<'_> {
         };
         // Without values to look at, what is stored plainly has nothing to decode.
         let decoded = if self.fidelity || !opened.descriptor().is_plain() {
-            // What a mask tells apart is expected, so it stays out of the values.
+            // What a mask states apart is expected, so it stays out of the values.
             opened.decode_with_masks().map(|(array, _)| Some(array))
         } else {
             opened.decoded_len().map(|_| None)
@@ -163,17 +163,17 @@ fn compare_lists(layout: &Layout, lists: &[(Frame, Body)], report: &mut MessageR
 }
 
 /// The first element that is NaN and the first that is infinite. Both parts of complex numbers count.
-fn not_finite(array: &Array) -> (Option<usize>, Option<usize>) {
+fn not_finite(array: &Tensor) -> (Option<usize>, Option<usize>) {
     let bytes = array.bytes();
     match array.dtype() {
-        Dtype::Float16 => classify(bytes, 1, |b: [u8; 2]| f16::from_le_bytes(b).to_f64()),
-        Dtype::Bfloat16 => {
+        DType::F16 => classify(bytes, 1, |b: [u8; 2]| f16::from_le_bytes(b).to_f64()),
+        DType::BF16 => {
             classify(bytes, 1, |b: [u8; 2]| f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16).into())
         }
-        Dtype::Float32 => classify(bytes, 1, |b: [u8; 4]| f32::from_le_bytes(b).into()),
-        Dtype::Float64 => classify(bytes, 1, f64::from_le_bytes),
-        Dtype::Complex64 => classify(bytes, 2, |b: [u8; 4]| f32::from_le_bytes(b).into()),
-        Dtype::Complex128 => classify(bytes, 2, f64::from_le_bytes),
+        DType::F32 => classify(bytes, 1, |b: [u8; 4]| f32::from_le_bytes(b).into()),
+        DType::F64 => classify(bytes, 1, f64::from_le_bytes),
+        DType::C64 => classify(bytes, 2, |b: [u8; 4]| f32::from_le_bytes(b).into()),
+        DType::C128 => classify(bytes, 2, f64::from_le_bytes),
         _ => (None, None),
     }
 }

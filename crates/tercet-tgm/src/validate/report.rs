@@ -24,7 +24,7 @@ pub struct Issue {
     /// The bytes, from the start of the file: from the position to the end of the frame that it is in.
     #[serde(skip)]
     pub span: Option<Span>,
-    /// The words for a reader.
+    /// The description.
     pub description: String,
 }
 
@@ -107,7 +107,7 @@ pub struct FileIssue {
     pub byte_offset: u64,
     /// How many.
     pub length: u64,
-    /// The words for a reader.
+    /// The description.
     pub description: String,
 }
 

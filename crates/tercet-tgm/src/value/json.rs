@@ -78,7 +78,7 @@ fn not_finite(float: f64) -> Json {
     json!({ FLOAT: name })
 }
 
-/// A map as a JSON object, unless a key stands in the way.
+/// A map as a JSON object, unless a key is in the way.
 fn object(pairs: &[(Value, Value)]) -> Option<Json> {
     let plain = |key: &&str| ![FLOAT, BYTES, TAG, MAP].contains(key);
     if !pairs.iter().all(|(key, _)| key.as_text().as_ref().is_some_and(plain)) {

@@ -8,7 +8,7 @@ use crate::region::{Part, Region};
 /// The first 16 bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// The type as it stands on the wire.
+    /// The type as it is on the wire.
     pub code: u16,
     /// The version of the frame. Written as 1, ignored.
     pub version: u16,
@@ -24,7 +24,7 @@ impl FrameHeader {
         Self { code: kind.code(), version: FRAME_VERSION, flags, total_length }
     }
 
-    /// Reads a header that stands at `at` in its file.
+    /// Reads a header that is at `at` in its file.
     pub(crate) fn parse(region: Region, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(region, at, bytes);
         fields.magic("magic", FRAME_MAGIC)?;
@@ -45,7 +45,7 @@ impl FrameHeader {
         FrameKind::from_code(self.code)
     }
 
-    /// Bytes behind the body.
+    /// Bytes after the body.
     pub(crate) fn tail_len(&self) -> u64 {
         self.kind().map_or(12, FrameKind::tail_len)
     }
@@ -77,7 +77,7 @@ pub(crate) struct FrameTail {
 }
 
 impl FrameTail {
-    /// Reads the tail of a frame; `bytes` are the last [`FrameHeader::tail_len`] bytes and stand at `at`.
+    /// Reads the tail of a frame; `bytes` are the last [`FrameHeader::tail_len`] bytes and are at `at`.
     pub(crate) fn parse(
         region: Region,
         header: &FrameHeader,

@@ -37,11 +37,11 @@ pub enum FrameKind {
     HeaderIndex,
     /// The hashes of the objects, before them.
     HeaderHash,
-    /// The hashes of the objects, behind them.
+    /// The hashes of the objects, after them.
     FooterHash,
-    /// The places of the objects, behind them.
+    /// The places of the objects, after them.
     FooterIndex,
-    /// Metadata behind the objects.
+    /// Metadata after the objects.
     FooterMetadata,
     /// Metadata of the object that follows.
     PrecederMetadata,
@@ -82,7 +82,7 @@ impl FrameKind {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Bytes behind the body.
+    /// Bytes after the body.
     pub(crate) const fn tail_len(self) -> u64 {
         match self {
             Self::NTensor => 20,
@@ -130,17 +130,17 @@ impl fmt::Display for FrameKind {
 pub struct MessageFlags(pub u16);
 
 impl MessageFlags {
-    /// A metadata frame stands before the objects.
+    /// A metadata frame is before the objects.
     pub const HEADER_METADATA: Self = Self(0x0001);
-    /// A metadata frame stands behind the objects.
+    /// A metadata frame is after the objects.
     pub const FOOTER_METADATA: Self = Self(0x0002);
-    /// An index stands before the objects.
+    /// An index is before the objects.
     pub const HEADER_INDEX: Self = Self(0x0004);
-    /// An index stands behind the objects.
+    /// An index is after the objects.
     pub const FOOTER_INDEX: Self = Self(0x0008);
-    /// A hash list stands before the objects.
+    /// A hash list is before the objects.
     pub const HEADER_HASHES: Self = Self(0x0010);
-    /// A hash list stands behind the objects.
+    /// A hash list is after the objects.
     pub const FOOTER_HASHES: Self = Self(0x0020);
     /// Objects may have metadata of their own in front of them.
     pub const PRECEDER_METADATA: Self = Self(0x0040);
@@ -187,7 +187,7 @@ impl fmt::Debug for MessageFlags {
 pub struct FrameFlags(pub u16);
 
 impl FrameFlags {
-    /// The descriptor stands behind the payload. Data objects only.
+    /// The descriptor is after the payload. Data objects only.
     pub const DESCRIPTOR_AFTER: Self = Self(0x0001);
     /// The hash slot holds the hash of the body.
     pub const HASH_PRESENT: Self = Self(0x0002);

@@ -10,7 +10,7 @@ pub enum DecodePhase {
     Header,
     /// Objects and what precedes each of them.
     Body,
-    /// Metadata, index and hashes behind the objects.
+    /// Metadata, index and hashes after the objects.
     Footer,
 }
 
@@ -25,7 +25,7 @@ impl DecodePhase {
     }
 }
 
-/// Where in the order a message stands.
+/// Where in the order a message is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Order {
     phase: DecodePhase,

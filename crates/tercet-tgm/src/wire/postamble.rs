@@ -15,7 +15,7 @@ pub struct Postamble {
 }
 
 impl Postamble {
-    /// Reads a postamble that stands at `at` in its file.
+    /// Reads a postamble that is at `at` in its file.
     pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region { message, part: Part::Postamble }, at, bytes);
         let first_footer_offset = fields.u64_be("first_footer_offset")?;

@@ -17,7 +17,7 @@ pub struct Preamble {
 }
 
 impl Preamble {
-    /// Reads a preamble that stands at `at` in its file.
+    /// Reads a preamble that is at `at` in its file.
     pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region { message, part: Part::Preamble }, at, bytes);
         fields.magic("magic", MAGIC)?;

@@ -13,7 +13,7 @@ use crate::region::{Part, Region};
 /// Bytes that [`Walk::look`] wants to see: a postamble, or more than a frame header.
 pub(crate) const LOOK_LEN: u64 = 24;
 
-/// Where the walk over one message stands.
+/// Where the walk over one message is.
 ///
 /// It holds no bytes. The driver shows it the bytes at [`at`](Walk::at) and does what [`look`](Walk::look) says,
 /// so a stream, a file and a buffer are parsed by the same code.
@@ -33,7 +33,7 @@ pub(crate) struct Walk {
     skips_unknown: bool,
 }
 
-/// What stands at the position of a walk.
+/// What is at the position of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
     /// So many zero bytes that belong to nothing.
@@ -45,7 +45,7 @@ pub(crate) enum Next {
 }
 
 impl Walk {
-    /// The walk over message number `message`, whose preamble stands at `base`.
+    /// The walk over message number `message`, whose preamble is at `base`.
     pub(crate) fn new(message: u64, base: u64, preamble: &Preamble) -> Self {
         Self {
             message,
@@ -77,7 +77,7 @@ impl Walk {
         to_end.map_or(LOOK_LEN, |to_end| to_end.min(LOOK_LEN))
     }
 
-    /// Says what stands here. `head` are the next [`wants`](Walk::wants) bytes, or fewer where the input ends.
+    /// Says what is here. `head` are the next [`wants`](Walk::wants) bytes, or fewer where the input ends.
     pub(crate) fn look(&self, head: &[u8]) -> Result<Next, Malformed<Region>> {
         if self.end == Some(self.at) {
             return Ok(Next::Postamble);
@@ -128,7 +128,7 @@ impl Walk {
         self.at
     }
 
-    /// Takes the frame that stands here and moves behind its padding. `tail` are its last bytes. `None` for a frame
+    /// Takes the frame that is here and moves after its padding. `tail` are its last bytes. `None` for a frame
     /// of an unknown type that is skipped.
     pub(crate) fn take(
         &mut self,
@@ -186,7 +186,7 @@ impl Walk {
         Ok(Some(frame))
     }
 
-    /// Where the tail of the frame that stands here starts.
+    /// Where the tail of the frame that is here starts.
     pub(crate) fn tail_at(&self, header: &FrameHeader) -> Result<u64, Malformed<Region>> {
         let before = header.total_length.checked_sub(header.tail_len());
         let at = before.and_then(|before| self.at().checked_add(before));
@@ -195,7 +195,7 @@ impl Walk {
 
     fn advance(&mut self, header: &FrameHeader) -> Result<(), Malformed<Region>> {
         let next = self.at.checked_add(header.total_length).and_then(align8);
-        // The padding of the last frame may be missing only if nothing is missing behind it.
+        // The padding of the last frame may be missing only if nothing is missing after it.
         let next = next.filter(|next| next.checked_add(self.base).is_some());
         let next = next.ok_or_else(|| {
             self.fault("total_length", 8, 8, Reason::Overflow { what: "the end of the frame" })
@@ -245,7 +245,7 @@ impl Walk {
         Region { message: self.message, part: Part::Frame { index: self.frames } }
     }
 
-    /// A fault of `len` bytes at `offset` in the frame header that stands here.
+    /// A fault of `len` bytes at `offset` in the frame header that is here.
     fn fault(&self, field: &'static str, offset: u64, len: u64, reason: Reason) -> Malformed<Region> {
         let start = self.at().saturating_add(offset);
         let span = Span::at(start, len).unwrap_or(Span::empty(start));

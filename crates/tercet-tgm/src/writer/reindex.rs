@@ -1,4 +1,4 @@
-//! A catalogue for a file that is there.
+//! An index for a file that is there.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,20 +16,20 @@ use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup, MessageIndex};
 use crate::options::ReadOptions;
 use crate::scan::ScanOptions;
 
-/// How a file gets a catalogue.
+/// How a file gets an index.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReindexOptions {
-    /// Its keys. Without, the keys of the catalogue that is there stay, and without any all keys are taken.
+    /// Its keys. Without, the keys of the index that is there stay, and without any all keys are taken.
     pub keys: Option<IndexKeys>,
-    /// Whether every message is looked at, whatever a catalogue that is there says.
+    /// Whether every message is looked at, whatever an index that is there says.
     pub rebuild: bool,
-    /// Whether the catalogue says when and by what it was written.
+    /// Whether the index says when and by what it was written.
     pub provenance: Provenance,
 }
 
 impl ReindexOptions {
-    /// Goes on with the catalogue that is there.
+    /// Goes on with the index that is there.
     pub fn new() -> Self {
         Self::default()
     }
@@ -46,30 +46,30 @@ impl ReindexOptions {
         self
     }
 
-    /// Says when and by what the catalogue was written, or not.
+    /// Says when and by what the index was written, or not.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
     }
 }
 
-/// What became of a file that was to have a catalogue.
+/// What became of a file that was to have an index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReindexReport {
-    /// The messages of the file, the catalogue not counted.
+    /// The messages of the file, the index not counted.
     pub messages: u64,
     /// The messages that had to be looked at.
     pub entered: u64,
-    /// The keys of the catalogue.
+    /// The keys of the index.
     pub keys: Vec<String>,
-    /// Whether the file is unchanged, since its catalogue is as it was asked for.
+    /// Whether the file is unchanged, since its index is as it was asked for.
     pub is_unchanged: bool,
 }
 
 impl Writer {
-    /// Gives a file a catalogue at its end, in the place of any that it has.
+    /// Gives a file an index at its end, in the place of any that it has.
     ///
-    /// Messages that the old catalogue tells of are not looked at again, unless other keys are asked for. A message that
+    /// Messages that the old index lists are not looked at again, unless other keys are asked for. A message that
     /// cannot be read is an error: it would never be found.
     pub fn reindex(
         path: impl AsRef<Path>,
@@ -79,7 +79,7 @@ impl Writer {
         Self::reindex_on(Arc::new(RealDisk), path, how, progress)
     }
 
-    /// Gives a file of another disk a catalogue.
+    /// Gives a file of another disk an index.
     pub fn reindex_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
@@ -131,12 +131,12 @@ impl Writer {
         Ok(ReindexReport { messages, entered, keys, is_unchanged: false })
     }
 
-    /// Makes a file what it was without its catalogues; answers whether it had any.
+    /// Makes a file what it was without its indexes; returns whether it had any.
     pub fn remove_index(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
         Self::remove_index_on(Arc::new(RealDisk), path, progress)
     }
 
-    /// Makes a file of another disk what it was without its catalogues.
+    /// Makes a file of another disk what it was without its indexes.
     pub fn remove_index_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
@@ -156,12 +156,12 @@ impl Writer {
         Ok(is_changed)
     }
 
-    /// Copies a file without the catalogues that are in it, and enters its messages.
+    /// Copies a file without the indexes that are in it, and enters its messages.
     fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
         let options = ScanOptions::default().with_index(false);
         let file = File::from_source(bytes, ReadOptions::new())?.with_scan_options(options);
-        // A catalogue that is damaged cannot be read as a message either.
+        // An index that is damaged cannot be read as a message either.
         let damaged = match index::find(&**source, file.options()) {
             Ok(IndexLookup::Rejected(span, _)) => Some(span),
             _ => None,
@@ -193,13 +193,13 @@ impl Writer {
     }
 }
 
-/// Opens a file that nobody else can change meanwhile.
+/// Opens a file that no one else can change meanwhile.
 pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<Source>), ErrorKind> {
     let lock = FileLock::acquire_on(disk, path)?;
     Ok((lock, Arc::new(Source::open(path)?)))
 }
 
-/// Makes the catalogue of the messages before `end` anew.
+/// Makes the index of the messages before `end` again.
 pub(super) fn index_messages(source: &Source, end: u64) -> Result<IndexBuilder, ErrorKind> {
     let mut message_index = IndexBuilder::new(&IndexKeys::All);
     let part = Part::new(source, Span::first(end));

@@ -123,7 +123,7 @@ fn is_free(message: &Message, flip: damage::Flip) -> bool {
     if at == 11 && (flip.mask == 0x40 || (flip.mask == 0x20 && message.object_count() == 0)) {
         return true;
     }
-    // Reserved bytes of the preamble and flags nobody knows.
+    // Reserved bytes of the preamble and flags no one knows.
     if (12..16).contains(&at) || at == 10 {
         return true;
     }

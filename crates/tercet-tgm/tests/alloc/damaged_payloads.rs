@@ -2,7 +2,7 @@
 
 use tercet_testkit::{alloc, damage};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Message, PreEncoded, encode_pre_encoded,
+    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Message, PreEncoded, encode_pre_encoded,
 };
 
 use crate::descriptors::{field, message_of, pipelines};
@@ -22,7 +22,7 @@ fn decode(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Option<usize> {
 #[test]
 fn damaged_payloads_are_errors_or_arrays() {
     let _alone = alloc::alone();
-    for dtype in [Dtype::Float64, Dtype::Uint16, Dtype::Bitmask] {
+    for dtype in [DType::F64, DType::U16, DType::Bitmask] {
         let values = field(dtype, 40);
         for descriptor in pipelines(dtype, 40) {
             let bits = descriptor.params.get("sp_bits_per_value").and_then(tercet_tgm::Value::as_u64);
@@ -51,7 +51,7 @@ fn damaged_payloads_are_errors_or_arrays() {
 #[test]
 fn payloads_that_are_cut_are_never_whole() {
     let _alone = alloc::alone();
-    for dtype in [Dtype::Float64, Dtype::Int32] {
+    for dtype in [DType::F64, DType::I32] {
         let values = field(dtype, 200);
         for descriptor in pipelines(dtype, 200) {
             let message = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap();

@@ -2,7 +2,7 @@
 
 use tercet_testkit::alloc::{alone, measure};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, FollowEvent, Follower, GlobalMetadata, encode_message,
+    DType, DataObjectDescriptor, EncodeOptions, FollowEvent, Follower, GlobalMetadata, encode_message,
 };
 
 /// Bytes of an object.
@@ -13,7 +13,7 @@ const PIECE: usize = 64 << 10;
 fn one_object_at_a_time_is_in_memory() {
     let _alone = alone();
     let values = vec![7; OBJECT];
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [OBJECT as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [OBJECT as u64]);
     let objects = [(&descriptor, &values[..]); 16];
     let message = encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
     let (told, memory) = measure(|| {

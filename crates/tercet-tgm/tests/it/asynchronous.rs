@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 
 use proptest::prelude::*;
 use tercet_tgm::{
-    AsyncDecoder, AsyncStreamingEncoder, DataObjectDescriptor, Decoder, Dtype, EncodeError, EncodeOptions,
+    AsyncDecoder, AsyncStreamingEncoder, DType, DataObjectDescriptor, Decoder, EncodeError, EncodeOptions,
     ErrorKind, Event, File, GlobalMetadata, PreEncoded, StreamingEncoder, Value, Writer, WriterOptions,
     compat, encode_message,
 };
@@ -156,7 +156,7 @@ const MASKED: usize = 3;
 type Object = (usize, usize, bool);
 
 fn descriptor(len: usize, how: usize) -> DataObjectDescriptor {
-    let mut descriptor = DataObjectDescriptor::new(Dtype::Float32, [len as u64 / 4]);
+    let mut descriptor = DataObjectDescriptor::new(DType::F32, [len as u64 / 4]);
     match how {
         1 => "zstd".clone_into(&mut descriptor.compression),
         2 => {
@@ -335,7 +335,7 @@ fn writing_can_be_given_up() {
     }
 }
 
-/// A sink that breaks is told, and nothing is written behind half a message.
+/// A sink that breaks is reported, and nothing is written after half a message.
 #[test]
 fn a_broken_sink_is_told() {
     block_on(async {
@@ -352,7 +352,7 @@ fn a_broken_sink_is_told() {
     });
 }
 
-/// A stream that breaks is told with its place, and goes on if the stream does.
+/// A stream that breaks is reported with its place, and goes on if the stream does.
 #[test]
 fn a_broken_stream_is_told() {
     struct Breaks<'a>(Slow<'a>, Option<usize>);
@@ -448,7 +448,7 @@ fn files_are_read_alike() {
                 Ok(expected) => {
                     let (message, arrays) = decoded.unwrap();
                     assert_eq!(message.metadata(), expected.metadata());
-                    let bytes = |arrays: &[tercet_tgm::Array]| -> Vec<Vec<u8>> {
+                    let bytes = |arrays: &[tercet_tgm::Tensor]| -> Vec<Vec<u8>> {
                         arrays.iter().map(|array| array.bytes().to_vec()).collect()
                     };
                     assert_eq!(bytes(&arrays), bytes(&expected.decode().unwrap()));
@@ -474,7 +474,7 @@ fn files_are_read_alike() {
     });
 }
 
-/// No more is read ahead than a piece, so whoever writes is held back.
+/// No more is read ahead than a piece, so a caller that writes is held back.
 #[test]
 fn reading_holds_the_writer_back() {
     let bytes = sync_bytes(&[(1_000_000, 0, false), (1_000_000, 0, false)]);

@@ -14,7 +14,7 @@ use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tgm::edit::{self, Changes, Merge, Strategy};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, Error, ErrorKind, File, GlobalMetadata, IndexKeys, Provenance,
+    DType, DataObjectDescriptor, EncodeError, Error, ErrorKind, File, GlobalMetadata, IndexKeys, Provenance,
     ReindexOptions, StreamingEncoder, Writer, WriterOptions,
 };
 
@@ -22,11 +22,11 @@ use crate::samples;
 
 const NAME: &str = "a.tgm";
 
-/// A change of the file in a folder, through a disk.
+/// A change of the file in a directory, through a disk.
 type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 
 fn add_messages(mut writer: Writer) -> Result<(), Error> {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &samples::options())?;
     writer.stream(&GlobalMetadata::default(), samples::options(), |stream| {
         stream.write_object(&descriptor, &[4, 5, 6]).map_err(|fault| Error::new(NAME.into(), fault))
@@ -46,8 +46,8 @@ fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     add_messages(Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?)
 }
 
-/// Adds messages to a file that ends with a catalogue, and with it goes on.
-fn append_catalogued(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+/// Adds messages to a file that ends with an index, and with it goes on.
+fn append_indexed(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     let writer = Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?;
     add_messages(writer.with_provenance(Provenance::Off))
 }
@@ -106,8 +106,8 @@ fn two_messages() -> Vec<u8> {
     [&samples[2].bytes[..], &samples[9].bytes].concat()
 }
 
-/// The same with a catalogue at the end.
-fn catalogued() -> Vec<u8> {
+/// The same with an index at the end.
+fn indexed() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join(NAME), two_messages()).unwrap();
     reindex(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
@@ -163,8 +163,8 @@ fn append_to_a_file() {
 }
 
 #[test]
-fn append_to_a_file_with_a_catalogue() {
-    never_between(Some(&catalogued()), append_catalogued);
+fn append_to_a_file_with_an_index() {
+    never_between(Some(&indexed()), append_indexed);
 }
 
 #[test]
@@ -182,15 +182,15 @@ fn index_a_file() {
     never_between(Some(&two_messages()), reindex);
 }
 
-/// A message that was written behind the catalogue: the old catalogue goes, a new one comes.
+/// A message that was written after the index: the old index goes, a new one comes.
 #[test]
-fn index_a_file_that_grew_behind_its_catalogue() {
-    never_between(Some(&[catalogued(), samples::all()[1].bytes.clone()].concat()), reindex);
+fn index_a_file_that_grew_behind_its_index() {
+    never_between(Some(&[indexed(), samples::all()[1].bytes.clone()].concat()), reindex);
 }
 
 #[test]
-fn remove_the_catalogue_of_a_file() {
-    never_between(Some(&catalogued()), remove_index);
+fn remove_the_index_of_a_file() {
+    never_between(Some(&indexed()), remove_index);
 }
 
 /// Bytes that belong to no message stay where they are.
@@ -232,7 +232,7 @@ fn an_unfinished_message_is_not_published() {
         Err(Error::new(NAME.into(), ErrorKind::GivenUp))
     });
     assert!(stopped.is_err());
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     let behind = writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1])], &samples::options());
     assert!(matches!(behind.unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
     assert!(matches!(writer.finish().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
@@ -257,7 +257,7 @@ impl std::io::Write for Moody {
 fn a_failed_stream_stays_failed() {
     let mut encoder =
         StreamingEncoder::new(Moody(0), &GlobalMetadata::default(), samples::options()).unwrap();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     assert!(encoder.write_object(&descriptor, &[1]).is_err());
     assert!(matches!(
         encoder.write_object(&descriptor, &[1]),

@@ -8,7 +8,7 @@ use tercet_core::{Class, Diagnose as _};
 use tercet_testkit::{damage, golden};
 use tercet_tgm::edit::{Change, Changes, EditError, Merge, Strategy as Winner, check, reshuffle, set, split};
 use tercet_tgm::{
-    DataObjectDescriptor, Depth, Dtype, EncodeOptions, Entry, ErrorKind, File, GlobalMetadata, Message,
+    DType, DataObjectDescriptor, Depth, EncodeOptions, Entry, ErrorKind, File, GlobalMetadata, Message,
     PreEncoded, Provenance, StreamingEncoder, ValidateOptions, Value, encode_message, encode_pre_encoded,
     validate_bytes,
 };
@@ -131,7 +131,7 @@ fn files_of_the_reference_keep_their_objects() {
 #[test]
 fn wrong_szip_offsets_are_put_right() {
     let wrong = |bits: u64| {
-        DataObjectDescriptor::new(Dtype::Uint8, [4096])
+        DataObjectDescriptor::new(DType::U8, [4096])
             .with_compression("szip")
             .with_param("szip_rsi", 2)
             .with_param("szip_block_size", 8)
@@ -168,7 +168,7 @@ fn wrong_szip_offsets_are_put_right() {
 
 #[test]
 fn damage_is_never_carried() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Int32, [50]).with_compression("zstd");
+    let descriptor = DataObjectDescriptor::new(DType::I32, [50]).with_compression("zstd");
     let values: Vec<u8> = (0..200u8).collect();
     let objects: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &values), (&descriptor, &values)];
     let good = encode_message(&GlobalMetadata::default(), &objects, &samples::options()).unwrap();
@@ -187,7 +187,7 @@ fn damage_is_never_carried() {
 }
 
 fn message(extra: &[(&str, Value)]) -> Message {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]).with_param("quality", 0.5);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]).with_param("quality", 0.5);
     let mut metadata = GlobalMetadata::default();
     metadata.extra.extend(extra.iter().map(|(key, value)| ((*key).to_owned(), value.clone())));
     let mars = Value::Map(vec![("step".into(), 6.into())]);
@@ -329,7 +329,7 @@ proptest! {
     ) {
         let payloads: Vec<Vec<u8>> = lengths.iter().map(|&len| vec![7; len]).collect();
         let descriptors: Vec<_> =
-            lengths.iter().map(|&len| DataObjectDescriptor::new(Dtype::Uint8, [len as u64])).collect();
+            lengths.iter().map(|&len| DataObjectDescriptor::new(DType::U8, [len as u64])).collect();
         let mut metadata = GlobalMetadata::default();
         metadata.extra.insert(key, 1.into());
         let options = samples::options().with_hash(hashed);
@@ -357,7 +357,7 @@ proptest! {
     }
 }
 
-/// A new hash would vouch for bytes that nobody checked.
+/// A new hash would vouch for bytes that no one checked.
 #[test]
 fn objects_without_a_hash_get_none() {
     let all = samples::all();

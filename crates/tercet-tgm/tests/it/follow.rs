@@ -7,7 +7,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, CommonError, Span};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, ErrorKind, FollowEvent, Follower, GlobalMetadata, Message, ReadOptions,
+    DType, DataObjectDescriptor, ErrorKind, FollowEvent, Follower, GlobalMetadata, Message, ReadOptions,
     ScanOptions, StreamingEncoder, encode_message, scan_source,
 };
 
@@ -60,7 +60,7 @@ fn scanned(bytes: &[u8]) -> Vec<Seen> {
     found.messages.iter().enumerate().filter_map(open).collect()
 }
 
-/// What may stand in front of a message: nothing, junk, a beginning, a message cut off.
+/// What may are in front of a message: nothing, junk, a beginning, a message cut off.
 fn junk() -> impl Strategy<Value = Vec<u8>> {
     let start = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
     prop_oneof![
@@ -76,7 +76,7 @@ fn junk() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The number of a sample, a change to one of its bytes, and what stands in front of it.
+/// The number of a sample, a change to one of its bytes, and what is in front of it.
 type Part = (usize, Option<(usize, u8)>, Vec<u8>);
 
 fn parts() -> impl Strategy<Value = Vec<Part>> {
@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(&shown(&reports(&bytes, &[1])), &at_once);
     }
 
-    /// Whatever is cut off and whatever stands between: the messages of a scan, each once, with their numbers.
+    /// Whatever is cut off and whatever is between: the messages of a scan, each once, with their numbers.
     #[test]
     fn whole_messages_are_those_of_a_scan(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
         let bytes = stream_of(&parts, false);
@@ -148,7 +148,7 @@ proptest! {
     }
 }
 
-/// Damage inside a message is told with its place, once, and the message keeps its number.
+/// Damage inside a message is reported with its place, once, and the message keeps its number.
 #[test]
 fn a_damaged_message_is_told_and_passed_over() {
     let good = samples::all().remove(1).bytes;
@@ -173,7 +173,7 @@ fn a_damaged_message_is_told_and_passed_over() {
     assert!(matches!(rest, [FollowEvent::Skipped { after_damage: true, .. }]), "{rest:?}");
 }
 
-/// A writer that is killed leaves half a message; what is appended behind it is found, with the number of a scan.
+/// A writer that is killed leaves half a message; what is appended after it is found, with the number of a scan.
 #[test]
 fn every_place_to_be_cut_off_at() {
     for sample in samples::all() {
@@ -190,7 +190,7 @@ fn every_place_to_be_cut_off_at() {
     }
 }
 
-/// A frame without a hash that was cut off can happen to end where a frame of the message behind it ends. Only what
+/// A frame without a hash that was cut off can happen to end where a frame of the message after it ends. Only what
 /// comes later shows it, and that message is found all the same.
 #[test]
 fn a_frame_without_a_hash_gives_messages_back() {
@@ -229,7 +229,7 @@ fn a_frame_that_swallowed_messages_gives_them_back() {
     let good = samples::all().remove(2).bytes;
     let end = good.windows(4).rposition(|four| four == b"ENDF").unwrap() + 4;
     let payload = vec![7u8; 4000];
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [payload.len() as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [payload.len() as u64]);
     let long =
         encode_message(&GlobalMetadata::default(), &[(&descriptor, &payload)], &samples::options()).unwrap();
     let frame =
@@ -295,7 +295,7 @@ fn streams_start_in_the_middle() {
 /// A message whose length is filled in later is the same message.
 #[test]
 fn a_length_may_still_be_unknown() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let sink = std::io::Cursor::new(Vec::new());
     let mut encoder = StreamingEncoder::new(sink, &GlobalMetadata::default(), samples::options()).unwrap();
     encoder.write_object(&descriptor, &[1, 2, 3]).unwrap();

@@ -176,7 +176,7 @@ fn objects_are_those_of_the_manifest() {
     assert_eq!(sz3, if cfg!(feature = "sz3") && golden("tgm").is_some() { 4 } else { 0 });
 }
 
-/// Decodes what SZ3 compressed, if it is built in; whoever does not trust it is refused.
+/// Decodes what SZ3 compressed, if it is built in; a caller that does not trust it is refused.
 fn decode_sz3(file: &File, message: u64, object: &tercet_tgm::Object<'_>, listed: &Json) -> bool {
     let error = object.decode().unwrap_err();
     assert_eq!(error.class(), Class::Unsupported, "{error}");

@@ -1,4 +1,4 @@
-//! Files that end with a catalogue.
+//! Files that end with an index.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_testkit::counting::Counting;
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Error, ErrorKind, File, GlobalMetadata, IndexBuilder,
+    DType, DataObjectDescriptor, EncodeOptions, Error, ErrorKind, File, GlobalMetadata, IndexBuilder,
     IndexError, IndexKeys, MAX_KEYS, Provenance, ReadOptions, ReindexOptions, ReindexReport, ScanOptions,
     StreamingEncoder, ValidateOptions, Value, Writer, WriterOptions, encode_message, validate_source,
 };
@@ -40,12 +40,12 @@ fn metadata(step: u64) -> GlobalMetadata {
 }
 
 fn message(step: u64) -> Vec<u8> {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     encode_message(&metadata(step), &[(&descriptor, &[1, 2, 3])], &options).unwrap()
 }
 
-/// A file of messages without a catalogue.
+/// A file of messages without an index.
 fn plain(path: &Path, messages: u64) {
     let bytes: Vec<u8> = (0..messages).flat_map(message).collect();
     std::fs::write(path, bytes).unwrap();
@@ -56,10 +56,10 @@ fn index(path: &Path, keys: Option<&IndexKeys>) -> Result<ReindexReport, Error> 
     Writer::reindex(path, &how, &NoProgress)
 }
 
-/// What the file says with its catalogue, and what it says without.
+/// What the file says with its index, and what it says without.
 fn check(path: &Path, messages: u64, keys: &[&str]) {
     let file = File::open(path).unwrap();
-    let message_index = file.index().unwrap().expect("a catalogue");
+    let message_index = file.index().unwrap().expect("an index");
     assert_eq!(message_index.keys().collect::<Vec<_>>(), keys);
     assert_eq!(file.message_count().unwrap(), messages);
     let slow = File::open(path).unwrap().with_scan_options(ScanOptions::default().with_index(false));
@@ -89,7 +89,7 @@ fn check(path: &Path, messages: u64, keys: &[&str]) {
 }
 
 #[test]
-fn a_catalogue_says_what_the_messages_say() {
+fn an_index_holds_the_values_of_the_messages() {
     let folder = Folder::new();
     plain(&folder.path(), 20);
     let done = index(&folder.path(), None).unwrap();
@@ -111,11 +111,11 @@ fn a_catalogue_says_what_the_messages_say() {
 }
 
 #[test]
-fn catalogues_go_on_when_messages_are_added() {
+fn indexes_go_on_when_messages_are_added() {
     let folder = Folder::new();
     plain(&folder.path(), 5);
     index(&folder.path(), None).unwrap();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     let mut writer = Writer::append(folder.path(), &NoProgress).unwrap().with_provenance(Provenance::Off);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     writer.message(&metadata(5), &[(&descriptor, &[9])], &options).unwrap();
@@ -134,16 +134,16 @@ fn catalogues_go_on_when_messages_are_added() {
     writer.finish().unwrap();
     check(&folder.path(), 10, &["mars.step", "mars.param", "even"]);
     let appended = std::fs::read(folder.path()).unwrap();
-    // The same as a catalogue that is made at once.
+    // The same as an index that is made at once.
     let keys = IndexKeys::Only(vec!["mars.step".to_owned()]);
     index(&folder.path(), Some(&keys)).unwrap();
     index(&folder.path(), Some(&IndexKeys::All)).unwrap();
     assert_eq!(std::fs::read(folder.path()).unwrap(), appended);
 }
 
-/// Programs that know nothing of catalogues write behind them.
+/// Programs that know nothing of indexes write after them.
 #[test]
-fn messages_behind_a_catalogue_are_entered_without_looking_at_the_others() {
+fn messages_behind_an_index_are_entered_without_looking_at_the_others() {
     let folder = Folder::new();
     plain(&folder.path(), 6);
     index(&folder.path(), None).unwrap();
@@ -186,7 +186,7 @@ fn a_million_messages_would_need_two_reads() {
 }
 
 #[test]
-fn a_catalogue_that_is_damaged_is_not_used() {
+fn an_index_that_is_damaged_is_not_used() {
     let folder = Folder::new();
     plain(&folder.path(), 4);
     index(&folder.path(), None).unwrap();
@@ -206,14 +206,14 @@ fn a_catalogue_that_is_damaged_is_not_used() {
     }
 }
 
-/// A file that was changed under its catalogue is noticed when a message is read.
+/// A file that was changed under its index is noticed when a message is read.
 #[test]
 fn messages_that_moved_are_missed() {
     let folder = Folder::new();
     plain(&folder.path(), 4);
     index(&folder.path(), None).unwrap();
     let mut bytes = std::fs::read(folder.path()).unwrap();
-    // Two messages exchange their places; the catalogue does not know, nor could it by its own bytes.
+    // Two messages exchange their places; the index does not know, nor could it by its own bytes.
     let (first, second) = (message(0), message(1));
     assert_ne!(first.len(), second.len());
     let swapped = [second.clone(), first.clone()].concat();
@@ -227,7 +227,7 @@ fn messages_that_moved_are_missed() {
 }
 
 #[test]
-fn what_cannot_be_catalogued_is_refused() {
+fn keys_that_cannot_be_indexed_are_rejected() {
     let folder = Folder::new();
     std::fs::write(folder.path(), b"").unwrap();
     assert!(index(&folder.path(), None).unwrap_err().to_string().contains("holds no message"));
@@ -246,9 +246,9 @@ fn what_cannot_be_catalogued_is_refused() {
 
 /// What is said about the longest and most keys still fits into the last bytes, where it is looked for.
 #[test]
-fn the_largest_catalogue_is_found() {
+fn the_largest_index_is_found() {
     let folder = Folder::new();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     let keys: Vec<String> = (0..MAX_KEYS).map(|key| format!("{key:0>128}")).collect();
     let extra = keys.iter().map(|key| (key.clone(), key.as_str().into())).collect();
     let metadata = GlobalMetadata { extra, ..Default::default() };
@@ -266,7 +266,7 @@ fn the_largest_catalogue_is_found() {
 }
 
 #[test]
-fn a_catalogue_is_a_sound_message() {
+fn an_index_is_a_sound_message() {
     let folder = Folder::new();
     plain(&folder.path(), 4);
     index(&folder.path(), None).unwrap();
@@ -285,9 +285,9 @@ fn complaints(path: &Path) -> String {
     lines.join("\n")
 }
 
-/// Validation compares a catalogue with the messages.
+/// Validation compares an index with the messages.
 #[test]
-fn a_catalogue_that_lies_is_found_out() {
+fn a_wrong_index_is_reported() {
     let folder = Folder::new();
     plain(&folder.path(), 4);
     index(&folder.path(), None).unwrap();
@@ -302,17 +302,17 @@ fn a_catalogue_that_lies_is_found_out() {
     let swapped = [message(1), message(0), bytes[message(0).len() + message(1).len()..].to_vec()].concat();
     std::fs::write(folder.path(), &swapped).unwrap();
     let found = complaints(&folder.path());
-    assert!(found.starts_with("catalogue_wrong: the catalogue says that message 0 is at"), "{found}");
+    assert!(found.starts_with("catalogue_wrong: the index lists message 0 at"), "{found}");
     let swapped = [message(6), bytes[message(0).len()..].to_vec()].concat();
     assert_eq!(message(6).len(), message(0).len());
     std::fs::write(folder.path(), &swapped).unwrap();
     let found = complaints(&folder.path());
-    assert!(found.starts_with("catalogue_wrong: the catalogue does not say what message 0 says"), "{found}");
+    assert!(found.starts_with("catalogue_wrong: the index differs from message 0"), "{found}");
 }
 
-/// Repair keeps a catalogue only where everything before it stays in its place.
+/// Repair keeps an index only where everything before it stays in its place.
 #[test]
-fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
+fn repair_leaves_out_an_index_that_is_not_right_any_more() {
     let folder = Folder::new();
     plain(&folder.path(), 3);
     let messages = std::fs::read(folder.path()).unwrap();
@@ -335,7 +335,7 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
     assert_eq!(with_junk.to_bytes().unwrap(), messages);
     assert!(with_junk.report.index_dropped && !with_junk.report.has_losses());
     assert_eq!(with_junk.report.kept_messages, 3);
-    // A damaged catalogue is no loss.
+    // A damaged index is no loss.
     let mut damaged = good.clone();
     let at = messages.len() + (good.len() - messages.len()) / 2;
     damaged[at] ^= 1;
@@ -346,7 +346,7 @@ fn repair_leaves_out_a_catalogue_that_is_not_right_any_more() {
 
 /// Messages of one run have the same length: places of another file fit.
 #[test]
-fn a_catalogue_that_leaves_messages_out_is_not_used() {
+fn an_index_that_leaves_messages_out_is_not_used() {
     let folder = Folder::new();
     let same = |step: u64| message(10 + 6 * step);
     assert_eq!(same(0).len(), same(1).len());
@@ -390,10 +390,10 @@ fn a_column_cannot_be_larger_than_its_messages() {
     let mut encoder = StreamingEncoder::new(sink, &metadata, options).unwrap();
     let zeros = vec![0; 1 << 20];
     for (column, dtype, bytes) in [
-        ("lengths", Dtype::Uint64, &(front.len() as u64).to_le_bytes()[..]),
-        ("gaps", Dtype::Uint64, &0u64.to_le_bytes()),
-        ("codes", Dtype::Uint32, &1u32.to_le_bytes()),
-        ("values", Dtype::Uint8, &zeros),
+        ("lengths", DType::U64, &(front.len() as u64).to_le_bytes()[..]),
+        ("gaps", DType::U64, &0u64.to_le_bytes()),
+        ("codes", DType::U32, &1u32.to_le_bytes()),
+        ("values", DType::U8, &zeros),
     ] {
         let what = Value::Map(vec![("column".into(), column.into()), ("key".into(), "step".into())]);
         encoder.write_preceder([("catalogue".to_owned(), what)].into()).unwrap();
@@ -417,7 +417,7 @@ proptest! {
         added in 0usize..10,
     ) {
         let folder = Folder::new();
-        let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+        let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
         let value = |kind: u8| match kind {
             0 => Value::Null,
             1 => Value::from(1),

@@ -14,6 +14,8 @@ mod asynchronous;
 #[cfg(any(unix, windows))]
 mod disk_faults;
 mod edit;
+#[cfg(any(unix, windows))]
+mod examples;
 mod follow;
 mod golden;
 mod index;

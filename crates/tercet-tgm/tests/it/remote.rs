@@ -1,4 +1,4 @@
-//! Messages whose bytes come from afar: the same answers, with few reads.
+//! Messages whose bytes are remote: the same answers, with few reads.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use tercet_core::source::Memory;
 use tercet_core::{ByteSource as _, Span};
 use tercet_testkit::counting::Counting;
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, StreamingEncoder,
+    DType, DataObjectDescriptor, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, StreamingEncoder,
     encode_message,
 };
 
@@ -34,7 +34,7 @@ fn told(message: &Message) -> String {
 }
 
 #[test]
-fn messages_from_afar_say_the_same() {
+fn remote_messages_read_the_same() {
     for sample in samples::all() {
         let near = Message::from_bytes("afar", sample.bytes.clone()).unwrap();
         let far = open(&afar(sample.bytes)).unwrap();
@@ -44,7 +44,7 @@ fn messages_from_afar_say_the_same() {
     }
 }
 
-/// Damage is an error from afar where it is one nearby, as far as the damaged bytes are looked at.
+/// Damage is an error from a remote file where it is one nearby, as far as the damaged bytes are looked at.
 #[test]
 fn no_flipped_byte_changes_an_answer() {
     for sample in samples::all().into_iter().filter(|sample| !sample.name.contains("no hashes")) {
@@ -65,7 +65,7 @@ fn no_flipped_byte_changes_an_answer() {
 }
 
 fn large(objects: u64, bytes: usize) -> (DataObjectDescriptor, Vec<u8>, u64) {
-    (DataObjectDescriptor::new(Dtype::Uint8, [bytes as u64]), vec![7; bytes], objects)
+    (DataObjectDescriptor::new(DType::U8, [bytes as u64]), vec![7; bytes], objects)
 }
 
 fn in_one_piece((descriptor, payload, objects): &(DataObjectDescriptor, Vec<u8>, u64)) -> Vec<u8> {
@@ -100,13 +100,13 @@ fn one_object_of_many_needs_few_reads() {
     }
 }
 
-/// Preceders of a message whose only metadata stands before them are read, whatever it costs.
+/// Preceders of a message whose only metadata is before them are read, whatever it costs.
 #[test]
 fn preceders_count_where_nothing_repeats_them() {
     let bytes =
         samples::all().into_iter().find(|sample| sample.name == "stream with preceders").unwrap().bytes;
     let near = Message::from_bytes("near", bytes.clone()).unwrap();
-    // Without the metadata behind the objects: flag off, frame made of zeros.
+    // Without the metadata after the objects: flag off, frame made of zeros.
     let layout = near.layout().unwrap();
     let footer =
         layout.frames.iter().find(|frame| frame.kind == tercet_tgm::FrameKind::FooterMetadata).unwrap();
@@ -131,7 +131,7 @@ fn an_index_that_lies_is_found_out() {
     let mut bytes = encode_message(&GlobalMetadata::default(), &objects, &options).unwrap();
     let near = Message::from_bytes("near", bytes.clone()).unwrap();
     let offsets: Vec<u64> = near.layout().unwrap().objects().map(|frame| frame.span.start()).collect();
-    // The second offset, as CBOR writes it: two bytes behind 0x19.
+    // The second offset, as CBOR writes it: two bytes after 0x19.
     let was = [&[0x19][..], &(offsets[1] as u16).to_be_bytes()].concat();
     let at = bytes.windows(3).position(|window| window == was).unwrap();
     bytes[at + 1..at + 3].copy_from_slice(&(offsets[1] as u16 + 8).to_be_bytes());
@@ -142,12 +142,12 @@ fn an_index_that_lies_is_found_out() {
 }
 
 #[test]
-fn files_from_afar_are_scanned_in_small_steps() {
+fn remote_files_are_scanned_in_small_steps() {
     let one = in_one_piece(&large(1, 200_000));
     let source = afar(one.repeat(50));
     let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new()).unwrap();
     assert_eq!(file.message_count().unwrap(), 50);
-    // The end of a message and the start of the next one; the last bytes once more, for a catalogue.
+    // The end of a message and the start of the next one; the last bytes once more, for an index.
     assert!(source.bytes() <= 50 * 100 + (64 << 10), "{}", source.bytes());
     assert!(source.reads() <= 2 * 50 + 2, "{}", source.reads());
 }

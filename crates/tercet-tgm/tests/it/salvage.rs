@@ -10,7 +10,7 @@ use tercet_core::{ByteSource, Span};
 use tercet_testkit::damage;
 use tercet_tgm::salvage::{Lost, RepairedMessage, SalvageOptions, SalvagePlan, State, plan};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, Entry, File, FrameKind, GlobalMetadata, MaskMethod, Placement, ReadOptions,
+    DType, DataObjectDescriptor, Entry, File, FrameKind, GlobalMetadata, MaskMethod, Placement, ReadOptions,
     StreamingEncoder, Value, encode_message,
 };
 
@@ -95,9 +95,9 @@ fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>
         _ => 20_000 + random.below(20_000),
     };
     match random.below(4) {
-        0 => (DataObjectDescriptor::new(Dtype::Uint8, [n]), random.bytes(usize::try_from(n).unwrap())),
+        0 => (DataObjectDescriptor::new(DType::U8, [n]), random.bytes(usize::try_from(n).unwrap())),
         1 => {
-            let descriptor = DataObjectDescriptor::new(Dtype::Int16, [n]).with_compression("zstd");
+            let descriptor = DataObjectDescriptor::new(DType::I16, [n]).with_compression("zstd");
             (descriptor, random.bytes(usize::try_from(2 * n).unwrap()))
         }
         _ => {
@@ -110,7 +110,7 @@ fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>
                 }
             }
             let bytes = floats.iter().flat_map(|value| value.to_le_bytes()).collect();
-            (DataObjectDescriptor::new(Dtype::Float64, [n]), bytes)
+            (DataObjectDescriptor::new(DType::F64, [n]), bytes)
         }
     }
 }
@@ -271,7 +271,7 @@ fn every_intact_object_is_kept_and_no_other() {
         let mut random = Random(seed * 2 + 12_345);
         let count = 1 + usize::try_from(random.below(3)).unwrap();
         let mut hurt: Vec<Hurt> = (0..count).map(|_| Hurt::random(&mut random, good.bytes.len())).collect();
-        // Damage that moves bytes is told by places in the good file only if it is the only one.
+        // Damage that moves bytes is reported by places in the good file only if it is the only one.
         if let Some(moving) = hurt.iter().find(|hurt| !matches!(hurt, Hurt::Over(_))).cloned() {
             hurt = vec![moving];
         }
@@ -328,13 +328,13 @@ fn every_intact_object_is_kept_and_no_other() {
                 assert!(memchr::memmem::find(&new, whole).is_some(), "seed {seed}: {hurt:?}: {message}");
             }
         }
-        // An object that is not there is told.
+        // An object that is not there is reported.
         if content.len() < good.objects.len() {
             assert!(found.report.has_losses() || !found.report.junk.is_empty(), "seed {seed}: {hurt:?}");
         }
         let is_repaired = |message: &&RepairedMessage| message.state == State::Repaired;
         repaired += u32::try_from(found.report.messages.iter().filter(is_repaired).count()).unwrap();
-        // What was repaired is well.
+        // What was repaired is valid.
         let again = saved(&new);
         assert!(again.report.is_intact(), "seed {seed}: {:?}", again.report);
         assert_eq!(again.to_bytes().unwrap(), new);
@@ -356,7 +356,7 @@ fn every_intact_object_is_kept_and_no_other() {
 fn pair(first: usize, second: usize) -> Sample {
     let message = |kind: usize, tag: u64| {
         let values: Vec<u8> = (0..24).map(|at| u8::try_from(at + 100 * tag).unwrap()).collect();
-        let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [12]);
+        let descriptor = DataObjectDescriptor::new(DType::U8, [12]);
         let objects: [(&DataObjectDescriptor, &[u8]); 2] =
             [(&descriptor, &values[..12]), (&descriptor, &values[12..])];
         let entry = |at: usize| -> Entry { [("name".to_owned(), format!("m{tag}o{at}").into())].into() };
@@ -402,7 +402,7 @@ fn damaged_borders_mix_nothing() {
             for to in (border + 8..len).step_by(56) {
                 let zeros = vec![0; to - from];
                 let noise = random.bytes(to - from);
-                // An odd number: frames that bytes were taken from between are in step again only if nobody could tell.
+                // An odd number: frames that bytes were taken from between are in step again only if no one could tell.
                 let n = 1 + 2 * usize::try_from(random.below(20)).unwrap();
                 let fewer = random.bytes(n);
                 for with in [&zeros, &noise, &fewer] {
@@ -430,14 +430,14 @@ fn damaged_borders_mix_nothing() {
 
 /// Small files of every kind: two messages, of which the first is a sample.
 fn small() -> Vec<(&'static str, Sample)> {
-    let zstd = DataObjectDescriptor::new(Dtype::Int32, [50]).with_compression("zstd");
+    let zstd = DataObjectDescriptor::new(DType::I32, [50]).with_compression("zstd");
     let values: Vec<u8> = (0..200).collect();
     let pairs: [(&DataObjectDescriptor, &[u8]); 2] = [(&zstd, &values), (&zstd, &values[..200])];
     let compressed = encode_message(&GlobalMetadata::default(), &pairs, &samples::options()).unwrap();
     let compressed = samples::Sample { name: "compressed", bytes: compressed };
     let all = samples::all().into_iter().chain([compressed]);
     all.map(|sample| {
-        let behind = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+        let behind = DataObjectDescriptor::new(DType::U8, [3]);
         let last = encode_message(&GlobalMetadata::default(), &[(&behind, &[1, 2, 3])], &samples::options());
         (sample.name, known([sample.bytes, last.unwrap()].concat()))
     })
@@ -458,7 +458,7 @@ fn check(name: &str, good: &Sample, bytes: &[u8], hurt: &Hurt) {
     let intact = good.objects.iter().filter(|known| !hurt.touches(known.frame)).count();
     assert!(content.len() >= intact, "{place}: {} of {intact}\n{:#?}", content.len(), found.report);
     assert!(content.len() <= good.objects.len(), "{place}");
-    // Of messages that are gone without a trace nobody can tell.
+    // Of messages that are gone without a trace no one can tell.
     let begun = |known: &&VerificationCache| match hurt {
         Hurt::Cut(cut) => good.messages[known.message].start() < *cut as u64,
         _ => true,
@@ -513,9 +513,9 @@ fn a_good_file_stays_as_it_is() {
 #[test]
 fn messages_inside_payloads_are_payload() {
     let inner = samples::all().swap_remove(2).bytes;
-    let wrap = DataObjectDescriptor::new(Dtype::Uint8, [inner.len() as u64 + 8]);
+    let wrap = DataObjectDescriptor::new(DType::U8, [inner.len() as u64 + 8]);
     let payload = [&[0; 8][..], &inner].concat();
-    let plain = DataObjectDescriptor::new(Dtype::Uint8, [4]);
+    let plain = DataObjectDescriptor::new(DType::U8, [4]);
     let objects: [(&DataObjectDescriptor, &[u8]); 3] =
         [(&plain, &[1; 4]), (&wrap, &payload), (&plain, &[2; 4])];
     let one_piece = encode_message(&GlobalMetadata::default(), &objects, &samples::options()).unwrap();
@@ -529,14 +529,14 @@ fn messages_inside_payloads_are_payload() {
     for good in [known(one_piece.clone()), known(stream)] {
         assert_eq!((good.messages.len(), good.objects.len()), (1, 3));
         assert_eq!(saved(&good.bytes).to_bytes().unwrap(), good.bytes);
-        // The last object is damaged: the outer message is made anew, with the inner one where it was.
+        // The last object is damaged: the outer message is rebuilt, with the inner one where it was.
         let mut bytes = good.bytes.clone();
         bytes[usize::try_from(good.objects[2].frame.start()).unwrap() + 17] ^= 1;
         let found = saved(&bytes);
         let content = contents_of(&opened(found.to_bytes().unwrap()));
         assert_eq!(content.len(), 2);
         assert_eq!(content[1].1, payload);
-        // The payload itself is damaged, in front of the inner message and behind it.
+        // The payload itself is damaged, in front of the inner message and after it.
         for at in [17, good.objects[1].frame.len() - 22] {
             let mut bytes = good.bytes.clone();
             bytes[usize::try_from(good.objects[1].frame.start() + at).unwrap()] ^= 1;
@@ -556,7 +556,7 @@ fn messages_inside_payloads_are_payload() {
     assert_eq!(lost[0].span, good.objects[1].frame);
 }
 
-/// What is lost is told by its place.
+/// What is lost is reported by its place.
 #[test]
 fn losses_are_told_by_place() {
     let good = known(samples::all().swap_remove(2).bytes);
@@ -601,7 +601,7 @@ fn without_hashes_what_is_kept_is_called_unproven() {
 /// The flag for the side of the descriptor has no hash; where it is wrong the payload is not found.
 #[test]
 fn a_descriptor_on_the_wrong_side_is_noticed() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Int32, [5]).with_compression("zstd");
+    let descriptor = DataObjectDescriptor::new(DType::I32, [5]).with_compression("zstd");
     let good = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7; 20])], &samples::options());
     let good = known(good.unwrap());
     let mut bytes = good.bytes.clone();
@@ -619,7 +619,7 @@ fn hostile_bytes_take_linear_time() {
         head.extend(len.to_be_bytes());
         head
     };
-    // Headers one behind the other, all of which end at one of many ends, with a wrong hash.
+    // Headers one after the other, all of which end at one of many ends, with a wrong hash.
     let mut nested = Vec::new();
     while nested.len() < n / 2 {
         let len = (n - 16 - nested.len()) as u64;
@@ -680,15 +680,15 @@ fn intact_messages_without_hashes_are_counted() {
     assert!(report.is_intact() && !report.has_losses());
 }
 
-/// Where no hash tells, what is compressed must decode at least.
+/// Where no hash states, what is compressed must decode at least.
 #[test]
 fn what_does_not_decode_is_not_kept() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Int32, [50]).with_compression("zstd");
+    let descriptor = DataObjectDescriptor::new(DType::I32, [50]).with_compression("zstd");
     let values: Vec<u8> = (0..200).collect();
     let pairs: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &values), (&descriptor, &values)];
     let options = samples::options().with_hash(false);
     let good = known(encode_message(&GlobalMetadata::default(), &pairs, &options).unwrap());
-    // The first byte of a zstd payload, which starts behind the header of its frame.
+    // The first byte of a zstd payload, which starts after the header of its frame.
     let mut bytes = good.bytes.clone();
     bytes[usize::try_from(good.objects[1].frame.start()).unwrap() + 16] ^= 1;
     let report = saved(&bytes).report;

@@ -113,9 +113,9 @@ proptest! {
 /// A payload that contains the end of a message does not end a stream.
 #[test]
 fn magic_inside_a_payload_is_just_bytes() {
-    use tercet_tgm::{DataObjectDescriptor, Dtype, GlobalMetadata, StreamingEncoder};
+    use tercet_tgm::{DType, DataObjectDescriptor, GlobalMetadata, StreamingEncoder};
     let payload = b"39277777TENSOGRM39277777ENDFFR39277777".to_vec();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [payload.len() as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [payload.len() as u64]);
     let mut encoder =
         StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), samples::options()).unwrap();
     encoder.write_object(&descriptor, &payload).unwrap();
@@ -128,7 +128,7 @@ fn magic_inside_a_payload_is_just_bytes() {
 #[test]
 fn opening_reads_nothing_and_scanning_reads_blocks() {
     let big = vec![7u8; 1 << 20];
-    let descriptor = tercet_tgm::DataObjectDescriptor::new(tercet_tgm::Dtype::Uint8, [big.len() as u64]);
+    let descriptor = tercet_tgm::DataObjectDescriptor::new(tercet_tgm::DType::U8, [big.len() as u64]);
     let one = tercet_tgm::encode_message(
         &tercet_tgm::GlobalMetadata::default(),
         &[(&descriptor, &big)],
@@ -142,7 +142,7 @@ fn opening_reads_nothing_and_scanning_reads_blocks() {
     assert_eq!(counting.bytes(), 0);
     assert_eq!(file.message_count().unwrap(), 8);
     let scanned = counting.bytes();
-    // A block for each message, and the last one once more, which could be a catalogue.
+    // A block for each message, and the last one once more, which could be an index.
     assert!(scanned <= 8 * ((64 << 10) + 48) + (64 << 10), "{scanned}");
     assert_eq!(file.message_count().unwrap(), 8);
     assert_eq!(counting.bytes(), scanned);
@@ -171,12 +171,12 @@ fn false_starts_are_passed_in_linear_time() {
     }
 }
 
-/// Starts whose frames all lead to the same end, behind which a long way is to be gone before it turns out wrong.
+/// Starts whose frames all lead to the same end, after which a long way is to be gone before it turns out wrong.
 #[test]
 fn shared_dead_ends_are_gone_once() {
     let count = 2_000u64;
     let each = 40u64;
-    // Behind the frames: zeros that must be walked, or junk that must be searched.
+    // After the frames: zeros that must be walked, or junk that must be searched.
     for behind in [vec![0u8; 1 << 20], vec![b'x'; 1 << 20]] {
         let mut bytes = Vec::new();
         let end = count * each + 24;
@@ -198,7 +198,7 @@ fn shared_dead_ends_are_gone_once() {
     }
 }
 
-/// From behind, messages are found as long as they say their length.
+/// From after, messages are found as long as they say their length.
 #[test]
 fn messages_are_found_from_behind() {
     let samples = samples::all();
@@ -213,13 +213,13 @@ fn messages_are_found_from_behind() {
     let mixed = [known[0], &stream.bytes, known[1]].concat();
     let last = scan_source(&Memory::new("mixed", mixed.clone()), options, &NoProgress).unwrap();
     assert_eq!(last.messages, scan(&mixed)[2..]);
-    // Longer messages than the caller believes are not found from behind.
+    // Longer messages than the caller believes are not found from after.
     let few =
         scan_source(&Memory::new("known", bytes), options.with_max_message_bytes(100), &NoProgress).unwrap();
     assert!(few.messages.is_empty());
 }
 
-/// Frames of types that nobody knows are refused, or passed over if that is asked for.
+/// Frames of types that no one knows are refused, or passed over if that is asked for.
 #[test]
 fn unknown_frames_are_refused_or_passed_over() {
     let bytes = samples::all().remove(0).bytes;

@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message, Placement,
+    DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message, Placement,
     PreEncoded, Provenance, Stamp, StreamingEncoder, Value, encode_message, encode_pre_encoded,
 };
 
@@ -34,7 +34,7 @@ const TV1: &str = "54454e534f47524d 0003 0005 00000000 00000000000001d8
 
 #[test]
 fn a_message_without_hashes() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let options = stamped("7ab2652d-caab-476e-9bb5-1c300a6e9552").with_hash(false);
     let made = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7, 8, 9])], &options).unwrap();
     assert_eq!(made, hex(TV1));
@@ -63,7 +63,7 @@ fn mars() -> GlobalMetadata {
 
 #[test]
 fn a_message_with_hashes_and_metadata() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Int16, [2]);
+    let descriptor = DataObjectDescriptor::new(DType::I16, [2]);
     let options = stamped("976bf8a7-b57e-4bb9-b612-99ca8e251769");
     let made = encode_message(&mars(), &[(&descriptor, &[1, 0, 0xfe, 0xff])], &options).unwrap();
     assert_eq!(made, hex(TV2));
@@ -83,7 +83,7 @@ const TV3: &str = "54454e534f47524d 0003 00eb 00000000 0000000000000000
 fn streamed(options: EncodeOptions) -> StreamingEncoder<Cursor<Vec<u8>>> {
     let sink = Cursor::new(Vec::new());
     let mut encoder = StreamingEncoder::new(sink, &GlobalMetadata::default(), options).unwrap();
-    encoder.write_object(&DataObjectDescriptor::new(Dtype::Uint8, [2]), &[5, 6]).unwrap();
+    encoder.write_object(&DataObjectDescriptor::new(DType::U8, [2]), &[5, 6]).unwrap();
     encoder
 }
 
@@ -108,7 +108,7 @@ fn lengths_go_where_the_message_starts() {
     let mut sink = Cursor::new(first.clone());
     sink.set_position(first.len() as u64);
     let mut encoder = StreamingEncoder::new(sink, &GlobalMetadata::default(), EncodeOptions::new()).unwrap();
-    encoder.write_object(&DataObjectDescriptor::new(Dtype::Uint8, [2]), &[5, 6]).unwrap();
+    encoder.write_object(&DataObjectDescriptor::new(DType::U8, [2]), &[5, 6]).unwrap();
     let both = encoder.finish_with_length().unwrap().into_inner();
     assert_eq!(both[..first.len()], first);
     let spans = tercet_tgm::scan(&both);
@@ -119,7 +119,7 @@ fn lengths_go_where_the_message_starts() {
 
 #[test]
 fn any_number_of_objects_can_be_written_and_read() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     for count in (0..=2000).step_by(97).chain([283, 284, 500, 842, 843]) {
         let objects: Vec<(&DataObjectDescriptor, &[u8])> =
             (0..count).map(|_| (&descriptor, &b"x"[..])).collect();
@@ -134,7 +134,7 @@ fn any_number_of_objects_can_be_written_and_read() {
 
 #[test]
 fn lists_stand_where_they_are_asked_to() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [2]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [2]);
     let object: (&DataObjectDescriptor, &[u8]) = (&descriptor, &[5, 6]);
     for (hashes, flags) in [
         (Placement::Auto, 0x95),
@@ -168,7 +168,7 @@ fn refused(metadata: &GlobalMetadata, objects: &[(&DataObjectDescriptor, &[u8])]
 #[test]
 fn what_the_format_cannot_hold_is_refused() {
     let none = GlobalMetadata::default();
-    let descriptor = DataObjectDescriptor::new(Dtype::Int32, [2]);
+    let descriptor = DataObjectDescriptor::new(DType::I32, [2]);
     let error = refused(&none, &[(&descriptor, &[0; 7])]);
     assert_eq!(error, EncodeError::PayloadLength { object: 0, found: 7, expected: 8 });
     assert!(matches!(refused(&mars(), &[]), EncodeError::TooManyEntries { entries: 1, objects: 0 }));
@@ -225,7 +225,7 @@ fn unreadable_values_are_refused() {
     assert!(matches!(refused(&with(twice.clone()), &[]), EncodeError::Value { .. }));
     let mut entry =
         GlobalMetadata { base: vec![[("x".to_owned(), nested(253))].into()], ..GlobalMetadata::default() };
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [1]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     let bytes = encode_message(&entry, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
     Message::from_bytes("deep", bytes).unwrap();
     entry.base[0].insert("x".to_owned(), nested(254));

@@ -1,7 +1,7 @@
 //! Descriptors of objects, values for them, and every legal pipeline.
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Error, GlobalMetadata, Message, Provenance, encode_message,
+    DType, DataObjectDescriptor, EncodeOptions, Error, GlobalMetadata, Message, Provenance, encode_message,
 };
 
 /// A message of one object, always the same bytes.
@@ -16,37 +16,38 @@ pub(crate) fn message_of(
 }
 
 /// Values that look like a field: smooth, with a little noise, different for each type.
-pub(crate) fn field(dtype: Dtype, elements: usize) -> Vec<u8> {
+pub(crate) fn field(dtype: DType, elements: usize) -> Vec<u8> {
     let number = |i: usize| {
         let x = i as f64;
         280.0 + 15.0 * (x / 40.0).sin() + 0.25 * ((i * 7919 % 101) as f64 / 101.0)
     };
     let values = (0..elements).map(number);
     match dtype {
-        Dtype::Float16 => values.flat_map(|v| tercet_core::tensor::f16::from_f64(v).to_le_bytes()).collect(),
-        Dtype::Bfloat16 => {
+        DType::F16 => values.flat_map(|v| tercet_core::tensor::f16::from_f64(v).to_le_bytes()).collect(),
+        DType::BF16 => {
             values.flat_map(|v| ((v as f32).to_bits() >> 16).to_le_bytes()[..2].to_vec()).collect()
         }
-        Dtype::Float32 => values.flat_map(|v| (v as f32).to_le_bytes()).collect(),
-        Dtype::Float64 => values.flat_map(f64::to_le_bytes).collect(),
-        Dtype::Complex64 => {
+        DType::F32 => values.flat_map(|v| (v as f32).to_le_bytes()).collect(),
+        DType::F64 => values.flat_map(f64::to_le_bytes).collect(),
+        DType::C64 => {
             values.flat_map(|v| [(v as f32).to_le_bytes(), (-v as f32).to_le_bytes()].concat()).collect()
         }
-        Dtype::Complex128 => values.flat_map(|v| [v.to_le_bytes(), (-v).to_le_bytes()].concat()).collect(),
-        Dtype::Int8 => values.flat_map(|v| ((v - 280.0) as i8).to_le_bytes()).collect(),
-        Dtype::Uint8 => values.flat_map(|v| ((v - 200.0) as u8).to_le_bytes()).collect(),
-        Dtype::Int16 => values.flat_map(|v| ((v - 280.0) as i16 * 100).to_le_bytes()).collect(),
-        Dtype::Uint16 => values.flat_map(|v| (v as u16 * 100).to_le_bytes()).collect(),
-        Dtype::Int32 => values.flat_map(|v| ((v - 280.0) as i32 * 10_000).to_le_bytes()).collect(),
-        Dtype::Uint32 => values.flat_map(|v| (v as u32 * 100_000).to_le_bytes()).collect(),
-        Dtype::Int64 => values.flat_map(|v| ((v - 280.0) as i64 * 1_000_000_000).to_le_bytes()).collect(),
-        Dtype::Uint64 => values.flat_map(|v| (v as u64 * 1_000_000_000).to_le_bytes()).collect(),
-        Dtype::Bitmask => {
+        DType::C128 => values.flat_map(|v| [v.to_le_bytes(), (-v).to_le_bytes()].concat()).collect(),
+        DType::I8 => values.flat_map(|v| ((v - 280.0) as i8).to_le_bytes()).collect(),
+        DType::U8 => values.flat_map(|v| ((v - 200.0) as u8).to_le_bytes()).collect(),
+        DType::I16 => values.flat_map(|v| ((v - 280.0) as i16 * 100).to_le_bytes()).collect(),
+        DType::U16 => values.flat_map(|v| (v as u16 * 100).to_le_bytes()).collect(),
+        DType::I32 => values.flat_map(|v| ((v - 280.0) as i32 * 10_000).to_le_bytes()).collect(),
+        DType::U32 => values.flat_map(|v| (v as u32 * 100_000).to_le_bytes()).collect(),
+        DType::I64 => values.flat_map(|v| ((v - 280.0) as i64 * 1_000_000_000).to_le_bytes()).collect(),
+        DType::U64 => values.flat_map(|v| (v as u64 * 1_000_000_000).to_le_bytes()).collect(),
+        DType::Bitmask => {
             let bit =
                 |i: usize| u8::from(i < elements && ((i / 5).is_multiple_of(3) || i.is_multiple_of(17)));
             let byte = |at: usize| (0..8).fold(0, |byte, i| byte << 1 | bit(8 * at + i));
             (0..elements.div_ceil(8)).map(byte).collect()
         }
+        _ => unreachable!("{dtype} is not in the format"),
     }
 }
 
@@ -90,7 +91,7 @@ pub(crate) fn zfp(
 }
 
 /// Every legal pipeline for values of a type.
-pub(crate) fn pipelines(dtype: Dtype, elements: u64) -> Vec<DataObjectDescriptor> {
+pub(crate) fn pipelines(dtype: DType, elements: u64) -> Vec<DataObjectDescriptor> {
     let plain = DataObjectDescriptor::new(dtype, [elements]);
     let width = u64::from(dtype.bits() / 8).max(1);
     let general = |from: &DataObjectDescriptor| {
@@ -110,7 +111,7 @@ pub(crate) fn pipelines(dtype: Dtype, elements: u64) -> Vec<DataObjectDescriptor
     all.extend(general(&shuffle));
     all.push(szip(shuffle.clone(), 4, 8, 8));
     all.extend(blosc2(&shuffle));
-    if dtype == Dtype::Bitmask {
+    if dtype == DType::Bitmask {
         all.push(plain.clone().with_compression("rle"));
         all.push(plain.with_compression("roaring"));
         return all;
@@ -121,7 +122,7 @@ pub(crate) fn pipelines(dtype: Dtype, elements: u64) -> Vec<DataObjectDescriptor
             all.push(szip(plain.clone(), rsi, block, flags));
         }
     }
-    if dtype == Dtype::Float64 {
+    if dtype == DType::F64 {
         for bits in [0, 1, 7, 8, 12, 16, 17, 24, 31, 32, 33, 48, 63, 64] {
             let packed = packed(bits)(plain.clone());
             all.extend(general(&packed));

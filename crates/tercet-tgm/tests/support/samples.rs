@@ -3,7 +3,7 @@
 use std::io::Cursor;
 
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, MaskMethod, Placement, Provenance, Stamp,
+    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, MaskMethod, Placement, Provenance, Stamp,
     StreamingEncoder, Value, encode_message,
 };
 
@@ -30,14 +30,14 @@ fn metadata() -> GlobalMetadata {
 fn floats() -> (DataObjectDescriptor, Vec<u8>) {
     let payload =
         [1.5f32, -2.0, 3.25, 0.0, 1e9, -1e-9].iter().flat_map(|value| value.to_le_bytes()).collect();
-    (DataObjectDescriptor::new(Dtype::Float32, [2, 3]), payload)
+    (DataObjectDescriptor::new(DType::F32, [2, 3]), payload)
 }
 
 /// Values of which some are not finite, so that masks are stored with them.
 fn masked() -> (DataObjectDescriptor, Vec<u8>) {
     let values = [1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 2.5];
     let payload = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    (DataObjectDescriptor::new(Dtype::Float64, [6]).with_compression("zstd"), payload)
+    (DataObjectDescriptor::new(DType::F64, [6]).with_compression("zstd"), payload)
 }
 
 fn one_piece(options: &EncodeOptions, metadata: &GlobalMetadata, objects: usize) -> Vec<u8> {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use tercet::core::Span;
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Entry, Error, File, GlobalMetadata, Writer, WriterOptions,
+    DType, DataObjectDescriptor, EncodeOptions, Entry, Error, File, GlobalMetadata, Writer, WriterOptions,
 };
 
 use super::weather::{LATS, LONS, temperature};
@@ -21,7 +21,7 @@ fn entry(hour: usize) -> Entry {
 
 /// Writes a file of two messages. Returns the payload span of the second one.
 pub(super) fn write(path: &Path) -> Result<Span, Failure> {
-    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [LATS as u64, LONS as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::F32, [LATS as u64, LONS as u64]);
     let options = EncodeOptions::new();
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("units".to_owned(), "K".into());

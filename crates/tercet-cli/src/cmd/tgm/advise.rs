@@ -7,7 +7,7 @@ use tercet::convert::npy;
 use tercet::core::tensor::Buffer;
 use tercet::core::{Progress as _, Shape, escape};
 use tercet::tgm::precision::Candidate;
-use tercet::tgm::{Array, DataObjectDescriptor, Dtype};
+use tercet::tgm::{DType, DataObjectDescriptor, Tensor};
 
 use super::Globals;
 use super::create::arrays::{dtype_of, read_into_memory};
@@ -54,7 +54,7 @@ pub(crate) struct Args {
 /// The array to store.
 struct Subject {
     name: String,
-    dtype: Dtype,
+    dtype: DType,
     shape: Vec<u64>,
     values: Values,
 }
@@ -62,7 +62,7 @@ struct Subject {
 /// The values of an array.
 enum Values {
     Read(Buffer),
-    Decoded(Array),
+    Decoded(Tensor),
 }
 
 impl Deref for Values {
@@ -138,7 +138,7 @@ impl Subject {
         let widened = widen(self.dtype, &self.values);
         let widened = widened.map_err(|reason| Failure::request(format!("{name}: {reason}")))?;
         out.note(format_args!("note: {name}: {} converted to float64", self.dtype))?;
-        (self.dtype, self.values) = (Dtype::Float64, Values::Read(widened));
+        (self.dtype, self.values) = (DType::F64, Values::Read(widened));
         Ok(())
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use tercet::convert::npy::{self, Element};
 use tercet::core::publish::PublishError;
 use tercet::core::{Progress as _, Shape};
-use tercet::tgm::{Array, DataObjectDescriptor, Dtype, Object};
+use tercet::tgm::{DType, DataObjectDescriptor, Object, Tensor};
 
 use super::object_id::{ObjectId, describe, parse_object_id};
 use super::open::ReadArgs;
@@ -118,19 +118,19 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 /// The extracted values with dtype and shape.
 struct Taken {
     header: Vec<u8>,
-    dtype: Dtype,
+    dtype: DType,
     shape: Shape,
     values: Values,
 }
 
 /// A whole array, or concatenated ranges.
 enum Values {
-    Whole(Array),
+    Whole(Tensor),
     Joined(Vec<u8>),
 }
 
-impl From<Array> for Values {
-    fn from(array: Array) -> Self {
+impl From<Tensor> for Values {
+    fn from(array: Tensor) -> Self {
         Self::Whole(array)
     }
 }
@@ -157,7 +157,7 @@ fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8
     // Report an unsupported pipeline first.
     object.decoded_len()?;
     let (rank, most) = (shape.len(), npy::MAX_RANK);
-    if rank > most && descriptor.dtype != Dtype::Bitmask {
+    if rank > most && descriptor.dtype != DType::Bitmask {
         let said = format!("the object has {rank} axes; NumPy arrays have at most {most}");
         return Err(Failure::request(said).with_hint("use `--as raw` to write the values only"));
     }
@@ -169,7 +169,7 @@ fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8
     }
     match element_of(descriptor.dtype) {
         Some(element) => Ok(npy::header(element, shape)),
-        None if descriptor.dtype == Dtype::Bfloat16 => {
+        None if descriptor.dtype == DType::BF16 => {
             out.note("note: bfloat16 is not supported by NumPy; bits written as uint16")?;
             Ok(npy::header(Element::U16, shape))
         }
@@ -194,13 +194,13 @@ fn is_in_another_order(descriptor: &DataObjectDescriptor) -> bool {
         && axes.filter(|(extent, _)| matters(extent)).any(|(_, (said, taken))| said != taken)
 }
 
-fn element_of(dtype: Dtype) -> Option<Element> {
+fn element_of(dtype: DType) -> Option<Element> {
     match dtype {
-        Dtype::Int8 => Some(Element::I8),
-        Dtype::Complex64 => Some(Element::C64),
-        Dtype::Complex128 => Some(Element::C128),
-        Dtype::Bfloat16 | Dtype::Bitmask => None,
-        other => other.core().and_then(tercet::core::DType::element).map(Element::from),
+        DType::I8 => Some(Element::I8),
+        DType::C64 => Some(Element::C64),
+        DType::C128 => Some(Element::C128),
+        DType::BF16 | DType::Bitmask => None,
+        other => other.element().map(Element::from),
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
     #[test]
     fn only_relevant_strides_are_reported() {
         let with = |shape: &[u64], strides: &[u64]| {
-            let mut descriptor = DataObjectDescriptor::new(Dtype::Uint8, shape.to_vec());
+            let mut descriptor = DataObjectDescriptor::new(DType::U8, shape.to_vec());
             descriptor.strides = strides.to_vec();
             is_in_another_order(&descriptor)
         };

@@ -12,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use tercet::tgm::precision::Trial;
-use tercet::tgm::{DataObjectDescriptor, Dtype};
+use tercet::tgm::{DType, DataObjectDescriptor};
 
 use crate::ui::is_interrupted;
 
@@ -167,7 +167,7 @@ fn decode(len: usize) -> Result<(), String> {
     let mut stored = Vec::new();
     io::stdin().lock().read_to_end(&mut stored).map_err(|error| error.to_string())?;
     // Required parameters, unused by decoding.
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [(len / 8) as u64])
+    let descriptor = DataObjectDescriptor::new(DType::F64, [(len / 8) as u64])
         .with_compression("sz3")
         .with_param("sz3_error_bound_mode", "abs")
         .with_param("sz3_error_bound", 0.0);

@@ -56,7 +56,7 @@ fn truth_values_become_bits_for_compressors_of_bits() {
         let object = message.object(0).unwrap();
         assert_eq!(
             (object.descriptor().dtype, &object.descriptor().shape[..]),
-            (tgm::Dtype::Bitmask, &[3, 3][..])
+            (tgm::DType::Bitmask, &[3, 3][..])
         );
         assert_eq!(folder.values("a.tgm", 0, 0), [0b1010_0001, 0b1000_0000]);
     }

@@ -1,7 +1,7 @@
 //! `set`, `merge`, `split` and `reshuffle`: stored values are carried over as they are.
 
 use serde_json::Value as Json;
-use tercet::tgm::{self, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata};
+use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata};
 
 use super::recode::{arrays, folder, metadata};
 use super::{Folder, said};
@@ -135,7 +135,7 @@ fn said_of(command: &mut assert_cmd::Command) -> Vec<u8> {
 #[test]
 fn more_files_are_merged_than_can_be_open() {
     let folder = Folder::new();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let objects = [(&descriptor, &[1, 2, 3][..])];
     let message = tgm::encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
     let names: Vec<String> = (0..80).map(|number| format!("{number}.tgm")).collect();
@@ -183,7 +183,7 @@ fn split_makes_a_file_for_each_object() {
 #[test]
 fn more_objects_than_four_digits() {
     let folder = Folder::new();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [2]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [2]);
     let payloads: Vec<[u8; 2]> = (0..10_003u16).map(u16::to_le_bytes).collect();
     let objects: Vec<(&DataObjectDescriptor, &[u8])> =
         payloads.iter().map(|p| (&descriptor, &p[..])).collect();

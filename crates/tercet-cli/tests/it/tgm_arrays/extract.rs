@@ -1,6 +1,7 @@
 use tercet::tgm::encode_pre_encoded;
 use tercet::tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, PreEncoded, Writer, WriterOptions,
+    ByteOrder, DTYPES, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded, Writer,
+    WriterOptions,
 };
 
 use super::npy::{self, Array, SHAPES, TYPES};
@@ -65,9 +66,9 @@ fn values_that_are_no_numbers_come_back() {
 #[test]
 fn every_type_is_extracted_little_endian() {
     let folder = Folder::new();
-    for dtype in Dtype::ALL {
+    for dtype in DTYPES {
         let mut descriptor = DataObjectDescriptor::new(dtype, [3, 5]);
-        let len = dtype.payload_len(15).unwrap() as usize;
+        let len = dtype.byte_len(15).unwrap() as usize;
         let little: Vec<u8> = (0..len).map(|byte| (byte * 7 + 1) as u8).collect();
         let unit = dtype.swap_unit();
         let big: Vec<u8> = little.chunks(unit).flat_map(|unit| unit.iter().rev().copied()).collect();
@@ -86,8 +87,8 @@ fn every_type_is_extracted_little_endian() {
 #[test]
 fn types_that_numpy_does_not_have_are_told() {
     let folder = Folder::new();
-    let bfloat16 = DataObjectDescriptor::new(Dtype::Bfloat16, [2]);
-    let bitmask = DataObjectDescriptor::new(Dtype::Bitmask, [3, 3]);
+    let bfloat16 = DataObjectDescriptor::new(DType::BF16, [2]);
+    let bitmask = DataObjectDescriptor::new(DType::Bitmask, [3, 3]);
     write(&folder, "a.tgm", &[(&bfloat16, &[0x80, 0x3f, 0, 0xc0]), (&bitmask, &[0xa5, 0x80])]);
     let said = folder.ok("extract a.tgm 0.0 -o x.npy");
     insta::assert_snapshot!(said.err, @"note: bfloat16 is not supported by NumPy; bits written as uint16");
@@ -111,7 +112,7 @@ fn types_that_numpy_does_not_have_are_told() {
 #[test]
 fn no_bits_are_no_bits() {
     let folder = Folder::new();
-    let empty = DataObjectDescriptor::new(Dtype::Bitmask, [1 << 40, 1 << 40, 0]);
+    let empty = DataObjectDescriptor::new(DType::Bitmask, [1 << 40, 1 << 40, 0]);
     write(&folder, "a.tgm", &[(&empty, &[])]);
     folder.ok("extract a.tgm 0 -o x.npy");
     assert_eq!(npy::parts(&folder.read("x.npy")).1, [0u8; 0]);
@@ -120,7 +121,7 @@ fn no_bits_are_no_bits() {
 #[test]
 fn strides_that_nobody_follows_are_told() {
     let folder = Folder::new();
-    let mut descriptor = DataObjectDescriptor::new(Dtype::Uint8, [2, 3]);
+    let mut descriptor = DataObjectDescriptor::new(DType::U8, [2, 3]);
     descriptor.strides = vec![1, 2];
     write(&folder, "a.tgm", &[(&descriptor, &[1, 2, 3, 4, 5, 6])]);
     let said = folder.ok("extract a.tgm 0 -o x.npy");
@@ -160,14 +161,12 @@ fn what_is_not_there_cannot_be_had() {
     samples(&folder);
     write(&folder, "none.tgm", &[]);
     folder.write("empty.tgm", "");
-    let zstd = DataObjectDescriptor {
-        compression: "zstd".to_owned(),
-        ..DataObjectDescriptor::new(Dtype::Uint8, [4])
-    };
+    let zstd =
+        DataObjectDescriptor { compression: "zstd".to_owned(), ..DataObjectDescriptor::new(DType::U8, [4]) };
     let packed = PreEncoded { descriptor: &zstd, payload: &[1, 2, 3] };
     let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[packed], &EncodeOptions::new()).unwrap();
     folder.write("packed.tgm", bytes);
-    let deep = DataObjectDescriptor::new(Dtype::Uint8, vec![1; 65]);
+    let deep = DataObjectDescriptor::new(DType::U8, vec![1; 65]);
     write(&folder, "deep.tgm", &[(&deep, &[7])]);
     assert_eq!(folder.ok("extract deep.tgm 0 -o -").bytes, [7]);
     for (words, code, message) in [

@@ -172,5 +172,5 @@ fn stray_catalogues_get_into_no_message() {
         assert!(folder.ok(&format!("info {file}")).out.contains("Messages: 6\n"), "{file}");
         folder.ok(&format!("validate {file}"));
     }
-    folder.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "makes a message a catalogue");
+    folder.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "makes a message an index");
 }

@@ -1,6 +1,6 @@
 //! Commands that are killed while they write, and files that appear meanwhile.
 
-use tercet::tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Provenance, encode_message};
+use tercet::tgm::{DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Provenance, encode_message};
 
 use super::Folder;
 use crate::support::killed::{appears_meanwhile, kill_at_every_stage};
@@ -10,7 +10,7 @@ const PAYLOAD: usize = 8 << 20;
 
 fn message(seed: u8) -> Vec<u8> {
     let values: Vec<u8> = (0..PAYLOAD).map(|at| (at as u8).wrapping_mul(31) ^ seed).collect();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [PAYLOAD as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [PAYLOAD as u64]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &options).unwrap()
 }

@@ -1,9 +1,9 @@
 //! `create` with a pipeline: every stage, its options, and what they are refused for.
 
 use tercet::tgm::precision::deviation;
+use tercet::tgm::{DType, Value};
 #[cfg(not(feature = "sz3"))]
 use tercet::tgm::{DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded, encode_pre_encoded};
-use tercet::tgm::{Dtype, Value};
 
 use super::Folder;
 use super::npy::{self, Array, TYPES};
@@ -65,7 +65,7 @@ fn every_pipeline_gives_values_back() {
             assert_eq!(folder.ok(&words).err, "", "{words}");
             folder.ok("validate --full a.tgm");
             let found = folder.ok("extract a.tgm 0 -o -").bytes;
-            let error = deviation(Dtype::Float64, &values, &found).largest;
+            let error = deviation(DType::F64, &values, &found).largest;
             assert!(error <= bound, "{words}: {error}");
         }
     }
@@ -171,7 +171,7 @@ fn other_numbers_become_float64_if_asked() {
             }
             let said = folder.ok(&format!("{words} --widen"));
             assert_eq!(said.err, format!("note: a.npy: {dtype} stored as float64\n"), "{words}");
-            assert_eq!(folder.message("a.tgm", 0).object(0).unwrap().descriptor().dtype, Dtype::Float64);
+            assert_eq!(folder.message("a.tgm", 0).object(0).unwrap().descriptor().dtype, DType::F64);
         }
         // Where nothing needs it, nothing is made of anything.
         folder.ok("create a.tgm --force --compression zstd --widen --from a=a.npy");
@@ -266,7 +266,7 @@ fn codecs_that_are_not_built_in_are_told() {
     let (folder, _) = folder();
     let words = "create x.tgm --compression sz3 --sz3-mode rel --sz3-bound 0.01 --from t=t.npy";
     folder.refused(words, 7, "sz3 is not part of this build");
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [2])
+    let descriptor = DataObjectDescriptor::new(DType::F64, [2])
         .with_compression("sz3")
         .with_param("sz3_error_bound_mode", "abs")
         .with_param("sz3_error_bound", 0.1);

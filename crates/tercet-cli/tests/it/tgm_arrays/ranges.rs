@@ -1,6 +1,6 @@
 //! `extract --range`: parts of an array.
 
-use tercet::tgm::{DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, encode_message};
+use tercet::tgm::{DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, encode_message};
 
 use super::npy;
 use super::pipeline::folder;
@@ -41,7 +41,7 @@ fn ranges_are_parts_of_the_whole() {
 #[test]
 fn bits_are_joined() {
     let (folder, _) = folder();
-    let descriptor = DataObjectDescriptor::new(Dtype::Bitmask, [24]).with_compression("rle");
+    let descriptor = DataObjectDescriptor::new(DType::Bitmask, [24]).with_compression("rle");
     let message = encode_message(
         &GlobalMetadata::default(),
         &[(&descriptor, &[0b1010_0110, 0xff, 0x01])],

@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 use tercet::tgm::precision::deviation;
-use tercet::tgm::{self, DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Value};
+use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Value};
 
 use super::npy::{self, Array};
 use super::pipeline::folder as field;
@@ -24,7 +24,7 @@ pub(crate) fn folder() -> Folder {
 }
 
 /// Every value of a file, decoded.
-pub(crate) fn arrays(folder: &Folder, name: &str) -> Vec<(Dtype, Vec<u64>, Vec<u8>)> {
+pub(crate) fn arrays(folder: &Folder, name: &str) -> Vec<(DType, Vec<u64>, Vec<u8>)> {
     let file = tgm::File::open(folder.path(name)).unwrap();
     let mut all = Vec::new();
     for message in file.messages().unwrap() {
@@ -113,7 +113,7 @@ fn a_change_is_an_error_unless_it_is_allowed() {
     folder.refused(&format!("{pack} --force --lossy --strict"), 8, "message 0, object 1 (`i`): encoding");
     let said = folder.ok(&format!("{pack} --force --lossy --widen --strict -w mars.step!=18"));
     assert_eq!(said.err, "");
-    assert!(arrays(&folder, "out.tgm").iter().all(|(dtype, ..)| *dtype == Dtype::Float64));
+    assert!(arrays(&folder, "out.tgm").iter().all(|(dtype, ..)| *dtype == DType::F64));
 }
 
 /// The stages of the library that do not go with an object leave it alone too.
@@ -153,7 +153,7 @@ fn bounds_add_up() {
     assert!((0.11..0.110_001).contains(&bound), "{bound}");
     folder.ok("recode b.tgm d.tgm --encoding simple_packing --bits 7 --lossy");
     for name in ["c.tgm", "d.tgm"] {
-        let error = deviation(Dtype::Float64, &values, &folder.values(name, 0, 0)).largest;
+        let error = deviation(DType::F64, &values, &folder.values(name, 0, 0)).largest;
         let said = ["max_error", "measured"].map(|key| precision(name, key).as_f64().unwrap());
         assert!(error <= said[0] && error <= said[1], "{name}: {error} {said:?}");
         folder.ok(&format!("validate {name} --against t.npy"));
@@ -163,7 +163,7 @@ fn bounds_add_up() {
 #[test]
 fn what_others_mean_by_precision_stays() {
     let folder = Folder::new();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let mut metadata = GlobalMetadata::default();
     metadata.base.push([("precision".to_owned(), "high".into())].into());
     let bytes = tgm::encode_message(&metadata, &[(&descriptor, &[1, 2, 3])], &EncodeOptions::new());
@@ -177,7 +177,7 @@ fn what_others_mean_by_precision_stays() {
 #[test]
 fn user_parameters_are_kept() {
     let folder = Folder::new();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]).with_param("quality", 0.5);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [3]).with_param("quality", 0.5);
     let bytes =
         tgm::encode_message(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &EncodeOptions::new());
     folder.write("a.tgm", bytes.unwrap());

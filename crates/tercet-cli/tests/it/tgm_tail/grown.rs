@@ -3,7 +3,7 @@
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::time::Duration;
 
-use tercet::tgm::{DataObjectDescriptor, Dtype, GlobalMetadata, StreamingEncoder};
+use tercet::tgm::{DType, DataObjectDescriptor, GlobalMetadata, StreamingEncoder};
 
 use super::{Folder, message, options};
 
@@ -97,7 +97,7 @@ fn it_stops_when_nothing_comes() {
 #[test]
 fn lengths_that_are_filled_in_later_change_nothing() {
     let folder = Folder::new();
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [50]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [50]);
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("step".to_owned(), 0.into());
     let sink = std::io::Cursor::new(Vec::new());

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, GlobalMetadata, MaskMethod, StreamingEncoder, encode_message, scan,
+    DType, DataObjectDescriptor, GlobalMetadata, MaskMethod, StreamingEncoder, encode_message, scan,
 };
 
 use super::{Folder, PATIENCE, options};
@@ -20,7 +20,7 @@ fn message(n: u64, len: usize) -> Vec<u8> {
         if is_masked && at.is_multiple_of(3) { not_finite[at % 9 / 3] } else { f32::from(at as u16) }
     };
     let values: Vec<u8> = (0..len).flat_map(|at| value(at).to_le_bytes()).collect();
-    let descriptor = DataObjectDescriptor::new(Dtype::Float32, [len as u64]);
+    let descriptor = DataObjectDescriptor::new(DType::F32, [len as u64]);
     let options = options().with_hash(is_hashed).with_allowed(true, true).with_masks(MaskMethod::Rle);
     if !is_stream {
         return encode_message(&metadata, &[(&descriptor, &values)], &options).unwrap();

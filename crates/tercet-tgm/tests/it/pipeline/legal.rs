@@ -2,17 +2,17 @@
 
 use tercet_core::{Class, Diagnose as _};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message,
+    DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message,
     PipelineError, PreEncoded, encode_pre_encoded,
 };
 
 use crate::descriptors::{field, message_of, packed, shuffled, szip, zfp};
 
 fn double() -> DataObjectDescriptor {
-    DataObjectDescriptor::new(Dtype::Float64, [64])
+    DataObjectDescriptor::new(DType::F64, [64])
 }
 
-/// What the reference accepts and returns wrong, and what nobody defined.
+/// What the reference accepts and returns wrong, and what no one defined.
 fn illegal() -> Vec<DataObjectDescriptor> {
     let sz3 = |descriptor: DataObjectDescriptor| {
         let descriptor = descriptor.with_compression("sz3").with_param("sz3_error_bound_mode", "abs");
@@ -25,18 +25,18 @@ fn illegal() -> Vec<DataObjectDescriptor> {
         rate(packed(16)(double())),
         sz3(shuffled(double(), 8)),
         sz3(packed(16)(double())),
-        rate(of(Dtype::Int64)),
-        rate(of(Dtype::Float32)),
-        sz3(of(Dtype::Float32)),
-        packed(16)(of(Dtype::Float32)),
-        packed(16)(of(Dtype::Int32)),
+        rate(of(DType::I64)),
+        rate(of(DType::F32)),
+        sz3(of(DType::F32)),
+        packed(16)(of(DType::F32)),
+        packed(16)(of(DType::I32)),
         szip(double(), 128, 16, 8),
-        szip(of(Dtype::Complex64), 128, 16, 8),
-        szip(of(Dtype::Bitmask), 128, 16, 8),
-        of(Dtype::Bitmask).with_compression("blosc2"),
-        of(Dtype::Uint8).with_compression("rle"),
-        of(Dtype::Uint8).with_compression("roaring"),
-        shuffled(of(Dtype::Bitmask), 1).with_compression("rle"),
+        szip(of(DType::C64), 128, 16, 8),
+        szip(of(DType::Bitmask), 128, 16, 8),
+        of(DType::Bitmask).with_compression("blosc2"),
+        of(DType::U8).with_compression("rle"),
+        of(DType::U8).with_compression("roaring"),
+        shuffled(of(DType::Bitmask), 1).with_compression("rle"),
         packed(0)(double()).with_compression("blosc2"),
     ];
     for bits in (0..=64).filter(|bits| ![8, 16, 24, 32].contains(bits)) {
@@ -103,7 +103,7 @@ fn wrong_parameters_are_named() {
         (packed(8)(double()).with_compression("szip"), "szip_flags"),
     ];
     for (descriptor, key) in cases {
-        let error = message_of(&descriptor, &field(Dtype::Float64, 64), &EncodeOptions::new()).unwrap_err();
+        let error = message_of(&descriptor, &field(DType::F64, 64), &EncodeOptions::new()).unwrap_err();
         assert!(error.to_string().contains(&format!("`{key}`")), "{key}: {error}");
         assert_eq!(error.class(), Class::Request, "{error}");
     }
@@ -111,13 +111,13 @@ fn wrong_parameters_are_named() {
 
 #[test]
 fn packings_that_cannot_be_undone_are_refused() {
-    let values = field(Dtype::Float64, 64);
+    let values = field(DType::F64, 64);
     for scale in [-400, 400, i32::MAX] {
         let descriptor = packed(16)(double()).with_param("sp_decimal_scale_factor", scale);
         assert!(message_of(&descriptor, &values, &EncodeOptions::new()).is_err(), "{scale}");
     }
     let wide: Vec<u8> = [-1e300, 1e300].iter().flat_map(|v: &f64| v.to_le_bytes()).collect();
-    let descriptor = packed(16)(DataObjectDescriptor::new(Dtype::Float64, [2]));
+    let descriptor = packed(16)(DataObjectDescriptor::new(DType::F64, [2]));
     assert!(message_of(&descriptor, &wide, &EncodeOptions::new()).is_err());
 }
 
@@ -128,7 +128,7 @@ fn codecs_that_are_not_built_in_are_named() {
     }
     let descriptor = double().with_compression("sz3").with_param("sz3_error_bound_mode", "abs");
     let descriptor = descriptor.with_param("sz3_error_bound", 0.01);
-    let error = message_of(&descriptor, &field(Dtype::Float64, 64), &EncodeOptions::new()).unwrap_err();
+    let error = message_of(&descriptor, &field(DType::F64, 64), &EncodeOptions::new()).unwrap_err();
     assert_eq!(error.class(), Class::Unsupported);
     assert!(error.to_string().contains("feature `sz3`"), "{error}");
 }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use tercet_core::{Class, Diagnose as _};
 use tercet_tgm::{
-    ByteOrder, DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, MaskKind, MaskMethod,
+    ByteOrder, DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, MaskKind, MaskMethod,
     Message, PipelineError, ReadOptions,
 };
 
@@ -47,7 +47,7 @@ proptest! {
     #[test]
     fn what_is_not_finite_comes_back(values in prop::collection::vec(value(), 0..400), big in any::<bool>()) {
         for method in METHODS {
-            let mut descriptor = DataObjectDescriptor::new(Dtype::Float64, [values.len() as u64]);
+            let mut descriptor = DataObjectDescriptor::new(DType::F64, [values.len() as u64]);
             let mut raw = bytes_of(&values);
             if big {
                 descriptor.byte_order = Some(ByteOrder::Big);
@@ -81,7 +81,7 @@ proptest! {
 
     #[test]
     fn packing_ignores_what_is_masked(values in prop::collection::vec(value(), 1..300), bits in 1u32..40) {
-        let descriptor = packed(bits)(DataObjectDescriptor::new(Dtype::Float64, [values.len() as u64]));
+        let descriptor = packed(bits)(DataObjectDescriptor::new(DType::F64, [values.len() as u64]));
         let message = message_of(&descriptor, &bytes_of(&values), &allowed()).unwrap();
         let object = message.object(0).unwrap();
         let found = doubles(object.decode().unwrap().bytes());
@@ -97,7 +97,7 @@ proptest! {
 #[test]
 fn the_first_that_is_not_allowed_is_named() {
     let values = [1.0, 2.0, f64::NEG_INFINITY, f64::NAN, f64::INFINITY];
-    let plain = DataObjectDescriptor::new(Dtype::Float64, [5]);
+    let plain = DataObjectDescriptor::new(DType::F64, [5]);
     let refused = |descriptor: &DataObjectDescriptor, nan, inf| {
         let options = EncodeOptions::new().with_allowed(nan, inf);
         let error = message_of(descriptor, &bytes_of(&values), &options).unwrap_err();
@@ -123,7 +123,7 @@ fn the_first_that_is_not_allowed_is_named() {
 #[test]
 fn without_anything_to_mask_nothing_changes() {
     let values = bytes_of(&[1.0, -0.0, 3.0]);
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::F64, [3]);
     let with = message_of(&descriptor, &values, &allowed()).unwrap();
     let without = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap();
     assert_eq!(with.bytes().unwrap(), without.bytes().unwrap());
@@ -134,7 +134,7 @@ fn small_masks_are_not_compressed() {
     let method = |elements: usize, threshold: u64| {
         let mut values = vec![0.5; elements];
         values[elements / 2] = f64::NAN;
-        let descriptor = DataObjectDescriptor::new(Dtype::Float64, [elements as u64]);
+        let descriptor = DataObjectDescriptor::new(DType::F64, [elements as u64]);
         let options = EncodeOptions::new().with_allowed(true, false).with_small_mask_threshold(threshold);
         let message = message_of(&descriptor, &bytes_of(&values), &options).unwrap();
         let masks = message.object(0).unwrap().descriptor().masks.clone().unwrap();
@@ -151,7 +151,7 @@ fn complex_numbers_and_short_floats_have_one_bit_each() {
     let one = 1f32.to_le_bytes();
     let inf = f32::NEG_INFINITY.to_le_bytes();
     let values = [one, one, inf, nan, one, inf, one, one].concat();
-    let descriptor = DataObjectDescriptor::new(Dtype::Complex64, [4]);
+    let descriptor = DataObjectDescriptor::new(DType::C64, [4]);
     let message = message_of(&descriptor, &values, &allowed()).unwrap();
     let object = message.object(0).unwrap();
     let (zeros, masks) = object.decode_with_masks().unwrap();
@@ -161,11 +161,11 @@ fn complex_numbers_and_short_floats_have_one_bit_each() {
     let parts: Vec<f32> = back.bytes().as_chunks::<4>().0.iter().map(|b| f32::from_le_bytes(*b)).collect();
     assert!(parts[2].is_nan() && parts[3].is_nan());
     assert_eq!(parts[4..6], [f32::NEG_INFINITY; 2]);
-    for (dtype, nan) in [(Dtype::Float16, 0xfe01u16), (Dtype::Bfloat16, 0xffc1)] {
+    for (dtype, nan) in [(DType::F16, 0xfe01u16), (DType::BF16, 0xffc1)] {
         let values: Vec<u8> = [0x3c00, nan, 0x0001].iter().flat_map(|v: &u16| v.to_le_bytes()).collect();
         let message = message_of(&DataObjectDescriptor::new(dtype, [3]), &values, &allowed()).unwrap();
         let back = message.object(0).unwrap().decode().unwrap();
-        let canonical: u16 = if dtype == Dtype::Float16 { 0x7e00 } else { 0x7fc0 };
+        let canonical: u16 = if dtype == DType::F16 { 0x7e00 } else { 0x7fc0 };
         assert_eq!(back.bytes()[2..4], canonical.to_le_bytes());
         assert_eq!(back.bytes()[4..], values[4..]);
     }
@@ -174,7 +174,7 @@ fn complex_numbers_and_short_floats_have_one_bit_each() {
 #[test]
 fn restoring_can_be_left_out() {
     let values = bytes_of(&[1.0, f64::NAN, 2.0]);
-    let message = message_of(&DataObjectDescriptor::new(Dtype::Float64, [3]), &values, &allowed()).unwrap();
+    let message = message_of(&DataObjectDescriptor::new(DType::F64, [3]), &values, &allowed()).unwrap();
     let options = ReadOptions::new().with_restore_non_finite(false);
     let message = Message::from_bytes_with("test", message.bytes().unwrap(), options).unwrap();
     assert_eq!(doubles(message.object(0).unwrap().decode().unwrap().bytes()), [1.0, 0.0, 2.0]);

@@ -2,7 +2,9 @@
 
 use proptest::prelude::*;
 use tercet_tgm::precision::{PRECISION, choose, deviation};
-use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, Message, ReadOptions};
+use tercet_tgm::{
+    DTYPES, DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, Message, ReadOptions,
+};
 
 use crate::descriptors::{field, message_of, packed};
 
@@ -24,14 +26,14 @@ proptest! {
         bound in prop_oneof![Just(0.0), (-12..12i32).prop_map(|e| 10f64.powi(e)), 1e-9..1e9f64],
     ) {
         let raw = bytes_of(&values);
-        let descriptor = DataObjectDescriptor::new(Dtype::Float64, [values.len() as u64]);
+        let descriptor = DataObjectDescriptor::new(DType::F64, [values.len() as u64]);
         let options = EncodeOptions::new().with_allowed(true, true).with_max_error(Some(bound));
         let message = message_of(&descriptor, &raw, &options).unwrap();
         // A build with SZ3 may choose it, and reads it for those who trust the bytes.
         let trusting = ReadOptions::new().with_sz3_in_process(true);
         let message = Message::from_bytes_with("test", message.bytes().unwrap(), trusting).unwrap();
         let array = message.object(0).unwrap().decode().unwrap();
-        let found = deviation(Dtype::Float64, &raw, array.bytes());
+        let found = deviation(DType::F64, &raw, array.bytes());
         prop_assert!(found.largest <= bound, "{found:?}");
         let record = &message.metadata().base[0][PRECISION];
         prop_assert_eq!(record.get("max_error").unwrap().as_f64(), Some(bound));
@@ -41,8 +43,8 @@ proptest! {
 
 #[test]
 fn a_wider_bound_is_never_larger() {
-    let values = field(Dtype::Float64, 5000);
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [5000]);
+    let values = field(DType::F64, 5000);
+    let descriptor = DataObjectDescriptor::new(DType::F64, [5000]);
     let size = |bound| {
         let chosen = choose(&descriptor, &values, bound, &EncodeOptions::new()).unwrap();
         assert!(chosen.error <= bound);
@@ -55,8 +57,8 @@ fn a_wider_bound_is_never_larger() {
 
 #[test]
 fn a_given_pipeline_is_measured() {
-    let values = field(Dtype::Float64, 1000);
-    let descriptor = packed(8)(DataObjectDescriptor::new(Dtype::Float64, [1000]));
+    let values = field(DType::F64, 1000);
+    let descriptor = packed(8)(DataObjectDescriptor::new(DType::F64, [1000]));
     let options = |bound| EncodeOptions::new().with_max_error(Some(bound));
     assert!(message_of(&descriptor, &values, &options(0.5)).is_ok());
     let error = message_of(&descriptor, &values, &options(1e-6)).unwrap_err();
@@ -69,12 +71,12 @@ fn a_given_pipeline_is_measured() {
 
 #[test]
 fn other_types_stay_as_they_are() {
-    for dtype in Dtype::ALL {
+    for dtype in DTYPES {
         let values = field(dtype, 300);
         let descriptor = DataObjectDescriptor::new(dtype, [300]);
         let chosen = choose(&descriptor, &values, 0.5, &EncodeOptions::new()).unwrap();
         assert_eq!(chosen.trial.descriptor.dtype, dtype);
-        if dtype != Dtype::Float64 {
+        if dtype != DType::F64 {
             assert_eq!(chosen.trial.decode().unwrap(), values, "{dtype}");
         }
     }

@@ -9,15 +9,15 @@ use tercet_core::{ByteSource, Class, Diagnose as _, Span};
 use tercet_testkit::counting::Counting;
 use tercet_tgm::compat::{MessageParts, ObjectParts, assemble_message};
 use tercet_tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Entry, File, GlobalMetadata, Message, PreEncoded,
+    DTYPES, DType, DataObjectDescriptor, EncodeOptions, Entry, File, GlobalMetadata, Message, PreEncoded,
     ReadOptions, Value, encode_message, encode_pre_encoded,
 };
 
 use crate::descriptors::{field, message_of, packed, pipelines, szip, zfp};
 
 /// The elements of a range, cut out of all of them.
-fn cut(dtype: Dtype, all: &[u8], range: &Range<u64>) -> Vec<u8> {
-    if dtype != Dtype::Bitmask {
+fn cut(dtype: DType, all: &[u8], range: &Range<u64>) -> Vec<u8> {
+    if dtype != DType::Bitmask {
         let width = dtype.bits() as usize / 8;
         return all[range.start as usize * width..range.end as usize * width].to_vec();
     }
@@ -28,7 +28,7 @@ fn cut(dtype: Dtype, all: &[u8], range: &Range<u64>) -> Vec<u8> {
 
 #[test]
 fn a_range_is_a_cut_of_the_whole() {
-    for dtype in Dtype::ALL {
+    for dtype in DTYPES {
         let values = field(dtype, 700);
         for descriptor in pipelines(dtype, 700) {
             let message = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap();
@@ -55,9 +55,9 @@ proptest! {
         ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
         verify in any::<bool>(),
     ) {
-        let all = pipelines(Dtype::Float64, elements);
+        let all = pipelines(DType::F64, elements);
         let descriptor = which.get(&all);
-        let mut values = field(Dtype::Float64, elements as usize);
+        let mut values = field(DType::F64, elements as usize);
         // A few that are not finite.
         for at in (0..elements as usize).step_by(97) {
             values[8 * at..8 * at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
@@ -70,14 +70,14 @@ proptest! {
         let (a, b) = (ends.0.index(elements as usize + 1) as u64, ends.1.index(elements as usize + 1) as u64);
         let range = a.min(b)..a.max(b);
         let found = object.decode_ranges(std::slice::from_ref(&range)).unwrap();
-        prop_assert_eq!(found.arrays[0].bytes(), cut(Dtype::Float64, whole.bytes(), &range));
+        prop_assert_eq!(found.arrays[0].bytes(), cut(DType::F64, whole.bytes(), &range));
         prop_assert_eq!(found.verified, verify);
     }
 }
 
 #[test]
 fn ranges_outside_are_refused() {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [10]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [10]);
     let message = message_of(&descriptor, &[1; 10], &EncodeOptions::new()).unwrap();
     let object = message.object(0).unwrap();
     #[expect(clippy::reversed_empty_ranges, reason = "what a caller may get wrong")]
@@ -90,8 +90,8 @@ fn ranges_outside_are_refused() {
 
 #[test]
 fn damage_is_found_once_and_then_remembered() {
-    let values = field(Dtype::Float64, 400_000);
-    let descriptor = packed(16)(DataObjectDescriptor::new(Dtype::Float64, [400_000]));
+    let values = field(DType::F64, 400_000);
+    let descriptor = packed(16)(DataObjectDescriptor::new(DType::F64, [400_000]));
     let bytes =
         encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &EncodeOptions::new()).unwrap();
     let at = bytes.windows(2).position(|pair| pair == b"FR").unwrap();
@@ -122,7 +122,7 @@ fn damage_is_found_once_and_then_remembered() {
     assert_eq!(found.arrays[0].bytes(), first.1);
 }
 
-/// Bytes from afar.
+/// Bytes from a remote file.
 #[derive(Debug)]
 struct Remote(Counting<Memory>);
 
@@ -142,10 +142,10 @@ impl ByteSource for Remote {
 }
 
 #[test]
-fn ranges_from_afar_fetch_little_and_say_so() {
+fn remote_ranges_fetch_little_and_report_it() {
     let elements = 200_000;
-    let values = field(Dtype::Float64, elements as usize);
-    let plain = DataObjectDescriptor::new(Dtype::Float64, [elements]);
+    let values = field(DType::F64, elements as usize);
+    let plain = DataObjectDescriptor::new(DType::F64, [elements]);
     let pipelines = [
         plain.clone(),
         packed(13)(plain.clone()),
@@ -164,7 +164,7 @@ fn ranges_from_afar_fetch_little_and_say_so() {
         assert!(!found.verified);
         assert!(source.0.bytes() < 8 << 10, "{}: {descriptor:?}", source.0.bytes());
         let whole = object.decode().unwrap();
-        assert_eq!(found.arrays[0].bytes(), cut(Dtype::Float64, whole.bytes(), &(100_000..100_010)));
+        assert_eq!(found.arrays[0].bytes(), cut(DType::F64, whole.bytes(), &(100_000..100_010)));
         object.verify().unwrap();
         assert!(object.decode_ranges(&[100_000..100_010]).unwrap().verified);
     }
@@ -188,8 +188,8 @@ fn by_others(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Vec<u8> {
 #[test]
 fn our_own_offsets_are_believed() {
     let elements = 400_000;
-    let values = field(Dtype::Float64, elements as usize);
-    let descriptor = szip(packed(24)(DataObjectDescriptor::new(Dtype::Float64, [elements])), 128, 16, 8);
+    let values = field(DType::F64, elements as usize);
+    let descriptor = szip(packed(24)(DataObjectDescriptor::new(DType::F64, [elements])), 128, 16, 8);
     for (ours, bytes) in [true, false].into_iter().map(|ours| {
         let options = EncodeOptions::new();
         let options = if ours { options } else { options.with_provenance(tercet_tgm::Provenance::Off) };
@@ -210,15 +210,15 @@ fn our_own_offsets_are_believed() {
         assert!(source.bytes() < payload / 10, "found once: {}", source.bytes());
         assert_eq!(found.arrays[0].bytes(), again.arrays[0].bytes());
         let whole = object.decode().unwrap();
-        assert_eq!(found.arrays[0].bytes(), cut(Dtype::Float64, whole.bytes(), &(200_000..200_010)));
+        assert_eq!(found.arrays[0].bytes(), cut(DType::F64, whole.bytes(), &(200_000..200_010)));
     }
 }
 
 #[test]
 fn wrong_szip_offsets_are_noticed_and_not_believed() {
     let elements = 5000;
-    let values = field(Dtype::Float64, elements as usize);
-    let descriptor = szip(packed(24)(DataObjectDescriptor::new(Dtype::Float64, [elements])), 4, 16, 8);
+    let values = field(DType::F64, elements as usize);
+    let descriptor = szip(packed(24)(DataObjectDescriptor::new(DType::F64, [elements])), 4, 16, 8);
     let right = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap();
     let right = right.object(0).unwrap();
     let whole = right.decode().unwrap();
@@ -249,7 +249,7 @@ fn wrong_szip_offsets_are_noticed_and_not_believed() {
             for start in (0..elements - 70).step_by(61) {
                 let range = start..start + 70;
                 let found = object.decode_ranges(std::slice::from_ref(&range)).unwrap();
-                assert_eq!(found.arrays[0].bytes(), cut(Dtype::Float64, whole.bytes(), &range), "{range:?}");
+                assert_eq!(found.arrays[0].bytes(), cut(DType::F64, whole.bytes(), &range), "{range:?}");
             }
             let said = object.wrong_szip_offset().unwrap().unwrap().to_string();
             assert!(said.contains(&format!("szip_block_offsets[{entry}]")), "{said}");

@@ -2,12 +2,12 @@
 
 use tercet_core::{Class, Diagnose as _};
 use tercet_tgm::precision::{Candidate, deviation};
-use tercet_tgm::{DataObjectDescriptor, Dtype, EncodeOptions, Message, ReadOptions};
+use tercet_tgm::{DType, DataObjectDescriptor, EncodeOptions, Message, ReadOptions};
 
 use crate::descriptors::{field, message_of};
 
 fn descriptor(elements: u64, mode: &str, bound: f64) -> DataObjectDescriptor {
-    DataObjectDescriptor::new(Dtype::Float64, [elements])
+    DataObjectDescriptor::new(DType::F64, [elements])
         .with_compression("sz3")
         .with_param("sz3_error_bound_mode", mode)
         .with_param("sz3_error_bound", bound)
@@ -15,7 +15,7 @@ fn descriptor(elements: u64, mode: &str, bound: f64) -> DataObjectDescriptor {
 
 #[test]
 fn bounds_hold_for_those_who_trust() {
-    let values = field(Dtype::Float64, 3000);
+    let values = field(DType::F64, 3000);
     for bound in [1e-6, 0.01, 1.0] {
         let message = message_of(&descriptor(3000, "abs", bound), &values, &EncodeOptions::new()).unwrap();
         let error = message.object(0).unwrap().decode().unwrap_err();
@@ -24,7 +24,7 @@ fn bounds_hold_for_those_who_trust() {
         let message = Message::from_bytes_with("test", message.bytes().unwrap(), trusting).unwrap();
         let object = message.object(0).unwrap();
         let whole = object.decode().unwrap();
-        let found = deviation(Dtype::Float64, &values, whole.bytes());
+        let found = deviation(DType::F64, &values, whole.bytes());
         assert!(found.largest <= bound, "{found:?}");
         let ranges = object.decode_ranges(&[7..17]).unwrap();
         assert_eq!(ranges.arrays[0].bytes(), &whole.bytes()[56..136]);
@@ -33,8 +33,8 @@ fn bounds_hold_for_those_who_trust() {
 
 #[test]
 fn it_is_tried_where_a_bound_is_asked_for() {
-    let values = field(Dtype::Float64, 500);
-    let plain = DataObjectDescriptor::new(Dtype::Float64, [500]);
+    let values = field(DType::F64, 500);
+    let plain = DataObjectDescriptor::new(DType::F64, [500]);
     let names: Vec<String> =
         Candidate::all(&plain, &values, Some(0.5)).iter().map(ToString::to_string).collect();
     assert!(names.contains(&"sz3 abs 0.5".to_owned()), "{names:?}");
@@ -42,7 +42,7 @@ fn it_is_tried_where_a_bound_is_asked_for() {
 
 #[test]
 fn other_versions_are_refused_before_the_library_sees_them() {
-    let values = field(Dtype::Float64, 100);
+    let values = field(DType::F64, 100);
     let message = message_of(&descriptor(100, "abs", 0.1), &values, &EncodeOptions::new()).unwrap();
     let object = message.object(0).unwrap();
     let payload = object.payload().unwrap();

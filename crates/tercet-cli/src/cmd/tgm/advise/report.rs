@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tgm::Dtype;
+use tercet::tgm::DType;
 
 use super::{Trial, display_shape};
 use crate::failure::Failure;
@@ -13,7 +13,7 @@ use crate::ui::Ui;
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     pub(super) file: String,
-    pub(super) dtype: Dtype,
+    pub(super) dtype: DType,
     pub(super) shape: Vec<u64>,
     pub(super) raw_bytes: u64,
     pub(super) max_error: f64,
@@ -108,7 +108,7 @@ mod tests {
         ];
         let mut report = Report {
             file: "a".to_owned(),
-            dtype: Dtype::Float64,
+            dtype: DType::F64,
             shape: vec![1],
             raw_bytes: 8,
             max_error: 0.5,

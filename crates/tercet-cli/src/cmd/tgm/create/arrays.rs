@@ -6,7 +6,7 @@ use std::ops::Deref;
 use tercet::convert::npy::{Array, Element};
 use tercet::core::tensor::{Buffer, OutOfMemory};
 use tercet::core::{Class, escape, limits};
-use tercet::tgm::{DataObjectDescriptor, Dtype};
+use tercet::tgm::{DType, DataObjectDescriptor};
 
 use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
@@ -22,7 +22,7 @@ pub(super) struct Object {
     array: Array,
     descriptor: DataObjectDescriptor,
     /// The dtype in the file, if the values are converted to float64.
-    widened_from: Option<Dtype>,
+    widened_from: Option<DType>,
 }
 
 /// The values of an array, row-major and little-endian.
@@ -68,9 +68,9 @@ impl Object {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name}: bool stored as uint8"))?;
         }
-        let found = if is_bitmask { Dtype::Bitmask } else { dtype_of(array.element()) };
+        let found = if is_bitmask { DType::Bitmask } else { dtype_of(array.element()) };
         let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen(*dtype));
-        let dtype = if widened_from.is_some() { Dtype::Float64 } else { found };
+        let dtype = if widened_from.is_some() { DType::F64 } else { found };
         let plain = DataObjectDescriptor::new(dtype, array.shape().to_vec());
         let name = from.name.clone();
         let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&called(&name, &array)))?;
@@ -106,7 +106,7 @@ impl Object {
     /// The values in storage order; borrowed if the file has them in this order.
     pub(super) fn read(&self) -> Result<Payload<'_>, Failure> {
         let values = self.read_as_found()?;
-        if self.descriptor.dtype == Dtype::Bitmask {
+        if self.descriptor.dtype == DType::Bitmask {
             return packed_bits(&values)
                 .map(Payload::Read)
                 .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.called())));
@@ -151,20 +151,20 @@ fn called(name: &str, array: &Array) -> String {
 }
 
 /// The dtype of a `.npy` element type in a message.
-pub(in crate::cmd::tgm) fn dtype_of(element: Element) -> Dtype {
+pub(in crate::cmd::tgm) fn dtype_of(element: Element) -> DType {
     match element {
-        Element::Bool | Element::U8 => Dtype::Uint8,
-        Element::I8 => Dtype::Int8,
-        Element::I16 => Dtype::Int16,
-        Element::I32 => Dtype::Int32,
-        Element::I64 => Dtype::Int64,
-        Element::U16 => Dtype::Uint16,
-        Element::U32 => Dtype::Uint32,
-        Element::U64 => Dtype::Uint64,
-        Element::F16 => Dtype::Float16,
-        Element::F32 => Dtype::Float32,
-        Element::F64 => Dtype::Float64,
-        Element::C64 => Dtype::Complex64,
-        Element::C128 => Dtype::Complex128,
+        Element::Bool | Element::U8 => DType::U8,
+        Element::I8 => DType::I8,
+        Element::I16 => DType::I16,
+        Element::I32 => DType::I32,
+        Element::I64 => DType::I64,
+        Element::U16 => DType::U16,
+        Element::U32 => DType::U32,
+        Element::U64 => DType::U64,
+        Element::F16 => DType::F16,
+        Element::F32 => DType::F32,
+        Element::F64 => DType::F64,
+        Element::C64 => DType::C64,
+        Element::C128 => DType::C128,
     }
 }

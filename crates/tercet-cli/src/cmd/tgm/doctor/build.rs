@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, PipelineError,
+    DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, PipelineError,
     VERSION, encode_message,
 };
 
@@ -143,12 +143,12 @@ pub(super) fn features() -> Vec<Feature> {
 /// A sample object for a pipeline stage.
 pub(super) fn sample(kind: &str, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
     let floats = || (0..64).flat_map(|i| (f64::from(i) / 8.0).to_le_bytes()).collect::<Vec<u8>>();
-    let float64 = DataObjectDescriptor::new(Dtype::Float64, [64]);
+    let float64 = DataObjectDescriptor::new(DType::F64, [64]);
     match (kind, name) {
         ("encoding", _) => (float64.with_encoding(name).with_param("sp_bits_per_value", 16), floats()),
         ("filter", _) => (float64.with_filter(name).with_param("shuffle_element_size", 8), floats()),
         (_, "szip") => {
-            let descriptor = DataObjectDescriptor::new(Dtype::Uint16, [256]).with_compression(name);
+            let descriptor = DataObjectDescriptor::new(DType::U16, [256]).with_compression(name);
             let descriptor = descriptor.with_param("szip_rsi", 128).with_param("szip_block_size", 16);
             (descriptor.with_param("szip_flags", 8), floats())
         }
@@ -161,7 +161,7 @@ pub(super) fn sample(kind: &str, name: &str) -> (DataObjectDescriptor, Vec<u8>) 
             (descriptor.with_param("sz3_error_bound", 0.001), floats())
         }
         (_, "rle" | "roaring") => {
-            (DataObjectDescriptor::new(Dtype::Bitmask, [4096]).with_compression(name), floats())
+            (DataObjectDescriptor::new(DType::Bitmask, [4096]).with_compression(name), floats())
         }
         _ => (float64.with_compression(name), floats()),
     }

@@ -2,7 +2,7 @@
 
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, MaskMethod, Message, ReadOptions,
+    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, MaskMethod, Message, ReadOptions,
     encode_message,
 };
 
@@ -89,7 +89,7 @@ fn masks(method: &str) -> Tested {
         .with_allowed(true, true)
         .with_masks(method.parse()?)
         .with_small_mask_threshold(0);
-    let message = message(&DataObjectDescriptor::new(Dtype::Float32, [2000]), &values, &options)?;
+    let message = message(&DataObjectDescriptor::new(DType::F32, [2000]), &values, &options)?;
     let object = message.object(0).map_err(said)?;
     same(&object.descriptor().masks.is_some(), &true)?;
     same(&object.decode().map_err(said)?.bytes(), &&*values)
@@ -105,13 +105,13 @@ fn known(descriptor: &DataObjectDescriptor, values: &[u8], expected: &[u8]) -> T
 
 fn known_packing() -> Tested {
     let values: Vec<u8> = [1.5, 2.25, 3.0, 10.0_f64].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let descriptor = DataObjectDescriptor::new(Dtype::Float64, [4]).with_encoding("simple_packing");
+    let descriptor = DataObjectDescriptor::new(DType::F64, [4]).with_encoding("simple_packing");
     let descriptor = descriptor.with_param("sp_bits_per_value", 12);
     known(&descriptor, &values, &[0x00, 0x00, 0xc0, 0x18, 0x08, 0x80])
 }
 
 fn known_szip() -> Tested {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [10]).with_compression("szip");
+    let descriptor = DataObjectDescriptor::new(DType::U8, [10]).with_compression("szip");
     let descriptor = descriptor.with_param("szip_rsi", 2).with_param("szip_block_size", 8);
     let descriptor = descriptor.with_param("szip_flags", 8);
     let expected = [0x41, 0x46, 0x1d, 0x50, 0xe0, 0x20, 0x3f, 0xa3, 0x80, 0, 0, 0, 0];

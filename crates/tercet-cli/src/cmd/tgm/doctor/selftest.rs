@@ -6,7 +6,7 @@ use serde::Serialize;
 use tercet::core::checksum::xxh3;
 use tercet::core::{CommonError, Shape};
 use tercet::tgm::{
-    ByteOrder, DataObjectDescriptor, Decoder, Dtype, EncodeOptions, ErrorKind, Event, GlobalMetadata,
+    ByteOrder, DTYPES, DType, DataObjectDescriptor, Decoder, EncodeOptions, ErrorKind, Event, GlobalMetadata,
     Message, StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
 };
 
@@ -40,7 +40,7 @@ pub(super) type Tested = Result<(), String>;
 
 /// Runs all tests.
 pub(super) fn run() -> Vec<Row> {
-    let mut rows: Vec<Row> = Dtype::ALL
+    let mut rows: Vec<Row> = DTYPES
         .into_iter()
         .flat_map(|dtype| [ByteOrder::Little, ByteOrder::Big].map(|order| (dtype, order)))
         .map(|(dtype, order)| row(format!("encode/decode  {dtype}, {order}"), round_trip(dtype, order)))
@@ -73,12 +73,12 @@ pub(super) fn said(error: impl std::fmt::Display) -> String {
 }
 
 /// Six elements whose bytes are all different, little-endian.
-fn payload(dtype: Dtype) -> Vec<u8> {
-    let len = dtype.payload_len(6).and_then(|len| u8::try_from(len).ok()).unwrap_or_default();
-    if dtype == Dtype::Bitmask { vec![0b1011_0100] } else { (1..=len).collect() }
+fn payload(dtype: DType) -> Vec<u8> {
+    let len = dtype.byte_len(6).and_then(|len| u8::try_from(len).ok()).unwrap_or_default();
+    if dtype == DType::Bitmask { vec![0b1011_0100] } else { (1..=len).collect() }
 }
 
-fn round_trip(dtype: Dtype, order: ByteOrder) -> Tested {
+fn round_trip(dtype: DType, order: ByteOrder) -> Tested {
     let little = payload(dtype);
     let mut stored = little.clone();
     if order == ByteOrder::Big {
@@ -109,7 +109,7 @@ fn known_hash() -> Tested {
 }
 
 fn damage_is_detected() -> Tested {
-    let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [64]);
+    let descriptor = DataObjectDescriptor::new(DType::U8, [64]);
     let mut bytes = message(&descriptor, &[0xa5; 64])?;
     let at = bytes.windows(64).position(|part| part == [0xa5; 64]).ok_or("payload not found")?;
     bytes[at + 32] ^= 1;
@@ -122,7 +122,7 @@ fn damage_is_detected() -> Tested {
 }
 
 fn streaming() -> Tested {
-    let descriptor = DataObjectDescriptor::new(Dtype::Int16, [3]);
+    let descriptor = DataObjectDescriptor::new(DType::I16, [3]);
     let write = || {
         let mut encoder = StreamingEncoder::new(Vec::new(), &metadata(), EncodeOptions::new())?;
         encoder.write_preceder([("step".to_owned(), 6.into())].into())?;
@@ -150,7 +150,7 @@ fn streaming() -> Tested {
 }
 
 fn scanning() -> Tested {
-    let message = message(&DataObjectDescriptor::new(Dtype::Uint8, [2]), &[7, 8])?;
+    let message = message(&DataObjectDescriptor::new(DType::U8, [2]), &[7, 8])?;
     let bytes = [b"junk TENSOG".as_slice(), &message, b"more", &message, b"TENSOGRM"].concat();
     let found: Vec<String> = scan(&bytes).into_iter().map(|span| span.to_string()).collect();
     let (first, len) = (11, message.len());

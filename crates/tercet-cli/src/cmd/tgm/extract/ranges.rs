@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tercet::tgm::{Array, Dtype, Object};
+use tercet::tgm::{DType, Object, Tensor};
 
 use super::Values;
 use crate::failure::Failure;
@@ -53,9 +53,9 @@ pub(super) fn read(object: &Object<'_>, spans: &[Span], out: &mut Ui) -> Result<
     Ok(Values::Joined(join(object.descriptor().dtype, spans, &found.arrays)))
 }
 
-fn join(dtype: Dtype, spans: &[Span], arrays: &[Array]) -> Vec<u8> {
-    if dtype != Dtype::Bitmask {
-        return arrays.iter().map(Array::bytes).collect::<Vec<_>>().concat();
+fn join(dtype: DType, spans: &[Span], arrays: &[Tensor]) -> Vec<u8> {
+    if dtype != DType::Bitmask {
+        return arrays.iter().map(Tensor::bytes).collect::<Vec<_>>().concat();
     }
     let bits = spans.iter().zip(arrays).flat_map(|(span, array)| bits(array.bytes(), span.count));
     let mut joined = Vec::new();

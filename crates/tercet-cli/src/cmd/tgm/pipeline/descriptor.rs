@@ -1,6 +1,6 @@
 //! Pipeline options to object descriptors.
 
-use tercet::tgm::{DataObjectDescriptor, Dtype};
+use tercet::tgm::{DType, DataObjectDescriptor};
 
 use super::{
     BITS, BLOSC2_LEVEL, Compression, Encoding, Filter, Pipeline, SZIP_BLOCK, SZIP_RSI, can_widen, name,
@@ -48,14 +48,14 @@ pub(super) fn apply(pipeline: &Pipeline, plain: DataObjectDescriptor) -> Result<
 }
 
 /// Rejects dtypes that a stage does not support.
-fn must_fit(pipeline: &Pipeline, dtype: Dtype) -> Result<(), Unfit> {
-    if let Some(stage) = pipeline.needs_float64().filter(|_| dtype != Dtype::Float64) {
+fn must_fit(pipeline: &Pipeline, dtype: DType) -> Result<(), Unfit> {
+    if let Some(stage) = pipeline.needs_float64().filter(|_| dtype != DType::F64) {
         let reason = format!("{stage} requires float64, found {dtype}");
         let hint = can_widen(dtype).then(|| "add `--widen` to convert to float64 if exact".to_owned());
         return Err(Unfit { reason, hint });
     }
     match pipeline.compression {
-        Some(codec @ (Compression::Rle | Compression::Roaring)) if dtype != Dtype::Bitmask => {
+        Some(codec @ (Compression::Rle | Compression::Roaring)) if dtype != DType::Bitmask => {
             Err(Unfit::new(format!("compression `{}` requires bitmask, found {dtype}", name(codec))))
         }
         _ => Ok(()),
@@ -63,7 +63,7 @@ fn must_fit(pipeline: &Pipeline, dtype: Dtype) -> Result<(), Unfit> {
 }
 
 /// Element size of the shuffle filter.
-fn element_size(pipeline: &Pipeline, dtype: Dtype) -> Result<u32, Unfit> {
+fn element_size(pipeline: &Pipeline, dtype: DType) -> Result<u32, Unfit> {
     if pipeline.encoding == Some(Encoding::SimplePacking) {
         let bits = pipeline.bits.unwrap_or(BITS);
         if bits == 0 || !bits.is_multiple_of(8) {
@@ -73,7 +73,7 @@ fn element_size(pipeline: &Pipeline, dtype: Dtype) -> Result<u32, Unfit> {
         }
         return Ok(bits / 8);
     }
-    if dtype == Dtype::Bitmask {
+    if dtype == DType::Bitmask {
         return Err(Unfit::new(format!("filter `shuffle` requires whole bytes, found {dtype}")));
     }
     Ok(dtype.bits() / 8)
@@ -106,7 +106,7 @@ fn compress(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObject
 /// Preprocessing is on; samples are signed for signed integers without encoding or filter.
 fn szip_flags(descriptor: &DataObjectDescriptor) -> u32 {
     let is_bare = descriptor.encoding == "none" && descriptor.filter == "none";
-    let is_signed = matches!(descriptor.dtype, Dtype::Int8 | Dtype::Int16 | Dtype::Int32 | Dtype::Int64);
+    let is_signed = matches!(descriptor.dtype, DType::I8 | DType::I16 | DType::I32 | DType::I64);
     if is_bare && is_signed { 9 } else { 8 }
 }
 
@@ -126,7 +126,7 @@ fn zfp(pipeline: &Pipeline, descriptor: DataObjectDescriptor) -> DataObjectDescr
 mod tests {
     use super::*;
 
-    fn applied(pipeline: &Pipeline, dtype: Dtype) -> Result<String, String> {
+    fn applied(pipeline: &Pipeline, dtype: DType) -> Result<String, String> {
         let plain = DataObjectDescriptor::new(dtype, [4]);
         let parts = |d: DataObjectDescriptor| {
             let params: Vec<String> =
@@ -140,29 +140,29 @@ mod tests {
     fn defaults_are_those_of_the_format() {
         let codec = |compression| Pipeline { compression: Some(compression), ..Pipeline::default() };
         let szip = codec(Compression::Szip);
-        for (dtype, flags) in [(Dtype::Uint16, 8), (Dtype::Int16, 9), (Dtype::Float32, 8)] {
+        for (dtype, flags) in [(DType::U16, 8), (DType::I16, 9), (DType::F32, 8)] {
             let expected = format!("none/none/szip szip_block_size=16 szip_flags={flags} szip_rsi=128");
             assert_eq!(applied(&szip, dtype), Ok(expected));
         }
-        assert_eq!(applied(&codec(Compression::Zstd), Dtype::Int8), Ok("none/none/zstd ".to_owned()));
-        let blosc2 = applied(&codec(Compression::Blosc2), Dtype::Int8);
+        assert_eq!(applied(&codec(Compression::Zstd), DType::I8), Ok("none/none/zstd ".to_owned()));
+        let blosc2 = applied(&codec(Compression::Blosc2), DType::I8);
         assert_eq!(blosc2, Ok("none/none/blosc2 blosc2_clevel=5 blosc2_codec=lz4".to_owned()));
         let packing = Pipeline { encoding: Some(Encoding::SimplePacking), ..Pipeline::default() };
-        let packed = applied(&packing, Dtype::Float64);
+        let packed = applied(&packing, DType::F64);
         assert_eq!(packed, Ok("simple_packing/none/none sp_bits_per_value=16".to_owned()));
     }
 
     #[test]
     fn shuffled_elements_are_whole_bytes() {
         let mut pipeline = Pipeline { filter: Some(Filter::Shuffle), ..Pipeline::default() };
-        assert_eq!(applied(&pipeline, Dtype::Complex64).unwrap(), "none/shuffle/none shuffle_element_size=8");
+        assert_eq!(applied(&pipeline, DType::C64).unwrap(), "none/shuffle/none shuffle_element_size=8");
         pipeline.encoding = Some(Encoding::SimplePacking);
         pipeline.bits = Some(24);
-        assert!(applied(&pipeline, Dtype::Float64).unwrap().contains("shuffle_element_size=3"));
+        assert!(applied(&pipeline, DType::F64).unwrap().contains("shuffle_element_size=3"));
         pipeline.bits = Some(12);
-        assert!(applied(&pipeline, Dtype::Float64).unwrap_err().contains("12 bits"));
+        assert!(applied(&pipeline, DType::F64).unwrap_err().contains("12 bits"));
         pipeline.compression = Some(Compression::Szip);
         pipeline.bits = Some(16);
-        assert!(applied(&pipeline, Dtype::Float64).unwrap().contains("szip_flags=8"));
+        assert!(applied(&pipeline, DType::F64).unwrap().contains("szip_flags=8"));
     }
 }

@@ -2,7 +2,7 @@
 
 use rayon::prelude::*;
 use tercet::core::tensor::{Buffer, f16};
-use tercet::tgm::Dtype;
+use tercet::tgm::DType;
 
 /// Values per parallel task.
 const PIECE: usize = 1 << 16;
@@ -11,29 +11,27 @@ const PIECE: usize = 1 << 16;
 pub(in crate::cmd::tgm) type Widened = Result<Buffer, String>;
 
 /// Whether values of a dtype can be converted to float64.
-pub(in crate::cmd::tgm) fn can_widen(dtype: Dtype) -> bool {
-    !matches!(dtype, Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 | Dtype::Bitmask)
+pub(in crate::cmd::tgm) fn can_widen(dtype: DType) -> bool {
+    !matches!(dtype, DType::F64 | DType::C64 | DType::C128 | DType::Bitmask)
 }
 
 /// Converts little-endian values to float64. A value that would be rounded is an error.
-pub(in crate::cmd::tgm) fn widen(dtype: Dtype, values: &[u8]) -> Widened {
+pub(in crate::cmd::tgm) fn widen(dtype: DType, values: &[u8]) -> Widened {
     match dtype {
-        Dtype::Float16 => convert(values, |b| Some(f16::from_le_bytes(b).to_f64())),
-        Dtype::Bfloat16 => {
+        DType::F16 => convert(values, |b| Some(f16::from_le_bytes(b).to_f64())),
+        DType::BF16 => {
             convert(values, |b| Some(f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))))
         }
-        Dtype::Float32 => convert(values, |b| Some(f64::from(f32::from_le_bytes(b)))),
-        Dtype::Int8 => convert(values, |b| Some(f64::from(i8::from_le_bytes(b)))),
-        Dtype::Int16 => convert(values, |b| Some(f64::from(i16::from_le_bytes(b)))),
-        Dtype::Int32 => convert(values, |b| Some(f64::from(i32::from_le_bytes(b)))),
-        Dtype::Int64 => convert(values, |b| exact(i64::from_le_bytes(b).into())),
-        Dtype::Uint8 => convert(values, |b| Some(f64::from(u8::from_le_bytes(b)))),
-        Dtype::Uint16 => convert(values, |b| Some(f64::from(u16::from_le_bytes(b)))),
-        Dtype::Uint32 => convert(values, |b| Some(f64::from(u32::from_le_bytes(b)))),
-        Dtype::Uint64 => convert(values, |b| exact(u64::from_le_bytes(b).into())),
-        Dtype::Float64 | Dtype::Complex64 | Dtype::Complex128 | Dtype::Bitmask => {
-            Err(format!("{dtype} cannot be converted to float64"))
-        }
+        DType::F32 => convert(values, |b| Some(f64::from(f32::from_le_bytes(b)))),
+        DType::I8 => convert(values, |b| Some(f64::from(i8::from_le_bytes(b)))),
+        DType::I16 => convert(values, |b| Some(f64::from(i16::from_le_bytes(b)))),
+        DType::I32 => convert(values, |b| Some(f64::from(i32::from_le_bytes(b)))),
+        DType::I64 => convert(values, |b| exact(i64::from_le_bytes(b).into())),
+        DType::U8 => convert(values, |b| Some(f64::from(u8::from_le_bytes(b)))),
+        DType::U16 => convert(values, |b| Some(f64::from(u16::from_le_bytes(b)))),
+        DType::U32 => convert(values, |b| Some(f64::from(u32::from_le_bytes(b)))),
+        DType::U64 => convert(values, |b| exact(u64::from_le_bytes(b).into())),
+        _ => Err(format!("{dtype} cannot be converted to float64")),
     }
 }
 
@@ -82,27 +80,27 @@ mod tests {
 
     #[test]
     fn conversion_is_exact() {
-        assert_eq!(floats(&widen(Dtype::Float16, &[0, 0x3c, 0, 0xc4]).unwrap()), [1.0, -4.0]);
-        assert_eq!(floats(&widen(Dtype::Bfloat16, &[0x80, 0x3f, 0, 0xc0]).unwrap()), [1.0, -2.0]);
-        assert_eq!(floats(&widen(Dtype::Int8, &[0xff, 7]).unwrap()), [-1.0, 7.0]);
+        assert_eq!(floats(&widen(DType::F16, &[0, 0x3c, 0, 0xc4]).unwrap()), [1.0, -4.0]);
+        assert_eq!(floats(&widen(DType::BF16, &[0x80, 0x3f, 0, 0xc0]).unwrap()), [1.0, -2.0]);
+        assert_eq!(floats(&widen(DType::I8, &[0xff, 7]).unwrap()), [-1.0, 7.0]);
         let f32s: Vec<u8> = [0.1f32, -7.5].iter().flat_map(|v| v.to_le_bytes()).collect();
-        assert_eq!(floats(&widen(Dtype::Float32, &f32s).unwrap()), [f64::from(0.1f32), -7.5]);
-        assert!(widen(Dtype::Bitmask, &[1]).is_err());
-        assert!(floats(&widen(Dtype::Uint16, &[]).unwrap()).is_empty());
+        assert_eq!(floats(&widen(DType::F32, &f32s).unwrap()), [f64::from(0.1f32), -7.5]);
+        assert!(widen(DType::Bitmask, &[1]).is_err());
+        assert!(floats(&widen(DType::U16, &[]).unwrap()).is_empty());
     }
 
     #[test]
     fn integers_that_would_be_rounded_are_rejected() {
         let bytes = |values: &[i64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let fits = [i64::MIN, 1 << 60, -(1 << 53), 5];
-        let widened = widen(Dtype::Int64, &bytes(&fits)).unwrap();
+        let widened = widen(DType::I64, &bytes(&fits)).unwrap();
         assert!(
             floats(&widened).iter().zip(fits).all(|(float, integer)| exact(integer.into()) == Some(*float))
         );
         let mut many = vec![3; 200_000];
         many[150_001] = (1 << 53) + 1;
         many[199_999] = i64::MAX;
-        assert!(widen(Dtype::Int64, &bytes(&many)).unwrap_err().starts_with("element 150001 "));
-        assert!(widen(Dtype::Uint64, &u64::MAX.to_le_bytes()).is_err());
+        assert!(widen(DType::I64, &bytes(&many)).unwrap_err().starts_with("element 150001 "));
+        assert!(widen(DType::U64, &u64::MAX.to_le_bytes()).is_err());
     }
 }

@@ -3,7 +3,7 @@
 use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeError, EncodeOptions, Entry, ErrorKind, GlobalMetadata, Message,
+    DType, DataObjectDescriptor, EncodeError, EncodeOptions, Entry, ErrorKind, GlobalMetadata, Message,
     Object, PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded, is_pipeline_parameter,
 };
 
@@ -113,7 +113,7 @@ impl<'a> Recoder<'a> {
         let called = || called(message, object);
         let found = object.descriptor().dtype;
         let is_widened = pipeline.widens() && can_widen(found);
-        let dtype = if is_widened { Dtype::Float64 } else { found };
+        let dtype = if is_widened { DType::F64 } else { found };
         let asked = pipeline.apply(plain(object.descriptor(), dtype)).map_err(|unfit| {
             let reason = unfit.reason.clone();
             Refusal::Unfit(unfit.failure(&called()).into(), reason)
@@ -204,7 +204,7 @@ fn sum(a: f64, b: f64) -> f64 {
 }
 
 /// The descriptor without pipeline.
-fn plain(descriptor: &DataObjectDescriptor, dtype: Dtype) -> DataObjectDescriptor {
+fn plain(descriptor: &DataObjectDescriptor, dtype: DType) -> DataObjectDescriptor {
     let mut plain = DataObjectDescriptor::new(dtype, descriptor.shape.clone());
     plain.obj_type.clone_from(&descriptor.obj_type);
     if descriptor.strides.len() == plain.shape.len() {
@@ -262,11 +262,11 @@ mod tests {
 
     #[test]
     fn user_parameters_are_kept() {
-        let descriptor = DataObjectDescriptor::new(Dtype::Float64, [3])
+        let descriptor = DataObjectDescriptor::new(DType::F64, [3])
             .with_compression("zstd")
             .with_param("zstd_level", 7)
             .with_param("quality", 0.5);
-        let plain = plain(&descriptor, Dtype::Float64);
+        let plain = plain(&descriptor, DType::F64);
         assert_eq!(plain.params.keys().collect::<Vec<_>>(), ["quality"]);
         assert_eq!(plain.compression, "none");
     }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tercet::convert::npy;
 use tercet::core::{ByteSource, Shape, escape};
 use tercet::tgm::precision::{PRECISION, deviation};
-use tercet::tgm::{Dtype, File, Message, Object};
+use tercet::tgm::{DType, File, Message, Object};
 
 use super::Against;
 use crate::cmd::tgm::create::arrays::{dtype_of, read_into_memory};
@@ -117,7 +117,7 @@ pub(super) fn compare(
             let widened = widen(found, &values);
             let called = escape::name(array.name());
             let widened = widened.map_err(|reason| Failure::request(format!("{called}: {reason}")))?;
-            deviation(Dtype::Float64, &widened, decoded.bytes())
+            deviation(DType::F64, &widened, decoded.bytes())
         };
         comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
         comparison.element = found.at;
@@ -181,6 +181,6 @@ fn differences(object: &Object<'_>, original: &npy::Array) -> Option<String> {
         return Some(format!("the object has shape {shape}, the original {found}"));
     }
     let (dtype, found) = (descriptor.dtype, dtype_of(original.element()));
-    let is_widened = dtype == Dtype::Float64 && can_widen(found);
+    let is_widened = dtype == DType::F64 && can_widen(found);
     (dtype != found && !is_widened).then(|| format!("the object has dtype {dtype}, the original {found}"))
 }

@@ -76,7 +76,7 @@ fn dump_keeps_what_json_has_no_form_for() {
 #[test]
 fn dump_needs_no_codec() {
     let folder = folder();
-    let mut descriptor = tgm::DataObjectDescriptor::new(tgm::Dtype::Uint8, [9]);
+    let mut descriptor = tgm::DataObjectDescriptor::new(tgm::DType::U8, [9]);
     descriptor.compression = "zstd".to_owned();
     let object = tgm::PreEncoded { descriptor: &descriptor, payload: b"no zstd at all" };
     let bytes = tgm::encode_pre_encoded(&tgm::GlobalMetadata::default(), &[object], &options()).unwrap();

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use tercet::tgm::{
-    DataObjectDescriptor, Dtype, EncodeOptions, Entry, File, GlobalMetadata, Provenance, Stamp,
+    DType, DataObjectDescriptor, EncodeOptions, Entry, File, GlobalMetadata, Provenance, Stamp,
     StreamingEncoder, Value, Writer, WriterOptions,
 };
 
@@ -23,9 +23,9 @@ fn mars(param: &str, step: u64) -> Entry {
 
 /// Three messages: `2t` of one object, `msl` of two, and `10u` that is streamed, its metadata before its object.
 pub(super) fn write_run(path: &Path) {
-    let field = DataObjectDescriptor::new(Dtype::Float32, [2, 3]);
+    let field = DataObjectDescriptor::new(DType::F32, [2, 3]);
     let values: Vec<u8> = (0u8..6).flat_map(|i| f32::from(i).to_le_bytes()).collect();
-    let mut scalar = DataObjectDescriptor::new(Dtype::Int16, []);
+    let mut scalar = DataObjectDescriptor::new(DType::I16, []);
     scalar.params.insert("quality".to_owned(), Value::from(0.5));
     let mut common = GlobalMetadata::default();
     common.extra.insert("centre".to_owned(), "ecmf".into());
