@@ -11,6 +11,7 @@ use tercet_tet::{
     Compression, File, Layout, Query, RunOptions, Syntax, Value, VerifyOptions, Writer, WriterOptions, verify,
 };
 
+#[expect(clippy::print_stdout, reason = "an example prints its result")]
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("weather.tet");

@@ -1,10 +1,9 @@
 //! [`Catalog`]: superblock, directory, index header and footer, read when a file is opened.
 
 use bytes::Bytes;
-use tercet_core::CommonError;
 use tercet_core::checksum::{self, Mismatch};
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Limits, Malformed, Reason, Site, Span};
+use tercet_core::{ByteSource, CommonError, Limits, Malformed, Reason, Site, Span};
 
 use crate::error::{ErrorKind, StaleBlockError};
 use crate::metadata::{HistoryRow, Metadata};

@@ -1,12 +1,11 @@
 //! [`IntegrityChecker`]: checks index rows, chunks and statistics against the integrity block.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use tercet_core::CommonError;
 
 use bytes::Bytes;
 use serde::Serialize;
 use tercet_core::checksum::{self, Mismatch};
-use tercet_core::{ByteSource, Span};
+use tercet_core::{ByteSource, CommonError, Span};
 
 use crate::Region;
 use crate::catalog::Catalog;

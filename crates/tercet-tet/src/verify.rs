@@ -3,9 +3,8 @@
 use std::sync::Arc;
 
 use serde::Serialize;
-use tercet_core::CommonError;
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Finding, Progress};
+use tercet_core::{ByteSource, CommonError, Finding, Progress};
 
 use crate::catalog::Catalog;
 use crate::error::{Coords, DatasetError, Error, ErrorKind};
@@ -151,10 +150,7 @@ impl Check<'_> {
 
     /// Reports that the file cannot be parsed. A failed read is an error instead.
     fn unparsable(&mut self, fault: ErrorKind) -> Result<Option<ReportSummary>, ErrorKind> {
-        if matches!(
-            fault,
-            ErrorKind::Common(CommonError::Source(_)) | ErrorKind::Common(CommonError::Cancelled(_))
-        ) {
+        if matches!(fault, ErrorKind::Common(CommonError::Source(_) | CommonError::Cancelled(_))) {
             return Err(fault);
         }
         self.note(Finding::fail("parse", fault.to_string()));

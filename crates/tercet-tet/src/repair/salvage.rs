@@ -2,16 +2,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tercet_core::CommonError;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use tercet_codec::CodecError;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::{
-    ByteSource, Class, Diagnose as _, ElementType, Limits, Progress, Scalar as _, Sink, with_element,
+    ByteSource, Class, CommonError, Diagnose as _, ElementType, Limits, Progress, Scalar as _, Sink,
+    SourceError, with_element,
 };
 
-use crate::error::{Error, ErrorKind};
+use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{Dataset, File, Mode, ReadOptions};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, WriterOptions};
@@ -290,12 +291,20 @@ fn try_chunk(dataset: &Dataset<'_>, grid: &Grid, linear: u64) -> Result<Option<(
     }
 }
 
-/// Whether a chunk cannot be read for want of memory, or because chunks of its size exceed the limit. A stored length
-/// beyond the limit is damage where the decoded length is within it.
+/// Whether a chunk cannot be read for want of memory, a limit or a connection, so that it may be intact. A stored length
+/// far beyond the decoded length is damage.
 fn is_out_of_resources(error: &Error, tile_bytes: u64, dataset: &Dataset<'_>) -> bool {
     match error.kind() {
-        ErrorKind::Common(CommonError::OutOfMemory(_)) => true,
+        ErrorKind::Common(CommonError::OutOfMemory(_) | CommonError::Source(SourceError::Remote { .. })) => {
+            true
+        }
         ErrorKind::Common(CommonError::Limit(_)) => tile_bytes > dataset.file.options.limits.chunk_bytes,
+        ErrorKind::Common(CommonError::Source(SourceError::TooLarge { span })) => {
+            span.len() <= tile_bytes.saturating_add(tile_bytes / 128).saturating_add(1024)
+        }
+        ErrorKind::Chunk { reason: ChunkError::Codec(error), .. } => {
+            matches!(**error, CodecError::OutOfMemory { .. })
+        }
         _ => false,
     }
 }

@@ -1,7 +1,6 @@
 //! Checks of the integrity block, and of everything it covers.
 
-use tercet_core::CommonError;
-use tercet_core::{Finding, Span, checksum};
+use tercet_core::{CommonError, Finding, Span, checksum};
 
 use super::payloads::{Bad, decode, for_rows, list, stored};
 use super::{Check, Context, run_list};
@@ -78,10 +77,9 @@ impl Check<'_> {
     fn note_result(&mut self, check: &'static str, result: Result<(), ErrorKind>) -> Result<bool, ErrorKind> {
         match result {
             Ok(()) => self.note(Finding::pass(check)),
-            Err(
-                fault @ (ErrorKind::Common(CommonError::Source(_))
-                | ErrorKind::Common(CommonError::Cancelled(_))),
-            ) => return Err(fault),
+            Err(kind @ ErrorKind::Common(CommonError::Source(_) | CommonError::Cancelled(_))) => {
+                return Err(kind);
+            }
             Err(fault) => {
                 self.note(Finding::fail(check, fault.to_string().replace("\n ", ":")));
                 return Ok(false);

@@ -1,11 +1,10 @@
 //! Writes superblock, directory, index, columns of the integrity block, zone maps and footer.
 
 use std::io::{BufWriter, Write};
-use tercet_core::CommonError;
 
 use serde_json::json;
 use tercet_core::checksum::{crc32c, crc32c_append};
-use tercet_core::{Sink, Span};
+use tercet_core::{CommonError, Sink, Span};
 
 use crate::error::ErrorKind;
 use crate::layout::LayoutError;

@@ -1,7 +1,6 @@
 //! An error says which region, which field and which bytes are wrong.
 
-use tercet_core::CommonError;
-use tercet_core::{Class, Diagnose, Span};
+use tercet_core::{Class, CommonError, Diagnose, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};
 use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, StaleBlockError};
 

@@ -4,11 +4,10 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
-use tercet_core::CommonError;
 
 use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, PublishError, RealDisk};
-use tercet_core::{Class, Diagnose, ElementType, TensorView};
+use tercet_core::{Class, CommonError, Diagnose, ElementType, TensorView};
 use tercet_testkit::faults::{FaultyDisk, Op, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;

@@ -32,7 +32,6 @@ mod spec_vectors;
 mod zone_maps;
 
 #[cfg(any(unix, windows))]
-#[allow(clippy::print_stdout, reason = "an example prints its result")]
 #[path = "../../examples/arrays.rs"]
 mod example;
 

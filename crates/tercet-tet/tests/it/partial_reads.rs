@@ -3,10 +3,9 @@
 use std::collections::BTreeSet;
 use std::io::Cursor;
 use std::sync::Arc;
-use tercet_core::CommonError;
 
 use tercet_core::source::Memory;
-use tercet_core::{ElementType, Limits, Span, TensorView};
+use tercet_core::{CommonError, ElementType, Limits, Span, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::{Compression, File, IntegrityStatus, Layout, ReadOptions, Writer, WriterOptions};
 

@@ -4,20 +4,19 @@ use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::verify_path;
-use tercet_core::OutlineOptions;
 use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
+use tercet_core::source::Memory;
+use tercet_core::{ByteSource, Class, Diagnose as _, OutlineOptions, SourceError, Span};
 use tercet_testkit::damage::{self, patched};
 use tercet_testkit::faults::FaultyDisk;
 use tercet_tet::{
     File, HistoryRow, RepairOptions, Rewrite, SalvageOptions, VerifyOptions, WriterOptions, repair,
-    repair_on, salvage_file, salvage_file_on,
+    repair_on, salvage, salvage_file, salvage_file_on,
 };
 
-use crate::samples::Sample;
-
-use crate::samples;
+use crate::samples::{self, Sample};
+use crate::verify_path;
 
 /// A disk for thousands of files: their syncs would take minutes.
 fn quick_disk() -> Arc<dyn Disk> {
@@ -251,4 +250,47 @@ fn salvage_onto_the_damaged_file_itself_is_refused() {
     fs::write(&path, &sample.bytes).unwrap();
     assert!(salvage_file(&path, &path, SalvageOptions::new().with_overwrite(true), &NoProgress).is_err());
     assert!(fs::read(&path).unwrap() == sample.bytes);
+}
+
+/// A source on a machine that is short of memory: long reads fail.
+#[derive(Debug)]
+struct ShortOfMemory {
+    memory: Memory,
+    longest: u64,
+}
+
+impl ByteSource for ShortOfMemory {
+    fn name(&self) -> &Arc<str> {
+        self.memory.name()
+    }
+    fn len(&self) -> u64 {
+        self.memory.len()
+    }
+    fn read_at(&self, span: Span) -> Result<bytes::Bytes, SourceError> {
+        if span.len() > self.longest {
+            return Err(SourceError::TooLarge { span });
+        }
+        self.memory.read_at(span)
+    }
+}
+
+#[test]
+fn intact_chunks_are_not_dropped_when_memory_is_short() {
+    let values = vec![7u8; 100_000];
+    let mut layout = tercet_tet::Layout::new();
+    let id = layout.dataset("a", tercet_core::DType::U8, [100_000], [50_000]).unwrap();
+    let sink = || std::io::Cursor::new(Vec::new());
+    let mut writer = tercet_tet::Writer::new(sink(), layout, WriterOptions::new()).unwrap();
+    writer.array(id, tercet_core::TensorView::from_slice(&[100_000], &values).unwrap()).unwrap();
+    let bytes = writer.finish().unwrap().output;
+    let source = |longest| {
+        Arc::new(ShortOfMemory { memory: Memory::new("a.tet", bytes.clone()), longest })
+            as Arc<dyn ByteSource>
+    };
+    let report = salvage(source(u64::MAX), sink(), SalvageOptions::new(), &NoProgress).unwrap();
+    assert_eq!((report.kept, report.missing.len()), (2, 0));
+    let saved = File::from_bytes("saved", report.output).unwrap();
+    assert_eq!(saved.dataset("a").unwrap().read_all().unwrap().as_slice::<u8>(), Some(&values[..]));
+    let error = salvage(source(20_000), sink(), SalvageOptions::new(), &NoProgress).unwrap_err();
+    assert_eq!(error.class(), Class::Limit, "{error}");
 }

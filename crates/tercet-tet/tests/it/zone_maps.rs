@@ -2,11 +2,10 @@
 //! integrity block.
 
 use std::io::{Cursor, Seek, SeekFrom, Write};
-use tercet_core::CommonError;
 
 use tercet_core::checksum::crc32c;
 use tercet_core::progress::NoProgress;
-use tercet_core::{ElementType, Severity, Sink, TensorView};
+use tercet_core::{CommonError, ElementType, Severity, Sink, TensorView};
 use tercet_tet::{
     Codec, Compression, ErrorKind, File, HistoryRow, IntegrityStatus, Layout, VerifyOptions, Writer,
     WriterOptions,

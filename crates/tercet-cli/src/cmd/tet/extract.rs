@@ -2,12 +2,11 @@
 
 use std::io::{Seek, Write};
 use std::path::PathBuf;
-use tercet::core::CommonError;
 
 use clap::ValueEnum;
 use tercet::convert::npy;
 use tercet::core::publish::PublishError;
-use tercet::core::{Progress, Selection, escape};
+use tercet::core::{CommonError, Progress, Selection, escape};
 use tercet::tet::{self, Export, ReadOptions};
 
 use super::report::warn_if_partly_protected;

@@ -1,8 +1,8 @@
 //! Results that go to files, block after block.
 
 use std::path::{Path, PathBuf};
-use tercet_core::CommonError;
 
+use tercet_core::CommonError;
 use tercet_core::Tensor;
 use tercet_core::publish::AtomicFile;
 

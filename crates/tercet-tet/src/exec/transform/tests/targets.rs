@@ -4,10 +4,9 @@
 
 use std::fs;
 use std::path::Path;
-use tercet_core::CommonError;
 
 use tercet_core::progress::{Counter, NoProgress};
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, CommonError, Diagnose as _};
 
 use super::*;
 use crate::query::Write;
