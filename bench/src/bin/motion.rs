@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tercet_tgm::{
-    DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, IndexKeys, Provenance, ScanOptions,
+    DType, DataObjectDescriptor, EncodeOptions, File, GlobalMetadata, IndexKeys, Provenance, ScanOptions,
     Value, Writer, WriterOptions,
 };
 
@@ -40,7 +40,8 @@ type Done = Result<(), Box<dyn std::error::Error>>;
 fn make(path: &str, messages: u64) -> Done {
     let descriptor = DataObjectDescriptor::new(DType::F32, [4]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
-    let mut writer = Writer::create(path, WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All)))?;
+    let mut writer =
+        Writer::create(path, WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All)))?;
     for number in 0..messages {
         let mars = Value::Map(vec![
             ("param".into(), (number % 20 + 130).into()),

@@ -11,7 +11,9 @@ use std::path::Path;
 use tercet_bench::{field, flag, number, on_threads, option, report};
 use tercet_core::ElementType;
 use tercet_core::progress::NoProgress;
-use tercet_tet::{Compression, Error, File, Layout, Query, ReadOptions, RunOptions, Syntax, Writer, WriterOptions};
+use tercet_tet::{
+    Compression, Error, File, Layout, Query, ReadOptions, RunOptions, Syntax, Writer, WriterOptions,
+};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 

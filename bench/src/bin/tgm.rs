@@ -21,8 +21,8 @@ use tercet_bench::{field, flag, number, on_threads, report};
 use tercet_core::checksum::xxh3;
 use tercet_core::source::Mmap;
 use tercet_tgm::{
-    DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, Value, Writer, WriterOptions,
-    encode_message, encode_message_into,
+    DType, DataObjectDescriptor, EncodeOptions, File, GlobalMetadata, Message, ReadOptions, Value, Writer,
+    WriterOptions, encode_message, encode_message_into,
 };
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
