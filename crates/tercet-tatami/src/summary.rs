@@ -16,14 +16,15 @@ use crate::schema::{Field, Type};
 impl File {
     /// Everything in header and footer. Nothing is read.
     pub fn summary(&self) -> Summary<'_> {
-        Summary::new(self, Vec::new())
+        Summary::new(self, &[])
     }
 
     /// The summary with the header of every page, which are read.
     pub fn summary_with_pages(&self) -> Result<Summary<'_>, Error> {
         let columns = 0..self.schema().len();
         let group = |group| columns.clone().map(|column| self.pages(group, column)).collect::<Result<_, _>>();
-        Ok(Summary::new(self, (0..self.group_count()).map(group).collect::<Result<_, Error>>()?))
+        let pages: Vec<_> = (0..self.group_count()).map(group).collect::<Result<_, Error>>()?;
+        Ok(Summary::new(self, &pages))
     }
 }
 
@@ -202,7 +203,7 @@ struct Part {
 }
 
 impl<'a> Summary<'a> {
-    fn new(file: &'a File, pages: Vec<Vec<Vec<PageEntry>>>) -> Self {
+    fn new(file: &'a File, pages: &[Vec<Vec<PageEntry>>]) -> Self {
         let (head, footer) = (file.header(), file.footer());
         let statistics = footer.statistics;
         Self {
@@ -367,9 +368,8 @@ struct Value(Type, Option<Scalar>);
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let float = |value: f64, to: S| match value.is_finite() {
-            true => to.serialize_f64(value),
-            false => to.collect_str(&value),
+        let float = |value: f64, to: S| {
+            if value.is_finite() { to.serialize_f64(value) } else { to.collect_str(&value) }
         };
         match &self.1 {
             None => to.serialize_none(),
@@ -433,7 +433,7 @@ fn ratio(raw: u64, stored: u64) -> f64 {
 }
 
 fn uuid_text(uuid: &[u8; 16]) -> String {
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = format!("{:032x}", u128::from_be_bytes(*uuid));
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 

@@ -103,12 +103,12 @@ impl Comparison<Scalar> {
         if let Self::IsNull = self {
             return TriState { yes: some_null, no: some_present, unknown: false };
         }
-        let (yes, no) = self.from_present(known);
+        let (yes, no) = self.for_present(known);
         TriState { yes: yes && some_present, no: no && some_present, unknown: some_null }
     }
 
     /// Whether the test can be true, and whether it can be false, for a present value.
-    fn from_present(&self, known: &Summary) -> (bool, bool) {
+    fn for_present(&self, known: &Summary) -> (bool, bool) {
         let Some((min, max)) = &known.bounds else { return (true, true) };
         // NaN is smaller than nothing and equal to nothing, whatever the bounds.
         let nan = known.nan;

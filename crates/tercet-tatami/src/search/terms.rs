@@ -166,7 +166,9 @@ impl Terms {
     pub(crate) fn for_each(&self, each: &mut dyn FnMut(&[u8], Entry)) -> Result<(), ErrorKind> {
         match &self.layout {
             DictionaryLayout::Flat { entries } => {
-                entries.iter().for_each(|(entry_term, entry)| each(entry_term, *entry))
+                for (entry_term, entry) in entries {
+                    each(entry_term, *entry);
+                }
             }
             DictionaryLayout::Tree { blocks, .. } => {
                 for block in blocks {
