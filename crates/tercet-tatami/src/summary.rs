@@ -15,23 +15,23 @@ use crate::schema::{Field, Type};
 
 impl File {
     /// Everything in header and footer. Nothing is read.
-    pub fn summary(&self) -> Summary<'_> {
+    pub fn summary(&self) -> Summary {
         Summary::new(self, &[])
     }
 
     /// The summary with the header of every page, which are read.
-    pub fn summary_with_pages(&self) -> Result<Summary<'_>, Error> {
+    pub fn summary_with_pages(&self) -> Result<Summary, Error> {
         let columns = 0..self.schema().len();
         let group = |group| columns.clone().map(|column| self.pages(group, column)).collect::<Result<_, _>>();
-        let pages: Vec<_> = (0..self.group_count()).map(group).collect::<Result<_, Error>>()?;
+        let pages = (0..self.group_count()).map(group).collect::<Result<Vec<_>, Error>>()?;
         Ok(Summary::new(self, &pages))
     }
 }
 
 /// The header and footer of a file, serializable.
 #[derive(Debug, Serialize)]
-pub struct Summary<'a> {
-    file: &'a str,
+pub struct Summary {
+    file: String,
     bytes: u64,
     version: String,
     rows: u64,
@@ -40,13 +40,13 @@ pub struct Summary<'a> {
     #[serde(rename = "needs")]
     features: RequiredFeatures,
     statistics: Statistics,
-    columns: Vec<Column<'a>>,
+    columns: Vec<Column>,
     groups: Vec<Group>,
     dictionaries: Vec<Dictionary>,
     blooms: Vec<Bloom>,
     #[serde(skip_serializing_if = "Option::is_none")]
     inverted: Option<Parts>,
-    metadata: Vec<[&'a str; 2]>,
+    metadata: Vec<[String; 2]>,
     footer: Span,
     footer_crc32c: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -85,9 +85,9 @@ struct Statistics {
 }
 
 #[derive(Debug, Serialize)]
-struct Column<'a> {
+struct Column {
     #[serde(flatten)]
-    field: &'a Field,
+    field: Field,
     values: u64,
     nulls: u64,
     pages: u64,
@@ -202,12 +202,12 @@ struct Part {
     bytes: u64,
 }
 
-impl<'a> Summary<'a> {
-    fn new(file: &'a File, pages: &[Vec<Vec<PageEntry>>]) -> Self {
+impl Summary {
+    fn new(file: &File, pages: &[Vec<Vec<PageEntry>>]) -> Self {
         let (head, footer) = (file.header(), file.footer());
         let statistics = footer.statistics;
         Self {
-            file: file.name(),
+            file: file.name().to_string(),
             bytes: file.len_bytes(),
             version: format!("{}.{}", head.major, head.minor),
             rows: head.rows,
@@ -241,7 +241,7 @@ impl<'a> Summary<'a> {
                 })
                 .collect(),
             inverted: footer.inverted.as_ref().map(inverted),
-            metadata: footer.pairs.iter().map(|(key, value)| [key.as_str(), value.as_str()]).collect(),
+            metadata: footer.pairs.iter().map(|(key, value)| [key.clone(), value.clone()]).collect(),
             footer: file.footer_span(),
             footer_crc32c: format!("{:08x}", file.footer_crc()),
             unknown_sections: footer.unknown.clone(),
@@ -287,14 +287,14 @@ fn required_features(file: &File) -> RequiredFeatures {
     }
 }
 
-fn column(file: &File, index: usize) -> Column<'_> {
+fn column(file: &File, index: usize) -> Column {
     let footer = file.footer();
     let chunks = || footer.groups.iter().filter_map(|group| group.chunks.get(index));
     let sum = |number: fn(&Chunk) -> u64| total(chunks().map(number));
     let resources = footer.features.iter().flat_map(|features| &features.resources);
     let blob = footer.blobs.iter().find(|blob| blob.column == index as u64);
     Column {
-        field: &footer.schema.fields()[index],
+        field: footer.schema.fields()[index].clone(),
         values: sum(|chunk| chunk.values),
         nulls: sum(|chunk| chunk.nulls),
         pages: sum(|chunk| chunk.pages),
@@ -368,8 +368,9 @@ struct Value(Type, Option<Scalar>);
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let float = |value: f64, to: S| {
-            if value.is_finite() { to.serialize_f64(value) } else { to.collect_str(&value) }
+        let float = |value: f64, to: S| match value.is_finite() {
+            true => to.serialize_f64(value),
+            false => to.collect_str(&value),
         };
         match &self.1 {
             None => to.serialize_none(),
@@ -433,7 +434,7 @@ fn ratio(raw: u64, stored: u64) -> f64 {
 }
 
 fn uuid_text(uuid: &[u8; 16]) -> String {
-    let hex = format!("{:032x}", u128::from_be_bytes(*uuid));
+    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 

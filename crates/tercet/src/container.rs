@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use serde::Serialize;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Location, Outline, OutlineOptions, Progress, ReadOptions, VerifyOptions};
+use tercet_core::{
+    ByteSource, Finding, Location, Outline, OutlineOptions, Progress, ReadOptions, VerifyOptions,
+};
 use tercet_tatami as tatami;
 use tercet_tet as tet;
 use tercet_tgm as tgm;
 
 use crate::error::Error;
 use crate::format::{Format, detect_source};
+use crate::summary::Summary;
 
 /// Opens a container of any format: a path or a URL.
 ///
@@ -24,6 +28,12 @@ pub fn open(location: impl Into<Location>) -> Result<Container, Error> {
 #[cfg(any(unix, windows))]
 pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Container, Error> {
     Container::open_with(location, options)
+}
+
+/// The summary of a file of any format: its datasets, messages or columns. Serializes to JSON.
+#[cfg(any(unix, windows))]
+pub fn summary(location: impl Into<Location>) -> Result<Summary, Error> {
+    Container::open(location)?.summary()
 }
 
 /// The outline of a file of any format: a tree of its regions with their byte ranges.
@@ -87,6 +97,15 @@ impl Container {
         }
     }
 
+    /// The summary: datasets, messages or columns. Serializes to JSON.
+    pub fn summary(&self) -> Result<Summary, Error> {
+        Ok(match self {
+            Self::Tet(file) => Summary::Tet(Box::new(file.summary()?)),
+            Self::Tgm(file) => Summary::Tgm(Box::new(file.summary()?)),
+            Self::Tatami(file) => Summary::Tatami(Box::new(file.summary())),
+        })
+    }
+
     /// The outline: a tree of the regions of the file with their byte ranges. The pages of a `.tatami` file are included only
     /// without a maximum number of rows.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
@@ -99,13 +118,14 @@ impl Container {
 }
 
 /// The result of a verification, with the details of the format.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize)]
+#[serde(untagged)]
 #[non_exhaustive]
 pub enum Report {
     /// Report of a `.tet` file.
     Tet(tet::Report),
     /// Report of a `.tgm` file.
-    Tgm(tgm::FileReport),
+    Tgm(tgm::Report),
     /// Report of a `.tatami` file.
     Tatami(tatami::Report),
 }
@@ -115,9 +135,23 @@ impl Report {
     pub fn is_ok(&self) -> bool {
         match self {
             Self::Tet(report) => report.ok,
-            Self::Tgm(report) => report.is_ok(),
+            Self::Tgm(report) => report.ok,
             Self::Tatami(report) => report.ok,
         }
+    }
+
+    /// The results of the checks, in order.
+    pub fn findings(&self) -> &[Finding] {
+        match self {
+            Self::Tet(report) => &report.findings,
+            Self::Tgm(report) => &report.findings,
+            Self::Tatami(report) => &report.findings,
+        }
+    }
+
+    /// The findings that make the file invalid.
+    pub fn failures(&self) -> impl Iterator<Item = &Finding> {
+        self.findings().iter().filter(|finding| finding.is_failure())
     }
 }
 
@@ -140,11 +174,7 @@ pub fn verify_source(
 ) -> Result<Report, Error> {
     match detect_source(&source)? {
         Format::Tet => Ok(Report::Tet(tet::verify(source, options, progress)?)),
-        Format::Tgm => {
-            let depth = if options.deep { tgm::Depth::Full } else { tgm::Depth::Default };
-            let options = tgm::ValidateOptions::new().with_depth(depth).with_limits(options.limits);
-            Ok(Report::Tgm(tgm::validate_source(&source, &options, progress)?))
-        }
+        Format::Tgm => Ok(Report::Tgm(tgm::verify(source, options, progress)?)),
         Format::Tatami => Ok(Report::Tatami(tatami::verify(source, options, progress)?)),
     }
 }

@@ -17,6 +17,12 @@ pub enum Error {
     /// The file is not a container.
     #[error(transparent)]
     UnknownFormat(tercet_core::Error<UnknownFormat>),
+    /// The output of a salvage is the damaged file itself.
+    #[error(transparent)]
+    OutputIsInput(tercet_core::Error<OutputIsInput>),
+    /// The output file cannot be created or published.
+    #[error(transparent)]
+    Publish(Box<tercet_core::publish::PublishError>),
     /// Error of a `.tet` file.
     #[error(transparent)]
     Tet(#[from] tercet_tet::Error),
@@ -26,6 +32,18 @@ pub enum Error {
     /// Error of a `.tatami` file.
     #[error(transparent)]
     Tatami(#[from] tercet_tatami::Error),
+}
+
+/// The output is the input file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("the output is the damaged file itself; choose another path")]
+#[non_exhaustive]
+pub struct OutputIsInput;
+
+impl Diagnose for OutputIsInput {
+    fn class(&self) -> Class {
+        Class::Request
+    }
 }
 
 /// A file that is not a container.
@@ -88,6 +106,8 @@ impl Error {
         match self {
             Self::Source(error) => error,
             Self::UnknownFormat(error) => error,
+            Self::OutputIsInput(error) => error,
+            Self::Publish(error) => &**error,
             Self::Tet(error) => error,
             Self::Tgm(error) => error,
             Self::Tatami(error) => error,

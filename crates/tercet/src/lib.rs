@@ -27,8 +27,10 @@
 //! | read arrays | [`tet::File::open`], then `dataset(name)` |
 //! | read messages | [`tgm::File::open`], then `messages()` |
 //! | read tables | [`tatami::File::open`], then `scan()` |
+//! | describe a file | [`summary`], which serializes to JSON |
 //! | see the byte layout of a file | [`outline`] |
 //! | check a file for damage | [`verify`] |
+//! | recover the intact parts of a damaged file | [`salvage`] |
 //! | detect a format | [`detect`], [`detect_source`], [`Foreign::detect`] |
 //! | convert Parquet and Arrow tables | [`arrow`] |
 //! | convert NumPy arrays | [`convert`] |
@@ -45,7 +47,10 @@ mod foreign;
 mod format;
 pub mod prelude;
 #[cfg(any(unix, windows))]
+mod salvage;
+#[cfg(any(unix, windows))]
 mod source;
+mod summary;
 
 #[cfg(feature = "arrow")]
 pub use tercet_arrow as arrow;
@@ -59,10 +64,13 @@ pub use tercet_tgm as tgm;
 
 pub use container::{Container, Report, verify_source};
 #[cfg(any(unix, windows))]
-pub use container::{open, open_with, outline, verify};
-pub use error::{Error, UnknownFormat};
+pub use container::{open, open_with, outline, summary, verify};
+pub use error::{Error, OutputIsInput, UnknownFormat};
 pub use foreign::{Foreign, ForeignSupport};
 pub use format::{Format, HEAD_LEN, detect, detect_source};
+#[cfg(any(unix, windows))]
+pub use salvage::{SalvageOptions, SalvageReport, salvage};
+pub use summary::Summary;
 pub use tercet_core::{Location, OutlineOptions, ReadOptions, VerifyOptions};
 
 /// Runs the Rust code of the documents.
