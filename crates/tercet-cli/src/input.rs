@@ -100,6 +100,7 @@ fn open_at_most(path: &Path, max_pipe: u64) -> Result<Arc<dyn ByteSource>, Failu
     if is_pipe(path) {
         // Opening waits for a writer.
         return exit_at_once_if_interrupted(|| {
+            #[expect(clippy::disallowed_methods, reason = "a pipe is read once, from start to end")]
             let pipe = std::fs::File::open(path);
             let pipe = pipe.map_err(|error| Failure::source(&name, SourceError::Open(error)))?;
             spool(&name, pipe, max_pipe)

@@ -169,12 +169,18 @@ fn named_pipes_are_read_like_files() {
         assert_eq!(piped.status.code(), Some(0), "{verb}: {}", text(&piped.stderr));
         assert_eq!(text(&piped.stdout).replace("pipe", file), text(&whole.stdout), "{verb}");
     }
-    let fed = feed(pipe, npy());
-    let made = run(directory.path(), "tet", &["create", "b.tet", "--from", "a=pipe"]);
-    fed.join().unwrap();
-    assert!(made.status.success(), "{}", text(&made.stderr));
-    let values = |file: &str| run(directory.path(), "tet", &["extract", file, "a", "-o", "-"]).stdout;
-    assert_eq!(values("b.tet"), values("a.tet"));
+    for (name, file, object) in [("tet", "b.tet", "a"), ("tgm", "b.tgm", "0")] {
+        let fed = feed(pipe.clone(), npy());
+        let made = run(directory.path(), name, &["create", file, "--from", "a=pipe"]);
+        fed.join().unwrap();
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let whole = run(directory.path(), name, &["extract", file, object, "-o", "-"]).stdout;
+        assert!(whole.ends_with(&[1, 2, 3, 4, 5, 6]), "{file}");
+        let fed = feed(pipe.clone(), fs::read(directory.path().join(file)).unwrap());
+        let piped = run(directory.path(), name, &["extract", "pipe", object, "-o", "-"]).stdout;
+        fed.join().unwrap();
+        assert_eq!(piped, whole, "{file}");
+    }
 }
 
 #[test]

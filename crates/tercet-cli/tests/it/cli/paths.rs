@@ -33,17 +33,13 @@ fn a_directory() {
 
 #[cfg(unix)]
 #[test]
-fn a_pipe_and_a_device() {
+fn a_device() {
     let folder = Folder::new();
-    let made = std::process::Command::new("mkfifo").arg(folder.path("pipe.tet")).status().unwrap();
-    assert!(made.success());
     for verb in READERS {
-        for (path, kind) in [("pipe.tet", "a pipe"), ("/dev/zero", "a device")] {
-            for program in ["tet", "tercet"] {
-                let ran = super::support::run(folder.command(program).args([verb, path]));
-                let said = format!("error: {path}: cannot open: is {kind}, not a regular file\n");
-                assert_eq!((ran.code, ran.stderr), (Some(3), said), "{program} {verb}");
-            }
+        for program in ["tet", "tercet"] {
+            let ran = super::support::run(folder.command(program).args([verb, "/dev/zero"]));
+            let said = "error: /dev/zero: cannot open: is a device, not a regular file\n";
+            assert_eq!((ran.code, ran.stderr.as_str()), (Some(3), said), "{program} {verb}");
         }
     }
 }

@@ -61,13 +61,13 @@ fn paths_that_are_no_files_are_refused() {
         ("create pipe --from a=small.npy --append", 8, "pipe: is a named pipe, not a file"),
         ("create /dev/zero --from a=small.npy --append", 8, "/dev/zero: is a device, not a file"),
         ("create new.tgm --from a=dir", 3, "dir: cannot open: is a directory, not a regular file"),
-        ("create new.tgm --from a=pipe", 3, "pipe: cannot open: is a pipe, not a regular file"),
-        ("extract pipe 0 -o x", 3, "pipe: cannot open: is a pipe"),
+        ("create new.tgm --from a=/dev/zero", 3, "/dev/zero: cannot open: is a device"),
+        ("extract /dev/zero 0 -o x", 3, "/dev/zero: cannot open: is a device"),
         ("extract a.tgm 0 -o dir", 8, "dir: is a directory, not a file"),
         ("extract a.tgm 0 -o /dev/full", 8, "/dev/full: is a device, not a file"),
         ("recode a.tgm dir --compression none --force", 8, "dir: is a directory, not a file"),
-        ("recode pipe new.tgm --compression none", 3, "pipe: cannot open: is a pipe"),
-        ("advise pipe", 3, "pipe: cannot open: is a pipe"),
+        ("recode /dev/zero new.tgm --compression none", 3, "/dev/zero: cannot open: is a device"),
+        ("advise /dev/zero", 3, "/dev/zero: cannot open: is a device"),
         ("validate a.tgm --against dir", 3, "dir: cannot open: is a directory"),
     ] {
         folder.refused(words, code, message);

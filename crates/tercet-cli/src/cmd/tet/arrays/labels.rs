@@ -2,9 +2,10 @@
 
 use std::path::Path;
 
-use tercet::core::{ByteSource as _, Class, Span, escape, source};
+use tercet::core::{Class, Span, escape};
 
 use crate::failure::Failure;
+use crate::input;
 
 /// Maximum size of all labels in a `.tet` file.
 const LIMIT: u64 = 16 << 20;
@@ -13,7 +14,7 @@ const LIMIT: u64 = 16 << 20;
 pub(super) fn read(path: &Path) -> Result<Vec<String>, Failure> {
     let name = path.to_string_lossy();
     let refused = |error| Failure::source(&name, error);
-    let file = source::File::open(path).map_err(refused)?;
+    let file = input::open(path)?;
     let shown = escape::name(&name);
     if file.len() > LIMIT {
         let said = format!("{shown}: {} bytes exceed the limit of {LIMIT} bytes of labels", file.len());
