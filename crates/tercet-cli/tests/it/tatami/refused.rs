@@ -71,7 +71,7 @@ fn rows_are_refused_with_their_line() {
         ("a,b\n1,\"x\ny\n", "", 4, "a.csv: line 2: unterminated quoted field"),
         ("a,b\n1,\"x\"y\n", "", 4, "a.csv: line 2: expected a delimiter after a closing quote"),
         ("a,b\n1,x\"y\n", "", 4, "a.csv: line 2: quote inside an unquoted field"),
-        ("a,a\n", "", 8, "a.csv: line 1: column `a`: duplicate key"),
+        ("a,a\n", "", 8, "a.csv: line 1: column `a`: duplicate column name"),
         ("a,b\n1,\"x\ny\"\nz,\n", "--schema a:int8,b:string", 8, "a.csv: line 4: column `a`: `z` is no int8"),
         ("a\n1\n\n", "--schema a:int8", 8, "a.csv: line 3: column `a`: empty value in a non-nullable column"),
         ("b\n1\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: not in the schema"),
