@@ -36,7 +36,9 @@ impl<'a> TensorView<'a> {
     /// A view of row-major little-endian bytes.
     pub fn new(dtype: impl Into<DType>, shape: &'a [u64], bytes: &'a [u8]) -> Result<Self, ShapeMismatch> {
         let dtype = dtype.into();
-        let expected = Shape::from(shape).elements().and_then(|elements| dtype.byte_len(elements));
+        // An array with an empty axis has no elements, however long the others are.
+        let elements = if shape.contains(&0) { Some(0) } else { Shape::from(shape).elements() };
+        let expected = elements.and_then(|elements| dtype.byte_len(elements));
         if expected != Some(bytes.len() as u64) {
             return Err(ShapeMismatch { shape: shape.into(), dtype, bytes: bytes.len() as u64 });
         }
@@ -151,6 +153,7 @@ mod tests {
         assert!(TensorView::new(DType::F32, &[2, 3], &[0; 24]).is_ok());
         assert!(TensorView::new(DType::F32, &[2, 3], &[0; 23]).is_err());
         assert!(TensorView::new(DType::F32, &[u64::MAX, 3], &[0; 24]).is_err());
+        assert!(TensorView::new(DType::F32, &[u64::MAX, 3, 0], &[]).is_ok());
         assert!(TensorView::new(DType::Bitmask, &[3, 3], &[0; 2]).is_ok());
         assert!(TensorView::new(DType::Bitmask, &[3, 3], &[0; 9]).is_err());
     }

@@ -131,7 +131,7 @@ fn files_put_together_have_all_their_messages() {
     folder.write("both.tgm", [&front[..], &folder.read("run.tgm")].concat());
     let said = folder.ok("get -p step both.tgm");
     assert_eq!(said.out, "0\n1\n0\n1\n");
-    assert!(said.err.contains("ignoring the message index: it leaves out bytes"), "{}", said.err);
+    assert!(said.err.contains("ignoring the message index: it omits bytes"), "{}", said.err);
     let said = folder.ok("copy both.tgm copied.tgm");
     assert!(said.out.starts_with("copied.tgm: 4 messages"), "{}", said.out);
     assert!(folder.ok("index both.tgm").out.contains("indexed 4 messages"));
