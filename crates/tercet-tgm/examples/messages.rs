@@ -1,4 +1,6 @@
 //! Write messages to a file, read them back, decode a stream and verify the file.
+#![allow(clippy::print_stdout, reason = "an example shows its results")]
+#![allow(clippy::disallowed_methods, reason = "an example reads its own file")]
 
 use std::error::Error;
 use std::sync::Arc;
@@ -7,7 +9,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::File as FileSource;
 use tercet_tgm::{
     DType, DataObjectDescriptor, Decoder, EncodeOptions, Event, File, FollowEvent, Follower, GlobalMetadata,
-    VerifyOptions, Writer, WriterOptions, verify,
+    Value, VerifyOptions, Writer, WriterOptions, verify,
 };
 
 pub(crate) fn main() -> Result<(), Box<dyn Error>> {
@@ -34,8 +36,9 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
     assert_eq!(message.metadata().get("step"), Some(&12.into()));
     let tensor = message.object(0)?.decode()?;
     assert_eq!(tensor.to_vec::<f32>(), Some(vec![12.0, 13.0, 14.0, 15.0, 16.0, 17.0]));
-    let ranges = message.object(0)?.decode_ranges(&[1..3])?;
+    let ranges = message.object(0)?.decode_ranges(&[1..3, 5..6])?;
     assert_eq!(ranges.arrays[0].to_vec::<f32>(), Some(vec![13.0, 14.0]));
+    assert_eq!(ranges.arrays[1].to_vec::<f32>(), Some(vec![17.0]));
     println!("message 1: {} {}", tensor.dtype(), tensor.shape());
 
     // Follow a stream that arrives in pieces: whole messages.
@@ -46,7 +49,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         follower.push(piece);
         while let Some(event) = follower.next_event() {
             let FollowEvent::Message(message) = event else { return Err("a damaged stream".into()) };
-            steps.push(message.metadata.get("step").and_then(|step| step.as_i128()));
+            steps.push(message.metadata.get("step").and_then(Value::as_i128));
         }
     }
     assert_eq!(steps, [Some(6), Some(12)]);

@@ -101,6 +101,7 @@ impl SalvageOptions {
 /// assert_eq!(repaired, [&message[..], &message[..]].concat());
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
+#[expect(clippy::needless_pass_by_value, reason = "all formats have the same signature")]
 pub fn salvage(
     source: Arc<dyn ByteSource>,
     mut sink: impl Write,

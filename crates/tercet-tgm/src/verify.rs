@@ -45,6 +45,7 @@ pub struct VerifyDetails {
 /// assert_eq!(report.failures().next().unwrap().code, "unrecognized_bytes");
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
+#[expect(clippy::needless_pass_by_value, reason = "all formats have the same signature")]
 pub fn verify(
     source: Arc<dyn ByteSource>,
     options: VerifyOptions,

@@ -80,17 +80,25 @@ impl TensogramError {
         match fault {
             ErrorKind::Common(error) => Self::from_common(error, words),
             ErrorKind::MissingHash { .. } => Self::MissingHash(words),
-            ErrorKind::CutStream { .. } | ErrorKind::GivenUp | ErrorKind::StaleIndex { .. } => {
-                Self::Framing(words)
-            }
-            ErrorKind::Contradiction {
+            ErrorKind::CutStream { .. }
+            | ErrorKind::GivenUp
+            | ErrorKind::StaleIndex { .. }
+            | ErrorKind::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder)
+            | ErrorKind::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
             } => Self::Framing(words),
             ErrorKind::Cbor { .. }
             | ErrorKind::Metadata { .. }
             | ErrorKind::Contradiction { .. }
-            | ErrorKind::Edit(_) => Self::Metadata(words),
+            | ErrorKind::Edit(_)
+            | ErrorKind::Encode(
+                EncodeError::Descriptor { .. }
+                | EncodeError::Reserved { .. }
+                | EncodeError::Value { .. }
+                | EncodeError::TooManyEntries { .. }
+                | EncodeError::PayloadLength { .. },
+            ) => Self::Metadata(words),
             ErrorKind::Pipeline { error, .. } | ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => {
                 match *error {
                     PipelineError::Parameter(_) => Self::Metadata(words),
@@ -98,16 +106,6 @@ impl TensogramError {
                     _ => Self::Encoding(words),
                 }
             }
-            ErrorKind::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder) => {
-                Self::Framing(words)
-            }
-            ErrorKind::Encode(
-                EncodeError::Descriptor { .. }
-                | EncodeError::Reserved { .. }
-                | EncodeError::Value { .. }
-                | EncodeError::TooManyEntries { .. }
-                | EncodeError::PayloadLength { .. },
-            ) => Self::Metadata(words),
             ErrorKind::NoSuchMessage { .. }
             | ErrorKind::NoSuchObject { .. }
             | ErrorKind::NoSuchElements { .. } => Self::Object(words),

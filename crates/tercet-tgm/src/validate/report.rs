@@ -87,7 +87,7 @@ impl MessageReport {
             let layout = layout?;
             let frames = layout.frames.iter().map(|frame| frame.span);
             let mut spans = frames.chain([layout.preamble_span(), layout.postamble_span()]);
-            spans.find(|span| span.start() <= at && at < span.end()).map(|span| span.end())
+            spans.find(|span| span.start() <= at && at < span.end()).map(Span::end)
         };
         for issue in self.issues.iter_mut().filter(|issue| issue.span.is_none()) {
             let at = issue.byte_offset.map(|offset| self.span.start().saturating_add(offset));
