@@ -24,8 +24,8 @@ pub(crate) enum Outcome {
 /// The result of a command that failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An error to report.
-    Error(ErrorReport),
+    /// An error to report. Boxed, so that results stay small.
+    Error(Box<ErrorReport>),
     /// Interrupted by Ctrl-C.
     Interrupted,
     /// The reader of standard output closed the pipe; not an error.
@@ -72,26 +72,26 @@ impl Failure {
     /// An error of a library, with its causes. Hints name the commands of `program`.
     pub(crate) fn for_program(error: &dyn Diagnose, program: &str) -> Self {
         let hint = error.hint().and_then(|hint| hint_text(&hint, program));
-        Self::Error(ErrorReport {
+        Self::Error(Box::new(ErrorReport {
             class: error.class(),
             location: None,
             span: error.span(),
             message: chain(error),
             excerpt: None,
             hint,
-        })
+        }))
     }
 
     /// An error of a class with a message of this crate.
     pub(crate) fn new(class: Class, message: impl Into<String>) -> Self {
-        Self::Error(ErrorReport {
+        Self::Error(Box::new(ErrorReport {
             class,
             location: None,
             span: None,
             message: message.into(),
             excerpt: None,
             hint: None,
-        })
+        }))
     }
 
     /// An invalid request.

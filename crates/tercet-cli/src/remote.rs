@@ -42,7 +42,7 @@ pub(crate) fn redacted(url: &str) -> String {
 }
 
 #[cfg(feature = "remote")]
-mod remote {
+mod client {
     use tercet::core::Location;
     use tercet::remote::{Remote, RemoteError, RemoteOptions, Upload};
 
@@ -111,7 +111,7 @@ mod remote {
 }
 
 #[cfg(not(feature = "remote"))]
-mod remote {
+mod client {
     use super::{Arc, ByteSource, Class, Failure, Write, io, redacted};
 
     fn not_built(url: &str) -> Failure {
@@ -159,8 +159,8 @@ mod remote {
 }
 
 #[cfg(feature = "remote")]
-pub(crate) use remote::must_be_known;
-pub(crate) use remote::{Object, of_object, open};
+pub(crate) use client::must_be_known;
+pub(crate) use client::{Object, of_object, open};
 
 impl Object {
     /// Whether the object is also the input.

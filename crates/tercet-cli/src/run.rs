@@ -95,7 +95,7 @@ impl ErrorJson {
 fn error_json(failure: &Failure) -> Option<String> {
     let json = match failure {
         Failure::Error(report) => {
-            let ErrorReport { class, location, message, span, hint, .. } = report;
+            let ErrorReport { class, location, message, span, hint, .. } = &**report;
             ErrorJson {
                 class: report.class_name(),
                 exit_code: class.exit_code(),

@@ -368,9 +368,8 @@ struct Value(Type, Option<Scalar>);
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        let float = |value: f64, to: S| match value.is_finite() {
-            true => to.serialize_f64(value),
-            false => to.collect_str(&value),
+        let float = |value: f64, to: S| {
+            if value.is_finite() { to.serialize_f64(value) } else { to.collect_str(&value) }
         };
         match &self.1 {
             None => to.serialize_none(),
@@ -434,7 +433,7 @@ fn ratio(raw: u64, stored: u64) -> f64 {
 }
 
 fn uuid_text(uuid: &[u8; 16]) -> String {
-    let hex: String = uuid.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hex = format!("{:032x}", u128::from_be_bytes(*uuid));
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
 }
 

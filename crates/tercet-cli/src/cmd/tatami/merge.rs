@@ -27,7 +27,6 @@ with the same ID wins.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
-#[expect(clippy::struct_excessive_bools, reason = "one for each flag")]
 pub(crate) struct Args {
     /// Input files, in document order
     #[arg(value_name = "FILES", required_unless_present = "policy")]

@@ -97,17 +97,14 @@ pub(crate) fn run_on(
     let mut options = SalvageOptions::default().with_writer(writer);
     options.schema = request.schema;
     let bar = out.bar("repairing", source.len());
-    let (report, bytes) = match &target {
-        Some(path) => {
-            let atomic_file = atomic_file(path, request.force)?;
-            let report = salvage(source, atomic_file, options, &bar).map_err(explained)?;
-            let (report, _) = report.into_parts();
-            (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
-        }
-        None => {
-            let report = salvage(source, NullSink::default(), options, &bar).map_err(explained)?;
-            report.into_parts()
-        }
+    let (report, bytes) = if let Some(path) = &target {
+        let atomic_file = atomic_file(path, request.force)?;
+        let report = salvage(source, atomic_file, options, &bar).map_err(explained)?;
+        let (report, _) = report.into_parts();
+        (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
+    } else {
+        let report = salvage(source, NullSink::default(), options, &bar).map_err(explained)?;
+        report.into_parts()
     };
     drop(bar);
     // The loss of a truncated file is unknown.

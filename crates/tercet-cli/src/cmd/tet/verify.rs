@@ -21,7 +21,6 @@ Exit code 0: valid; 1: verification failed; others: the check could not run.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("json", |arg| arg.conflicts_with("quiet")))]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) input: Input,

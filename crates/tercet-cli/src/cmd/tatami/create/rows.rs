@@ -1,4 +1,4 @@
-//! ValueParser rows of CSV and JSONL, with schema inference.
+//! Rows of CSV and JSONL, parsed in blocks.
 
 use std::borrow::Cow;
 use std::collections::HashSet;

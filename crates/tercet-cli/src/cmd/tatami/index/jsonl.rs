@@ -23,7 +23,7 @@ const ANCHOR: &str = "anchor";
 #[expect(clippy::struct_field_names, reason = "the options are called so")]
 #[command(next_help_heading = "Fields of JSONL, columns of Parquet")]
 pub(super) struct Names {
-    /// ID field [default: doc_id or id, if present]
+    /// ID field [default: `doc_id` or `id`, if present]
     #[arg(long, value_name = "NAME")]
     id_field: Option<String>,
     /// URL field

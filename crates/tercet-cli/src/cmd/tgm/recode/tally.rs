@@ -35,8 +35,8 @@ pub(super) struct RecodeJson<'a> {
 
 impl Tally {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-    pub(super) fn to_json<'a>(&self, file: &'a str) -> RecodeJson<'a> {
-        let Self { messages, recoded, copied, bytes_before, bytes_after, largest_change } = *self;
+    pub(super) fn to_json(self, file: &str) -> RecodeJson<'_> {
+        let Self { messages, recoded, copied, bytes_before, bytes_after, largest_change } = self;
         RecodeJson {
             file,
             messages,

@@ -10,7 +10,7 @@ use tercet::core::{ByteSource, SourceError, Span, source};
 /// The identity of a file: device and inode number.
 pub(super) type Identity = (u64, u64);
 
-/// The modification time of a file, or the ETag of a remote file.
+/// The modification time of a file, or the `ETag` of a remote file.
 pub(super) type Stamp = Option<String>;
 
 /// The location of a growing file: a path or a URL.

@@ -1,7 +1,7 @@
 //! Growing remote files.
 //!
-//! The file is opened again at every poll: its ETag changes when it grows. So a replaced file is recognised by its bytes,
-//! not by its ETag.
+//! The file is opened again at every poll: its `ETag` changes when it grows. So a replaced file is recognised by its bytes,
+//! not by its `ETag`.
 
 use super::growing::Endpoint;
 use crate::failure::Failure;
@@ -14,11 +14,11 @@ pub(super) fn endpoint(url: &str) -> Result<Box<dyn Endpoint>, Failure> {
 #[cfg(feature = "remote")]
 pub(super) fn endpoint(url: &str) -> Result<Box<dyn Endpoint>, Failure> {
     crate::remote::must_be_known(url)?;
-    Ok(Box::new(remote::RemoteFile { url: url.to_owned() }))
+    Ok(Box::new(polled::RemoteFile { url: url.to_owned() }))
 }
 
 #[cfg(feature = "remote")]
-mod remote {
+mod polled {
     use std::cell::RefCell;
     use std::sync::Arc;
 
