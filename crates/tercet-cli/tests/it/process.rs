@@ -123,7 +123,7 @@ fn verbs_work_where_no_thread_can_be_started() {
         let _ = std::io::Read::read_to_string(&mut err, &mut said);
         assert!(matches!(code, Some(0 | 3)), "{args:?}: {code:?} {said}");
         assert!(!said.contains("panicked"), "{args:?}: {said}");
-        let needs_threads = args[1] == "create" || args[2].starts_with("http");
+        let needs_threads = args.contains(&"create") || args.iter().any(|arg| arg.starts_with("http"));
         assert!(code == Some(0) || needs_threads, "{args:?}: {said}");
     }
 }
@@ -167,7 +167,9 @@ fn named_pipes_are_read_like_files() {
         let piped = run(directory.path(), "tercet", &[verb, "pipe"]);
         fed.join().unwrap();
         assert_eq!(piped.status.code(), Some(0), "{verb}: {}", text(&piped.stderr));
-        assert_eq!(text(&piped.stdout).replace("pipe", file), text(&whole.stdout), "{verb}");
+        // Tables pad the name of the file with spaces.
+        let same = |output: &Output, name: &str| text(&output.stdout).replace(' ', "").replace(name, "FILE");
+        assert_eq!(same(&piped, "pipe"), same(&whole, file), "{verb}");
     }
     for (name, file, object) in [("tet", "b.tet", "a"), ("tgm", "b.tgm", "0")] {
         let fed = feed(pipe.clone(), npy());

@@ -249,10 +249,10 @@ fn options_without_sense_are_refused() {
         ("--encoding packed", 2, "possible values: none, simple_packing"),
         ("--compression gzip", 2, "possible values: none, szip, zstd"),
         ("--compression zfp --zfp-rate 8 --zfp-precision 9", 2, "cannot be used with"),
-        ("--max-error -1", 2, "expected a number that is not negative"),
+        ("--max-error -1", 2, "expected a non-negative number"),
         ("--compression zfp --zfp-tolerance 0", 8, "zfp"),
         ("--compression zfp --zfp-rate -3", 8, "zfp"),
-        ("--max-error=nan", 2, "expected a number that is not negative"),
+        ("--max-error=nan", 2, "expected a non-negative number"),
     ] {
         for mode in ["", "--stream"] {
             folder.refused(&format!("create x.tgm {mode} --from t=t.npy {options}"), code, message);
