@@ -1,4 +1,4 @@
-//! Remote files: HTTP, S3, Google Cloud Storage and Azure as [`ByteSource`](tercet_core::ByteSource).
+//! Remote files: HTTP, S3, Google Cloud Storage and Azure as [`ByteSource`].
 //!
 //! [`open`] opens a URL, [`open_location`] a path or a URL. [`Upload`] writes an object.
 //!

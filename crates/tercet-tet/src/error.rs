@@ -14,7 +14,7 @@ use crate::layout::LayoutError;
 /// An error together with the name of its file.
 pub type Error = tercet_core::Error<ErrorKind>;
 
-/// The kind of an [`Error`].
+/// The kind of an [`type@Error`].
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {

@@ -45,7 +45,7 @@
 //! | `decoder`, `follow` | a stream in pieces → events; → whole messages, past damage |
 //! | `encode`, `writer` | arrays → messages → files |
 //! | `asynchronous` | the same for async runtimes, with the feature `async` |
-//! | [`edit`], [`salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
+//! | [`edit`], [`mod@salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
 //! | `validate`, `outline` | whether messages are valid; what is where |
 //! | [`compat`] | the names of the format's own documentation |
 #![deny(clippy::disallowed_methods)]

@@ -79,7 +79,7 @@ impl SalvageReport {
 /// Copies the intact parts of a damaged file of any format into a new file.
 ///
 /// The new file appears when it is complete; an error leaves none. Rows of a `.tatami` file without footer need its schema: use
-/// [`tatami::salvage`].
+/// [`tatami::salvage()`].
 pub fn salvage(
     location: impl Into<Location>,
     output: impl AsRef<Path>,
