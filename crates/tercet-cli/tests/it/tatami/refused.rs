@@ -36,7 +36,7 @@ fn rows_are_refused_with_their_line() {
             8,
             "a.jsonl: line 2: column `k`: sort key is less than in the previous row",
         ),
-        ("{\"k\":300}\n", "--schema k:uint8", 8, "a.jsonl: line 1: column `k`: `300` is no uint8"),
+        ("{\"k\":300}\n", "--schema k:uint8", 8, "a.jsonl: line 1: column `k`: `300` is not a valid uint8"),
         (
             "{\"k\":1}\n{}\n",
             "--schema k:uint8",
@@ -72,7 +72,12 @@ fn rows_are_refused_with_their_line() {
         ("a,b\n1,\"x\"y\n", "", 4, "a.csv: line 2: expected a delimiter after a closing quote"),
         ("a,b\n1,x\"y\n", "", 4, "a.csv: line 2: quote inside an unquoted field"),
         ("a,a\n", "", 8, "a.csv: line 1: column `a`: duplicate column name"),
-        ("a,b\n1,\"x\ny\"\nz,\n", "--schema a:int8,b:string", 8, "a.csv: line 4: column `a`: `z` is no int8"),
+        (
+            "a,b\n1,\"x\ny\"\nz,\n",
+            "--schema a:int8,b:string",
+            8,
+            "a.csv: line 4: column `a`: `z` is not a valid int8",
+        ),
         ("a\n1\n\n", "--schema a:int8", 8, "a.csv: line 3: column `a`: empty value in a non-nullable column"),
         ("b\n1\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: not in the schema"),
         ("b\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: not in the schema"),
