@@ -8,7 +8,7 @@
 //!
 //! ```
 //! use tercet_convert::{chunking, npy::{self, Npy}};
-//! use tercet_core::{DType, progress::NoProgress};
+//! use tercet_core::{progress::NoProgress, tensor::ElementType};
 //! use tercet_tet::{File, Layout, Writer, WriterOptions};
 //!
 //! # let directory = tempfile::tempdir()?;
