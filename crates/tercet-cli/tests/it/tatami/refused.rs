@@ -57,7 +57,7 @@ fn rows_are_refused_with_their_line() {
             "{\"k\":[1]}\n",
             "--profile interop",
             8,
-            "out.tatami: list `k` cannot be written with the interop profile: other readers know no lists",
+            "out.tatami: list `k` is not supported by the interop profile",
         ),
         ("{\"k\":1}\n", "--blob k", 8, "`--blob k`: requires string or bytes, found int64"),
         ("{\"k\":1}\n", "--sort-key z", 8, "`--sort-key z`: no such column"),
