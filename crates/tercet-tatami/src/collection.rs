@@ -150,9 +150,9 @@ mod opened {
             }
             let file = File::open_with(&path, self.options)?;
             if (file.len_bytes(), file.footer_crc()) != (member.bytes, member.footer_crc) {
-                let told = |bytes: u64, crc: u32| format!("{bytes} bytes with footer {crc:08x}").into();
-                let was = told(member.bytes, member.footer_crc);
-                let now = told(file.len_bytes(), file.footer_crc());
+                let describe = |bytes: u64, crc: u32| format!("{bytes} bytes with footer {crc:08x}").into();
+                let was = describe(member.bytes, member.footer_crc);
+                let now = describe(file.len_bytes(), file.footer_crc());
                 return Err(file.error(ErrorKind::MemberChanged { was, now }));
             }
             Ok(file)

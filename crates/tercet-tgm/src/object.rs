@@ -118,7 +118,7 @@ impl<'a> Object<'a> {
         })
     }
 
-    /// Reads a descriptor that is before its payload, whose length only its own bytes tell.
+    /// Reads a descriptor that is before its payload, whose length is stored only in its own bytes.
     fn descriptor_first(
         source: &dyn ByteSource,
         options: &ReadOptions,

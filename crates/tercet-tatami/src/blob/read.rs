@@ -398,8 +398,7 @@ fn parse_run(
     }
     let have = (raw.len() - at) as u64;
     if need != have {
-        let reason =
-            Reason::Mismatch { found: need, expected: have, because: "the bytes behind the lengths" };
+        let reason = Reason::Mismatch { found: need, expected: have, because: "the bytes after the lengths" };
         return Err(fault(region, "value_lengths", span.start(), 0, reason));
     }
     // Payloads have less than 2³² bytes, so every end fits.

@@ -241,8 +241,8 @@ impl Pieces {
         let Some((_, yes, no)) = self.dictionary.iter().find(|(kept, _, _)| *kept == key) else {
             return (tri_state, false);
         };
-        let told = (tri_state.yes && !yes) || (tri_state.no && !no);
-        (TriState { yes: tri_state.yes && *yes, no: tri_state.no && *no, ..tri_state }, told)
+        let decided = (tri_state.yes && !yes) || (tri_state.no && !no);
+        (TriState { yes: tri_state.yes && *yes, no: tri_state.no && *no, ..tri_state }, decided)
     }
 }
 

@@ -261,9 +261,9 @@ impl<'a> Cluster<'a> {
     fn ask(&self, term: &str) -> Result<TermSummary, Error> {
         let mut out = TermSummary { found: 0, most: Vec::with_capacity(self.segments.len()) };
         for segment in self.segments {
-            let told = segment.term_stats(term)?;
-            out.found += told.map_or(0, |told| told.documents);
-            out.most.push(told.map_or(0, |told| told.max_frequency));
+            let stats = segment.term_stats(term)?;
+            out.found += stats.map_or(0, |stats| stats.documents);
+            out.most.push(stats.map_or(0, |stats| stats.max_frequency));
         }
         Ok(out)
     }

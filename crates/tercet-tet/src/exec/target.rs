@@ -210,7 +210,7 @@ impl Spot {
 pub(crate) struct Output {
     folder: Directory,
     name: OsString,
-    /// Whether the file is for its owner alone, as every file in the cache is: nobody chose a directory for it that
+    /// Whether the file is for its owner alone, as every file in the cache is: no caller chose a directory for it that
     /// says who may read it.
     private: bool,
     /// Directories that were made for it.

@@ -177,7 +177,7 @@ impl Ending {
     }
 }
 
-/// Refuses an index that does not tell of all messages, as that of a file that another one was put in front of: then
+/// Refuses an index that does not list all messages, as that of a file that another one was put in front of: then
 /// places that fit are those of other messages.
 fn leaves_out_none(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
     let mut rest = MAX_GAP_BYTES;

@@ -278,7 +278,7 @@ pub(crate) fn with_right_szip_offsets(
         let starts = starts.into_iter().map(Value::from).collect();
         right.params.insert(SZIP_OFFSETS.to_owned(), Value::Array(starts));
     } else {
-        // No one can tell where they are; readers find out for themselves.
+        // Their positions are not stored; readers compute them.
         right.params.remove(SZIP_OFFSETS);
     }
     Some(right)

@@ -17,7 +17,7 @@ pub(super) struct Lists {
 /// The numbers of the objects of a damaged message.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// For each object that is there, intact or not, its number; `None` where no one can tell.
+    /// For each object that is there, intact or not, its number; `None` where it is unknown.
     pub(super) of: Vec<Option<u64>>,
     /// How many there were, if that is known.
     pub(super) total: Option<u64>,
@@ -91,7 +91,7 @@ fn is_in_order(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> bool {
     !has_places || !broken.parts.iter().any(is_unclear)
 }
 
-/// Whether no one can tell how many objects a part holds. A damaged frame may have a damaged type.
+/// Whether the number of objects of a part is unknown. A damaged frame may have a damaged type.
 fn is_unclear(part: &Part) -> bool {
     match part {
         Part::Frame { .. } => false,

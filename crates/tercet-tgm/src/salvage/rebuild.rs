@@ -286,9 +286,9 @@ fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
     let behind = broken.parts.iter().rev().take_while(|part| matches!(part, Part::Gap(_)));
     let first = behind.last()?.span();
     let gap = Span::between(first.start(), broken.span.end()).unwrap_or(first);
-    let told = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
-    let told = lost.iter().filter(told).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
-    let rest = Span::between(told, gap.end()).filter(|rest| rest.len() > MAX_END)?;
+    let overlaps = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
+    let reported = lost.iter().filter(overlaps).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
+    let rest = Span::between(reported, gap.end()).filter(|rest| rest.len() > MAX_END)?;
     let reason = "these bytes cannot be read, and may have held more, even other messages".to_owned();
     Some(Loss { what: Lost::Bytes, object: None, span: rest, reason })
 }
@@ -331,7 +331,7 @@ fn metadata(
             number => number.and_then(|number| found.base.get(number)).filter(fits).cloned(),
         };
         if entry.is_none() && has_entries {
-            let reason = "nobody can tell which entry of the metadata belongs to this object".to_owned();
+            let reason = "the metadata entry of this object is unknown".to_owned();
             lost.push(Loss { what: Lost::ObjectMetadata, object: kept.number, span: kept.span, reason });
         }
         let mut entry = entry.unwrap_or_default();

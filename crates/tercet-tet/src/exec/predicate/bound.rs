@@ -5,7 +5,7 @@ use std::cmp::Ordering;
 use crate::exec::number::{Number, Rank};
 use crate::query::operation::Scalar;
 
-/// The value of a type that a number stands for: rounded to the nearest float. There is none if it is no integer,
+/// A number converted to a type: rounded to the nearest float. There is none if it is no integer,
 /// or beyond all of them.
 pub(crate) fn fill_value<T: Number>(number: Scalar) -> Option<T> {
     match number {

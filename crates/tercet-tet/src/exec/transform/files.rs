@@ -21,7 +21,7 @@ use crate::writer::Writer;
 
 /// A file that is ready to be written. Dropping it leaves nothing behind.
 pub(super) enum Goal {
-    /// Gone when the answer is told. It has no name, but a directory.
+    /// Removed after the answer. It has no name, but a directory.
     Temporary(std::fs::File, PathBuf),
     // The file first: when both are dropped, the directories made for it must be empty.
     Raw(Box<AtomicFile>, Output),
@@ -80,7 +80,7 @@ impl Goal {
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {
             Self::Temporary(file, folder) => {
-                // Nobody knows of this file: what fills up is the disk of its directory.
+                // The caller did not name this file: the full disk is that of its directory.
                 let named = |fault: ErrorKind| match fault {
                     ErrorKind::Common(CommonError::Write(error)) => ErrorKind::Target {
                         path: folder.to_string_lossy().into(),
