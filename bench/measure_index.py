@@ -2,9 +2,9 @@
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin motion
     cargo build --release
-    python bench/measure_index.py --bin bench/target/release/motion --tgm target/release/tgm --dir FOLDER [--record FILE.json]
+    python bench/measure_index.py --bin bench/target/release/motion --tgm target/release/tgm --dir DIR [--record FILE.json]
 
-FOLDER needs about 1 GB.
+DIR needs about 1 GB.
 """
 
 import argparse
@@ -35,9 +35,9 @@ class Server(http.server.ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, folder):
+    def __init__(self, directory):
         super().__init__(("127.0.0.1", 0), Handler)
-        self.folder, self.requests, self.sent = folder, 0, 0
+        self.directory, self.requests, self.sent = directory, 0, 0
         threading.Thread(target=self.serve_forever, daemon=True).start()
 
     def url(self, name):
@@ -48,7 +48,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
 
     def answer(self, with_body):
-        with open(os.path.join(self.server.folder, os.path.basename(self.path)), "rb") as source:
+        with open(os.path.join(self.server.directory, os.path.basename(self.path)), "rb") as source:
             source.seek(0, 2)
             size = source.tell()
             found = re.fullmatch(r"bytes=(\d+)-(\d*)", self.headers.get("Range", ""))

@@ -1,9 +1,9 @@
 """Pipelines of .tgm objects compared with the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin pipeline
-    python bench/measure_pipeline.py --bin bench/target/release/pipeline --dir FOLDER [--grids FOLDER] [--record FILE.json]
+    python bench/measure_pipeline.py --bin bench/target/release/pipeline --dir DIR [--grids DIR] [--record FILE.json]
 
-Needs numpy and tensogram (interop/requirements.txt). FOLDER needs about 1 GB. GRIDS are .npy files. The reference is
+Needs numpy and tensogram (interop/requirements.txt). DIR needs about 1 GB. GRIDS are .npy files. The reference is
 measured between our runs, so that both see the same machine. Ours verifies hashes on reading, theirs does not, unless it
 says so. Sizes are those of whole messages.
 """
@@ -59,12 +59,12 @@ PIPELINES = {
 
 
 class Measurement:
-    def __init__(self, binary, folder, table):
-        self.binary, self.folder, self.table = binary, folder, table
+    def __init__(self, binary, directory, table):
+        self.binary, self.directory, self.table = binary, directory, table
         self.sizes = []
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def both(self, what, array, pipeline, encode_goals, decode_goals, threads=(1, 2), rounds=4):
         values = self.path("values.bin")

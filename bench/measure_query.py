@@ -1,9 +1,9 @@
 """Queries of .tet files compared with numpy on a memory map and the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml
-    python bench/measure_query.py --bin bench/target/release/query --dir FOLDER [--record FILE.json]
+    python bench/measure_query.py --bin bench/target/release/query --dir DIR [--record FILE.json]
 
-Needs numpy and tet-py (interop/requirements.txt). FOLDER needs about 10 GB. Statistics are off unless a line says so:
+Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Statistics are off unless a line says so:
 every byte is read, and checked unless a line says so. numpy works on one thread.
 """
 
@@ -23,12 +23,12 @@ from measure_tet import Table, alternating, ours, timed
 SMALL, LARGE = 7168, 23552
 
 
-def plain(folder, side):
+def plain(directory, side):
     """The array as plain bytes: what numpy maps."""
-    path = os.path.join(folder, "plain.f32")
+    path = os.path.join(directory, "plain.f32")
     if not os.path.exists(path):
         rows = (1 << 18) // side
-        with open(os.path.join(folder, "raw.tet"), "rb") as source, open(path + ".part", "wb") as out:
+        with open(os.path.join(directory, "raw.tet"), "rb") as source, open(path + ".part", "wb") as out:
             head = source.read(32)
             source.seek(int.from_bytes(head[16:24], "little") + int.from_bytes(head[24:32], "little"))
             left = side * side * 4
@@ -72,15 +72,15 @@ def beside_reference(table, binary, path, what, document, target, rounds=1):
     table.add(f"{what}, 2 threads, checked", taken["ours"], taken["theirs"], "tet-py", target, None)
 
 
-def array_of(folder, side, size):
+def array_of(directory, side, size):
     print(f"-- {side} x {side} f32, {side * side * 4 / 1e6:.0f} MB", flush=True)
-    return plain(folder, side)
+    return plain(directory, side)
 
 
-def folds(table, binary, folder, side, size):
-    array = array_of(folder, side, size)
+def folds(table, binary, directory, side, size):
+    array = array_of(directory, side, size)
     total = array.nbytes
-    at = lambda name: os.path.join(folder, name)
+    at = lambda name: os.path.join(directory, name)
     mean = lambda: array.mean()
     beside_numpy(table, binary, at("raw.tet"), f"{size}: full mean, raw", {"mean": []}, mean, 1.5, total)
     beside_numpy(table, binary, at("tiles.tet"), f"{size}: full mean, 512x512 tiles", {"mean": []}, mean, 1.5, total)
@@ -103,10 +103,10 @@ def folds(table, binary, folder, side, size):
         table.add(f"{size}: full mean, zstd, 2 threads, {word}", taken["ours"], taken["bare"], "bare zstd, 2 threads", 0.9, total)
 
 
-def whole_arrays(table, binary, folder, side, size):
-    array = array_of(folder, side, size)
+def whole_arrays(table, binary, directory, side, size):
+    array = array_of(directory, side, size)
     total = array.nbytes
-    at = lambda name: os.path.join(folder, name)
+    at = lambda name: os.path.join(directory, name)
     zscore = {"transform": {"method": "zscore"}, "write": "ram"}
     work = lambda: (array - array.mean()) / array.std()
     beside_numpy(table, binary, at("tiles.tet"), f"{size}: zscore, tiles", zscore, work, 2.0, total, rounds=2, repeat=2)
@@ -123,8 +123,8 @@ def whole_arrays(table, binary, folder, side, size):
     beside_reference(table, binary, at("tiles.tet"), f"{size}: mean over axis 0, tiles", {"mean": 0}, None)
 
 
-def dtypes(table, binary, folder):
-    at = lambda name: os.path.join(folder, f"{name}.tet")
+def dtypes(table, binary, directory):
+    at = lambda name: os.path.join(directory, f"{name}.tet")
     names = ("f32", "f64", "i32", "f16", "u8")
     for threads in (1, 2):
         works = {name: (lambda name=name: query(binary, at(name), {"mean": []}, threads)) for name in names}
@@ -134,8 +134,8 @@ def dtypes(table, binary, folder):
             table.add(f"mean of {name}, {threads} thread(s), checked", taken[name], taken["f32"], "f32, per byte", 0.6, total)
 
 
-def statistics_and_memory(table, binary, folder, side):
-    path = os.path.join(folder, "tiles.tet")
+def statistics_and_memory(table, binary, directory, side):
+    path = os.path.join(directory, "tiles.tet")
     document = json.dumps({"dataset": "a", "mean": []})
     run = subprocess.run(
         [binary, "run", path, document, "--stats", "--repeat", "3"], check=True, capture_output=True, text=True
@@ -160,20 +160,20 @@ def main():
     options = parser.parse_args()
     table = Table()
     for side, size in ((SMALL, "small"), (LARGE, "large"))[: 1 if options.small_only else 2]:
-        folder = os.path.join(options.dir, str(side))
-        if not os.path.exists(os.path.join(folder, "zstd.tet")):
-            os.makedirs(folder, exist_ok=True)
-            subprocess.run([options.bin, "make", folder, str(side)], check=True)
-        folds(table, options.bin, folder, side, size)
+        directory = os.path.join(options.dir, str(side))
+        if not os.path.exists(os.path.join(directory, "zstd.tet")):
+            os.makedirs(directory, exist_ok=True)
+            subprocess.run([options.bin, "make", directory, str(side)], check=True)
+        folds(table, options.bin, directory, side, size)
         if size == "small":
-            whole_arrays(table, options.bin, folder, side, size)
+            whole_arrays(table, options.bin, directory, side, size)
         if size == "large" or options.small_only:
-            statistics_and_memory(table, options.bin, folder, side)
-    folder = os.path.join(options.dir, "dtypes")
-    if not os.path.exists(os.path.join(folder, "u8.tet")):
-        os.makedirs(folder, exist_ok=True)
-        subprocess.run([options.bin, "dtypes", folder, str(200 << 20)], check=True)
-    dtypes(table, options.bin, folder)
+            statistics_and_memory(table, options.bin, directory, side)
+    directory = os.path.join(options.dir, "dtypes")
+    if not os.path.exists(os.path.join(directory, "u8.tet")):
+        os.makedirs(directory, exist_ok=True)
+        subprocess.run([options.bin, "dtypes", directory, str(200 << 20)], check=True)
+    dtypes(table, options.bin, directory)
     if options.record:
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
         machine = dict(cpu=platform.processor() or platform.machine(), cores=os.cpu_count(), python=platform.python_version())

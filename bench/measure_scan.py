@@ -2,7 +2,7 @@
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bins
     cargo build --release -p tercet-cli --bin tatami
-    python bench/measure_scan.py --bins bench/target/release --tatami target/release/tatami --dir FOLDER \\
+    python bench/measure_scan.py --bins bench/target/release --tatami target/release/tatami --dir DIR \\
         --lineitem LINEITEM.parquet [--record FILE.json] [--beside WORDS]
 
 Needs the Python package duckdb; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1 --tables=lineitem`. Each side opens its file, asks, and has the

@@ -2,10 +2,10 @@
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features search --bin search
     cargo build --release
-    python bench/measure_search.py --bin bench/target/release/search --tatami target/release/tatami --dir FOLDER \\
+    python bench/measure_search.py --bin bench/target/release/search --tatami target/release/tatami --dir DIR \\
         --documents HTML [--record FILE.json] [--beside WORDS]
 
-HTML is the folder html/ of Debian's package rust-doc. FOLDER needs about 4 GB. Both sides index the same words (ours, through
+HTML is the directory html/ of Debian's package rust-doc. DIR needs about 4 GB. Both sides index the same words (ours, through
 a tokenizer for tantivy), keep the same four fields (compressed with zstd, level 3) and have one segment without positions.
 Questions are asked in turn, in one process; each counts with its median, and p50 and p99 are over the questions.
 """

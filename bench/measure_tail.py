@@ -1,7 +1,7 @@
 """Latency from the last byte of a message to its output line: `tgm tail` on a file and on a pipe.
 
     cargo build --release
-    python bench/measure_tail.py --bin target/release/tgm --dir FOLDER [--messages 400] [--record FILE.json]
+    python bench/measure_tail.py --bin target/release/tgm --dir DIR [--messages 400] [--record FILE.json]
 
 Each message is written but for its last byte; the clock starts when that is written and stops when the line
 about the message was read. Between two messages there is a pause of random length, so that the looks at the file come at
@@ -52,15 +52,15 @@ def measure(binary, arguments, grow, message, count):
     return taken
 
 
-def rows(binary, folder, count):
-    array, one = os.path.join(folder, "array.npy"), os.path.join(folder, "one.tgm")
+def rows(binary, directory, count):
+    array, one = os.path.join(directory, "array.npy"), os.path.join(directory, "one.tgm")
     for values, name in ((1000, "8 kB"), (125_000, "1 MB")):
         save(array, values)
         subprocess.run([binary, "create", one, "--force", "--from", f"a={array}"], check=True, stdout=subprocess.DEVNULL)
         with open(one, "rb") as source:
             message = source.read()
         for interval in (None, "0.001"):
-            path = os.path.join(folder, "grows.tgm")
+            path = os.path.join(directory, "grows.tgm")
             with open(path, "wb", buffering=0) as file:
 
                 def grow(_, piece):

@@ -1,11 +1,11 @@
 """Writing and reading .tatami files compared with Parquet (arrow-rs), in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bin tatami
-    python bench/measure_tatami.py --bin bench/target/release/tatami --dir FOLDER \\
+    python bench/measure_tatami.py --bin bench/target/release/tatami --dir DIR \\
         --documents HTML --lineitem LINEITEM.parquet --strings TEXTS [--record FILE.json] [--beside WORDS]
 
-HTML is the folder html/ of Debian's package rust-doc; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1
---tables=lineitem`; TEXTS is a folder of text files, one value on each line. FOLDER needs about 3 GB. The program runs
+HTML is the directory html/ of Debian's package rust-doc; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1
+--tables=lineitem`; TEXTS is a directory of text files, one value on each line. DIR needs about 3 GB. The program runs
 both sides in turn in one process, after it has compared what they give; the numbers are medians.
 """
 
@@ -66,7 +66,7 @@ class Table:
         print(f"{what:66} {numbers} {ratio:8.3f} {goal}", flush=True)
 
 
-def sizes(table, inputs, folder):
+def sizes(table, inputs, directory):
     aims = {"documents": 0.85, "lineitem": 1.0}
     for case, path in inputs.items():
         kind = case if case in aims else "strings"
@@ -76,7 +76,7 @@ def sizes(table, inputs, folder):
         if case in FOR_LOOKUPS:
             files.append((".lookup", FOR_LOOKUPS[case], f"{case}, for single rows"))
         for name, words, what in files:
-            made = run(table.binary, "make", kind, path, os.path.join(folder, case + name), *words)
+            made = run(table.binary, "make", kind, path, os.path.join(directory, case + name), *words)
             table.sizes(what, None if name else aims.get(case), made)
 
 
@@ -91,13 +91,13 @@ def writes(table, inputs):
                 table.times(f"{case}: write, default runs, {threads} thread(s)", None, *words)
 
 
-def scans(table, inputs, folder):
+def scans(table, inputs, directory):
     numeric = ("lineitem", "l_quantity,l_extendedprice,l_discount", "three numeric columns")
     texts = [("lineitem", "l_comment", "l_comment"), ("lineitem", "l_shipmode", "l_shipmode")]
     texts += [("documents", "url", "url"), ("documents", "digest", "digest")]
     texts += [(case, "text", "text") for case in inputs if case not in FOR_LOOKUPS]
     for case, columns, what in [numeric, *texts]:
-        stem = os.path.join(folder, case)
+        stem = os.path.join(directory, case)
         for threads in (1, 2):
             words = ["scan", stem, "--columns", columns, "--threads", threads]
             if case != "lineitem":
@@ -107,8 +107,8 @@ def scans(table, inputs, folder):
                 table.times(f"{case}: the same, peer with views, {threads} thread(s)", None, *words, "--views")
 
 
-def points(table, folder):
-    documents, lineitem = (os.path.join(folder, f"{case}.lookup") for case in ("documents", "lineitem"))
+def points(table, directory):
+    documents, lineitem = (os.path.join(directory, f"{case}.lookup") for case in ("documents", "lineitem"))
     rest = ",".join(LINEITEM.split(",")[1:])
     for stem, name, key, columns in (
         (documents, "documents", "url", "title,status,timestamp,digest"),
@@ -120,7 +120,7 @@ def points(table, folder):
             fetch = ["fetch", stem, "--columns", f"{key},{columns}", *same]
             table.times(f"{name}: row of a key{pages}", aim, *fetch)
             table.times(f"{name}: row of a key, peer by row filter{pages}", None, *fetch, "--filter")
-    default = os.path.join(folder, "documents.default")
+    default = os.path.join(directory, "documents.default")
     takes = [
         (default, "documents, defaults: 100 rows with the blob", "url,title,body,status,timestamp,digest", None),
         (documents, "documents: 100 rows without the blob", "url,title,status,timestamp,digest", 10.0),
@@ -134,16 +134,16 @@ def points(table, folder):
                 table.times(f"{what}, {threads} thread(s){pages}", None if same else aim, *words)
 
 
-def wide(table, folder):
-    stem = os.path.join(folder, "wide")
+def wide(table, directory):
+    stem = os.path.join(directory, "wide")
     made = run(table.binary, "make", "wide", "-", stem)
     table.sizes("10,000 columns of 1,000 rows", None, made)
     words = ["open", stem, "--columns", "column_05000"]
     table.times("10,000 columns: open, read one", 5.0, *words)
 
 
-def bounded(table, folder, gigabytes):
-    path, limit = os.path.join(folder, "bounded.tatami"), 512 * MIB
+def bounded(table, directory, gigabytes):
+    path, limit = os.path.join(directory, "bounded.tatami"), 512 * MIB
     result = run(table.binary, "bounded", path, int(gigabytes * 1e9), limit)
     table.rows.append(dict(what="rows through the writer under RLIMIT_DATA", ok=True, **result))
     print(f"{result['raw_bytes'] / 1e9:.1f} GB of rows under {limit // MIB} MiB: {result['seconds']:.0f} s", flush=True)

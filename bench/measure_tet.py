@@ -1,9 +1,9 @@
 """Reads and writes of .tet files compared with numpy and the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml
-    python bench/measure_tet.py --bin bench/target/release/tet --dir FOLDER [--side 16384] [--record FILE.json]
+    python bench/measure_tet.py --bin bench/target/release/tet --dir DIR [--side 16384] [--record FILE.json]
 
-Needs numpy and tet-py (interop/requirements.txt). FOLDER needs about 10 GB. Baselines are measured in this process
+Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Baselines are measured in this process
 between our runs, so that both see the same machine.
 """
 
@@ -67,11 +67,11 @@ class Table:
         print(f"{what:58} {with_s:9.4f} s  {'without':22} {without_s:9.4f} s  {cost:+6.1%} {met}", flush=True)
 
 
-def plain_array(folder, side):
+def plain_array(directory, side):
     """The array as plain bytes: what numpy maps."""
-    path = os.path.join(folder, "plain.f32")
+    path = os.path.join(directory, "plain.f32")
     if not os.path.exists(path):
-        with open(os.path.join(folder, "rows.tet"), "rb") as source, open(path + ".part", "wb") as out:
+        with open(os.path.join(directory, "rows.tet"), "rb") as source, open(path + ".part", "wb") as out:
             head = source.read(32)
             start = int.from_bytes(head[16:24], "little") + int.from_bytes(head[24:32], "little")
             source.seek(start)
@@ -92,8 +92,8 @@ def our_reads(binary, path, how, threads):
     }
 
 
-def reads(table, binary, folder, side):
-    plain = plain_array(folder, side)
+def reads(table, binary, directory, side):
+    plain = plain_array(directory, side)
     total = plain.nbytes
     warm = np.ones(plain.shape, plain.dtype)
     np.copyto(warm, plain)
@@ -103,7 +103,7 @@ def reads(table, binary, folder, side):
     }
     targets = {("rows", "--into"): 0.8, ("tiles", "--into"): 0.5, ("rows", "--new"): 1.0, ("tiles", "--new"): 1.0}
     for name in ("rows", "tiles"):
-        path = os.path.join(folder, f"{name}.tet")
+        path = os.path.join(directory, f"{name}.tet")
         for how, (words, base, numpy) in ways.items():
             for threads in (1, 2):
                 taken = alternating({"numpy": numpy, **our_reads(binary, path, how, threads)})
@@ -114,8 +114,8 @@ def reads(table, binary, folder, side):
                 table.share(f"{name}: checking, {words}, {threads} thread(s)", taken["checked"], taken["unchecked"], most)
 
 
-def compressed(table, binary, folder):
-    path = os.path.join(folder, "zstd.tet")
+def compressed(table, binary, directory):
+    path = os.path.join(directory, "zstd.tet")
     total = ours(binary, "bare", path, "--threads", 2, "--repeat", 1)["bytes"]
     for threads in (1, 2):
         bare = lambda: ours(binary, "bare", path, "--threads", threads, "--repeat", 3)["seconds"]
@@ -127,11 +127,11 @@ def compressed(table, binary, folder):
         table.share(f"zstd: checking, {threads} thread(s)", taken["checked"], taken["unchecked"], 0.05)
 
 
-def reference(table, binary, folder):
+def reference(table, binary, directory):
     import tet
 
     for name in ("rows", "tiles", "zstd"):
-        path = os.path.join(folder, f"{name}.tet")
+        path = os.path.join(directory, f"{name}.tet")
         handle = tet.open(path)
         # The reference returns its memory map where it can: copied, so that both own their array.
         own = lambda array: array if array.flags.owndata else np.array(array)
@@ -141,22 +141,22 @@ def reference(table, binary, folder):
         table.add(f"{name}: into new memory, 2 threads, checked", taken["checked"], taken["theirs"], "tet-py dense read", None)
 
 
-def opening(table, binary, folder):
+def opening(table, binary, directory):
     taken = {}
     for count in (1_000, 1_000_000):
-        path = os.path.join(folder, f"chunks-{count}.tet")
+        path = os.path.join(directory, f"chunks-{count}.tet")
         if not os.path.exists(path):
             subprocess.run([binary, "chunks", path, str(count)], check=True)
         taken[count] = seconds(ours(binary, "open", path))
     table.add("open and read one chunk of 1,000,000", taken[1_000_000], taken[1_000], "of 1,000 chunks", 0.5)
 
 
-def bounded(table, binary, folder):
+def bounded(table, binary, directory):
     """Anonymous memory of a write and of an extract, as a limit enforced by the kernel."""
     chunk = 1 << 20
     limit = 256 * (1 << 20) + 2 * 2 * chunk
     size = 4 << 30
-    path, out = os.path.join(folder, "large.tet"), os.path.join(folder, "large.raw")
+    path, out = os.path.join(directory, "large.tet"), os.path.join(directory, "large.raw")
     for words in (["bounded-write", path, size, limit], ["bounded-extract", path, out, limit]):
         subprocess.run([binary, *map(str, words)], check=True, capture_output=True)
         table.rows.append(dict(what=f"{words[0]} of {size} bytes", limit=limit, ok=True))

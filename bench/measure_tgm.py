@@ -1,9 +1,9 @@
 """Messages of .tgm files compared with the reference package, in one run, as ratios.
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin tgm
-    python bench/measure_tgm.py --bin bench/target/release/tgm --dir FOLDER [--record FILE.json]
+    python bench/measure_tgm.py --bin bench/target/release/tgm --dir DIR [--record FILE.json]
 
-Needs numpy and tensogram (interop/requirements.txt). FOLDER needs about 500 MB. Baselines are measured between our runs,
+Needs numpy and tensogram (interop/requirements.txt). DIR needs about 500 MB. Baselines are measured between our runs,
 so that both see the same machine.
 """
 
@@ -24,9 +24,9 @@ VALUES = 16 << 20
 BYTES = VALUES * 8
 
 
-def raw(table, binary, folder):
+def raw(table, binary, directory):
     for name, word in (("one.tgm", "with hash"), ("plain.tgm", "hash off")):
-        path = os.path.join(folder, name)
+        path = os.path.join(directory, name)
         with open(path, "rb") as source:
             data = source.read()
         verify = name == "one.tgm"
@@ -58,8 +58,8 @@ def raw(table, binary, folder):
         table.add(f"encode 16 Mi f64, {word}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", None, BYTES)
 
 
-def many(table, binary, folder):
-    path = os.path.join(folder, "small.tgm")
+def many(table, binary, directory):
+    path = os.path.join(directory, "small.tgm")
 
     def their_scan():
         with tensogram.TensogramFile.open(path) as handle:
@@ -91,9 +91,9 @@ def many(table, binary, folder):
     table.add("the same, 2 threads, mapped", taken["mapped"], taken["theirs"], base, None)
 
 
-def random_access(table, binary, folder):
+def random_access(table, binary, directory):
     """Reading a message takes as long in a file of 100,000 as in one of 1,000."""
-    few, all_ = os.path.join(folder, "few"), os.path.join(folder, "small.tgm")
+    few, all_ = os.path.join(directory, "few"), os.path.join(directory, "small.tgm")
     os.makedirs(few, exist_ok=True)
     subprocess.run([binary, "small", few, "1000"], check=True)
     count = 20_000
@@ -105,14 +105,14 @@ def random_access(table, binary, folder):
     table.add("20,000 random messages of 100,000", taken["all"], taken["few"], "of 1,000", None)
 
 
-def resync(table, binary, folder):
+def resync(table, binary, directory):
     junk = 64 << 20
-    path = os.path.join(folder, "junk.tgm")
+    path = os.path.join(directory, "junk.tgm")
     # The reference takes a second for each megabyte: its rate is measured on two.
     with open(path, "rb") as source:
         whole = source.read()
     message = len(whole) - junk
-    small = os.path.join(folder, "junk-small.tgm")
+    small = os.path.join(directory, "junk-small.tgm")
     with open(small, "wb") as out:
         out.write(whole[: message // 2] + whole[message // 2 : message // 2 + (2 << 20)] + whole[-(message // 2) :])
 

@@ -1,8 +1,8 @@
 """Puts packed payloads of ours into GRIB 2 messages and has them decoded by ecCodes.
 
-usage: grib_check.py --files FOLDER --reader PROGRAM
+usage: grib_check.py --files DIR --reader PROGRAM
 
-The folder comes from `make_packed`; there is no reader. The last line is `N passed, N failed, N skipped`.
+The directory comes from `make_packed`; there is no reader. The last line is `N passed, N failed, N skipped`.
 """
 
 import argparse

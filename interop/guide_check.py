@@ -25,13 +25,13 @@ def main():
         blocks = re.findall(r"```python\n(.*?)```", file.read(), re.DOTALL)
     assert blocks, "the guide has no Python"
     failed = 0
-    with tempfile.TemporaryDirectory(prefix="tercet-guide-") as folder:
+    with tempfile.TemporaryDirectory(prefix="tercet-guide-") as directory:
         # The blocks call `tet`: ours, regardless of other installations.
-        os.symlink(tet, os.path.join(folder, "tet"))
-        environment = os.environ | {"PATH": folder + os.pathsep + os.environ["PATH"]}
+        os.symlink(tet, os.path.join(directory, "tet"))
+        environment = os.environ | {"PATH": directory + os.pathsep + os.environ["PATH"]}
         for shape, chunk in (((7, 5), "3,2"), ((4, 6, 10), "1,6,10")):
             values = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
-            source, path = os.path.join(folder, "a.npy"), os.path.join(folder, "a.tet")
+            source, path = os.path.join(directory, "a.npy"), os.path.join(directory, "a.tet")
             np.save(source, values)
             create = [tet, "create", path, "--force", "--from", f"grid={source}", "--chunk", chunk]
             subprocess.run(create, check=True, stdout=subprocess.DEVNULL)

@@ -1,8 +1,8 @@
 """Compares the pipelines of Tercet with those of the reference implementation of `.tgm`, in both directions.
 
-usage: pipeline_check.py --files FOLDER --reader PROGRAM
+usage: pipeline_check.py --files DIR --reader PROGRAM
 
-The folder comes from `make_pipelines`, the reader is `read_pipelines`. Every message of ours is decoded by the
+The directory comes from `make_pipelines`, the reader is `read_pipelines`. Every message of ours is decoded by the
 reference, whole and in ranges; the reference encodes the same values in the same way, and we decode that. Payloads are
 equal byte for byte wherever the format determines them.
 
@@ -136,8 +136,8 @@ def main():
     spans = tensogram.scan(messages)
     tally.check("pipelines.tgm", "messages", len(spans) == len(manifest), len(spans))
     written = []
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "theirs.tgm")
+    with tempfile.TemporaryDirectory() as directory:
+        path = os.path.join(directory, "theirs.tgm")
         with open(path, "wb") as out:
             at = 0
             for (start, length), listed in zip(spans, manifest):

@@ -193,11 +193,11 @@ def differences(expected, found):
 class Doors:
     """Our command and a directory."""
 
-    def __init__(self, tally, program, folder):
-        self.tally, self.program, self.folder = tally, program, folder
+    def __init__(self, tally, program, directory):
+        self.tally, self.program, self.directory = tally, program, directory
 
     def path(self, name):
-        return os.path.join(self.folder, name)
+        return os.path.join(self.directory, name)
 
     def run(self, *words, expect=0):
         done = subprocess.run([self.program, *words], capture_output=True, text=True)
@@ -349,7 +349,7 @@ def damaged(doors, table):
         done = doors.run("convert", path, out, "--force", expect=None)
         ok = done.returncode in (0, 3, 4, 6, 7, 8) and "panicked" not in done.stderr
         doors.tally.check("damaged.arrow", f"byte {at}", ok, f"{done.returncode}: {done.stderr}")
-    left = [name for name in os.listdir(doors.folder) if "damaged" in name and name not in ("damaged.arrow", "damaged.tatami")]
+    left = [name for name in os.listdir(doors.directory) if "damaged" in name and name not in ("damaged.arrow", "damaged.tatami")]
     doors.tally.check("damaged.arrow", "nothing is left", not left, left)
 
 
@@ -389,8 +389,8 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tatami", required=True)
     tally = Tally()
-    with tempfile.TemporaryDirectory(prefix="tercet-tables-") as folder:
-        doors = Doors(tally, os.path.abspath(parser.parse_args().tatami), folder)
+    with tempfile.TemporaryDirectory(prefix="tercet-tables-") as directory:
+        doors = Doors(tally, os.path.abspath(parser.parse_args().tatami), directory)
         table = everything()
         of_pyarrow(doors, table)
         of_duckdb(doors)

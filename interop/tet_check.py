@@ -1,8 +1,8 @@
 """Compares Tercet with the reference implementation of `.tet`, in both directions.
 
-usage: tet_check.py --files FOLDER --tet-cli PROGRAM --reader PROGRAM
+usage: tet_check.py --files DIR --tet-cli PROGRAM --reader PROGRAM
 
-The folder comes from `make_tet`, the reader is `read_tet`. Every file of ours is opened, listed, read, queried and
+The directory comes from `make_tet`, the reader is `read_tet`. Every file of ours is opened, listed, read, queried and
 verified by the reference's package and command line, and rewritten by its commands; files written by the
 reference's package are read by us. Values are computed here, from the manifest alone.
 

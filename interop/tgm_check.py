@@ -1,8 +1,8 @@
 """Compares Tercet with the reference implementation of `.tgm`, in both directions.
 
-usage: tgm_check.py --files FOLDER --reader PROGRAM
+usage: tgm_check.py --files DIR --reader PROGRAM
 
-The folder comes from `make_tgm`, the reader is `read_tgm`. Every file of ours is scanned, decoded and validated by the
+The directory comes from `make_tgm`, the reader is `read_tgm`. Every file of ours is scanned, decoded and validated by the
 reference's package; messages written by the reference's package are read by us, and made again byte for byte.
 
 The last line is `N passed, N failed, N skipped`.
@@ -48,17 +48,17 @@ def without_reserved(entries):
     return [{key: value for key, value in entry.items() if key != "_reserved_"} for entry in entries]
 
 
-def ours_in_theirs(tally, folder):
+def ours_in_theirs(tally, directory):
     """The reference reads what we wrote."""
-    with open(os.path.join(folder, "manifest.json")) as text:
+    with open(os.path.join(directory, "manifest.json")) as text:
         manifest = json.load(text)
     for listed in manifest:
         file = listed["file"]
-        with open(os.path.join(folder, file), "rb") as source:
+        with open(os.path.join(directory, file), "rb") as source:
             data = source.read()
         spans = tensogram.scan(data)
         tally.check(file, "scan", len(spans) == len(listed["messages"]), spans)
-        with tensogram.TensogramFile.open(os.path.join(folder, file)) as handle:
+        with tensogram.TensogramFile.open(os.path.join(directory, file)) as handle:
             tally.check(file, "count", len(handle) == len(listed["messages"]), len(handle))
         for (start, length), expected in zip(spans, listed["messages"]):
             one_of_ours(tally, file, data[start : start + length], expected)
@@ -101,12 +101,12 @@ def payload(dtype, shape, order, seed):
     return (raw[:, ::-1].tobytes() if order == "big" else little), little
 
 
-def theirs(folder):
+def theirs(directory):
     """Messages of the reference, with their expected content."""
     made = []
 
     def add(name, messages):
-        path = os.path.join(folder, f"{name}.tgm")
+        path = os.path.join(directory, f"{name}.tgm")
         with open(path, "wb") as out:
             for data, _ in messages:
                 out.write(data)
@@ -175,9 +175,9 @@ def theirs(folder):
     return made
 
 
-def theirs_in_ours(tally, reader, folder):
+def theirs_in_ours(tally, reader, directory):
     """We read what the reference wrote."""
-    made = theirs(folder)
+    made = theirs(directory)
     lines = "".join(path + "\n" for path, _ in made)
     told = subprocess.run([reader], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
     for (path, messages), line in zip(made, told, strict=True):
@@ -202,8 +202,8 @@ def main():
     options = parser.parse_args()
     tally = Tally()
     ours_in_theirs(tally, options.files)
-    with tempfile.TemporaryDirectory() as folder:
-        theirs_in_ours(tally, options.reader, folder)
+    with tempfile.TemporaryDirectory() as directory:
+        theirs_in_ours(tally, options.reader, directory)
     counts = tally.counts
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] else 0

@@ -59,30 +59,30 @@ struct Running {
 
 /// Watchdog of running targets.
 pub struct Guard {
-    folder: PathBuf,
+    dir: PathBuf,
     running: Arc<Mutex<Option<Running>>>,
 }
 
 impl fmt::Debug for Guard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Guard").field("folder", &self.folder).finish_non_exhaustive()
+        f.debug_struct("Guard").field("dir", &self.dir).finish_non_exhaustive()
     }
 }
 
 impl Guard {
-    /// Saves failing inputs in `folder`. After a hang `on_hang` is called from another thread; a hung target cannot be stopped, so
+    /// Saves failing inputs in `directory`. After a hang `on_hang` is called from another thread; a hung target cannot be stopped, so
     /// it should end the process.
-    pub fn new(folder: &Path, patience: Duration, on_hang: impl Fn(&Crash) + Send + 'static) -> Self {
+    pub fn new(dir: &Path, patience: Duration, on_hang: impl Fn(&Crash) + Send + 'static) -> Self {
         let running = Arc::new(Mutex::new(None::<Running>));
-        let guard = Self { folder: folder.to_owned(), running: Arc::clone(&running) };
-        let folder = folder.to_owned();
+        let guard = Self { dir: dir.to_owned(), running: Arc::clone(&running) };
+        let dir = dir.to_owned();
         thread::spawn(move || {
             // Ends with the guard, whose half of the slot is then dropped.
             while Arc::strong_count(&running) > 1 {
                 thread::sleep(patience / 20);
                 let hung = lock(&running).take_if(|run| run.since.elapsed() > patience);
                 if let Some(run) = hung {
-                    let path = save(&folder, run.target, &run.input);
+                    let path = save(&dir, run.target, &run.input);
                     on_hang(&Crash { target: run.target, fault: ErrorKind::Hang, path });
                 }
             }
@@ -104,7 +104,7 @@ impl Guard {
         } else {
             return Ok(());
         };
-        Err(Crash { target: target.name, fault, path: save(&self.folder, target.name, input) })
+        Err(Crash { target: target.name, fault, path: save(&self.dir, target.name, input) })
     }
 }
 
@@ -113,9 +113,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Saves an input; if that fails, the path still names it.
-fn save(folder: &Path, target: &str, input: &[u8]) -> PathBuf {
-    let path = folder.join(format!("{target}-{:016x}", digest(input)));
-    if let Err(error) = fs::create_dir_all(folder).and_then(|()| fs::write(&path, input)) {
+fn save(dir: &Path, target: &str, input: &[u8]) -> PathBuf {
+    let path = dir.join(format!("{target}-{:016x}", digest(input)));
+    if let Err(error) = fs::create_dir_all(dir).and_then(|()| fs::write(&path, input)) {
         eprintln!("cannot save {}: {error}", path.display());
     }
     path

@@ -165,9 +165,9 @@ fn values(dtype: DType, masked: bool) -> Vec<u8> {
 
 /// Writes all messages into one file, all values into another, and their description into a manifest; of one compression, or
 /// of all.
-pub fn make(folder: &Path, compression: Option<&str>) -> Result<(), Failure> {
-    let mut messages = std::io::BufWriter::new(std::fs::File::create(folder.join("pipelines.tgm"))?);
-    let mut inputs = std::io::BufWriter::new(std::fs::File::create(folder.join("values.bin"))?);
+pub fn make(dir: &Path, compression: Option<&str>) -> Result<(), Failure> {
+    let mut messages = std::io::BufWriter::new(std::fs::File::create(dir.join("pipelines.tgm"))?);
+    let mut inputs = std::io::BufWriter::new(std::fs::File::create(dir.join("values.bin"))?);
     let mut listed = Vec::new();
     for dtype in DTYPES {
         let plain = DataObjectDescriptor::new(dtype, [ELEMENTS]);
@@ -195,7 +195,7 @@ pub fn make(folder: &Path, compression: Option<&str>) -> Result<(), Failure> {
     }
     messages.flush()?;
     inputs.flush()?;
-    std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&listed)?)?;
+    std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&listed)?)?;
     Ok(())
 }
 

@@ -181,8 +181,8 @@ impl Plan {
     }
 
     /// Writes the file and returns the description of its final state.
-    pub fn write(mut self, folder: &Path) -> Result<Self, Failure> {
-        let path = folder.join(&self.file);
+    pub fn write(mut self, dir: &Path) -> Result<Self, Failure> {
+        let path = dir.join(&self.file);
         self.create(&path)?;
         if !self.appended.is_empty() {
             self.append(&path)?;

@@ -135,7 +135,7 @@ fn message(
 }
 
 /// Writes every kind of file into a directory, and `manifest.json`.
-pub fn make(folder: &Path) -> Result<(), Failure> {
+pub fn make(dir: &Path) -> Result<(), Failure> {
     let mut manifest = Vec::new();
     let mut add = |name: &str, messages: Vec<(Vec<u8>, Json)>, junk: &[u8]| -> Result<(), Failure> {
         let file = format!("{name}.tgm");
@@ -143,7 +143,7 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
         for (message, _) in &messages {
             bytes.extend_from_slice(message);
         }
-        std::fs::write(folder.join(&file), bytes)?;
+        std::fs::write(dir.join(&file), bytes)?;
         let messages: Vec<Json> = messages.into_iter().map(|(_, listed)| listed).collect();
         manifest.push(json!({ "file": file, "junk": junk.len(), "messages": messages }));
         Ok(())
@@ -212,7 +212,7 @@ pub fn make(folder: &Path) -> Result<(), Failure> {
         add(&format!("edited_{name}"), made, b"")?;
     }
     add("catalogue", catalogued()?, b"")?;
-    std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
+    std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
 }
 

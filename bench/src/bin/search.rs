@@ -1,8 +1,8 @@
 //! Search segments compared with tantivy: the same terms, the same stored fields, one segment, in one process.
 //!
 //! ```text
-//! search run --corpus pages.tatami --dir FOLDER      documents of a segment that keeps them whole
-//! search run --corpus zipf --documents 200000 --dir FOLDER
+//! search run --corpus pages.tatami --dir DIR      documents of a segment that keeps them whole
+//! search run --corpus zipf --documents 200000 --dir DIR
 //! search bounded --bytes 2147483648 --out FILE       indexes text that is made on the way, for a run with little memory
 //! ```
 

@@ -76,8 +76,8 @@ fn documents(root: &Path, most: usize) -> Outcome<Case> {
     Ok(Case { key: Some(0), blob: Some(2), bloom: vec![5], ..case(columns)? })
 }
 
-fn pages_below(folder: &Path, out: &mut Vec<PathBuf>) -> Outcome<()> {
-    for entry in std::fs::read_dir(folder)? {
+fn pages_below(dir: &Path, out: &mut Vec<PathBuf>) -> Outcome<()> {
+    for entry in std::fs::read_dir(dir)? {
         let entry = entry?;
         let (kind, path) = (entry.file_type()?, entry.path());
         if kind.is_dir() {

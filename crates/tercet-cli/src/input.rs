@@ -159,8 +159,8 @@ fn spool(name: &str, mut from: impl Read, limit: u64) -> Result<Arc<dyn ByteSour
         };
         len += n as u64;
         if len > limit {
-            let said = format!("{shown}: exceeds the limit of {limit} bytes ({})", human_size(limit));
-            return Err(Failure::new(Class::Limit, said).with_hint("raise it with `--max-stdin SIZE`"));
+            let message = format!("{shown}: exceeds the limit of {limit} bytes ({})", human_size(limit));
+            return Err(Failure::new(Class::Limit, message).with_hint("raise it with `--max-stdin SIZE`"));
         }
         file.write_all(&buffer[..n]).map_err(refused)?;
     }

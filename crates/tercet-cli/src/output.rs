@@ -36,8 +36,8 @@ impl Output {
         // Directories and devices are rejected, with a better message, when the file is created.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         if is_file && !force {
-            let said = format!("{}: file exists", display_path(path));
-            return Err(Failure::request(said).with_hint("`--force` replaces it"));
+            let message = format!("{}: file exists", display_path(path));
+            return Err(Failure::request(message).with_hint("`--force` replaces it"));
         }
         Ok(Self::Path(path.to_owned()))
     }
@@ -47,8 +47,8 @@ impl Output {
         let path = match self {
             Self::Path(path) => path,
             Self::Object(object) if object.is_at(input) => {
-                let said = format!("{}: input and output are the same file", object.name());
-                return Err(Failure::request(said));
+                let message = format!("{}: input and output are the same file", object.name());
+                return Err(Failure::request(message));
             }
             Self::Stdout | Self::Object(_) => return Ok(()),
         };

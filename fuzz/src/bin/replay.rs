@@ -153,12 +153,12 @@ impl Session {
 
 /// The seeds of a target, in the order of their names; a missing directory is empty.
 fn corpus(target: &Target) -> Result<Vec<PathBuf>, String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.corpus);
-    if !folder.exists() {
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.corpus);
+    if !dir.exists() {
         return Ok(Vec::new());
     }
-    let list = || fs::read_dir(&folder)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
-    let mut files = list().map_err(|error| format!("cannot list {}: {error}", folder.display()))?;
+    let list = || fs::read_dir(&dir)?.map(|entry| Ok(entry?.path())).collect::<std::io::Result<Vec<_>>>();
+    let mut files = list().map_err(|error| format!("cannot list {}: {error}", dir.display()))?;
     files.sort();
     Ok(files)
 }

@@ -18,13 +18,13 @@ use tercet_tet::{
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/tet");
-    fs::create_dir_all(&folder)?;
+    let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus/tet");
+    fs::create_dir_all(&dir)?;
     let mut seeds = Vec::new();
     whole(&mut seeds)?;
     damaged(&mut seeds)?;
     for (name, bytes) in &seeds {
-        fs::write(folder.join(format!("{name}.tet")), bytes)?;
+        fs::write(dir.join(format!("{name}.tet")), bytes)?;
     }
     Ok(())
 }

@@ -22,10 +22,10 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for (folder, seeds) in [("tatami", files()?), ("rows", rows()), ("manifest", manifests()?)] {
-        fs::create_dir_all(corpus.join(folder))?;
+    for (dir, seeds) in [("tatami", files()?), ("rows", rows()), ("manifest", manifests()?)] {
+        fs::create_dir_all(corpus.join(dir))?;
         for (name, bytes) in seeds {
-            fs::write(corpus.join(folder).join(name), bytes)?;
+            fs::write(corpus.join(dir).join(name), bytes)?;
         }
     }
     Ok(())

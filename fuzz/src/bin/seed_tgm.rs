@@ -18,8 +18,8 @@ type Outcome<T> = Result<T, Box<dyn Error>>;
 
 fn main() -> Outcome<()> {
     let corpus = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus");
-    for folder in ["tgm", "pipeline", "cbor"] {
-        fs::create_dir_all(corpus.join(folder))?;
+    for dir in ["tgm", "pipeline", "cbor"] {
+        fs::create_dir_all(corpus.join(dir))?;
     }
     for (name, bytes) in messages()? {
         fs::write(corpus.join("tgm").join(format!("{name}.tgm")), bytes)?;

@@ -13,10 +13,10 @@ const ELEMENTS: u64 = 700;
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
-    let (Some(folder), None) = (words.next().map(PathBuf::from), words.next()) else {
-        return Err("usage: make_packed FOLDER".into());
+    let (Some(dir), None) = (words.next().map(PathBuf::from), words.next()) else {
+        return Err("usage: make_packed DIR".into());
     };
-    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(&dir)?;
     // GRIB stores the reference value in single precision, so every value here has one.
     #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "small")]
     let value =
@@ -43,8 +43,8 @@ fn main() -> Result<(), Failure> {
             let message = Message::from_bytes("packed", bytes)?;
             let object = message.object(0)?;
             let name = format!("packed_{bits}{}", if is_szip { "_szip" } else { "" });
-            std::fs::write(folder.join(format!("{name}.payload")), object.payload()?)?;
-            std::fs::write(folder.join(format!("{name}.values")), object.decode()?.bytes())?;
+            std::fs::write(dir.join(format!("{name}.payload")), object.payload()?)?;
+            std::fs::write(dir.join(format!("{name}.values")), object.decode()?.bytes())?;
             let number = |key: &str| object.descriptor().params.get(key).and_then(Value::as_f64);
             listed.push(json!({
                 "name": name,
@@ -56,6 +56,6 @@ fn main() -> Result<(), Failure> {
             }));
         }
     }
-    std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&listed)?)?;
+    std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&listed)?)?;
     Ok(())
 }

@@ -6,10 +6,9 @@ use tercet_interop::{Failure, pipelines};
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
-    let (Some(folder), compression, None) = (words.next().map(PathBuf::from), words.next(), words.next())
-    else {
-        return Err("usage: make_pipelines FOLDER [COMPRESSION]".into());
+    let (Some(dir), compression, None) = (words.next().map(PathBuf::from), words.next(), words.next()) else {
+        return Err("usage: make_pipelines DIR [COMPRESSION]".into());
     };
-    std::fs::create_dir_all(&folder)?;
-    pipelines::make(&folder, compression.and_then(|name| name.into_string().ok()).as_deref())
+    std::fs::create_dir_all(&dir)?;
+    pipelines::make(&dir, compression.and_then(|name| name.into_string().ok()).as_deref())
 }

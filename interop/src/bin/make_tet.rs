@@ -7,15 +7,15 @@ use tercet_interop::{Failure, kinds};
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
-    let (Some(folder), None) = (words.next().map(PathBuf::from), words.next()) else {
-        return Err("usage: make_tet FOLDER".into());
+    let (Some(dir), None) = (words.next().map(PathBuf::from), words.next()) else {
+        return Err("usage: make_tet DIR".into());
     };
-    std::fs::create_dir_all(&folder)?;
+    std::fs::create_dir_all(&dir)?;
     let mut manifest = Vec::new();
     for plan in kinds::all() {
         let file = plan.file.clone();
-        manifest.push(plan.write(&folder).map_err(|error| format!("{file}: {error}"))?);
+        manifest.push(plan.write(&dir).map_err(|error| format!("{file}: {error}"))?);
     }
-    std::fs::write(folder.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
+    std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
 }

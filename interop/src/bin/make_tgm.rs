@@ -6,9 +6,9 @@ use tercet_interop::{Failure, tgm};
 
 fn main() -> Result<(), Failure> {
     let mut words = std::env::args_os().skip(1);
-    let (Some(folder), None) = (words.next().map(PathBuf::from), words.next()) else {
-        return Err("usage: make_tgm FOLDER".into());
+    let (Some(dir), None) = (words.next().map(PathBuf::from), words.next()) else {
+        return Err("usage: make_tgm DIR".into());
     };
-    std::fs::create_dir_all(&folder)?;
-    tgm::make(&folder)
+    std::fs::create_dir_all(&dir)?;
+    tgm::make(&dir)
 }

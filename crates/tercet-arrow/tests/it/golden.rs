@@ -23,8 +23,8 @@ fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-fn converted(folder: &Path, column_options: ColumnOptions) -> Bytes {
-    let bytes = std::fs::read(folder.join("convert/in.parquet")).unwrap();
+fn converted(dir: &Path, column_options: ColumnOptions) -> Bytes {
+    let bytes = std::fs::read(dir.join("convert/in.parquet")).unwrap();
     let source = Arc::new(Memory::new("in.parquet", bytes));
     let options = Options::new()
         .with_column_options(column_options)
@@ -88,24 +88,24 @@ fn compare(made: &Bytes, entry: &Value) {
 
 #[test]
 fn golden_conversions_have_the_pages_of_the_reference() {
-    let Some(folder) = tercet_testkit::golden("tatami") else { return };
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let Some(dir) = tercet_testkit::golden("tatami") else { return };
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&text).unwrap();
     let entry = |path: &str| {
         let files = manifest["files"].as_array().unwrap();
         files.iter().find(|entry| entry["path"] == path).unwrap().clone()
     };
-    compare(&converted(&folder, ColumnOptions::by_name()), &entry("convert/out.tatami"));
+    compare(&converted(&dir, ColumnOptions::by_name()), &entry("convert/out.tatami"));
     let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-    let mut said = ColumnOptions::by_name();
-    (said.blob, said.bloom, said.dict) = (list(&["title"]), list(&["host", "status"]), list(&["url"]));
-    compare(&converted(&folder, said), &entry("convert/out_overrides.tatami"));
+    let mut result = ColumnOptions::by_name();
+    (result.blob, result.bloom, result.dict) = (list(&["title"]), list(&["host", "status"]), list(&["url"]));
+    compare(&converted(&dir, result), &entry("convert/out_overrides.tatami"));
 }
 
 #[test]
 fn millisecond_timestamps_are_scaled_unless_raw() {
-    let Some(folder) = tercet_testkit::golden("tatami") else { return };
-    let bytes = std::fs::read(folder.join("convert/in.parquet")).unwrap();
+    let Some(dir) = tercet_testkit::golden("tatami") else { return };
+    let bytes = std::fs::read(dir.join("convert/in.parquet")).unwrap();
     let first = |timestamps: Timestamps| {
         let source = Arc::new(Memory::new("in.parquet", bytes.clone()));
         let options = Options::new().with_timestamps(timestamps);

@@ -110,8 +110,8 @@ fn second_timestamps_keep_their_time_zone_in_parquet() {
     let batch = RecordBatch::try_from_iter([("at", Arc::new(times) as ArrayRef)]).unwrap();
     // As other writers do: milliseconds in Parquet, seconds in the Arrow schema.
     let kind = DataType::Timestamp(TimeUnit::Second, Some("Europe/Berlin".into()));
-    let said = encode_arrow_schema(&Schema::new(vec![Field::new("at", kind, false)]));
-    let pairs = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), said)];
+    let result = encode_arrow_schema(&Schema::new(vec![Field::new("at", kind, false)]));
+    let pairs = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), result)];
     let properties = WriterProperties::builder().set_key_value_metadata(Some(pairs)).build();
     let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true).with_properties(properties);
     let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();

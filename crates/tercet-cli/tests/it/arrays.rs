@@ -13,20 +13,20 @@ use std::path::Path;
 
 use tercet::tet;
 
-use crate::support::folder::{self, Said, said};
+use crate::support::test_dir::{self, CommandOutput, run_command};
 
 /// Marks the directories of this suite.
 enum Arrays {}
 
-type Folder = folder::Folder<Arrays>;
+type TestDir = test_dir::TestDir<Arrays>;
 
-impl Folder {
+impl TestDir {
     fn new() -> Self {
         Self::of(env!("CARGO_BIN_EXE_tet"))
     }
 
     /// Runs `tet` with these words.
-    fn tet(&self, words: &str) -> Said {
+    fn tet(&self, words: &str) -> CommandOutput {
         self.run(words)
     }
 
@@ -35,7 +35,7 @@ impl Folder {
     }
 }
 
-/// Whether a file in a folder is the unfinished file of a writer to `target`.
+/// Whether a file in a directory is the unfinished file of a writer to `target`.
 fn is_unfinished(name: &str, target: &str) -> bool {
     tercet::core::publish::is_stale_temp(Path::new(name).as_os_str(), Path::new(target).as_os_str())
 }

@@ -118,13 +118,13 @@ fn verbs_work_where_no_thread_can_be_started() {
         let mut out = child.stdout.take().unwrap();
         let mut err = child.stderr.take().unwrap();
         let code = wait(child);
-        let mut said = String::new();
-        let _ = std::io::Read::read_to_string(&mut out, &mut said);
-        let _ = std::io::Read::read_to_string(&mut err, &mut said);
-        assert!(matches!(code, Some(0 | 3)), "{args:?}: {code:?} {said}");
-        assert!(!said.contains("panicked"), "{args:?}: {said}");
+        let mut result = String::new();
+        let _ = std::io::Read::read_to_string(&mut out, &mut result);
+        let _ = std::io::Read::read_to_string(&mut err, &mut result);
+        assert!(matches!(code, Some(0 | 3)), "{args:?}: {code:?} {result}");
+        assert!(!result.contains("panicked"), "{args:?}: {result}");
         let needs_threads = args.contains(&"create") || args.iter().any(|arg| arg.starts_with("http"));
-        assert!(code == Some(0) || needs_threads, "{args:?}: {said}");
+        assert!(code == Some(0) || needs_threads, "{args:?}: {result}");
     }
 }
 
@@ -137,10 +137,11 @@ fn too_many_threads_are_not_started() {
         command.args(["query", "{\"dataset\": \"a\", \"mean\": []}", "-t", "a.tet", "-x", "--explain"]);
     let done = done.output().unwrap();
     assert!(done.status.success(), "{}", text(&done.stderr));
-    let said = text(&done.stdout) + &text(&done.stderr);
-    let threads = said.lines().find_map(|line| line.trim().strip_prefix("threads: ")?.parse::<usize>().ok());
+    let result = text(&done.stdout) + &text(&done.stderr);
+    let threads =
+        result.lines().find_map(|line| line.trim().strip_prefix("threads: ")?.parse::<usize>().ok());
     let cores = thread::available_parallelism().map_or(1, usize::from);
-    assert!(threads.is_some_and(|threads| threads <= 4 * cores), "{said}");
+    assert!(threads.is_some_and(|threads| threads <= 4 * cores), "{result}");
 }
 
 fn fifo(path: &Path) {

@@ -11,13 +11,13 @@ mod write;
 use assert_cmd::Command;
 use tercet_testkit::server::Server;
 
-use crate::support::folder::{self, Said, said};
+use crate::support::test_dir::{self, CommandOutput, run_command};
 
-type Folder = folder::Folder<()>;
+type TestDir = test_dir::TestDir<()>;
 
-/// A folder with files, a server, and the commands.
+/// A directory with files, a server, and the commands.
 struct Scene {
-    folder: Folder,
+    dir: TestDir,
     server: Server,
 }
 
@@ -36,16 +36,16 @@ fn npy(count: u32) -> Vec<u8> {
 }
 
 impl Scene {
-    /// `run.tgm` with three messages, 800 kB each, and `run.tet`, in the folder and on the server.
+    /// `run.tgm` with three messages, 800 kB each, and `run.tet`, in the directory and on the server.
     fn new() -> Self {
-        let scene = Self { folder: Folder::of(env!("CARGO_BIN_EXE_tgm")), server: Server::start() };
-        scene.folder.write("t.npy", npy(100_000));
+        let scene = Self { dir: TestDir::of(env!("CARGO_BIN_EXE_tgm")), server: Server::start() };
+        scene.dir.write("t.npy", npy(100_000));
         for step in [0, 6, 12] {
             scene.ok(&format!("tgm create run.tgm --append --from t=t.npy --meta step={step}"));
         }
         scene.ok("tet create run.tet --from t=t.npy");
         for name in ["run.tgm", "run.tet", "t.npy"] {
-            scene.server.put(&format!("/{name}"), &scene.folder.read(name));
+            scene.server.put(&format!("/{name}"), &scene.dir.read(name));
         }
         scene
     }
@@ -64,7 +64,7 @@ impl Scene {
         command
     }
 
-    /// The folder and the variables of a command.
+    /// The directory and the variables of a command.
     fn set_around(&self, command: &mut Command) {
         let around: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
         for name in around {
@@ -75,29 +75,29 @@ impl Scene {
                 command.env_remove(&name);
             }
         }
-        command.current_dir(self.folder.0.path());
+        command.current_dir(self.dir.0.path());
         command.env("SOURCE_DATE_EPOCH", "1700000000").env("TET_NO_QUERY_HISTORY", "1");
         command.env("AWS_ENDPOINT_URL", self.server.url("")).env("AWS_REGION", "eu-central-1");
         command.env("AWS_ACCESS_KEY_ID", "ich").env("AWS_SECRET_ACCESS_KEY", "geheim");
     }
 
-    fn run(&self, words: &str) -> Said {
-        said(&mut self.command(words))
+    fn run(&self, words: &str) -> CommandOutput {
+        run_command(&mut self.command(words))
     }
 
-    fn ok(&self, words: &str) -> Said {
-        let said = self.run(words);
-        assert_eq!(said.code, 0, "{words}: {}", said.err);
-        said
+    fn ok(&self, words: &str) -> CommandOutput {
+        let result = self.run(words);
+        assert_eq!(result.code, 0, "{words}: {}", result.err);
+        result
     }
 
     /// Fails with this exit code and these words.
-    fn refused(&self, words: &str, code: i32, message: &str) -> Said {
-        let said = self.run(words);
-        assert_eq!(said.code, code, "{words}: {}", said.err);
-        assert!(said.err.contains(message), "{words}: {}", said.err);
-        assert_eq!(said.out, "", "{words}");
-        said
+    fn refused(&self, words: &str, code: i32, message: &str) -> CommandOutput {
+        let result = self.run(words);
+        assert_eq!(result.code, code, "{words}: {}", result.err);
+        assert!(result.err.contains(message), "{words}: {}", result.err);
+        assert_eq!(result.out, "", "{words}");
+        result
     }
 
     /// Requests so far and bytes sent in answer, which are then forgotten.

@@ -3,47 +3,47 @@
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded};
 
-use crate::support::folder::{self, said};
+use crate::support::test_dir::{self, run_command};
 
-type Folder = folder::Folder<()>;
+type TestDir = test_dir::TestDir<()>;
 
-/// A folder with `t.npy`, a smooth field of 1200 float64 values.
-fn folder() -> (Folder, Vec<u8>) {
-    let folder = Folder::of(env!("CARGO_BIN_EXE_tgm"));
+/// A directory with `t.npy`, a smooth field of 1200 float64 values.
+fn dir() -> (TestDir, Vec<u8>) {
+    let dir = TestDir::of(env!("CARGO_BIN_EXE_tgm"));
     let values: Vec<u8> =
         (0..1200u32).flat_map(|n| (280.0 + 20.0 * (f64::from(n) / 40.0).sin()).to_le_bytes()).collect();
     let mut file = tercet::convert::npy::header(tercet::convert::npy::Element::F64, &[1200]);
     file.extend(&values);
-    folder.write("t.npy", file);
-    (folder, values)
+    dir.write("t.npy", file);
+    (dir, values)
 }
 
-fn payload_of(folder: &Folder, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
-    let message = tgm::File::open(folder.path(name)).unwrap().message(0).unwrap();
+fn payload_of(dir: &TestDir, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
+    let message = tgm::File::open(dir.path(name)).unwrap().message(0).unwrap();
     let object = message.object(0).unwrap();
     (object.descriptor().clone(), object.payload().unwrap().to_vec())
 }
 
 #[test]
 fn values_come_back_within_the_bound() {
-    let (folder, values) = folder();
+    let (dir, values) = dir();
     for (options, bound) in [
         ("--sz3-bound 0.001", 0.001),
         ("--sz3-mode abs --sz3-bound 0.5", 0.5),
         ("--sz3-mode rel --sz3-bound 0.001", 0.04),
         ("--sz3-mode psnr --sz3-bound 80", 1.0),
     ] {
-        folder.ok(&format!("create a.tgm --force --compression sz3 {options} --from t=t.npy"));
-        let found = folder.ok("extract a.tgm 0 -o -").bytes;
+        dir.ok(&format!("create a.tgm --force --compression sz3 {options} --from t=t.npy"));
+        let found = dir.ok("extract a.tgm 0 -o -").bytes;
         let error = deviation(DType::F64, &values, &found).largest;
         assert!(error <= bound, "{options}: {error}");
-        assert!(folder.ok("extract a.tgm 0 --range 7:10 -o -").bytes == found[56..136], "{options}");
-        folder.ok("validate --full a.tgm");
-        folder.ok("recode a.tgm b.tgm --force --compression zstd");
-        assert!(folder.ok("extract b.tgm 0 -o -").bytes == found, "{options}");
+        assert!(dir.ok("extract a.tgm 0 --range 7:10 -o -").bytes == found[56..136], "{options}");
+        dir.ok("validate --full a.tgm");
+        dir.ok("recode a.tgm b.tgm --force --compression zstd");
+        assert!(dir.ok("extract b.tgm 0 -o -").bytes == found, "{options}");
     }
-    assert!(folder.ok("advise t.npy --max-error 0.01").out.contains("sz3 abs 0.01"));
-    let doctor = folder.ok("doctor").out;
+    assert!(dir.ok("advise t.npy --max-error 0.01").out.contains("sz3 abs 0.01"));
+    let doctor = dir.ok("doctor").out;
     assert!(doctor.contains("  sz3                   tensogram-sz3     static C "), "{doctor}");
     assert!(doctor.contains("pipeline       sz3                          ok"), "{doctor}");
 }
@@ -51,9 +51,9 @@ fn values_come_back_within_the_bound() {
 /// Whatever the bytes do to the decoder, it is an error of the file.
 #[test]
 fn damaged_payloads_do_no_harm() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
-    let (descriptor, payload) = payload_of(&folder, "a.tgm");
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
+    let (descriptor, payload) = payload_of(&dir, "a.tgm");
     let step = payload.len() / 40 + 1;
     let flipped = (0..payload.len()).step_by(step).map(|at| {
         let mut bytes = payload.clone();
@@ -64,24 +64,24 @@ fn damaged_payloads_do_no_harm() {
     for bad in flipped.chain(cut) {
         let object = PreEncoded { descriptor: &descriptor, payload: &bad };
         let bytes = tgm::encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new());
-        folder.write("bad.tgm", bytes.unwrap());
-        let said = folder.run("extract bad.tgm 0 -o -");
-        assert!([0, 4].contains(&said.code), "exit code {}: {}", said.code, said.err);
-        assert!(said.code == 0 || said.err.contains("sz3"), "{}", said.err);
-        assert!(said.code != 0 || said.bytes.len() == 9600);
+        dir.write("bad.tgm", bytes.unwrap());
+        let result = dir.run("extract bad.tgm 0 -o -");
+        assert!([0, 4].contains(&result.code), "exit code {}: {}", result.code, result.err);
+        assert!(result.code == 0 || result.err.contains("sz3"), "{}", result.err);
+        assert!(result.code != 0 || result.bytes.len() == 9600);
     }
 }
 
 #[test]
 fn the_child_takes_bytes_and_gives_bytes() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
-    let (_, payload) = payload_of(&folder, "a.tgm");
-    let expected = folder.ok("extract a.tgm 0 -o -").bytes;
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
+    let (_, payload) = payload_of(&dir, "a.tgm");
+    let expected = dir.ok("extract a.tgm 0 -o -").bytes;
     for program in [env!("CARGO_BIN_EXE_tgm"), env!("CARGO_BIN_EXE_tercet"), env!("CARGO_BIN_EXE_tet")] {
         let child = |len: &str, payload: &[u8]| {
             let mut command = assert_cmd::Command::new(program);
-            said(command.args(["__sz3-decode", len]).write_stdin(payload))
+            run_command(command.args(["__sz3-decode", len]).write_stdin(payload))
         };
         let good = child("9600", &payload);
         assert!(good.code == 0 && good.bytes == expected, "{}", good.err);
@@ -96,8 +96,8 @@ fn the_child_takes_bytes_and_gives_bytes() {
 
 #[test]
 fn nobody_is_told_of_the_child() {
-    let (folder, _) = folder();
+    let (dir, _) = dir();
     for words in ["--help", "completions bash", "completions zsh", "man"] {
-        assert!(!folder.ok(words).out.contains("sz3-decode"), "{words}");
+        assert!(!dir.ok(words).out.contains("sz3-decode"), "{words}");
     }
 }

@@ -21,12 +21,12 @@ mod segments;
 #[cfg(feature = "arrow")]
 mod texts;
 
-use crate::support::folder::{self, Said, said};
+use crate::support::test_dir::{self, CommandOutput, run_command};
 
 /// Marks the directories of this suite.
 enum Tatami {}
 
-type Folder = folder::Folder<Tatami>;
+type TestDir = test_dir::TestDir<Tatami>;
 
 /// Three rows with everything that text can say.
 const CITIES: &str = concat!(
@@ -44,27 +44,27 @@ fn lines<N>(numbers: impl IntoIterator<Item = N>, line: impl Fn(N) -> String) ->
     lines.join("\n") + "\n"
 }
 
-impl Folder {
+impl TestDir {
     fn new() -> Self {
         Self::of(env!("CARGO_BIN_EXE_tatami"))
     }
 
-    /// A folder with `cities.tatami`, sorted by name.
+    /// A directory with `cities.tatami`, sorted by name.
     fn with_cities() -> Self {
-        let folder = Self::new();
-        folder.write("cities.jsonl", CITIES);
-        folder.ok("create cities.tatami --from cities.jsonl --sort-key name --bloom people");
-        folder
+        let dir = Self::new();
+        dir.write("cities.jsonl", CITIES);
+        dir.ok("create cities.tatami --from cities.jsonl --sort-key name --bloom people");
+        dir
     }
 
     /// Runs the command with these words, some of which have spaces.
-    fn ran(&self, words: &[&str]) -> Said {
-        said(self.command().args(words))
+    fn ran(&self, words: &[&str]) -> CommandOutput {
+        run_command(self.command().args(words))
     }
 
     /// The same with a file as standard input.
-    fn fed(&self, input: &str, words: &[&str]) -> Said {
-        said(self.command().args(words).pipe_stdin(self.path(input)).unwrap())
+    fn fed(&self, input: &str, words: &[&str]) -> CommandOutput {
+        run_command(self.command().args(words).pipe_stdin(self.path(input)).unwrap())
     }
 
     /// Makes a file of rows and tells what `cat` prints of it.

@@ -21,20 +21,20 @@ mod repair;
 
 use tercet::tgm;
 
-use crate::support::folder::{self, Said, said};
+use crate::support::test_dir::{self, CommandOutput, run_command};
 
 /// Marks the directories of this suite.
 enum TgmArrays {}
 
-type Folder = folder::Folder<TgmArrays>;
+type TestDir = test_dir::TestDir<TgmArrays>;
 
-impl Folder {
+impl TestDir {
     fn new() -> Self {
         Self::of(env!("CARGO_BIN_EXE_tgm"))
     }
 
     /// Runs `tgm` with these words.
-    fn tgm(&self, words: &str) -> Said {
+    fn tgm(&self, words: &str) -> CommandOutput {
         self.run(words)
     }
 
@@ -47,10 +47,10 @@ impl Folder {
                 .map(|name| (self.read(&name), name))
         };
         let before: Vec<_> = state().collect();
-        let said = self.tgm(words);
-        assert_eq!(said.code, code, "{words}: {}", said.err);
-        assert!(said.err.contains(message), "{words}: {}", said.err);
-        assert_eq!(said.out, "", "{words}");
+        let result = self.tgm(words);
+        assert_eq!(result.code, code, "{words}: {}", result.err);
+        assert!(result.err.contains(message), "{words}: {}", result.err);
+        assert_eq!(result.out, "", "{words}");
         assert!(state().eq(before), "{words} changed a file");
     }
 

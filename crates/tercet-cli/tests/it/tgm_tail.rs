@@ -16,12 +16,12 @@ use tercet::tgm::{
     DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Provenance, Stamp, encode_message,
 };
 
-use crate::support::folder;
+use crate::support::test_dir;
 
 /// Marks the directories of this suite.
 enum TgmTail {}
 
-type Folder = folder::Folder<TgmTail>;
+type TestDir = test_dir::TestDir<TgmTail>;
 
 /// How long to wait for what must come.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -40,7 +40,7 @@ fn message(n: u64, len: usize) -> Vec<u8> {
     encode_message(&metadata, &[(&descriptor, &values)], &options()).unwrap()
 }
 
-impl Folder {
+impl TestDir {
     fn new() -> Self {
         Self::of(env!("CARGO_BIN_EXE_tgm"))
     }

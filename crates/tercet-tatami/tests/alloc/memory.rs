@@ -23,7 +23,7 @@ fn batch(rows: usize, noise: &mut Noise) -> Vec<Column> {
 #[test]
 fn many_rows_take_no_more_memory_than_few() {
     let _alone = alone();
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let fields = || {
         vec![
             Field::new("id", Type::UInt64).with_bloom(),
@@ -32,7 +32,7 @@ fn many_rows_take_no_more_memory_than_few() {
         ]
     };
     let peak_of = |batches: usize| {
-        let path = folder.path().join(format!("{batches}.tatami"));
+        let path = dir.path().join(format!("{batches}.tatami"));
         let batch = batch(1000, &mut Noise(9));
         let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
         let options = WriterOptions::new().with_row_group_max_bytes(4 << 20);

@@ -5,14 +5,14 @@ use tercet_tatami::File;
 use tercet_tatami::search::{Cluster, GlobalHit, Routing, Segment, SegmentSet};
 
 fn golden() -> Option<(std::path::PathBuf, Value, Vec<Segment>)> {
-    let folder = tercet_testkit::golden("tatami")?.join("cluster");
-    let text = std::fs::read_to_string(folder.join("../manifest.json")).unwrap();
+    let dir = tercet_testkit::golden("tatami")?.join("cluster");
+    let text = std::fs::read_to_string(dir.join("../manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&text).unwrap();
     let open = |shard: usize| {
-        File::open(folder.join(format!("shard-{shard}.tatami"))).unwrap().segment().unwrap().unwrap()
+        File::open(dir.join(format!("shard-{shard}.tatami"))).unwrap().segment().unwrap().unwrap()
     };
     let segments = (0..3).map(open).collect();
-    Some((folder, manifest["cluster"].clone(), segments))
+    Some((dir, manifest["cluster"].clone(), segments))
 }
 
 fn told(hits: &[GlobalHit]) -> Vec<(u64, String, String)> {
@@ -51,8 +51,8 @@ fn cluster_and_index_answer_as_the_reference_does() {
 
 #[test]
 fn routing_has_the_bytes_of_the_reference() {
-    let Some((folder, cluster, segments)) = golden() else { return };
-    let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
+    let Some((dir, cluster, segments)) = golden() else { return };
+    let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
     let routing = Routing::build(&segments).unwrap();
     assert_eq!(routing.terms.len() as u64, cluster["routing_terms"].as_u64().unwrap());
     let (portable, mappable) = (read("routing.uvarint"), read("routing.bin"));
@@ -64,12 +64,12 @@ fn routing_has_the_bytes_of_the_reference() {
 
 #[test]
 fn damaged_routing_is_refused_or_another_routing() {
-    let Some((folder, _, _)) = golden() else { return };
+    let Some((dir, _, _)) = golden() else { return };
     for (name, parse) in [
         ("routing.uvarint", Routing::parse_portable as fn(&[u8]) -> Result<Routing, _>),
         ("routing.bin", Routing::parse_mappable),
     ] {
-        let mut bytes = std::fs::read(folder.join(name)).unwrap();
+        let mut bytes = std::fs::read(dir.join(name)).unwrap();
         for cut in (0..bytes.len()).step_by(bytes.len() / 50) {
             assert!(parse(&bytes[..cut]).is_err(), "{name} cut at {cut}");
         }

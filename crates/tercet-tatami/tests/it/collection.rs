@@ -37,19 +37,19 @@ fn write(path: &Path, rows: &[(i64, Option<&str>)]) {
     writer.finish().unwrap();
 }
 
-/// A folder with files `a`, `b` and `c` of some rows each.
+/// A directory with files `a`, `b` and `c` of some rows each.
 fn three() -> (tempfile::TempDir, Vec<PathBuf>) {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let rows = |from: i64| -> Vec<(i64, Option<&str>)> {
         (from..from + 20).map(|key| (key, (key % 3 != 0).then_some("x"))).collect()
     };
     let paths: Vec<PathBuf> = [("a", 0), ("b", 100), ("c", 200)]
         .iter()
         .map(|(name, from)| {
-            let path = folder.path().join(format!("{name}.tatami"));
+            let path = dir.path().join(format!("{name}.tatami"));
             write(&path, &rows(*from));
             path
         })
         .collect();
-    (folder, paths)
+    (dir, paths)
 }

@@ -140,9 +140,9 @@ fn every_flipped_byte_of_our_own_files_is_noticed() {
 
 #[test]
 fn every_flipped_byte_is_noticed_or_does_not_matter() {
-    let Some(folder) = tercet_testkit::golden("tatami") else { return };
+    let Some(dir) = tercet_testkit::golden("tatami") else { return };
     for name in SMALL {
-        let good = std::fs::read(folder.join(name)).unwrap();
+        let good = std::fs::read(dir.join(name)).unwrap();
         let expected = contents(good.clone()).unwrap();
         assert!(verified(good.clone()), "{name}");
         let mut noticed = 0;
@@ -168,9 +168,9 @@ fn every_flipped_byte_is_noticed_or_does_not_matter() {
 
 #[test]
 fn every_cut_is_noticed() {
-    let Some(folder) = tercet_testkit::golden("tatami") else { return };
+    let Some(dir) = tercet_testkit::golden("tatami") else { return };
     for name in SMALL {
-        let good = std::fs::read(folder.join(name)).unwrap();
+        let good = std::fs::read(dir.join(name)).unwrap();
         for cut in 0..good.len() {
             assert!(contents(good[..cut].to_vec()).is_err(), "{name} cut at {cut}");
             assert!(!verified(good[..cut].to_vec()), "{name} cut at {cut}");

@@ -19,10 +19,10 @@ use tercet_testkit::powercut::for_each_cut;
 /// A copy of a golden segment.
 fn copied(name: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     let golden = tercet_testkit::golden("tatami")?;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(name);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(name);
     fs::copy(golden.join(name), &path).unwrap();
-    Some((folder, path))
+    Some((dir, path))
 }
 
 fn segment(path: &Path) -> Segment {
@@ -67,7 +67,7 @@ fn is_well(path: &Path) {
 
 #[test]
 fn deletes_add_up_and_change_nothing_else() {
-    let Some((_folder, path)) = copied("seg_full.tatami") else { return };
+    let Some((_dir, path)) = copied("seg_full.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let old = File::open(&path).unwrap();
     let (footer, ids) = (old.header().footer_offset as usize, ids(&path));
@@ -109,7 +109,7 @@ fn deletes_add_up_and_change_nothing_else() {
 
 #[test]
 fn deleting_nothing_leaves_the_file_alone() {
-    let Some((_folder, path)) = copied("seg_snippet.tatami") else { return };
+    let Some((_dir, path)) = copied("seg_snippet.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let missing = ["nobody".to_owned()];
@@ -123,7 +123,7 @@ fn deleting_nothing_leaves_the_file_alone() {
 
 #[test]
 fn documents_are_taken_out_by_condition() {
-    let Some((_folder, path)) = copied("seg_full.tatami") else { return };
+    let Some((_dir, path)) = copied("seg_full.tatami") else { return };
     let condition = Expr::parse("norm_body < 30").unwrap();
     let matching = File::open(&path).unwrap().scan().filter(&condition).unwrap().count().unwrap();
     assert!(matching > 0);
@@ -138,7 +138,7 @@ fn documents_are_taken_out_by_condition() {
 #[test]
 fn every_golden_segment_can_lose_a_document() {
     for name in ["seg_flat_dict.tatami", "seg_deleted.tatami", "seg_tiny.tatami", "seg_merged.tatami"] {
-        let Some((_folder, path)) = copied(name) else { return };
+        let Some((_dir, path)) = copied(name) else { return };
         let before = segment(&path).live_document_count();
         let doomed = ids(&path).pop().unwrap();
         let done = delete(&path, &DeleteBy::Ids(&[doomed])).unwrap();
@@ -150,7 +150,7 @@ fn every_golden_segment_can_lose_a_document() {
 
 #[test]
 fn what_is_no_segment_is_refused() {
-    let Some((_folder, path)) = copied("sorted_str.tatami") else { return };
+    let Some((_dir, path)) = copied("sorted_str.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let error = delete(&path, &DeleteBy::Filter(&Expr::parse("id > 0").unwrap())).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotASegment), "{error}");
@@ -162,14 +162,14 @@ fn what_is_no_segment_is_refused() {
 
 #[test]
 fn the_file_is_the_old_one_or_the_new_one() {
-    let Some((_folder, path)) = copied("seg_tiny.tatami") else { return };
+    let Some((_dir, path)) = copied("seg_tiny.tatami") else { return };
     let old = fs::read(&path).unwrap();
     let doomed = [ids(&path).remove(1)];
     delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
     let new = fs::read(&path).unwrap();
-    let prepare = |folder: &Path| fs::write(folder.join("a.tatami"), &old).unwrap();
-    let act = |disk: Arc<dyn Disk>, folder: &Path| -> Result<Deleted, Error> {
-        delete_on(disk, &folder.join("a.tatami"), &DeleteBy::Ids(&doomed))
+    let prepare = |dir: &Path| fs::write(dir.join("a.tatami"), &old).unwrap();
+    let act = |disk: Arc<dyn Disk>, dir: &Path| -> Result<Deleted, Error> {
+        delete_on(disk, &dir.join("a.tatami"), &DeleteBy::Ids(&doomed))
     };
     let runs = for_each_fault(prepare, act, |trial| {
         let now = fs::read(trial.directory.join("a.tatami")).ok();
@@ -179,7 +179,7 @@ fn the_file_is_the_old_one_or_the_new_one() {
     assert!(runs > 20, "{runs} faults");
     let cuts = for_each_cut(
         prepare,
-        |disk, folder| drop(act(disk, folder).unwrap()),
+        |disk, dir| drop(act(disk, dir).unwrap()),
         |cut| {
             let is_new = old_or_new(cut.file("a.tatami"), Some(&old), &new);
             assert!(is_new || !cut.complete, "done, but the power cut undoes it");
@@ -197,7 +197,7 @@ proptest! {
         query in prop::collection::vec(0..400usize, 1..5),
         k in 1..40usize,
     ) {
-        let Some((_folder, path)) = copied("seg_full.tatami") else { return Ok(()) };
+        let Some((_dir, path)) = copied("seg_full.tatami") else { return Ok(()) };
         let ids = ids(&path);
         let mut gone = BTreeSet::new();
         for step in steps {

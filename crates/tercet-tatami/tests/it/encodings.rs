@@ -286,8 +286,8 @@ fn blobs_share_a_dictionary_where_it_pays() {
 }
 
 fn lines(name: &str) -> Option<Vec<String>> {
-    let folder = tercet_testkit::golden("tatami")?.join("../../data/strings");
-    let text = std::fs::read_to_string(folder.join(name)).ok()?;
+    let dir = tercet_testkit::golden("tatami")?.join("../../data/strings");
+    let text = std::fs::read_to_string(dir.join(name)).ok()?;
     Some(text.lines().map(str::to_owned).collect())
 }
 

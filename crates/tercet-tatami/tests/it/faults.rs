@@ -29,8 +29,8 @@ fn columns() -> Vec<Column> {
     fields().iter().map(|field| column(field, 300, Shape::Rising, &mut noise)).collect()
 }
 
-fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let path = folder.join(NAME);
+fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
+    let path = dir.join(NAME);
     let options = WriterOptions::new().with_row_group_max_rows(100).with_overwrite(true);
     let mut writer = Writer::create_on(Arc::clone(disk), &path, Schema::new(fields()).unwrap(), options)?;
     writer.append(&columns())?;
@@ -38,8 +38,8 @@ fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 }
 
 /// A search segment whose words go through temporary files.
-fn index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let path = folder.join(NAME);
+fn index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
+    let path = dir.join(NAME);
     let options = SegmentOptions::new().with_memory_bytes(1).with_overwrite(true);
     let mut builder = SegmentBuilder::create_on(Arc::clone(disk), &path, options)?;
     for number in 0..300 {
@@ -53,21 +53,21 @@ fn index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
 type Create = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 
 fn never_between(old: Option<&[u8]>, create: Create) {
-    let prepare = |folder: &Path| {
+    let prepare = |dir: &Path| {
         if let Some(old) = old {
-            fs::write(folder.join(NAME), old).unwrap();
+            fs::write(dir.join(NAME), old).unwrap();
         }
     };
-    let folder = tempfile::tempdir().unwrap();
-    prepare(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path());
     let real: Arc<dyn Disk> = Arc::new(RealDisk);
-    create(&real, folder.path()).unwrap();
-    let new = fs::read(folder.path().join(NAME)).unwrap();
-    assert_eq!(File::open(folder.path().join(NAME)).unwrap().rows(), 300);
-    assert_eq!(folder.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    create(&real, dir.path()).unwrap();
+    let new = fs::read(dir.path().join(NAME)).unwrap();
+    assert_eq!(File::open(dir.path().join(NAME)).unwrap().rows(), 300);
+    assert_eq!(dir.path().read_dir().unwrap().count(), 1, "nothing is left behind");
     let runs = for_each_fault(
         prepare,
-        |disk, folder| create(&disk, folder),
+        |disk, dir| create(&disk, dir),
         |trial| {
             let found = fs::read(trial.directory.join(NAME)).ok();
             let is_new = old_or_new(found.as_deref(), old, &new);
@@ -83,7 +83,7 @@ fn never_between(old: Option<&[u8]>, create: Create) {
     assert!(runs > 20, "{runs} faults");
     let cuts = for_each_cut(
         prepare,
-        |disk, folder| create(&disk, folder).unwrap(),
+        |disk, dir| create(&disk, dir).unwrap(),
         |cut| {
             let is_new = old_or_new(cut.file(NAME), old, &new);
             assert!(is_new || !cut.complete, "done, but the power cut undoes it");
@@ -106,21 +106,21 @@ fn an_old_file_is_replaced_whole_or_not_at_all() {
 
 #[test]
 fn a_writer_that_is_dropped_leaves_nothing() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
     let mut writer =
         Writer::create(&path, Schema::new(fields()).unwrap(), WriterOptions::new().with_overwrite(true))
             .unwrap();
     writer.append(&columns()).unwrap();
     drop(writer);
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
     let mut builder =
         SegmentBuilder::create(&path, SegmentOptions::new().with_memory_bytes(1).with_overwrite(true))
             .unwrap();
     builder.add(&Document::new("u", "t").with_body(b"one two")).unwrap();
     drop(builder);
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
-    let missing = folder.path().join("no such folder").join(NAME);
+    assert_eq!(dir.path().read_dir().unwrap().count(), 0);
+    let missing = dir.path().join("no such dir").join(NAME);
     let error = Writer::create(&missing, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap_err();
-    assert!(error.to_string().contains("no such folder"), "{error}");
+    assert!(error.to_string().contains("no such dir"), "{error}");
 }

@@ -7,9 +7,9 @@ use sha2::{Digest, Sha256};
 use tercet_tatami::{Column, File, Scalar, Type, Values};
 
 fn manifest() -> Option<(PathBuf, Value)> {
-    let folder = tercet_testkit::golden("tatami")?;
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
-    Some((folder, serde_json::from_str(&text).unwrap()))
+    let dir = tercet_testkit::golden("tatami")?;
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
+    Some((dir, serde_json::from_str(&text).unwrap()))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -48,16 +48,16 @@ fn files(manifest: &Value) -> &Vec<Value> {
     manifest["files"].as_array().unwrap()
 }
 
-fn open(folder: &Path, entry: &Value) -> File {
-    File::open(folder.join(entry["path"].as_str().unwrap())).unwrap()
+fn open(dir: &Path, entry: &Value) -> File {
+    File::open(dir.join(entry["path"].as_str().unwrap())).unwrap()
 }
 
 #[test]
 fn every_column_has_the_values_of_the_reference() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((dir, manifest)) = manifest() else { return };
     let mut columns = 0;
     for entry in files(&manifest) {
-        let file = open(&folder, entry);
+        let file = open(&dir, entry);
         let expected = entry["columns"].as_array().unwrap();
         assert_eq!(expected.len(), file.schema().len(), "{}", file.name());
         for (index, expected) in expected.iter().enumerate() {
@@ -73,9 +73,9 @@ fn every_column_has_the_values_of_the_reference() {
 
 #[test]
 fn streams_and_single_rows_equal_whole_columns() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((dir, manifest)) = manifest() else { return };
     for entry in files(&manifest) {
-        let file = open(&folder, entry);
+        let file = open(&dir, entry);
         let all: Vec<usize> = (0..file.schema().len()).collect();
         let whole = file.read_columns(&all).unwrap();
         for batch_rows in [1, 7, 64, 1000] {
@@ -105,9 +105,9 @@ fn streams_and_single_rows_equal_whole_columns() {
 
 #[test]
 fn headers_schemas_and_pairs_are_those_of_the_reference() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((dir, manifest)) = manifest() else { return };
     for entry in files(&manifest) {
-        let file = open(&folder, entry);
+        let file = open(&dir, entry);
         let (header, expected) = (file.header(), &entry["header"]);
         assert_eq!(u64::from(header.flags), expected["flags"].as_u64().unwrap());
         assert_eq!(header.rows, expected["row_count"].as_u64().unwrap());
@@ -138,11 +138,11 @@ fn headers_schemas_and_pairs_are_those_of_the_reference() {
 
 #[test]
 fn keys_are_found_where_the_reference_finds_them() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((dir, manifest)) = manifest() else { return };
     let mut lookups = 0;
     for entry in files(&manifest) {
         let Some(expected) = entry["lookups"].as_array() else { continue };
-        let file = open(&folder, entry);
+        let file = open(&dir, entry);
         for lookup in expected {
             let key = file.parse_key(lookup["key"].as_str().unwrap()).unwrap();
             let found = file.lookup(&key).unwrap();
@@ -161,11 +161,11 @@ fn keys_are_found_where_the_reference_finds_them() {
 
 #[test]
 fn a_key_of_another_type_is_refused() {
-    let Some((folder, _)) = manifest() else { return };
-    let sorted = File::open(folder.join("sorted_i64.tatami")).unwrap();
+    let Some((dir, _)) = manifest() else { return };
+    let sorted = File::open(dir.join("sorted_i64.tatami")).unwrap();
     assert!(sorted.lookup(&Scalar::Int32(1)).is_err());
     assert!(sorted.parse_key("red").is_err());
-    let unsorted = File::open(folder.join("one_int.tatami")).unwrap();
+    let unsorted = File::open(dir.join("one_int.tatami")).unwrap();
     assert_eq!(unsorted.schema().fields()[0].kind, Type::Int32);
     assert!(unsorted.lookup(&Scalar::Int32(7)).unwrap_err().to_string().contains("no sort key"));
 }
@@ -174,9 +174,9 @@ fn a_key_of_another_type_is_refused() {
 fn files_of_the_reference_verify() {
     use tercet_tatami::VerifyOptions;
 
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((dir, manifest)) = manifest() else { return };
     for entry in files(&manifest) {
-        let path = folder.join(entry["path"].as_str().unwrap());
+        let path = dir.join(entry["path"].as_str().unwrap());
         for deep in [false, true] {
             let options = VerifyOptions::default().with_deep(deep);
             let source = std::sync::Arc::new(tercet_core::source::File::open(&path).unwrap());

@@ -10,9 +10,9 @@ use tercet_tatami::format::{Kind, file_flags};
 use tercet_tatami::{Column, File, Writer, WriterOptions};
 
 fn manifest() -> Option<(PathBuf, Value)> {
-    let folder = tercet_testkit::golden("tatami")?;
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
-    Some((folder, serde_json::from_str(&text).unwrap()))
+    let dir = tercet_testkit::golden("tatami")?;
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
+    Some((dir, serde_json::from_str(&text).unwrap()))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -87,13 +87,13 @@ fn is_nan(kind: &str, bound: &str) -> bool {
 
 #[test]
 fn files_of_the_reference_are_written_again() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((dir, manifest)) = manifest() else { return };
     let (mut files, mut pages, mut zones, mut blooms) = (0, 0, 0, 0);
     for entry in manifest["files"].as_array().unwrap() {
         if entry["how_made"].as_str().unwrap().starts_with("CRAFTED") {
             continue;
         }
-        let original = File::open(folder.join(entry["path"].as_str().unwrap())).unwrap();
+        let original = File::open(dir.join(entry["path"].as_str().unwrap())).unwrap();
         let name = original.name().clone();
         let again = Bytes::new(rewrite(&original, entry));
         let is_segment = original.header().has(file_flags::ROLE_SEARCH_SEG);

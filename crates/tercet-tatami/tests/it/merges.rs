@@ -86,14 +86,14 @@ proptest! {
         deleted in prop::collection::vec(0..60usize, 0..8),
         snippets in any::<bool>(),
     ) {
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let mut segments = Vec::new();
         let mut left: Vec<Page> = Vec::new();
         for (number, pages) in parts.iter().enumerate() {
             // Identities are made one of a kind, so that those that are deleted are known.
             let pages: Vec<Page> =
                 pages.iter().enumerate().map(|(at, page)| (format!("{number}-{at}"), page.1.clone(), page.2.clone())).collect();
-            let path = folder.path().join(format!("{number}.tatami"));
+            let path = dir.path().join(format!("{number}.tatami"));
             std::fs::write(&path, built(&pages, snippets)).unwrap();
             let gone: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
             delete(&path, &DeleteBy::Ids(&gone)).unwrap();
@@ -167,9 +167,9 @@ fn the_merged_segment_of_the_reference_comes_out() {
     };
     let docs = read("docs.json");
     let docs = docs.as_array().unwrap();
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let write = |name: &str, docs: &[Value]| {
-        let path = folder.path().join(name);
+        let path = dir.path().join(name);
         let options = SegmentOptions::new().snippet_only();
         let mut builder = SegmentBuilder::create(&path, options.with_overwrite(true)).unwrap();
         for doc in docs {

@@ -64,13 +64,13 @@ fn expr(file: &File, predicate: &Value) -> Expr {
 
 #[test]
 fn golden_scans_have_the_right_rows_and_groups() {
-    let Some(folder) = tercet_testkit::golden("tatami") else { return };
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let Some(dir) = tercet_testkit::golden("tatami") else { return };
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&text).unwrap();
     let mut scans = 0;
     for entry in manifest["files"].as_array().unwrap() {
         let Some(list) = entry["scans"].as_array() else { continue };
-        let file = File::open(folder.join(entry["path"].as_str().unwrap())).unwrap();
+        let file = File::open(dir.join(entry["path"].as_str().unwrap())).unwrap();
         for scan in list {
             scans += 1;
             let name = format!("{} {}", file.name(), scan["pred"]);

@@ -6,18 +6,18 @@ use tercet_tatami::File;
 use tercet_tatami::search::{Segment, analyze, score};
 
 fn manifest() -> Option<(std::path::PathBuf, Value)> {
-    let folder = tercet_testkit::golden("tatami")?;
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
-    Some((folder, serde_json::from_str(&text).unwrap()))
+    let dir = tercet_testkit::golden("tatami")?;
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
+    Some((dir, serde_json::from_str(&text).unwrap()))
 }
 
 fn segments() -> Vec<(Segment, Value)> {
-    let Some((folder, manifest)) = manifest() else { return Vec::new() };
+    let Some((dir, manifest)) = manifest() else { return Vec::new() };
     let files = manifest["files"].as_array().unwrap();
     files
         .iter()
         .filter_map(|entry| {
-            let file = File::open(folder.join(entry["path"].as_str().unwrap())).unwrap();
+            let file = File::open(dir.join(entry["path"].as_str().unwrap())).unwrap();
             Some((file.segment().unwrap()?, entry.clone()))
         })
         .collect()

@@ -100,9 +100,9 @@ fn corpus(seed: u64, pages: usize, words: usize) -> Vec<Page> {
 }
 
 fn golden() -> Option<(PathBuf, Value, Vec<Page>)> {
-    let folder = tercet_testkit::golden("tatami")?;
+    let dir = tercet_testkit::golden("tatami")?;
     let read = |name: &str| -> Value {
-        serde_json::from_str(&std::fs::read_to_string(folder.join(name)).unwrap()).unwrap()
+        serde_json::from_str(&std::fs::read_to_string(dir.join(name)).unwrap()).unwrap()
     };
     let (manifest, docs) = (read("manifest.json"), read("docs.json"));
     let text = |page: &Value, key: &str| page[key].as_str().unwrap_or_default().to_owned();
@@ -114,7 +114,7 @@ fn golden() -> Option<(PathBuf, Value, Vec<Page>)> {
         anchor: text(page, "anchor"),
     });
     let pages = pages.collect();
-    Some((folder, manifest, pages))
+    Some((dir, manifest, pages))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -153,7 +153,7 @@ fn parts(segment: &Segment) -> (Vec<String>, String) {
 
 #[test]
 fn segments_of_the_reference_come_out_again() {
-    let Some((folder, manifest, pages)) = golden() else { return };
+    let Some((dir, manifest, pages)) = golden() else { return };
     let cases: [(&str, usize, StorageMode, u64); 3] = [
         ("seg_full.tatami", 400, StorageMode::Full, 131_072),
         ("seg_snippet.tatami", 400, StorageMode::Snippet(200), 150),
@@ -161,7 +161,7 @@ fn segments_of_the_reference_come_out_again() {
     ];
     for (name, count, form, rows) in cases {
         let entry = manifest["files"].as_array().unwrap().iter().find(|entry| entry["path"] == name).unwrap();
-        let reference = File::open(folder.join(name)).unwrap().segment().unwrap().unwrap();
+        let reference = File::open(dir.join(name)).unwrap().segment().unwrap().unwrap();
         let (columns, _) = parts(&reference);
         for writer in [WriterOptions::new(), WriterOptions::interop()] {
             let options =
@@ -470,8 +470,8 @@ fn explanations_add_up() {
 /// An untuned ranking of the Vaswani collection: 11,429 abstracts, 93 questions with known answers.
 #[test]
 fn known_answers_are_found() {
-    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/text/vaswani");
-    let Ok(text) = std::fs::read_to_string(folder.join("docs.trec")) else { return };
+    let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/text/vaswani");
+    let Ok(text) = std::fs::read_to_string(dir.join("docs.trec")) else { return };
     let between = |text: &str, start: &str, end: &str| {
         let (_, rest) = text.split_once(start)?;
         Some(rest.split_once(end)?.0.trim().to_owned())
@@ -485,13 +485,13 @@ fn known_answers_are_found() {
     }
     let segment = opened(builder.finish().unwrap().written.output);
     let mut answers: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    for line in std::fs::read_to_string(folder.join("qrels.txt")).unwrap().lines() {
+    for line in std::fs::read_to_string(dir.join("qrels.txt")).unwrap().lines() {
         let fields: Vec<&str> = line.split_whitespace().collect();
         if let [query, _, document, "1"] = fields[..] {
             answers.entry(query.to_owned()).or_default().push(document.to_owned());
         }
     }
-    let queries = std::fs::read_to_string(folder.join("queries.trec")).unwrap();
+    let queries = std::fs::read_to_string(dir.join("queries.trec")).unwrap();
     for (rank, least_map, least_gain) in [(Ranking::Bm25, 0.19, 0.36), (Ranking::Native, 0.0, 0.0)] {
         let (mut map, mut gain, mut count) = (0.0, 0.0, 0.0);
         for query in queries.split("</top>").filter(|query| query.contains("<num>")) {

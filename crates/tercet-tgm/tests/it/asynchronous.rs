@@ -419,8 +419,8 @@ fn ready_payloads_and_lengths_are_written_too() {
 /// Files: what the calls that block answer, errors included.
 #[test]
 fn files_are_read_alike() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("run.tgm");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("run.tgm");
     let mut writer = Writer::create(&path, WriterOptions::new().with_overwrite(true)).unwrap();
     for sample in samples::all() {
         writer.raw(&sample.bytes).unwrap();
@@ -468,7 +468,7 @@ fn files_are_read_alike() {
                 Err(expected) => assert_eq!(decoded.unwrap_err().to_string(), expected.to_string()),
             }
         }
-        let missing = folder.path().join("missing.tgm");
+        let missing = dir.path().join("missing.tgm");
         let error = File::open_async(&missing).await.unwrap_err();
         assert_eq!(error.to_string(), File::open(&missing).unwrap_err().to_string());
     });

@@ -34,28 +34,28 @@ fn add_messages(mut writer: Writer) -> Result<(), Error> {
     writer.finish().map(drop)
 }
 
-fn create(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     add_messages(Writer::create_on(
         Arc::clone(disk),
-        folder.join(NAME),
+        dir.join(NAME),
         WriterOptions::new().with_overwrite(true),
     )?)
 }
 
-fn append(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    add_messages(Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?)
+fn append(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
+    add_messages(Writer::append_on(Arc::clone(disk), dir.join(NAME), &NoProgress)?)
 }
 
 /// Adds messages to a file that ends with an index, and with it goes on.
-fn append_indexed(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let writer = Writer::append_on(Arc::clone(disk), folder.join(NAME), &NoProgress)?;
+fn append_indexed(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
+    let writer = Writer::append_on(Arc::clone(disk), dir.join(NAME), &NoProgress)?;
     add_messages(writer.with_provenance(Provenance::Off))
 }
 
 /// Writes messages that are made of those of the file in its place: one with another key, one with all objects of the
 /// file, and one with a single object.
-fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    let path = folder.join(NAME);
+fn edit_in_place(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
+    let path = dir.join(NAME);
     let (file, options) = (File::open(&path)?, samples::options());
     let changes = Changes::new(vec![edit::Change::new("mars.step", "12").unwrap()]).unwrap();
     let mut merge = Merge::new(Strategy::First);
@@ -74,17 +74,17 @@ fn edit_in_place(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
     writer.finish().map(drop)
 }
 
-fn reindex(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+fn reindex(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let how = ReindexOptions::new().with_provenance(Provenance::Off);
-    Writer::reindex_on(Arc::clone(disk), folder.join(NAME), &how, &NoProgress).map(drop)
+    Writer::reindex_on(Arc::clone(disk), dir.join(NAME), &how, &NoProgress).map(drop)
 }
 
-fn remove_index(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
-    Writer::remove_index_on(Arc::clone(disk), folder.join(NAME), &NoProgress).map(drop)
+fn remove_index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
+    Writer::remove_index_on(Arc::clone(disk), dir.join(NAME), &NoProgress).map(drop)
 }
 
 /// Writes what is intact of a damaged file over another one.
-fn repair(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
+fn repair(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let mut damaged = two_messages();
     let at = damaged.len() - 100;
     damaged[at] ^= 1;
@@ -95,7 +95,7 @@ fn repair(disk: &Arc<dyn Disk>, folder: &Path) -> Result<(), Error> {
         &NoProgress,
     )?;
     let mut writer =
-        Writer::create_on(Arc::clone(disk), folder.join(NAME), WriterOptions::new().with_overwrite(true))?;
+        Writer::create_on(Arc::clone(disk), dir.join(NAME), WriterOptions::new().with_overwrite(true))?;
     found.write(&mut writer, &NoProgress)?;
     writer.finish().map(drop)
 }
@@ -108,27 +108,27 @@ fn two_messages() -> Vec<u8> {
 
 /// The same with an index at the end.
 fn indexed() -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
-    fs::write(folder.path().join(NAME), two_messages()).unwrap();
-    reindex(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
-    fs::read(folder.path().join(NAME)).unwrap()
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(NAME), two_messages()).unwrap();
+    reindex(&(Arc::new(RealDisk) as Arc<dyn Disk>), dir.path()).unwrap();
+    fs::read(dir.path().join(NAME)).unwrap()
 }
 
 /// Runs a change with every fault and every power cut.
 fn never_between(old: Option<&[u8]>, change: Change) {
-    let prepare = |folder: &Path| {
+    let prepare = |dir: &Path| {
         if let Some(old) = old {
-            fs::write(folder.join(NAME), old).unwrap();
+            fs::write(dir.join(NAME), old).unwrap();
         }
     };
-    let folder = tempfile::tempdir().unwrap();
-    prepare(folder.path());
-    change(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
-    let new = fs::read(folder.path().join(NAME)).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path());
+    change(&(Arc::new(RealDisk) as Arc<dyn Disk>), dir.path()).unwrap();
+    let new = fs::read(dir.path().join(NAME)).unwrap();
     assert_ne!(Some(&new[..]), old);
     let runs = for_each_fault(
         prepare,
-        |disk, folder| change(&disk, folder),
+        |disk, dir| change(&disk, dir),
         |trial| {
             let found = fs::read(trial.directory.join(NAME)).ok();
             let is_new = old_or_new(found.as_deref(), old, &new);
@@ -138,7 +138,7 @@ fn never_between(old: Option<&[u8]>, change: Change) {
     assert!(runs > 50, "{runs} faults");
     let cuts = for_each_cut(
         prepare,
-        |disk, folder| change(&disk, folder).unwrap(),
+        |disk, dir| change(&disk, dir).unwrap(),
         |cut| {
             let is_new = old_or_new(cut.file(NAME), old, &new);
             assert!(is_new || !cut.complete, "done, but the power cut undoes it");
@@ -196,11 +196,11 @@ fn remove_the_index_of_a_file() {
 /// Bytes that belong to no message stay where they are.
 #[test]
 fn append_keeps_every_byte() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
     let old = [b"junk".to_vec(), samples::all()[0].bytes.clone(), b"cut mess".to_vec()].concat();
     fs::write(&path, &old).unwrap();
-    append(&(Arc::new(RealDisk) as Arc<dyn Disk>), folder.path()).unwrap();
+    append(&(Arc::new(RealDisk) as Arc<dyn Disk>), dir.path()).unwrap();
     let new = fs::read(&path).unwrap();
     assert!(new.starts_with(&old));
     assert_eq!(tercet_tgm::scan(&new).len(), 3);
@@ -208,8 +208,8 @@ fn append_keeps_every_byte() {
 
 #[test]
 fn appending_can_be_stopped() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
     let old = samples::all()[0].bytes.clone();
     fs::write(&path, &old).unwrap();
     let progress = Counter::default();
@@ -217,16 +217,16 @@ fn appending_can_be_stopped() {
     let error = Writer::append(&path, &progress).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::Common(CommonError::Cancelled(_))), "{error}");
     assert_eq!(fs::read(&path).unwrap(), old);
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-    let missing = Writer::append(folder.path().join("missing.tgm"), &NoProgress);
+    assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    let missing = Writer::append(dir.path().join("missing.tgm"), &NoProgress);
     assert!(missing.is_err());
 }
 
 /// Half a message is never published.
 #[test]
 fn an_unfinished_message_is_not_published() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join(NAME);
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
     let mut writer = Writer::create(&path, WriterOptions::new().with_overwrite(true)).unwrap();
     let stopped = writer.stream(&GlobalMetadata::default(), samples::options(), |_| {
         Err(Error::new(NAME.into(), ErrorKind::GivenUp))

@@ -76,8 +76,8 @@ fn open(bytes: Vec<u8>) -> Message {
 
 /// Every message of the reference's files that can be opened.
 fn each(mut work: impl FnMut(&str, &Message)) {
-    let Some(folder) = golden("tgm") else { return };
-    let mut names: Vec<_> = folder.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
+    let Some(dir) = golden("tgm") else { return };
+    let mut names: Vec<_> = dir.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
     let is_file = |path: &&std::path::PathBuf| path.extension().is_some_and(|end| end == "tgm");
     let mut messages = 0;

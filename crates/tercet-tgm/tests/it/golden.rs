@@ -16,18 +16,18 @@ use tercet_tgm::{
 };
 
 fn manifest() -> Option<(std::path::PathBuf, Vec<Json>)> {
-    let folder = golden("tgm")?;
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let dir = golden("tgm")?;
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
     let manifest: Json = serde_json::from_str(&text).unwrap();
-    Some((folder, manifest["files"].as_array().unwrap().clone()))
+    Some((dir, manifest["files"].as_array().unwrap().clone()))
 }
 
 fn each(mut check: impl FnMut(&Path, &str, &Json)) {
-    let Some((folder, files)) = manifest() else { return };
+    let Some((dir, files)) = manifest() else { return };
     assert_eq!(files.len(), 61);
     for file in &files {
         let name = file["file"].as_str().unwrap();
-        check(&folder.join(name), name, file);
+        check(&dir.join(name), name, file);
     }
 }
 

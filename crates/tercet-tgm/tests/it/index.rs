@@ -14,9 +14,9 @@ use tercet_tgm::{
     StreamingEncoder, ValidateOptions, Value, Writer, WriterOptions, encode_message, validate_source,
 };
 
-struct Folder(TempDir);
+struct TestDir(TempDir);
 
-impl Folder {
+impl TestDir {
     fn new() -> Self {
         Self(tempfile::tempdir().unwrap())
     }
@@ -90,33 +90,33 @@ fn check(path: &Path, messages: u64, keys: &[&str]) {
 
 #[test]
 fn an_index_holds_the_values_of_the_messages() {
-    let folder = Folder::new();
-    plain(&folder.path(), 20);
-    let done = index(&folder.path(), None).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 20);
+    let done = index(&dir.path(), None).unwrap();
     assert_eq!((done.messages, done.entered, done.is_unchanged), (20, 20, false));
-    check(&folder.path(), 20, &["mars.step", "mars.param", "even"]);
+    check(&dir.path(), 20, &["mars.step", "mars.param", "even"]);
     // Once more changes nothing.
-    let before = std::fs::read(folder.path()).unwrap();
-    let done = index(&folder.path(), None).unwrap();
+    let before = std::fs::read(dir.path()).unwrap();
+    let done = index(&dir.path(), None).unwrap();
     assert!(done.is_unchanged);
-    assert_eq!(std::fs::read(folder.path()).unwrap(), before);
+    assert_eq!(std::fs::read(dir.path()).unwrap(), before);
     // Other keys.
     let keys = IndexKeys::Only(vec!["mars.step".to_owned(), "missing".to_owned()]);
-    assert!(!index(&folder.path(), Some(&keys)).unwrap().is_unchanged);
-    check(&folder.path(), 20, &["mars.step", "missing"]);
-    assert!(index(&folder.path(), Some(&keys)).unwrap().is_unchanged);
+    assert!(!index(&dir.path(), Some(&keys)).unwrap().is_unchanged);
+    check(&dir.path(), 20, &["mars.step", "missing"]);
+    assert!(index(&dir.path(), Some(&keys)).unwrap().is_unchanged);
     // And the same bytes as at first.
-    index(&folder.path(), Some(&IndexKeys::All)).unwrap();
-    assert_eq!(std::fs::read(folder.path()).unwrap(), before);
+    index(&dir.path(), Some(&IndexKeys::All)).unwrap();
+    assert_eq!(std::fs::read(dir.path()).unwrap(), before);
 }
 
 #[test]
 fn indexes_go_on_when_messages_are_added() {
-    let folder = Folder::new();
-    plain(&folder.path(), 5);
-    index(&folder.path(), None).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 5);
+    index(&dir.path(), None).unwrap();
     let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
-    let mut writer = Writer::append(folder.path(), &NoProgress).unwrap().with_provenance(Provenance::Off);
+    let mut writer = Writer::append(dir.path(), &NoProgress).unwrap().with_provenance(Provenance::Off);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     writer.message(&metadata(5), &[(&descriptor, &[9])], &options).unwrap();
     writer
@@ -132,50 +132,50 @@ fn indexes_go_on_when_messages_are_added() {
     let all = tercet_core::Span::first(tercet_core::ByteSource::len(&memory));
     writer.copy_from(&memory, all, &NoProgress).unwrap();
     writer.finish().unwrap();
-    check(&folder.path(), 10, &["mars.step", "mars.param", "even"]);
-    let appended = std::fs::read(folder.path()).unwrap();
+    check(&dir.path(), 10, &["mars.step", "mars.param", "even"]);
+    let appended = std::fs::read(dir.path()).unwrap();
     // The same as an index that is made at once.
     let keys = IndexKeys::Only(vec!["mars.step".to_owned()]);
-    index(&folder.path(), Some(&keys)).unwrap();
-    index(&folder.path(), Some(&IndexKeys::All)).unwrap();
-    assert_eq!(std::fs::read(folder.path()).unwrap(), appended);
+    index(&dir.path(), Some(&keys)).unwrap();
+    index(&dir.path(), Some(&IndexKeys::All)).unwrap();
+    assert_eq!(std::fs::read(dir.path()).unwrap(), appended);
 }
 
 /// Programs that know nothing of indexes write after them.
 #[test]
 fn messages_behind_an_index_are_entered_without_looking_at_the_others() {
-    let folder = Folder::new();
-    plain(&folder.path(), 6);
-    index(&folder.path(), None).unwrap();
-    let mut bytes = std::fs::read(folder.path()).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 6);
+    index(&dir.path(), None).unwrap();
+    let mut bytes = std::fs::read(dir.path()).unwrap();
     bytes.extend((6..9).flat_map(message));
-    std::fs::write(folder.path(), &bytes).unwrap();
-    let file = File::open(folder.path()).unwrap();
+    std::fs::write(dir.path(), &bytes).unwrap();
+    let file = File::open(dir.path()).unwrap();
     // Until then it is a message like the others.
     assert!(file.index().unwrap().is_none());
     assert_eq!(file.message_count().unwrap(), 10);
-    let done = index(&folder.path(), None).unwrap();
+    let done = index(&dir.path(), None).unwrap();
     assert_eq!((done.messages, done.entered), (9, 3));
-    check(&folder.path(), 9, &["mars.step", "mars.param", "even"]);
-    assert!(std::fs::metadata(folder.path()).unwrap().len() < bytes.len() as u64 + 3000);
+    check(&dir.path(), 9, &["mars.step", "mars.param", "even"]);
+    assert!(std::fs::metadata(dir.path()).unwrap().len() < bytes.len() as u64 + 3000);
 }
 
 #[test]
 fn bytes_between_messages_are_kept_and_known() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let bytes = [b"junk".to_vec(), message(0), b"more junk".to_vec(), message(1), b"end".to_vec()].concat();
-    std::fs::write(folder.path(), &bytes).unwrap();
-    index(&folder.path(), None).unwrap();
-    check(&folder.path(), 2, &["mars.step", "mars.param", "even"]);
-    assert!(std::fs::read(folder.path()).unwrap().starts_with(&bytes));
+    std::fs::write(dir.path(), &bytes).unwrap();
+    index(&dir.path(), None).unwrap();
+    check(&dir.path(), 2, &["mars.step", "mars.param", "even"]);
+    assert!(std::fs::read(dir.path()).unwrap().starts_with(&bytes));
 }
 
 #[test]
 fn a_million_messages_would_need_two_reads() {
-    let folder = Folder::new();
-    plain(&folder.path(), 3000);
-    index(&folder.path(), None).unwrap();
-    let bytes = std::fs::read(folder.path()).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 3000);
+    index(&dir.path(), None).unwrap();
+    let bytes = std::fs::read(dir.path()).unwrap();
     let source = Counting::new(Memory::new("m", bytes)).with_remote().shared();
     let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new()).unwrap();
     let steps = file.index().unwrap().unwrap().column("mars.step").unwrap().unwrap();
@@ -187,11 +187,11 @@ fn a_million_messages_would_need_two_reads() {
 
 #[test]
 fn an_index_that_is_damaged_is_not_used() {
-    let folder = Folder::new();
-    plain(&folder.path(), 4);
-    index(&folder.path(), None).unwrap();
-    let good = std::fs::read(folder.path()).unwrap();
-    let file = File::open(folder.path()).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 4);
+    index(&dir.path(), None).unwrap();
+    let good = std::fs::read(dir.path()).unwrap();
+    let file = File::open(dir.path()).unwrap();
     let (span, right) = (file.index().unwrap().unwrap().span(), file.scan().unwrap());
     for at in span.start() as usize..span.end() as usize {
         let mut bytes = good.clone();
@@ -209,10 +209,10 @@ fn an_index_that_is_damaged_is_not_used() {
 /// A file that was changed under its index is noticed when a message is read.
 #[test]
 fn messages_that_moved_are_missed() {
-    let folder = Folder::new();
-    plain(&folder.path(), 4);
-    index(&folder.path(), None).unwrap();
-    let mut bytes = std::fs::read(folder.path()).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 4);
+    index(&dir.path(), None).unwrap();
+    let mut bytes = std::fs::read(dir.path()).unwrap();
     // Two messages exchange their places; the index does not know, nor could it by its own bytes.
     let (first, second) = (message(0), message(1));
     assert_ne!(first.len(), second.len());
@@ -228,32 +228,32 @@ fn messages_that_moved_are_missed() {
 
 #[test]
 fn keys_that_cannot_be_indexed_are_rejected() {
-    let folder = Folder::new();
-    std::fs::write(folder.path(), b"").unwrap();
-    assert!(index(&folder.path(), None).unwrap_err().to_string().contains("holds no message"));
+    let dir = TestDir::new();
+    std::fs::write(dir.path(), b"").unwrap();
+    assert!(index(&dir.path(), None).unwrap_err().to_string().contains("holds no message"));
     let mut damaged = [message(0), message(1)].concat();
     let at = message(0).len() + 40;
     damaged[at] ^= 1;
-    std::fs::write(folder.path(), &damaged).unwrap();
-    index(&folder.path(), None).unwrap_err();
-    assert_eq!(std::fs::read(folder.path()).unwrap(), damaged);
-    plain(&folder.path(), 1);
+    std::fs::write(dir.path(), &damaged).unwrap();
+    index(&dir.path(), None).unwrap_err();
+    assert_eq!(std::fs::read(dir.path()).unwrap(), damaged);
+    plain(&dir.path(), 1);
     let many = IndexKeys::Only((0..=MAX_KEYS).map(|key| key.to_string()).collect());
-    assert!(index(&folder.path(), Some(&many)).unwrap_err().to_string().contains("room for 64"));
+    assert!(index(&dir.path(), Some(&many)).unwrap_err().to_string().contains("room for 64"));
     let long = IndexKeys::Only(vec!["k".repeat(129)]);
-    assert!(index(&folder.path(), Some(&long)).unwrap_err().to_string().contains("129 bytes"));
+    assert!(index(&dir.path(), Some(&long)).unwrap_err().to_string().contains("129 bytes"));
 }
 
 /// What is said about the longest and most keys still fits into the last bytes, where it is looked for.
 #[test]
 fn the_largest_index_is_found() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     let keys: Vec<String> = (0..MAX_KEYS).map(|key| format!("{key:0>128}")).collect();
     let extra = keys.iter().map(|key| (key.clone(), key.as_str().into())).collect();
     let metadata = GlobalMetadata { extra, ..Default::default() };
     let mut writer = Writer::create(
-        folder.path(),
+        dir.path(),
         WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All)),
     )
     .unwrap();
@@ -262,18 +262,18 @@ fn the_largest_index_is_found() {
     }
     writer.finish().unwrap();
     let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    check(&folder.path(), 3, &keys);
+    check(&dir.path(), 3, &keys);
 }
 
 #[test]
 fn an_index_is_a_sound_message() {
-    let folder = Folder::new();
-    plain(&folder.path(), 4);
-    index(&folder.path(), None).unwrap();
-    assert_eq!(complaints(&folder.path()), "");
-    Writer::remove_index(folder.path(), &NoProgress).unwrap();
-    assert_eq!(std::fs::read(folder.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
-    assert!(!Writer::remove_index(folder.path(), &NoProgress).unwrap());
+    let dir = TestDir::new();
+    plain(&dir.path(), 4);
+    index(&dir.path(), None).unwrap();
+    assert_eq!(complaints(&dir.path()), "");
+    Writer::remove_index(dir.path(), &NoProgress).unwrap();
+    assert_eq!(std::fs::read(dir.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
+    assert!(!Writer::remove_index(dir.path(), &NoProgress).unwrap());
 }
 
 /// Everything that is wrong with a file.
@@ -288,36 +288,36 @@ fn complaints(path: &Path) -> String {
 /// Validation compares an index with the messages.
 #[test]
 fn a_wrong_index_is_reported() {
-    let folder = Folder::new();
-    plain(&folder.path(), 4);
-    index(&folder.path(), None).unwrap();
-    let bytes = std::fs::read(folder.path()).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 4);
+    index(&dir.path(), None).unwrap();
+    let bytes = std::fs::read(dir.path()).unwrap();
     // A message of the same length that says something else.
     let at = message(0).len();
     let other = message(1).windows(3).position(|window| window == b"msl").unwrap();
     let mut changed = bytes.clone();
     changed[at + other..][..3].copy_from_slice(b"mxl");
-    std::fs::write(folder.path(), &changed).unwrap();
-    assert!(complaints(&folder.path()).starts_with("hash_mismatch"), "{}", complaints(&folder.path()));
+    std::fs::write(dir.path(), &changed).unwrap();
+    assert!(complaints(&dir.path()).starts_with("hash_mismatch"), "{}", complaints(&dir.path()));
     let swapped = [message(1), message(0), bytes[message(0).len() + message(1).len()..].to_vec()].concat();
-    std::fs::write(folder.path(), &swapped).unwrap();
-    let found = complaints(&folder.path());
+    std::fs::write(dir.path(), &swapped).unwrap();
+    let found = complaints(&dir.path());
     assert!(found.starts_with("catalogue_wrong: the index lists message 0 at"), "{found}");
     let swapped = [message(6), bytes[message(0).len()..].to_vec()].concat();
     assert_eq!(message(6).len(), message(0).len());
-    std::fs::write(folder.path(), &swapped).unwrap();
-    let found = complaints(&folder.path());
+    std::fs::write(dir.path(), &swapped).unwrap();
+    let found = complaints(&dir.path());
     assert!(found.starts_with("catalogue_wrong: the index differs from message 0"), "{found}");
 }
 
 /// Repair keeps an index only where everything before it stays in its place.
 #[test]
 fn repair_leaves_out_an_index_that_is_not_right_any_more() {
-    let folder = Folder::new();
-    plain(&folder.path(), 3);
-    let messages = std::fs::read(folder.path()).unwrap();
-    index(&folder.path(), None).unwrap();
-    let good = std::fs::read(folder.path()).unwrap();
+    let dir = TestDir::new();
+    plain(&dir.path(), 3);
+    let messages = std::fs::read(dir.path()).unwrap();
+    index(&dir.path(), None).unwrap();
+    let good = std::fs::read(dir.path()).unwrap();
     let salvage = |bytes: &[u8]| {
         let source: Arc<dyn tercet_core::ByteSource> = Arc::new(Memory::new("m", bytes.to_vec()));
         let options = EncodeOptions::new().with_provenance(Provenance::Off);
@@ -347,22 +347,22 @@ fn repair_leaves_out_an_index_that_is_not_right_any_more() {
 /// Messages of one run have the same length: places of another file fit.
 #[test]
 fn an_index_that_leaves_messages_out_is_not_used() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let same = |step: u64| message(10 + 6 * step);
     assert_eq!(same(0).len(), same(1).len());
     let front: Vec<u8> = (0..3).flat_map(same).collect();
-    std::fs::write(folder.path(), (3..6).flat_map(same).collect::<Vec<_>>()).unwrap();
-    index(&folder.path(), None).unwrap();
-    let back = std::fs::read(folder.path()).unwrap();
-    std::fs::write(folder.path(), [&front[..], &back].concat()).unwrap();
-    let file = File::open(folder.path()).unwrap();
+    std::fs::write(dir.path(), (3..6).flat_map(same).collect::<Vec<_>>()).unwrap();
+    index(&dir.path(), None).unwrap();
+    let back = std::fs::read(dir.path()).unwrap();
+    std::fs::write(dir.path(), [&front[..], &back].concat()).unwrap();
+    let file = File::open(dir.path()).unwrap();
     assert!(file.index().unwrap().is_none());
     let reason = file.rejected_index().unwrap().unwrap().to_string();
     assert!(reason.contains("which hold a message"), "{reason}");
     assert_eq!(file.message_count().unwrap(), 6);
-    let done = index(&folder.path(), None).unwrap();
+    let done = index(&dir.path(), None).unwrap();
     assert_eq!((done.messages, done.is_unchanged), (6, false));
-    check(&folder.path(), 6, &["mars.step", "mars.param", "even"]);
+    check(&dir.path(), 6, &["mars.step", "mars.param", "even"]);
     // One that leaves out a message in the middle.
     let mut builder = IndexBuilder::new(&IndexKeys::All);
     let len = same(0).len() as u64;
@@ -416,7 +416,7 @@ proptest! {
         rows in prop::collection::vec(prop::collection::btree_map("[a-c]", 0u8..8, 0..3), 1..40),
         added in 0usize..10,
     ) {
-        let folder = Folder::new();
+        let dir = TestDir::new();
         let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
         let value = |kind: u8| match kind {
             0 => Value::Null,
@@ -429,18 +429,18 @@ proptest! {
             _ => Value::Map(vec![("x".into(), 1.into())]),
         };
         let split = rows.len().saturating_sub(added).max(1);
-        let mut writer = Writer::create(folder.path(), WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All))).unwrap();
+        let mut writer = Writer::create(dir.path(), WriterOptions::new().with_overwrite(true).with_index(Some(IndexKeys::All))).unwrap();
         for (at, row) in rows.iter().enumerate() {
             if at == split {
                 writer.finish().unwrap();
-                writer = Writer::append(folder.path(), &NoProgress).unwrap();
+                writer = Writer::append(dir.path(), &NoProgress).unwrap();
             }
             let extra = row.iter().map(|(key, kind)| (key.clone(), value(*kind))).collect();
             let metadata = GlobalMetadata { extra, ..Default::default() };
             writer.message(&metadata, &[(&descriptor, &[1])], &EncodeOptions::new()).unwrap();
         }
         writer.finish().unwrap();
-        let message_index = File::open(folder.path()).unwrap().index().unwrap().unwrap();
+        let message_index = File::open(dir.path()).unwrap().index().unwrap().unwrap();
         for key in ["a", "b", "c", "a.x"] {
             let column = message_index.column(key).unwrap();
             for (message, row) in rows.iter().enumerate() {

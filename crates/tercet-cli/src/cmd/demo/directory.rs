@@ -16,8 +16,8 @@ pub(super) fn make(wanted: Option<&Path>) -> Result<PathBuf, Failure> {
     fs::create_dir_all(path).map_err(|error| refused(path, &error))?;
     let mut entries = fs::read_dir(path).map_err(|error| refused(path, &error))?;
     if entries.next().is_some() {
-        let said = format!("{}: directory is not empty", display_path(path));
-        return Err(Failure::request(said).with_hint("give a new directory; the demo overwrites nothing"));
+        let message = format!("{}: directory is not empty", display_path(path));
+        return Err(Failure::request(message).with_hint("give a new directory; the demo overwrites nothing"));
     }
     Ok(path.to_owned())
 }

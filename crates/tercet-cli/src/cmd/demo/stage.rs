@@ -101,7 +101,7 @@ impl<'a> Stage<'a> {
         if code == expected {
             return Ok(());
         }
-        let said = format!("bug in the demo: `{typed}` ended with exit code {code} instead of {expected}");
-        Err(Failure::new(Class::Unsupported, said))
+        let message = format!("bug in the demo: `{typed}` ended with exit code {code} instead of {expected}");
+        Err(Failure::new(Class::Unsupported, message))
     }
 }

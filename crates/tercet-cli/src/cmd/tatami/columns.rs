@@ -22,8 +22,8 @@ impl Columns {
         let names = names::list(list).map_err(Failure::request)?;
         for (index, name) in names.iter().enumerate() {
             if names[..index].contains(name) {
-                let said = format!("duplicate column `{}`", escape::name(name));
-                return Err(Failure::request(said));
+                let message = format!("duplicate column `{}`", escape::name(name));
+                return Err(Failure::request(message));
             }
         }
         Ok(Some(names))
@@ -55,8 +55,8 @@ pub(super) fn positions(
 /// The error of a missing column.
 #[cfg(feature = "arrow")]
 pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
-    let said = format!("{}: no column `{}`", escape::name(file), escape::name(name));
-    let failure = Failure::request(said);
+    let message = format!("{}: no column `{}`", escape::name(file), escape::name(name));
+    let failure = Failure::request(message);
     if all.is_empty() { failure } else { failure.with_hint(listed(all)) }
 }
 

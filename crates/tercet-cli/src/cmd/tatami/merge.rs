@@ -110,11 +110,11 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
             duplicates: args.dedup.then_some(merged.duplicates),
         }
     } else if let Some(segment) = segments.first() {
-        let said = format!(
+        let message = format!(
             "{}: cannot merge a search segment with other files",
             escape::name(segment.file().name())
         );
-        return Err(Failure::request(said).with_hint("merge search segments separately"));
+        return Err(Failure::request(message).with_hint("merge search segments separately"));
     } else if args.dedup {
         let failure = Failure::request("`--dedup` applies to search segments only");
         return Err(failure);
@@ -195,8 +195,8 @@ pub(super) fn segments_of(directory: &Path, out: &mut Ui) -> Result<Vec<Segment>
     let mut segments = Vec::with_capacity(files.len());
     for file in files {
         let Some(segment) = file.segment()? else {
-            let said = format!("{}: not a search segment", escape::name(file.name()));
-            return Err(Failure::request(said));
+            let message = format!("{}: not a search segment", escape::name(file.name()));
+            return Err(Failure::request(message));
         };
         segments.push(segment);
     }

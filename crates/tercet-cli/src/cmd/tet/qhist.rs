@@ -131,8 +131,8 @@ fn listed(args: &List, history: &History, out: &mut Ui) -> Result<Outcome, Failu
 }
 
 fn clear(history: &History, out: &mut Ui) -> Result<Outcome, Failure> {
-    let said = if history.clear()? { "deleted the query history" } else { "no query history" };
-    out.line(said)?;
+    let message = if history.clear()? { "deleted the query history" } else { "no query history" };
+    out.line(message)?;
     Ok(Outcome::Done)
 }
 

@@ -63,9 +63,9 @@ struct Found {
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.recoding.check()?;
     if let Some(option) = args.recoding.stray_option() {
-        let said = format!("`{option}` requires a pipeline option");
+        let message = format!("`{option}` requires a pipeline option");
         let hint = "add `--encoding`, `--filter`, `--compression` or `--max-error`";
-        return Err(Failure::request(said).with_hint(hint));
+        return Err(Failure::request(message).with_hint(hint));
     }
     let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     let template = Template::parse(&args.output)?;
@@ -202,8 +202,8 @@ fn write_all(
         template.create_directories(&target)?;
         // Different names may be the same file on a case-insensitive file system.
         if std::fs::canonicalize(&target).is_ok_and(|real| written.contains(&real)) {
-            let said = format!("{}: already written for another value", display_path(&target));
-            return Err(Failure::request(said));
+            let message = format!("{}: already written for another value", display_path(&target));
+            return Err(Failure::request(message));
         }
         let (real, line) = copying.write(&target, Output::Path(target.clone()), &found, out)?;
         written.extend(real);

@@ -173,8 +173,8 @@ impl Args {
     fn unpublished(&self, error: tgm::Error) -> Failure {
         match error.kind() {
             ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. })) if self.append => {
-                let said = format!("{}: another process created this file", display_path(&self.path));
-                Failure::new(Class::Io, said).with_hint("nothing was appended; run the command again")
+                let message = format!("{}: another process created this file", display_path(&self.path));
+                Failure::new(Class::Io, message).with_hint("nothing was appended; run the command again")
             }
             _ => error.into(),
         }
@@ -260,8 +260,8 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     let scan = file.scan()?;
     let last = file.index()?.map_or(file.len(), |index| index.span().start());
     if let Some(end) = scan.junk.last().filter(|junk| junk.end() == last) {
-        let said = format!("{}: trailing bytes {end} belong to no message", file.name());
-        let failure = Failure::new(Class::Malformed, said);
+        let message = format!("{}: trailing bytes {end} belong to no message", file.name());
+        let failure = Failure::new(Class::Malformed, message);
         return Err(failure.with_hint("copy the messages with `tgm copy` and append to the copy"));
     }
     Ok((writer, Before { messages: scan.messages.len() as u64, bytes: file.len() }))

@@ -158,8 +158,8 @@ fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8
     object.decoded_len()?;
     let (rank, most) = (shape.len(), npy::MAX_RANK);
     if rank > most && descriptor.dtype != DType::Bitmask {
-        let said = format!("the object has {rank} axes; NumPy arrays have at most {most}");
-        return Err(Failure::request(said).with_hint("use `--as raw` to write the values only"));
+        let declared = format!("the object has {rank} axes; NumPy arrays have at most {most}");
+        return Err(Failure::request(declared).with_hint("use `--as raw` to write the values only"));
     }
     if is_in_another_order(descriptor) {
         out.note(format_args!(
@@ -191,7 +191,7 @@ fn is_in_another_order(descriptor: &DataObjectDescriptor) -> bool {
     let matters = |extent: &&u64| **extent > 1;
     let axes = descriptor.shape.iter().zip(descriptor.strides.iter().zip(&row_major));
     descriptor.elements() != Some(0)
-        && axes.filter(|(extent, _)| matters(extent)).any(|(_, (said, taken))| said != taken)
+        && axes.filter(|(extent, _)| matters(extent)).any(|(_, (declared, taken))| declared != taken)
 }
 
 fn element_of(dtype: DType) -> Option<Element> {

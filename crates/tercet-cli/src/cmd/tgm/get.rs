@@ -38,8 +38,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
                 let found = look_up(message.metadata(), key);
                 let found = found.map(|value| escape::name(&value).into_owned());
                 found.ok_or_else(|| {
-                    let said = format!("{}: message {}: no key `{key}`", file.name(), message.number());
-                    Failure::request(said).with_hint("`tgm ls` prints N/A for missing keys")
+                    let message = format!("{}: message {}: no key `{key}`", file.name(), message.number());
+                    Failure::request(message).with_hint("`tgm ls` prints N/A for missing keys")
                 })
             };
             let row = args.keys.iter().map(value).collect::<Result<Vec<_>, _>>()?;

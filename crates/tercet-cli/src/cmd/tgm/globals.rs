@@ -65,8 +65,8 @@ impl Globals {
             (&mut options.pos_inf_mask, self.pos_inf_mask_method),
             (&mut options.neg_inf_mask, self.neg_inf_mask_method),
         ];
-        for (method, said) in methods {
-            *method = said.unwrap_or(*method);
+        for (method, given) in methods {
+            *method = given.unwrap_or(*method);
         }
         match self.small_mask_threshold {
             Some(bytes) => options.with_small_mask_threshold(bytes),
@@ -81,14 +81,14 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_encoder() {
-        let (said, default) = (Globals::default().encode_options(false), EncodeOptions::new());
-        assert_eq!((said.allow_nan, said.allow_inf), (false, false));
+        let (given, default) = (Globals::default().encode_options(false), EncodeOptions::new());
+        assert_eq!((given.allow_nan, given.allow_inf), (false, false));
         assert_eq!(
-            (said.nan_mask, said.small_mask_threshold),
+            (given.nan_mask, given.small_mask_threshold),
             (default.nan_mask, default.small_mask_threshold)
         );
-        let said = Globals::default().encode_options(true);
-        assert!(said.allow_nan && said.allow_inf);
+        let given = Globals::default().encode_options(true);
+        assert!(given.allow_nan && given.allow_inf);
     }
 
     #[test]
@@ -99,8 +99,8 @@ mod tests {
             small_mask_threshold: Some(0),
             ..Globals::default()
         };
-        let said = globals.encode_options(true);
-        assert_eq!((said.allow_nan, said.allow_inf, said.small_mask_threshold), (false, true, 0));
-        assert_eq!((said.neg_inf_mask, said.pos_inf_mask), (MaskMethod::Rle, MaskMethod::Roaring));
+        let given = globals.encode_options(true);
+        assert_eq!((given.allow_nan, given.allow_inf, given.small_mask_threshold), (false, true, 0));
+        assert_eq!((given.neg_inf_mask, given.pos_inf_mask), (MaskMethod::Rle, MaskMethod::Roaring));
     }
 }

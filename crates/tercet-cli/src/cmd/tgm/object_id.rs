@@ -40,8 +40,8 @@ impl ObjectId {
                 if count == 0 {
                     return Err(Failure::request(format!("{name}: message {number} has no objects")));
                 }
-                let said = format!("{name}: message {number} has {count} objects");
-                Err(Failure::request(said)
+                let message = format!("{name}: message {number} has {count} objects");
+                Err(Failure::request(message)
                     .with_hint(format!("select one: `{number}.0` to `{number}.{}`", count - 1)))
             }
         }

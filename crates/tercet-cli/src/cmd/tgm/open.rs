@@ -54,9 +54,9 @@ impl ReadArgs {
             {
                 return Err(error.into());
             }
-            let said = format!("{}: contains no messages", file.name());
+            let message = format!("{}: contains no messages", file.name());
             return Err(
-                Failure::new(Class::Malformed, said).with_hint("inspect the bytes with `tgm outline`")
+                Failure::new(Class::Malformed, message).with_hint("inspect the bytes with `tgm outline`")
             );
         }
         if let Some(reason) = file.rejected_index()? {
@@ -103,8 +103,8 @@ pub(super) fn for_each_message(
             let message = file.message(number)?;
             if !chosen.agrees(&message) {
                 let (name, number) = (escape::name(file.name()), message.number());
-                let said = format!("{name}: the message index does not match message {number}");
-                let failure = Failure::new(Class::Corrupt, said);
+                let message = format!("{name}: the message index does not match message {number}");
+                let failure = Failure::new(Class::Corrupt, message);
                 return Err(failure.with_hint("rebuild it with `tgm index FILE --rebuild`"));
             }
             stop_if_interrupted()?;

@@ -100,8 +100,9 @@ impl Request<'_> {
         match output {
             Output::Path(path) => Ok(Some(path)),
             Output::Object(object) => {
-                let said = format!("{}: a repaired file can only be written to a local path", object.name());
-                Err(Failure::request(said).with_hint("give the path of a new file"))
+                let message =
+                    format!("{}: a repaired file can only be written to a local path", object.name());
+                Err(Failure::request(message).with_hint("give the path of a new file"))
             }
             Output::Stdout => {
                 let failure = Failure::request("a repaired file can only be written to a local path");

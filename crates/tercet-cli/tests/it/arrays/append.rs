@@ -3,30 +3,30 @@ use std::process::{Command, Stdio};
 use tercet::core::publish::FileLock;
 use tercet::tet::IntegrityStatus;
 
-use super::Folder;
+use super::TestDir;
 use super::npy::Array;
 
-fn folder_with_file() -> (Folder, Array) {
-    let folder = Folder::new();
+fn dir_with_file() -> (TestDir, Array) {
+    let dir = TestDir::new();
     let array = Array::new(("i4", 4), &[20, 30]);
-    folder.write("in.npy", array.file(false, false));
-    folder.ok("create a.tet --from first=in.npy --chunk 7,11 --zstd --attr units=K --memory-budget 10%");
-    (folder, array)
+    dir.write("in.npy", array.file(false, false));
+    dir.ok("create a.tet --from first=in.npy --chunk 7,11 --zstd --attr units=K --memory-budget 10%");
+    (dir, array)
 }
 
 #[test]
 fn append_adds_and_keeps() {
-    let (folder, array) = folder_with_file();
+    let (dir, array) = dir_with_file();
     let more = Array::new(("f2", 2), &[3, 4, 5]);
-    folder.write("more.npy", more.file(true, true));
-    let said = folder.ok("append a.tet --from second=more.npy --dims x,y,z --chunk 2,2,2");
-    insta::assert_snapshot!(said.out.lines().take(4).collect::<Vec<_>>().join("\n"), @r#"
+    dir.write("more.npy", more.file(true, true));
+    let result = dir.ok("append a.tet --from second=more.npy --dims x,y,z --chunk 2,2,2");
+    insta::assert_snapshot!(result.out.lines().take(4).collect::<Vec<_>>().join("\n"), @r#"
     ┌─────────┬──────┬───────┬───────┬────────┬───────┬───────┬────────┬───────┐
     │ dataset ┆ type ┆ shape ┆ chunk ┆ chunks ┆ codec ┆   raw ┆ stored ┆ ratio │
     ╞═════════╪══════╪═══════╪═══════╪════════╪═══════╪═══════╪════════╪═══════╡
     │ second  ┆ f16  ┆ 3×4×5 ┆ 2×2×2 ┆     12 ┆ raw   ┆ 120 B ┆  120 B ┆  1.00 │
     "#);
-    let file = folder.open("a.tet");
+    let file = dir.open("a.tet");
     assert_eq!(file.dataset("first").unwrap().read_all().unwrap().bytes(), array.values());
     assert_eq!(file.dataset("second").unwrap().read_all().unwrap().bytes(), more.values());
     assert_eq!(file.dataset("first").unwrap().info().unwrap().attrs["units"], "K");
@@ -36,17 +36,17 @@ fn append_adds_and_keeps() {
         file.history().iter().map(|row| (row.op.as_str(), row.source.as_str())).collect();
     assert_eq!(history, [("create", "in.npy"), ("append", "more.npy")]);
     assert!(matches!(file.integrity_status(), IntegrityStatus::Checked { .. }));
-    assert_eq!(folder.ok("verify --deep a.tet").code, 0);
-    assert_eq!(folder.names(), ["a.tet", "in.npy", "more.npy"]);
+    assert_eq!(dir.ok("verify --deep a.tet").code, 0);
+    assert_eq!(dir.names(), ["a.tet", "in.npy", "more.npy"]);
 }
 
 #[test]
 fn drop_removes_and_keeps() {
-    let (folder, array) = folder_with_file();
-    folder.ok("append a.tet --from b=in.npy --from c=in.npy --attr units=m");
-    let said = folder.ok("drop a.tet c first");
-    assert!(said.out.starts_with("a.tet: dropped `c`, `first`; 1 dataset left, "), "{}", said.out);
-    let file = folder.open("a.tet");
+    let (dir, array) = dir_with_file();
+    dir.ok("append a.tet --from b=in.npy --from c=in.npy --attr units=m");
+    let result = dir.ok("drop a.tet c first");
+    assert!(result.out.starts_with("a.tet: dropped `c`, `first`; 1 dataset left, "), "{}", result.out);
+    let file = dir.open("a.tet");
     assert_eq!(file.datasets().map(|dataset| dataset.name()).collect::<Vec<_>>(), ["b"]);
     assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), array.values());
     assert_eq!(file.metadata().unwrap().datasets.keys().collect::<Vec<_>>(), ["b"]);
@@ -54,26 +54,26 @@ fn drop_removes_and_keeps() {
     assert_eq!((last.op.as_str(), last.source.as_str()), ("drop", "c, first"));
     drop(file);
 
-    let said = folder.ok("drop a.tet b --json");
-    let told: serde_json::Value = serde_json::from_str(&said.out).unwrap();
+    let result = dir.ok("drop a.tet b --json");
+    let told: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     assert_eq!((&told["dropped"][0], &told["dataset_count"]), (&"b".into(), &0.into()));
-    assert_eq!(told["bytes"], folder.read("a.tet").len());
-    let file = folder.open("a.tet");
+    assert_eq!(told["bytes"], dir.read("a.tet").len());
+    let file = dir.open("a.tet");
     assert!(file.datasets().len() == 0);
     assert_eq!(file.history().len(), 4);
-    assert_eq!(folder.ok("verify --deep a.tet").code, 0);
+    assert_eq!(dir.ok("verify --deep a.tet").code, 0);
     drop(file);
 
-    folder.ok("append a.tet --from again=in.npy");
-    let file = folder.open("a.tet");
+    dir.ok("append a.tet --from again=in.npy");
+    let file = dir.open("a.tet");
     assert_eq!(file.dataset("again").unwrap().read_all().unwrap().bytes(), array.values());
 }
 
 #[test]
 fn what_cannot_be_changed_stays() {
-    let (folder, _) = folder_with_file();
-    let before = folder.read("a.tet");
-    folder.write("zero.tet", "");
+    let (dir, _) = dir_with_file();
+    let before = dir.read("a.tet");
+    dir.write("zero.tet", "");
     for (words, code, message) in [
         ("append a.tet --from first=in.npy", 8, "duplicate dataset `first`"),
         ("append a.tet --from b=none.npy", 3, "none.npy: cannot open"),
@@ -87,57 +87,57 @@ fn what_cannot_be_changed_stays() {
         ("drop none.tet first", 3, "none.tet: cannot open"),
         ("drop . first", 8, ".: is a directory, not a file"),
     ] {
-        let said = folder.tet(words);
-        assert_eq!(said.code, code, "{words}: {}", said.err);
-        assert!(said.err.contains(message), "{words}: {}", said.err);
+        let result = dir.tet(words);
+        assert_eq!(result.code, code, "{words}: {}", result.err);
+        assert!(result.err.contains(message), "{words}: {}", result.err);
     }
-    assert!(folder.read("a.tet") == before);
-    assert_eq!(folder.names(), ["a.tet", "in.npy", "zero.tet"]);
+    assert!(dir.read("a.tet") == before);
+    assert_eq!(dir.names(), ["a.tet", "in.npy", "zero.tet"]);
 }
 
 #[test]
 fn a_damaged_file_is_not_sealed_anew() {
-    let (folder, _) = folder_with_file();
-    let mut bytes = folder.read("a.tet");
-    let place = folder.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
+    let (dir, _) = dir_with_file();
+    let mut bytes = dir.read("a.tet");
+    let place = dir.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
     bytes[place.span.start() as usize + 5] ^= 1;
-    folder.write("a.tet", &bytes);
-    let said = folder.tet("append a.tet --from b=in.npy");
-    assert_eq!(said.code, 5, "{}", said.err);
-    assert!(said.err.contains("dataset `first`, chunk [1, 1]"), "{}", said.err);
-    assert!(folder.read("a.tet") == bytes);
-    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+    dir.write("a.tet", &bytes);
+    let result = dir.tet("append a.tet --from b=in.npy");
+    assert_eq!(result.code, 5, "{}", result.err);
+    assert!(result.err.contains("dataset `first`, chunk [1, 1]"), "{}", result.err);
+    assert!(dir.read("a.tet") == bytes);
+    assert_eq!(dir.names(), ["a.tet", "in.npy"]);
 }
 
 #[test]
 fn a_file_that_is_being_changed_is_busy() {
-    let (folder, _) = folder_with_file();
-    let before = folder.read("a.tet");
-    let lock = FileLock::acquire(&folder.path("a.tet")).unwrap();
+    let (dir, _) = dir_with_file();
+    let before = dir.read("a.tet");
+    let lock = FileLock::acquire(&dir.path("a.tet")).unwrap();
     for words in ["append a.tet --from b=in.npy", "drop a.tet first", "create a.tet --from b=in.npy --force"]
     {
-        let said = folder.tet(words);
-        assert_eq!(said.code, 3, "{words}");
+        let result = dir.tet(words);
+        assert_eq!(result.code, 3, "{words}");
         assert_eq!(
-            said.err,
+            result.err,
             "error: a.tet: another process is changing this file\n  hint: try again when the other process has \
              finished\n",
             "{words}"
         );
     }
-    assert!(folder.read("a.tet") == before);
+    assert!(dir.read("a.tet") == before);
     drop(lock);
-    folder.ok("append a.tet --from b=in.npy");
+    dir.ok("append a.tet --from b=in.npy");
 }
 
 #[test]
 fn of_concurrent_appends_none_is_lost() {
-    let (folder, array) = folder_with_file();
+    let (dir, array) = dir_with_file();
     for round in 0..5 {
         let start = |number: usize| {
             let from = format!("r{round}n{number}=in.npy");
             let mut command = Command::new(env!("CARGO_BIN_EXE_tet"));
-            command.current_dir(folder.0.path()).args(["append", "a.tet", "--from", &from]);
+            command.current_dir(dir.0.path()).args(["append", "a.tet", "--from", &from]);
             command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap()
         };
         let running: Vec<_> = (0..4).map(start).collect();
@@ -145,7 +145,7 @@ fn of_concurrent_appends_none_is_lost() {
             let done = child.wait_with_output().unwrap();
             let (name, err) =
                 (format!("r{round}n{number}"), String::from_utf8_lossy(&done.stderr).into_owned());
-            let file = folder.open("a.tet");
+            let file = dir.open("a.tet");
             if done.status.success() {
                 assert_eq!(file.dataset(&name).unwrap().read_all().unwrap().bytes(), array.values());
             } else {
@@ -153,10 +153,10 @@ fn of_concurrent_appends_none_is_lost() {
                 assert!(file.dataset(&name).is_err());
             }
         }
-        let file = folder.open("a.tet");
+        let file = dir.open("a.tet");
         assert!(file.datasets().len() > round + 1, "somebody must have won");
         assert_eq!(file.history().len(), file.datasets().len());
     }
-    assert_eq!(folder.ok("verify --deep a.tet").code, 0);
-    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+    assert_eq!(dir.ok("verify --deep a.tet").code, 0);
+    assert_eq!(dir.names(), ["a.tet", "in.npy"]);
 }

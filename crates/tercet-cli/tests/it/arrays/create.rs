@@ -4,7 +4,7 @@ use tercet::core::DType;
 use tercet::tet::{Codec, File, IntegrityStatus};
 
 use super::npy::{self, Array, TYPES};
-use super::{Folder, said};
+use super::{TestDir, run_command};
 
 const SHAPES: [&[u64]; 8] = [
     &[11],
@@ -21,10 +21,10 @@ const SHAPES: [&[u64]; 8] = [
 fn every_type_and_rank_comes_back() {
     for (rank, shape) in SHAPES.iter().enumerate() {
         for (big, fortran) in [(false, false), (true, false), (false, true), (true, true)] {
-            let folder = Folder::new();
+            let dir = TestDir::new();
             let mut words = "create a.tet".to_owned();
             for (kind, size) in TYPES {
-                folder.write(&format!("{kind}.npy"), Array::new((kind, size), shape).file(big, fortran));
+                dir.write(&format!("{kind}.npy"), Array::new((kind, size), shape).file(big, fortran));
                 write!(words, " --from {kind}={kind}.npy").unwrap();
             }
             // Chunks that do not divide the shape, compressed every other time.
@@ -33,8 +33,8 @@ fn every_type_and_rank_comes_back() {
             if rank % 2 == 1 {
                 words.push_str(" --zstd");
             }
-            folder.ok(&words);
-            let file = folder.open("a.tet");
+            dir.ok(&words);
+            let file = dir.open("a.tet");
             for (kind, size) in TYPES {
                 let array = Array::new((kind, size), shape);
                 let dataset = file.dataset(kind).unwrap();
@@ -53,15 +53,15 @@ fn every_type_and_rank_comes_back() {
 
 #[test]
 fn small_integers_and_truth_values_are_widened_and_said_so() {
-    let folder = Folder::new();
-    folder.write("i.npy", npy::with_header("'|i1'", false, &[4], vec![0x80, 0xff, 0, 0x7f]));
-    folder.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 0, 1]));
-    let said = folder.ok("create a.tet --from i=i.npy --from b=b.npy");
-    insta::assert_snapshot!(said.err, @r"
+    let dir = TestDir::new();
+    dir.write("i.npy", npy::with_header("'|i1'", false, &[4], vec![0x80, 0xff, 0, 0x7f]));
+    dir.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 0, 1]));
+    let result = dir.ok("create a.tet --from i=i.npy --from b=b.npy");
+    insta::assert_snapshot!(result.err, @r"
     note: i.npy: int8 is not supported by .tet; stored as int16
     note: b.npy: bool stored as uint8
     ");
-    let file = folder.open("a.tet");
+    let file = dir.open("a.tet");
     let i = file.dataset("i").unwrap().read_all().unwrap();
     assert_eq!(i.as_slice::<i16>(), Some(&[-128, -1, 0, 127][..]));
     assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), [1, 0, 0, 1]);
@@ -69,7 +69,7 @@ fn small_integers_and_truth_values_are_widened_and_said_so() {
 
 #[test]
 fn arrays_of_anything_else_are_refused_by_name() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (descr, word) in [
         ("'|O'", "Python objects, which are never unpickled"),
         ("[('x', '<f4'), ('y', '<i2')]", "structured records (dtype `[x, y]`)"),
@@ -78,27 +78,27 @@ fn arrays_of_anything_else_are_refused_by_name() {
         ("'<c16'", "complex numbers"),
         ("'<M8[ns]'", "dates and times"),
     ] {
-        folder.write("a.npy", npy::with_header(descr, false, &[1], vec![0; 8]));
-        let said = folder.tet("create a.tet --from a=a.npy");
-        assert_eq!(said.code, 7, "{descr}: {}", said.err);
-        assert!(said.err.contains(word), "{descr}: {}", said.err);
+        dir.write("a.npy", npy::with_header(descr, false, &[1], vec![0; 8]));
+        let result = dir.tet("create a.tet --from a=a.npy");
+        assert_eq!(result.code, 7, "{descr}: {}", result.err);
+        assert!(result.err.contains(word), "{descr}: {}", result.err);
     }
-    assert_eq!(folder.names(), ["a.npy"]);
+    assert_eq!(dir.names(), ["a.npy"]);
 }
 
 #[test]
 fn options_reach_the_arrays_they_are_for() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let array = Array::new(("f4", 4), &[2, 3]);
-    folder.write("in.npy", array.file(false, false));
-    folder.write("lat.txt", "45.5N\r\nequator\n45.5S");
-    folder.write("time.txt", "früh\nspät\n");
-    folder.ok(
+    dir.write("in.npy", array.file(false, false));
+    dir.write("lat.txt", "45.5N\r\nequator\n45.5S");
+    dir.write("time.txt", "früh\nspät\n");
+    dir.ok(
         "create out.tet --from a=in.npy --from b=in.npy --chunk 1,3 --chunk b:2,2 --zstd 5 --zstd a:none \
          --dims time,lat --dims b:t,lat --attr units=K --attr b:units=m=1 --attr b:note=x --attr :k:l=v \
          --labels lat=lat.txt --labels time=time.txt --memory-budget 12.5%",
     );
-    let file = folder.open("out.tet");
+    let file = dir.open("out.tet");
     let (a, b) = (file.dataset("a").unwrap(), file.dataset("b").unwrap());
     assert_eq!((a.chunk_shape(), b.chunk_shape()), (&[1, 3][..], &[2, 2][..]));
     let codec = |name: &str| file.dataset(name).unwrap().chunk_ref(&[0, 0]).unwrap().codec;
@@ -126,58 +126,58 @@ fn options_reach_the_arrays_they_are_for() {
 
 #[test]
 fn folders_stay_out_of_the_history() {
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("secret")).unwrap();
-    folder.write("secret/in.npy", Array::new(("u1", 1), &[1]).file(false, false));
-    folder.ok("create a.tet --from a=secret/in.npy");
-    assert_eq!(folder.open("a.tet").history()[0].source, "in.npy");
-    assert!(!folder.read("a.tet").windows(6).any(|bytes| bytes == b"secret"));
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("secret")).unwrap();
+    dir.write("secret/in.npy", Array::new(("u1", 1), &[1]).file(false, false));
+    dir.ok("create a.tet --from a=secret/in.npy");
+    assert_eq!(dir.open("a.tet").history()[0].source, "in.npy");
+    assert!(!dir.read("a.tet").windows(6).any(|bytes| bytes == b"secret"));
 }
 
 #[test]
 fn styles_decide_what_the_footer_holds() {
-    let folder = Folder::new();
-    folder.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
-    folder.ok("create plain.tet --from a=in.npy --profile interop");
-    let plain = folder.open("plain.tet");
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
+    dir.ok("create plain.tet --from a=in.npy --profile interop");
+    let plain = dir.open("plain.tet");
     assert!(matches!(plain.integrity_status(), IntegrityStatus::Absent));
     assert_eq!((plain.footer_version(), plain.history().len()), (None, 0));
     // Superblock, directory, one row, values: nothing else.
     assert_eq!(plain.len(), 32 + 8 + 24 + 32 + 32 + 104 + 24);
-    folder.ok("create bare.tet --from a=in.npy --no-checksums");
-    assert!(matches!(folder.open("bare.tet").integrity_status(), IntegrityStatus::Absent));
-    folder.ok("create checked.tet --from a=in.npy --no-statistics");
-    let checked = folder.open("checked.tet");
+    dir.ok("create bare.tet --from a=in.npy --no-checksums");
+    assert!(matches!(dir.open("bare.tet").integrity_status(), IntegrityStatus::Absent));
+    dir.ok("create checked.tet --from a=in.npy --no-statistics");
+    let checked = dir.open("checked.tet");
     assert!(matches!(checked.integrity_status(), IntegrityStatus::Checked { .. }));
     assert_eq!(checked.dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap(), None);
-    folder.ok("create full.tet --from a=in.npy");
-    assert!(folder.open("full.tet").dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap().is_some());
+    dir.ok("create full.tet --from a=in.npy");
+    assert!(dir.open("full.tet").dataset("a").unwrap().chunk_stats(&[0, 0]).unwrap().is_some());
 }
 
 #[test]
 fn zone_maps_are_written_when_asked_for() {
-    let folder = Folder::new();
-    folder.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
-    folder.ok("create plain.tet --from a=in.npy --profile interop --zone-maps");
-    let plain = folder.open("plain.tet");
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
+    dir.ok("create plain.tet --from a=in.npy --profile interop --zone-maps");
+    let plain = dir.open("plain.tet");
     assert!(matches!(plain.integrity_status(), IntegrityStatus::Absent));
     assert_eq!(plain.footer_version(), Some(2));
-    folder.ok("create full.tet --from a=in.npy --zone-maps");
-    let full = folder.open("full.tet");
+    dir.ok("create full.tet --from a=in.npy --zone-maps");
+    let full = dir.open("full.tet");
     assert!(matches!(full.integrity_status(), IntegrityStatus::Checked { .. }));
     assert_eq!(full.footer_version(), Some(2));
-    assert!(folder.ok("verify full.tet --deep --json").out.contains("\"ok\": true"));
-    folder.ok("append full.tet --from b=in.npy");
-    assert_eq!(folder.open("full.tet").footer_version(), Some(1), "they would not tell of `b`");
+    assert!(dir.ok("verify full.tet --deep --json").out.contains("\"ok\": true"));
+    dir.ok("append full.tet --from b=in.npy");
+    assert_eq!(dir.open("full.tet").footer_version(), Some(1), "they would not tell of `b`");
 }
 
 #[test]
 fn the_result_is_told() {
-    let folder = Folder::new();
-    folder.write("t.npy", npy::with_header("'<f4'", false, &[30, 200, 300], vec![0; 30 * 200 * 300 * 4]));
-    folder.write("m.npy", Array::new(("u2", 2), &[7]).file(false, false));
-    let said = folder.ok("create a.tet --from t=t.npy --from mask/land=m.npy --zstd mask/land:");
-    insta::assert_snapshot!(said.out, @r#"
+    let dir = TestDir::new();
+    dir.write("t.npy", npy::with_header("'<f4'", false, &[30, 200, 300], vec![0; 30 * 200 * 300 * 4]));
+    dir.write("m.npy", Array::new(("u2", 2), &[7]).file(false, false));
+    let result = dir.ok("create a.tet --from t=t.npy --from mask/land=m.npy --zstd mask/land:");
+    insta::assert_snapshot!(result.out, @r#"
     ┌───────────┬──────┬────────────┬────────────┬────────┬───────┬─────────┬─────────┬───────┐
     │ dataset   ┆ type ┆ shape      ┆ chunk      ┆ chunks ┆ codec ┆     raw ┆  stored ┆ ratio │
     ╞═══════════╪══════╪════════════╪════════════╪════════╪═══════╪═════════╪═════════╪═══════╡
@@ -186,8 +186,8 @@ fn the_result_is_told() {
     └───────────┴──────┴────────────┴────────────┴────────┴───────┴─────────┴─────────┴───────┘
     a.tet: 2 datasets, 6.9 MiB
     "#);
-    let said = folder.ok("create b.tet --from m=m.npy --json");
-    insta::assert_snapshot!(said.out.replace(&folder.read("b.tet").len().to_string(), "LENGTH"), @r#"
+    let result = dir.ok("create b.tet --from m=m.npy --json");
+    insta::assert_snapshot!(result.out.replace(&dir.read("b.tet").len().to_string(), "LENGTH"), @r#"
     {
       "path": "b.tet",
       "bytes": LENGTH,
@@ -215,66 +215,66 @@ fn the_result_is_told() {
 
 #[test]
 fn a_file_that_is_there_is_replaced_only_by_force() {
-    let folder = Folder::new();
-    folder.write("in.npy", Array::new(("u1", 1), &[3]).file(false, false));
-    folder.write("a.tet", "mine");
-    let said = folder.tet("create a.tet --from a=in.npy");
-    assert_eq!(said.code, 8);
-    insta::assert_snapshot!(said.err, @r"
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("u1", 1), &[3]).file(false, false));
+    dir.write("a.tet", "mine");
+    let result = dir.tet("create a.tet --from a=in.npy");
+    assert_eq!(result.code, 8);
+    insta::assert_snapshot!(result.err, @r"
     error: a.tet: file exists
       hint: `--force` replaces it
     ");
-    assert_eq!(folder.read("a.tet"), b"mine");
-    folder.ok("create a.tet --from a=in.npy --force");
-    assert_eq!(folder.open("a.tet").datasets().len(), 1);
-    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+    assert_eq!(dir.read("a.tet"), b"mine");
+    dir.ok("create a.tet --from a=in.npy --force");
+    assert_eq!(dir.open("a.tet").datasets().len(), 1);
+    assert_eq!(dir.names(), ["a.tet", "in.npy"]);
 }
 
 #[test]
 fn a_file_that_is_read_is_not_replaced() {
-    let folder = Folder::new();
-    folder.write("in.npy", Array::new(("u1", 1), &[2]).file(false, false));
-    folder.write("labels.txt", "a\nb\n");
-    let before = (folder.read("in.npy"), folder.read("labels.txt"));
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("u1", 1), &[2]).file(false, false));
+    dir.write("labels.txt", "a\nb\n");
+    let before = (dir.read("in.npy"), dir.read("labels.txt"));
     for (words, name) in [
         ("in.npy --from a=in.npy", "in.npy"),
         ("./in.npy --from a=in.npy", "in.npy"),
         ("labels.txt --from a=in.npy --labels 0=labels.txt", "labels.txt"),
     ] {
-        let said = folder.tet(&format!("create {words} --force"));
-        assert_eq!(said.code, 8, "{words}: {}", said.err);
-        assert_eq!(said.err, format!("error: {name}: input and output are the same file\n"), "{words}");
+        let result = dir.tet(&format!("create {words} --force"));
+        assert_eq!(result.code, 8, "{words}: {}", result.err);
+        assert_eq!(result.err, format!("error: {name}: input and output are the same file\n"), "{words}");
     }
-    assert!((folder.read("in.npy"), folder.read("labels.txt")) == before);
-    assert_eq!(folder.names(), ["in.npy", "labels.txt"]);
+    assert!((dir.read("in.npy"), dir.read("labels.txt")) == before);
+    assert_eq!(dir.names(), ["in.npy", "labels.txt"]);
 }
 
 #[test]
 fn standard_input_and_output_work_like_files() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let array = Array::new(("i4", 4), &[30, 40]);
     for fortran in [false, true] {
-        let mut command = folder.command();
+        let mut command = dir.command();
         command.args("create - --from a=- --chunk 7,11".split(' ')).write_stdin(array.file(true, fortran));
-        let made = said(&mut command);
+        let made = run_command(&mut command);
         assert_eq!((made.code, made.err.as_str()), (0, ""));
         let file = File::from_bytes("made", made.bytes).unwrap();
         assert_eq!(file.dataset("a").unwrap().read_all().unwrap().bytes(), array.values());
         assert_eq!(file.history()[0].source, "standard input");
     }
-    let mut command = folder.command();
+    let mut command = dir.command();
     command.args("create - --from a=- --max-stdin 100".split(' ')).write_stdin(array.file(false, false));
-    let refused = said(&mut command);
+    let refused = run_command(&mut command);
     assert_eq!((refused.code, refused.bytes.len()), (6, 0), "{}", refused.err);
-    assert_eq!(folder.names(), Vec::<String>::new());
+    assert_eq!(dir.names(), Vec::<String>::new());
 }
 
 #[test]
 fn wrong_words_change_nothing() {
-    let folder = Folder::new();
-    folder.write("in.npy", Array::new(("u1", 1), &[3, 2]).file(false, false));
-    folder.write("two.txt", "a\nb\n");
-    folder.write("bad.txt", b"a\n\xff\n");
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("u1", 1), &[3, 2]).file(false, false));
+    dir.write("two.txt", "a\nb\n");
+    dir.write("bad.txt", b"a\n\xff\n");
     for (words, code, message) in [
         ("--from in.npy", 2, "expected NAME=FILE, like `t2m=t2m.npy`"),
         ("--from a=in.npy --chunk 1,x", 2, "invalid extent `x`"),
@@ -303,33 +303,33 @@ fn wrong_words_change_nothing() {
         ("--from a=in.npy --json", 0, ""),
     ] {
         let output = if code == 0 { "a.tet" } else { "never.tet" };
-        let said = folder.tet(&format!("create {output} {words}"));
-        assert_eq!(said.code, code, "{words}: {}", said.err);
-        assert!(said.err.contains(message), "{words}: {}", said.err);
+        let result = dir.tet(&format!("create {output} {words}"));
+        assert_eq!(result.code, code, "{words}: {}", result.err);
+        assert!(result.err.contains(message), "{words}: {}", result.err);
         if code != 0 {
-            assert_eq!(said.out, "", "{words}");
+            assert_eq!(result.out, "", "{words}");
         }
     }
-    let said = folder.tet("create - --from a=in.npy --json");
-    assert_eq!(said.code, 8);
-    assert_eq!(folder.names(), ["a.tet", "bad.txt", "in.npy", "two.txt"]);
+    let result = dir.tet("create - --from a=in.npy --json");
+    assert_eq!(result.code, 8);
+    assert_eq!(dir.names(), ["a.tet", "bad.txt", "in.npy", "two.txt"]);
 }
 
 #[test]
 fn damaged_input_is_named() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let good = Array::new(("f4", 4), &[5]).file(false, false);
-    folder.write("short.npy", &good[..good.len() - 1]);
-    folder.write("long.npy", [&good[..], b"xy"].concat());
-    let said = folder.tet("create a.tet --from a=short.npy");
-    assert_eq!(said.code, 4);
-    insta::assert_snapshot!(said.err, @r#"
+    dir.write("short.npy", &good[..good.len() - 1]);
+    dir.write("long.npy", [&good[..], b"xy"].concat());
+    let result = dir.tet("create a.tet --from a=short.npy");
+    assert_eq!(result.code, 4);
+    insta::assert_snapshot!(result.err, @r#"
     error: short.npy: malformed npy data › values (bytes 66..85)
       needs 20 bytes, but only 19 are there
     "#);
-    let said = folder.tet("create a.tet --from a=long.npy");
-    assert_eq!(said.code, 4);
-    insta::assert_snapshot!(said.err, @r#"
+    let result = dir.tet("create a.tet --from a=long.npy");
+    assert_eq!(result.code, 4);
+    insta::assert_snapshot!(result.err, @r#"
     error: long.npy: malformed npy data › values (bytes 86..88)
       2 bytes are left over
       hint: the file may hold several arrays; save each in a file of its own
@@ -338,15 +338,15 @@ fn damaged_input_is_named() {
 
 #[test]
 fn many_sources_fit_into_the_history() {
-    let folder = Folder::new();
-    folder.write("in.npy", Array::new(("u1", 1), &[1]).file(false, false));
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("u1", 1), &[1]).file(false, false));
     let long = format!("{}.npy", "é".repeat(120));
-    folder.write(&long, folder.read("in.npy"));
+    dir.write(&long, dir.read("in.npy"));
     let mut words = "create a.tet".to_owned();
     for number in 0..20 {
         write!(words, " --from a{number}={long}").unwrap();
     }
-    folder.ok(&words);
-    let source = folder.open("a.tet").history()[0].source.clone();
+    dir.ok(&words);
+    let source = dir.open("a.tet").history()[0].source.clone();
     assert!(source.ends_with("… (20 in all)") && source.len() <= 1024, "{source}");
 }

@@ -1,5 +1,5 @@
 use super::npy::{self, Array, TYPES};
-use super::{Folder, said};
+use super::{TestDir, run_command};
 
 /// Start, stop and step of an axis.
 type Steps = (u64, u64, u64);
@@ -16,25 +16,25 @@ const SLICES: [(&str, [Steps; 3]); 8] = [
     ("::13,::11,::9", [(0, 13, 13), (0, 11, 11), (0, 9, 9)]),
 ];
 
-fn cube(folder: &Folder) -> Array {
+fn cube(dir: &TestDir) -> Array {
     let array = Array::new(("f8", 8), &[13, 11, 9]);
-    folder.write("in.npy", array.file(false, false));
+    dir.write("in.npy", array.file(false, false));
     array
 }
 
 #[test]
 fn every_slice_is_what_its_definition_says() {
-    let folder = Folder::new();
-    let array = cube(&folder);
-    folder.ok("create raw.tet --from a=in.npy --chunk 4,5,2");
-    folder.ok("create packed.tet --from a=in.npy --chunk 5,3,9 --zstd");
+    let dir = TestDir::new();
+    let array = cube(&dir);
+    dir.ok("create raw.tet --from a=in.npy --chunk 4,5,2");
+    dir.ok("create packed.tet --from a=in.npy --chunk 5,3,9 --zstd");
     for (text, slices) in SLICES {
         let expected = array.slice(&slices);
         for name in ["raw.tet", "packed.tet"] {
             for access in ["mmap", "pread"] {
-                folder.ok(&format!("extract {name} a -s {text} --access {access} -o out.bin --force"));
-                assert!(folder.read("out.bin") == expected, "{name} {text} {access}");
-                let piped = folder.ok(&format!("extract {name} a -s {text} --access {access} -o -"));
+                dir.ok(&format!("extract {name} a -s {text} --access {access} -o out.bin --force"));
+                assert!(dir.read("out.bin") == expected, "{name} {text} {access}");
+                let piped = dir.ok(&format!("extract {name} a -s {text} --access {access} -o -"));
                 assert!(piped.bytes == expected, "{name} {text} {access} to a pipe");
             }
         }
@@ -43,51 +43,48 @@ fn every_slice_is_what_its_definition_says() {
 
 #[test]
 fn every_type_is_extracted_as_a_numpy_file() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (kind, size) in TYPES {
         let array = Array::new((kind, size), &[6, 5]);
-        folder.write("in.npy", array.file(false, false));
-        folder.ok("create a.tet --from a=in.npy --chunk 4,2 --force");
-        folder.ok("extract a.tet a -s 1:,::2 -o out.npy --force");
-        let file = folder.read("out.npy");
+        dir.write("in.npy", array.file(false, false));
+        dir.ok("create a.tet --from a=in.npy --chunk 4,2 --force");
+        dir.ok("extract a.tet a -s 1:,::2 -o out.npy --force");
+        let file = dir.read("out.npy");
         let order = if size == 1 { '|' } else { '<' };
         let header = format!("{{'descr': '{order}{kind}', 'fortran_order': False, 'shape': (5, 3), }}");
         assert!(file[10..].starts_with(header.as_bytes()), "{}", file[..128].escape_ascii());
         assert_eq!(npy::values(&file), array.slice(&[(1, 6, 1), (0, 5, 2)]), "{kind}");
         // And back in.
-        folder.ok("create b.tet --from a=out.npy --force");
-        assert_eq!(
-            folder.open("b.tet").dataset("a").unwrap().read_all().unwrap().bytes(),
-            npy::values(&file)
-        );
+        dir.ok("create b.tet --from a=out.npy --force");
+        assert_eq!(dir.open("b.tet").dataset("a").unwrap().read_all().unwrap().bytes(), npy::values(&file));
     }
 }
 
 #[test]
 fn the_format_is_the_users_or_that_of_the_name() {
-    let folder = Folder::new();
-    let array = cube(&folder);
-    folder.ok("create a.tet --from a=in.npy");
-    let said = folder.ok("extract a.tet a -o x.NPY");
-    insta::assert_snapshot!(said.out, @"x.NPY: `a`, f64 13×11×9, 10.2 KiB");
-    folder.ok("extract a.tet a -o x.dat");
-    folder.ok("extract a.tet a -o y.npy --as raw");
-    folder.ok("extract a.tet a -o y.dat --as npy");
+    let dir = TestDir::new();
+    let array = cube(&dir);
+    dir.ok("create a.tet --from a=in.npy");
+    let result = dir.ok("extract a.tet a -o x.NPY");
+    insta::assert_snapshot!(result.out, @"x.NPY: `a`, f64 13×11×9, 10.2 KiB");
+    dir.ok("extract a.tet a -o x.dat");
+    dir.ok("extract a.tet a -o y.npy --as raw");
+    dir.ok("extract a.tet a -o y.dat --as npy");
     let raw = array.values();
-    assert!(folder.read("x.dat") == raw && folder.read("y.npy") == raw);
-    assert!(folder.read("x.NPY").starts_with(b"\x93NUMPY") && folder.read("y.dat") == folder.read("x.NPY"));
-    assert!(folder.ok("extract a.tet a -o - --as npy").bytes == folder.read("x.NPY"));
-    assert!(folder.ok("extract a.tet a -o -").bytes == raw);
+    assert!(dir.read("x.dat") == raw && dir.read("y.npy") == raw);
+    assert!(dir.read("x.NPY").starts_with(b"\x93NUMPY") && dir.read("y.dat") == dir.read("x.NPY"));
+    assert!(dir.ok("extract a.tet a -o - --as npy").bytes == dir.read("x.NPY"));
+    assert!(dir.ok("extract a.tet a -o -").bytes == raw);
 }
 
 #[test]
 fn a_file_can_come_through_a_pipe() {
-    let folder = Folder::new();
-    let array = cube(&folder);
-    folder.ok("create a.tet --from a=in.npy --chunk 4,4,4 --zstd");
-    let mut command = folder.command();
-    command.args("extract - a -s ::3 -o -".split(' ')).write_stdin(folder.read("a.tet"));
-    let piped = said(&mut command);
+    let dir = TestDir::new();
+    let array = cube(&dir);
+    dir.ok("create a.tet --from a=in.npy --chunk 4,4,4 --zstd");
+    let mut command = dir.command();
+    command.args("extract - a -s ::3 -o -".split(' ')).write_stdin(dir.read("a.tet"));
+    let piped = run_command(&mut command);
     assert_eq!((piped.code, piped.err.as_str()), (0, ""));
     assert!(piped.bytes == array.slice(&[(0, 13, 3), (0, 11, 1), (0, 9, 1)]));
 }
@@ -95,22 +92,22 @@ fn a_file_can_come_through_a_pipe() {
 /// Rows of tiles that do not fit into memory at once reach a pipe through a temporary file.
 #[test]
 fn wide_arrays_reach_a_pipe_in_order() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let width = 20_000_000;
     let values: Vec<u8> = (0..2 * width).map(|n: u32| (n % 251) as u8).collect();
-    folder.write("in.npy", npy::with_header("'|u1'", false, &[2, width.into()], values.clone()));
-    folder.ok("create a.tet --from a=in.npy --chunk 2,5000000 --no-statistics");
-    assert!(folder.ok("extract a.tet a -o -").bytes == values);
-    folder.ok("extract a.tet a -o out.npy");
-    assert!(npy::values(&folder.read("out.npy")) == values);
+    dir.write("in.npy", npy::with_header("'|u1'", false, &[2, width.into()], values.clone()));
+    dir.ok("create a.tet --from a=in.npy --chunk 2,5000000 --no-statistics");
+    assert!(dir.ok("extract a.tet a -o -").bytes == values);
+    dir.ok("extract a.tet a -o out.npy");
+    assert!(npy::values(&dir.read("out.npy")) == values);
 }
 
 #[test]
 fn what_is_not_there_cannot_be_had() {
-    let folder = Folder::new();
-    cube(&folder);
-    folder.ok("create a.tet --from a=in.npy --from b=in.npy");
-    let before = folder.read("a.tet");
+    let dir = TestDir::new();
+    cube(&dir);
+    dir.ok("create a.tet --from a=in.npy --from b=in.npy");
+    let before = dir.read("a.tet");
     for (words, code, message) in [
         ("a.tet c -o x", 8, "has no dataset `c`\n  hint: datasets: a, b"),
         ("a.tet a -s 0:14 -o x", 8, "selection on axis 0 ends at 14, but the axis has 13 positions"),
@@ -125,50 +122,50 @@ fn what_is_not_there_cannot_be_had() {
         ("a.tet a", 2, "--output"),
         ("a.tet a -o x --as csv", 2, "possible values: npy, raw"),
     ] {
-        let said = folder.tet(&format!("extract {words}"));
-        assert_eq!(said.code, code, "{words}: {}", said.err);
-        assert!(said.err.contains(message), "{words}: {}", said.err);
-        assert_eq!(said.out, "", "{words}");
+        let result = dir.tet(&format!("extract {words}"));
+        assert_eq!(result.code, code, "{words}: {}", result.err);
+        assert!(result.err.contains(message), "{words}: {}", result.err);
+        assert_eq!(result.out, "", "{words}");
     }
-    assert!(folder.read("a.tet") == before);
-    assert_eq!(folder.names(), ["a.tet", "in.npy"]);
+    assert!(dir.read("a.tet") == before);
+    assert_eq!(dir.names(), ["a.tet", "in.npy"]);
 }
 
 #[test]
 fn damage_stops_the_extract_unless_the_user_insists() {
-    let folder = Folder::new();
-    let array = cube(&folder);
-    folder.ok("create a.tet --from a=in.npy --chunk 4,11,9");
-    let mut bytes = folder.read("a.tet");
-    let place = folder.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
+    let dir = TestDir::new();
+    let array = cube(&dir);
+    dir.ok("create a.tet --from a=in.npy --chunk 4,11,9");
+    let mut bytes = dir.read("a.tet");
+    let place = dir.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
     bytes[place.span.start() as usize] ^= 1;
-    folder.write("a.tet", &bytes);
-    folder.write("out.bin", "mine");
+    dir.write("a.tet", &bytes);
+    dir.write("out.bin", "mine");
     for output in ["out.bin --force", "-"] {
-        let said = folder.tet(&format!("extract a.tet a -o {output}"));
-        assert_eq!(said.code, 5, "{}", said.err);
-        assert!(said.err.contains("dataset `a`, chunk [1, 0, 0]"), "{}", said.err);
+        let result = dir.tet(&format!("extract a.tet a -o {output}"));
+        assert_eq!(result.code, 5, "{}", result.err);
+        assert!(result.err.contains("dataset `a`, chunk [1, 0, 0]"), "{}", result.err);
     }
-    assert_eq!(folder.read("out.bin"), b"mine");
-    folder.ok("extract a.tet a -s 8: -o good.bin");
-    assert!(folder.read("good.bin") == array.slice(&[(8, 13, 1), (0, 11, 1), (0, 9, 1)]));
-    folder.ok("extract a.tet a -o all.bin --ignore-checksums");
-    let (found, expected) = (folder.read("all.bin"), array.values());
+    assert_eq!(dir.read("out.bin"), b"mine");
+    dir.ok("extract a.tet a -s 8: -o good.bin");
+    assert!(dir.read("good.bin") == array.slice(&[(8, 13, 1), (0, 11, 1), (0, 9, 1)]));
+    dir.ok("extract a.tet a -o all.bin --ignore-checksums");
+    let (found, expected) = (dir.read("all.bin"), array.values());
     let changed: Vec<usize> = (0..expected.len()).filter(|&i| found[i] != expected[i]).collect();
     assert_eq!((found.len(), changed), (expected.len(), vec![4 * 11 * 9 * 8]));
-    assert_eq!(folder.names(), ["a.tet", "all.bin", "good.bin", "in.npy", "out.bin"]);
+    assert_eq!(dir.names(), ["a.tet", "all.bin", "good.bin", "in.npy", "out.bin"]);
 }
 
 /// Whoever stops reading gets no complaint.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let folder = Folder::new();
-    folder.write("in.npy", npy::with_header("'|u1'", false, &[4 << 20], vec![7; 4 << 20]));
-    folder.ok("create a.tet --from a=in.npy");
+    let dir = TestDir::new();
+    dir.write("in.npy", npy::with_header("'|u1'", false, &[4 << 20], vec![7; 4 << 20]));
+    dir.ok("create a.tet --from a=in.npy");
     let script = r#""$0" extract a.tet a -o - | head -c 10 >/dev/null; echo "${PIPESTATUS[0]}""#;
     let mut command = assert_cmd::Command::new("bash");
-    command.current_dir(folder.0.path()).args(["-c", script, env!("CARGO_BIN_EXE_tet")]);
-    let piped = said(&mut command);
+    command.current_dir(dir.0.path()).args(["-c", script, env!("CARGO_BIN_EXE_tet")]);
+    let piped = run_command(&mut command);
     assert_eq!((piped.out.as_str(), piped.err.as_str()), ("0\n", ""));
 }

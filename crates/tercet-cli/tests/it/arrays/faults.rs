@@ -8,33 +8,33 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::npy::{self, Array};
-use super::{Folder, Said, is_unfinished, said};
+use super::{CommandOutput, TestDir, is_unfinished, run_command};
 
 /// Long enough for a slow machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-fn folder_with_input() -> Folder {
-    let folder = Folder::new();
-    folder.write("in.npy", npy::with_header("'|u1'", false, &[1000, 1000], vec![7; 1_000_000]));
-    folder
+fn dir_with_input() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("in.npy", npy::with_header("'|u1'", false, &[1000, 1000], vec![7; 1_000_000]));
+    dir
 }
 
 /// Runs `tet` in a shell that was prepared by `prepare`.
-fn after(prepare: &str, folder: &Folder, words: &str) -> Said {
+fn after(prepare: &str, dir: &TestDir, words: &str) -> CommandOutput {
     let mut command = assert_cmd::Command::new("bash");
-    command.current_dir(folder.0.path());
+    command.current_dir(dir.0.path());
     command.arg("-c").arg(format!("{prepare} \"$0\" {words}")).arg(env!("CARGO_BIN_EXE_tet"));
-    said(&mut command)
+    run_command(&mut command)
 }
 
 #[test]
 fn a_full_disk_leaves_the_old_file() {
-    let folder = folder_with_input();
-    folder.write("small.npy", Array::new(("u1", 1), &[10]).file(false, false));
-    folder.ok("create old.tet --from a=small.npy");
-    folder.ok("create full.tet --from a=in.npy");
-    let (old, full) = (folder.read("old.tet"), folder.read("full.tet"));
-    let before = folder.names();
+    let dir = dir_with_input();
+    dir.write("small.npy", Array::new(("u1", 1), &[10]).file(false, false));
+    dir.ok("create old.tet --from a=small.npy");
+    dir.ok("create full.tet --from a=in.npy");
+    let (old, full) = (dir.read("old.tet"), dir.read("full.tet"));
+    let before = dir.names();
     for words in [
         "create old.tet --from a=in.npy --force",
         "create new.tet --from a=in.npy --chunk 10,10",
@@ -44,35 +44,37 @@ fn a_full_disk_leaves_the_old_file() {
     ] {
         // 100 KiB may be written; whether the signal of the limit is ignored already makes no difference.
         for trap in ["", "trap '' XFSZ;"] {
-            let said = after(&format!("{trap} ulimit -f 100;"), &folder, words);
-            assert_eq!(said.code, 3, "{words}: {}", said.err);
-            assert!(said.err.contains("cannot write: File too large"), "{words}: {}", said.err);
-            assert!(said.err.contains("the old file, if any, is unchanged"), "{words}: {}", said.err);
-            assert!(folder.read("old.tet") == old && folder.read("full.tet") == full, "{words}");
-            assert_eq!(folder.names(), before, "{words}");
+            let result = after(&format!("{trap} ulimit -f 100;"), &dir, words);
+            assert_eq!(result.code, 3, "{words}: {}", result.err);
+            assert!(result.err.contains("cannot write: File too large"), "{words}: {}", result.err);
+            assert!(result.err.contains("the old file, if any, is unchanged"), "{words}: {}", result.err);
+            assert!(dir.read("old.tet") == old && dir.read("full.tet") == full, "{words}");
+            assert_eq!(dir.names(), before, "{words}");
         }
     }
     // The temporary file of a pipe has the same limit.
-    let said = after("ulimit -f 100;", &folder, "create - --from a=in.npy");
-    assert_eq!((said.code, said.bytes.len()), (3, 0), "{}", said.err);
-    assert!(said.err.contains("File too large"), "{}", said.err);
+    let result = after("ulimit -f 100;", &dir, "create - --from a=in.npy");
+    assert_eq!((result.code, result.bytes.len()), (3, 0), "{}", result.err);
+    assert!(result.err.contains("File too large"), "{}", result.err);
 }
 
 #[test]
-fn a_folder_without_permission_is_refused() {
-    let folder = folder_with_input();
-    let closed = folder.path("closed");
+fn a_directory_without_permission_is_refused() {
+    let dir = dir_with_input();
+    let closed = dir.path("closed");
     std::fs::create_dir(&closed).unwrap();
-    folder.ok("create closed/old.tet --from a=in.npy");
+    dir.ok("create closed/old.tet --from a=in.npy");
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
     // The superuser may write everywhere, unless that right is taken away.
     let is_root = std::fs::write(closed.join("probe"), "").is_ok();
     let prepare = if is_root { "setpriv --bounding-set=-dac_override --inh-caps=-dac_override" } else { "" };
     if is_root && Command::new("setpriv").arg("--version").output().is_err() {
-        eprintln!("skipped: a_folder_without_permission_is_refused (runs as root, and there is no setpriv)");
+        eprintln!(
+            "skipped: a_directory_without_permission_is_refused (runs as root, and there is no setpriv)"
+        );
         return;
     }
-    let old = folder.read("closed/old.tet");
+    let old = dir.read("closed/old.tet");
     for words in [
         "create closed/new.tet --from a=in.npy",
         "create closed/old.tet --from a=in.npy --force",
@@ -80,11 +82,11 @@ fn a_folder_without_permission_is_refused() {
         "drop closed/old.tet a",
         "extract closed/old.tet a -o closed/new.npy",
     ] {
-        let said = after(prepare, &folder, words);
-        assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("cannot create a file in the directory"), "{words}: {}", said.err);
-        assert!(said.err.contains("hint: check the permissions"), "{words}: {}", said.err);
-        assert!(folder.read("closed/old.tet") == old, "{words}");
+        let result = after(prepare, &dir, words);
+        assert_eq!(result.code, 3, "{words}: {}", result.err);
+        assert!(result.err.contains("cannot create a file in the directory"), "{words}: {}", result.err);
+        assert!(result.err.contains("hint: check the permissions"), "{words}: {}", result.err);
+        assert!(dir.read("closed/old.tet") == old, "{words}");
     }
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(!closed.join("new.tet").exists() && !closed.join("new.npy").exists());
@@ -92,12 +94,12 @@ fn a_folder_without_permission_is_refused() {
 
 #[test]
 fn paths_that_are_no_files_are_refused() {
-    let folder = folder_with_input();
-    folder.ok("create a.tet --from a=in.npy");
-    std::fs::create_dir(folder.path("dir")).unwrap();
-    folder.write("zero", "");
-    assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
-    let before = folder.names();
+    let dir = dir_with_input();
+    dir.ok("create a.tet --from a=in.npy");
+    std::fs::create_dir(dir.path("dir")).unwrap();
+    dir.write("zero", "");
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
+    let before = dir.names();
     for (words, code, message) in [
         ("create dir --from a=in.npy --force", 8, "dir: is a directory, not a file"),
         ("create dir/ --from a=in.npy", 8, "dir/: is a directory, not a file"),
@@ -124,57 +126,61 @@ fn paths_that_are_no_files_are_refused() {
         ("append /dev/zero --from b=in.npy", 8, "/dev/zero: is a device, not a file"),
         ("drop pipe a", 8, "pipe: is a named pipe, not a file"),
     ] {
-        let said = folder.tet(words);
-        assert_eq!(said.code, code, "{words}: {}", said.err);
-        assert!(said.err.contains(message), "{words}: {}", said.err);
-        assert_eq!(folder.names(), before, "{words}");
+        let result = dir.tet(words);
+        assert_eq!(result.code, code, "{words}: {}", result.err);
+        assert!(result.err.contains(message), "{words}: {}", result.err);
+        assert_eq!(dir.names(), before, "{words}");
     }
 }
 
 /// Standard output that takes nothing.
 #[test]
 fn a_full_standard_output_is_an_error() {
-    let folder = folder_with_input();
-    folder.ok("create a.tet --from a=in.npy");
+    let dir = dir_with_input();
+    dir.ok("create a.tet --from a=in.npy");
     for words in ["extract a.tet a -o - > /dev/full", "create - --from a=in.npy > /dev/full"] {
-        let said = after("", &folder, words);
-        assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("cannot write to standard output: No space left"), "{words}: {}", said.err);
+        let result = after("", &dir, words);
+        assert_eq!(result.code, 3, "{words}: {}", result.err);
+        assert!(
+            result.err.contains("cannot write to standard output: No space left"),
+            "{words}: {}",
+            result.err
+        );
     }
 }
 
 #[test]
 fn names_need_not_be_text() {
-    let folder = folder_with_input();
+    let dir = dir_with_input();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
-    let mut command = folder.command();
-    let made = said(command.args(["create", "--from", "a=in.npy"]).arg(name(b"\xff\xfe.tet")));
+    let mut command = dir.command();
+    let made = run_command(command.args(["create", "--from", "a=in.npy"]).arg(name(b"\xff\xfe.tet")));
     assert_eq!(made.code, 0, "{}", made.err);
     assert!(made.out.contains("\u{fffd}\u{fffd}.tet: 1 dataset"), "{}", made.out);
-    let mut command = folder.command();
+    let mut command = dir.command();
     command.arg("extract").arg(name(b"\xff\xfe.tet")).args(["a", "-o"]).arg(name(b"\xff.npy"));
-    assert_eq!(said(&mut command).code, 0);
-    let values = std::fs::read(folder.0.path().join(name(b"\xff.npy"))).unwrap();
-    assert!(npy::values(&values) == npy::values(&folder.read("in.npy")));
-    let mut command = folder.command();
+    assert_eq!(run_command(&mut command).code, 0);
+    let values = std::fs::read(dir.0.path().join(name(b"\xff.npy"))).unwrap();
+    assert!(npy::values(&values) == npy::values(&dir.read("in.npy")));
+    let mut command = dir.command();
     command.arg("append").arg(name(b"\xff\xfe.tet")).arg("--from").arg(name(b"b=\xff.npy"));
-    assert_eq!(said(&mut command).code, 0);
-    let mut command = folder.command();
+    assert_eq!(run_command(&mut command).code, 0);
+    let mut command = dir.command();
     command.arg("create").arg("x.tet").arg("--from").arg(name(b"\xff=in.npy"));
-    assert_eq!(said(&mut command).code, 2);
+    assert_eq!(run_command(&mut command).code, 2);
 }
 
 /// Starts a `create` of far more bytes than it gets to write, and waits until it is at work.
-fn start_long_create(folder: &Folder) -> Child {
+fn start_long_create(dir: &TestDir) -> Child {
     let len = 64u64 << 30;
-    folder.write("long.npy", npy::with_header("'|u1'", false, &[len], Vec::new()));
-    let input = std::fs::OpenOptions::new().append(true).open(folder.path("long.npy")).unwrap();
+    dir.write("long.npy", npy::with_header("'|u1'", false, &[len], Vec::new()));
+    let input = std::fs::OpenOptions::new().append(true).open(dir.path("long.npy")).unwrap();
     input.set_len(input.metadata().unwrap().len() + len).unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tet"));
-    command.current_dir(folder.0.path()).args("create a.tet --from a=long.npy --force --zstd 19".split(' '));
+    command.current_dir(dir.0.path()).args("create a.tet --from a=long.npy --force --zstd 19".split(' '));
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let started = Instant::now();
-    while !folder.names().iter().any(|name| is_unfinished(name, "a.tet")) {
+    while !dir.names().iter().any(|name| is_unfinished(name, "a.tet")) {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
         assert!(started.elapsed() < PATIENCE, "it never started to write");
         thread::sleep(Duration::from_millis(2));
@@ -184,29 +190,29 @@ fn start_long_create(folder: &Folder) -> Child {
 
 #[test]
 fn a_command_that_dies_leaves_the_old_file() {
-    let folder = folder_with_input();
-    folder.ok("create a.tet --from a=in.npy");
-    let old = folder.read("a.tet");
-    let mut child = start_long_create(&folder);
+    let dir = dir_with_input();
+    dir.ok("create a.tet --from a=in.npy");
+    let old = dir.read("a.tet");
+    let mut child = start_long_create(&dir);
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().code(), None);
-    assert!(folder.read("a.tet") == old);
-    assert!(folder.names().iter().any(|name| is_unfinished(name, "a.tet")));
+    assert!(dir.read("a.tet") == old);
+    assert!(dir.names().iter().any(|name| is_unfinished(name, "a.tet")));
     // The next writer takes the place and clears up.
-    folder.ok("append a.tet --from b=in.npy");
-    assert_eq!(folder.names(), ["a.tet", "in.npy", "long.npy"]);
-    assert_eq!(folder.open("a.tet").datasets().len(), 2);
+    dir.ok("append a.tet --from b=in.npy");
+    assert_eq!(dir.names(), ["a.tet", "in.npy", "long.npy"]);
+    assert_eq!(dir.open("a.tet").datasets().len(), 2);
 }
 
 #[test]
 fn an_interrupt_leaves_the_old_file_and_no_other() {
-    let folder = folder_with_input();
-    folder.ok("create a.tet --from a=in.npy");
-    let old = folder.read("a.tet");
-    let mut child = start_long_create(&folder);
+    let dir = dir_with_input();
+    dir.ok("create a.tet --from a=in.npy");
+    let old = dir.read("a.tet");
+    let mut child = start_long_create(&dir);
     let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
-    assert!(folder.read("a.tet") == old);
-    assert_eq!(folder.names(), ["a.tet", "in.npy", "long.npy"]);
+    assert!(dir.read("a.tet") == old);
+    assert_eq!(dir.names(), ["a.tet", "in.npy", "long.npy"]);
 }

@@ -1,9 +1,9 @@
-use super::support::Folder;
+use super::support::TestDir;
 
 #[test]
 fn the_story_is_told_to_its_end() {
-    let folder = Folder::new();
-    let ran = folder.tercet("demo");
+    let dir = TestDir::new();
+    let ran = dir.tercet("demo");
     assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
     assert_eq!(ran.stderr, "");
     for line in [
@@ -33,35 +33,35 @@ fn the_story_is_told_to_its_end() {
     ] {
         assert!(ran.stdout.contains(line), "{line}\n\n{}", ran.stdout);
     }
-    let status = |name: &str| folder.tet(&format!("verify -q tercet-demo/{name}")).code;
+    let status = |name: &str| dir.tet(&format!("verify -q tercet-demo/{name}")).code;
     let expected = [("weather.tet", 0), ("damaged.tet", 1), ("salvaged.tet", 0), ("cut.tet", 0)];
     for (name, code) in expected {
         assert_eq!(status(name), Some(code), "{name}");
     }
-    assert_eq!(folder.tgm("validate --full tercet-demo/hours.tgm").code, Some(0));
-    assert_eq!(folder.tgm("validate tercet-demo/bad-hours.tgm").code, Some(1));
-    let status = |name: &str| folder.tatami(&format!("verify --deep -q tercet-demo/{name}")).code;
+    assert_eq!(dir.tgm("validate --full tercet-demo/hours.tgm").code, Some(0));
+    assert_eq!(dir.tgm("validate tercet-demo/bad-hours.tgm").code, Some(1));
+    let status = |name: &str| dir.tatami(&format!("verify --deep -q tercet-demo/{name}")).code;
     let expected = [("cities.tatami", 0), ("bad-cities.tatami", 1), ("saved-cities.tatami", 0)];
     for (name, code) in expected {
         assert_eq!(status(name), Some(code), "{name}");
     }
-    assert!(!folder.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
+    assert!(!dir.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
 }
 
 #[test]
 fn nothing_is_overwritten() {
-    let folder = Folder::new();
-    assert_eq!(folder.tercet("demo").code, Some(0));
-    let first = folder.read("tercet-demo/weather.tet");
-    let again = folder.tercet("demo");
+    let dir = TestDir::new();
+    assert_eq!(dir.tercet("demo").code, Some(0));
+    let first = dir.read("tercet-demo/weather.tet");
+    let again = dir.tercet("demo");
     assert!(again.stdout.contains("`tercet-demo-2`"), "{}", again.stdout);
-    assert_eq!(folder.read("tercet-demo/weather.tet"), first);
+    assert_eq!(dir.read("tercet-demo/weather.tet"), first);
 
-    assert_eq!(folder.tercet("demo here/there").code, Some(0));
-    assert!(folder.path("here/there/weather.tet").exists());
-    let refused = folder.tercet("demo here/there");
+    assert_eq!(dir.tercet("demo here/there").code, Some(0));
+    assert!(dir.path("here/there/weather.tet").exists());
+    let refused = dir.tercet("demo here/there");
     assert_eq!(refused.code, Some(8));
     assert!(refused.stderr.contains("directory is not empty"), "{}", refused.stderr);
-    folder.write("file", b"x");
-    assert_eq!(folder.tercet("demo file").code, Some(3));
+    dir.write("file", b"x");
+    assert_eq!(dir.tercet("demo file").code, Some(3));
 }

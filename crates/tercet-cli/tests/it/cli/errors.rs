@@ -2,53 +2,53 @@
 
 use insta::assert_snapshot;
 
-use super::support::Folder;
+use super::support::TestDir;
 
 #[test]
 fn io_is_3() {
-    assert_snapshot!(Folder::new().tet("info missing.tet").shot());
+    assert_snapshot!(TestDir::new().tet("info missing.tet").shot());
 }
 
 #[test]
 fn malformed_is_4() {
-    let folder = Folder::with_weather();
-    folder.write("stranger.tet", b"this is no such file, it only has the name of one");
-    assert_snapshot!("malformed_by_magic", folder.tet("info stranger.tet").shot());
-    folder.write("picture.png", b"\x89PNG\r\n\x1a\n and so on");
-    assert_snapshot!("malformed_unrecognised", folder.tercet("info picture.png").shot());
-    folder.damaged("weather.tet", "short.tet", |bytes| bytes.truncate(300));
-    assert_snapshot!("malformed_truncated", folder.tet("info short.tet").shot());
-    let ran = folder.tercet("info stranger.tet");
+    let dir = TestDir::with_weather();
+    dir.write("stranger.tet", b"this is no such file, it only has the name of one");
+    assert_snapshot!("malformed_by_magic", dir.tet("info stranger.tet").shot());
+    dir.write("picture.png", b"\x89PNG\r\n\x1a\n and so on");
+    assert_snapshot!("malformed_unrecognised", dir.tercet("info picture.png").shot());
+    dir.damaged("weather.tet", "short.tet", |bytes| bytes.truncate(300));
+    assert_snapshot!("malformed_truncated", dir.tet("info short.tet").shot());
+    let ran = dir.tercet("info stranger.tet");
     assert_eq!(ran.code, Some(4));
     assert!(ran.stderr.contains("TETR"), "the ending of the name decides what is expected: {}", ran.stderr);
 }
 
 #[test]
 fn corrupt_is_5() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     // The first byte of the first dataset's name.
-    folder.damaged("weather.tet", "bad.tet", |bytes| bytes[56] ^= 1);
-    assert_snapshot!(folder.tet("info bad.tet").shot());
-    let ran = folder.tet("info -q bad.tet --ignore-checksums");
+    dir.damaged("weather.tet", "bad.tet", |bytes| bytes[56] ^= 1);
+    assert_snapshot!(dir.tet("info bad.tet").shot());
+    let ran = dir.tet("info -q bad.tet --ignore-checksums");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
 }
 
 #[test]
 fn limit_is_6() {
-    let folder = Folder::with_weather();
-    let mut command = folder.command("tet");
-    command.args(["info", "-", "--max-stdin", "1KiB"]).write_stdin(folder.read("weather.tet"));
+    let dir = TestDir::with_weather();
+    let mut command = dir.command("tet");
+    command.args(["info", "-", "--max-stdin", "1KiB"]).write_stdin(dir.read("weather.tet"));
     assert_snapshot!(super::support::run(&mut command).shot());
 }
 
 #[test]
 fn request_is_8() {
-    assert_snapshot!(Folder::with_weather().tet("repair - --apply footer_invalid").shot());
+    assert_snapshot!(TestDir::with_weather().tet("repair - --apply footer_invalid").shot());
 }
 
 #[test]
 fn usage_is_2() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     for args in [
         "",
         "info",
@@ -59,7 +59,7 @@ fn usage_is_2() {
         "repair weather.tet --fill 1",
         "info - --max-stdin much",
     ] {
-        let ran = folder.tet(args);
+        let ran = dir.tet(args);
         assert_eq!(ran.code, Some(2), "{args}: {}", ran.stderr);
         assert!(ran.stdout.is_empty(), "{args}");
         assert!(!ran.stderr.is_empty(), "{args}");
@@ -68,7 +68,7 @@ fn usage_is_2() {
 
 #[test]
 fn json_keeps_standard_output_clean() {
-    let ran = Folder::new().tet("info --json missing.tet");
+    let ran = TestDir::new().tet("info --json missing.tet");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
     let error = &error_json(&ran.stderr)["error"];
     assert_eq!((&error["class"], &error["exit_code"]), (&"io".into(), &3.into()), "{}", ran.stderr);
@@ -79,8 +79,8 @@ fn json_keeps_standard_output_clean() {
 /// Every verb and every kind of error: one JSON object, on one line of standard error.
 #[test]
 fn json_errors_are_one_object() {
-    let folder = Folder::with_weather();
-    folder.write("cut.tet", &folder.read("weather.tet")[..100]);
+    let dir = TestDir::with_weather();
+    dir.write("cut.tet", &dir.read("weather.tet")[..100]);
     for (args, code, class) in [
         ("verify --json missing.tet", 3, "io"),
         ("info --json cut.tet", 4, "malformed"),
@@ -89,7 +89,7 @@ fn json_errors_are_one_object() {
         ("info weather.tet --json --nope", 2, "usage"),
         ("frobnicate --json", 2, "usage"),
     ] {
-        let ran = folder.tet(args);
+        let ran = dir.tet(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{args}: {}", ran.stderr);
         let error = &error_json(&ran.stderr)["error"];
         assert_eq!((&error["class"], &error["exit_code"]), (&class.into(), &code.into()), "{args}");
@@ -97,7 +97,7 @@ fn json_errors_are_one_object() {
             assert!(error.get(key).is_some(), "{args}: {key}");
         }
     }
-    let malformed = &error_json(&folder.tet("info --json cut.tet").stderr)["error"];
+    let malformed = &error_json(&dir.tet("info --json cut.tet").stderr)["error"];
     assert_eq!(malformed["span"], serde_json::json!([16, 32]));
 }
 
@@ -109,7 +109,7 @@ fn error_json(stderr: &str) -> serde_json::Value {
 /// Arguments are quoted in usage errors, but never reach a terminal as commands.
 #[test]
 fn usage_errors_are_escaped() {
-    let ran = Folder::new().tet("info --\u{202e}\u{9b}31m");
+    let ran = TestDir::new().tet("info --\u{202e}\u{9b}31m");
     assert_eq!(ran.code, Some(2));
     assert!(!ran.stderr.contains(['\u{202e}', '\u{9b}']), "{}", ran.stderr);
     assert!(ran.stderr.contains("\\u{202e}\\u{9b}31m"), "{}", ran.stderr);

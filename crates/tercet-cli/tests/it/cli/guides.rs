@@ -3,21 +3,21 @@
 
 use std::path::{Path, PathBuf};
 
-use super::support::Folder;
+use super::support::TestDir;
 use crate::support::guide::{commands, matches};
 
 /// A shell session of a guide.
 struct Session {
-    folder: Folder,
+    dir: TestDir,
     dir: PathBuf,
     last_code: i32,
 }
 
 impl Session {
     fn new() -> Self {
-        let folder = Folder::new();
-        let dir = folder.path("");
-        Self { folder, dir, last_code: 0 }
+        let dir = TestDir::new();
+        let dir = dir.path("");
+        Self { dir, dir, last_code: 0 }
     }
 
     /// Runs a line as a shell would, both streams joined.
@@ -28,7 +28,7 @@ impl Session {
         }
         let binaries = Path::new(env!("CARGO_BIN_EXE_tet")).parent().unwrap();
         let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
-        let mut command = self.folder.shell(&format!("exec 2>&1; (exit {}); {line}", self.last_code));
+        let mut command = self.dir.shell(&format!("exec 2>&1; (exit {}); {line}", self.last_code));
         let output = command.current_dir(&self.dir).env("PATH", path).output().unwrap();
         self.last_code = output.status.code().unwrap();
         String::from_utf8(output.stdout).unwrap()

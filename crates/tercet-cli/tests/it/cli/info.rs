@@ -2,45 +2,45 @@ use insta::assert_snapshot;
 use serde_json::Value;
 use tercet::tet::WriterOptions;
 
-use super::support::{Folder, write_weather};
+use super::support::{TestDir, write_weather};
 
 #[test]
 fn datasets_and_metadata_by_default() {
-    assert_snapshot!(Folder::with_weather().tet("info weather.tet").shot());
+    assert_snapshot!(TestDir::with_weather().tet("info weather.tet").shot());
 }
 
 #[test]
 fn every_section() {
-    assert_snapshot!(Folder::with_weather().tet("info weather.tet --all").shot());
+    assert_snapshot!(TestDir::with_weather().tet("info weather.tet --all").shot());
 }
 
 #[test]
 fn chunks_are_limited_and_filtered() {
-    let folder = Folder::with_weather();
-    assert_snapshot!("chunks_limited", folder.tet("info weather.tet --chunks -n 2").shot());
-    assert_snapshot!("chunks_filtered", folder.tet("info weather.tet --chunks --dataset MASK").shot());
-    let all = folder.tet("info weather.tet --chunks -n 0").stdout;
+    let dir = TestDir::with_weather();
+    assert_snapshot!("chunks_limited", dir.tet("info weather.tet --chunks -n 2").shot());
+    assert_snapshot!("chunks_filtered", dir.tet("info weather.tet --chunks --dataset MASK").shot());
+    let all = dir.tet("info weather.tet --chunks -n 0").stdout;
     assert_eq!(all.matches(" raw ").count(), 5 + 1, "five chunks and the head of a column:\n{all}");
 }
 
 #[test]
 fn one_line() {
-    let folder = Folder::with_weather();
-    let len = folder.read("weather.tet").len();
+    let dir = TestDir::with_weather();
+    let len = dir.read("weather.tet").len();
     let line = format!("path=weather.tet file_len={len} layout=1 datasets=2 chunks=5 history=1\n");
-    assert_eq!(folder.tet("info weather.tet -q").stdout, line);
-    assert_eq!(folder.tercet("info -q weather.tet").stdout, line);
-    assert_eq!(folder.tercet("tet info -q weather.tet").stdout, line);
-    let filtered = folder.tet("info weather.tet -q --grep STATION").stdout;
+    assert_eq!(dir.tet("info weather.tet -q").stdout, line);
+    assert_eq!(dir.tercet("info -q weather.tet").stdout, line);
+    assert_eq!(dir.tercet("tet info -q weather.tet").stdout, line);
+    let filtered = dir.tet("info weather.tet -q --grep STATION").stdout;
     assert!(filtered.contains("datasets=1 chunks=4 "), "{filtered}");
 }
 
 #[test]
 fn json_has_the_promised_members() {
-    let folder = Folder::with_weather();
-    let told: Value = serde_json::from_str(&folder.tet("info --json weather.tet").stdout).unwrap();
+    let dir = TestDir::with_weather();
+    let told: Value = serde_json::from_str(&dir.tet("info --json weather.tet").stdout).unwrap();
     assert_eq!(told["path"], "weather.tet");
-    assert_eq!(told["file_len"], folder.read("weather.tet").len());
+    assert_eq!(told["file_len"], dir.read("weather.tet").len());
     assert_eq!(told["filter"], Value::Null);
     let summary = told["summary"].as_object().unwrap();
     for member in ["superblock", "datasets", "chunks", "file_execution", "history", "metadata"] {
@@ -53,9 +53,9 @@ fn json_has_the_promised_members() {
 
 #[test]
 fn json_of_a_filter_counts_what_is_shown() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let told: Value =
-        serde_json::from_str(&folder.tet("info --json weather.tet --dataset Mask --grep u8").stdout).unwrap();
+        serde_json::from_str(&dir.tet("info --json weather.tet --dataset Mask --grep u8").stdout).unwrap();
     assert_eq!(told["filter"], "dataset~Mask grep~u8");
     let summary = &told["summary"];
     assert_eq!(summary["datasets"].as_array().unwrap().len(), 1);
@@ -67,14 +67,14 @@ fn json_of_a_filter_counts_what_is_shown() {
 
 #[test]
 fn a_file_without_checksums_is_called_unprotected() {
-    let folder = Folder::new();
-    write_weather(&folder.path("plain.tet"), WriterOptions::interop());
-    let text = folder.tet("info plain.tet").stdout;
+    let dir = TestDir::new();
+    write_weather(&dir.path("plain.tet"), WriterOptions::interop());
+    let text = dir.tet("info plain.tet").stdout;
     assert!(text.contains("unprotected: no checksums"), "{text}");
 }
 
 #[test]
 fn nothing_passes_the_filter() {
-    let text = Folder::with_weather().tet("info weather.tet --dataset nothing").stdout;
+    let text = TestDir::with_weather().tet("info weather.tet --dataset nothing").stdout;
     assert!(text.contains("datasets: (no dataset matches the filter)"), "{text}");
 }

@@ -1,32 +1,32 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::support::{Folder, write_many_chunks};
+use super::support::{TestDir, write_many_chunks};
 
 #[test]
 fn every_field_with_its_bytes() {
-    let folder = Folder::with_weather();
-    let ran = folder.tet("outline weather.tet -n 1");
+    let dir = TestDir::with_weather();
+    let ran = dir.tet("outline weather.tet -n 1");
     insta::with_settings!({filters => vec![(r"\{.history.*", "[json]")]}, {
         assert_snapshot!(ran.shot());
     });
-    assert_eq!(folder.tercet("outline weather.tet -n 1").stdout, ran.stdout);
+    assert_eq!(dir.tercet("outline weather.tet -n 1").stdout, ran.stdout);
 }
 
 #[test]
 fn json_covers_the_file() {
-    let folder = Folder::with_weather();
-    let told: Value = serde_json::from_str(&folder.tet("outline --json weather.tet").stdout).unwrap();
-    let len = folder.read("weather.tet").len();
+    let dir = TestDir::with_weather();
+    let told: Value = serde_json::from_str(&dir.tet("outline --json weather.tet").stdout).unwrap();
+    let len = dir.read("weather.tet").len();
     assert_eq!(told["span"], serde_json::json!({"start": 0, "end": len}), "{told}");
     assert_eq!(told["parts"][0]["name"], "superblock");
 }
 
 #[test]
 fn rows_are_limited() {
-    let folder = Folder::new();
-    write_many_chunks(&folder.path("many.tet"), 100);
-    let rows = |args: &str| folder.tet(args).stdout.matches("payload_offset").count();
+    let dir = TestDir::new();
+    write_many_chunks(&dir.path("many.tet"), 100);
+    let rows = |args: &str| dir.tet(args).stdout.matches("payload_offset").count();
     assert_eq!(rows("outline many.tet"), 32);
     assert_eq!(rows("outline many.tet -n 3"), 3);
     assert_eq!(rows("outline many.tet -n 0"), 100);

@@ -1,16 +1,16 @@
 use tercet::core::checksum::crc32c;
 use tercet::tet::{File, IntegrityStatus};
 
-use super::support::Folder;
+use super::support::TestDir;
 
 const WARNING: &str =
     "warning: partial.tet: partly protected: row_stats and stats_crc32c: one is there without the other\n";
 
-/// A folder with `weather.tet` and with `partial.tet`, the same without a column of its block.
-fn with_partial() -> Folder {
-    let folder = Folder::with_weather();
-    let footer = File::open(folder.path("weather.tet")).unwrap().payload_end();
-    folder.damaged("weather.tet", "partial.tet", |bytes| {
+/// A directory with `weather.tet` and with `partial.tet`, the same without a column of its block.
+fn with_partial() -> TestDir {
+    let dir = TestDir::with_weather();
+    let footer = File::open(dir.path("weather.tet")).unwrap().payload_end();
+    dir.damaged("weather.tet", "partial.tet", |bytes| {
         let footer = &mut bytes[usize::try_from(footer).unwrap()..];
         let column = find(footer, b"\"row_stats\"");
         footer[column..column + 11].copy_from_slice(b"\"row_other\"");
@@ -21,13 +21,13 @@ fn with_partial() -> Folder {
         let sum = format!("{:08x}", crc32c(footer));
         footer[digits..digits + 8].copy_from_slice(sum.as_bytes());
     });
-    let file = File::open(folder.path("partial.tet")).unwrap();
+    let file = File::open(dir.path("partial.tet")).unwrap();
     assert!(
         matches!(file.integrity_status(), IntegrityStatus::Partial { .. }),
         "{:?}",
         file.integrity_status()
     );
-    folder
+    dir
 }
 
 fn find(bytes: &[u8], word: &[u8]) -> usize {
@@ -36,7 +36,7 @@ fn find(bytes: &[u8], word: &[u8]) -> usize {
 
 #[test]
 fn whoever_reads_unchecked_bytes_is_warned() {
-    let folder = with_partial();
+    let dir = with_partial();
     for args in [
         "extract FILE t2m -o FILE.npy",
         "extract FILE t2m --access pread -o FILE.raw",
@@ -45,18 +45,18 @@ fn whoever_reads_unchecked_bytes_is_warned() {
         "info FILE -q",
         "outline FILE",
     ] {
-        let ran = folder.tet(&args.replace("FILE", "partial.tet"));
+        let ran = dir.tet(&args.replace("FILE", "partial.tet"));
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), WARNING), "{args}");
         assert!(!ran.stdout.contains("warning:"), "{args}: {}", ran.stdout);
-        let ran = folder.tet(&args.replace("FILE", "weather.tet"));
+        let ran = dir.tet(&args.replace("FILE", "weather.tet"));
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args}");
     }
-    assert!(folder.read("partial.tet.npy") == folder.read("weather.tet.npy"));
+    assert!(dir.read("partial.tet.npy") == dir.read("weather.tet.npy"));
 }
 
 #[test]
 fn whoever_wants_no_checks_is_not_warned() {
-    let folder = with_partial();
-    let ran = folder.tet("extract partial.tet t2m --ignore-checksums -o out.npy");
+    let dir = with_partial();
+    let ran = dir.tet("extract partial.tet t2m --ignore-checksums -o out.npy");
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
 }

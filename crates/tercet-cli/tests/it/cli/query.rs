@@ -3,34 +3,34 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::support::{Folder, Ran, run, write_named};
+use super::support::{Ran, TestDir, run, write_named};
 
 /// Asks `weather.tet`, with values read and no statistics used.
-fn ask(folder: &Folder, query: &str, more: &[&str]) -> Ran {
+fn ask(dir: &TestDir, query: &str, more: &[&str]) -> Ran {
     let args = ["query", query, "-t", "weather.tet", "-x", "--no-stats"];
-    run(folder.command("tet").args(args).args(more))
+    run(dir.command("tet").args(args).args(more))
 }
 
-fn asked(folder: &Folder, query: &str, more: &[&str]) -> String {
-    let ran = ask(folder, query, more);
+fn asked(dir: &TestDir, query: &str, more: &[&str]) -> String {
+    let ran = ask(dir, query, more);
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{query} {more:?}");
     ran.stdout
 }
 
-fn tet(folder: &Folder, args: &[&str]) -> Ran {
-    run(folder.command("tet").args(args))
+fn tet(dir: &TestDir, args: &[&str]) -> Ran {
+    run(dir.command("tet").args(args))
 }
 
 const MEANS: &str = r#"{"dataset":"t2m","mean":"station"}"#;
 
 #[test]
 fn every_format() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     // Memory differs from machine to machine.
     let filters = vec![(r#""(memory_budget_bytes|host_available_ram_bytes)": \d+"#, r#""$1": [bytes]"#)];
     insta::with_settings!({filters => filters}, {
         for format in ["full", "json", "stats", "plan", "quiet", "table", "table-verbose"] {
-            let text = asked(&folder, MEANS, &["--format", format, "--preview", "5"]);
+            let text = asked(&dir, MEANS, &["--format", format, "--preview", "5"]);
             assert_snapshot!(format!("format_{}", format.replace('-', "_")), text);
         }
     });
@@ -38,10 +38,10 @@ fn every_format() {
 
 #[test]
 fn short_names_of_formats() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let same = |short: &str, long: &str| {
         let text = |more: &[&str]| {
-            let text = asked(&folder, MEANS, more);
+            let text = asked(&dir, MEANS, more);
             // The memory of this moment.
             text.lines()
                 .filter(|line| !line.contains("_ram_bytes") && !line.contains("_budget_"))
@@ -52,14 +52,14 @@ fn short_names_of_formats() {
     same("-q", "quiet");
     same("--json", "json");
     for wrong in [&["-q", "--json"][..], &["-q", "--format", "full"], &["--json", "--format", "plan"]] {
-        assert_eq!(ask(&folder, MEANS, wrong).code, Some(2), "{wrong:?}");
+        assert_eq!(ask(&dir, MEANS, wrong).code, Some(2), "{wrong:?}");
     }
 }
 
 #[test]
 fn text_has_the_names_of_axes_and_labels() {
-    let folder = Folder::with_weather();
-    let text = |name: &str, query: &str| assert_snapshot!(name, asked(&folder, query, &[]));
+    let dir = TestDir::with_weather();
+    let text = |name: &str, query: &str| assert_snapshot!(name, asked(&dir, query, &[]));
     text("text_scalar", r#"{"dataset":"t2m","mean":[]}"#);
     text(
         "text_by_label",
@@ -77,7 +77,7 @@ fn text_has_the_names_of_axes_and_labels() {
 
 #[test]
 fn one_line_for_each_kind_of_answer() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     for (query, line) in [
         (
             MEANS,
@@ -145,9 +145,9 @@ fn one_line_for_each_kind_of_answer() {
              memory_strategy=streaming_fold",
         ),
     ] {
-        assert_eq!(asked(&folder, query, &["-q"]), format!("{line}\n"), "{query}");
+        assert_eq!(asked(&dir, query, &["-q"]), format!("{line}\n"), "{query}");
     }
-    let line = asked(&folder, r#"{"dataset":"t2m","selection":[{"stop":2},{}]}"#, &["-q", "--preview", "8"]);
+    let line = asked(&dir, r#"{"dataset":"t2m","selection":[{"stop":2},{}]}"#, &["-q", "--preview", "8"]);
     let told = "dataset=t2m status=preview read_bytes=48 memory_strategy=capped_in_memory preview=8 f32 truncated=true \
                 sample=[280,280.5,281,281.5,282,282.5]\n";
     assert_eq!(line, told);
@@ -157,7 +157,7 @@ fn one_line_for_each_kind_of_answer() {
         (r#"{"target":"sidecar","timestamp":false}"#, "weather.center.tet", 96),
     ] {
         let query = format!(r#"{{"dataset":"t2m","transform":{{"method":"center"}},"write":{write}}}"#);
-        let line = asked(&folder, &query, &["-q"]);
+        let line = asked(&dir, &query, &["-q"]);
         let told = format!("{file} spill_bytes={bytes} memory_strategy=transform_");
         assert!(line.contains(" spill=") && line.contains(&told), "{line}");
     }
@@ -165,9 +165,9 @@ fn one_line_for_each_kind_of_answer() {
 
 #[test]
 fn one_line_without_values() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let line = |args: &[&str]| {
-        let ran = tet(&folder, args);
+        let ran = tet(&dir, args);
         assert_eq!(ran.code, Some(0), "{}", ran.stderr);
         ran.stdout
     };
@@ -183,15 +183,15 @@ fn one_line_without_values() {
 
 #[test]
 fn without_values_and_without_a_file() {
-    let folder = Folder::with_weather();
-    assert_snapshot!("only_valid", tet(&folder, &["query", MEANS]).shot());
+    let dir = TestDir::with_weather();
+    assert_snapshot!("only_valid", tet(&dir, &["query", MEANS]).shot());
     assert_snapshot!(
         "only_planned",
-        tet(&folder, &["query", r#"{"dataset":"t2m"}"#, "-t", "weather.tet"]).shot()
+        tet(&dir, &["query", r#"{"dataset":"t2m"}"#, "-t", "weather.tet"]).shot()
     );
-    assert_snapshot!("needs_execute", tet(&folder, &["query", MEANS, "-t", "weather.tet"]).shot());
+    assert_snapshot!("needs_execute", tet(&dir, &["query", MEANS, "-t", "weather.tet"]).shot());
     let plan = |more: &[&str]| {
-        let ran = run(folder
+        let ran = run(dir
             .command("tet")
             .args(["query", MEANS, "-t", "weather.tet", "--format", "plan"])
             .args(more));
@@ -205,17 +205,17 @@ fn without_values_and_without_a_file() {
 
 #[test]
 fn previews_need_a_reason() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let look = r#"{"dataset":"t2m"}"#;
-    assert_snapshot!("preview_needs_execute", tet(&folder, &["query", look, "--preview", "3"]).shot());
-    assert_snapshot!("nothing_to_show", ask(&folder, look, &["-q"]).shot());
-    assert_eq!(ask(&folder, look, &["--format", "table"]).code, Some(8));
-    assert_eq!(ask(&folder, look, &["--preview", "0"]).code, Some(8));
-    let sample = asked(&folder, look, &["-q", "--preview-f32", "2"]);
+    assert_snapshot!("preview_needs_execute", tet(&dir, &["query", look, "--preview", "3"]).shot());
+    assert_snapshot!("nothing_to_show", ask(&dir, look, &["-q"]).shot());
+    assert_eq!(ask(&dir, look, &["--format", "table"]).code, Some(8));
+    assert_eq!(ask(&dir, look, &["--preview", "0"]).code, Some(8));
+    let sample = asked(&dir, look, &["-q", "--preview-f32", "2"]);
     assert!(sample.ends_with(" preview=2 f32 truncated=true sample=[280,280.5]\n"), "{sample}");
-    let all: Value = serde_json::from_str(&asked(&folder, look, &["--json"])).unwrap();
+    let all: Value = serde_json::from_str(&asked(&dir, look, &["--json"])).unwrap();
     assert_eq!(all["execution"]["f32_preview"].as_array().unwrap().len(), 24);
-    assert_eq!(tet(&folder, &["query", look, "-x"]).code, Some(2), "values come from a file");
+    assert_eq!(tet(&dir, &["query", look, "-x"]).code, Some(2), "values come from a file");
 }
 
 #[test]
@@ -224,70 +224,70 @@ fn halves_are_shown_as_numbers() {
     use tercet::core::{DType, TensorView};
     use tercet::tet::{Layout, Writer, WriterOptions};
 
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let mut layout = Layout::new();
     let id = layout.dataset("half", DType::F16, [3], [3]).unwrap();
-    let mut writer = Writer::create(folder.path("weather.tet"), layout, WriterOptions::new()).unwrap();
+    let mut writer = Writer::create(dir.path("weather.tet"), layout, WriterOptions::new()).unwrap();
     let values = [-7.9375, f32::NAN, f32::INFINITY].map(f16::from_f32);
     writer.array(id, TensorView::from_slice(&[3], &values).unwrap()).unwrap();
     writer.finish().unwrap();
     let query = r#"{"dataset":"half"}"#;
-    let line = asked(&folder, query, &["-q", "--preview", "9"]);
+    let line = asked(&dir, query, &["-q", "--preview", "9"]);
     assert!(line.ends_with(" preview=3 f16 truncated=false sample=[-7.9375,NaN,inf]\n"), "{line}");
-    let text = asked(&folder, query, &[]);
+    let text = asked(&dir, query, &[]);
     assert!(text.contains("-7.9375") && text.contains("NaN"), "{text}");
-    let json: Value = serde_json::from_str(&asked(&folder, query, &["--json"])).unwrap();
+    let json: Value = serde_json::from_str(&asked(&dir, query, &["--json"])).unwrap();
     assert_eq!(json["execution"]["f16_preview"][0], 51184, "JSON has the bits");
 }
 
 #[test]
 fn a_query_comes_from_anywhere() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let toml = "dataset = \"t2m\"\nmean = [\"station\"]\n";
-    folder.write("q.json", MEANS.as_bytes());
-    folder.write("q.toml", toml.as_bytes());
-    folder.write("query", toml.as_bytes());
-    let line = asked(&folder, MEANS, &["-q"]);
+    dir.write("q.json", MEANS.as_bytes());
+    dir.write("q.toml", toml.as_bytes());
+    dir.write("query", toml.as_bytes());
+    let line = asked(&dir, MEANS, &["-q"]);
     for query in ["q.json", "q.toml", "query", "./q.json", toml, &format!("  \n{MEANS}")] {
-        assert_eq!(asked(&folder, query, &["-q"]), line, "{query}");
+        assert_eq!(asked(&dir, query, &["-q"]), line, "{query}");
     }
     for args in [&["query", "-"][..], &["query"], &["q"]] {
         for text in [MEANS, toml] {
-            let mut command = folder.command("tet");
+            let mut command = dir.command("tet");
             command.args(args).args(["-t", "weather.tet", "-x", "-q", "--no-stats"]).write_stdin(text);
             assert_eq!(run(&mut command).stdout, line, "{args:?}");
         }
     }
     // The name of a file says how it is written.
-    folder.write("wrong.toml", MEANS.as_bytes());
-    assert_eq!(ask(&folder, "wrong.toml", &[]).code, Some(8));
-    folder.write("wrong.json", toml.as_bytes());
-    assert_eq!(ask(&folder, "wrong.json", &[]).code, Some(8));
+    dir.write("wrong.toml", MEANS.as_bytes());
+    assert_eq!(ask(&dir, "wrong.toml", &[]).code, Some(8));
+    dir.write("wrong.json", toml.as_bytes());
+    assert_eq!(ask(&dir, "wrong.json", &[]).code, Some(8));
 }
 
 #[test]
 fn the_same_under_every_name() {
-    let folder = Folder::with_weather();
-    let line = asked(&folder, MEANS, &["-q"]);
+    let dir = TestDir::with_weather();
+    let line = asked(&dir, MEANS, &["-q"]);
     let verbs: [(&str, &[&str]); 4] =
         [("tet", &["q"]), ("tercet", &["query"]), ("tercet", &["tet", "query"]), ("tercet", &["tet", "q"])];
     for (program, verb) in verbs {
         for path in ["weather.tet", "./weather.tet"] {
-            let ran = run(folder.command(program).args(verb).args([MEANS, "-t", path, "-xq", "--no-stats"]));
+            let ran = run(dir.command(program).args(verb).args([MEANS, "-t", path, "-xq", "--no-stats"]));
             assert_eq!((ran.code, &ran.stdout), (Some(0), &line), "{program} {verb:?}: {}", ran.stderr);
         }
     }
-    folder.write("stranger", b"not an array at all");
-    let ran = run(folder.command("tercet").args(["query", MEANS, "-t", "stranger", "-x"]));
+    dir.write("stranger", b"not an array at all");
+    let ran = run(dir.command("tercet").args(["query", MEANS, "-t", "stranger", "-x"]));
     assert_eq!(ran.code, Some(4), "{}", ran.stderr);
-    assert_eq!(tet(&folder, &["query", MEANS, "-t", "-", "-x"]).code, Some(8));
+    assert_eq!(tet(&dir, &["query", MEANS, "-t", "-", "-x"]).code, Some(8));
 }
 
 #[test]
 fn a_wrong_query_is_pointed_at() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let wrong = |name: &str, query: &str| {
-        let ran = ask(&folder, query, &[]);
+        let ran = ask(&dir, query, &[]);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(8), ""), "{query}");
         assert_snapshot!(name, ran.shot());
     };
@@ -296,48 +296,48 @@ fn a_wrong_query_is_pointed_at() {
     wrong("wrong_toml", "dataset = \"t2m\"\nmean = [\n");
     wrong("wrong_label", r#"{"dataset":"t2m","mean":[],"selection":[{},{"start_label":"Q"}]}"#);
     wrong("wrong_far_away", &format!("{{\"dataset\":\"t2m\",{}\"mena\":[]{0}}}", " ".repeat(4000)));
-    folder.write("q.json", br#"{"dataset":"t2m","mean":[],}"#);
+    dir.write("q.json", br#"{"dataset":"t2m","mean":[],}"#);
     wrong("wrong_in_a_file", "q.json");
 }
 
 #[test]
 fn what_is_too_much_is_refused() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let long = format!("{{\"dataset\":\"t2m\",{}\"mean\":[]}}", " ".repeat(2_000_000));
-    folder.write("long.json", long.as_bytes());
-    let said = "exceeds the limit of 1048576 bytes for a query\n";
-    let from_file = ask(&folder, "long.json", &[]);
-    assert_eq!((from_file.code, from_file.stderr), (Some(8), format!("error: long.json: {said}")));
-    let mut command = folder.command("tet");
+    dir.write("long.json", long.as_bytes());
+    let result = "exceeds the limit of 1048576 bytes for a query\n";
+    let from_file = ask(&dir, "long.json", &[]);
+    assert_eq!((from_file.code, from_file.stderr), (Some(8), format!("error: long.json: {result}")));
+    let mut command = dir.command("tet");
     let from_pipe = run(command.args(["query", "-t", "weather.tet", "-x"]).write_stdin(long));
-    assert_eq!((from_pipe.code, from_pipe.stderr), (Some(8), format!("error: standard input: {said}")));
+    assert_eq!((from_pipe.code, from_pipe.stderr), (Some(8), format!("error: standard input: {result}")));
 
     let nested = |levels: usize| {
         let inner = levels - 1;
         format!("{{\"dataset\":\"t2m\",\"mean\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
     };
-    let deep = ask(&folder, &nested(65), &[]);
+    let deep = ask(&dir, &nested(65), &[]);
     assert_eq!(deep.code, Some(8));
     assert!(deep.stderr.contains("nested deeper than 64 levels"), "{}", deep.stderr);
-    let allowed = ask(&folder, &nested(64), &[]);
+    let allowed = ask(&dir, &nested(64), &[]);
     assert!(!allowed.stderr.contains("deeper"), "{}", allowed.stderr);
-    folder.write("bytes.json", b"{\"dataset\":\"\xff\"}");
-    assert_eq!(ask(&folder, "bytes.json", &[]).code, Some(8));
-    assert_eq!(ask(&folder, "missing.json", &[]).code, Some(3));
-    assert_eq!(ask(&folder, ".", &[]).code, Some(3));
+    dir.write("bytes.json", b"{\"dataset\":\"\xff\"}");
+    assert_eq!(ask(&dir, "bytes.json", &[]).code, Some(8));
+    assert_eq!(ask(&dir, "missing.json", &[]).code, Some(3));
+    assert_eq!(ask(&dir, ".", &[]).code, Some(3));
 }
 
 #[test]
 fn a_dataset_that_is_not_there() {
-    let folder = Folder::with_weather();
+    let dir = TestDir::with_weather();
     let query = r#"{"dataset":"t2n","mean":[]}"#;
     for format in ["full", "quiet", "table", "stats"] {
-        assert_snapshot!(format!("missing_{format}"), ask(&folder, query, &["--format", format]).shot());
+        assert_snapshot!(format!("missing_{format}"), ask(&dir, query, &["--format", format]).shot());
     }
-    let strict = ask(&folder, query, &["-q", "--strict"]);
+    let strict = ask(&dir, query, &["-q", "--strict"]);
     assert_eq!(strict.code, Some(1));
     assert_eq!(strict.stdout, "dataset=t2n status=not_found available=[t2m,mask]\n");
-    let json: Value = serde_json::from_str(&ask(&folder, query, &["--json"]).stdout).unwrap();
+    let json: Value = serde_json::from_str(&ask(&dir, query, &["--json"]).stdout).unwrap();
     assert_eq!(json["catalog"]["matched"], false);
     assert_eq!(json["catalog"]["available_datasets"], serde_json::json!(["t2m", "mask"]));
     assert!(json.get("execution").is_none());
@@ -345,32 +345,32 @@ fn a_dataset_that_is_not_there() {
 
 #[test]
 fn damage_is_detected() {
-    let folder = Folder::with_weather();
-    folder.with_damaged_chunk("bad.tet");
+    let dir = TestDir::with_weather();
+    dir.with_damaged_chunk("bad.tet");
     let args = ["query", MEANS, "-t", "bad.tet", "-x", "-q", "--no-stats"];
-    let refused = tet(&folder, &args);
+    let refused = tet(&dir, &args);
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(5), ""), "{}", refused.stderr);
-    let taken = run(folder.command("tet").args(args).arg("--ignore-checksums"));
+    let taken = run(dir.command("tet").args(args).arg("--ignore-checksums"));
     assert_eq!(taken.code, Some(0), "{}", taken.stderr);
-    let read = run(folder.command("tet").args(args).args(["--access", "pread"]));
+    let read = run(dir.command("tet").args(args).args(["--access", "pread"]));
     assert_eq!(read.code, Some(5), "{}", read.stderr);
 }
 
 #[test]
 fn an_answer_can_be_explained() {
-    let folder = Folder::with_weather();
-    let text = asked(&folder, MEANS, &["--explain"]);
+    let dir = TestDir::with_weather();
+    let text = asked(&dir, MEANS, &["--explain"]);
     assert!(text.contains("\nexplain:\n") && text.contains("chunks: 0 by statistics, 4 by values"), "{text}");
-    let line = ask(&folder, MEANS, &["--explain", "-q"]);
+    let line = ask(&dir, MEANS, &["--explain", "-q"]);
     assert_eq!(line.stdout.lines().count(), 1);
     assert!(line.stderr.starts_with("explain:\n"), "{}", line.stderr);
-    let json: Value = serde_json::from_str(&asked(&folder, MEANS, &["--explain", "--json"])).unwrap();
+    let json: Value = serde_json::from_str(&asked(&dir, MEANS, &["--explain", "--json"])).unwrap();
     assert_eq!(json["explain"]["chunks_by_payload"], 4);
 }
 
 #[test]
 fn the_schema_is_json() {
-    let ran = Folder::new().tet("query --schema");
+    let ran = TestDir::new().tet("query --schema");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     let schema: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!(schema["type"], "object");
@@ -378,8 +378,8 @@ fn the_schema_is_json() {
 
 #[test]
 fn names_cannot_command_a_terminal() {
-    let folder = Folder::new();
-    write_named(&folder.path("weather.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
+    let dir = TestDir::new();
+    write_named(&dir.path("weather.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
     let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     for query in [
         "{\"dataset\":\"a\\u001b[2Jb\"}",
@@ -389,9 +389,9 @@ fn names_cannot_command_a_terminal() {
         "{\"dataset\":\"x\",\"me\u{202e}an\":\u{1b}[]}",
     ] {
         for format in ["full", "table", "table-verbose", "quiet"] {
-            let text = ask(&folder, query, &["--preview", "2", "--format", format]).shot();
+            let text = ask(&dir, query, &["--preview", "2", "--format", format]).shot();
             assert!(!text.contains(evil), "{query} {format}: {text:?}");
         }
     }
-    assert!(!folder.tet("qhist").shot().contains(evil));
+    assert!(!dir.tet("qhist").shot().contains(evil));
 }

@@ -3,43 +3,42 @@
 use std::io::Read as _;
 use std::process::Stdio;
 
-use super::support::{Folder, run, write_many_chunks, write_named};
+use super::support::{TestDir, run, write_many_chunks, write_named};
 
 #[test]
 fn standard_input_is_a_file_too() {
-    let folder = Folder::with_weather();
-    let piped = |args: &[&str]| run(folder.command("tet").args(args).write_stdin(folder.read("weather.tet")));
-    let len = folder.read("weather.tet").len();
+    let dir = TestDir::with_weather();
+    let piped = |args: &[&str]| run(dir.command("tet").args(args).write_stdin(dir.read("weather.tet")));
+    let len = dir.read("weather.tet").len();
     let line = format!("path=standard input file_len={len} layout=1 datasets=2 chunks=5 history=1\n");
     assert_eq!(piped(&["info", "-q", "-"]).stdout, line);
     assert!(piped(&["verify", "-"]).stdout.contains("status: ok"));
-    assert_eq!(piped(&["outline", "-"]).stdout, folder.tet("outline weather.tet").stdout);
-    let any =
-        run(folder.command("tercet").args(["verify", "-q", "-"]).write_stdin(folder.read("weather.tet")));
+    assert_eq!(piped(&["outline", "-"]).stdout, dir.tet("outline weather.tet").stdout);
+    let any = run(dir.command("tercet").args(["verify", "-q", "-"]).write_stdin(dir.read("weather.tet")));
     assert!(any.stdout.contains("status=ok"), "{}", any.stderr);
     let refused = piped(&["verify", "--repair", "-"]);
     assert_eq!(refused.code, Some(8), "{}", refused.stderr);
-    let nothing = run(folder.command("tet").args(["info", "-"]).write_stdin(Vec::new()));
+    let nothing = run(dir.command("tet").args(["info", "-"]).write_stdin(Vec::new()));
     assert_eq!(nothing.code, Some(4), "{}", nothing.stderr);
 }
 
 /// Starts a command whose output is read by this test.
-fn start(folder: &Folder, args: &[&str], stdin: Stdio) -> std::process::Child {
+fn start(dir: &TestDir, args: &[&str], stdin: Stdio) -> std::process::Child {
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tet"));
-    command.current_dir(folder.path("")).args(args).env("TET_NO_QUERY_HISTORY", "1");
+    command.current_dir(dir.path("")).args(args).env("TET_NO_QUERY_HISTORY", "1");
     command.stdin(stdin).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program starts")
 }
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let folder = Folder::new();
-    write_many_chunks(&folder.path("many.tet"), 3000);
+    let dir = TestDir::new();
+    write_many_chunks(&dir.path("many.tet"), 3000);
     for args in [
         &["outline", "many.tet", "-n", "0"][..],
         &["info", "many.tet", "--chunks", "-n", "0"],
         &["info", "many.tet", "--json"],
     ] {
-        let mut child = start(&folder, args, Stdio::null());
+        let mut child = start(&dir, args, Stdio::null());
         let mut stdout = child.stdout.take().unwrap();
         // More is coming than a pipe can hold, so the command is still writing when the pipe is closed.
         stdout.read_exact(&mut [0; 16]).unwrap();
@@ -52,23 +51,23 @@ fn a_closed_pipe_is_not_an_error() {
 
 #[test]
 fn colour_is_for_terminals() {
-    let folder = Folder::with_weather();
-    folder.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
+    let dir = TestDir::with_weather();
+    dir.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
     for args in [&["info", "weather.tet"][..], &["verify", "bad.tet"], &["info", "bad.tet"], &["--help"]] {
-        let plain = run(folder.command("tet").args(args));
+        let plain = run(dir.command("tet").args(args));
         assert!(!plain.shot().contains('\u{1b}'), "{args:?}");
-        let forced = run(folder.command("tet").args(args).env("CLICOLOR_FORCE", "1"));
+        let forced = run(dir.command("tet").args(args).env("CLICOLOR_FORCE", "1"));
         assert!(forced.shot().contains('\u{1b}'), "{args:?}");
-        let unwanted = run(folder.command("tet").args(args).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"));
+        let unwanted = run(dir.command("tet").args(args).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"));
         assert_eq!(unwanted.shot(), plain.shot(), "{args:?}");
     }
 }
 
 #[test]
 fn names_cannot_command_a_terminal() {
-    let folder = Folder::new();
-    write_named(&folder.path("evil.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
-    folder.damaged("evil.tet", "bad.tet", |bytes| {
+    let dir = TestDir::new();
+    write_named(&dir.path("evil.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
+    dir.damaged("evil.tet", "bad.tet", |bytes| {
         // The payload is found by its values.
         let at = bytes.windows(2).position(|pair| pair == [1, 2]).unwrap();
         bytes[at] ^= 4;
@@ -82,7 +81,7 @@ fn names_cannot_command_a_terminal() {
         "repair bad.tet",
         "repair bad.tet --salvage saved.tet",
     ] {
-        let ran = folder.tet(args);
+        let ran = dir.tet(args);
         let text = ran.shot();
         let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!text.contains(evil), "{args}: {text:?}");
@@ -90,7 +89,7 @@ fn names_cannot_command_a_terminal() {
             assert!(text.contains("a\\u{1b}[2Jb"), "{args}: {text}");
         }
     }
-    let json = folder.tet("info evil.tet --json").stdout;
+    let json = dir.tet("info evil.tet --json").stdout;
     let told: serde_json::Value = serde_json::from_str(&json).unwrap();
     assert_eq!(told["summary"]["datasets"][0]["name"], "a\u{1b}[2Jb", "JSON has the name as it is");
     assert_eq!(told["summary"]["history"][0]["op"], "c\u{9b}31m\r\u{202e}d\n");
@@ -115,10 +114,10 @@ fn wait_until_listening(pid: u32) {
 #[cfg(target_os = "linux")]
 #[test]
 fn an_interrupt_is_130() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for args in [&["info", "-"][..], &["query"]] {
         // Nobody writes to the pipe, so the command waits.
-        let mut child = start(&folder, args, Stdio::piped());
+        let mut child = start(&dir, args, Stdio::piped());
         wait_until_listening(child.id());
         let sent =
             std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();

@@ -1,4 +1,4 @@
-//! A folder with files, and the commands run in it.
+//! A directory with files, and the commands run in it.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tercet::core::{DType, TensorView};
 use tercet::tet::{File, HistoryRow, Layout, Writer, WriterOptions};
 
-/// The name of the query history in a folder.
+/// The name of the query history in a directory.
 pub(crate) const HISTORY: &str = ".query_history.jsonl";
 
 /// Variables that say what options say.
@@ -21,8 +21,8 @@ const TENSOGRAM_VARIABLES: [&str; 7] = [
     "TENSOGRAM_SMALL_MASK_THRESHOLD",
 ];
 
-/// A temporary folder that commands run in, so that their output names no path of this machine.
-pub(crate) struct Folder {
+/// A temporary directory that commands run in, so that their output names no path of this machine.
+pub(crate) struct TestDir {
     dir: TempDir,
 }
 
@@ -41,16 +41,16 @@ impl Ran {
     }
 }
 
-impl Folder {
+impl TestDir {
     pub(crate) fn new() -> Self {
         Self { dir: tempfile::tempdir().unwrap() }
     }
 
-    /// A folder with `weather.tet`.
+    /// A directory with `weather.tet`.
     pub(crate) fn with_weather() -> Self {
-        let folder = Self::new();
-        write_weather(&folder.path("weather.tet"), WriterOptions::new());
-        folder
+        let dir = Self::new();
+        write_weather(&dir.path("weather.tet"), WriterOptions::new());
+        dir
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -1,37 +1,37 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::support::{Folder, write_many_chunks};
+use super::support::{TestDir, write_many_chunks};
 
 #[test]
 fn a_good_file() {
-    assert_snapshot!(Folder::with_weather().tet("verify weather.tet").shot());
+    assert_snapshot!(TestDir::with_weather().tet("verify weather.tet").shot());
 }
 
 #[test]
 fn a_damaged_chunk_is_named() {
-    let folder = Folder::with_weather();
-    folder.with_damaged_chunk("bad.tet");
-    assert_snapshot!(folder.tet("verify bad.tet").shot());
+    let dir = TestDir::with_weather();
+    dir.with_damaged_chunk("bad.tet");
+    assert_snapshot!(dir.tet("verify bad.tet").shot());
 }
 
 #[test]
 fn an_unparsable_file() {
-    let folder = Folder::with_weather();
-    folder.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
-    assert_snapshot!(folder.tet("verify bad.tet").shot());
-    let line = folder.tet("verify -q bad.tet");
+    let dir = TestDir::with_weather();
+    dir.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
+    assert_snapshot!(dir.tet("verify bad.tet").shot());
+    let line = dir.tet("verify -q bad.tet");
     assert_eq!(line.stdout, "path=bad.tet status=failed datasets=? chunks=? recommendations=1\n");
     assert_eq!((line.code, line.stderr.as_str()), (Some(1), "verification failed\n"));
 }
 
 #[test]
 fn one_line_and_json() {
-    let folder = Folder::with_weather();
-    let ran = folder.tercet("verify -q weather.tet");
+    let dir = TestDir::with_weather();
+    let ran = dir.tercet("verify -q weather.tet");
     assert_eq!(ran.stdout, "path=weather.tet status=ok datasets=2 chunks=5 recommendations=0\n");
     assert_eq!(ran.code, Some(0));
-    let told: Value = serde_json::from_str(&folder.tet("verify --json weather.tet").stdout).unwrap();
+    let told: Value = serde_json::from_str(&dir.tet("verify --json weather.tet").stdout).unwrap();
     assert_eq!(told["ok"], true);
     assert_eq!(told["summary"]["chunk_count"], 5);
     for finding in told["findings"].as_array().unwrap() {
@@ -41,34 +41,34 @@ fn one_line_and_json() {
 
 #[test]
 fn deep_decodes_every_chunk() {
-    let folder = Folder::new();
-    write_many_chunks(&folder.path("many.tet"), 200);
-    let quick = folder.tet("verify many.tet").stdout;
+    let dir = TestDir::new();
+    write_many_chunks(&dir.path("many.tet"), 200);
+    let quick = dir.tet("verify many.tet").stdout;
     assert!(quick.contains("chunk_decode_skipped   warn"), "{quick}");
     assert!(quick.contains("deep_decode=false"), "{quick}");
-    let deep = folder.tet("verify many.tet --deep").stdout;
+    let deep = dir.tet("verify many.tet --deep").stdout;
     assert!(!deep.contains("chunk_decode_skipped") && deep.contains("deep_decode=true"), "{deep}");
 }
 
 #[test]
 fn repair_on_the_way() {
-    let folder = Folder::with_weather();
-    folder.damaged("weather.tet", "bad.tet", |bytes| {
+    let dir = TestDir::with_weather();
+    dir.damaged("weather.tet", "bad.tet", |bytes| {
         let end = bytes.len();
         bytes.truncate(end - 4);
     });
-    assert_eq!(folder.tet("verify bad.tet -q").code, Some(1));
-    assert_snapshot!(folder.tet("verify bad.tet -q --repair").shot());
-    assert_eq!(folder.tet("verify bad.tet -q").code, Some(0));
+    assert_eq!(dir.tet("verify bad.tet -q").code, Some(1));
+    assert_snapshot!(dir.tet("verify bad.tet -q --repair").shot());
+    assert_eq!(dir.tet("verify bad.tet -q").code, Some(0));
 }
 
 #[test]
 fn what_cannot_be_repaired_stays_as_it_is() {
-    let folder = Folder::with_weather();
-    folder.with_damaged_chunk("bad.tet");
-    let before = folder.read("bad.tet");
-    let ran = folder.tet("verify bad.tet -q --repair");
+    let dir = TestDir::with_weather();
+    dir.with_damaged_chunk("bad.tet");
+    let before = dir.read("bad.tet");
+    let ran = dir.tet("verify bad.tet -q --repair");
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("no automatic repair available"), "{}", ran.stderr);
-    assert_eq!(folder.read("bad.tet"), before);
+    assert_eq!(dir.read("bad.tet"), before);
 }

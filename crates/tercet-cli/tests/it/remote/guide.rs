@@ -21,9 +21,9 @@ fn the_guide_is_true() {
         command.args(["-c", &format!("exec 2>&1; (exit {last_code}); {line_here}")]);
         scene.set_around(&mut command);
         command.env("PATH", format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap()));
-        let said = said(&mut command);
-        last_code = said.code;
-        let output = said.out.replace(&scene.server.url(""), HOST);
+        let result = run_command(&mut command);
+        last_code = result.code;
+        let output = result.out.replace(&scene.server.url(""), HOST);
         let lines: Vec<&str> = output.lines().collect();
         assert!(matches(&shown, &lines), "`{line}` shows:\n{}\n\nbut it prints:\n{output}", shown.join("\n"));
     }

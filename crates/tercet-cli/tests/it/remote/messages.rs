@@ -6,12 +6,12 @@ use super::*;
 
 /// A thousand messages of which number 500 is large: an object of 800 kB.
 fn thousand(scene: &Scene, small: u32) {
-    scene.folder.write("small.npy", npy(small));
+    scene.dir.write("small.npy", npy(small));
     scene.ok("tgm create small.tgm --force --from t=small.npy --meta size=small");
     scene.ok("tgm create large.tgm --force --from t=t.npy --meta size=large");
-    let (small, large) = (scene.folder.read("small.tgm"), scene.folder.read("large.tgm"));
+    let (small, large) = (scene.dir.read("small.tgm"), scene.dir.read("large.tgm"));
     let bytes = [small.repeat(500), large, small.repeat(499)].concat();
-    scene.folder.write("thousand.tgm", &bytes);
+    scene.dir.write("thousand.tgm", &bytes);
     scene.server.put("/thousand.tgm", &bytes);
 }
 
@@ -23,14 +23,14 @@ fn array_of(scene: &Scene, address: &str) -> Vec<u8> {
 fn a_thousand_messages_take_a_request_each_or_fewer() {
     let scene = Scene::new();
     let address = scene.server.url("/thousand.tgm");
-    let expected = scene.folder.read("t.npy");
+    let expected = scene.dir.read("t.npy");
     // Small messages stand in one block together.
     thousand(&scene, 100);
     scene.traffic();
     assert!(scene.ok(&format!("tgm info {address}")).out.contains("Messages: 1000\n"));
     let (requests, bytes) = scene.traffic();
     assert!(requests <= 16, "{requests}");
-    assert!(bytes <= scene.folder.read("thousand.tgm").len() as u64 + (64 << 10), "{bytes}");
+    assert!(bytes <= scene.dir.read("thousand.tgm").len() as u64 + (64 << 10), "{bytes}");
     assert_eq!(array_of(&scene, &address), expected);
     assert!(scene.traffic().0 <= 20);
     // Of large ones the end and the next start are read together.
@@ -50,7 +50,7 @@ fn a_catalogue_makes_it_a_handful() {
     let address = scene.server.url("/thousand.tgm");
     thousand(&scene, 4000);
     scene.ok("tgm index thousand.tgm");
-    scene.server.put("/thousand.tgm", &scene.folder.read("thousand.tgm"));
+    scene.server.put("/thousand.tgm", &scene.dir.read("thousand.tgm"));
     scene.traffic();
     assert!(scene.ok(&format!("tgm info {address}")).out.contains("Messages: 1000\n"));
     let (requests, bytes) = scene.traffic();
@@ -59,7 +59,7 @@ fn a_catalogue_makes_it_a_handful() {
     assert_eq!(listed.out, "size\nlarge\n");
     let (requests, bytes) = scene.traffic();
     assert!(requests <= 4 && bytes <= 48 << 10, "{requests} requests, {bytes} bytes");
-    assert_eq!(array_of(&scene, &address), scene.folder.read("t.npy"));
+    assert_eq!(array_of(&scene, &address), scene.dir.read("t.npy"));
     let (requests, bytes) = scene.traffic();
     assert!(requests <= 8, "{requests} requests");
     assert!(bytes <= 800_000 + (64 << 10), "{bytes} bytes");
@@ -69,7 +69,7 @@ fn a_catalogue_makes_it_a_handful() {
 #[test]
 fn tail_follows_an_address() {
     let scene = Scene::new();
-    let run = scene.folder.read("run.tgm");
+    let run = scene.dir.read("run.tgm");
     let one = run.len() / 3;
     scene.server.put("/grows.tgm", &run[..one + 100]);
     let words = format!(
@@ -102,7 +102,7 @@ fn tail_follows_an_address() {
 #[test]
 fn tail_follows_what_never_rests() {
     let scene = Scene::new();
-    let run = scene.folder.read("run.tgm");
+    let run = scene.dir.read("run.tgm");
     let one = run.len() / 3;
     scene.server.put("/grows.tgm", &run[..one]);
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tgm"));

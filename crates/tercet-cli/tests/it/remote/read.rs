@@ -7,7 +7,7 @@ use super::*;
 #[test]
 fn every_verb_says_of_an_address_what_it_says_of_a_path() {
     let scene = Scene::new();
-    let run = scene.folder.read("run.tgm");
+    let run = scene.dir.read("run.tgm");
     scene.server.put("/bucket/run.tgm", &run);
     for address in [scene.server.url("/run.tgm"), "s3://bucket/run.tgm".to_owned()] {
         for verb in [
@@ -62,10 +62,10 @@ fn arrays_come_from_addresses_as_well() {
     let address = scene.server.url("/t.npy?geheim");
     scene.ok(&format!("tgm create new.tgm --from t={address} --reproducible"));
     scene.ok("tgm create old.tgm --from t=t.npy --reproducible");
-    assert!(scene.folder.read("new.tgm") == scene.folder.read("old.tgm"));
+    assert!(scene.dir.read("new.tgm") == scene.dir.read("old.tgm"));
     scene.ok(&format!("tgm validate new.tgm --against {address}"));
     scene.ok(&format!("tet create new.tet --from t={address}"));
-    let bytes = scene.folder.read("new.tet");
+    let bytes = scene.dir.read("new.tet");
     assert!(!bytes.windows(6).any(|six| six == b"geheim"), "the history of a file must not hold secrets");
 }
 
@@ -74,15 +74,15 @@ fn ranges_fetch_little_and_say_that_they_are_not_verified() {
     let scene = Scene::new();
     let address = scene.server.url("/run.tgm");
     scene.server.forget();
-    let said = scene.ok(&format!("tgm extract {address} 1.0 --range 70000:10 -o -"));
+    let result = scene.ok(&format!("tgm extract {address} 1.0 --range 70000:10 -o -"));
     let values: Vec<u8> = (70_000..70_010).flat_map(|value| f64::from(value).to_le_bytes()).collect();
-    assert_eq!(said.bytes, values);
-    assert!(said.err.contains("note: hash not verified"), "{}", said.err);
+    assert_eq!(result.bytes, values);
+    assert!(result.err.contains("note: hash not verified"), "{}", result.err);
     let (requests, sent) = scene.traffic();
     assert!(requests < 20 && sent < 800_000, "{requests} requests, {sent} bytes");
 
-    let said = scene.ok(&format!("tgm extract {address} 1.0 --range 70000:10 --verify -o -"));
-    assert_eq!((said.bytes, said.err), (values.clone(), String::new()));
+    let result = scene.ok(&format!("tgm extract {address} 1.0 --range 70000:10 --verify -o -"));
+    assert_eq!((result.bytes, result.err), (values.clone(), String::new()));
     assert!(scene.traffic().1 > 800_000, "the whole object was fetched");
     // On disk it costs nothing to look.
     assert_eq!(scene.ok("tgm extract run.tgm 1.0 --range 70000:10 -o -").err, "");
@@ -91,7 +91,7 @@ fn ranges_fetch_little_and_say_that_they_are_not_verified() {
 #[test]
 fn what_verify_fetches_it_compares() {
     let scene = Scene::new();
-    let mut bytes = scene.folder.read("run.tgm");
+    let mut bytes = scene.dir.read("run.tgm");
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     scene.server.put("/bad.tgm", &bytes);
@@ -102,8 +102,8 @@ fn what_verify_fetches_it_compares() {
         5,
         "is damaged or was changed",
     );
-    let said = scene.run(&format!("tgm validate {address}"));
-    assert_eq!(said.code, 1, "{}", said.err);
+    let result = scene.run(&format!("tgm validate {address}"));
+    assert_eq!(result.code, 1, "{}", result.err);
 }
 
 #[test]
@@ -116,8 +116,8 @@ fn failures_have_the_exit_codes_of_files() {
     scene.server.put("/text", b"no message");
     scene.refused(&format!("tgm ls {}", scene.server.url("/text")), 4, "");
     scene.server.always(Fault::Status(403));
-    let said = scene.refused("tgm ls s3://bucket/a.tgm", 3, "access denied (HTTP 403)");
-    assert!(said.err.contains("hint: set the credentials"), "{}", said.err);
+    let result = scene.refused("tgm ls s3://bucket/a.tgm", 3, "access denied (HTTP 403)");
+    assert!(result.err.contains("hint: set the credentials"), "{}", result.err);
 }
 
 #[test]
@@ -125,18 +125,18 @@ fn a_server_without_ranges_is_read_whole() {
     let scene = Scene::new();
     scene.server.always(Fault::NoRanges);
     scene.server.forget();
-    let said = scene.ok(&format!("tgm ls -p step {}", scene.server.url("/run.tgm")));
-    assert_eq!(said.out, scene.ok("tgm ls -p step run.tgm").out);
+    let result = scene.ok(&format!("tgm ls -p step {}", scene.server.url("/run.tgm")));
+    assert_eq!(result.out, scene.ok("tgm ls -p step run.tgm").out);
     assert_eq!(scene.traffic().0, 1);
 }
 
 #[test]
 fn doctor_knows() {
     let scene = Scene::new();
-    let said = scene.ok("tgm doctor");
+    let result = scene.ok("tgm doctor");
     assert!(
-        said.out.lines().any(|line| line.contains("remote") && line.contains("object_store")),
+        result.out.lines().any(|line| line.contains("remote") && line.contains("object_store")),
         "{}",
-        said.out
+        result.out
     );
 }

@@ -2,18 +2,18 @@
 
 use super::*;
 
-/// A scene with `rows.tatami`, 50,000 rows in the folder and on the server.
+/// A scene with `rows.tatami`, 50,000 rows in the directory and on the server.
 fn scene() -> Scene {
-    let scene = Scene { folder: Folder::of(env!("CARGO_BIN_EXE_tatami")), server: Server::start() };
+    let scene = Scene { dir: TestDir::of(env!("CARGO_BIN_EXE_tatami")), server: Server::start() };
     let rows: Vec<String> = (0..50_000_u64)
         .map(|row| format!("{{\"n\":{row},\"s\":\"text {}\"}}\n", row.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect();
-    scene.folder.write("rows.jsonl", rows.concat());
+    scene.dir.write("rows.jsonl", rows.concat());
     scene.ok(
         "tatami create rows.tatami --from rows.jsonl --sort-key n --page-rows 1000 --row-group-rows 20000",
     );
     for name in ["rows.tatami", "rows.jsonl"] {
-        scene.server.put(&format!("/{name}"), &scene.folder.read(name));
+        scene.server.put(&format!("/{name}"), &scene.dir.read(name));
     }
     scene
 }
@@ -45,7 +45,7 @@ fn every_verb_says_of_an_address_what_it_says_of_a_path() {
 #[test]
 fn little_is_fetched_for_a_little() {
     let scene = scene();
-    let len = scene.folder.read("rows.tatami").len() as u64;
+    let len = scene.dir.read("rows.tatami").len() as u64;
     let address = scene.server.url("/rows.tatami");
     scene.traffic();
     scene.ok(&format!("tatami inspect {address}"));
@@ -60,15 +60,15 @@ fn little_is_fetched_for_a_little() {
 fn rows_come_from_addresses_and_files_go_to_stores() {
     let scene = scene();
     let options = "--sort-key n --page-rows 1000 --row-group-rows 20000";
-    let said = scene.ok(&format!(
+    let result = scene.ok(&format!(
         "tatami create s3://bucket/rows.tatami --from {} {options}",
         scene.server.url("/rows.jsonl")
     ));
-    assert!(said.out.starts_with("s3://bucket/rows.tatami: 50000 rows"), "{}", said.out);
-    assert!(scene.server.file("/bucket/rows.tatami").unwrap() == scene.folder.read("rows.tatami"));
+    assert!(result.out.starts_with("s3://bucket/rows.tatami: 50000 rows"), "{}", result.out);
+    assert!(scene.server.file("/bucket/rows.tatami").unwrap() == scene.dir.read("rows.tatami"));
     scene.refused("tatami create s3://bucket/rows.tatami --from rows.jsonl", 8, "exists already");
     let secret = scene.server.url("/nothing.jsonl?geheim");
-    let said = scene.run(&format!("tatami create x.tatami --from {secret} --format jsonl"));
-    assert_ne!(said.code, 0);
-    assert!(!said.err.contains("geheim"), "{}", said.err);
+    let result = scene.run(&format!("tatami create x.tatami --from {secret} --format jsonl"));
+    assert_ne!(result.code, 0);
+    assert!(!result.err.contains("geheim"), "{}", result.err);
 }

@@ -52,13 +52,13 @@ fn secrets_are_never_shown() {
             "tgm ls https://me:ge/geheim@host/x".to_owned(),
             "tgm ls ftp://me:geheim@host/x".to_owned(),
         ] {
-            let said = scene.run(&words);
-            seen.push(format!("{}{}", said.out, said.err));
+            let result = scene.run(&words);
+            seen.push(format!("{}{}", result.out, result.err));
             assert!(
-                !said.out.contains("geheim") && !said.err.contains("geheim"),
+                !result.out.contains("geheim") && !result.err.contains("geheim"),
                 "{words}: {}{}",
-                said.out,
-                said.err
+                result.out,
+                result.err
             );
         }
     }
@@ -71,18 +71,18 @@ fn secrets_are_never_shown() {
 #[test]
 fn histories_keep_no_secrets() {
     let scene = Scene::new();
-    let history = scene.folder.path("history.jsonl");
+    let history = scene.dir.path("history.jsonl");
     let ask = |address: &str| {
         let mut command =
             scene.command(&format!("tet query -t {address} {{\"dataset\":\"t\",\"mean\":[]}} -x"));
         command.env_remove("TET_NO_QUERY_HISTORY").env("TET_QUERY_HISTORY_FILE", &history);
-        said(&mut command)
+        run_command(&mut command)
     };
     let plain = scene.server.url("/run.tet");
     let asked = ask(&plain);
     assert_eq!(asked.code, 0, "{}", asked.err);
-    let kept = scene.folder.read("history.jsonl");
+    let kept = scene.dir.read("history.jsonl");
     assert!(String::from_utf8_lossy(&kept).contains(&plain));
     assert_eq!(ask(&format!("{plain}?token=geheim")).code, 0);
-    assert_eq!(scene.folder.read("history.jsonl"), kept);
+    assert_eq!(scene.dir.read("history.jsonl"), kept);
 }

@@ -7,13 +7,13 @@ use super::*;
 #[test]
 fn messages_are_copied_into_a_store() {
     let scene = Scene::new();
-    let said = scene.ok("tgm copy run.tgm s3://bucket/run.tgm");
-    assert_eq!(said.out, "s3://bucket/run.tgm: 3 messages, 2.3 MiB\n");
-    assert!(scene.server.file("/bucket/run.tgm").unwrap() == scene.folder.read("run.tgm"));
+    let result = scene.ok("tgm copy run.tgm s3://bucket/run.tgm");
+    assert_eq!(result.out, "s3://bucket/run.tgm: 3 messages, 2.3 MiB\n");
+    assert!(scene.server.file("/bucket/run.tgm").unwrap() == scene.dir.read("run.tgm"));
     let before = scene.server.file("/bucket/run.tgm");
-    let said =
+    let result =
         scene.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: exists already");
-    assert!(said.err.contains("hint: `--force` replaces it"), "{}", said.err);
+    assert!(result.err.contains("hint: `--force` replaces it"), "{}", result.err);
     assert!(scene.server.file("/bucket/run.tgm") == before);
     scene.ok("tgm copy --force -w step=6 s3://bucket/run.tgm s3://bucket/run6.tgm");
     assert_eq!(scene.ok("tgm ls -p step s3://bucket/run6.tgm").out, "step\n6\n");
@@ -25,14 +25,14 @@ fn messages_are_copied_into_a_store() {
     scene.refused("tgm copy run.tgm s3://bucket/[step].tgm", 8, "placeholders are not supported in URLs");
     // There and back again.
     scene.ok("tgm copy s3://bucket/run.tgm back.tgm");
-    assert!(scene.folder.read("back.tgm") == scene.folder.read("run.tgm"));
+    assert!(scene.dir.read("back.tgm") == scene.dir.read("run.tgm"));
 }
 
 #[test]
 fn web_servers_take_no_files() {
     let scene = Scene::new();
-    let said = scene.refused(&format!("tgm copy run.tgm {}", scene.server.url("/x.tgm")), 8, "over HTTP");
-    assert!(said.err.contains("hint: write to a file, or to `s3://`"), "{}", said.err);
+    let result = scene.refused(&format!("tgm copy run.tgm {}", scene.server.url("/x.tgm")), 8, "over HTTP");
+    assert!(result.err.contains("hint: write to a file, or to `s3://`"), "{}", result.err);
 }
 
 #[test]
@@ -56,7 +56,7 @@ fn every_verb_that_writes_a_file_writes_an_object() {
         let there = scene.ok(&format!("{} --force", verb.replace("OUT", "s3://bucket/there")));
         let object = scene.server.file("/bucket/there").unwrap();
         if is_same {
-            assert!(object == scene.folder.read("here"), "{verb}");
+            assert!(object == scene.dir.read("here"), "{verb}");
             assert_eq!(there.out.replace("s3://bucket/there", "here"), here.out, "{verb}");
         } else {
             assert_eq!(scene.ok("tgm ls s3://bucket/there").out, scene.ok("tgm ls here").out, "{verb}");
@@ -85,7 +85,7 @@ fn objects_are_not_changed_in_their_place() {
 #[test]
 fn a_store_that_fails_leaves_nothing() {
     let scene = Scene::new();
-    scene.folder.write("big.npy", npy(2_000_000));
+    scene.dir.write("big.npy", npy(2_000_000));
     // It asks whether it is there, starts, and then a part fails for good.
     scene.server.next([None, None, Some(Fault::Status(400))]);
     scene.refused(

@@ -6,40 +6,40 @@ use std::time::{Duration, Instant};
 
 use tercet::core::publish::is_stale_temp;
 
-use super::folder::Folder;
+use super::test_dir::TestDir;
 
 /// Long enough for a slow machine; only a failing test waits for it.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 /// The length of the half file that will be `target`, if there is one.
-fn half_written<S>(folder: &Folder<S>, target: &str) -> Option<u64> {
-    let entries = std::fs::read_dir(folder.0.path()).unwrap();
+fn half_written<S>(dir: &TestDir<S>, target: &str) -> Option<u64> {
+    let entries = std::fs::read_dir(dir.0.path()).unwrap();
     let mut half =
         entries.map(Result::unwrap).filter(|entry| is_stale_temp(&entry.file_name(), target.as_ref()));
     half.find_map(|entry| Some(entry.metadata().ok()?.len()).filter(|len| *len > 0))
 }
 
-fn spawn<S>(folder: &Folder<S>, words: &str) -> Child {
-    let mut command = Command::new(folder.1);
-    command.current_dir(folder.0.path()).args(words.split_whitespace());
+fn spawn<S>(dir: &TestDir<S>, words: &str) -> Child {
+    let mut command = Command::new(dir.1);
+    command.current_dir(dir.0.path()).args(words.split_whitespace());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
 /// Runs a command that writes `target` again and again, and kills it when so many bytes of the new file are there.
-pub(crate) fn kill_at_every_stage<S>(folder: &Folder<S>, words: &str, code: i32, target: &str) {
-    let before = folder.names();
-    let old = folder.read(target);
-    let done = folder.run(words);
+pub(crate) fn kill_at_every_stage<S>(dir: &TestDir<S>, words: &str, code: i32, target: &str) {
+    let before = dir.names();
+    let old = dir.read(target);
+    let done = dir.run(words);
     assert_eq!(done.code, code, "{words}: {}", done.err);
-    let new = folder.read(target);
+    let new = dir.read(target);
     assert!(old != new, "{words}: changes nothing");
     let mut killed = 0;
     for stage in 0..5 {
-        folder.write(target, &old);
-        let mut child = spawn(folder, words);
+        dir.write(target, &old);
+        let mut child = spawn(dir, words);
         let (started, enough) = (Instant::now(), new.len() as u64 / 4 * stage);
         let status = loop {
-            if half_written(folder, target).is_some_and(|len| len >= enough) {
+            if half_written(dir, target).is_some_and(|len| len >= enough) {
                 child.kill().unwrap();
                 break child.wait().unwrap();
             }
@@ -49,7 +49,7 @@ pub(crate) fn kill_at_every_stage<S>(folder: &Folder<S>, words: &str, code: i32,
             assert!(started.elapsed() < PATIENCE, "{words}: never ends");
             thread::sleep(Duration::from_millis(1));
         };
-        let found = folder.read(target);
+        let found = dir.read(target);
         assert!(found == old || found == new, "{words}: neither the old file nor the new one");
         if status.code().is_none() {
             killed += usize::from(found == old);
@@ -57,37 +57,37 @@ pub(crate) fn kill_at_every_stage<S>(folder: &Folder<S>, words: &str, code: i32,
             assert!(status.code() == Some(code) && found == new, "{words}: ended by itself: {status}");
         }
         // Whoever comes next takes the place and clears up.
-        folder.write(target, &old);
-        assert_eq!(folder.run(words).code, code, "{words}");
-        assert!(folder.read(target) == new, "{words}: another file after one was killed");
-        assert_eq!(folder.names(), before, "{words}");
+        dir.write(target, &old);
+        assert_eq!(dir.run(words).code, code, "{words}");
+        assert!(dir.read(target) == new, "{words}: another file after one was killed");
+        assert_eq!(dir.names(), before, "{words}");
     }
     assert!(killed > 0, "{words}: never killed while it wrote");
 }
 
 /// Runs a command that makes the file `new`, which somebody else makes meanwhile: that one must stay.
-pub(crate) fn appears_meanwhile<S>(folder: &Folder<S>, words: &str) {
-    let before = folder.names();
+pub(crate) fn appears_meanwhile<S>(dir: &TestDir<S>, words: &str) {
+    let before = dir.names();
     let mut refused = 0;
     for _ in 0..5 {
-        let mut child = spawn(folder, words);
+        let mut child = spawn(dir, words);
         let started = Instant::now();
-        while half_written(folder, "new").is_none() && child.try_wait().unwrap().is_none() {
+        while half_written(dir, "new").is_none() && child.try_wait().unwrap().is_none() {
             assert!(started.elapsed() < PATIENCE, "{words}: never ends");
             thread::sleep(Duration::from_millis(1));
         }
-        let made = std::fs::OpenOptions::new().write(true).create_new(true).open(folder.path("new"));
+        let made = std::fs::OpenOptions::new().write(true).create_new(true).open(dir.path("new"));
         let code = child.wait().unwrap().code();
         if made.is_ok() {
             // It was there first.
             assert_eq!(code, Some(8), "{words}");
-            assert_eq!(folder.read("new"), b"", "{words}");
+            assert_eq!(dir.read("new"), b"", "{words}");
             refused += 1;
         } else {
             assert_eq!(code, Some(0), "{words}");
         }
-        std::fs::remove_file(folder.path("new")).unwrap();
-        assert_eq!(folder.names(), before, "{words}");
+        std::fs::remove_file(dir.path("new")).unwrap();
+        assert_eq!(dir.names(), before, "{words}");
     }
     assert!(refused > 0, "{words}: always done before");
 }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Folder, lines, said};
+use super::{TestDir, lines, run_command};
 
 /// The transcripts of the reference, in the order in which they were made.
 #[test]
@@ -10,13 +10,13 @@ fn collections_are_told_as_the_reference_tells_them() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
     let manifest = std::fs::read_to_string(golden.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for place in ["collection", "clitmp"] {
-        std::fs::create_dir(folder.path(place)).unwrap();
+        std::fs::create_dir(dir.path(place)).unwrap();
         for entry in std::fs::read_dir(golden.join("collection")).unwrap() {
             let entry = entry.unwrap();
             if place == "collection" || entry.file_name() != "tatami.manifest" {
-                std::fs::copy(entry.path(), folder.path(place).join(entry.file_name())).unwrap();
+                std::fs::copy(entry.path(), dir.path(place).join(entry.file_name())).unwrap();
             }
         }
     }
@@ -27,7 +27,7 @@ fn collections_are_told_as_the_reference_tells_them() {
         if !matches!(args[0], "collection" | "col") {
             continue;
         }
-        let ran = said(folder.command().args(&args));
+        let ran = run_command(dir.command().args(&args));
         compared += 1;
         assert_eq!(ran.out, entry["stdout"].as_str().unwrap(), "{args:?}: {}", ran.err);
         assert_eq!(ran.code == 0, entry["exit"] == 0, "{args:?}: {}", ran.err);
@@ -36,131 +36,131 @@ fn collections_are_told_as_the_reference_tells_them() {
     assert_eq!(compared, 8);
 }
 
-/// A folder `days` with three files of keys.
-fn days() -> Folder {
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("days")).unwrap();
+/// A directory `days` with three files of keys.
+fn days() -> TestDir {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("days")).unwrap();
     for (name, from) in [("mon", 0), ("tue", 100), ("wed", 200)] {
         let rows = lines(from..from + 50, |key| format!(r#"{{"key":{key},"day":"{name}"}}"#));
-        folder.write("rows.jsonl", rows);
-        folder.ok(&format!("create days/{name}.tatami --from rows.jsonl --sort-key key"));
-        folder.ok(&format!("collection add days days/{name}.tatami"));
+        dir.write("rows.jsonl", rows);
+        dir.ok(&format!("create days/{name}.tatami --from rows.jsonl --sort-key key"));
+        dir.ok(&format!("collection add days days/{name}.tatami"));
     }
-    folder
+    dir
 }
 
 #[test]
 fn files_are_added_listed_put_in_tiers_and_removed() {
-    let folder = days();
-    let told: Value = serde_json::from_str(&folder.ok("collection list days --json").out).unwrap();
+    let dir = days();
+    let told: Value = serde_json::from_str(&dir.ok("collection list days --json").out).unwrap();
     assert_eq!(told["rows"], 150);
     let paths: Vec<&str> =
         told["members"].as_array().unwrap().iter().map(|member| member["path"].as_str().unwrap()).collect();
     assert_eq!(paths, ["mon.tatami", "tue.tatami", "wed.tatami"]);
-    assert_eq!(folder.ok("collection tier days tue.tatami 3").out, "tue.tatami: tier 3\n");
-    assert_eq!(folder.ok("col remove days days/mon.tatami").out, "removed mon.tatami\n");
-    let list = folder.ok("collection list days").out;
+    assert_eq!(dir.ok("collection tier days tue.tatami 3").out, "tue.tatami: tier 3\n");
+    assert_eq!(dir.ok("col remove days days/mon.tatami").out, "removed mon.tatami\n");
+    let list = dir.ok("collection list days").out;
     assert!(list.contains("members:    2\n"), "{list}");
     assert!(list.contains("tue.tatami               rows=50"), "{list}");
     assert!(list.contains(" tier=3 key[key]=\"6400000000000000\"..\"9500000000000000\""), "{list}");
     // All or none.
-    let refused = folder.run("collection remove days tue.tatami nothing.tatami");
+    let refused = dir.run("collection remove days tue.tatami nothing.tatami");
     assert_eq!(refused.code, 8, "{}", refused.err);
     assert!(refused.err.contains("has no member `nothing.tatami`"), "{}", refused.err);
-    assert_eq!(folder.ok("collection list days").out, list);
-    let outside = folder.run("collection add days rows.jsonl");
+    assert_eq!(dir.ok("collection list days").out, list);
+    let outside = dir.run("collection add days rows.jsonl");
     assert_eq!(outside.code, 8, "{}", outside.err);
     assert!(outside.err.contains("not a path inside the collection"), "{}", outside.err);
-    assert_eq!(folder.ok("collection compact days").out, "compacted manifest at days (2 live members)\n");
-    assert_eq!(folder.ok("collection list days").out, list);
+    assert_eq!(dir.ok("collection compact days").out, "compacted manifest at days (2 live members)\n");
+    assert_eq!(dir.ok("collection list days").out, list);
 }
 
 #[test]
 fn a_key_is_looked_up_in_all_files() {
-    let folder = days();
-    assert_eq!(folder.ok("lookup days 117").out, "{\"key\":117,\"day\":\"tue\"}\n");
-    assert_eq!(folder.ok("lookup days 200 --columns day").out, "{\"day\":\"wed\"}\n");
-    let told: Value = serde_json::from_str(&folder.ok("lookup days 149 --json").out).unwrap();
+    let dir = days();
+    assert_eq!(dir.ok("lookup days 117").out, "{\"key\":117,\"day\":\"tue\"}\n");
+    assert_eq!(dir.ok("lookup days 200 --columns day").out, "{\"day\":\"wed\"}\n");
+    let told: Value = serde_json::from_str(&dir.ok("lookup days 149 --json").out).unwrap();
     assert_eq!(told["row"], 49);
     assert!(told["file"].as_str().unwrap().ends_with("tue.tatami"));
-    let missing = folder.run("lookup days 77");
+    let missing = dir.run("lookup days 77");
     assert_eq!(missing.code, 1);
     assert!(missing.err.contains("days: no row with key `77`"), "{}", missing.err);
-    let wrong = folder.run("lookup days Tuesday");
+    let wrong = dir.run("lookup days Tuesday");
     assert_eq!(wrong.code, 8, "{}", wrong.err);
 }
 
 #[test]
 fn a_torn_or_damaged_manifest_is_told() {
-    let folder = days();
-    let whole = folder.read("days/tatami.manifest");
-    folder.write("days/tatami.manifest", &whole[..whole.len() - 3]);
-    let torn = folder.ok("collection list days");
+    let dir = days();
+    let whole = dir.read("days/tatami.manifest");
+    dir.write("days/tatami.manifest", &whole[..whole.len() - 3]);
+    let torn = dir.ok("collection list days");
     assert!(torn.out.contains("members:    2\n"));
     assert!(torn.err.contains("incomplete record"), "{}", torn.err);
     let mut damaged = whole.clone();
     damaged[30] ^= 4;
-    folder.write("days/tatami.manifest", &damaged);
+    dir.write("days/tatami.manifest", &damaged);
     for verb in ["list days", "add days days/mon.tatami", "compact days"] {
-        let refused = folder.run(&format!("collection {verb}"));
+        let refused = dir.run(&format!("collection {verb}"));
         assert_eq!(refused.code, 5, "{verb}: {}", refused.err);
         assert!(refused.err.contains("record 0 of the manifest (bytes 5.."), "{}", refused.err);
         assert!(refused.err.contains("--salvage"), "{}", refused.err);
     }
-    assert_eq!(folder.read("days/tatami.manifest"), damaged);
-    let saved = folder.ok("collection compact days --salvage");
+    assert_eq!(dir.read("days/tatami.manifest"), damaged);
+    let saved = dir.ok("collection compact days --salvage");
     assert_eq!(saved.out, "compacted manifest at days (2 live members)\n");
     assert!(saved.err.contains("damaged bytes of the manifest (at byte 5)"), "{}", saved.err);
-    folder.ok("collection add days days/mon.tatami");
-    assert!(folder.ok("collection list days").out.contains("members:    3\n"));
+    dir.ok("collection add days days/mon.tatami");
+    assert!(dir.ok("collection list days").out.contains("members:    3\n"));
 }
 
 #[test]
 fn a_file_that_was_written_anew_must_be_added_again() {
-    let folder = days();
-    folder.write("rows.jsonl", "{\"key\":120,\"day\":\"new\"}\n");
-    folder.ok("create days/tue.tatami --force --from rows.jsonl --sort-key key");
-    let changed = folder.run("lookup days 120");
+    let dir = days();
+    dir.write("rows.jsonl", "{\"key\":120,\"day\":\"new\"}\n");
+    dir.ok("create days/tue.tatami --force --from rows.jsonl --sort-key key");
+    let changed = dir.run("lookup days 120");
     assert_eq!(changed.code, 5, "{}", changed.err);
     assert!(changed.err.contains("was changed since it was added"), "{}", changed.err);
-    folder.ok("collection add days days/tue.tatami");
-    assert_eq!(folder.ok("lookup days 120 --columns day").out, "{\"day\":\"new\"}\n");
-    assert!(folder.ok("collection list days").out.contains("rows:       101\n"));
+    dir.ok("collection add days days/tue.tatami");
+    assert_eq!(dir.ok("lookup days 120 --columns day").out, "{\"day\":\"new\"}\n");
+    assert!(dir.ok("collection list days").out.contains("rows:       101\n"));
 }
 
 #[test]
 fn all_files_of_a_collection_are_asked() {
-    let folder = days();
-    let rows = folder.ok("cat days").out;
+    let dir = days();
+    let rows = dir.ok("cat days").out;
     assert_eq!(rows.lines().count(), 150);
     assert_eq!(rows.lines().last().unwrap(), r#"{"key":249,"day":"wed"}"#);
     let words =
         ["cat", "days", "--columns", "day,key", "--where", "key >= 148 and key < 202", "--limit", "3"];
     assert_eq!(
-        folder.ran(&words).out,
+        dir.ran(&words).out,
         "{\"day\":\"tue\",\"key\":148}\n{\"day\":\"tue\",\"key\":149}\n{\"day\":\"wed\",\"key\":200}\n"
     );
-    assert_eq!(folder.ok("count days").out, "150\n");
-    assert_eq!(folder.ran(&["count", "days", "--where", "key > 110"]).out, "89\n");
+    assert_eq!(dir.ok("count days").out, "150\n");
+    assert_eq!(dir.ran(&["count", "days", "--where", "key > 110"]).out, "89\n");
     let told: Value =
-        serde_json::from_str(&folder.ran(&["count", "days", "-w", "key<10", "--json"]).out).unwrap();
+        serde_json::from_str(&dir.ran(&["count", "days", "-w", "key<10", "--json"]).out).unwrap();
     assert_eq!((told["rows"].as_u64(), told["count"].as_u64()), (Some(150), Some(10)));
     // Files that cannot hold a row are not even opened: this one could not be.
-    std::fs::write(folder.path("days/wed.tatami"), b"gone").unwrap();
-    assert_eq!(folder.ran(&["count", "days", "--where", "key < 110"]).out, "60\n");
-    let explained = folder.ran(&["explain", "days", "--where", "key < 10"]).out;
+    std::fs::write(dir.path("days/wed.tatami"), b"gone").unwrap();
+    assert_eq!(dir.ran(&["count", "days", "--where", "key < 110"]).out, "60\n");
+    let explained = dir.ran(&["explain", "days", "--where", "key < 10"]).out;
     assert!(explained.starts_with("3 files, 2 pruned by the manifest\nmon.tatami:\n"), "{explained}");
-    let told = folder.ran(&["explain", "days", "--where", "key < 10", "--json"]).out;
+    let told = dir.ran(&["explain", "days", "--where", "key < 10", "--json"]).out;
     let told: Value = serde_json::from_str(&told).unwrap();
     assert_eq!((told["files_pruned"].as_u64(), &told["members"][0]["file"]), (Some(2), &"mon.tatami".into()));
-    assert_ne!(folder.run("cat days").code, 0);
+    assert_ne!(dir.run("cat days").code, 0);
     // What is wrong is told with a mark.
-    let wrong = folder.ran(&["count", "days", "--where", "kez = 1"]);
+    let wrong = dir.ran(&["count", "days", "--where", "kez = 1"]);
     assert_eq!(wrong.code, 8);
     assert!(wrong.err.contains("^^^"), "{}", wrong.err);
-    std::fs::create_dir(folder.path("empty")).unwrap();
+    std::fs::create_dir(dir.path("empty")).unwrap();
     for words in ["cat empty", "count empty", "lookup empty 1"] {
-        let refused = folder.run(words);
+        let refused = dir.run(words);
         assert!(refused.code == 8 && refused.err.contains("directory without a manifest"), "{}", refused.err);
     }
 }
@@ -169,45 +169,45 @@ fn all_files_of_a_collection_are_asked() {
 #[cfg(feature = "arrow")]
 #[test]
 fn files_whose_columns_mean_something_else_are_refused() {
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("c")).unwrap();
-    folder.write("a.csv", "price\n1.25\n");
-    folder.ok("convert a.csv c/a.tatami --schema price:decimal128[9,2]");
-    folder.ok("convert a.csv c/b.tatami --schema price:decimal128[9,3]");
-    folder.ok("convert a.csv c/d.tatami --schema price:decimal128[9,2]");
-    folder.ok("collection add c c/a.tatami");
-    assert_eq!(folder.ok("cat c").out, "{\"price\":1.25}\n");
-    let unlike = |said: &super::Said| {
-        assert_eq!(said.code, 8, "{}", said.err);
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("c")).unwrap();
+    dir.write("a.csv", "price\n1.25\n");
+    dir.ok("convert a.csv c/a.tatami --schema price:decimal128[9,2]");
+    dir.ok("convert a.csv c/b.tatami --schema price:decimal128[9,3]");
+    dir.ok("convert a.csv c/d.tatami --schema price:decimal128[9,2]");
+    dir.ok("collection add c c/a.tatami");
+    assert_eq!(dir.ok("cat c").out, "{\"price\":1.25}\n");
+    let unlike = |result: &super::CommandOutput| {
+        assert_eq!(result.code, 8, "{}", result.err);
         assert!(
-            said.err.contains("b.tatami") && said.err.contains("has another logical type"),
+            result.err.contains("b.tatami") && result.err.contains("has another logical type"),
             "{}",
-            said.err
+            result.err
         );
     };
-    unlike(&folder.run("collection add c c/b.tatami"));
-    unlike(&folder.run("merge c/a.tatami c/b.tatami -o m.tatami"));
-    folder.ok("collection add c c/d.tatami");
-    assert_eq!(folder.ok("count c --where price=1.25").out, "2\n");
-    folder.ok("merge c/a.tatami c/d.tatami -o m.tatami");
-    assert_eq!(folder.ok("cat m.tatami").out, "{\"price\":1.25}\n{\"price\":1.25}\n");
+    unlike(&dir.run("collection add c c/b.tatami"));
+    unlike(&dir.run("merge c/a.tatami c/b.tatami -o m.tatami"));
+    dir.ok("collection add c c/d.tatami");
+    assert_eq!(dir.ok("count c --where price=1.25").out, "2\n");
+    dir.ok("merge c/a.tatami c/d.tatami -o m.tatami");
+    assert_eq!(dir.ok("cat m.tatami").out, "{\"price\":1.25}\n{\"price\":1.25}\n");
     // A file that others put into the manifest is noticed when it is opened.
-    std::fs::copy(folder.path("c/b.tatami"), folder.path("b.tatami")).unwrap();
-    std::fs::create_dir(folder.path("e")).unwrap();
-    std::fs::rename(folder.path("b.tatami"), folder.path("e/b.tatami")).unwrap();
-    folder.ok("collection add e e/b.tatami");
-    let (one, other) = (folder.read("c/tatami.manifest"), folder.read("e/tatami.manifest"));
-    folder.write("c/tatami.manifest", [&one[..], &other[5..]].concat());
+    std::fs::copy(dir.path("c/b.tatami"), dir.path("b.tatami")).unwrap();
+    std::fs::create_dir(dir.path("e")).unwrap();
+    std::fs::rename(dir.path("b.tatami"), dir.path("e/b.tatami")).unwrap();
+    dir.ok("collection add e e/b.tatami");
+    let (one, other) = (dir.read("c/tatami.manifest"), dir.read("e/tatami.manifest"));
+    dir.write("c/tatami.manifest", [&one[..], &other[5..]].concat());
     for words in ["cat c", "count c --where price>=0"] {
-        unlike(&folder.run(words));
+        unlike(&dir.run(words));
     }
 }
 
 /// What is passed over of a manifest is told by whoever reads it.
 #[test]
 fn a_torn_manifest_is_mentioned_by_all() {
-    let folder = days();
-    let bytes = folder.read("days/tatami.manifest");
+    let dir = days();
+    let bytes = dir.read("days/tatami.manifest");
     for words in [
         "count days",
         "cat days --limit 1",
@@ -215,12 +215,12 @@ fn a_torn_manifest_is_mentioned_by_all() {
         "explain days --where key=1",
         "collection tier days mon.tatami 1",
     ] {
-        folder.write("days/tatami.manifest", &bytes[..bytes.len() - 3]);
-        let said = folder.ok(words);
-        assert!(said.err.contains("incomplete record"), "{words}: {}", said.err);
+        dir.write("days/tatami.manifest", &bytes[..bytes.len() - 3]);
+        let result = dir.ok(words);
+        assert!(result.err.contains("incomplete record"), "{words}: {}", result.err);
     }
     for words in ["collection list nothing", "collection compact nothing"] {
-        let missing = folder.run(words);
+        let missing = dir.run(words);
         assert!(missing.code == 3 && missing.err.contains("cannot open nothing"), "{}", missing.err);
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::{CITIES, Folder, lines, said};
+use super::{CITIES, TestDir, lines, run_command};
 
 #[test]
 fn columns_are_found_in_jsonl() {
-    let folder = Folder::with_cities();
-    let told: Value = serde_json::from_str(&folder.ok("inspect --json cities.tatami").out).unwrap();
+    let dir = TestDir::with_cities();
+    let told: Value = serde_json::from_str(&dir.ok("inspect --json cities.tatami").out).unwrap();
     let column = |index: usize| {
         let column = &told["columns"][index];
         (column["type"].as_str().unwrap(), column["nullable"].as_bool().unwrap())
@@ -17,7 +17,7 @@ fn columns_are_found_in_jsonl() {
         assert_eq!(column(index), expected);
     }
     assert_eq!(told["columns"][3]["element"], "string");
-    let rows = folder.ok("cat cities.tatami").out;
+    let rows = dir.ok("cat cities.tatami").out;
     let expected: Vec<Value> = CITIES
         .lines()
         .filter(|line| !line.is_empty())
@@ -34,16 +34,16 @@ fn columns_are_found_in_jsonl() {
 
 #[test]
 fn what_cat_prints_can_be_made_into_the_same_file() {
-    let folder = Folder::with_cities();
-    let rows = folder.ok("cat cities.tatami").out;
-    let again = folder.back("again.jsonl", &rows, "--sort-key name --bloom people");
+    let dir = TestDir::with_cities();
+    let rows = dir.ok("cat cities.tatami").out;
+    let again = dir.back("again.jsonl", &rows, "--sort-key name --bloom people");
     assert_eq!(again, rows);
-    assert_eq!(folder.read("back.tatami"), folder.read("cities.tatami"), "byte for byte");
+    assert_eq!(dir.read("back.tatami"), dir.read("cities.tatami"), "byte for byte");
 }
 
 #[test]
 fn many_rows_over_groups_and_pages_come_back() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let text = lines(0..40_000_u32, |row| {
         let city = ["Bonn", "Ulm", "Oslo"][row as usize % 3];
         let note = if row % 5 == 0 { "null".to_owned() } else { format!("\"n{}\"", row * 7919 % 1000) };
@@ -58,7 +58,7 @@ fn many_rows_over_groups_and_pages_come_back() {
         "--row-group-rows 777 --page-rows 100 --bloom city --codec lz4",
         "--blob note --threads 1",
     ] {
-        let rows = folder.back("rows.jsonl", &text, options);
+        let rows = dir.back("rows.jsonl", &text, options);
         if options.contains("blob") {
             assert!(rows.starts_with(r#"{"row":0,"city":"Bonn","note":null,"#), "{}", &rows[..80]);
             assert!(rows.contains(r#""note":"bjkxOQ==""#), "base64 of n919");
@@ -66,16 +66,16 @@ fn many_rows_over_groups_and_pages_come_back() {
             assert_eq!(rows, text, "{options}");
         }
     }
-    let one = folder.read("back.tatami");
-    folder.ok("create back.tatami --force --from rows.jsonl --blob note --threads 4");
-    assert_eq!(folder.read("back.tatami"), one, "threads do not change a byte");
+    let one = dir.read("back.tatami");
+    dir.ok("create back.tatami --force --from rows.jsonl --blob note --threads 4");
+    assert_eq!(dir.read("back.tatami"), one, "threads do not change a byte");
 }
 
 #[test]
 fn csv_tells_nothing_and_empty_texts_apart() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let text = "id,name,x,ok,code\r\n1,\"a \"\"b\"\", c\",2.5,true,007\r\n2,,,false,010\r\n3,\"\",1,,\"line\nbreak\"\r\n";
-    let rows = folder.back("t.csv", text, "");
+    let rows = dir.back("t.csv", text, "");
     let expected = concat!(
         r#"{"id":1,"name":"a \"b\", c","x":2.5,"ok":true,"code":"007"}"#,
         "\n",
@@ -85,12 +85,12 @@ fn csv_tells_nothing_and_empty_texts_apart() {
         "\n",
     );
     assert_eq!(rows, expected);
-    let tabs = folder.back("t.tsv", "a\tb\nNA\t1\n\"NA\"\t2\n", "--null NA");
+    let tabs = dir.back("t.tsv", "a\tb\nNA\t1\n\"NA\"\t2\n", "--null NA");
     assert_eq!(tabs, "{\"a\":null,\"b\":1}\n{\"a\":\"NA\",\"b\":2}\n");
     let bare =
-        folder.back("bare.csv", "7;x\n;\n", "--no-header --delimiter ; --schema n:int8:nullable,s:string");
+        dir.back("bare.csv", "7;x\n;\n", "--no-header --delimiter ; --schema n:int8:nullable,s:string");
     assert_eq!(bare, "{\"n\":7,\"s\":\"x\"}\n{\"n\":null,\"s\":\"\"}\n");
-    let times = folder.back(
+    let times = dir.back(
         "times.csv",
         "f,t\nNaN,2024-06-21T12:00:00Z\n-inf,1\n",
         "--schema f:float64,t:timestamp_micros,more:bool:nullable",
@@ -103,9 +103,9 @@ fn csv_tells_nothing_and_empty_texts_apart() {
 
 #[test]
 fn options_reach_the_file() {
-    let folder = Folder::new();
-    folder.write("a.jsonl", "{\"k\":1,\"s\":\"x\"}\n{\"k\":2,\"s\":\"y\"}\n{\"k\":3,\"s\":\"z\"}\n");
-    let made = folder.ok(
+    let dir = TestDir::new();
+    dir.write("a.jsonl", "{\"k\":1,\"s\":\"x\"}\n{\"k\":2,\"s\":\"y\"}\n{\"k\":3,\"s\":\"z\"}\n");
+    let made = dir.ok(
         "create a.tatami --from a.jsonl --profile interop --level 7 --row-group-rows 2 --page-rows 1 --dict s \
          --sort-key k --bloom s --uuid 00112233-4455-6677-8899-aabbccddeeff --created 2024-06-21T12:00:00Z \
          --metadata source=test --metadata empty= --json",
@@ -113,7 +113,7 @@ fn options_reach_the_file() {
     let made: Value = serde_json::from_str(&made.out).unwrap();
     assert_eq!((made["rows"].as_u64(), made["groups"].as_u64()), (Some(3), Some(2)));
     assert_eq!(made["needs"], Value::Array(Vec::new()));
-    let told: Value = serde_json::from_str(&folder.ok("inspect a.tatami --json --pages").out).unwrap();
+    let told: Value = serde_json::from_str(&dir.ok("inspect a.tatami --json --pages").out).unwrap();
     assert_eq!(told["header"]["uuid"], "00112233-4455-6677-8899-aabbccddeeff");
     assert_eq!(told["header"]["created"], "2024-06-21T12:00:00.000Z");
     assert_eq!(told["header"]["flags"], serde_json::json!(["FlagSorted", "FlagHasIndexRegion"]));
@@ -124,25 +124,25 @@ fn options_reach_the_file() {
     assert_eq!(told["groups"][0]["sort_bounds"], serde_json::json!({ "min": 1, "max": 2 }));
     assert_eq!(told["groups"][0]["chunks"][0]["pages"].as_array().unwrap().len(), 2);
     assert_eq!(told["groups"][1]["chunks"][1]["zone"]["max"], "z");
-    assert!(folder.ok("inspect a.tatami").out.contains("\nneeds:   reference\n"));
+    assert!(dir.ok("inspect a.tatami").out.contains("\nneeds:   reference\n"));
 }
 
 #[test]
 fn standard_streams_hold_rows_and_files() {
-    let folder = Folder::new();
-    let made = said(folder.command().args(["create", "-", "--from", "-"]).write_stdin("{\"a\":1}\n"));
+    let dir = TestDir::new();
+    let made = run_command(dir.command().args(["create", "-", "--from", "-"]).write_stdin("{\"a\":1}\n"));
     assert_eq!((made.code, made.err.as_str()), (0, ""));
     assert_eq!(&made.bytes[..4], b"TAT1");
-    let cat = said(folder.command().args(["cat", "-"]).write_stdin(made.bytes));
+    let cat = run_command(dir.command().args(["cat", "-"]).write_stdin(made.bytes));
     assert_eq!(cat.out, "{\"a\":1}\n");
-    let csv = said(
-        folder.command().args(["create", "c.tatami", "--from", "-", "--format", "csv"]).write_stdin("a\n1\n"),
+    let csv = run_command(
+        dir.command().args(["create", "c.tatami", "--from", "-", "--format", "csv"]).write_stdin("a\n1\n"),
     );
     assert_eq!(csv.code, 0, "{}", csv.err);
-    let empty = said(
-        folder.command().args(["create", "e.tatami", "--from", "-", "--schema", "a:int8"]).write_stdin(""),
+    let empty = run_command(
+        dir.command().args(["create", "e.tatami", "--from", "-", "--schema", "a:int8"]).write_stdin(""),
     );
     assert_eq!(empty.code, 0, "{}", empty.err);
-    assert_eq!(folder.ok("cat e.tatami").out, "");
-    assert_eq!(folder.ok("verify --deep -q e.tatami").code, 0);
+    assert_eq!(dir.ok("cat e.tatami").out, "");
+    assert_eq!(dir.ok("verify --deep -q e.tatami").code, 0);
 }

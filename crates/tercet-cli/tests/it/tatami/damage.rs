@@ -7,53 +7,53 @@ use tercet::core::checksum::crc32c;
 use tercet::core::source::Memory;
 use tercet::tatami::{File, ReadOptions};
 
-use super::{Folder, lines};
+use super::{TestDir, lines};
 
-/// A folder with `rows.tatami`: 100 rows, ten on a page, in two row groups.
-fn rows() -> Folder {
-    let folder = Folder::new();
+/// A directory with `rows.tatami`: 100 rows, ten on a page, in two row groups.
+fn rows() -> TestDir {
+    let dir = TestDir::new();
     let rows = lines(0..100, |row| format!("{{\"n\":{row},\"s\":\"text {row}\"}}"));
-    folder.write("rows.jsonl", rows);
-    folder.ok(
+    dir.write("rows.jsonl", rows);
+    dir.ok(
         "create rows.tatami --from rows.jsonl --sort-key n --page-rows 10 --row-group-rows 50 --metadata a=b",
     );
-    folder
+    dir
 }
 
 /// Flips a bit in the last byte of a page of the second column.
-fn damage(folder: &Folder, group: usize, page: usize) {
-    let told: Value = serde_json::from_str(&folder.ok("inspect rows.tatami --json --pages").out).unwrap();
+fn damage(dir: &TestDir, group: usize, page: usize) {
+    let told: Value = serde_json::from_str(&dir.ok("inspect rows.tatami --json --pages").out).unwrap();
     let page = &told["groups"][group]["chunks"][1]["pages"][page];
     let number = |key: &str| page[key].as_u64().unwrap();
     let at = (number("offset") + 32 + number("stored_bytes") - 1) as usize;
-    let mut bytes = folder.read("rows.tatami");
+    let mut bytes = dir.read("rows.tatami");
     bytes[at] ^= 1;
-    folder.write("bad.tatami", bytes);
+    dir.write("bad.tatami", bytes);
 }
 
 #[test]
 fn intact_rows_are_kept_and_the_others_told() {
-    let folder = rows();
-    damage(&folder, 1, 2);
-    let cat = folder.run("cat bad.tatami");
+    let dir = rows();
+    damage(&dir, 1, 2);
+    let cat = dir.run("cat bad.tatami");
     assert_eq!(cat.code, 5);
     assert!(cat.err.contains("bad.tatami: row group 1 › column 1 › page 2"), "{}", cat.err);
-    assert_eq!(folder.run("cat bad.tatami --columns n").code, 0, "other columns are read");
-    let verified = folder.run("verify bad.tatami -q");
+    assert_eq!(dir.run("cat bad.tatami --columns n").code, 0, "other columns are read");
+    let verified = dir.run("verify bad.tatami -q");
     assert_eq!(verified.code, 1);
     assert!(verified.out.contains("status=failed rows=100"), "{}", verified.out);
 
-    let planned = folder.run("repair bad.tatami");
+    let planned = dir.run("repair bad.tatami");
     assert_eq!(planned.code, 1);
     let told = "from: bad.tatami\nintact: 90 of 100 rows\nlost: rows 70..80\n  row group 1 › column 1 › page 2 (bytes ";
     assert!(planned.out.starts_with(told), "{}", planned.out);
-    assert_eq!(folder.names(), ["bad.tatami", "rows.jsonl", "rows.tatami"], "nothing is written");
-    let repaired = folder.run("repair bad.tatami -o good.tatami");
+    assert_eq!(dir.names(), ["bad.tatami", "rows.jsonl", "rows.tatami"], "nothing is written");
+    let repaired = dir.run("repair bad.tatami -o good.tatami");
     assert_eq!(repaired.code, 1);
     assert!(repaired.out.contains("kept: 90 of 100 rows\nlost: rows 70..80\n"), "{}", repaired.out);
-    assert_eq!(folder.ok("verify --deep -q good.tatami").code, 0);
-    let kept = folder.ok("cat good.tatami").out;
-    let expected: String = String::from_utf8(folder.read("rows.jsonl"))
+    assert_eq!(dir.ok("verify --deep -q good.tatami").code, 0);
+    let kept = dir.ok("cat good.tatami").out;
+    let expected: String = String::from_utf8(dir.read("rows.jsonl"))
         .unwrap()
         .split_inclusive('\n')
         .enumerate()
@@ -61,38 +61,38 @@ fn intact_rows_are_kept_and_the_others_told() {
         .map(|(_, line)| line)
         .collect();
     assert_eq!(kept, expected);
-    assert!(folder.ok("inspect good.tatami").out.contains("  a = b\n"));
-    assert_eq!(folder.run("repair bad.tatami -o good.tatami").code, 8, "nothing is overwritten");
-    assert_eq!(folder.run("repair bad.tatami -o bad.tatami --force").code, 8);
-    let told: Value = serde_json::from_str(&folder.run("repair bad.tatami --json").out).unwrap();
+    assert!(dir.ok("inspect good.tatami").out.contains("  a = b\n"));
+    assert_eq!(dir.run("repair bad.tatami -o good.tatami").code, 8, "nothing is overwritten");
+    assert_eq!(dir.run("repair bad.tatami -o bad.tatami --force").code, 8);
+    let told: Value = serde_json::from_str(&dir.run("repair bad.tatami --json").out).unwrap();
     assert_eq!((told["rows_kept"].as_u64(), told["has_losses"].as_bool()), (Some(90), Some(true)));
 }
 
 #[test]
 fn a_whole_file_is_kept_whole() {
-    let folder = rows();
-    let ran = folder.ok("repair rows.tatami -o copy.tatami");
+    let dir = rows();
+    let ran = dir.ok("repair rows.tatami -o copy.tatami");
     assert!(ran.out.ends_with("kept: 100 of 100 rows\n"), "{}", ran.out);
-    assert_eq!(folder.ok("cat copy.tatami").out, folder.ok("cat rows.tatami").out);
-    folder.ok("repair rows.tatami -o interop.tatami --interop");
-    assert!(folder.ok("inspect interop.tatami").out.contains("needs:   reference"));
+    assert_eq!(dir.ok("cat copy.tatami").out, dir.ok("cat rows.tatami").out);
+    dir.ok("repair rows.tatami -o interop.tatami --interop");
+    assert!(dir.ok("inspect interop.tatami").out.contains("needs:   reference"));
 }
 
 #[test]
 fn a_cut_file_needs_its_columns() {
-    let folder = rows();
-    let mut bytes = folder.read("rows.tatami");
+    let dir = rows();
+    let mut bytes = dir.read("rows.tatami");
     bytes.truncate(bytes.len() - 20);
-    folder.write("cut.tatami", bytes);
+    dir.write("cut.tatami", bytes);
     for verb in ["cat", "inspect", "stats", "head", "outline"] {
-        assert_eq!(folder.run(&format!("{verb} cut.tatami")).code, 4, "{verb}");
+        assert_eq!(dir.run(&format!("{verb} cut.tatami")).code, 4, "{verb}");
     }
-    assert_eq!(folder.run("verify cut.tatami").code, 1);
-    let ran = folder.run("repair cut.tatami -o good.tatami");
+    assert_eq!(dir.run("verify cut.tatami").code, 1);
+    let ran = dir.run("repair cut.tatami -o good.tatami");
     assert_eq!(ran.code, 4);
     assert!(ran.err.contains("set the schema: `--schema name:type,…`"), "{}", ran.err);
-    assert!(!folder.path("good.tatami").exists());
-    let ran = folder.run("repair cut.tatami -o good.tatami --schema n:int64,s:string");
+    assert!(!dir.path("good.tatami").exists());
+    let ran = dir.run("repair cut.tatami -o good.tatami --schema n:int64,s:string");
     assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
     assert!(ran.out.contains("the footer was rebuilt"), "{}", ran.out);
 }
@@ -100,15 +100,15 @@ fn a_cut_file_needs_its_columns() {
 /// Every flipped bit of a small file is an error or changes nothing that is printed.
 #[test]
 fn no_flipped_bit_goes_unnoticed() {
-    let folder = Folder::new();
-    folder.write("s.jsonl", "{\"k\":1,\"s\":\"red\"}\n{\"k\":2,\"s\":\"blue\"}\n");
-    folder.ok("create s.tatami --from s.jsonl --sort-key k --bloom s");
-    let good = folder.read("s.tatami");
+    let dir = TestDir::new();
+    dir.write("s.jsonl", "{\"k\":1,\"s\":\"red\"}\n{\"k\":2,\"s\":\"blue\"}\n");
+    dir.ok("create s.tatami --from s.jsonl --sort-key k --bloom s");
+    let good = dir.read("s.tatami");
     for at in (0..good.len()).step_by(7) {
         let mut bytes = good.clone();
         bytes[at] ^= 1 << (at % 8);
-        folder.write("bad.tatami", bytes);
-        let verified = folder.run("verify -q bad.tatami");
+        dir.write("bad.tatami", bytes);
+        let verified = dir.run("verify -q bad.tatami");
         assert_eq!(verified.code, 1, "byte {at}: {}", verified.out);
     }
 }
@@ -116,8 +116,8 @@ fn no_flipped_bit_goes_unnoticed() {
 /// Numbers of a footer that are far too large do not make small ones together.
 #[test]
 fn sums_of_absurd_numbers_are_no_small_numbers() {
-    let folder = rows();
-    let bytes = folder.read("rows.tatami");
+    let dir = rows();
+    let bytes = dir.read("rows.tatami");
     let source = Memory::new("rows", bytes.clone());
     let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
     let (mut footer, place) = (file.footer().clone(), file.footer_span());
@@ -127,13 +127,13 @@ fn sums_of_absurd_numbers_are_no_small_numbers() {
     let footer = footer.to_bytes();
     let tail = [&(footer.len() as u32).to_le_bytes()[..], &crc32c(&footer).to_le_bytes(), b"TAT1"].concat();
     let start = place.start() as usize;
-    folder.write("absurd.tatami", [&bytes[..start], &footer, &tail].concat());
+    dir.write("absurd.tatami", [&bytes[..start], &footer, &tail].concat());
     let most = u64::MAX.to_string();
-    assert!(folder.ok("inspect absurd.tatami").out.contains(&format!(" {most}->")));
-    let told: Value = serde_json::from_str(&folder.ok("inspect absurd.tatami --json").out).unwrap();
+    assert!(dir.ok("inspect absurd.tatami").out.contains(&format!(" {most}->")));
+    let told: Value = serde_json::from_str(&dir.ok("inspect absurd.tatami --json").out).unwrap();
     assert_eq!(told["columns"][1]["raw_bytes"], u64::MAX);
     for verb in ["stats", "cat"] {
-        let ran = folder.run(&format!("{verb} absurd.tatami"));
+        let ran = dir.run(&format!("{verb} absurd.tatami"));
         assert_eq!(ran.code, 4, "{verb}: {}", ran.err);
     }
 }
@@ -141,16 +141,16 @@ fn sums_of_absurd_numbers_are_no_small_numbers() {
 /// A file whose footer is lost has no word about its sort key: it need not be told, and can be.
 #[test]
 fn a_sort_key_without_a_footer_is_told_or_not() {
-    let folder = rows();
-    let bytes = folder.read("rows.tatami");
-    folder.write("cut.tatami", &bytes[..bytes.len() - 12]);
-    let repaired = folder.run("repair cut.tatami --schema n:int64,s:string -o plain.tatami");
+    let dir = rows();
+    let bytes = dir.read("rows.tatami");
+    dir.write("cut.tatami", &bytes[..bytes.len() - 12]);
+    let repaired = dir.run("repair cut.tatami --schema n:int64,s:string -o plain.tatami");
     assert!(repaired.out.contains("kept: 100 of 100 rows\n"), "{}", repaired.out);
-    assert_eq!(folder.ok("cat plain.tatami").bytes, folder.read("rows.jsonl"));
-    let repaired = folder.run("repair cut.tatami --schema n:int64,s:string --sort-key n -o sorted.tatami");
+    assert_eq!(dir.ok("cat plain.tatami").bytes, dir.read("rows.jsonl"));
+    let repaired = dir.run("repair cut.tatami --schema n:int64,s:string --sort-key n -o sorted.tatami");
     assert!(repaired.out.contains("kept: 100 of 100 rows\n"), "{}", repaired.out);
-    assert_eq!(folder.ok("lookup sorted.tatami 42 --columns s").out, "{\"s\":\"text 42\"}\n");
-    let refused = folder.run("repair cut.tatami --schema n:int64,s:string --sort-key s -o wrong.tatami");
+    assert_eq!(dir.ok("lookup sorted.tatami 42 --columns s").out, "{\"s\":\"text 42\"}\n");
+    let refused = dir.run("repair cut.tatami --schema n:int64,s:string --sort-key s -o wrong.tatami");
     assert_eq!(refused.code, 8, "{}", refused.err);
-    assert!(!folder.path("wrong.tatami").exists());
+    assert!(!dir.path("wrong.tatami").exists());
 }

@@ -3,19 +3,19 @@
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
-use super::{Folder, lines, said};
+use super::{TestDir, lines, run_command};
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let rows = lines(0..100_000, |row| format!("{{\"n\":{row},\"s\":\"some more text\"}}"));
-    folder.write("n.jsonl", rows);
-    folder.ok("create n.tatami --from n.jsonl --page-rows 100");
+    dir.write("n.jsonl", rows);
+    dir.ok("create n.tatami --from n.jsonl --page-rows 100");
     for args in
         [&["cat", "n.tatami"][..], &["inspect", "n.tatami", "--pages"], &["outline", "n.tatami", "--pages"]]
     {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tatami"));
-        command.current_dir(folder.0.path()).args(args);
+        command.current_dir(dir.0.path()).args(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
         // More is coming than a pipe can hold, so the command is still writing when the pipe is closed.
@@ -29,9 +29,9 @@ fn a_closed_pipe_is_not_an_error() {
 
 #[test]
 fn standard_input_is_a_file_too() {
-    let folder = Folder::with_cities();
-    let piped = |args: &[&str]| said(folder.command().args(args).write_stdin(folder.read("cities.tatami")));
-    assert_eq!(piped(&["cat", "-"]).out, folder.ok("cat cities.tatami").out);
+    let dir = TestDir::with_cities();
+    let piped = |args: &[&str]| run_command(dir.command().args(args).write_stdin(dir.read("cities.tatami")));
+    assert_eq!(piped(&["cat", "-"]).out, dir.ok("cat cities.tatami").out);
     assert!(piped(&["inspect", "-"]).out.starts_with("file:    standard input\nversion: 1.1\nrows:    3\n"));
     assert!(piped(&["lookup", "-", "Ulm"]).out.contains("126329"));
     assert_eq!(piped(&["verify", "-", "--deep"]).code, 0);
@@ -41,22 +41,22 @@ fn standard_input_is_a_file_too() {
 
 #[test]
 fn the_verbs_of_tercet_know_records() {
-    let folder = Folder::with_cities();
-    std::fs::copy(folder.path("cities.tatami"), folder.path("cities.bin")).unwrap();
+    let dir = TestDir::with_cities();
+    std::fs::copy(dir.path("cities.tatami"), dir.path("cities.bin")).unwrap();
     let tercet = |args: &str| {
         let mut command = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tercet"));
-        said(command.current_dir(folder.0.path()).args(args.split_whitespace()))
+        run_command(command.current_dir(dir.0.path()).args(args.split_whitespace()))
     };
-    assert_eq!(tercet("info cities.tatami").out, folder.ok("inspect cities.tatami").out);
-    assert_eq!(tercet("info cities.tatami --json").out, folder.ok("inspect cities.tatami --json").out);
+    assert_eq!(tercet("info cities.tatami").out, dir.ok("inspect cities.tatami").out);
+    assert_eq!(tercet("info cities.tatami --json").out, dir.ok("inspect cities.tatami --json").out);
     assert!(tercet("info -q cities.bin").out.contains("rows=3 groups=1 columns=5 role=document-store"));
-    assert_eq!(tercet("verify cities.tatami --deep").out, folder.ok("verify --deep cities.tatami").out);
-    assert_eq!(tercet("outline cities.tatami").out, folder.ok("outline cities.tatami").out);
-    assert_eq!(tercet("outline cities.tatami -n 0").out, folder.ok("outline --pages cities.tatami").out);
-    assert_eq!(tercet("tatami cat cities.tatami").out, folder.ok("cat cities.tatami").out);
+    assert_eq!(tercet("verify cities.tatami --deep").out, dir.ok("verify --deep cities.tatami").out);
+    assert_eq!(tercet("outline cities.tatami").out, dir.ok("outline cities.tatami").out);
+    assert_eq!(tercet("outline cities.tatami -n 0").out, dir.ok("outline --pages cities.tatami").out);
+    assert_eq!(tercet("tatami cat cities.tatami").out, dir.ok("cat cities.tatami").out);
     let salvaged = tercet("repair cities.tatami --salvage kept.tatami");
     assert_eq!(salvaged.code, 0, "{}{}", salvaged.out, salvaged.err);
-    assert_eq!(folder.ok("cat kept.tatami").out, folder.ok("cat cities.tatami").out);
+    assert_eq!(dir.ok("cat kept.tatami").out, dir.ok("cat cities.tatami").out);
     for refused in
         ["verify --repair cities.tatami", "repair cities.tatami --apply x", "info --chunks cities.tatami"]
     {

@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::{Folder, said};
+use super::{TestDir, run_command};
 
 #[test]
 fn inspect_and_cat_print_what_the_reference_prints() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
     let manifest = std::fs::read_to_string(golden.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let mut compared = 0;
     for entry in manifest["cli"].as_array().unwrap() {
         let args: Vec<&str> =
@@ -17,7 +17,7 @@ fn inspect_and_cat_print_what_the_reference_prints() {
         if !matches!(args[0], "inspect" | "cat") {
             continue;
         }
-        let ran = said(folder.command().args(&args).current_dir(&golden));
+        let ran = run_command(dir.command().args(&args).current_dir(&golden));
         compared += 1;
         // The reference stops at NaN; we print null and say so.
         if entry["error_text"].as_str().unwrap().contains("NaN") {
@@ -37,11 +37,11 @@ fn every_golden_file_is_told_and_found_well() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
     let manifest = std::fs::read_to_string(golden.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for entry in manifest["files"].as_array().unwrap() {
         let name = entry["path"].as_str().unwrap();
         let run = |args: &[&str]| {
-            let ran = said(folder.command().args(args).arg(name).current_dir(&golden));
+            let ran = run_command(dir.command().args(args).arg(name).current_dir(&golden));
             assert_eq!(ran.code, 0, "{args:?} {name}: {}{}", ran.out, ran.err);
             ran.out
         };
@@ -64,15 +64,15 @@ fn every_golden_file_is_told_and_found_well() {
 #[test]
 fn rows_of_the_reference_come_back() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let schema = "id:int64,c_bool:bool:nullable,c_i8:int8:nullable,c_i16:int16:nullable,c_i32:int32:nullable,\
         c_i64:int64:nullable,c_u8:uint8:nullable,c_u16:uint16:nullable,c_u32:uint32:nullable,\
         c_u64:uint64:nullable,c_f32:float32:nullable,c_f64:float64:nullable,c_str:string:nullable,\
         c_bytes:bytes:nullable,c_ts:timestamp_micros:nullable,c_blob:blobref:nullable";
-    let theirs = said(folder.command().args(["cat", "types_all_nulls.tatami"]).current_dir(&golden)).out;
+    let theirs = run_command(dir.command().args(["cat", "types_all_nulls.tatami"]).current_dir(&golden)).out;
     for options in ["", "--profile interop", "--codec lz4 --page-rows 7 --row-group-rows 50", "--codec none"]
     {
-        let ours = folder.back("rows.jsonl", &theirs, &format!("--schema {schema} {options}"));
+        let ours = dir.back("rows.jsonl", &theirs, &format!("--schema {schema} {options}"));
         assert_eq!(ours, theirs, "{options}");
     }
 }
@@ -81,9 +81,9 @@ fn rows_of_the_reference_come_back() {
 #[test]
 fn bounds_that_cannot_be_trusted_are_left_out() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let told =
-        said(folder.command().args(["stats", "--json", "floats_edge.tatami"]).current_dir(&golden)).out;
+        run_command(dir.command().args(["stats", "--json", "floats_edge.tatami"]).current_dir(&golden)).out;
     let told: Value = serde_json::from_str(&told).unwrap();
     let column = |name: &str| {
         let columns = told["columns"].as_array().unwrap();

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Folder, lines};
+use super::{TestDir, lines};
 use crate::support::killed::{appears_meanwhile, kill_at_every_stage};
 
 /// Documents that are long enough to be killed while they are written, of few words.
@@ -19,30 +19,30 @@ fn documents(seed: u64) -> String {
     })
 }
 
-fn folder() -> Folder {
-    let folder = Folder::new();
-    folder.write("a.jsonl", documents(1));
-    folder.write("b.jsonl", documents(2));
-    folder.ok("index a.jsonl -o a.tatami");
-    folder.ok("index b.jsonl -o b.tatami");
-    folder
+fn dir() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("a.jsonl", documents(1));
+    dir.write("b.jsonl", documents(2));
+    dir.ok("index a.jsonl -o a.tatami");
+    dir.ok("index b.jsonl -o b.tatami");
+    dir
 }
 
 #[test]
 fn killed_writers_of_segments_leave_the_old_file_or_the_new_one() {
-    let folder = folder();
-    folder.write("all.tatami", b"something else");
-    kill_at_every_stage(&folder, "index a.jsonl -o all.tatami --force", 0, "all.tatami");
-    kill_at_every_stage(&folder, "merge a.tatami b.tatami -o all.tatami --force", 0, "all.tatami");
-    let ids = folder.ok("cat a.tatami --columns doc_id --limit 1").out;
+    let dir = dir();
+    dir.write("all.tatami", b"something else");
+    kill_at_every_stage(&dir, "index a.jsonl -o all.tatami --force", 0, "all.tatami");
+    kill_at_every_stage(&dir, "merge a.tatami b.tatami -o all.tatami --force", 0, "all.tatami");
+    let ids = dir.ok("cat a.tatami --columns doc_id --limit 1").out;
     let id = ids.split('"').nth(3).unwrap().to_owned();
-    kill_at_every_stage(&folder, &format!("delete a.tatami --id {id}"), 0, "a.tatami");
+    kill_at_every_stage(&dir, &format!("delete a.tatami --id {id}"), 0, "a.tatami");
 }
 
 /// Without `--force` no file is replaced, even if it was not there when the command began.
 #[test]
 fn a_segment_that_appears_meanwhile_stays() {
-    let folder = folder();
-    appears_meanwhile(&folder, "index a.jsonl -o new");
-    appears_meanwhile(&folder, "merge a.tatami b.tatami -o new");
+    let dir = dir();
+    appears_meanwhile(&dir, "index a.jsonl -o new");
+    appears_meanwhile(&dir, "merge a.tatami b.tatami -o new");
 }

@@ -1,6 +1,6 @@
 //! Dates, times and decimals: printed, written, read and asked for as what they are.
 
-use super::Folder;
+use super::TestDir;
 
 const SCHEMA: &str = "id:int64,price:decimal128[9, 2],wide:decimal256[40, 3],day:date32:nullable,at:time[ms],for:duration[ms],\
      ms:timestamp[ms, UTC],clock:timestamp[us],us:timestamp_micros,days:list:date32";
@@ -18,36 +18,36 @@ const ROWS: &str = concat!(
     "\n",
 );
 
-fn made() -> Folder {
-    let folder = Folder::new();
-    folder.write("rows.jsonl", ROWS);
-    let ran = folder.ran(&["convert", "rows.jsonl", "a.parquet", "--schema", SCHEMA]);
+fn made() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("rows.jsonl", ROWS);
+    let ran = dir.ran(&["convert", "rows.jsonl", "a.parquet", "--schema", SCHEMA]);
     assert_eq!(ran.code, 0, "{}", ran.err);
-    folder.ok("convert a.parquet a.tatami");
-    folder
+    dir.ok("convert a.parquet a.tatami");
+    dir
 }
 
 #[test]
 fn tables_are_told_as_what_they_mean_and_read_again() {
-    let folder = made();
+    let dir = made();
     for from in ["a.parquet", "a.tatami"] {
-        folder.ok(&format!("convert {from} b.arrow --force"));
-        assert_eq!(folder.ok(&format!("convert {from} - --to jsonl")).out, ROWS, "{from}");
-        assert_eq!(folder.ok("convert b.arrow - --to jsonl").out, ROWS, "{from}");
+        dir.ok(&format!("convert {from} b.arrow --force"));
+        assert_eq!(dir.ok(&format!("convert {from} - --to jsonl")).out, ROWS, "{from}");
+        assert_eq!(dir.ok("convert b.arrow - --to jsonl").out, ROWS, "{from}");
     }
-    folder.ok("convert a.tatami a.csv");
-    let csv = std::fs::read_to_string(folder.path("a.csv")).unwrap();
+    dir.ok("convert a.tatami a.csv");
+    let csv = std::fs::read_to_string(dir.path("a.csv")).unwrap();
     let row = "1,12.50,1234567890123456789012345678901234567.891,2020-01-01,12:34:56.789,PT90.5S,2020-01-01T00:00:00.5Z,\
          2020-06-01T12:00:00,2020-01-01T00:00:00.000001Z,\"[\"\"1969-12-31\"\",null]\"";
     assert_eq!(csv.lines().nth(1), Some(row));
     for text in ["rows.jsonl", "a.csv"] {
-        let ran = folder.ran(&["convert", text, "back.tatami", "--force", "--schema", SCHEMA]);
+        let ran = dir.ran(&["convert", text, "back.tatami", "--force", "--schema", SCHEMA]);
         assert_eq!(ran.code, 0, "{}", ran.err);
-        let ran = folder.ran(&["create", "made.tatami", "--force", "--from", text, "--schema", SCHEMA]);
+        let ran = dir.ran(&["create", "made.tatami", "--force", "--from", text, "--schema", SCHEMA]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         for made in ["back.tatami", "made.tatami"] {
-            assert_eq!(folder.ok(&format!("convert {made} - --to jsonl")).out, ROWS);
-            folder.ok(&format!("verify --deep {made}"));
+            assert_eq!(dir.ok(&format!("convert {made} - --to jsonl")).out, ROWS);
+            dir.ok(&format!("verify --deep {made}"));
         }
     }
 }
@@ -55,8 +55,8 @@ fn tables_are_told_as_what_they_mean_and_read_again() {
 /// `cat` prints what notes tell; times without a note are the numbers that other readers print.
 #[test]
 fn cat_prints_what_notes_tell() {
-    let folder = made();
-    let first = |words: &str| folder.ok(words).out.lines().next().unwrap().to_owned();
+    let dir = made();
+    let first = |words: &str| dir.ok(words).out.lines().next().unwrap().to_owned();
     let columns = "--columns price,wide,day,at,for,ms,clock,us,days";
     assert_eq!(
         first(&format!("cat a.tatami {columns}")),
@@ -76,32 +76,32 @@ fn cat_prints_what_notes_tell() {
         "names come first"
     );
     assert_eq!(first("head a.tatami -n 1 --columns price"), r#"{"price":12.50}"#);
-    folder.ok("convert a.tatami sorted.tatami --sort-key id");
+    dir.ok("convert a.tatami sorted.tatami --sort-key id");
     assert_eq!(first("lookup sorted.tatami 2 --columns price"), r#"{"price":-0.05}"#);
     assert_eq!(first("lookup sorted.tatami 2 --columns price --stored"), r#"{"price":-5}"#);
-    folder.ran(&["convert", "a.tatami", "days.tatami", "--where", "id = 1", "--sort-key", "day"]);
+    dir.ran(&["convert", "a.tatami", "days.tatami", "--where", "id = 1", "--sort-key", "day"]);
     assert_eq!(first("lookup days.tatami 2020-01-01 --columns id"), r#"{"id":1}"#);
     assert_eq!(first("lookup days.tatami 18262 --columns id"), r#"{"id":1}"#);
-    let ran = folder.run("convert a.tatami x.parquet --stored");
+    let ran = dir.run("convert a.tatami x.parquet --stored");
     assert_eq!(ran.code, 8, "{}", ran.err);
 }
 
 #[test]
 fn text_that_is_stored_apart_is_text() {
-    let folder = Folder::new();
-    folder.write("in.jsonl", "{\"body\":\"hello, \\\"é\\\"\",\"n\":1}\n");
-    folder.ok("convert in.jsonl a.parquet");
-    folder.ok("convert a.parquet a.tatami --blob body");
+    let dir = TestDir::new();
+    dir.write("in.jsonl", "{\"body\":\"hello, \\\"é\\\"\",\"n\":1}\n");
+    dir.ok("convert in.jsonl a.parquet");
+    dir.ok("convert a.parquet a.tatami --blob body");
     let row = "{\"body\":\"hello, \\\"é\\\"\",\"n\":1}\n";
-    assert_eq!(folder.ok("cat a.tatami").out, row);
-    assert_eq!(folder.ok("convert a.tatami - --to jsonl").out, row);
-    assert_eq!(folder.ok("convert a.tatami - --to csv").out, "body,n\n\"hello, \"\"é\"\"\",1\n");
+    assert_eq!(dir.ok("cat a.tatami").out, row);
+    assert_eq!(dir.ok("convert a.tatami - --to jsonl").out, row);
+    assert_eq!(dir.ok("convert a.tatami - --to csv").out, "body,n\n\"hello, \"\"é\"\"\",1\n");
 }
 
 /// The same answers from a `.tatami` file, which is asked, and of rows that pass by.
 #[test]
 fn conditions_mean_what_columns_mean() {
-    let folder = made();
+    let dir = made();
     for (condition, ids) in [
         ("price = 12.5", "1"),
         ("price > 12.5", ""),
@@ -133,15 +133,15 @@ fn conditions_mean_what_columns_mean() {
     ] {
         for from in ["a.tatami", "a.parquet"] {
             let ran =
-                folder.ran(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", condition]);
+                dir.ran(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", condition]);
             assert_eq!(ran.code, 0, "{condition}: {}", ran.err);
             let found: Vec<&str> = ran.out.lines().skip(1).collect();
             assert_eq!(found.join(" "), ids, "{condition} of {from}");
         }
-        let ran = folder.ran(&["count", "a.tatami", "--where", condition]);
+        let ran = dir.ran(&["count", "a.tatami", "--where", condition]);
         assert_eq!(ran.out.trim_end(), ids.split_whitespace().count().to_string(), "{condition}");
     }
-    for (condition, said) in [
+    for (condition, result) in [
         ("price > \"x\"", "invalid decimal(9, 2) literal \"x\" for column `price`, for example 12.5"),
         ("wide > x'00'", "invalid decimal(40, 3) literal"),
         ("price prefix \"1\"", "column `price` is decimal(9, 2), which does not support `prefix`"),
@@ -149,15 +149,15 @@ fn conditions_mean_what_columns_mean() {
         ("day = \"2020\"", "invalid date literal \"2020\" for column `day`, for example \"2020-01-31\""),
         ("clock < \"1970-01-01T00:00:00Z\"", "invalid timestamp without time zone literal"),
     ] {
-        let ran = folder.ran(&["count", "a.tatami", "--where", condition]);
+        let ran = dir.ran(&["count", "a.tatami", "--where", condition]);
         assert_eq!(ran.code, 8);
-        assert!(ran.err.contains(said) && ran.err.contains('^'), "{condition}: {}", ran.err);
+        assert!(ran.err.contains(result) && ran.err.contains('^'), "{condition}: {}", ran.err);
     }
 }
 
 #[test]
 fn values_that_no_column_holds_are_refused() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (kind, value) in [
         ("decimal128[9, 2]", "12.505"),
         ("decimal128[4, 2]", "123.45"),
@@ -170,21 +170,21 @@ fn values_that_no_column_holds_are_refused() {
         ("timestamp[us]", "\"2020-01-01T00:00:00Z\""),
         ("timestamp[us, UTC]", "\"2020-01-01T00:00:00\""),
     ] {
-        folder.write("in.jsonl", format!("{{\"v\":{value}}}\n"));
-        let ran = folder.ran(&["convert", "in.jsonl", "x.tatami", "--schema", &format!("v:{kind}")]);
+        dir.write("in.jsonl", format!("{{\"v\":{value}}}\n"));
+        let ran = dir.ran(&["convert", "in.jsonl", "x.tatami", "--schema", &format!("v:{kind}")]);
         assert_eq!(ran.code, 8, "{kind} {value}: {}", ran.err);
-        assert!(ran.err.contains("line 1: column `v`: ") && !folder.path("x.tatami").exists(), "{}", ran.err);
+        assert!(ran.err.contains("line 1: column `v`: ") && !dir.path("x.tatami").exists(), "{}", ran.err);
     }
 }
 
 /// The bytes of long decimals are in another order than the numbers: a file by such a key would be in none.
 #[test]
 fn long_decimals_are_no_sort_keys() {
-    let folder = Folder::new();
-    folder.write("a.csv", "p\n-1.25\n1.00\n");
+    let dir = TestDir::new();
+    dir.write("a.csv", "p\n-1.25\n1.00\n");
     for (digits, code) in [(18, 0), (19, 8)] {
         let schema = format!("p:decimal128[{digits}, 2]");
-        let ran = folder.ran(&[
+        let ran = dir.ran(&[
             "create",
             "a.tatami",
             "--from",

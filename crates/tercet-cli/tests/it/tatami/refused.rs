@@ -3,21 +3,21 @@
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
-use super::{Folder, lines, said};
+use super::{TestDir, lines, run_command};
 
 /// Runs `create` on a text; what it says, without `error: `.
-fn refused(folder: &Folder, input: &str, text: &str, options: &str) -> (i32, String) {
-    folder.write(input, text);
-    let ran = folder.run(&format!("create out.tatami --from {input} {options}"));
-    assert!(!folder.path("out.tatami").exists(), "{text}");
+fn refused(dir: &TestDir, input: &str, text: &str, options: &str) -> (i32, String) {
+    dir.write(input, text);
+    let ran = dir.run(&format!("create out.tatami --from {input} {options}"));
+    assert!(!dir.path("out.tatami").exists(), "{text}");
     assert_eq!(ran.out, "", "{text}");
-    let said = ran.err.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    (ran.code, said)
+    let result = ran.err.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    (ran.code, result)
 }
 
 #[test]
 fn rows_are_refused_with_their_line() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let cases = [
         ("{\"k\":1}\n\n{\"k\":2,}\n", "", 4, "a.jsonl: line 3: expected a quoted key (byte 8)"),
         ("{\"k\":1}\n[1]\n", "", 4, "a.jsonl: line 2: expected a JSON object: `{…}` (byte 1)"),
@@ -64,7 +64,7 @@ fn rows_are_refused_with_their_line() {
         ("{\"k\":1}\n", "--null NA", 8, "`--delimiter`, `--no-header` and `--null` apply to CSV only"),
     ];
     for (text, options, code, expected) in cases {
-        assert_eq!(refused(&folder, "a.jsonl", text, options), (code, expected.to_owned()), "{text}");
+        assert_eq!(refused(&dir, "a.jsonl", text, options), (code, expected.to_owned()), "{text}");
     }
     let cases = [
         ("a,b\n1\n", "", 4, "a.csv: line 2: 1 field, expected 2 columns"),
@@ -83,51 +83,51 @@ fn rows_are_refused_with_their_line() {
         ("b\n", "--schema a:int8", 8, "a.csv: line 1: column `b`: not in the schema"),
     ];
     for (text, options, code, expected) in cases {
-        assert_eq!(refused(&folder, "a.csv", text, options), (code, expected.to_owned()), "{text}");
+        assert_eq!(refused(&dir, "a.csv", text, options), (code, expected.to_owned()), "{text}");
     }
-    assert_eq!(folder.names(), ["a.csv", "a.jsonl"], "nothing is left behind");
+    assert_eq!(dir.names(), ["a.csv", "a.jsonl"], "nothing is left behind");
 }
 
 #[test]
 fn a_column_has_a_name() {
-    let folder = Folder::new();
-    let (code, said) = refused(&folder, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
-    assert_eq!((code, said.as_str()), (8, "in.jsonl: line 2: empty column name"));
-    let (code, said) = refused(&folder, "in.csv", "a,\n1,2\n", "");
-    assert_eq!((code, said.as_str()), (8, "in.csv: line 1: column 2 has an empty name"));
+    let dir = TestDir::new();
+    let (code, result) = refused(&dir, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
+    assert_eq!((code, result.as_str()), (8, "in.jsonl: line 2: empty column name"));
+    let (code, result) = refused(&dir, "in.csv", "a,\n1,2\n", "");
+    assert_eq!((code, result.as_str()), (8, "in.csv: line 1: column 2 has an empty name"));
 }
 
 #[test]
 fn the_first_unsorted_row_of_many_is_named() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let rows = lines(0..50_000, |row| format!("{{\"k\":{}}}", if row == 41_234 { 5 } else { row }));
-    let (code, said) = refused(&folder, "a.jsonl", &rows, "--sort-key k");
+    let (code, result) = refused(&dir, "a.jsonl", &rows, "--sort-key k");
     assert_eq!(code, 8);
-    assert_eq!(said, "a.jsonl: line 41235: column `k`: sort key is less than in the previous row");
+    assert_eq!(result, "a.jsonl: line 41235: column `k`: sort key is less than in the previous row");
 }
 
 #[test]
 fn bytes_that_are_no_text_are_refused() {
-    let folder = Folder::new();
-    folder.write("a.jsonl", b"{\"k\":\"a\"}\n{\"k\":\"\xff\"}\n");
-    let ran = folder.run("create out.tatami --from a.jsonl");
+    let dir = TestDir::new();
+    dir.write("a.jsonl", b"{\"k\":\"a\"}\n{\"k\":\"\xff\"}\n");
+    let ran = dir.run("create out.tatami --from a.jsonl");
     assert_eq!(ran.code, 4);
     assert!(ran.err.contains("a.jsonl: line 2: invalid UTF-8 (byte 7)"), "{}", ran.err);
-    folder.write("a.csv", b"k\n\xff\n");
-    let ran = folder.run("create out.tatami --from a.csv");
+    dir.write("a.csv", b"k\n\xff\n");
+    let ran = dir.run("create out.tatami --from a.csv");
     assert!(ran.err.contains("a.csv: line 2: column `k`: invalid UTF-8"), "{}", ran.err);
 }
 
 #[test]
 fn files_are_not_overwritten_and_names_must_tell() {
-    let folder = Folder::with_cities();
-    let ran = folder.run("create cities.tatami --from cities.jsonl");
+    let dir = TestDir::with_cities();
+    let ran = dir.run("create cities.tatami --from cities.jsonl");
     assert_eq!(ran.code, 8);
     assert!(ran.err.contains("cities.tatami: file exists"), "{}", ran.err);
-    folder.write("rows.txt", "{\"a\":1}\n");
-    let ran = folder.run("create new.tatami --from rows.txt");
+    dir.write("rows.txt", "{\"a\":1}\n");
+    let ran = dir.run("create new.tatami --from rows.txt");
     assert!(ran.err.contains("`--format jsonl` or `--format csv`"), "{}", ran.err);
-    folder.ok("create new.tatami --from rows.txt --format jsonl");
+    dir.ok("create new.tatami --from rows.txt --format jsonl");
     for wrong in [
         "create x.tatami",
         "create x.tatami --from a.jsonl --schema a",
@@ -137,28 +137,28 @@ fn files_are_not_overwritten_and_names_must_tell() {
         "create x.tatami --from a.jsonl --page-rows 0",
         "create x.tatami --from a.csv --no-header",
     ] {
-        assert_eq!(folder.run(wrong).code, 2, "{wrong}");
+        assert_eq!(dir.run(wrong).code, 2, "{wrong}");
     }
-    let both = said(folder.command().args(["create", "-", "--from", "cities.jsonl", "--json"]));
+    let both = run_command(dir.command().args(["create", "-", "--from", "cities.jsonl", "--json"]));
     assert_eq!(both.code, 8);
 }
 
 /// Without `--force` no file is replaced, even if it was not there when the command began.
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tatami"));
-    command.current_dir(folder.0.path()).args(["create", "new.tatami", "--from", "-"]);
+    command.current_dir(dir.0.path()).args(["create", "new.tatami", "--from", "-"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
     // More than a pipe holds: whoever took it looked at the output before.
     input.write_all("{\"n\":1}\n".repeat(1 << 17).as_bytes()).unwrap();
-    folder.write("new.tatami", "somebody else's");
+    dir.write("new.tatami", "somebody else's");
     drop(input);
     let done = child.wait_with_output().unwrap();
     let told = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(8), "{told}");
     assert!(told.contains("new.tatami"), "{told}");
-    assert_eq!(folder.read("new.tatami"), b"somebody else's");
-    assert_eq!(folder.names(), ["new.tatami"]);
+    assert_eq!(dir.read("new.tatami"), b"somebody else's");
+    assert_eq!(dir.names(), ["new.tatami"]);
 }

@@ -2,31 +2,31 @@
 
 use serde_json::Value;
 
-use super::{Folder, lines};
+use super::{TestDir, lines};
 
 /// 30,000 rows in five row groups, pages of 1,000 rows.
-fn numbers() -> Folder {
-    let folder = Folder::new();
+fn numbers() -> TestDir {
+    let dir = TestDir::new();
     let row = |n: i64| {
         let note = if n % 3 == 0 { "null".to_owned() } else { format!("\"x{}\"", n % 10) };
         format!("{{\"n\":{n},\"s\":{note},\"f\":{}.5,\"l\":[{},7]}}", n % 100, n % 4)
     };
-    folder.write("n.jsonl", lines(0..30_000, row));
-    folder.ok("create n.tatami --from n.jsonl --page-rows 1000 --row-group-rows 6000 --bloom s");
-    folder
+    dir.write("n.jsonl", lines(0..30_000, row));
+    dir.ok("create n.tatami --from n.jsonl --page-rows 1000 --row-group-rows 6000 --bloom s");
+    dir
 }
 
 #[test]
 fn rows_are_taken_by_condition() {
-    let folder = numbers();
+    let dir = numbers();
     let cat = |condition: &str, more: &[&str]| {
         let args = ["cat", "n.tatami", "--columns", "n", "--where", condition];
-        let ran = folder.ran(&[&args, more].concat());
+        let ran = dir.ran(&[&args, more].concat());
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{condition}");
         ran.out
     };
     let count = |condition: &str| {
-        let ran = folder.ran(&["count", "n.tatami", "--where", condition]);
+        let ran = dir.ran(&["count", "n.tatami", "--where", condition]);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{condition}");
         ran.out.trim_end().parse::<usize>().unwrap()
     };
@@ -54,24 +54,24 @@ fn rows_are_taken_by_condition() {
         assert_eq!(count(condition), rows, "{condition}");
         assert_eq!(cat(condition, &[]).lines().count(), rows, "{condition}");
     }
-    assert_eq!(folder.ok("count n.tatami").out, "30000\n");
+    assert_eq!(dir.ok("count n.tatami").out, "30000\n");
     let told: Value =
-        serde_json::from_str(&folder.ran(&["count", "n.tatami", "--where", "n < 7", "--json"]).out).unwrap();
+        serde_json::from_str(&dir.ran(&["count", "n.tatami", "--where", "n < 7", "--json"]).out).unwrap();
     assert_eq!(told, serde_json::json!({ "file": "n.tatami", "rows": 30_000, "count": 7 }));
 }
 
 #[test]
 fn standard_input_is_asked_like_a_file() {
-    let folder = numbers();
-    let ran = folder.fed("n.tatami", &["count", "-", "--where", "n < 7"]);
+    let dir = numbers();
+    let ran = dir.fed("n.tatami", &["count", "-", "--where", "n < 7"]);
     assert_eq!((ran.code, ran.out.as_str()), (0, "7\n"), "{}", ran.err);
 }
 
 #[test]
 fn what_is_left_out_is_told() {
-    let folder = numbers();
+    let dir = numbers();
     let explain = |condition: &str| -> Value {
-        let ran = folder.ran(&["explain", "n.tatami", "--where", condition, "--json"]);
+        let ran = dir.ran(&["explain", "n.tatami", "--where", condition, "--json"]);
         assert_eq!(ran.code, 0, "{}", ran.err);
         serde_json::from_str(&ran.out).unwrap()
     };
@@ -87,15 +87,15 @@ fn what_is_left_out_is_told() {
     assert_eq!(explain("s prefix \"x11\"")["rows_pruned"]["dictionary"], 30_000);
     let whole = explain("n >= 6000");
     assert_eq!((whole["rows_whole"].as_u64(), whole["rows_tested"].as_u64()), (Some(24_000), Some(0)));
-    let text = folder.ran(&["explain", "n.tatami", "--where", "n = 12345", "--groups"]).out;
+    let text = dir.ran(&["explain", "n.tatami", "--where", "n = 12345", "--groups"]).out;
     insta::assert_snapshot!("explain", text);
 }
 
 #[test]
 fn wrong_conditions_are_pointed_at() {
-    let folder = numbers();
+    let dir = numbers();
     let refused = |condition: &str| {
-        let ran = folder.ran(&["count", "n.tatami", "--where", condition]);
+        let ran = dir.ran(&["count", "n.tatami", "--where", condition]);
         assert_eq!((ran.code, ran.out.as_str()), (8, ""), "{condition}: {}", ran.err);
         ran.err
     };

@@ -2,24 +2,25 @@
 
 use serde_json::Value;
 
-use super::{Folder, said};
+use super::{TestDir, run_command};
 
-fn folder() -> Folder {
-    let folder = Folder::new();
-    std::fs::create_dir(folder.path("docs")).unwrap();
-    folder.write("docs/a.txt", "The red fox jumps over the lazy dog.\n");
-    folder.write("docs/b.md", "text before\n# On foxes\n\nA fox is red. Another *fox* is grey.\n");
+fn dir() -> TestDir {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("docs")).unwrap();
+    dir.write("docs/a.txt", "The red fox jumps over the lazy dog.\n");
+    dir.write("docs/b.md", "text before\n# On foxes\n\nA fox is red. Another *fox* is grey.\n");
     let page = "<title>Dogs &amp; more</title><script>var fox;</script><p>A grey<b>hound</b><p>runs";
-    folder.write("docs/c.html", page);
-    folder.write("docs/picture.png", [0u8; 9]);
-    folder
+    dir.write("docs/c.html", page);
+    dir.write("docs/picture.png", [0u8; 9]);
+    dir
 }
 
-fn hits(folder: &Folder, words: &[&str]) -> (i32, Vec<Value>) {
-    let said = said(folder.command().arg("search").args(words).arg("--json"));
-    let told: Value = serde_json::from_str(&said.out).unwrap_or_else(|_| panic!("{}{}", said.out, said.err));
+fn hits(dir: &TestDir, words: &[&str]) -> (i32, Vec<Value>) {
+    let result = run_command(dir.command().arg("search").args(words).arg("--json"));
+    let told: Value =
+        serde_json::from_str(&result.out).unwrap_or_else(|_| panic!("{}{}", result.out, result.err));
     assert!(told["took_us"].is_u64() && told["stats"]["blocks"].is_u64());
-    (said.code, told["hits"].as_array().unwrap().clone())
+    (result.code, told["hits"].as_array().unwrap().clone())
 }
 
 fn urls(hits: &[Value]) -> Vec<&str> {
@@ -27,86 +28,86 @@ fn urls(hits: &[Value]) -> Vec<&str> {
 }
 
 #[test]
-fn a_folder_is_indexed_and_searched() {
-    let folder = folder();
-    let made = folder.ok("index docs -o docs.tatami --url-prefix x/");
+fn a_directory_is_indexed_and_searched() {
+    let dir = dir();
+    let made = dir.ok("index docs -o docs.tatami --url-prefix x/");
     assert!(made.out.starts_with("docs.tatami: 3 documents, "), "{}", made.out);
     assert!(made.err.contains("skipped 1 file with an unsupported extension"), "{}", made.err);
-    let (code, found) = hits(&folder, &["docs.tatami", "fox"]);
+    let (code, found) = hits(&dir, &["docs.tatami", "fox"]);
     assert_eq!((code, urls(&found)), (0, vec!["x/b.md", "x/a.txt"]));
     assert_eq!(found[0]["title"], "On foxes");
     assert_eq!(found[0]["doc_id"].as_str().unwrap().len(), 64);
     assert!(found[1]["snippet"].as_str().unwrap().contains("red fox jumps"));
-    let (_, found) = hits(&folder, &["docs.tatami", "greyhound"]);
+    let (_, found) = hits(&dir, &["docs.tatami", "greyhound"]);
     assert_eq!(found[0]["title"], "Dogs & more");
-    let (_, found) = hits(&folder, &["docs.tatami", "-grey red"]);
+    let (_, found) = hits(&dir, &["docs.tatami", "-grey red"]);
     assert_eq!(urls(&found), ["x/a.txt"]);
-    let (_, found) = hits(&folder, &["docs.tatami", "\"fox is grey\""]);
+    let (_, found) = hits(&dir, &["docs.tatami", "\"fox is grey\""]);
     assert_eq!(urls(&found), ["x/b.md"]);
-    let (_, found) = hits(&folder, &["docs.tatami", "fox", "--where", "norm_body < 9"]);
+    let (_, found) = hits(&dir, &["docs.tatami", "fox", "--where", "norm_body < 9"]);
     assert_eq!(urls(&found), ["x/a.txt"]);
-    let (code, found) = hits(&folder, &["docs.tatami", "cat"]);
+    let (code, found) = hits(&dir, &["docs.tatami", "cat"]);
     assert_eq!((code, found.len()), (1, 0));
-    folder.ok("verify --deep docs.tatami");
+    dir.ok("verify --deep docs.tatami");
     // What is written twice is the same.
-    folder.ok("index docs -o again.tatami --url-prefix x/ --threads 1 --memory 1B");
-    assert_eq!(folder.read("again.tatami"), folder.read("docs.tatami"));
+    dir.ok("index docs -o again.tatami --url-prefix x/ --threads 1 --memory 1B");
+    assert_eq!(dir.read("again.tatami"), dir.read("docs.tatami"));
 }
 
 #[test]
 fn scores_survive_being_printed() {
-    let folder = folder();
-    folder.ok("index docs -o docs.tatami --snippet-only");
-    let file = tercet::tatami::File::open(folder.path("docs.tatami")).unwrap();
+    let dir = dir();
+    dir.ok("index docs -o docs.tatami --snippet-only");
+    let file = tercet::tatami::File::open(dir.path("docs.tatami")).unwrap();
     let segment = file.segment().unwrap().unwrap();
-    let (_, found) = hits(&folder, &["docs.tatami", "red fox the"]);
+    let (_, found) = hits(&dir, &["docs.tatami", "red fox the"]);
     let expected = segment.search("red fox the", 10).unwrap();
     assert_eq!(found.len(), expected.len());
     for (hit, expected) in found.iter().zip(expected) {
         let printed: f32 = hit["score"].to_string().parse().unwrap();
         assert_eq!(printed.to_bits(), expected.score.to_bits());
     }
-    let (_, found) = hits(&folder, &["docs.tatami", "red fox", "--rank", "bm25", "--explain"]);
+    let (_, found) = hits(&dir, &["docs.tatami", "red fox", "--rank", "bm25", "--explain"]);
     assert_eq!(found[0]["explain"].as_array().unwrap().len(), 2);
 }
 
 #[test]
 fn lines_and_collections_are_read() {
-    let folder = Folder::new();
-    folder.write(
+    let dir = TestDir::new();
+    dir.write(
         "d.jsonl",
         "{\"link\":\"u/1\",\"text\":\"one fox\",\"n\":[1]}\n\n{\"id\":\"second\",\"text\":\"two foxes\",\"title\":null}\n",
     );
-    folder.ok("index d.jsonl -o d.tatami --url-field link");
-    let (_, found) = hits(&folder, &["d.tatami", "fox foxes"]);
+    dir.ok("index d.jsonl -o d.tatami --url-field link");
+    let (_, found) = hits(&dir, &["d.tatami", "fox foxes"]);
     assert_eq!(found.len(), 2);
     assert!(found.iter().any(|hit| hit["doc_id"] == "second"));
-    folder.write(
+    dir.write(
         "t.trec",
         "<DOC>\n<DOCNO>17</DOCNO>\nan electronic\nfox\n</DOC>\n<DOC>\n<DOCNO>18</DOCNO>\nx\n</DOC>\n",
     );
-    folder.ok("index t.trec -o t.tatami");
-    let (_, found) = hits(&folder, &["t.tatami", "electronic"]);
+    dir.ok("index t.trec -o t.tatami");
+    let (_, found) = hits(&dir, &["t.tatami", "electronic"]);
     assert_eq!(found[0]["doc_id"], "17");
 }
 
 /// Many segments answer as the one that they would make together.
 #[test]
-fn a_folder_of_segments_is_searched_as_one() {
-    let folder = folder();
-    std::fs::create_dir(folder.path("all")).unwrap();
+fn a_directory_of_segments_is_searched_as_one() {
+    let dir = dir();
+    std::fs::create_dir(dir.path("all")).unwrap();
     for (name, file) in [("a.txt", "all/1.tatami"), ("b.md", "all/2.tatami"), ("c.html", "all/3.tatami")] {
-        folder.ok(&format!("index docs/{name} -o {file}"));
+        dir.ok(&format!("index docs/{name} -o {file}"));
     }
-    folder.ok("merge all/1.tatami all/2.tatami all/3.tatami -o one.tatami");
+    dir.ok("merge all/1.tatami all/2.tatami all/3.tatami -o one.tatami");
     let scored = |found: &[Value]| -> Vec<(String, String)> {
         found.iter().map(|hit| (hit["url"].to_string(), hit["score"].to_string())).collect()
     };
     let same = || {
         for query in ["fox", "red grey dog", "-grey red", "\"fox is grey\"", "+fox lazy", "cat"] {
             for rank in ["format", "bm25"] {
-                let (one, alone) = hits(&folder, &["one.tatami", query, "--rank", rank]);
-                let (code, found) = hits(&folder, &["all", query, "--rank", rank, "--explain"]);
+                let (one, alone) = hits(&dir, &["one.tatami", query, "--rank", rank]);
+                let (code, found) = hits(&dir, &["all", query, "--rank", rank, "--explain"]);
                 assert_eq!((code, scored(&found)), (one, scored(&alone)), "{query} {rank}");
                 for hit in &found {
                     let words = hit["explain"].as_array().unwrap().iter();
@@ -115,122 +116,121 @@ fn a_folder_of_segments_is_searched_as_one() {
                 }
             }
         }
-        let (_, found) = hits(&folder, &["all", "fox", "--where", "norm_body < 9"]);
+        let (_, found) = hits(&dir, &["all", "fox", "--where", "norm_body < 9"]);
         assert_eq!(urls(&found), ["docs/a.txt"]);
         assert!(found[0]["file"].as_str().unwrap().ends_with("1.tatami"));
     };
     same();
-    let shown = folder.ok("search all fox --explain");
+    let shown = dir.ok("search all fox --explain");
     assert!(shown.err.contains("2 of 2 files searched"), "{}", shown.err);
     assert!(shown.out.contains("docs/b.md") && shown.out.contains("2.tatami"), "{}", shown.out);
     // The same with a manifest, beside a file that does not belong to it.
-    folder.ok("collection add all all/1.tatami all/2.tatami all/3.tatami");
-    folder.write("all/4.tatami", b"not of the collection");
+    dir.ok("collection add all all/1.tatami all/2.tatami all/3.tatami");
+    dir.write("all/4.tatami", b"not of the collection");
     same();
-    let wrong = folder.run("search all fox --where nothing=1");
+    let wrong = dir.run("search all fox --where nothing=1");
     assert_eq!(wrong.code, 8, "{}", wrong.err);
     // A file that is not a segment is named.
-    folder.ok("collection remove all 3.tatami");
-    folder.write("n.jsonl", "{\"n\":1}\n");
-    folder.ok("create all/3.tatami --from n.jsonl --force");
-    folder.ok("collection add all all/3.tatami");
-    let other = folder.run("search all fox");
+    dir.ok("collection remove all 3.tatami");
+    dir.write("n.jsonl", "{\"n\":1}\n");
+    dir.ok("create all/3.tatami --from n.jsonl --force");
+    dir.ok("collection add all all/3.tatami");
+    let other = dir.run("search all fox");
     assert!(other.code == 8 && other.err.contains("3.tatami: not a search segment"), "{}", other.err);
 }
 
 #[test]
 fn what_cannot_be_is_refused() {
-    let folder = folder();
-    folder.write("bad.jsonl", "{\"url\":\"u\"}\nnot json\n");
-    folder.write("none.jsonl", "{\"title\":\"t\"}\n");
-    folder.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
+    let dir = dir();
+    dir.write("bad.jsonl", "{\"url\":\"u\"}\nnot json\n");
+    dir.write("none.jsonl", "{\"title\":\"t\"}\n");
+    dir.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
     for (words, says) in [
         ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: invalid JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: no ID and no field `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
         ("index missing -o x.tatami", "cannot read missing"),
     ] {
-        let said = folder.run(words);
-        assert!(said.code > 1 && said.err.contains(says), "{words}: {}", said.err);
-        assert!(!folder.names().contains(&"x.tatami".to_owned()), "{words}");
+        let result = dir.run(words);
+        assert!(result.code > 1 && result.err.contains(says), "{words}: {}", result.err);
+        assert!(!dir.names().contains(&"x.tatami".to_owned()), "{words}");
     }
-    folder.ok("index docs -o docs.tatami --snippet-only=20");
-    let query = |query: &str| said(folder.command().args(["search", "docs.tatami", query]));
+    dir.ok("index docs -o docs.tatami --snippet-only=20");
+    let query = |query: &str| run_command(dir.command().args(["search", "docs.tatami", query]));
     let wrong = query("fox (red");
     assert_eq!(wrong.code, 8);
     assert!(wrong.err.contains("`(` is not closed"), "{}", wrong.err);
     let phrase = query("\"red fox\"");
     assert!(phrase.code == 8 && phrase.err.contains("phrase queries are not supported"), "{}", phrase.err);
-    folder.write("n.jsonl", "{\"n\":1}\n");
-    folder.ok("create n.tatami --from n.jsonl");
-    let other = said(folder.command().args(["search", "n.tatami", "x"]));
+    dir.write("n.jsonl", "{\"n\":1}\n");
+    dir.ok("create n.tatami --from n.jsonl");
+    let other = run_command(dir.command().args(["search", "n.tatami", "x"]));
     assert!(other.code == 8 && other.err.contains("not a search segment"), "{}", other.err);
-    assert_ne!(folder.run("index docs -o docs.tatami").code, 0, "a file that is there is not replaced");
+    assert_ne!(dir.run("index docs -o docs.tatami").code, 0, "a file that is there is not replaced");
 }
 
 #[cfg(feature = "arrow")]
 #[test]
 fn rows_of_parquet_are_documents() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let rows = "{\"id\":7,\"url\":\"u/1\",\"title\":\"Foxes\",\"body\":\"one red fox\",\"n\":1.5}\n\
         {\"id\":8,\"url\":\"u/2\",\"title\":null,\"body\":\"two dogs\",\"n\":null}\n";
-    folder.write("d.jsonl", rows);
-    folder.ok("convert d.jsonl d.parquet");
-    folder.ok("index d.parquet -o p.tatami");
-    folder.ok("index d.jsonl -o j.tatami");
-    assert_eq!(folder.read("p.tatami"), folder.read("j.tatami"));
-    let (_, found) = hits(&folder, &["p.tatami", "fox"]);
+    dir.write("d.jsonl", rows);
+    dir.ok("convert d.jsonl d.parquet");
+    dir.ok("index d.parquet -o p.tatami");
+    dir.ok("index d.jsonl -o j.tatami");
+    assert_eq!(dir.read("p.tatami"), dir.read("j.tatami"));
+    let (_, found) = hits(&dir, &["p.tatami", "fox"]);
     assert_eq!((&found[0]["doc_id"], &found[0]["title"]), (&"7".into(), &"Foxes".into()));
-    folder.ok("index d.parquet -o n.tatami --body-field title --id-field url");
-    let (_, found) = hits(&folder, &["n.tatami", "foxes"]);
+    dir.ok("index d.parquet -o n.tatami --body-field title --id-field url");
+    let (_, found) = hits(&dir, &["n.tatami", "foxes"]);
     assert_eq!(found[0]["doc_id"], "u/1");
     for (words, says) in [
         ("index d.parquet -o x.tatami --body-field nothing", "no column `nothing`"),
         ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: no field `title` or `n`"),
         ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
     ] {
-        let refused = folder.run(words);
+        let refused = dir.run(words);
         assert!(refused.code > 1 && refused.err.contains(says), "{words}: {}", refused.err);
-        assert!(!folder.names().contains(&"x.tatami".to_owned()));
+        assert!(!dir.names().contains(&"x.tatami".to_owned()));
     }
 }
 
 /// Rows of deleted documents stay in the file, and nobody is left in doubt about it.
 #[test]
 fn deleted_documents_are_mentioned() {
-    let folder = folder();
-    folder.ok("index docs -o docs.tatami");
-    assert_eq!(folder.ok("count docs.tatami").err, "");
-    let id =
-        folder.ok("cat docs.tatami --columns doc_id --limit 1").out.split('"').nth(3).unwrap().to_owned();
-    folder.ok(&format!("delete docs.tatami --id {id}"));
+    let dir = dir();
+    dir.ok("index docs -o docs.tatami");
+    assert_eq!(dir.ok("count docs.tatami").err, "");
+    let id = dir.ok("cat docs.tatami --columns doc_id --limit 1").out.split('"').nth(3).unwrap().to_owned();
+    dir.ok(&format!("delete docs.tatami --id {id}"));
     for words in ["count docs.tatami", "cat docs.tatami --columns url"] {
-        let said = folder.ok(words);
+        let result = dir.ok(words);
         assert!(
-            said.err.contains("docs.tatami: includes 1 row of deleted documents"),
+            result.err.contains("docs.tatami: includes 1 row of deleted documents"),
             "{words}: {}",
-            said.err
+            result.err
         );
     }
-    let told: Value = serde_json::from_str(&folder.ok("count docs.tatami --json").out).unwrap();
+    let told: Value = serde_json::from_str(&dir.ok("count docs.tatami --json").out).unwrap();
     assert_eq!((told["count"].as_u64(), told["deleted"].as_u64()), (Some(3), Some(1)));
-    let wrong = said(folder.command().args(["delete", "docs.tatami", "--where", "nothing = 1"]));
+    let wrong = run_command(dir.command().args(["delete", "docs.tatami", "--where", "nothing = 1"]));
     assert!(wrong.code == 8 && wrong.err.contains("^^^^^^^"), "{}", wrong.err);
 }
 
 /// The best k are the first of the best k + 1, whatever is as good as the last of them.
 #[test]
-fn equal_scores_of_a_folder_come_by_identity() {
-    let folder = Folder::new();
+fn equal_scores_of_a_directory_come_by_identity() {
+    let dir = TestDir::new();
     for place in ["tie", "same"] {
-        std::fs::create_dir(folder.path(place)).unwrap();
+        std::fs::create_dir(dir.path(place)).unwrap();
     }
     let line = |id: &str, url: &str, text: &str| format!(r#"{{"id":"{id}","url":"{url}","text":"{text}"}}"#);
     let ids: Vec<String> = (0..40).rev().map(|number| format!("d{number:02}")).collect();
-    folder.write("t.jsonl", ids.iter().map(|id| line(id, "", "hello") + "\n").collect::<String>());
-    folder.ok("index t.jsonl -o tie/1.tatami");
+    dir.write("t.jsonl", ids.iter().map(|id| line(id, "", "hello") + "\n").collect::<String>());
+    dir.ok("index t.jsonl -o tie/1.tatami");
     for k in [1, 2, 3, 7, 40, 50] {
-        let (_, found) = hits(&folder, &["tie", "hello", "-k", &k.to_string()]);
+        let (_, found) = hits(&dir, &["tie", "hello", "-k", &k.to_string()]);
         let told: Vec<&str> = found.iter().map(|hit| hit["doc_id"].as_str().unwrap()).collect();
         let expected: Vec<&str> = ids.iter().rev().take(k).map(String::as_str).collect();
         assert_eq!(told, expected, "{k}");
@@ -238,9 +238,9 @@ fn equal_scores_of_a_folder_come_by_identity() {
     // One identity may be there many times.
     let mut lines: Vec<String> = (0..8).map(|n| line("same", &format!("u{n}"), "hello hello")).collect();
     lines.extend((0..3).map(|n| line(&format!("x{n}"), "", "hello")));
-    folder.write("s.jsonl", lines.join("\n"));
-    folder.ok("index s.jsonl -o same/1.tatami");
+    dir.write("s.jsonl", lines.join("\n"));
+    dir.ok("index s.jsonl -o same/1.tatami");
     for (k, count) in [(1, 1), (2, 2), (3, 3), (4, 4), (10, 4)] {
-        assert_eq!(hits(&folder, &["same", "hello", "-k", &k.to_string()]).1.len(), count, "{k}");
+        assert_eq!(hits(&dir, &["same", "hello", "-k", &k.to_string()]).1.len(), count, "{k}");
     }
 }

@@ -4,7 +4,7 @@ use tercet::tatami::{
     Bitmap, Column, Field, File, Lists, Schema, Strings, Type, Values, Writer, WriterOptions,
 };
 
-use super::Folder;
+use super::TestDir;
 
 /// Numbers that look random and are the same each time.
 struct Random(u64);
@@ -209,8 +209,8 @@ fn table(random: &mut Random, rows: usize, any: bool) -> (Schema, Vec<Column>, S
     (Schema::new(fields).unwrap(), columns, told.join(","), options)
 }
 
-fn rows_of(folder: &Folder, name: &str) -> Vec<Column> {
-    let file = File::open(folder.path(name)).unwrap();
+fn rows_of(dir: &TestDir, name: &str) -> Vec<Column> {
+    let file = File::open(dir.path(name)).unwrap();
     let columns: Vec<usize> = (0..file.schema().len()).collect();
     let mut all: Option<Vec<Column>> = None;
     for batch in file.stream(&columns, 1 << 20).unwrap() {
@@ -245,7 +245,7 @@ fn bits(column: &Column, row: usize) -> String {
 
 #[test]
 fn rows_come_back_from_texts() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (round, (format, any)) in
         [("csv", true), ("jsonl", false), ("tsv", true), ("csv", true), ("jsonl", false)]
             .into_iter()
@@ -254,24 +254,24 @@ fn rows_come_back_from_texts() {
         let mut random = Random(0x1234_5678_9abc_def1 + round as u64 * 77);
         let rows = [400, 400, 100, 1, 3][round];
         let (schema, columns, told, options) = table(&mut random, rows, any);
-        let path = folder.path("a.tatami");
+        let path = dir.path("a.tatami");
         let mut writer = Writer::create(&path, schema, options.with_overwrite(true)).unwrap();
         writer.append(&columns).unwrap();
         writer.finish().unwrap();
-        let ran = folder.ran(&["convert", "a.tatami", &format!("b.{format}"), "--force"]);
+        let ran = dir.ran(&["convert", "a.tatami", &format!("b.{format}"), "--force"]);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""));
         let words = ["convert", &format!("b.{format}"), "c.tatami", "--force", "--schema", &told];
-        let ran = folder.ran(&words);
+        let ran = dir.ran(&words);
         assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{format}");
-        let back = rows_of(&folder, "c.tatami");
-        for ((kind, before), after) in told.split("nullable,").zip(&rows_of(&folder, "a.tatami")).zip(&back) {
+        let back = rows_of(&dir, "c.tatami");
+        for ((kind, before), after) in told.split("nullable,").zip(&rows_of(&dir, "a.tatami")).zip(&back) {
             assert_eq!((before.len(), after.len()), (rows, rows));
             for row in 0..rows {
                 assert_eq!(bits(after, row), bits(before, row), "{format}, row {row} of {kind}");
             }
         }
         assert_eq!(File::open(&path).unwrap().logical_types(), {
-            File::open(folder.path("c.tatami")).unwrap().logical_types()
+            File::open(dir.path("c.tatami")).unwrap().logical_types()
         });
     }
 }
@@ -279,9 +279,9 @@ fn rows_come_back_from_texts() {
 /// A column alone: a record of CSV with nothing in it is a null row.
 #[test]
 fn a_single_column_comes_back() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for kind in ["string", "bytes", "int64", "list:string"] {
-        folder.write(
+        dir.write(
             "a.jsonl",
             match kind {
                 "string" => "{\"x\":\"\"}\n{\"x\":null}\n{\"x\":\" \"}\n",
@@ -292,12 +292,10 @@ fn a_single_column_comes_back() {
         );
         let schema = format!("x:{kind}:nullable");
         for format in ["csv", "tsv", "jsonl"] {
-            folder.ok(&format!("convert a.jsonl a.{format}2 --to {format} --force --schema {schema}"));
-            folder.ok(&format!(
-                "convert a.{format}2 b.tatami --from-format {format} --force --schema {schema}"
-            ));
-            let expected = std::fs::read_to_string(folder.path("a.jsonl")).unwrap();
-            assert_eq!(folder.ok("cat b.tatami").out, expected, "{kind} {format}");
+            dir.ok(&format!("convert a.jsonl a.{format}2 --to {format} --force --schema {schema}"));
+            dir.ok(&format!("convert a.{format}2 b.tatami --from-format {format} --force --schema {schema}"));
+            let expected = std::fs::read_to_string(dir.path("a.jsonl")).unwrap();
+            assert_eq!(dir.ok("cat b.tatami").out, expected, "{kind} {format}");
         }
     }
 }

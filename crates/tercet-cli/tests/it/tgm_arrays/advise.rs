@@ -3,8 +3,8 @@
 use serde_json::Value as Json;
 
 use super::npy::{self, Array};
-use super::pipeline::folder;
-use super::said as run;
+use super::pipeline::dir;
+use super::run_command as run;
 
 fn names(told: &Json) -> Vec<&str> {
     told["candidates"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
@@ -19,11 +19,11 @@ fn chosen(told: &Json) -> &Json {
 
 #[test]
 fn create_chooses_what_advise_says() {
-    let (folder, values) = folder();
+    let (dir, values) = dir();
     for bound in ["0", "0.001", "0.5"] {
-        let said = folder.ok(&format!("advise t.npy --max-error {bound} --json"));
-        assert_eq!(said.err, "");
-        let told: Json = serde_json::from_str(&said.out).unwrap();
+        let result = dir.ok(&format!("advise t.npy --max-error {bound} --json"));
+        assert_eq!(result.err, "");
+        let told: Json = serde_json::from_str(&result.out).unwrap();
         assert_eq!((&told["file"], &told["dtype"]), (&"t.npy".into(), &"float64".into()));
         assert_eq!(
             (&told["shape"], &told["raw_bytes"]),
@@ -40,8 +40,8 @@ fn create_chooses_what_advise_says() {
             );
             assert!(other["lossless"] == false || other["largest_error"] == 0.0, "{other}");
         }
-        folder.ok(&format!("create a.tgm --force --max-error {bound} --from t=t.npy"));
-        let message = folder.message("a.tgm", 0);
+        dir.ok(&format!("create a.tgm --force --max-error {bound} --from t=t.npy"));
+        let message = dir.message("a.tgm", 0);
         let method = message.metadata().base[0]["precision"].get("method").unwrap().printed();
         assert_eq!(best["name"], method, "{bound}");
     }
@@ -49,55 +49,55 @@ fn create_chooses_what_advise_says() {
 
 #[test]
 fn a_table_for_people() {
-    let (folder, _) = folder();
-    let said = folder.ok("advise t.npy --max-error 0.01 --threads 1");
-    assert!(said.out.starts_with("t.npy: float64 30×40, 9.4 KiB\n"), "{}", said.out);
+    let (dir, _) = dir();
+    let result = dir.ok("advise t.npy --max-error 0.01 --threads 1");
+    assert!(result.out.starts_with("t.npy: float64 30×40, 9.4 KiB\n"), "{}", result.out);
     for part in ["pipeline", "max error", "encode MB/s", "simple_packing", "zfp accuracy 0.01", "│ * ┆"] {
-        assert!(said.out.contains(part), "{part}\n{}", said.out);
+        assert!(result.out.contains(part), "{part}\n{}", result.out);
     }
-    assert!(said.out.contains("\n* chosen by `tgm create --max-error 0.01`: "), "{}", said.out);
-    assert!(said.err.starts_with("note: one run each on 1 thread; total "), "{}", said.err);
+    assert!(result.out.contains("\n* chosen by `tgm create --max-error 0.01`: "), "{}", result.out);
+    assert!(result.err.starts_with("note: one run each on 1 thread; total "), "{}", result.err);
 }
 
 #[test]
 fn any_array_can_be_asked_about() {
-    let (folder, mut values) = folder();
+    let (dir, mut values) = dir();
     // Ways that change values are for float64 and a bound only.
-    let told: Json = serde_json::from_str(&folder.ok("advise t.npy --json").out).unwrap();
+    let told: Json = serde_json::from_str(&dir.ok("advise t.npy --json").out).unwrap();
     assert!(names(&told).iter().all(|name| !name.contains("packing") && !name.contains("zfp")));
-    folder.write("i.npy", Array::new("i2", 2, &[300]).file(true, false));
-    let told: Json = serde_json::from_str(&folder.ok("advise i.npy --max-error 3 --json").out).unwrap();
+    dir.write("i.npy", Array::new("i2", 2, &[300]).file(true, false));
+    let told: Json = serde_json::from_str(&dir.ok("advise i.npy --max-error 3 --json").out).unwrap();
     assert!(names(&told).contains(&"szip") && !names(&told).iter().any(|name| name.contains("packing")));
-    let said = folder.ok("advise i.npy --max-error 3 --widen --json");
-    assert_eq!(said.err, "note: i.npy: int16 converted to float64\n");
-    let told: Json = serde_json::from_str(&said.out).unwrap();
+    let result = dir.ok("advise i.npy --max-error 3 --widen --json");
+    assert_eq!(result.err, "note: i.npy: int16 converted to float64\n");
+    let told: Json = serde_json::from_str(&result.out).unwrap();
     assert!(names(&told).iter().any(|name| name.contains("packing")));
     // A pipe.
-    let mut command = folder.command();
-    let piped = run(command.args(["advise", "-", "--json"]).write_stdin(folder.read("t.npy")));
+    let mut command = dir.command();
+    let piped = run(command.args(["advise", "-", "--json"]).write_stdin(dir.read("t.npy")));
     let told: Json = serde_json::from_str(&piped.out).unwrap();
     assert_eq!(told["file"], "standard input");
     // An object of a message.
-    folder.ok("create a.tgm --compression zstd --from t=t.npy --from i=i.npy");
-    let told: Json = serde_json::from_str(&folder.ok("advise a.tgm 0.1 --json").out).unwrap();
+    dir.ok("create a.tgm --compression zstd --from t=t.npy --from i=i.npy");
+    let told: Json = serde_json::from_str(&dir.ok("advise a.tgm 0.1 --json").out).unwrap();
     assert_eq!(
         (&told["file"], &told["dtype"]),
         (&"a.tgm: message 0, object 1 (`i`)".into(), &"int16".into())
     );
     // What is not finite is allowed, and told.
     values[8..16].copy_from_slice(&f64::INFINITY.to_le_bytes());
-    folder.write("inf.npy", npy::with_header("'<f8'", false, &[1200], values));
-    let said = folder.ok("advise inf.npy --max-error 0.01");
-    assert!(said.err.contains("has NaN or infinities; `tgm create` requires"), "{}", said.err);
-    let told: Json = serde_json::from_str(&folder.ok("advise inf.npy --json").out).unwrap();
+    dir.write("inf.npy", npy::with_header("'<f8'", false, &[1200], values));
+    let result = dir.ok("advise inf.npy --max-error 0.01");
+    assert!(result.err.contains("has NaN or infinities; `tgm create` requires"), "{}", result.err);
+    let told: Json = serde_json::from_str(&dir.ok("advise inf.npy --json").out).unwrap();
     assert_eq!((&told["has_masks"], &chosen(&told)["largest_error"]), (&true.into(), &0.0.into()));
 }
 
 #[test]
 fn what_is_no_array_is_refused() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --from t=t.npy --from u=t.npy");
-    folder.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --from t=t.npy --from u=t.npy");
+    dir.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
     for (words, code, message) in [
         ("a.tgm", 4, "a.tgm: malformed npy preamble"),
         ("a.tgm 0", 8, "hint: select one: `0.0` to `0.1`"),
@@ -107,6 +107,6 @@ fn what_is_no_array_is_refused() {
         ("t.npy --max-error -3", 2, "--max-error"),
         ("big.npy --widen", 8, "big.npy: element 0 has no exact float64 value"),
     ] {
-        folder.refused(&format!("advise {words}"), code, message);
+        dir.refused(&format!("advise {words}"), code, message);
     }
 }

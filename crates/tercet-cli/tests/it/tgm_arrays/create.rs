@@ -1,25 +1,25 @@
 use tercet::tgm::{self, FrameKind, Value};
 
 use super::npy::{self, Array, SHAPES, TYPES};
-use super::{Folder, said};
+use super::{TestDir, run_command};
 
 /// Whether the first message of a file is said to have hashes.
-fn has_hashes(folder: &Folder, name: &str) -> bool {
-    folder.message(name, 0).object(0).unwrap().frame().hash().is_some()
+fn has_hashes(dir: &TestDir, name: &str) -> bool {
+    dir.message(name, 0).object(0).unwrap().frame().hash().is_some()
 }
 
 #[test]
 fn every_array_is_stored_row_major_and_little_endian() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (kind, size, dtype) in TYPES {
         for shape in SHAPES {
             let array = Array::new(kind, size, shape);
-            folder.write("plain.npy", array.file(false, false));
-            folder.write("turned.npy", array.file(true, true));
+            dir.write("plain.npy", array.file(false, false));
+            dir.write("turned.npy", array.file(true, true));
             for mode in ["", "--stream"] {
                 let words = format!("create a.tgm --force {mode} --from a=plain.npy --from b=turned.npy");
-                assert_eq!(folder.ok(&words).err, "", "{kind} {shape:?}");
-                let message = folder.message("a.tgm", 0);
+                assert_eq!(dir.ok(&words).err, "", "{kind} {shape:?}");
+                let message = dir.message("a.tgm", 0);
                 assert_eq!(message.object_count(), 2);
                 for (object, name) in message.objects().zip(["a", "b"]) {
                     let object = object.unwrap();
@@ -37,66 +37,62 @@ fn every_array_is_stored_row_major_and_little_endian() {
 
 #[test]
 fn truth_values_are_stored_as_numbers_and_that_is_said() {
-    let folder = Folder::new();
-    folder.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 7, 0]));
-    let said = folder.ok("create a.tgm --from a=b.npy");
-    insta::assert_snapshot!(said.err, @"note: b.npy: bool stored as uint8");
-    insta::assert_snapshot!(said.out, @"a.tgm: message 0 with 1 object, 560 B");
-    assert_eq!(folder.values("a.tgm", 0, 0), [1, 1, 0, 0]);
+    let dir = TestDir::new();
+    dir.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 7, 0]));
+    let result = dir.ok("create a.tgm --from a=b.npy");
+    insta::assert_snapshot!(result.err, @"note: b.npy: bool stored as uint8");
+    insta::assert_snapshot!(result.out, @"a.tgm: message 0 with 1 object, 560 B");
+    assert_eq!(dir.values("a.tgm", 0, 0), [1, 1, 0, 0]);
 }
 
 #[test]
 fn truth_values_become_bits_for_compressors_of_bits() {
-    let folder = Folder::new();
-    folder.write("b.npy", npy::with_header("'|b1'", false, &[3, 3], vec![1, 0, 7, 0, 0, 0, 0, 1, 1]));
+    let dir = TestDir::new();
+    dir.write("b.npy", npy::with_header("'|b1'", false, &[3, 3], vec![1, 0, 7, 0, 0, 0, 0, 1, 1]));
     for codec in ["rle", "roaring"] {
-        let said = folder.ok(&format!("create a.tgm --force --from a=b.npy --compression {codec}"));
-        assert_eq!(said.err, "");
-        let message = folder.message("a.tgm", 0);
+        let result = dir.ok(&format!("create a.tgm --force --from a=b.npy --compression {codec}"));
+        assert_eq!(result.err, "");
+        let message = dir.message("a.tgm", 0);
         let object = message.object(0).unwrap();
         assert_eq!(
             (object.descriptor().dtype, &object.descriptor().shape[..]),
             (tgm::DType::Bitmask, &[3, 3][..])
         );
-        assert_eq!(folder.values("a.tgm", 0, 0), [0b1010_0001, 0b1000_0000]);
+        assert_eq!(dir.values("a.tgm", 0, 0), [0b1010_0001, 0b1000_0000]);
     }
 }
 
 #[test]
 fn nobody_loses_all_values_but_one_unknowingly() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let values = (0..4).flat_map(|n| f64::from(n).to_le_bytes()).collect();
-    folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
-    let said = folder.ok("create a.tgm --from a=a.npy --encoding simple_packing --bits 0");
-    assert_eq!(said.err, "note: a.npy: 0 bits store the first value in place of all values\n");
+    dir.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
+    let result = dir.ok("create a.tgm --from a=a.npy --encoding simple_packing --bits 0");
+    assert_eq!(result.err, "note: a.npy: 0 bits store the first value in place of all values\n");
 }
 
 #[test]
 fn tolerances_of_zfp_hold_or_are_refused() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let values = [1e20, 0.5, -0.25, 3.0].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
-    folder.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
-    let said = "value 1 is 0.5, but would come back as 0: neighbouring values are too large";
-    folder.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, said);
+    dir.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
+    let result = "value 1 is 0.5, but would come back as 0: neighbouring values are too large";
+    dir.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, result);
     let values = [1.0, f64::MAX].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
-    folder.write("b.npy", npy::with_header("'<f8'", false, &[2], values));
-    folder.refused(
-        "create a.tgm --from a=b.npy --compression zfp --zfp-rate 13.5",
-        8,
-        "would come back as inf",
-    );
+    dir.write("b.npy", npy::with_header("'<f8'", false, &[2], values));
+    dir.refused("create a.tgm --from a=b.npy --compression zfp --zfp-rate 13.5", 8, "would come back as inf");
 }
 
 #[test]
 fn metadata_goes_where_readers_look() {
-    let folder = Folder::new();
-    folder.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
     for mode in ["", "--stream"] {
-        folder.ok(&format!(
+        dir.ok(&format!(
             "create a.tgm --force {mode} --from t=a.npy --meta mars.step=6 --meta mars.param=2t --meta ok=true \
              --meta levels=[1000,850.5] --meta id=\"7\""
         ));
-        let message = folder.message("a.tgm", 0);
+        let message = dir.message("a.tgm", 0);
         // A reader that stops at the first frame finds it too.
         for metadata in [message.metadata(), message.first_metadata()] {
             assert_eq!(
@@ -116,103 +112,103 @@ fn metadata_goes_where_readers_look() {
 
 #[test]
 fn equal_arrays_make_equal_bytes_if_asked() {
-    let folder = Folder::new();
-    folder.write("a.npy", Array::new("f4", 4, &[5]).file(false, false));
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("f4", 4, &[5]).file(false, false));
     for mode in ["", "--stream"] {
         for name in ["1.tgm", "2.tgm"] {
-            folder.ok(&format!("create {name} --force --reproducible {mode} --from a=a.npy"));
+            dir.ok(&format!("create {name} --force --reproducible {mode} --from a=a.npy"));
         }
-        assert!(folder.read("1.tgm") == folder.read("2.tgm"));
-        assert!(folder.message("1.tgm", 0).metadata().reserved.is_empty());
-        folder.ok(&format!("create 2.tgm --force {mode} --from a=a.npy"));
-        assert!(folder.read("1.tgm") != folder.read("2.tgm"));
+        assert!(dir.read("1.tgm") == dir.read("2.tgm"));
+        assert!(dir.message("1.tgm", 0).metadata().reserved.is_empty());
+        dir.ok(&format!("create 2.tgm --force {mode} --from a=a.npy"));
+        assert!(dir.read("1.tgm") != dir.read("2.tgm"));
     }
 }
 
 #[test]
 fn hashes_are_written_unless_refused() {
-    let folder = Folder::new();
-    folder.write("a.npy", Array::new("f4", 4, &[5]).file(false, false));
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("f4", 4, &[5]).file(false, false));
     for mode in ["", "--stream"] {
-        folder.ok(&format!("create a.tgm --force {mode} --from a=a.npy"));
-        assert!(has_hashes(&folder, "a.tgm"));
-        folder.ok(&format!("create a.tgm --force {mode} --no-hash --from a=a.npy"));
-        assert!(!has_hashes(&folder, "a.tgm"));
+        dir.ok(&format!("create a.tgm --force {mode} --from a=a.npy"));
+        assert!(has_hashes(&dir, "a.tgm"));
+        dir.ok(&format!("create a.tgm --force {mode} --no-hash --from a=a.npy"));
+        assert!(!has_hashes(&dir, "a.tgm"));
     }
 }
 
 #[test]
 fn messages_are_added_one_behind_the_other() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let first = Array::new("i2", 2, &[4, 3]);
-    folder.write("a.npy", first.file(false, false));
-    folder.write("b.npy", Array::new("f8", 8, &[2]).file(false, false));
-    let said = folder.ok("create run.tgm --append --reproducible --from a=a.npy");
-    insta::assert_snapshot!(said.out, @"run.tgm: message 0 with 1 object, 456 B");
-    let before = folder.read("run.tgm");
-    let said = folder.ok("create run.tgm --append --reproducible --stream --from a=a.npy --from b=b.npy");
-    insta::assert_snapshot!(said.out, @"run.tgm: message 1 with 2 objects, 760 B");
-    folder.ok("create run.tgm --append --reproducible --from b=b.npy");
-    assert!(folder.read("run.tgm").starts_with(&before), "what was there is changed");
-    let file = tgm::File::open(folder.path("run.tgm")).unwrap();
+    dir.write("a.npy", first.file(false, false));
+    dir.write("b.npy", Array::new("f8", 8, &[2]).file(false, false));
+    let result = dir.ok("create run.tgm --append --reproducible --from a=a.npy");
+    insta::assert_snapshot!(result.out, @"run.tgm: message 0 with 1 object, 456 B");
+    let before = dir.read("run.tgm");
+    let result = dir.ok("create run.tgm --append --reproducible --stream --from a=a.npy --from b=b.npy");
+    insta::assert_snapshot!(result.out, @"run.tgm: message 1 with 2 objects, 760 B");
+    dir.ok("create run.tgm --append --reproducible --from b=b.npy");
+    assert!(dir.read("run.tgm").starts_with(&before), "what was there is changed");
+    let file = tgm::File::open(dir.path("run.tgm")).unwrap();
     assert_eq!((file.message_count().unwrap(), file.scan().unwrap().junk.len()), (3, 0));
-    assert_eq!(folder.values("run.tgm", 1, 0), first.values());
+    assert_eq!(dir.values("run.tgm", 1, 0), first.values());
     // The streamed message in the middle knows its length.
     let streamed = file.message(1).unwrap();
     assert_eq!(streamed.layout().unwrap().preamble.total_length, streamed.span().len());
     assert!(streamed.layout().unwrap().frames.iter().any(|frame| frame.kind == FrameKind::FooterIndex));
-    assert_eq!(folder.names(), ["a.npy", "b.npy", "run.tgm"]);
+    assert_eq!(dir.names(), ["a.npy", "b.npy", "run.tgm"]);
 }
 
 #[test]
 fn nothing_is_added_to_what_holds_no_messages_or_ends_in_none() {
-    let folder = Folder::new();
-    folder.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
-    folder.write("notes.txt", "these are notes");
-    folder.refused("create notes.txt --append --from a=a.npy", 4, "notes.txt: contains no messages");
-    folder.ok("create run.tgm --stream --from a=a.npy");
-    let whole = folder.read("run.tgm");
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
+    dir.write("notes.txt", "these are notes");
+    dir.refused("create notes.txt --append --from a=a.npy", 4, "notes.txt: contains no messages");
+    dir.ok("create run.tgm --stream --from a=a.npy");
+    let whole = dir.read("run.tgm");
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();
-    folder.write("half.tgm", &half);
+    dir.write("half.tgm", &half);
     let words = "create half.tgm --append --from a=a.npy";
-    folder.refused(words, 4, "half.tgm: trailing bytes");
-    folder.write("empty.tgm", "");
-    folder.ok("create empty.tgm --append --from a=a.npy");
-    assert_eq!(folder.values("empty.tgm", 0, 0), folder.values("run.tgm", 0, 0));
+    dir.refused(words, 4, "half.tgm: trailing bytes");
+    dir.write("empty.tgm", "");
+    dir.ok("create empty.tgm --append --from a=a.npy");
+    assert_eq!(dir.values("empty.tgm", 0, 0), dir.values("run.tgm", 0, 0));
     // Bytes in front do no harm, but are told.
-    folder.write("junk.tgm", [b"junk", &whole[..]].concat());
-    let said = folder.ok("create junk.tgm --append --from a=a.npy");
-    assert!(said.err.contains("bytes 0..4 belong to no message"), "{}", said.err);
-    assert_eq!(tgm::File::open(folder.path("junk.tgm")).unwrap().message_count().unwrap(), 2);
+    dir.write("junk.tgm", [b"junk", &whole[..]].concat());
+    let result = dir.ok("create junk.tgm --append --from a=a.npy");
+    assert!(result.err.contains("bytes 0..4 belong to no message"), "{}", result.err);
+    assert_eq!(tgm::File::open(dir.path("junk.tgm")).unwrap().message_count().unwrap(), 2);
 }
 
 #[test]
 fn standard_output_takes_messages() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let array = Array::new("c16", 16, &[3, 2]);
-    folder.write("a.npy", array.file(true, true));
-    let whole = folder.ok("create - --from a=a.npy");
-    let streamed = folder.ok("create - --from a=a.npy --stream");
-    for said in [&whole, &streamed] {
-        assert_eq!(said.err, "");
-        let message = tgm::Message::from_bytes("pipe", said.bytes.clone()).unwrap();
+    dir.write("a.npy", array.file(true, true));
+    let whole = dir.ok("create - --from a=a.npy");
+    let streamed = dir.ok("create - --from a=a.npy --stream");
+    for result in [&whole, &streamed] {
+        assert_eq!(result.err, "");
+        let message = tgm::Message::from_bytes("pipe", result.bytes.clone()).unwrap();
         assert_eq!(message.object(0).unwrap().decode().unwrap().bytes(), array.values());
     }
     // Messages from pipes make files.
-    folder.write("run.tgm", [&streamed.bytes[..], &whole.bytes[..], &streamed.bytes[..]].concat());
-    assert_eq!(tgm::File::open(folder.path("run.tgm")).unwrap().message_count().unwrap(), 3);
-    folder.refused("create - --append --from a=a.npy", 8, "`--append` requires a file");
+    dir.write("run.tgm", [&streamed.bytes[..], &whole.bytes[..], &streamed.bytes[..]].concat());
+    assert_eq!(tgm::File::open(dir.path("run.tgm")).unwrap().message_count().unwrap(), 3);
+    dir.refused("create - --append --from a=a.npy", 8, "`--append` requires a file");
 }
 
 #[test]
 fn what_cannot_be_is_refused_before_anything_is_written() {
-    let folder = Folder::new();
-    folder.write("a.npy", Array::new("f4", 4, &[2]).file(false, false));
-    folder.write("cut.npy", &Array::new("f4", 4, &[2]).file(false, false)[..70]);
-    folder.write("text.npy", npy::with_header("'<U3'", false, &[1], vec![0; 12]));
-    folder.write("long.npy", npy::with_header("'<c32'", false, &[1], vec![0; 32]));
-    folder.write("deep.npy", npy::with_header("'|u1'", false, &[1; 65], vec![0]));
-    folder.ok("create old.tgm --from a=a.npy");
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("f4", 4, &[2]).file(false, false));
+    dir.write("cut.npy", &Array::new("f4", 4, &[2]).file(false, false)[..70]);
+    dir.write("text.npy", npy::with_header("'<U3'", false, &[1], vec![0; 12]));
+    dir.write("long.npy", npy::with_header("'<c32'", false, &[1], vec![0; 32]));
+    dir.write("deep.npy", npy::with_header("'|u1'", false, &[1; 65], vec![0]));
+    dir.ok("create old.tgm --from a=a.npy");
     for (words, code, message) in [
         ("old.tgm --from a=a.npy", 8, "old.tgm: file exists\n  hint: `--force` replaces it"),
         ("a.npy --from a=a.npy --force", 8, "a.npy: input and output are the same file"),
@@ -233,18 +229,18 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("x.tgm --from a=a.npy --meta base.x=1", 2, "`base` is a section of the message"),
         ("x.tgm --from a=a.npy --meta step", 2, "expected KEY=VALUE"),
     ] {
-        folder.refused(&format!("create {words}"), code, message);
+        dir.refused(&format!("create {words}"), code, message);
     }
 }
 
 /// Metadata from a command line may hold anything that a terminal would obey.
 #[test]
 fn names_are_shown_without_harm() {
-    let folder = Folder::new();
-    folder.write("a.npy", Array::new("u1", 1, &[1]).file(false, false));
-    let mut command = folder.command();
-    let made = said(command.args(["create", "a.tgm", "--from", "\u{1b}[31mred=a.npy"]));
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("u1", 1, &[1]).file(false, false));
+    let mut command = dir.command();
+    let made = run_command(command.args(["create", "a.tgm", "--from", "\u{1b}[31mred=a.npy"]));
     assert_eq!(made.code, 0, "{}", made.err);
-    let said = folder.ok("extract a.tgm 0 -o x.npy");
-    assert!(said.out.contains("red") && !said.out.contains('\u{1b}'), "{}", said.out.escape_debug());
+    let result = dir.ok("extract a.tgm 0 -o x.npy");
+    assert!(result.out.contains("red") && !result.out.contains('\u{1b}'), "{}", result.out.escape_debug());
 }

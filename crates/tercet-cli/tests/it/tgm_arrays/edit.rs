@@ -3,12 +3,12 @@
 use serde_json::Value as Json;
 use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata};
 
-use super::recode::{arrays, folder, metadata};
-use super::{Folder, said};
+use super::recode::{arrays, dir, metadata};
+use super::{TestDir, run_command};
 
 /// Hashes and stored bytes of every object of a file.
-fn stored(folder: &Folder, name: &str) -> Vec<(Option<u64>, Vec<u8>)> {
-    let file = tgm::File::open(folder.path(name)).unwrap();
+fn stored(dir: &TestDir, name: &str) -> Vec<(Option<u64>, Vec<u8>)> {
+    let file = tgm::File::open(dir.path(name)).unwrap();
     let mut all = Vec::new();
     for message in file.messages().unwrap() {
         let message = message.unwrap();
@@ -20,45 +20,45 @@ fn stored(folder: &Folder, name: &str) -> Vec<(Option<u64>, Vec<u8>)> {
     all
 }
 
-fn part(folder: &Folder, name: &str, number: u64) -> Vec<u8> {
-    tgm::File::open(folder.path(name)).unwrap().read_message(number).unwrap().to_vec()
+fn part(dir: &TestDir, name: &str, number: u64) -> Vec<u8> {
+    tgm::File::open(dir.path(name)).unwrap().read_message(number).unwrap().to_vec()
 }
 
 #[test]
 fn set_changes_what_it_is_told_and_nothing_else() {
-    let folder = folder();
-    let before = stored(&folder, "run.tgm");
-    let said = folder.ok("set -s mars.class=rd,extra.mars.step=7 run.tgm new.tgm -w mars.step=6/12");
-    assert_eq!((said.out.as_str(), said.err.as_str()), ("new.tgm: 2 message(s) changed, 1 copied\n", ""));
-    folder.ok("validate --full new.tgm");
-    assert!(stored(&folder, "new.tgm") == before, "masks, hashes and all");
-    assert!(part(&folder, "new.tgm", 2) == part(&folder, "run.tgm", 2), "copied byte for byte");
-    let (old, new) = (metadata(&folder, "run.tgm"), metadata(&folder, "new.tgm"));
+    let dir = dir();
+    let before = stored(&dir, "run.tgm");
+    let result = dir.ok("set -s mars.class=rd,extra.mars.step=7 run.tgm new.tgm -w mars.step=6/12");
+    assert_eq!((result.out.as_str(), result.err.as_str()), ("new.tgm: 2 message(s) changed, 1 copied\n", ""));
+    dir.ok("validate --full new.tgm");
+    assert!(stored(&dir, "new.tgm") == before, "masks, hashes and all");
+    assert!(part(&dir, "new.tgm", 2) == part(&dir, "run.tgm", 2), "copied byte for byte");
+    let (old, new) = (metadata(&dir, "run.tgm"), metadata(&dir, "new.tgm"));
     assert_eq!(old[2], new[2]);
     for (old, new) in old.iter().zip(&new).take(2) {
         assert_eq!(new.get("mars.class"), Some(&"rd".into()));
         assert_eq!(new.get("extra.mars.step"), Some(&"7".into()), "values are text");
         assert_eq!(new.base[0]["name"], old.base[0]["name"]);
     }
-    folder.ok("set --json-values -s extra.n=7 -s extra.l=[1,2] -s extra.t=x,y run.tgm new.tgm --force");
-    let new = metadata(&folder, "new.tgm").remove(0);
+    dir.ok("set --json-values -s extra.n=7 -s extra.l=[1,2] -s extra.t=x,y run.tgm new.tgm --force");
+    let new = metadata(&dir, "new.tgm").remove(0);
     assert_eq!((&new.extra["n"], new.extra["l"].printed()), (&7.into(), "[1,2]".to_owned()));
     assert_eq!(new.extra["t"], "x,y".into());
-    let said = folder.ok("set -s objects.0.quality=good run.tgm new.tgm --force --json -w mars.step=6");
-    let told: Json = serde_json::from_str(&said.out).unwrap();
+    let result = dir.ok("set -s objects.0.quality=good run.tgm new.tgm --force --json -w mars.step=6");
+    let told: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!((&told["messages"], &told["changed"], &told["copied"]), (&3.into(), &1.into(), &2.into()));
-    let message = folder.message("new.tgm", 0);
+    let message = dir.message("new.tgm", 0);
     assert_eq!(message.object(0).unwrap().descriptor().params["quality"], "good".into());
 }
 
 #[test]
 fn set_refuses_and_leaves_no_file() {
-    let folder = folder();
-    let mut bad = folder.read("run.tgm");
-    let payload = folder.message("run.tgm", 1).object(0).unwrap().payload_span();
+    let dir = dir();
+    let mut bad = dir.read("run.tgm");
+    let payload = dir.message("run.tgm", 1).object(0).unwrap().payload_span();
     bad[payload.start() as usize + 3] ^= 1;
-    folder.write("bad.tgm", &bad);
-    folder.write("old.tgm", "old");
+    dir.write("bad.tgm", &bad);
+    dir.write("old.tgm", "old");
     for (words, code, message) in [
         (
             "-s shape=x run.tgm new.tgm",
@@ -86,144 +86,144 @@ fn set_refuses_and_leaves_no_file() {
         ("-s a=1 none.tgm new.tgm", 3, "none.tgm: cannot open"),
         ("-s a=1 run.tgm - --json", 8, "cannot write both messages and JSON to standard output"),
     ] {
-        folder.refused(&format!("set {words}"), code, message);
+        dir.refused(&format!("set {words}"), code, message);
     }
 }
 
 #[test]
 fn merge_puts_all_objects_into_one_message() {
-    let folder = folder();
-    folder.ok("create b.tgm --from i=i.npy --meta mars.step=99 --meta centre=98");
-    let said = folder.ok("merge run.tgm b.tgm -o all.tgm");
-    assert_eq!(said.out, "Merged 5 objects from 2 file(s) into all.tgm (strategy: first)\n");
-    let before = [stored(&folder, "run.tgm"), stored(&folder, "b.tgm")].concat();
-    assert!(stored(&folder, "all.tgm") == before);
-    folder.ok("validate --full all.tgm");
-    let all = metadata(&folder, "all.tgm");
+    let dir = dir();
+    dir.ok("create b.tgm --from i=i.npy --meta mars.step=99 --meta centre=98");
+    let result = dir.ok("merge run.tgm b.tgm -o all.tgm");
+    assert_eq!(result.out, "Merged 5 objects from 2 file(s) into all.tgm (strategy: first)\n");
+    let before = [stored(&dir, "run.tgm"), stored(&dir, "b.tgm")].concat();
+    assert!(stored(&dir, "all.tgm") == before);
+    dir.ok("validate --full all.tgm");
+    let all = metadata(&dir, "all.tgm");
     assert_eq!(all.len(), 1);
     let names: Vec<_> = all[0].base.iter().map(|entry| entry["name"].printed()).collect();
     assert_eq!(names, ["t", "i", "n", "c", "i"]);
     assert_eq!(all[0].get("mars.step"), Some(&6.into()));
-    folder.ok("merge run.tgm b.tgm -o last.tgm -s last");
-    assert_eq!(metadata(&folder, "last.tgm")[0].get("mars.step"), Some(&99.into()));
+    dir.ok("merge run.tgm b.tgm -o last.tgm -s last");
+    assert_eq!(metadata(&dir, "last.tgm")[0].get("mars.step"), Some(&99.into()));
     let conflict =
         "`mars` is `{\"step\":12}` in message 1 of run.tgm, but `{\"step\":6}` in message 0 of run.tgm";
-    folder.refused("merge run.tgm b.tgm -o none.tgm --strategy error", 8, conflict);
-    let said = folder.ok("merge b.tgm -o one.tgm --strategy error --json");
-    let told: Json = serde_json::from_str(&said.out).unwrap();
+    dir.refused("merge run.tgm b.tgm -o none.tgm --strategy error", 8, conflict);
+    let result = dir.ok("merge b.tgm -o one.tgm --strategy error --json");
+    let told: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!(
         (&told["objects"], &told["files"], &told["strategy"]),
         (&1.into(), &1.into(), &"error".into())
     );
     // Equal bytes, also through pipes.
-    folder.ok("merge run.tgm -o a.tgm --reproducible");
-    let mut command = folder.command();
-    command.args("merge - -o - --reproducible".split(' ')).write_stdin(folder.read("run.tgm"));
-    assert!(said_of(&mut command) == folder.read("a.tgm"));
-    folder.refused("merge run.tgm -o none.tgm -s other", 2, "possible values: first, last, error");
-    folder.refused("merge run.tgm -o run.tgm --force", 8, "input and output are the same file");
+    dir.ok("merge run.tgm -o a.tgm --reproducible");
+    let mut command = dir.command();
+    command.args("merge - -o - --reproducible".split(' ')).write_stdin(dir.read("run.tgm"));
+    assert!(run_command(&mut command) == dir.read("a.tgm"));
+    dir.refused("merge run.tgm -o none.tgm -s other", 2, "possible values: first, last, error");
+    dir.refused("merge run.tgm -o run.tgm --force", 8, "input and output are the same file");
 }
 
-fn said_of(command: &mut assert_cmd::Command) -> Vec<u8> {
-    let said = said(command);
-    assert_eq!((said.code, said.err.as_str()), (0, ""));
-    said.bytes
+fn run_command(command: &mut assert_cmd::Command) -> Vec<u8> {
+    let result = run_command(command);
+    assert_eq!((result.code, result.err.as_str()), (0, ""));
+    result.bytes
 }
 
 /// The system lets a process hold some files open, not as many as can be merged.
 #[cfg(unix)]
 #[test]
 fn more_files_are_merged_than_can_be_open() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let objects = [(&descriptor, &[1, 2, 3][..])];
     let message = tgm::encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
     let names: Vec<String> = (0..80).map(|number| format!("{number}.tgm")).collect();
     for name in &names {
-        folder.write(name, &message);
+        dir.write(name, &message);
     }
     let program = env!("CARGO_BIN_EXE_tgm");
     let words = format!("ulimit -n 40; exec {program} merge {} -o all.tgm", names.join(" "));
     let mut shell = assert_cmd::Command::new("sh");
-    let ran = said(shell.current_dir(folder.0.path()).args(["-c", &words]));
+    let ran = run_command(shell.current_dir(dir.0.path()).args(["-c", &words]));
     assert_eq!(ran.code, 0, "{}", ran.err);
     assert!(ran.out.starts_with("Merged 80 objects from 80 file(s)"), "{}", ran.out);
 }
 
 #[test]
 fn split_makes_a_file_for_each_object() {
-    let folder = folder();
-    let said = folder.ok("split run.tgm -o part.tgm");
-    assert_eq!((said.out.as_str(), said.err.as_str()), ("Split into 4 message(s)\n", ""));
-    let (before, described) = (stored(&folder, "run.tgm"), metadata(&folder, "run.tgm"));
+    let dir = dir();
+    let result = dir.ok("split run.tgm -o part.tgm");
+    assert_eq!((result.out.as_str(), result.err.as_str()), ("Split into 4 message(s)\n", ""));
+    let (before, described) = (stored(&dir, "run.tgm"), metadata(&dir, "run.tgm"));
     let entries: Vec<_> =
         described.iter().flat_map(|all| all.base.clone().into_iter().map(|e| (e, &all.extra))).collect();
     for (number, (entry, extra)) in entries.iter().enumerate() {
         let name = format!("part_{number:04}.tgm");
-        folder.ok(&format!("validate --full {name}"));
-        assert!(stored(&folder, &name) == before[number..=number], "{name}");
-        let found = metadata(&folder, &name).remove(0);
+        dir.ok(&format!("validate --full {name}"));
+        assert!(stored(&dir, &name) == before[number..=number], "{name}");
+        let found = metadata(&dir, &name).remove(0);
         assert_eq!((&found.base[..], &found.extra), (&[entry.clone()][..], *extra), "{name}");
     }
-    assert!(folder.read("part_0002.tgm") == part(&folder, "run.tgm", 1), "one object: byte for byte");
-    std::fs::create_dir(folder.path("parts")).unwrap();
-    let said = folder.ok("split run.tgm -o parts/[index]x.tgm --json");
-    let told: Json = serde_json::from_str(&said.out).unwrap();
+    assert!(dir.read("part_0002.tgm") == part(&dir, "run.tgm", 1), "one object: byte for byte");
+    std::fs::create_dir(dir.path("parts")).unwrap();
+    let result = dir.ok("split run.tgm -o parts/[index]x.tgm --json");
+    let told: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!((&told["messages"], &told["files"][3]), (&4.into(), &"parts/0003x.tgm".into()));
     // One name that is taken is enough, and nothing is written.
-    std::fs::create_dir(folder.path("taken")).unwrap();
-    folder.write("taken/p_0003.tgm", "old");
-    folder.refused("split run.tgm -o taken/p.tgm", 8, "taken/p_0003.tgm: file exists");
-    assert_eq!(std::fs::read_dir(folder.path("taken")).unwrap().count(), 1);
-    folder.ok("split run.tgm -o taken/p.tgm --force");
-    assert_eq!(std::fs::read_dir(folder.path("taken")).unwrap().count(), 4);
-    folder.refused("split run.tgm -o -", 8, "cannot write several files to standard output");
+    std::fs::create_dir(dir.path("taken")).unwrap();
+    dir.write("taken/p_0003.tgm", "old");
+    dir.refused("split run.tgm -o taken/p.tgm", 8, "taken/p_0003.tgm: file exists");
+    assert_eq!(std::fs::read_dir(dir.path("taken")).unwrap().count(), 1);
+    dir.ok("split run.tgm -o taken/p.tgm --force");
+    assert_eq!(std::fs::read_dir(dir.path("taken")).unwrap().count(), 4);
+    dir.refused("split run.tgm -o -", 8, "cannot write several files to standard output");
 }
 
 #[test]
 fn more_objects_than_four_digits() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [2]);
     let payloads: Vec<[u8; 2]> = (0..10_003u16).map(u16::to_le_bytes).collect();
     let objects: Vec<(&DataObjectDescriptor, &[u8])> =
         payloads.iter().map(|p| (&descriptor, &p[..])).collect();
     let bytes = tgm::encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
-    folder.write("many.tgm", bytes);
+    dir.write("many.tgm", bytes);
     // The last name is looked at before the first file is written, which would take a while for all of them.
-    folder.write("p_10002.tgm", "old");
-    folder.refused("split many.tgm -o p.tgm", 8, "p_10002.tgm: file exists");
-    let said = folder.ok("merge many.tgm many.tgm -o twice.tgm");
-    assert_eq!(said.out, "Merged 20006 objects from 2 file(s) into twice.tgm (strategy: first)\n");
+    dir.write("p_10002.tgm", "old");
+    dir.refused("split many.tgm -o p.tgm", 8, "p_10002.tgm: file exists");
+    let result = dir.ok("merge many.tgm many.tgm -o twice.tgm");
+    assert_eq!(result.out, "Merged 20006 objects from 2 file(s) into twice.tgm (strategy: first)\n");
     for number in [0, 9999, 10_002] {
-        assert_eq!(folder.values("twice.tgm", 0, 10_003 + number), payloads[number as usize]);
+        assert_eq!(dir.values("twice.tgm", 0, 10_003 + number), payloads[number as usize]);
     }
 }
 
 #[test]
 fn reshuffle_puts_first_what_readers_need_first() {
-    let folder = folder();
-    let said = folder.ok("reshuffle run.tgm -o new.tgm");
-    assert_eq!(said.out, "Reshuffled 3 message(s) from run.tgm to new.tgm\n");
-    folder.ok("validate --full new.tgm");
-    assert!(arrays(&folder, "new.tgm") == arrays(&folder, "run.tgm"));
-    assert!(stored(&folder, "new.tgm") == stored(&folder, "run.tgm"));
-    assert_eq!(metadata(&folder, "new.tgm"), metadata(&folder, "run.tgm"));
+    let dir = dir();
+    let result = dir.ok("reshuffle run.tgm -o new.tgm");
+    assert_eq!(result.out, "Reshuffled 3 message(s) from run.tgm to new.tgm\n");
+    dir.ok("validate --full new.tgm");
+    assert!(arrays(&dir, "new.tgm") == arrays(&dir, "run.tgm"));
+    assert!(stored(&dir, "new.tgm") == stored(&dir, "run.tgm"));
+    assert_eq!(metadata(&dir, "new.tgm"), metadata(&dir, "run.tgm"));
     for number in [0, 2] {
-        assert!(part(&folder, "new.tgm", number) == part(&folder, "run.tgm", number), "header style already");
+        assert!(part(&dir, "new.tgm", number) == part(&dir, "run.tgm", number), "header style already");
     }
     let kinds: Vec<_> =
-        folder.message("new.tgm", 1).layout().unwrap().frames.iter().map(|frame| frame.kind.name()).collect();
+        dir.message("new.tgm", 1).layout().unwrap().frames.iter().map(|frame| frame.kind.name()).collect();
     assert_eq!(kinds, ["header_metadata", "header_index", "header_hash", "ntensor"]);
-    folder.ok("reshuffle new.tgm -o again.tgm");
-    assert!(folder.read("again.tgm") == folder.read("new.tgm"));
-    let said = folder.ok("reshuffle run.tgm -o told.tgm --json");
-    let told: Json = serde_json::from_str(&said.out).unwrap();
+    dir.ok("reshuffle new.tgm -o again.tgm");
+    assert!(dir.read("again.tgm") == dir.read("new.tgm"));
+    let result = dir.ok("reshuffle run.tgm -o told.tgm --json");
+    let told: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!((&told["messages"], &told["changed"]), (&3.into(), &1.into()));
 }
 
 #[test]
 fn no_message_cannot_be_merged() {
-    let folder = Folder::new();
-    folder.write("empty.tgm", b"");
-    folder.refused("merge empty.tgm -o all.tgm", 8, "no messages to merge");
+    let dir = TestDir::new();
+    dir.write("empty.tgm", b"");
+    dir.refused("merge empty.tgm -o all.tgm", 8, "no messages to merge");
 }

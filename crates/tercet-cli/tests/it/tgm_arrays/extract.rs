@@ -5,35 +5,35 @@ use tercet::tgm::{
 };
 
 use super::npy::{self, Array, SHAPES, TYPES};
-use super::{Folder, said};
+use super::{TestDir, run_command};
 
 /// Writes one message of these objects.
-fn write(folder: &Folder, name: &str, objects: &[(&DataObjectDescriptor, &[u8])]) {
-    let mut writer = Writer::create(folder.path(name), WriterOptions::new().with_overwrite(true)).unwrap();
+fn write(dir: &TestDir, name: &str, objects: &[(&DataObjectDescriptor, &[u8])]) {
+    let mut writer = Writer::create(dir.path(name), WriterOptions::new().with_overwrite(true)).unwrap();
     writer.message(&GlobalMetadata::default(), objects, &EncodeOptions::new()).unwrap();
     writer.finish().unwrap();
 }
 
 /// Two messages: one with a single object, one with two.
-fn samples(folder: &Folder) -> (Array, Array) {
+fn samples(dir: &TestDir) -> (Array, Array) {
     let (a, b) = (Array::new("f4", 4, &[3, 4]), Array::new("i8", 8, &[5]));
-    folder.write("a.npy", a.file(false, false));
-    folder.write("b.npy", b.file(false, false));
-    folder.ok("create run.tgm --from a=a.npy");
-    folder.ok("create run.tgm --append --stream --from a=a.npy --from b=b.npy");
+    dir.write("a.npy", a.file(false, false));
+    dir.write("b.npy", b.file(false, false));
+    dir.ok("create run.tgm --from a=a.npy");
+    dir.ok("create run.tgm --append --stream --from a=a.npy --from b=b.npy");
     (a, b)
 }
 
 #[test]
 fn every_array_comes_back() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (kind, size, _) in TYPES {
         for shape in SHAPES {
             let array = Array::new(kind, size, shape);
-            folder.write("in.npy", array.file(false, false));
-            folder.ok("create a.tgm --force --from a=in.npy");
-            folder.ok("extract a.tgm 0 -o out.npy --force");
-            let file = folder.read("out.npy");
+            dir.write("in.npy", array.file(false, false));
+            dir.ok("create a.tgm --force --from a=in.npy");
+            dir.ok("extract a.tgm 0 -o out.npy --force");
+            let file = dir.read("out.npy");
             let (header, values) = npy::parts(&file);
             let order = if size == 1 { '|' } else { '<' };
             let extents: Vec<String> = shape.iter().map(u64::to_string).collect();
@@ -42,7 +42,7 @@ fn every_array_comes_back() {
             let expected =
                 format!("{{'descr': '{order}{kind}', 'fortran_order': False, 'shape': {extents}, }}");
             assert_eq!((header, values), (expected, &array.values()[..]));
-            assert!(folder.ok("extract a.tgm 0.0 -o -").bytes == array.values(), "{kind} {shape:?}");
+            assert!(dir.ok("extract a.tgm 0.0 -o -").bytes == array.values(), "{kind} {shape:?}");
         }
     }
 }
@@ -50,22 +50,22 @@ fn every_array_comes_back() {
 /// What is no number comes back as one that is none, in the form that the format has for it. A negative zero is a number.
 #[test]
 fn values_that_are_no_numbers_come_back() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let bytes = |bits: [u64; 5]| bits.iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<u8>>();
     let (nan, negative_infinity, negative_zero) = (0x7ff8 << 48, 0xfff0 << 48, 1 << 63);
     let given = [nan, 0xfff8_dead_beef_0001, 0x7ff0_0000_0000_0001, negative_infinity, negative_zero];
-    folder.write("in.npy", npy::with_header("'<f8'", false, &[5], bytes(given)));
+    dir.write("in.npy", npy::with_header("'<f8'", false, &[5], bytes(given)));
     for mode in ["", "--stream"] {
-        folder.ok(&format!("create a.tgm --force {mode} --allow-nan --allow-inf --from a=in.npy"));
+        dir.ok(&format!("create a.tgm --force {mode} --allow-nan --allow-inf --from a=in.npy"));
         let expected = bytes([nan, nan, nan, negative_infinity, negative_zero]);
-        assert_eq!(folder.ok("extract a.tgm 0 -o -").bytes, expected);
+        assert_eq!(dir.ok("extract a.tgm 0 -o -").bytes, expected);
     }
 }
 
 /// Big-endian messages come from elsewhere.
 #[test]
 fn every_type_is_extracted_little_endian() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for dtype in DTYPES {
         let mut descriptor = DataObjectDescriptor::new(dtype, [3, 5]);
         let len = dtype.byte_len(15).unwrap() as usize;
@@ -76,9 +76,9 @@ fn every_type_is_extracted_little_endian() {
             [(Some(ByteOrder::Little), &little), (None, &little), (Some(ByteOrder::Big), &big)]
         {
             descriptor.byte_order = order;
-            write(&folder, "a.tgm", &[(&descriptor, stored)]);
-            assert!(folder.ok("extract a.tgm 0.0 -o -").bytes == little, "{dtype} {order:?}");
-            let file = folder.ok("extract a.tgm 0.0 --as npy -o -").bytes;
+            write(&dir, "a.tgm", &[(&descriptor, stored)]);
+            assert!(dir.ok("extract a.tgm 0.0 -o -").bytes == little, "{dtype} {order:?}");
+            let file = dir.ok("extract a.tgm 0.0 --as npy -o -").bytes;
             assert!(npy::parts(&file).1 == little, "{dtype} {order:?}");
         }
     }
@@ -86,89 +86,89 @@ fn every_type_is_extracted_little_endian() {
 
 #[test]
 fn types_that_numpy_does_not_have_are_told() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let bfloat16 = DataObjectDescriptor::new(DType::BF16, [2]);
     let bitmask = DataObjectDescriptor::new(DType::Bitmask, [3, 3]);
-    write(&folder, "a.tgm", &[(&bfloat16, &[0x80, 0x3f, 0, 0xc0]), (&bitmask, &[0xa5, 0x80])]);
-    let said = folder.ok("extract a.tgm 0.0 -o x.npy");
-    insta::assert_snapshot!(said.err, @"note: bfloat16 is not supported by NumPy; bits written as uint16");
-    insta::assert_snapshot!(said.out, @"x.npy: message 0, object 0, bfloat16 2, 132 B");
-    let file = folder.read("x.npy");
+    write(&dir, "a.tgm", &[(&bfloat16, &[0x80, 0x3f, 0, 0xc0]), (&bitmask, &[0xa5, 0x80])]);
+    let result = dir.ok("extract a.tgm 0.0 -o x.npy");
+    insta::assert_snapshot!(result.err, @"note: bfloat16 is not supported by NumPy; bits written as uint16");
+    insta::assert_snapshot!(result.out, @"x.npy: message 0, object 0, bfloat16 2, 132 B");
+    let file = dir.read("x.npy");
     let (header, values) = npy::parts(&file);
     assert_eq!(header, "{'descr': '<u2', 'fortran_order': False, 'shape': (2,), }");
     assert_eq!(values, [0x80, 0x3f, 0, 0xc0]);
-    let said = folder.ok("extract a.tgm 0.1 -o y.npy");
-    insta::assert_snapshot!(said.err, @"note: bitmask is not supported by NumPy; 3×3 bits written as 2 bytes of uint8, most significant bit first");
-    insta::assert_snapshot!(said.out, @"y.npy: message 0, object 1, bitmask 3×3, 130 B");
-    let file = folder.read("y.npy");
+    let result = dir.ok("extract a.tgm 0.1 -o y.npy");
+    insta::assert_snapshot!(result.err, @"note: bitmask is not supported by NumPy; 3×3 bits written as 2 bytes of uint8, most significant bit first");
+    insta::assert_snapshot!(result.out, @"y.npy: message 0, object 1, bitmask 3×3, 130 B");
+    let file = dir.read("y.npy");
     let (header, values) = npy::parts(&file);
     assert_eq!(header, "{'descr': '|u1', 'fortran_order': False, 'shape': (2,), }");
     assert_eq!(values, [0xa5, 0x80]);
-    assert_eq!(folder.ok("extract a.tgm 0.1 -o y.bin").err, "");
-    assert_eq!(folder.read("y.bin"), [0xa5, 0x80]);
+    assert_eq!(dir.ok("extract a.tgm 0.1 -o y.bin").err, "");
+    assert_eq!(dir.read("y.bin"), [0xa5, 0x80]);
 }
 
 /// Extents whose product is no number, but for a zero among them.
 #[test]
 fn no_bits_are_no_bits() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let empty = DataObjectDescriptor::new(DType::Bitmask, [1 << 40, 1 << 40, 0]);
-    write(&folder, "a.tgm", &[(&empty, &[])]);
-    folder.ok("extract a.tgm 0 -o x.npy");
-    assert_eq!(npy::parts(&folder.read("x.npy")).1, [0u8; 0]);
+    write(&dir, "a.tgm", &[(&empty, &[])]);
+    dir.ok("extract a.tgm 0 -o x.npy");
+    assert_eq!(npy::parts(&dir.read("x.npy")).1, [0u8; 0]);
 }
 
 #[test]
 fn strides_that_nobody_follows_are_told() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let mut descriptor = DataObjectDescriptor::new(DType::U8, [2, 3]);
     descriptor.strides = vec![1, 2];
-    write(&folder, "a.tgm", &[(&descriptor, &[1, 2, 3, 4, 5, 6])]);
-    let said = folder.ok("extract a.tgm 0 -o x.npy");
-    insta::assert_snapshot!(said.err, @"note: strides [1, 2] of the object are ignored; values are row-major");
-    assert_eq!(npy::parts(&folder.read("x.npy")).1, [1, 2, 3, 4, 5, 6]);
-    assert_eq!(folder.ok("extract a.tgm 0 -o -").err, "");
+    write(&dir, "a.tgm", &[(&descriptor, &[1, 2, 3, 4, 5, 6])]);
+    let result = dir.ok("extract a.tgm 0 -o x.npy");
+    insta::assert_snapshot!(result.err, @"note: strides [1, 2] of the object are ignored; values are row-major");
+    assert_eq!(npy::parts(&dir.read("x.npy")).1, [1, 2, 3, 4, 5, 6]);
+    assert_eq!(dir.ok("extract a.tgm 0 -o -").err, "");
 }
 
 #[test]
 fn the_format_is_the_users_or_that_of_the_name() {
-    let folder = Folder::new();
-    let (a, _) = samples(&folder);
-    let said = folder.ok("extract run.tgm 0 -o x.NPY");
-    insta::assert_snapshot!(said.out, @"x.NPY: message 0, object 0 (`a`), float32 3×4, 176 B");
-    folder.ok("extract run.tgm 1.0 -o x.dat");
-    folder.ok("extract run.tgm 0 -o y.npy --as raw");
-    folder.ok("extract run.tgm 0 -o y.dat --as npy");
-    assert!(folder.read("x.dat") == a.values() && folder.read("y.npy") == a.values());
-    assert!(folder.read("x.NPY").starts_with(b"\x93NUMPY") && folder.read("y.dat") == folder.read("x.NPY"));
-    assert!(folder.ok("extract run.tgm 0 -o - --as npy").bytes == folder.read("x.NPY"));
+    let dir = TestDir::new();
+    let (a, _) = samples(&dir);
+    let result = dir.ok("extract run.tgm 0 -o x.NPY");
+    insta::assert_snapshot!(result.out, @"x.NPY: message 0, object 0 (`a`), float32 3×4, 176 B");
+    dir.ok("extract run.tgm 1.0 -o x.dat");
+    dir.ok("extract run.tgm 0 -o y.npy --as raw");
+    dir.ok("extract run.tgm 0 -o y.dat --as npy");
+    assert!(dir.read("x.dat") == a.values() && dir.read("y.npy") == a.values());
+    assert!(dir.read("x.NPY").starts_with(b"\x93NUMPY") && dir.read("y.dat") == dir.read("x.NPY"));
+    assert!(dir.ok("extract run.tgm 0 -o - --as npy").bytes == dir.read("x.NPY"));
 }
 
 #[test]
 fn a_file_can_come_through_a_pipe() {
-    let folder = Folder::new();
-    let (_, b) = samples(&folder);
-    let mut command = folder.command();
-    command.args("extract - 1.1 -o -".split(' ')).write_stdin(folder.read("run.tgm"));
-    let piped = said(&mut command);
+    let dir = TestDir::new();
+    let (_, b) = samples(&dir);
+    let mut command = dir.command();
+    command.args("extract - 1.1 -o -".split(' ')).write_stdin(dir.read("run.tgm"));
+    let piped = run_command(&mut command);
     assert_eq!((piped.code, piped.err.as_str()), (0, ""));
     assert!(piped.bytes == b.values());
 }
 
 #[test]
 fn what_is_not_there_cannot_be_had() {
-    let folder = Folder::new();
-    samples(&folder);
-    write(&folder, "none.tgm", &[]);
-    folder.write("empty.tgm", "");
+    let dir = TestDir::new();
+    samples(&dir);
+    write(&dir, "none.tgm", &[]);
+    dir.write("empty.tgm", "");
     let zstd =
         DataObjectDescriptor { compression: "zstd".to_owned(), ..DataObjectDescriptor::new(DType::U8, [4]) };
     let packed = PreEncoded { descriptor: &zstd, payload: &[1, 2, 3] };
     let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[packed], &EncodeOptions::new()).unwrap();
-    folder.write("packed.tgm", bytes);
+    dir.write("packed.tgm", bytes);
     let deep = DataObjectDescriptor::new(DType::U8, vec![1; 65]);
-    write(&folder, "deep.tgm", &[(&deep, &[7])]);
-    assert_eq!(folder.ok("extract deep.tgm 0 -o -").bytes, [7]);
+    write(&dir, "deep.tgm", &[(&deep, &[7])]);
+    assert_eq!(dir.ok("extract deep.tgm 0 -o -").bytes, [7]);
     for (words, code, message) in [
         ("run.tgm 2 -o x", 8, "run.tgm: has no message 2: it holds 2, numbered from 0"),
         ("run.tgm 1.2 -o x", 8, "message 1 has no object 2: it holds 2, numbered from 0"),
@@ -189,25 +189,25 @@ fn what_is_not_there_cannot_be_had() {
         ("missing.tgm 0 -o x", 3, "missing.tgm: cannot open"),
         ("a.npy 0 -o x", 4, "a.npy: contains no messages"),
     ] {
-        folder.refused(&format!("extract {words}"), code, message);
+        dir.refused(&format!("extract {words}"), code, message);
     }
 }
 
 #[test]
 fn damage_stops_the_extract_unless_the_user_insists() {
-    let folder = Folder::new();
-    let (a, b) = samples(&folder);
-    let payload = folder.message("run.tgm", 1).object(0).unwrap().payload_span();
-    let mut bytes = folder.read("run.tgm");
+    let dir = TestDir::new();
+    let (a, b) = samples(&dir);
+    let payload = dir.message("run.tgm", 1).object(0).unwrap().payload_span();
+    let mut bytes = dir.read("run.tgm");
     bytes[payload.start() as usize + 5] ^= 1;
-    folder.write("run.tgm", &bytes);
-    folder.write("out.bin", "mine");
-    folder.refused("extract run.tgm 1.0 -o out.bin --force", 5, "is damaged or was changed");
-    folder.refused("extract run.tgm 1.0 -o -", 5, "is damaged or was changed");
+    dir.write("run.tgm", &bytes);
+    dir.write("out.bin", "mine");
+    dir.refused("extract run.tgm 1.0 -o out.bin --force", 5, "is damaged or was changed");
+    dir.refused("extract run.tgm 1.0 -o -", 5, "is damaged or was changed");
     // What is not touched by it reads as ever.
-    assert!(folder.ok("extract run.tgm 0 -o -").bytes == a.values());
-    assert!(folder.ok("extract run.tgm 1.1 -o -").bytes == b.values());
-    let found = folder.ok("extract run.tgm 1.0 -o - --ignore-checksums").bytes;
+    assert!(dir.ok("extract run.tgm 0 -o -").bytes == a.values());
+    assert!(dir.ok("extract run.tgm 1.1 -o -").bytes == b.values());
+    let found = dir.ok("extract run.tgm 1.0 -o - --ignore-checksums").bytes;
     let changed: Vec<usize> = (0..found.len()).filter(|&i| found[i] != a.values()[i]).collect();
     assert_eq!((found.len(), changed), (a.values().len(), vec![5]));
 }
@@ -215,12 +215,12 @@ fn damage_stops_the_extract_unless_the_user_insists() {
 /// Bytes between messages do not change what a number means without a word.
 #[test]
 fn bytes_that_belong_to_no_message_are_told() {
-    let folder = Folder::new();
-    let (_, b) = samples(&folder);
-    let whole = folder.read("run.tgm");
-    let first = folder.message("run.tgm", 0).span();
-    folder.write("cut.tgm", [&whole[..first.end() as usize / 2], &whole[first.end() as usize..]].concat());
-    let said = folder.ok("extract cut.tgm 0.1 -o -");
-    assert!(said.err.contains("belong to no message"), "{}", said.err);
-    assert!(said.bytes == b.values());
+    let dir = TestDir::new();
+    let (_, b) = samples(&dir);
+    let whole = dir.read("run.tgm");
+    let first = dir.message("run.tgm", 0).span();
+    dir.write("cut.tgm", [&whole[..first.end() as usize / 2], &whole[first.end() as usize..]].concat());
+    let result = dir.ok("extract cut.tgm 0.1 -o -");
+    assert!(result.err.contains("belong to no message"), "{}", result.err);
+    assert!(result.bytes == b.values());
 }

@@ -3,29 +3,29 @@
 use std::process::Command;
 
 use super::npy;
-use super::{Folder, Said, said};
+use super::{CommandOutput, TestDir, run_command};
 
-fn folder_with_input() -> Folder {
-    let folder = Folder::new();
-    folder.write("in.npy", npy::with_header("'|u1'", false, &[1000, 1000], vec![7; 1_000_000]));
-    folder.write("small.npy", npy::with_header("'|u1'", false, &[10], vec![7; 10]));
-    folder
+fn dir_with_input() -> TestDir {
+    let dir = TestDir::new();
+    dir.write("in.npy", npy::with_header("'|u1'", false, &[1000, 1000], vec![7; 1_000_000]));
+    dir.write("small.npy", npy::with_header("'|u1'", false, &[10], vec![7; 10]));
+    dir
 }
 
 /// Runs `tgm` in a shell that was prepared by `prepare`.
-fn after(prepare: &str, folder: &Folder, words: &str) -> Said {
+fn after(prepare: &str, dir: &TestDir, words: &str) -> CommandOutput {
     let mut command = assert_cmd::Command::new("bash");
-    command.current_dir(folder.0.path());
+    command.current_dir(dir.0.path());
     command.arg("-c").arg(format!("{prepare} \"$0\" {words}")).arg(env!("CARGO_BIN_EXE_tgm"));
-    said(&mut command)
+    run_command(&mut command)
 }
 
 #[test]
 fn a_full_disk_leaves_the_old_file() {
-    let folder = folder_with_input();
-    folder.ok("create old.tgm --from a=small.npy");
-    folder.ok("create full.tgm --from a=in.npy");
-    let (old, full, before) = (folder.read("old.tgm"), folder.read("full.tgm"), folder.names());
+    let dir = dir_with_input();
+    dir.ok("create old.tgm --from a=small.npy");
+    dir.ok("create full.tgm --from a=in.npy");
+    let (old, full, before) = (dir.read("old.tgm"), dir.read("full.tgm"), dir.names());
     for words in [
         "create old.tgm --from a=in.npy --force",
         "create new.tgm --from a=in.npy --stream",
@@ -40,21 +40,21 @@ fn a_full_disk_leaves_the_old_file() {
         "copy full.tgm new.tgm --compression none",
     ] {
         // 100 KiB may be written.
-        let said = after("ulimit -f 100;", &folder, words);
-        assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("cannot write: File too large"), "{words}: {}", said.err);
-        assert!(said.err.contains("the old file, if any, is unchanged"), "{words}: {}", said.err);
-        assert!(folder.read("old.tgm") == old && folder.read("full.tgm") == full, "{words}");
-        assert_eq!(folder.names(), before, "{words}");
+        let result = after("ulimit -f 100;", &dir, words);
+        assert_eq!(result.code, 3, "{words}: {}", result.err);
+        assert!(result.err.contains("cannot write: File too large"), "{words}: {}", result.err);
+        assert!(result.err.contains("the old file, if any, is unchanged"), "{words}: {}", result.err);
+        assert!(dir.read("old.tgm") == old && dir.read("full.tgm") == full, "{words}");
+        assert_eq!(dir.names(), before, "{words}");
     }
 }
 
 #[test]
 fn paths_that_are_no_files_are_refused() {
-    let folder = folder_with_input();
-    folder.ok("create a.tgm --from a=small.npy");
-    std::fs::create_dir(folder.path("dir")).unwrap();
-    assert!(Command::new("mkfifo").arg(folder.path("pipe")).status().unwrap().success());
+    let dir = dir_with_input();
+    dir.ok("create a.tgm --from a=small.npy");
+    std::fs::create_dir(dir.path("dir")).unwrap();
+    assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
     for (words, code, message) in [
         ("create dir --from a=small.npy --force", 8, "dir: is a directory, not a file"),
         ("create dir --from a=small.npy --append", 8, "dir: is a directory, not a file"),
@@ -70,15 +70,15 @@ fn paths_that_are_no_files_are_refused() {
         ("advise /dev/zero", 3, "/dev/zero: cannot open: is a device"),
         ("validate a.tgm --against dir", 3, "dir: cannot open: is a directory"),
     ] {
-        folder.refused(words, code, message);
+        dir.refused(words, code, message);
     }
 }
 
 /// Standard output that takes nothing, or is read no longer.
 #[test]
 fn standard_output_may_fail() {
-    let folder = folder_with_input();
-    folder.ok("create a.tgm --from a=in.npy");
+    let dir = dir_with_input();
+    dir.ok("create a.tgm --from a=in.npy");
     for words in [
         "extract a.tgm 0 -o -",
         "extract a.tgm 0 --range 0:999999 -o -",
@@ -87,36 +87,40 @@ fn standard_output_may_fail() {
         "recode a.tgm - --compression none",
         "copy a.tgm - --compression none",
     ] {
-        let said = after("", &folder, &format!("{words} > /dev/full"));
-        assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("cannot write to standard output: No space left"), "{words}: {}", said.err);
-        let said =
-            after("", &folder, &format!("{words} | head -c 10 >/dev/null; echo \"${{PIPESTATUS[0]}}\""));
-        assert_eq!((said.out.as_str(), said.err.as_str()), ("0\n", ""), "{words}");
+        let result = after("", &dir, &format!("{words} > /dev/full"));
+        assert_eq!(result.code, 3, "{words}: {}", result.err);
+        assert!(
+            result.err.contains("cannot write to standard output: No space left"),
+            "{words}: {}",
+            result.err
+        );
+        let result =
+            after("", &dir, &format!("{words} | head -c 10 >/dev/null; echo \"${{PIPESTATUS[0]}}\""));
+        assert_eq!((result.out.as_str(), result.err.as_str()), ("0\n", ""), "{words}");
     }
 }
 
 /// While one command changes a file a second one is refused.
 #[test]
 fn a_locked_file_is_busy() {
-    let folder = folder_with_input();
-    folder.ok("create a.tgm --from a=small.npy");
-    let lock = tercet::core::publish::FileLock::acquire(&folder.path("a.tgm")).unwrap();
+    let dir = dir_with_input();
+    dir.ok("create a.tgm --from a=small.npy");
+    let lock = tercet::core::publish::FileLock::acquire(&dir.path("a.tgm")).unwrap();
     let words = "create a.tgm --append --from a=small.npy";
-    folder.refused(words, 3, "another process is changing this file");
+    dir.refused(words, 3, "another process is changing this file");
     drop(lock);
-    folder.ok(words);
+    dir.ok(words);
 }
 
 /// Several commands that make one file: each of them says what became of its message.
 #[test]
 fn nothing_is_lost_when_many_add_to_a_file_that_is_not_there() {
-    let folder = folder_with_input();
+    let dir = dir_with_input();
     for round in 0..4 {
         let path = format!("new{round}.tgm");
         let start = |step: usize| {
             let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
-            command.current_dir(folder.0.path()).args(["create", &path, "--append", "--from", "a=small.npy"]);
+            command.current_dir(dir.0.path()).args(["create", &path, "--append", "--from", "a=small.npy"]);
             command.arg("--meta").arg(format!("step={step}"));
             command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap()
         };
@@ -125,7 +129,7 @@ fn nothing_is_lost_when_many_add_to_a_file_that_is_not_there() {
         let mut done: Vec<String> =
             done.enumerate().filter(|(_, code)| *code == 0).map(|(step, _)| step.to_string()).collect();
         let mut found: Vec<String> =
-            folder.ok(&format!("get -p step {path}")).out.lines().map(str::to_owned).collect();
+            dir.ok(&format!("get -p step {path}")).out.lines().map(str::to_owned).collect();
         done.sort();
         found.sort();
         assert_eq!(found, done, "round {round}");

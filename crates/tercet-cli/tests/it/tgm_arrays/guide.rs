@@ -2,23 +2,23 @@
 
 use std::path::Path;
 
-use super::{Folder, npy, said};
+use super::{TestDir, npy, run_command};
 use crate::support::guide::{commands, matches};
 
 /// What the Python lines of the guide to messages save.
-fn save_arrays(folder: &Folder) {
+fn save_arrays(dir: &TestDir) {
     let t2m: Vec<u8> = (0..181 * 360).flat_map(|n| (230.0 + 0.001 * f64::from(n)).to_le_bytes()).collect();
     let land: Vec<u8> = (0..181 * 360).map(|n| u8::from(n % 3 == 0)).collect();
     let wave: Vec<u8> =
         [1.0f32, 0.0, 0.0, 1.0, -1.0, 0.0].iter().flat_map(|part| part.to_le_bytes()).collect();
-    folder.write("t2m.npy", npy::with_header("'<f8'", false, &[181, 360], t2m));
-    folder.write("land.npy", npy::with_header("'|b1'", false, &[181, 360], land));
-    folder.write("wave.npy", npy::with_header("'<c8'", false, &[3], wave));
+    dir.write("t2m.npy", npy::with_header("'<f8'", false, &[181, 360], t2m));
+    dir.write("land.npy", npy::with_header("'|b1'", false, &[181, 360], land));
+    dir.write("wave.npy", npy::with_header("'<c8'", false, &[3], wave));
 }
 
 /// What the Python lines of the guide to pipelines save.
 #[cfg(not(feature = "sz3"))]
-fn save_fields(folder: &Folder) {
+fn save_fields(dir: &TestDir) {
     let shape = [181, 360];
     let cells = || (0..181 * 360i32).map(|n| (n, 273.0 + f64::from(n % 360 * (n / 360 - 90)) / 1000.0));
     #[expect(clippy::cast_possible_truncation, reason = "rounded as NumPy does")]
@@ -28,14 +28,14 @@ fn save_fields(folder: &Folder) {
     let rounded = cells().flat_map(|(_, value)| single(value).to_le_bytes()).collect();
     let sst = cells().flat_map(|cell| sea(cell).to_le_bytes()).collect();
     let codes = cells().flat_map(|(n, _)| i16::try_from(n % 360 / 9).unwrap().to_le_bytes()).collect();
-    folder.write("t2m.npy", npy::with_header("'<f8'", false, &shape, t2m));
-    folder.write("t2m-f4.npy", npy::with_header("'<f4'", false, &shape, rounded));
-    folder.write("sst.npy", npy::with_header("'<f4'", false, &shape, sst));
-    folder.write("codes.npy", npy::with_header("'<i2'", false, &shape, codes));
+    dir.write("t2m.npy", npy::with_header("'<f8'", false, &shape, t2m));
+    dir.write("t2m-f4.npy", npy::with_header("'<f4'", false, &shape, rounded));
+    dir.write("sst.npy", npy::with_header("'<f4'", false, &shape, sst));
+    dir.write("codes.npy", npy::with_header("'<i2'", false, &shape, codes));
 }
 
 /// Runs the commands of a guide and compares what they print with what it shows.
-fn check(name: &str, folder: &Folder) {
+fn check(name: &str, dir: &TestDir) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
     let guide = std::fs::read_to_string(path).unwrap();
     let commands: Vec<_> =
@@ -44,8 +44,8 @@ fn check(name: &str, folder: &Folder) {
     for (line, shown) in commands {
         let script = format!("exec 2>&1; tgm() {{ \"$0\" \"$@\"; }}; {line}");
         let mut command = assert_cmd::Command::new("bash");
-        command.current_dir(folder.0.path());
-        let output = said(command.args(["-c", &script, env!("CARGO_BIN_EXE_tgm")])).out;
+        command.current_dir(dir.0.path());
+        let output = run_command(command.args(["-c", &script, env!("CARGO_BIN_EXE_tgm")])).out;
         let lines: Vec<&str> = output.lines().collect();
         assert!(matches(&shown, &lines), "{name} shows something else for `{line}`:\n{output}");
     }
@@ -53,23 +53,23 @@ fn check(name: &str, folder: &Folder) {
 
 #[test]
 fn create_and_extract() {
-    let folder = Folder::new();
-    save_arrays(&folder);
-    check("tgm-create-and-extract.md", &folder);
+    let dir = TestDir::new();
+    save_arrays(&dir);
+    check("tgm-create-and-extract.md", &dir);
 }
 
 #[test]
 fn tail() {
-    let folder = Folder::new();
-    save_arrays(&folder);
-    check("tgm-tail-and-async.md", &folder);
+    let dir = TestDir::new();
+    save_arrays(&dir);
+    check("tgm-tail-and-async.md", &dir);
 }
 
 /// A build with another codec may choose that.
 #[test]
 #[cfg(not(feature = "sz3"))]
 fn pipelines() {
-    let folder = Folder::new();
-    save_fields(&folder);
-    check("tgm-pipeline.md", &folder);
+    let dir = TestDir::new();
+    save_fields(&dir);
+    check("tgm-pipeline.md", &dir);
 }

@@ -2,7 +2,7 @@
 
 use tercet::tgm::{DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Provenance, encode_message};
 
-use super::Folder;
+use super::TestDir;
 use crate::support::killed::{appears_meanwhile, kill_at_every_stage};
 
 /// Long enough to be killed while it is written.
@@ -17,37 +17,37 @@ fn message(seed: u8) -> Vec<u8> {
 
 #[test]
 fn a_killed_index_leaves_the_old_file_or_the_new_one() {
-    let folder = Folder::new();
-    folder.write("run.tgm", [message(1), message(2)].concat());
-    kill_at_every_stage(&folder, "index run.tgm --reproducible", 0, "run.tgm");
-    kill_at_every_stage(&folder, "index run.tgm --remove", 0, "run.tgm");
+    let dir = TestDir::new();
+    dir.write("run.tgm", [message(1), message(2)].concat());
+    kill_at_every_stage(&dir, "index run.tgm --reproducible", 0, "run.tgm");
+    kill_at_every_stage(&dir, "index run.tgm --remove", 0, "run.tgm");
 }
 
 #[test]
 fn a_killed_merge_leaves_the_old_file_or_the_new_one() {
-    let folder = Folder::new();
-    folder.write("a.tgm", message(1));
-    folder.write("b.tgm", message(2));
-    folder.write("all.tgm", b"something else");
-    kill_at_every_stage(&folder, "merge a.tgm b.tgm -o all.tgm --force --reproducible", 0, "all.tgm");
+    let dir = TestDir::new();
+    dir.write("a.tgm", message(1));
+    dir.write("b.tgm", message(2));
+    dir.write("all.tgm", b"something else");
+    kill_at_every_stage(&dir, "merge a.tgm b.tgm -o all.tgm --force --reproducible", 0, "all.tgm");
 }
 
 #[test]
 fn a_killed_repair_leaves_the_old_file_or_the_new_one() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let mut bytes = [message(1), message(2), message(3)].concat();
     let at = bytes.len() / 2;
     bytes[at] ^= 1;
-    folder.write("bad.tgm", &bytes);
-    folder.write("good.tgm", b"something else");
-    kill_at_every_stage(&folder, "repair bad.tgm -o good.tgm --force --reproducible", 1, "good.tgm");
+    dir.write("bad.tgm", &bytes);
+    dir.write("good.tgm", b"something else");
+    kill_at_every_stage(&dir, "repair bad.tgm -o good.tgm --force --reproducible", 1, "good.tgm");
 }
 
 /// Without `--force` no file is replaced, even if it was not there when the command began.
 #[test]
 fn a_file_that_appears_meanwhile_stays() {
-    let folder = Folder::new();
-    folder.write("a.tgm", [message(1), message(2)].concat());
+    let dir = TestDir::new();
+    dir.write("a.tgm", [message(1), message(2)].concat());
     for words in [
         "merge a.tgm -o new",
         "set -s a=b a.tgm new",
@@ -55,6 +55,6 @@ fn a_file_that_appears_meanwhile_stays() {
         "copy a.tgm new",
         "extract a.tgm 0 -o new",
     ] {
-        appears_meanwhile(&folder, words);
+        appears_meanwhile(&dir, words);
     }
 }

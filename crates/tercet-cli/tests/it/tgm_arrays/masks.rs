@@ -1,7 +1,7 @@
 //! NaN and infinities: refused unless asked for, then kept.
 
 use super::npy;
-use super::{Folder, Said, said};
+use super::{CommandOutput, TestDir, run_command};
 
 /// 5000 float32 values, some of which are not finite.
 fn values() -> Vec<f32> {
@@ -20,23 +20,23 @@ fn bytes(values: &[f32]) -> Vec<u8> {
     values.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-fn folder() -> (Folder, Vec<u8>) {
-    let folder = Folder::new();
+fn dir() -> (TestDir, Vec<u8>) {
+    let dir = TestDir::new();
     let values = bytes(&values());
-    folder.write("a.npy", npy::with_header("'<f4'", false, &[50, 100], values.clone()));
-    (folder, values)
+    dir.write("a.npy", npy::with_header("'<f4'", false, &[50, 100], values.clone()));
+    (dir, values)
 }
 
 /// Runs `tgm` with variables of the environment.
-fn with_env(folder: &Folder, words: &str, variables: &[(&str, &str)]) -> Said {
-    let mut command = folder.command();
+fn with_env(dir: &TestDir, words: &str, variables: &[(&str, &str)]) -> CommandOutput {
+    let mut command = dir.command();
     command.args(words.split_whitespace()).envs(variables.iter().copied());
-    said(&mut command)
+    run_command(&mut command)
 }
 
 /// How the masks of the first object are stored.
-fn methods(folder: &Folder) -> Vec<(String, String)> {
-    let message = folder.message("a.tgm", 0);
+fn methods(dir: &TestDir) -> Vec<(String, String)> {
+    let message = dir.message("a.tgm", 0);
     let object = message.object(0).unwrap();
     let masks = object.descriptor().masks.clone().unwrap();
     let text = |value: &tercet::tgm::Value| value.as_text().unwrap().to_owned();
@@ -50,29 +50,25 @@ fn methods(folder: &Folder) -> Vec<(String, String)> {
 
 #[test]
 fn the_first_value_that_is_not_finite_is_told() {
-    let (folder, _) = folder();
+    let (dir, _) = dir();
     for mode in ["", "--stream", "--compression zstd", "--max-error 0.1", "--allow-nan=false"] {
         let words = format!("create x.tgm {mode} --from a=a.npy");
         let hint = "hint: add `--allow-inf` to store infinities as masks";
-        folder.refused(
-            &words,
-            8,
-            &format!("`a` from a.npy: element 7 is -Inf, which is not allowed\n  {hint}"),
-        );
+        dir.refused(&words, 8, &format!("`a` from a.npy: element 7 is -Inf, which is not allowed\n  {hint}"));
         let words = format!("create x.tgm {mode} --allow-inf --from a=a.npy");
-        folder.refused(
+        dir.refused(
             &words,
             8,
             "element 100 is NaN, which is not allowed\n  hint: add `--allow-nan` to store NaN as a mask",
         );
     }
-    folder.refused("create x.tgm --allow-nan --from a=a.npy", 8, "element 7 is -Inf");
-    folder.refused("create - --allow-nan --from a=a.npy", 8, "element 7 is -Inf");
+    dir.refused("create x.tgm --allow-nan --from a=a.npy", 8, "element 7 is -Inf");
+    dir.refused("create - --allow-nan --from a=a.npy", 8, "element 7 is -Inf");
 }
 
 #[test]
 fn they_come_back() {
-    let (folder, values) = folder();
+    let (dir, values) = dir();
     for options in [
         "",
         "--stream",
@@ -81,20 +77,20 @@ fn they_come_back() {
         "--compression blosc2",
         "--max-error 0",
     ] {
-        folder.ok(&format!("create a.tgm --force --allow-nan --allow-inf {options} --from a=a.npy"));
-        assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{options}");
-        folder.ok("validate --full a.tgm");
-        let said = folder.ok("extract a.tgm 0 -o - --no-restore");
-        assert_eq!(said.err, "note: masked values are written as zeros\n");
+        dir.ok(&format!("create a.tgm --force --allow-nan --allow-inf {options} --from a=a.npy"));
+        assert!(dir.ok("extract a.tgm 0 -o -").bytes == values, "{options}");
+        dir.ok("validate --full a.tgm");
+        let result = dir.ok("extract a.tgm 0 -o - --no-restore");
+        assert_eq!(result.err, "note: masked values are written as zeros\n");
         let zeros: Vec<f32> =
             self::values().into_iter().map(|v| if v.is_finite() { v } else { 0.0 }).collect();
-        assert!(said.bytes == bytes(&zeros), "{options}");
+        assert!(result.bytes == bytes(&zeros), "{options}");
     }
     // Packed and widened values keep theirs too.
     let words =
         "create a.tgm --force --allow-nan --allow-inf --encoding simple_packing --widen --from a=a.npy";
-    folder.ok(words);
-    let found = folder.ok("extract a.tgm 0 -o -").bytes;
+    dir.ok(words);
+    let found = dir.ok("extract a.tgm 0 -o -").bytes;
     let found = found.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
     for (found, original) in found.zip(self::values()) {
         let original = f64::from(original);
@@ -105,28 +101,28 @@ fn they_come_back() {
 
 #[test]
 fn masks_are_compressed_as_asked() {
-    let (folder, values) = folder();
+    let (dir, values) = dir();
     for method in ["none", "rle", "roaring", "lz4", "zstd", "blosc2"] {
-        folder.ok(&format!(
+        dir.ok(&format!(
             "create a.tgm --force --allow-nan --allow-inf --nan-mask-method {method} --pos-inf-mask-method {method} \
              --neg-inf-mask-method {method} --from a=a.npy"
         ));
         let expected = ["nan", "inf+", "inf-"].map(|kind| (kind.to_owned(), method.to_owned()));
-        assert_eq!(methods(&folder), expected);
-        assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{method}");
+        assert_eq!(methods(&dir), expected);
+        assert!(dir.ok("extract a.tgm 0 -o -").bytes == values, "{method}");
     }
     let create = "create a.tgm --force --allow-nan --allow-inf --from a=a.npy";
-    folder.ok(&format!("{create} --nan-mask-method rle"));
+    dir.ok(&format!("{create} --nan-mask-method rle"));
     assert_eq!(
-        methods(&folder).iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(),
+        methods(&dir).iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(),
         ["rle", "roaring", "roaring"]
     );
     // 5000 bits are 625 bytes.
-    folder.ok(&format!("{create} --small-mask-threshold 625"));
-    assert!(methods(&folder).iter().all(|(_, method)| method == "none"));
-    folder.ok(&format!("{create} --small-mask-threshold 624"));
-    assert!(methods(&folder).iter().all(|(_, method)| method == "roaring"));
-    folder.refused(
+    dir.ok(&format!("{create} --small-mask-threshold 625"));
+    assert!(methods(&dir).iter().all(|(_, method)| method == "none"));
+    dir.ok(&format!("{create} --small-mask-threshold 624"));
+    assert!(methods(&dir).iter().all(|(_, method)| method == "roaring"));
+    dir.refused(
         "create x.tgm --nan-mask-method gzip --from a=a.npy",
         2,
         "possible values: none, rle, roaring",
@@ -135,46 +131,47 @@ fn masks_are_compressed_as_asked() {
 
 #[test]
 fn the_environment_says_it_too() {
-    let (folder, values) = folder();
+    let (dir, values) = dir();
     let create = "create a.tgm --force --from a=a.npy";
     let allowed = [("TENSOGRAM_ALLOW_NAN", "1"), ("TENSOGRAM_ALLOW_INF", "true")];
-    let said = with_env(&folder, create, &allowed);
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(folder.ok("extract a.tgm 0 -o -").bytes == values);
+    let result = with_env(&dir, create, &allowed);
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(dir.ok("extract a.tgm 0 -o -").bytes == values);
     let methods_by_env = [
         ("TENSOGRAM_NAN_MASK_METHOD", "rle"),
         ("TENSOGRAM_POS_INF_MASK_METHOD", "zstd"),
         ("TENSOGRAM_NEG_INF_MASK_METHOD", "lz4"),
         ("TENSOGRAM_THREADS", "1"),
     ];
-    assert_eq!(with_env(&folder, create, &[&allowed[..], &methods_by_env].concat()).code, 0);
-    assert_eq!(methods(&folder).iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(), ["rle", "zstd", "lz4"]);
+    assert_eq!(with_env(&dir, create, &[&allowed[..], &methods_by_env].concat()).code, 0);
+    assert_eq!(methods(&dir).iter().map(|(_, m)| m.as_str()).collect::<Vec<_>>(), ["rle", "zstd", "lz4"]);
     let threshold = [("TENSOGRAM_SMALL_MASK_THRESHOLD", "1000")];
-    assert_eq!(with_env(&folder, create, &[&allowed[..], &threshold].concat()).code, 0);
-    assert!(methods(&folder).iter().all(|(_, method)| method == "none"));
+    assert_eq!(with_env(&dir, create, &[&allowed[..], &threshold].concat()).code, 0);
+    assert!(methods(&dir).iter().all(|(_, method)| method == "none"));
     // The command line has the last word.
-    assert_eq!(with_env(&folder, &format!("{create} --allow-nan=false"), &allowed).code, 8);
+    assert_eq!(with_env(&dir, &format!("{create} --allow-nan=false"), &allowed).code, 8);
     for (name, value) in [
         ("TENSOGRAM_ALLOW_NAN", "perhaps"),
         ("TENSOGRAM_THREADS", "-1"),
         ("TENSOGRAM_SMALL_MASK_THRESHOLD", "few"),
         ("TENSOGRAM_NAN_MASK_METHOD", "gzip"),
     ] {
-        let said = with_env(&folder, create, &[(name, value)]);
-        assert_eq!(said.code, 2, "{name}: {}", said.err);
+        let result = with_env(&dir, create, &[(name, value)]);
+        assert_eq!(result.code, 2, "{name}: {}", result.err);
     }
 }
 
 /// The options stand where the format's own command takes them: before the verb too.
 #[test]
 fn options_may_stand_before_the_verb() {
-    let (folder, values) = folder();
-    folder.ok("--allow-nan --allow-inf=yes create a.tgm --from a=a.npy");
-    assert!(folder.ok("extract a.tgm 0 -o -").bytes == values);
+    let (dir, values) = dir();
+    dir.ok("--allow-nan --allow-inf=yes create a.tgm --from a=a.npy");
+    assert!(dir.ok("extract a.tgm 0 -o -").bytes == values);
     let mut tercet = assert_cmd::Command::new(env!("CARGO_BIN_EXE_tercet"));
-    tercet.current_dir(folder.0.path());
-    let said =
-        said(tercet.args("tgm --allow-nan --threads 1 create b.tgm --allow-inf --from a=a.npy".split(' ')));
-    assert_eq!(said.code, 0, "{}", said.err);
-    assert!(folder.ok("extract b.tgm 0 -o -").bytes == values);
+    tercet.current_dir(dir.0.path());
+    let result = run_command(
+        tercet.args("tgm --allow-nan --threads 1 create b.tgm --allow-inf --from a=a.npy".split(' ')),
+    );
+    assert_eq!(result.code, 0, "{}", result.err);
+    assert!(dir.ok("extract b.tgm 0 -o -").bytes == values);
 }

@@ -5,7 +5,7 @@ use tercet::tgm::{DType, Value};
 #[cfg(not(feature = "sz3"))]
 use tercet::tgm::{DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded, encode_pre_encoded};
 
-use super::Folder;
+use super::TestDir;
 use super::npy::{self, Array, TYPES};
 
 /// A smooth field of float64 values.
@@ -13,24 +13,24 @@ fn field(len: u32) -> Vec<u8> {
     (0..len).flat_map(|n| (280.0 + 20.0 * (f64::from(n) / 40.0).sin()).to_le_bytes()).collect()
 }
 
-/// A folder with `t.npy`, a field of 30×40 float64 values.
-pub(crate) fn folder() -> (Folder, Vec<u8>) {
-    let folder = Folder::new();
+/// A directory with `t.npy`, a field of 30×40 float64 values.
+pub(crate) fn dir() -> (TestDir, Vec<u8>) {
+    let dir = TestDir::new();
     let values = field(1200);
-    folder.write("t.npy", npy::with_header("'<f8'", false, &[30, 40], values.clone()));
-    (folder, values)
+    dir.write("t.npy", npy::with_header("'<f8'", false, &[30, 40], values.clone()));
+    (dir, values)
 }
 
 /// A parameter of the first object, printed.
-fn param(folder: &Folder, key: &str) -> Option<String> {
-    let message = folder.message("a.tgm", 0);
+fn param(dir: &TestDir, key: &str) -> Option<String> {
+    let message = dir.message("a.tgm", 0);
     let object = message.object(0).unwrap();
     object.descriptor().params.get(key).map(Value::printed)
 }
 
 #[test]
 fn every_pipeline_gives_values_back() {
-    let (folder, values) = folder();
+    let (dir, values) = dir();
     let packed = 20.0 * 2.0 / 65535.0;
     for (options, bound) in [
         ("--compression none", 0.0),
@@ -62,27 +62,26 @@ fn every_pipeline_gives_values_back() {
     ] {
         for mode in ["", "--stream"] {
             let words = format!("create a.tgm --force {mode} {options} --from t=t.npy");
-            assert_eq!(folder.ok(&words).err, "", "{words}");
-            folder.ok("validate --full a.tgm");
-            let found = folder.ok("extract a.tgm 0 -o -").bytes;
+            assert_eq!(dir.ok(&words).err, "", "{words}");
+            dir.ok("validate --full a.tgm");
+            let found = dir.ok("extract a.tgm 0 -o -").bytes;
             let error = deviation(DType::F64, &values, &found).largest;
             assert!(error <= bound, "{words}: {error}");
         }
     }
     for codec in ["blosclz", "lz4", "lz4hc", "zlib", "zstd"] {
-        folder
-            .ok(&format!("create a.tgm --force --compression blosc2 --blosc2-codec {codec} --from t=t.npy"));
-        assert_eq!(param(&folder, "blosc2_codec").as_deref(), Some(codec));
-        assert!(folder.ok("extract a.tgm 0 -o -").bytes == values, "{codec}");
+        dir.ok(&format!("create a.tgm --force --compression blosc2 --blosc2-codec {codec} --from t=t.npy"));
+        assert_eq!(param(&dir, "blosc2_codec").as_deref(), Some(codec));
+        assert!(dir.ok("extract a.tgm 0 -o -").bytes == values, "{codec}");
     }
 }
 
 #[test]
 fn every_type_goes_through_the_codecs_that_take_all() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (kind, size, dtype) in TYPES {
         let array = Array::new(kind, size, &[6, 50]);
-        folder.write("a.npy", array.file(true, true));
+        dir.write("a.npy", array.file(true, true));
         for options in [
             "--compression zstd",
             "--compression lz4",
@@ -90,25 +89,25 @@ fn every_type_goes_through_the_codecs_that_take_all() {
             "--filter shuffle --compression zstd",
             "--max-error 0",
         ] {
-            folder.ok(&format!("create a.tgm --force {options} --from a=a.npy"));
-            assert!(folder.ok("extract a.tgm 0 -o -").bytes == array.values(), "{dtype} {options}");
+            dir.ok(&format!("create a.tgm --force {options} --from a=a.npy"));
+            assert!(dir.ok("extract a.tgm 0 -o -").bytes == array.values(), "{dtype} {options}");
         }
     }
     for (kind, size, flags) in
         [("u1", 1, "8"), ("i1", 1, "9"), ("i2", 2, "9"), ("u4", 4, "8"), ("i4", 4, "9")]
     {
         let array = Array::new(kind, size, &[300]);
-        folder.write("a.npy", array.file(false, false));
-        folder.ok("create a.tgm --force --compression szip --from a=a.npy");
-        assert_eq!(param(&folder, "szip_flags").as_deref(), Some(flags), "{kind}");
-        assert!(folder.ok("extract a.tgm 0 -o -").bytes == array.values(), "{kind}");
+        dir.write("a.npy", array.file(false, false));
+        dir.ok("create a.tgm --force --compression szip --from a=a.npy");
+        assert_eq!(param(&dir, "szip_flags").as_deref(), Some(flags), "{kind}");
+        assert!(dir.ok("extract a.tgm 0 -o -").bytes == array.values(), "{kind}");
     }
 }
 
 #[test]
 fn defaults_are_written_where_the_format_has_them() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --encoding simple_packing --compression szip --from t=t.npy");
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --encoding simple_packing --compression szip --from t=t.npy");
     for (key, value) in [
         ("sp_bits_per_value", "16"),
         ("sp_decimal_scale_factor", "0"),
@@ -116,45 +115,45 @@ fn defaults_are_written_where_the_format_has_them() {
         ("szip_block_size", "16"),
         ("szip_flags", "8"),
     ] {
-        assert_eq!(param(&folder, key).as_deref(), Some(value), "{key}");
+        assert_eq!(param(&dir, key).as_deref(), Some(value), "{key}");
     }
-    folder.ok("create a.tgm --force --compression blosc2 --from t=t.npy");
-    assert_eq!(param(&folder, "blosc2_codec").as_deref(), Some("lz4"));
-    assert_eq!(param(&folder, "blosc2_clevel").as_deref(), Some("5"));
-    folder.ok("create a.tgm --force --compression zstd --from t=t.npy");
-    assert_eq!(param(&folder, "zstd_level"), None);
-    folder.ok("create a.tgm --force --compression zstd --compression-level 7 --from t=t.npy");
-    assert_eq!(param(&folder, "zstd_level").as_deref(), Some("7"));
-    folder.ok("create a.tgm --force --filter shuffle --from t=t.npy");
-    assert_eq!(param(&folder, "shuffle_element_size").as_deref(), Some("8"));
-    folder.ok("create a.tgm --force --encoding simple_packing --bits 24 --filter shuffle --from t=t.npy");
-    assert_eq!(param(&folder, "shuffle_element_size").as_deref(), Some("3"));
+    dir.ok("create a.tgm --force --compression blosc2 --from t=t.npy");
+    assert_eq!(param(&dir, "blosc2_codec").as_deref(), Some("lz4"));
+    assert_eq!(param(&dir, "blosc2_clevel").as_deref(), Some("5"));
+    dir.ok("create a.tgm --force --compression zstd --from t=t.npy");
+    assert_eq!(param(&dir, "zstd_level"), None);
+    dir.ok("create a.tgm --force --compression zstd --compression-level 7 --from t=t.npy");
+    assert_eq!(param(&dir, "zstd_level").as_deref(), Some("7"));
+    dir.ok("create a.tgm --force --filter shuffle --from t=t.npy");
+    assert_eq!(param(&dir, "shuffle_element_size").as_deref(), Some("8"));
+    dir.ok("create a.tgm --force --encoding simple_packing --bits 24 --filter shuffle --from t=t.npy");
+    assert_eq!(param(&dir, "shuffle_element_size").as_deref(), Some("3"));
 }
 
 #[test]
 fn what_was_done_is_told() {
-    let (folder, _) = folder();
-    let said = folder.ok("create a.tgm --reproducible --encoding simple_packing --bits 8 --from t=t.npy");
-    insta::assert_snapshot!(said.out, @r"
+    let (dir, _) = dir();
+    let result = dir.ok("create a.tgm --reproducible --encoding simple_packing --bits 8 --from t=t.npy");
+    insta::assert_snapshot!(result.out, @r"
     a.tgm: message 0 with 1 object, 1.7 KiB
       t: simple_packing 8 bits, 1.2 KiB, ratio 8.00
     ");
-    let said = folder.ok("create b.tgm --reproducible --max-error 0.1 --from t=t.npy");
+    let result = dir.ok("create b.tgm --reproducible --max-error 0.1 --from t=t.npy");
     let smallest = if cfg!(feature = "sz3") { "sz3" } else { "simple_packing" };
-    assert!(said.out.contains(&format!("\n  t: {smallest} ")), "{}", said.out);
-    assert!(said.out.contains(", max error 0.0"), "{}", said.out);
-    let message = folder.message("b.tgm", 0);
+    assert!(result.out.contains(&format!("\n  t: {smallest} ")), "{}", result.out);
+    assert!(result.out.contains(", max error 0.0"), "{}", result.out);
+    let message = dir.message("b.tgm", 0);
     let precision = &message.metadata().base[0]["precision"];
     assert_eq!(precision.get("max_error").unwrap().as_f64(), Some(0.1));
     assert!(precision.get("measured").unwrap().as_f64().unwrap() <= 0.1);
     assert!(precision.get("method").unwrap().as_text().unwrap().starts_with(smallest));
-    let plain = folder.ok("create c.tgm --from t=t.npy");
+    let plain = dir.ok("create c.tgm --from t=t.npy");
     assert_eq!(plain.out.lines().count(), 1, "{}", plain.out);
 }
 
 #[test]
 fn other_numbers_become_float64_if_asked() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for (descr, dtype, values) in [
         ("'<f4'", "float32", [1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>()),
         ("'<f2'", "float16", vec![0, 0x3e, 0, 0xc0]),
@@ -162,37 +161,37 @@ fn other_numbers_become_float64_if_asked() {
         ("'|u1'", "uint8", vec![1, 2]),
         ("'<i8'", "int64", [1i64, -2].iter().flat_map(|v| v.to_le_bytes()).collect()),
     ] {
-        folder.write("a.npy", npy::with_header(descr, false, &[2], values));
+        dir.write("a.npy", npy::with_header(descr, false, &[2], values));
         for options in ["--encoding simple_packing", "--compression zfp --zfp-rate 64", "--max-error 0.1"] {
             let words = format!("create a.tgm --force {options} --from a=a.npy");
             if options != "--max-error 0.1" {
                 let hint = "hint: add `--widen` to convert to float64 if exact";
-                folder.refused(&words, 8, &format!("requires float64, found {dtype}\n  {hint}"));
+                dir.refused(&words, 8, &format!("requires float64, found {dtype}\n  {hint}"));
             }
-            let said = folder.ok(&format!("{words} --widen"));
-            assert_eq!(said.err, format!("note: a.npy: {dtype} stored as float64\n"), "{words}");
-            assert_eq!(folder.message("a.tgm", 0).object(0).unwrap().descriptor().dtype, DType::F64);
+            let result = dir.ok(&format!("{words} --widen"));
+            assert_eq!(result.err, format!("note: a.npy: {dtype} stored as float64\n"), "{words}");
+            assert_eq!(dir.message("a.tgm", 0).object(0).unwrap().descriptor().dtype, DType::F64);
         }
         // Where nothing needs it, nothing is made of anything.
-        folder.ok("create a.tgm --force --compression zstd --widen --from a=a.npy");
-        let message = folder.message("a.tgm", 0);
+        dir.ok("create a.tgm --force --compression zstd --widen --from a=a.npy");
+        let message = dir.message("a.tgm", 0);
         assert_eq!(message.object(0).unwrap().descriptor().dtype.name(), dtype);
     }
     let large = [1i64, (1 << 53) + 1].iter().flat_map(|v| v.to_le_bytes()).collect();
-    folder.write("a.npy", npy::with_header("'<i8'", false, &[2], large));
+    dir.write("a.npy", npy::with_header("'<i8'", false, &[2], large));
     let words = "create x.tgm --encoding simple_packing --widen --from a=a.npy";
-    let said = folder.run(words);
-    assert_eq!(said.code, 8);
-    assert!(said.err.contains("`a` from a.npy: element 1 has no exact float64 value"), "{}", said.err);
-    folder.write("a.npy", Array::new("c8", 8, &[3]).file(false, false));
-    folder.refused(words, 8, "`a` from a.npy: encoding `simple_packing` requires float64, found complex64");
+    let result = dir.run(words);
+    assert_eq!(result.code, 8);
+    assert!(result.err.contains("`a` from a.npy: element 1 has no exact float64 value"), "{}", result.err);
+    dir.write("a.npy", Array::new("c8", 8, &[3]).file(false, false));
+    dir.refused(words, 8, "`a` from a.npy: encoding `simple_packing` requires float64, found complex64");
 }
 
 #[test]
 fn options_without_sense_are_refused() {
-    let (folder, _) = folder();
-    folder.write("i.npy", Array::new("i4", 4, &[3]).file(false, false));
-    folder.write(
+    let (dir, _) = dir();
+    dir.write("i.npy", Array::new("i4", 4, &[3]).file(false, false));
+    dir.write(
         "big.npy",
         npy::with_header(
             "'<f8'",
@@ -255,7 +254,7 @@ fn options_without_sense_are_refused() {
         ("--max-error=nan", 2, "expected a non-negative number"),
     ] {
         for mode in ["", "--stream"] {
-            folder.refused(&format!("create x.tgm {mode} --from t=t.npy {options}"), code, message);
+            dir.refused(&format!("create x.tgm {mode} --from t=t.npy {options}"), code, message);
         }
     }
 }
@@ -263,32 +262,32 @@ fn options_without_sense_are_refused() {
 #[test]
 #[cfg(not(feature = "sz3"))]
 fn codecs_that_are_not_built_in_are_told() {
-    let (folder, _) = folder();
+    let (dir, _) = dir();
     let words = "create x.tgm --compression sz3 --sz3-mode rel --sz3-bound 0.01 --from t=t.npy";
-    folder.refused(words, 7, "sz3 is not part of this build");
+    dir.refused(words, 7, "sz3 is not part of this build");
     let descriptor = DataObjectDescriptor::new(DType::F64, [2])
         .with_compression("sz3")
         .with_param("sz3_error_bound_mode", "abs")
         .with_param("sz3_error_bound", 0.1);
     let object = PreEncoded { descriptor: &descriptor, payload: b"from elsewhere" };
     let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new()).unwrap();
-    folder.write("a.tgm", bytes);
+    dir.write("a.tgm", bytes);
     for words in ["extract a.tgm 0 -o x.npy", "recode a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
-        folder.refused(words, 7, "sz3 is not part of this build");
+        dir.refused(words, 7, "sz3 is not part of this build");
     }
 }
 
 /// The bytes do not depend on the number of threads, where the format promises it.
 #[test]
 fn threads_change_nothing() {
-    let (folder, _) = folder();
+    let (dir, _) = dir();
     for options in ["--encoding simple_packing --compression szip", "--filter shuffle --compression lz4"] {
         for threads in ["1", "2", "0"] {
-            folder.ok(&format!(
+            dir.ok(&format!(
                 "--threads {threads} create {threads}.tgm --force --reproducible {options} --from t=t.npy"
             ));
         }
-        assert!(folder.read("1.tgm") == folder.read("2.tgm") && folder.read("0.tgm") == folder.read("2.tgm"));
+        assert!(dir.read("1.tgm") == dir.read("2.tgm") && dir.read("0.tgm") == dir.read("2.tgm"));
     }
-    folder.refused("create x.tgm --threads many --from t=t.npy", 2, "invalid value 'many'");
+    dir.refused("create x.tgm --threads many --from t=t.npy", 2, "invalid value 'many'");
 }

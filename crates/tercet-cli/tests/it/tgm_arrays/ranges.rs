@@ -3,11 +3,11 @@
 use tercet::tgm::{DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, encode_message};
 
 use super::npy;
-use super::pipeline::folder;
+use super::pipeline::dir;
 
 #[test]
 fn ranges_are_parts_of_the_whole() {
-    let (folder, _) = folder();
+    let (dir, _) = dir();
     for options in [
         "",
         "--compression zstd",
@@ -18,75 +18,75 @@ fn ranges_are_parts_of_the_whole() {
         "--compression zfp --zfp-rate 20",
         "--compression zfp --zfp-tolerance 0.01",
     ] {
-        folder.ok(&format!("create a.tgm --force {options} --from t=t.npy"));
-        let whole = folder.ok("extract a.tgm 0 -o -").bytes;
+        dir.ok(&format!("create a.tgm --force {options} --from t=t.npy"));
+        let whole = dir.ok("extract a.tgm 0 -o -").bytes;
         let cut = |start: usize, count: usize| whole[start * 8..(start + count) * 8].to_vec();
-        let said = folder.ok("extract a.tgm 0 --range 17:100 -o -");
-        assert_eq!(said.err, "", "{options}");
-        assert!(said.bytes == cut(17, 100), "{options}");
+        let result = dir.ok("extract a.tgm 0 --range 17:100 -o -");
+        assert_eq!(result.err, "", "{options}");
+        assert!(result.bytes == cut(17, 100), "{options}");
         // In the order in which they are asked for, also when they overlap.
         let expected = [cut(1190, 10), cut(0, 3), vec![], cut(1, 5)].concat();
         for words in ["--range 1190:10,0:3,5:0,1:5", "--range 1190:10 --range 0:3,5:0 --range 1:5"] {
-            let said = folder.ok(&format!("extract a.tgm 0 {words} -o -"));
-            assert!(said.bytes == expected, "{options} {words}");
+            let result = dir.ok(&format!("extract a.tgm 0 {words} -o -"));
+            assert!(result.bytes == expected, "{options} {words}");
         }
-        assert!(folder.ok("extract a.tgm 0 --range 0:1200 --verify -o -").bytes == whole, "{options}");
+        assert!(dir.ok("extract a.tgm 0 --range 0:1200 --verify -o -").bytes == whole, "{options}");
     }
-    let said = folder.ok("extract a.tgm 0 --range 3:4,9:2 -o x.npy");
-    insta::assert_snapshot!(said.out, @"x.npy: message 0, object 0 (`t`), float64 6, 176 B");
-    let file = folder.read("x.npy");
+    let result = dir.ok("extract a.tgm 0 --range 3:4,9:2 -o x.npy");
+    insta::assert_snapshot!(result.out, @"x.npy: message 0, object 0 (`t`), float64 6, 176 B");
+    let file = dir.read("x.npy");
     assert_eq!(npy::parts(&file).0, "{'descr': '<f8', 'fortran_order': False, 'shape': (6,), }");
 }
 
 #[test]
 fn bits_are_joined() {
-    let (folder, _) = folder();
+    let (dir, _) = dir();
     let descriptor = DataObjectDescriptor::new(DType::Bitmask, [24]).with_compression("rle");
     let message = encode_message(
         &GlobalMetadata::default(),
         &[(&descriptor, &[0b1010_0110, 0xff, 0x01])],
         &EncodeOptions::new(),
     );
-    folder.write("bits.tgm", message.unwrap());
-    let said = folder.ok("extract bits.tgm 0 --range 0:3,5:4,23:1 -o -");
-    assert_eq!(said.bytes, [0b1011_1011], "101 + 1101 + 1");
-    let said = folder.ok("extract bits.tgm 0 --range 0:12 -o x.npy");
-    insta::assert_snapshot!(said.err, @"note: bitmask is not supported by NumPy; 12 bits written as 2 bytes of uint8, most significant bit first");
-    assert_eq!(npy::parts(&folder.read("x.npy")).1, [0b1010_0110, 0b1111_0000]);
+    dir.write("bits.tgm", message.unwrap());
+    let result = dir.ok("extract bits.tgm 0 --range 0:3,5:4,23:1 -o -");
+    assert_eq!(result.bytes, [0b1011_1011], "101 + 1101 + 1");
+    let result = dir.ok("extract bits.tgm 0 --range 0:12 -o x.npy");
+    insta::assert_snapshot!(result.err, @"note: bitmask is not supported by NumPy; 12 bits written as 2 bytes of uint8, most significant bit first");
+    assert_eq!(npy::parts(&dir.read("x.npy")).1, [0b1010_0110, 0b1111_0000]);
 }
 
 #[test]
 fn what_nothing_vouches_for_is_told() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --no-hash --from t=t.npy");
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --no-hash --from t=t.npy");
     for verify in ["", "--verify"] {
-        let said = folder.ok(&format!("extract a.tgm 0 --range 0:2 {verify} -o -"));
-        assert_eq!(said.err, "note: hash not verified: the object has no hash\n");
+        let result = dir.ok(&format!("extract a.tgm 0 --range 0:2 {verify} -o -"));
+        assert_eq!(result.err, "note: hash not verified: the object has no hash\n");
     }
-    folder.ok("create b.tgm --from t=t.npy");
-    let said = folder.ok("extract b.tgm 0 --range 0:2 --ignore-checksums -o -");
-    assert_eq!(said.err, "note: hash not verified: use `--verify`\n");
+    dir.ok("create b.tgm --from t=t.npy");
+    let result = dir.ok("extract b.tgm 0 --range 0:2 --ignore-checksums -o -");
+    assert_eq!(result.err, "note: hash not verified: use `--verify`\n");
 }
 
 #[test]
 fn damage_outside_of_the_range_is_noticed() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --from t=t.npy");
-    let payload = folder.message("a.tgm", 0).object(0).unwrap().payload_span();
-    let mut bytes = folder.read("a.tgm");
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --from t=t.npy");
+    let payload = dir.message("a.tgm", 0).object(0).unwrap().payload_span();
+    let mut bytes = dir.read("a.tgm");
     bytes[payload.end() as usize - 1] ^= 1;
-    folder.write("a.tgm", &bytes);
+    dir.write("a.tgm", &bytes);
     for verify in ["", "--verify"] {
         let words = format!("extract a.tgm 0 --range 0:2 {verify} -o x.npy");
-        folder.refused(&words, 5, "is damaged or was changed");
+        dir.refused(&words, 5, "is damaged or was changed");
     }
-    folder.ok("extract a.tgm 0 --range 0:2 --ignore-checksums -o -");
+    dir.ok("extract a.tgm 0 --range 0:2 --ignore-checksums -o -");
 }
 
 #[test]
 fn ranges_that_are_not_there_are_refused() {
-    let (folder, _) = folder();
-    folder.ok("create a.tgm --from t=t.npy");
+    let (dir, _) = dir();
+    dir.ok("create a.tgm --from t=t.npy");
     for (range, code, message) in [
         ("1200:1", 8, "has no elements 1200 to 1201: it holds 1200, numbered from 0"),
         ("0:1201", 8, "has no elements 0 to 1201"),
@@ -96,8 +96,8 @@ fn ranges_that_are_not_there_are_refused() {
         ("1:2:3", 2, "expected START:COUNT"),
         ("18446744073709551615:1", 2, "overflows"),
     ] {
-        folder.refused(&format!("extract a.tgm 0 --range {range} -o x.npy"), code, message);
+        dir.refused(&format!("extract a.tgm 0 --range {range} -o x.npy"), code, message);
     }
-    assert_eq!(folder.ok("extract a.tgm 0 --range 1200:0 -o -").bytes, [0u8; 0]);
-    folder.refused("extract a.tgm 0 --verify --ignore-checksums -o x", 2, "cannot be used with");
+    assert_eq!(dir.ok("extract a.tgm 0 --range 1200:0 -o -").bytes, [0u8; 0]);
+    dir.refused("extract a.tgm 0 --verify --ignore-checksums -o x", 2, "cannot be used with");
 }

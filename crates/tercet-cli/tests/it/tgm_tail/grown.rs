@@ -5,23 +5,23 @@ use std::time::Duration;
 
 use tercet::tgm::{DType, DataObjectDescriptor, GlobalMetadata, StreamingEncoder};
 
-use super::{Folder, message, options};
+use super::{TestDir, message, options};
 
 /// Each message is told once its last byte is there, and not before.
 #[test]
 fn a_message_is_told_when_it_is_whole() {
-    let folder = Folder::new();
-    folder.write("run.tgm", message(0, 100));
-    let tail = folder.tail("run.tgm --json -p step");
+    let dir = TestDir::new();
+    dir.write("run.tgm", message(0, 100));
+    let tail = dir.tail("run.tgm --json -p step");
     assert_eq!(tail.steps(1), [0]);
     for n in 1..4 {
         let bytes = message(n, 5000);
         let (most, last) = bytes.split_at(bytes.len() - 1);
         for piece in most.chunks(999) {
-            folder.append("run.tgm", piece);
+            dir.append("run.tgm", piece);
         }
         assert!(tail.out.recv_timeout(Duration::from_millis(100)).is_err(), "half a message was told");
-        folder.append("run.tgm", last);
+        dir.append("run.tgm", last);
         assert_eq!(tail.steps(1), [n]);
     }
     tail.kill();
@@ -29,12 +29,12 @@ fn a_message_is_told_when_it_is_whole() {
 
 #[test]
 fn a_file_grows_byte_by_byte() {
-    let folder = Folder::new();
-    folder.write("run.tgm", b"");
-    let tail = folder.tail("run.tgm --json -p step --interval 0.001 --until-count 3");
+    let dir = TestDir::new();
+    dir.write("run.tgm", b"");
+    let tail = dir.tail("run.tgm --json -p step --interval 0.001 --until-count 3");
     for n in 0..3 {
         for byte in message(n, 200) {
-            folder.append("run.tgm", &[byte]);
+            dir.append("run.tgm", &[byte]);
         }
     }
     assert_eq!(tail.steps(3), [0, 1, 2]);
@@ -44,13 +44,13 @@ fn a_file_grows_byte_by_byte() {
 /// The last messages that are there, and those that come.
 #[test]
 fn it_starts_where_it_is_told_to() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let all: Vec<u8> = (0..5).flat_map(|n| message(n, 300)).collect();
     for (last, expected) in [("", 0), ("-n 2", 3), ("-n 9", 0)] {
-        folder.write("run.tgm", [&all[..], &message(5, 300)[..50]].concat());
-        let tail = folder.tail(&format!("run.tgm --json -p step {last} --until-count {}", 6 - expected));
+        dir.write("run.tgm", [&all[..], &message(5, 300)[..50]].concat());
+        let tail = dir.tail(&format!("run.tgm --json -p step {last} --until-count {}", 6 - expected));
         assert_eq!(tail.steps(5 - expected), (expected as u64..5).collect::<Vec<_>>());
-        folder.append("run.tgm", &message(5, 300)[50..]);
+        dir.append("run.tgm", &message(5, 300)[50..]);
         let line: serde_json::Value = serde_json::from_str(&tail.line()).unwrap();
         assert_eq!((line["message"].as_u64(), line["offset"].as_u64()), (Some(5), Some(all.len() as u64)));
         assert_eq!(tail.end(), (0, vec![], vec![]));
@@ -60,14 +60,14 @@ fn it_starts_where_it_is_told_to() {
 /// With `-n 0` only what comes; the first of them may be half there.
 #[test]
 fn it_starts_with_what_is_new() {
-    let folder = Folder::new();
-    folder.write("run.tgm", [&message(0, 300)[..], &message(1, 300)[..50]].concat());
-    let tail = folder.tail("run.tgm --json -p step -n 0 --until-count 1");
+    let dir = TestDir::new();
+    dir.write("run.tgm", [&message(0, 300)[..], &message(1, 300)[..50]].concat());
+    let tail = dir.tail("run.tgm --json -p step -n 0 --until-count 1");
     // Nobody says when it has looked: whatever it tells then is the first that it did not see.
     let mut n = 0;
     let line = loop {
         n += 1;
-        folder.append("run.tgm", &[&message(n, 300)[50..], &message(n + 1, 300)[..50]].concat());
+        dir.append("run.tgm", &[&message(n, 300)[50..], &message(n + 1, 300)[..50]].concat());
         if let Ok(line) = tail.out.recv_timeout(Duration::from_millis(100)) {
             break line;
         }
@@ -82,21 +82,21 @@ fn it_starts_with_what_is_new() {
 
 #[test]
 fn it_stops_when_nothing_comes() {
-    let folder = Folder::new();
-    folder.write("run.tgm", message(0, 10));
-    let said = folder.ok("tail run.tgm --idle 0.05 --json -p step");
-    assert_eq!(said.out.lines().count(), 1);
+    let dir = TestDir::new();
+    dir.write("run.tgm", message(0, 10));
+    let result = dir.ok("tail run.tgm --idle 0.05 --json -p step");
+    assert_eq!(result.out.lines().count(), 1);
     // What is there is told whatever the time is.
-    let said = folder.ok("tail run.tgm --no-follow --json -p step");
-    assert_eq!(said.out.lines().count(), 1);
-    let said = folder.ok("tail run.tgm --until-count 0 --json");
-    assert_eq!(said.out, "");
+    let result = dir.ok("tail run.tgm --no-follow --json -p step");
+    assert_eq!(result.out.lines().count(), 1);
+    let result = dir.ok("tail run.tgm --until-count 0 --json");
+    assert_eq!(result.out, "");
 }
 
 /// A writer that goes back to fill in the length of a message, and one that appends to its file afterwards.
 #[test]
 fn lengths_that_are_filled_in_later_change_nothing() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [50]);
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("step".to_owned(), 0.into());
@@ -107,20 +107,20 @@ fn lengths_that_are_filled_in_later_change_nothing() {
     let mut open = filled.clone();
     open[16..24].fill(0);
 
-    folder.write("run.tgm", &open[..30]);
-    let tail = folder.tail("run.tgm --json -p step --until-count 3");
+    dir.write("run.tgm", &open[..30]);
+    let tail = dir.tail("run.tgm --json -p step --until-count 3");
     std::thread::sleep(Duration::from_millis(60));
-    folder.append("run.tgm", &open[30..]);
+    dir.append("run.tgm", &open[30..]);
     assert_eq!(tail.steps(1), [0]);
-    let mut file = std::fs::OpenOptions::new().write(true).open(folder.path("run.tgm")).unwrap();
+    let mut file = std::fs::OpenOptions::new().write(true).open(dir.path("run.tgm")).unwrap();
     file.seek(SeekFrom::Start(16)).unwrap();
     file.write_all(&filled[16..24]).unwrap();
     drop(file);
-    folder.append("run.tgm", &message(1, 50));
+    dir.append("run.tgm", &message(1, 50));
     assert_eq!(tail.steps(1), [1]);
-    let next = [&folder.read("run.tgm")[..], &message(2, 50)].concat();
-    folder.write("next.tgm", next);
-    std::fs::rename(folder.path("next.tgm"), folder.path("run.tgm")).unwrap();
+    let next = [&dir.read("run.tgm")[..], &message(2, 50)].concat();
+    dir.write("next.tgm", next);
+    std::fs::rename(dir.path("next.tgm"), dir.path("run.tgm")).unwrap();
     assert_eq!(tail.steps(1), [2]);
     assert_eq!(tail.end(), (0, vec![], vec![]));
 }

@@ -8,7 +8,7 @@ use tercet::tgm::{
     DType, DataObjectDescriptor, GlobalMetadata, MaskMethod, StreamingEncoder, encode_message, scan,
 };
 
-use super::{Folder, PATIENCE, options};
+use super::{PATIENCE, TestDir, options};
 
 /// A message of another kind for each number: in one piece or streamed, with and without hashes and masks.
 fn message(n: u64, len: usize) -> Vec<u8> {
@@ -31,15 +31,15 @@ fn message(n: u64, len: usize) -> Vec<u8> {
 }
 
 /// A process that appends to a file what it is given.
-fn producer(folder: &Folder) -> Child {
-    let file = std::fs::OpenOptions::new().append(true).create(true).open(folder.path("run.tgm")).unwrap();
+fn producer(dir: &TestDir) -> Child {
+    let file = std::fs::OpenOptions::new().append(true).create(true).open(dir.path("run.tgm")).unwrap();
     Command::new("cat").stdin(Stdio::piped()).stdout(file).spawn().unwrap()
 }
 
 /// Waits until a file has so many bytes.
-fn wait_for(folder: &Folder, len: usize) {
+fn wait_for(dir: &TestDir, len: usize) {
     let start = Instant::now();
-    while std::fs::metadata(folder.path("run.tgm")).unwrap().len() < len as u64 {
+    while std::fs::metadata(dir.path("run.tgm")).unwrap().len() < len as u64 {
         assert!(start.elapsed() < PATIENCE, "the producer does not write");
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -56,7 +56,7 @@ fn only_whole_messages_are_told_and_each_once() {
         random ^= random << 17;
         (random % most as u64) as usize
     };
-    let folder = Folder::new();
+    let dir = TestDir::new();
     // What each producer writes before it is killed; the last one ends its work.
     let mut n = 0;
     let mut runs: Vec<Vec<u8>> = (0..25)
@@ -75,21 +75,21 @@ fn only_whole_messages_are_told_and_each_once() {
     let expected = scan(&whole);
     assert!(expected.len() > 20, "{}", expected.len());
 
-    folder.write("run.tgm", b"");
-    let tail = folder.tail(&format!("run.tgm --json --until-count {} --idle 60", expected.len()));
+    dir.write("run.tgm", b"");
+    let tail = dir.tail(&format!("run.tgm --json --until-count {} --idle 60", expected.len()));
     let mut len = 0;
     for run in &runs {
-        let mut child = producer(&folder);
+        let mut child = producer(&dir);
         let mut stdin = child.stdin.take().unwrap();
         stdin.write_all(run).unwrap();
         len += run.len();
-        wait_for(&folder, len);
+        wait_for(&dir, len);
         // SIGKILL, while it waits for more.
         child.kill().unwrap();
         child.wait().unwrap();
         drop(stdin);
     }
-    assert_eq!(folder.read("run.tgm"), whole);
+    assert_eq!(dir.read("run.tgm"), whole);
     for (number, span) in expected.iter().enumerate() {
         let line: serde_json::Value = serde_json::from_str(&tail.line()).unwrap();
         let told = ["message", "offset", "length"].map(|key| line[key].as_u64().unwrap());

@@ -2,22 +2,22 @@
 
 use std::io::Write as _;
 
-use super::{Folder, message};
+use super::{TestDir, message};
 
-fn rename(folder: &Folder, from: &str, to: &str) {
-    std::fs::rename(folder.path(from), folder.path(to)).unwrap();
+fn rename(dir: &TestDir, from: &str, to: &str) {
+    std::fs::rename(dir.path(from), dir.path(to)).unwrap();
 }
 
 #[test]
 fn a_file_that_shrank_is_read_from_its_start() {
-    let folder = Folder::new();
-    folder.write("run.tgm", [message(0, 1000), message(1, 1000)].concat());
-    let tail = folder.tail("run.tgm --json -p step");
+    let dir = TestDir::new();
+    dir.write("run.tgm", [message(0, 1000), message(1, 1000)].concat());
+    let tail = dir.tail("run.tgm --json -p step");
     assert_eq!(tail.steps(2), [0, 1]);
-    folder.write("run.tgm", message(2, 10));
+    dir.write("run.tgm", message(2, 10));
     assert_eq!(tail.note(), "note: run.tgm: file was truncated; reading from its start");
     assert_eq!(tail.steps(1), [2]);
-    folder.append("run.tgm", &message(3, 10));
+    dir.append("run.tgm", &message(3, 10));
     assert_eq!(tail.steps(1), [3]);
     tail.kill();
 }
@@ -25,32 +25,32 @@ fn a_file_that_shrank_is_read_from_its_start() {
 /// A writer that starts anew takes back half a message first: what was told is not told again.
 #[test]
 fn half_a_message_that_is_taken_back_costs_nothing() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let good = [message(0, 100), message(1, 100)].concat();
-    folder.write("run.tgm", [&good[..], &message(2, 1000)[..700]].concat());
-    let tail = folder.tail("run.tgm --json -p step --until-count 6");
+    dir.write("run.tgm", [&good[..], &message(2, 1000)[..700]].concat());
+    let tail = dir.tail("run.tgm --json -p step --until-count 6");
     assert_eq!(tail.steps(2), [0, 1]);
     let cut = |len: usize| {
-        let file = std::fs::OpenOptions::new().write(true).open(folder.path("run.tgm")).unwrap();
+        let file = std::fs::OpenOptions::new().write(true).open(dir.path("run.tgm")).unwrap();
         file.set_len(len as u64).unwrap();
     };
     cut(good.len());
     assert_eq!(tail.note(), "note: run.tgm: file was truncated; continuing after the last complete message");
-    folder.append("run.tgm", &message(3, 100));
+    dir.append("run.tgm", &message(3, 100));
     assert_eq!(tail.steps(1), [3]);
     // The same in a file that takes its place; whether the half one was seen by then makes no difference.
-    let good = folder.read("run.tgm");
-    folder.append("run.tgm", &message(4, 100)[..99]);
+    let good = dir.read("run.tgm");
+    dir.append("run.tgm", &message(4, 100)[..99]);
     std::thread::sleep(std::time::Duration::from_millis(100));
-    folder.write("next.tgm", [&good[..], &message(5, 100)].concat());
-    rename(&folder, "next.tgm", "run.tgm");
+    dir.write("next.tgm", [&good[..], &message(5, 100)].concat());
+    rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [5]);
     // And in one that is longer already when it is looked at.
-    let good = folder.read("run.tgm");
-    folder.append("run.tgm", &message(6, 100)[..99]);
+    let good = dir.read("run.tgm");
+    dir.append("run.tgm", &message(6, 100)[..99]);
     std::thread::sleep(std::time::Duration::from_millis(100));
     cut(good.len());
-    folder.append("run.tgm", &[message(7, 100), message(8, 100)].concat());
+    dir.append("run.tgm", &[message(7, 100), message(8, 100)].concat());
     assert_eq!(tail.steps(2), [7, 8]);
     let (code, out, _) = tail.end();
     assert_eq!((code, out), (0, vec![]));
@@ -59,11 +59,11 @@ fn half_a_message_that_is_taken_back_costs_nothing() {
 /// Between two looks at a file it can shrink and grow beyond what it was.
 #[test]
 fn a_file_that_was_written_anew_is_read_from_its_start() {
-    let folder = Folder::new();
-    folder.write("run.tgm", message(0, 10));
-    let tail = folder.tail("run.tgm --json -p step --interval 0.3");
+    let dir = TestDir::new();
+    dir.write("run.tgm", message(0, 10));
+    let tail = dir.tail("run.tgm --json -p step --interval 0.3");
     assert_eq!(tail.steps(1), [0]);
-    folder.write("run.tgm", [message(1, 300), message(2, 300)].concat());
+    dir.write("run.tgm", [message(1, 300), message(2, 300)].concat());
     let note = tail.note();
     // On a machine that is very busy it may be seen while it is empty.
     let (anew, shrank) = ("was rewritten", "was truncated");
@@ -75,15 +75,15 @@ fn a_file_that_was_written_anew_is_read_from_its_start() {
 /// Messages of one run have the same length, and so have two runs.
 #[test]
 fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let (old, new) =
         ([message(0, 300), message(1, 300)].concat(), [message(2, 300), message(3, 300)].concat());
     assert_eq!(old.len(), new.len());
-    folder.write("run.tgm", &old);
-    let tail = folder.tail("run.tgm --json -p step --interval 0.1");
+    dir.write("run.tgm", &old);
+    let tail = dir.tail("run.tgm --json -p step --interval 0.1");
     assert_eq!(tail.steps(2), [0, 1]);
     // Not shorter for a moment, as a file that is created anew would be.
-    let mut file = std::fs::OpenOptions::new().write(true).open(folder.path("run.tgm")).unwrap();
+    let mut file = std::fs::OpenOptions::new().write(true).open(dir.path("run.tgm")).unwrap();
     file.write_all(&new).unwrap();
     assert_eq!(tail.note(), "note: run.tgm: file was rewritten; reading from its start");
     assert_eq!(tail.steps(2), [2, 3]);
@@ -93,26 +93,26 @@ fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
 /// Our own writers put a new file in the place of the old one.
 #[test]
 fn a_file_that_was_appended_to_is_gone_on_with() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let array =
         [&b"\x93NUMPY\x01\0\x76\0{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }"[..]].concat();
     let mut array = [array, vec![b' '; 128 - 10 - 58 - 1], b"\n".to_vec()].concat();
     array.resize(128, b' ');
     array[127] = b'\n';
     array.extend([1, 2, 3]);
-    folder.write("a.npy", &array);
+    dir.write("a.npy", &array);
     // A catalogue is written anew behind every message; nobody is told.
     for has_catalogue in [false, true] {
-        folder.ok("create run.tgm --force --from a=a.npy");
+        dir.ok("create run.tgm --force --from a=a.npy");
         if has_catalogue {
-            folder.ok("index run.tgm");
+            dir.ok("index run.tgm");
         }
-        let tail = folder.tail("run.tgm --until-count 5");
+        let tail = dir.tail("run.tgm --until-count 5");
         assert_eq!(tail.line(), "message\toffset\tlength\tobjects");
         let first = tail.line();
         assert!(first.starts_with("0\t0\t"), "{first}");
         for number in 1..5 {
-            folder.ok("create run.tgm --append --from a=a.npy");
+            dir.ok("create run.tgm --append --from a=a.npy");
             let line = tail.line();
             assert!(line.starts_with(&format!("{number}\t")), "{line}");
         }
@@ -123,16 +123,16 @@ fn a_file_that_was_appended_to_is_gone_on_with() {
 /// Another file in the place of the old one: what the old one still had is told first.
 #[test]
 fn a_file_that_was_replaced_is_read_to_its_end() {
-    let folder = Folder::new();
-    folder.write("run.tgm", message(0, 100));
-    let tail = folder.tail("run.tgm --json -p step --interval 0.3");
+    let dir = TestDir::new();
+    dir.write("run.tgm", message(0, 100));
+    let tail = dir.tail("run.tgm --json -p step --interval 0.3");
     assert_eq!(tail.steps(1), [0]);
-    folder.append("run.tgm", &message(1, 100));
-    folder.write("next.tgm", [message(2, 10), message(3, 10)].concat());
-    rename(&folder, "next.tgm", "run.tgm");
+    dir.append("run.tgm", &message(1, 100));
+    dir.write("next.tgm", [message(2, 10), message(3, 10)].concat());
+    rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(3), [1, 2, 3]);
     assert_eq!(tail.note(), "note: run.tgm: file was replaced by another file; reading from its start");
-    folder.append("run.tgm", &message(4, 10));
+    dir.append("run.tgm", &message(4, 10));
     assert_eq!(tail.steps(1), [4]);
     tail.kill();
 }
@@ -140,12 +140,12 @@ fn a_file_that_was_replaced_is_read_to_its_end() {
 /// Half a message at the end of a file that was replaced stays half a message.
 #[test]
 fn a_file_that_was_replaced_inside_a_message_is_damaged() {
-    let folder = Folder::new();
-    folder.write("run.tgm", [&message(0, 100)[..], &message(1, 100)[..90]].concat());
-    let tail = folder.tail("run.tgm --json -p step --until-count 2");
+    let dir = TestDir::new();
+    dir.write("run.tgm", [&message(0, 100)[..], &message(1, 100)[..90]].concat());
+    let tail = dir.tail("run.tgm --json -p step --until-count 2");
     assert_eq!(tail.steps(1), [0]);
-    folder.write("next.tgm", message(2, 10));
-    rename(&folder, "next.tgm", "run.tgm");
+    dir.write("next.tgm", message(2, 10));
+    rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [2]);
     let (code, out, err) = tail.end();
     assert_eq!((code, out), (1, vec![]));
@@ -163,48 +163,48 @@ fn a_file_that_was_replaced_inside_a_message_is_damaged() {
 
 #[test]
 fn a_file_goes_away_and_comes_back() {
-    let folder = Folder::new();
-    let tail = folder.tail("run.tgm --json -p step --retry --until-count 4");
+    let dir = TestDir::new();
+    let tail = dir.tail("run.tgm --json -p step --retry --until-count 4");
     assert_eq!(tail.note(), "note: run.tgm: file not found; waiting for it");
-    folder.write("next.tgm", message(0, 10));
-    rename(&folder, "next.tgm", "run.tgm");
+    dir.write("next.tgm", message(0, 10));
+    rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [0]);
-    rename(&folder, "run.tgm", "run.1.tgm");
+    rename(&dir, "run.tgm", "run.1.tgm");
     assert_eq!(tail.note(), "note: run.tgm: file removed; waiting for it to reappear");
     // Whoever has it open may still write to it.
-    folder.append("run.1.tgm", &message(1, 10));
+    dir.append("run.1.tgm", &message(1, 10));
     assert_eq!(tail.steps(1), [1]);
-    folder.write("next.tgm", message(2, 10));
-    rename(&folder, "next.tgm", "run.tgm");
+    dir.write("next.tgm", message(2, 10));
+    rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [2]);
-    std::fs::remove_file(folder.path("run.tgm")).unwrap();
+    std::fs::remove_file(dir.path("run.tgm")).unwrap();
     assert!(tail.note().contains("was replaced"));
     assert_eq!(tail.note(), "note: run.tgm: file removed; waiting for it to reappear");
     // The same beginning and more: it is known again.
-    folder.write("next.tgm", [message(2, 10), message(3, 10)].concat());
-    rename(&folder, "next.tgm", "run.tgm");
+    dir.write("next.tgm", [message(2, 10), message(3, 10)].concat());
+    rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [3]);
     assert_eq!(tail.end(), (0, vec![], vec![]));
 }
 
 #[test]
 fn a_file_that_is_not_there_is_an_error() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     for words in ["tail run.tgm", "tail run.tgm --retry --no-follow", "tail run.tgm --retry --idle 0.05"] {
-        let said = folder.run(words);
-        assert_eq!(said.code, 3, "{words}: {}", said.err);
-        assert!(said.err.contains("run.tgm: cannot open: no such file"), "{words}: {}", said.err);
-        assert_eq!(said.err.contains("--retry"), !words.contains("--retry"), "{words}: {}", said.err);
+        let result = dir.run(words);
+        assert_eq!(result.code, 3, "{words}: {}", result.err);
+        assert!(result.err.contains("run.tgm: cannot open: no such file"), "{words}: {}", result.err);
+        assert_eq!(result.err.contains("--retry"), !words.contains("--retry"), "{words}: {}", result.err);
     }
-    folder.write("run.tgm", message(0, 10));
-    let tail = folder.tail("run.tgm --json -p step");
+    dir.write("run.tgm", message(0, 10));
+    let tail = dir.tail("run.tgm --json -p step");
     assert_eq!(tail.steps(1), [0]);
-    std::fs::remove_file(folder.path("run.tgm")).unwrap();
+    std::fs::remove_file(dir.path("run.tgm")).unwrap();
     let (code, out, err) = tail.end();
     assert_eq!((code, out), (3, vec![]), "{err:?}");
     assert!(err.concat().contains("add `--retry` to wait for it"), "{err:?}");
-    std::fs::create_dir(folder.path("folder")).unwrap();
-    let said = folder.run("tail folder --retry");
-    assert_eq!(said.code, 3, "{}", said.err);
-    assert!(said.err.contains("is a directory"), "{}", said.err);
+    std::fs::create_dir(dir.path("dir")).unwrap();
+    let result = dir.run("tail dir --retry");
+    assert_eq!(result.code, 3, "{}", result.err);
+    assert!(result.err.contains("is a directory"), "{}", result.err);
 }

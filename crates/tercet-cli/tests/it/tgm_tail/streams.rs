@@ -2,13 +2,13 @@
 
 use std::io::Write as _;
 
-use super::{Folder, message};
-use crate::support::folder::said;
+use super::{TestDir, message};
+use crate::support::test_dir::run_command;
 
 #[test]
 fn a_stream_is_told_as_it_comes() {
-    let folder = Folder::new();
-    let mut tail = folder.tail("- --json -p step");
+    let dir = TestDir::new();
+    let mut tail = dir.tail("- --json -p step");
     let mut stdin = tail.child.stdin.take().unwrap();
     for n in 0..3 {
         let bytes = message(n, 1000);
@@ -24,69 +24,70 @@ fn a_stream_is_told_as_it_comes() {
 /// The end of a stream inside a message is an error, whatever was told before.
 #[test]
 fn a_stream_that_ends_inside_a_message_is_malformed() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let (first, second) = (message(0, 100), message(1, 100));
     for cut in [1, 8, 20, 24, 30, 100, second.len() - 1] {
         let bytes = [&first[..], &second[..cut]].concat();
-        let said = said(folder.command().args(["tail", "-", "--json"]).write_stdin(bytes.clone()));
-        assert_eq!(said.code, 4, "{cut}: {}", said.err);
-        assert_eq!(said.out.lines().count(), 1, "{cut}");
+        let result = run_command(dir.command().args(["tail", "-", "--json"]).write_stdin(bytes.clone()));
+        assert_eq!(result.code, 4, "{cut}: {}", result.err);
+        assert_eq!(result.out.lines().count(), 1, "{cut}");
         let end = bytes.len();
         let start = first.len();
-        let error: serde_json::Value = serde_json::from_str(&said.err).unwrap();
+        let error: serde_json::Value = serde_json::from_str(&result.err).unwrap();
         let (message, hint) = (&error["error"]["message"], &error["error"]["hint"]);
         let expected = format!("standard input: the stream ends inside message 1, at byte {end}");
         assert_eq!(message, expected.as_str(), "{cut}");
         assert_eq!(hint, format!("the message starts at byte {start}").as_str(), "{cut}");
-        folder.write("cut.tgm", &bytes);
-        assert_eq!(folder.run("tail cut.tgm --no-follow").code, 4, "{cut}");
+        dir.write("cut.tgm", &bytes);
+        assert_eq!(dir.run("tail cut.tgm --no-follow").code, 4, "{cut}");
     }
 }
 
 /// Messages that a half one took in are told at the end, and then it is the one that is damaged.
 #[test]
 fn what_half_a_message_took_in_is_told() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let long = message(0, 100_000);
     let bytes = [&long[..1000], &message(1, 10), &message(2, 10)].concat();
-    let said = said(folder.command().args(["tail", "-"]).write_stdin(bytes));
-    assert_eq!(said.code, 1, "{}", said.err);
-    let numbers: Vec<&str> = said.out.lines().skip(1).map(|line| line.split('\t').next().unwrap()).collect();
+    let result = run_command(dir.command().args(["tail", "-"]).write_stdin(bytes));
+    assert_eq!(result.code, 1, "{}", result.err);
+    let numbers: Vec<&str> =
+        result.out.lines().skip(1).map(|line| line.split('\t').next().unwrap()).collect();
     assert_eq!(numbers, ["0", "1"]);
-    assert!(said.err.contains("skipped the message at byte 0"), "{}", said.err);
+    assert!(result.err.contains("skipped the message at byte 0"), "{}", result.err);
 }
 
 #[test]
 fn a_stream_can_be_given_up() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     // Nothing comes, and the pipe stays open.
-    let tail = folder.tail("- --json --idle 0.05");
+    let tail = dir.tail("- --json --idle 0.05");
     let mut tail = tail;
     let stdin = tail.child.stdin.take();
     assert_eq!(tail.end(), (0, vec![], vec![]));
     drop(stdin);
-    let mut tail = folder.tail("- --json -p step --until-count 2");
+    let mut tail = dir.tail("- --json -p step --until-count 2");
     let mut stdin = tail.child.stdin.take().unwrap();
     stdin.write_all(&[message(0, 10), message(1, 10), message(2, 10)].concat()).unwrap();
     assert_eq!(tail.steps(2), [0, 1]);
     assert_eq!(tail.end(), (0, vec![], vec![]));
-    let said = folder.run("tail - -n 3");
-    assert_eq!(said.code, 8, "{}", said.err);
+    let result = dir.run("tail - -n 3");
+    assert_eq!(result.code, 8, "{}", result.err);
 }
 
 /// Whoever reads may stop reading: not an error.
 #[test]
 fn a_closed_pipe_ends_it() {
-    let folder = Folder::new();
-    folder.write("run.tgm", message(0, 10));
+    let dir = TestDir::new();
+    dir.write("run.tgm", message(0, 10));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tgm"));
-    command.current_dir(folder.0.path()).args(["tail", "run.tgm", "--json"]);
+    command.current_dir(dir.0.path()).args(["tail", "run.tgm", "--json"]);
     let pipes = command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
     let mut child = pipes.spawn().unwrap();
     let mut stdout = child.stdout.take().unwrap();
     std::io::Read::read_exact(&mut stdout, &mut [0; 4]).unwrap();
     drop(stdout);
-    folder.append("run.tgm", &message(1, 10));
+    dir.append("run.tgm", &message(1, 10));
     let output = child.wait_with_output().unwrap();
     assert_eq!((output.status.code(), String::from_utf8_lossy(&output.stderr).as_ref()), (Some(0), ""));
 }
@@ -94,10 +95,10 @@ fn a_closed_pipe_ends_it() {
 #[cfg(unix)]
 #[test]
 fn an_interrupt_is_130() {
-    let folder = Folder::new();
-    folder.write("run.tgm", message(0, 10));
+    let dir = TestDir::new();
+    dir.write("run.tgm", message(0, 10));
     for words in ["run.tgm --json", "- --json"] {
-        let mut tail = folder.tail(words);
+        let mut tail = dir.tail(words);
         let stdin = tail.child.stdin.take();
         if words.starts_with("run") {
             assert!(tail.line().starts_with("{\"message\":0,"));

@@ -1,32 +1,32 @@
 //! What is told.
 
-use super::{Folder, message};
+use super::{TestDir, message};
 
 #[test]
 fn lines_have_numbers_places_and_keys() {
-    let folder = Folder::new();
-    folder.write("run.tgm", [message(0, 100), message(1, 200), message(2, 300)].concat());
-    let said = folder.ok("tail run.tgm --no-follow -p step,missing");
+    let dir = TestDir::new();
+    dir.write("run.tgm", [message(0, 100), message(1, 200), message(2, 300)].concat());
+    let result = dir.ok("tail run.tgm --no-follow -p step,missing");
     let (a, b, c) = (message(0, 100).len(), message(1, 200).len(), message(2, 300).len());
     let ab = a + b;
     assert_eq!(
-        said.out,
+        result.out,
         format!(
             "message\toffset\tlength\tobjects\tstep\tmissing\n0\t0\t{a}\t1\t0\tN/A\n1\t{a}\t{b}\t1\t1\tN/A\n\
              2\t{ab}\t{c}\t1\t2\tN/A\n"
         )
     );
-    let said = folder.ok("tail run.tgm --no-follow -w step!=1 --json");
+    let result = dir.ok("tail run.tgm --no-follow -w step!=1 --json");
     assert_eq!(
-        said.out,
+        result.out,
         format!(
             "{{\"message\":0,\"offset\":0,\"length\":{a},\"objects\":1}}\n\
              {{\"message\":2,\"offset\":{ab},\"length\":{c},\"objects\":1}}\n"
         )
     );
-    let said = folder.ok("tail run.tgm --no-follow -w step=1/2 --json -p step,missing --until-count 1");
+    let result = dir.ok("tail run.tgm --no-follow -w step=1/2 --json -p step,missing --until-count 1");
     assert_eq!(
-        said.out,
+        result.out,
         format!(
             "{{\"message\":1,\"offset\":{a},\"length\":{b},\"objects\":1,\"keys\":{{\"step\":\"1\"}}}}\n"
         )
@@ -36,29 +36,29 @@ fn lines_have_numbers_places_and_keys() {
 /// Damage is told with its place, passed over, counted, and seen in the exit code.
 #[test]
 fn damage_is_told_and_passed_over() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let (first, mut second, third) = (message(0, 100), message(1, 100), message(2, 100));
     let at = second.windows(4).position(|four| four == [1, 8, 15, 22]).unwrap();
     second[at + 50] ^= 0x10;
-    folder.write("bad.tgm", [&first[..], &second, b"junk", &third].concat());
-    let said = folder.run("tail bad.tgm --no-follow --json -p step");
-    assert_eq!(said.code, 1, "{}", said.err);
-    let steps: Vec<&str> = said.out.lines().map(|line| line.split("step\":").nth(1).unwrap()).collect();
+    dir.write("bad.tgm", [&first[..], &second, b"junk", &third].concat());
+    let result = dir.run("tail bad.tgm --no-follow --json -p step");
+    assert_eq!(result.code, 1, "{}", result.err);
+    let steps: Vec<&str> = result.out.lines().map(|line| line.split("step\":").nth(1).unwrap()).collect();
     assert_eq!(steps, ["\"0\"}}", "\"2\"}}"]);
     let start = first.len();
-    assert!(said.out.lines().nth(1).unwrap().starts_with("{\"message\":2,"), "{}", said.out);
-    assert!(said.err.contains("error: bad.tgm: message 1 › object 0 (bytes "), "{}", said.err);
+    assert!(result.out.lines().nth(1).unwrap().starts_with("{\"message\":2,"), "{}", result.out);
+    assert!(result.err.contains("error: bad.tgm: message 1 › object 0 (bytes "), "{}", result.err);
     let passed = format!("\n  skipped the message at byte {start}\n");
-    assert!(said.err.contains(&passed), "{}", said.err);
+    assert!(result.err.contains(&passed), "{}", result.err);
     let sum = "warning: bad.tgm: 1 damaged message, 0 bytes between messages\n";
-    assert!(said.err.ends_with(sum), "{}", said.err);
+    assert!(result.err.ends_with(sum), "{}", result.err);
 
-    folder.write("junk.tgm", [&first[..], b"junk", &third].concat());
-    let said = folder.run("tail junk.tgm --no-follow --json");
-    assert_eq!((said.code, said.out.lines().count()), (1, 2), "{}", said.err);
+    dir.write("junk.tgm", [&first[..], b"junk", &third].concat());
+    let result = dir.run("tail junk.tgm --no-follow --json");
+    assert_eq!((result.code, result.out.lines().count()), (1, 2), "{}", result.err);
     let end = start + 4;
     assert_eq!(
-        said.err,
+        result.err,
         format!(
             "warning: junk.tgm: bytes {start}..{end} belong to no message\n\
              warning: junk.tgm: 0 damaged messages, 4 bytes between messages\n"
@@ -68,13 +68,13 @@ fn damage_is_told_and_passed_over() {
 
 #[test]
 fn metadata_cannot_command_a_terminal() {
-    let folder = Folder::new();
+    let dir = TestDir::new();
     let mut metadata = tercet::tgm::GlobalMetadata::default();
     metadata.extra.insert("step".to_owned(), "a\u{1b}[2J\tb".into());
-    folder.write("evil.tgm", tercet::tgm::encode_message(&metadata, &[], &super::options()).unwrap());
+    dir.write("evil.tgm", tercet::tgm::encode_message(&metadata, &[], &super::options()).unwrap());
     for words in ["tail evil.tgm --no-follow -p step", "tail evil.tgm --no-follow -p step --json"] {
-        let said = folder.ok(words);
-        assert!(!said.out.contains('\u{1b}'), "{}", said.out);
-        assert!(said.out.contains("u{1b}") || said.out.contains("\\u001b"), "{}", said.out);
+        let result = dir.ok(words);
+        assert!(!result.out.contains('\u{1b}'), "{}", result.out);
+        assert!(result.out.contains("u{1b}") || result.out.contains("\\u001b"), "{}", result.out);
     }
 }

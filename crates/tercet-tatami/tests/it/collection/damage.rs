@@ -12,7 +12,7 @@ use super::{three, write};
 
 /// A log of several records, and where each of them ends.
 fn sample() -> (Vec<u8>, Vec<usize>) {
-    let (folder, files) = three();
+    let (dir, files) = three();
     let members: Vec<Member> = files
         .iter()
         .map(|path| {
@@ -20,7 +20,7 @@ fn sample() -> (Vec<u8>, Vec<usize>) {
             Member::describe(name, &File::open(path).unwrap())
         })
         .collect();
-    drop(folder);
+    drop(dir);
     let id = members[1].id;
     let mut records: Vec<Record> = members.into_iter().map(|member| Record::Add(Box::new(member))).collect();
     records.push(Record::SetTier(id, 7));
@@ -90,16 +90,16 @@ fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
 /// What was torn is cut off, so that what is appended is found again.
 #[test]
 fn appends_behind_a_torn_tail_are_kept() {
-    let (folder, files) = three();
-    let path = folder.path().join(MANIFEST);
-    Collection::open(folder.path()).unwrap().add(&files[..2]).unwrap();
+    let (dir, files) = three();
+    let path = dir.path().join(MANIFEST);
+    Collection::open(dir.path()).unwrap().add(&files[..2]).unwrap();
     let whole = fs::read(&path).unwrap();
     for len in 0..whole.len() {
         fs::write(&path, &whole[..len]).unwrap();
-        let mut collection = Collection::open(folder.path()).unwrap();
+        let mut collection = Collection::open(dir.path()).unwrap();
         let before = collection.members().len();
         collection.add(&files[2..]).unwrap();
-        let again = Collection::open(folder.path()).unwrap();
+        let again = Collection::open(dir.path()).unwrap();
         assert_eq!(again.members(), collection.members(), "{len} bytes");
         assert_eq!(again.members().len(), before + 1);
         assert!(again.member("c.tatami").is_some());
@@ -108,25 +108,25 @@ fn appends_behind_a_torn_tail_are_kept() {
     // Zeros and garbage at the end are no records either.
     for tail in [&[0; 64][..], &[1; 40], b"TMAN\x01"] {
         fs::write(&path, [&whole[..], tail].concat()).unwrap();
-        let mut collection = Collection::open(folder.path()).unwrap();
+        let mut collection = Collection::open(dir.path()).unwrap();
         assert_eq!(collection.members().len(), 2);
         collection.add(&files[2..]).unwrap();
-        assert_eq!(Collection::open(folder.path()).unwrap().members().len(), 3);
+        assert_eq!(Collection::open(dir.path()).unwrap().members().len(), 3);
     }
 }
 
 #[test]
 fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
-    let (folder, files) = three();
-    let path = folder.path().join(MANIFEST);
-    let mut collection = Collection::open(folder.path()).unwrap();
+    let (dir, files) = three();
+    let path = dir.path().join(MANIFEST);
+    let mut collection = Collection::open(dir.path()).unwrap();
     for file in &files {
         collection.add(&[file]).unwrap();
     }
     let mut bytes = fs::read(&path).unwrap();
     bytes[20] ^= 1;
     fs::write(&path, &bytes).unwrap();
-    assert!(Collection::open(folder.path()).is_err());
+    assert!(Collection::open(dir.path()).is_err());
     assert!(collection.add(&files[..1]).is_err());
     assert!(collection.remove(&files[1..2]).is_err());
     assert!(collection.compact(false).is_err());
@@ -134,13 +134,13 @@ fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
     let done = collection.compact(true).unwrap();
     assert_eq!((done.live, done.records), (2, 2));
     assert!(matches!(done.warnings[..], [ManifestWarning::Damaged { offset: 5, .. }]));
-    assert_eq!(Collection::open(folder.path()).unwrap().members().len(), 2);
+    assert_eq!(Collection::open(dir.path()).unwrap().members().len(), 2);
 }
 
 #[test]
 fn what_was_changed_behind_the_manifest_is_refused() {
-    let (folder, files) = three();
-    let mut collection = Collection::open(folder.path()).unwrap();
+    let (dir, files) = three();
+    let mut collection = Collection::open(dir.path()).unwrap();
     collection.add(&files).unwrap();
     write(&files[1], &[(1, None), (2, Some("new"))]);
     let scanned = collection.scan().batches().unwrap().collect::<Result<Vec<_>, _>>();
@@ -151,7 +151,7 @@ fn what_was_changed_behind_the_manifest_is_refused() {
     assert!(collection.scan().count().is_err());
     // Taken in again, it has one entry, not two.
     collection.add(&files[1..2]).unwrap();
-    let again = Collection::open(folder.path()).unwrap();
+    let again = Collection::open(dir.path()).unwrap();
     assert_eq!(again.members().len(), 3);
     assert_eq!(again.rows(), 42);
     assert_eq!(again.scan().count().unwrap(), 42);
@@ -160,7 +160,7 @@ fn what_was_changed_behind_the_manifest_is_refused() {
 /// A log of the reference keeps the entry of what a file was before it was written anew.
 #[test]
 fn the_older_of_two_entries_of_a_path_is_passed_over() {
-    let (folder, files) = three();
+    let (dir, files) = three();
     let first = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
     write(&files[0], &[(5, None)]);
     let second = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
@@ -169,8 +169,8 @@ fn the_older_of_two_entries_of_a_path_is_passed_over() {
     for member in [&first, &second] {
         Record::Add(Box::new(member.clone())).put(&mut bytes);
     }
-    fs::write(folder.path().join(MANIFEST), &bytes).unwrap();
-    let collection = Collection::open(folder.path()).unwrap();
+    fs::write(dir.path().join(MANIFEST), &bytes).unwrap();
+    let collection = Collection::open(dir.path()).unwrap();
     assert_eq!(collection.members(), std::slice::from_ref(&second));
     assert_eq!(collection.replay().warnings, [ManifestWarning::Superseded { path: "a.tatami".into() }]);
     assert_eq!(collection.scan().count().unwrap(), 1);
@@ -180,9 +180,9 @@ fn the_older_of_two_entries_of_a_path_is_passed_over() {
 }
 
 #[test]
-fn paths_do_not_leave_the_folder() {
-    let (folder, files) = three();
-    let inside = folder.path().join("inner");
+fn paths_do_not_leave_the_directory() {
+    let (dir, files) = three();
+    let inside = dir.path().join("inner");
     fs::create_dir(&inside).unwrap();
     let mut collection = Collection::open(&inside).unwrap();
     for outside in [files[0].clone(), inside.join("../a.tatami")] {
@@ -222,17 +222,17 @@ fn a_log_made_to_take_long_is_answered_soon() {
 
 #[test]
 fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.tatami");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("a.tatami");
     let schema = tercet_tatami::Schema::new(vec![tercet_tatami::Field::new("n", tercet_tatami::Type::Int8)]);
     let options = tercet_tatami::WriterOptions::new().with_uuid([7; 16]);
     let mut writer =
         tercet_tatami::Writer::create(&path, schema.unwrap(), options.with_overwrite(true)).unwrap();
     writer.append(&[tercet_tatami::Column::new(tercet_tatami::Values::Int8(vec![1, 2]))]).unwrap();
     writer.finish().unwrap();
-    let copy = folder.path().join("b.tatami");
+    let copy = dir.path().join("b.tatami");
     fs::copy(&path, &copy).unwrap();
-    let mut collection = Collection::open(folder.path()).unwrap();
+    let mut collection = Collection::open(dir.path()).unwrap();
     collection.add(&[&path]).unwrap();
     let error = collection.add(&[&copy]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::DuplicateId { .. }), "{error}");

@@ -12,22 +12,22 @@ use tercet_testkit::powercut::for_each_cut;
 
 use super::write;
 
-fn prepare(folder: &Path, names: &[&str], added: usize) {
+fn prepare(dir: &Path, names: &[&str], added: usize) {
     for (at, name) in names.iter().enumerate() {
-        write(&folder.join(name), &[(at as i64, Some("x"))]);
+        write(&dir.join(name), &[(at as i64, Some("x"))]);
     }
-    let paths: Vec<_> = names[..added].iter().map(|name| folder.join(name)).collect();
+    let paths: Vec<_> = names[..added].iter().map(|name| dir.join(name)).collect();
     if added > 0 {
-        Collection::open(folder).unwrap().add(&paths).unwrap();
+        Collection::open(dir).unwrap().add(&paths).unwrap();
     }
 }
 
-fn open(disk: Arc<dyn Disk>, folder: &Path) -> Collection {
-    Collection::open_on(disk, folder, ReadOptions::new()).unwrap()
+fn open(disk: Arc<dyn Disk>, dir: &Path) -> Collection {
+    Collection::open_on(disk, dir, ReadOptions::new()).unwrap()
 }
 
-fn live(folder: &Path) -> Vec<String> {
-    let collection = Collection::open(folder).unwrap();
+fn live(dir: &Path) -> Vec<String> {
+    let collection = Collection::open(dir).unwrap();
     collection.members().iter().map(|member| member.path.clone()).collect()
 }
 
@@ -36,14 +36,14 @@ const NAMES: [&str; 3] = ["a", "b", "c"];
 /// One change: the collection has it or not, whatever fails, and a change that returned stays.
 fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result<(), Error>) {
     let real: Arc<dyn Disk> = Arc::new(RealDisk);
-    let folder = tempfile::tempdir().unwrap();
-    prepare(folder.path(), &NAMES, added);
-    let old = live(folder.path());
-    change(&mut open(real, folder.path()), folder.path()).unwrap();
-    let new = live(folder.path());
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path(), &NAMES, added);
+    let old = live(dir.path());
+    change(&mut open(real, dir.path()), dir.path()).unwrap();
+    let new = live(dir.path());
     let runs = for_each_fault(
-        |folder| prepare(folder, &NAMES, added),
-        |disk, folder| change(&mut open(disk, folder), folder),
+        |dir| prepare(dir, &NAMES, added),
+        |disk, dir| change(&mut open(disk, dir), dir),
         |trial| {
             let now = live(trial.directory);
             match &trial.result {
@@ -60,8 +60,8 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
     );
     assert!(runs > 5, "{runs} faults");
     let cuts = for_each_cut(
-        |folder| prepare(folder, &NAMES, added),
-        |disk, folder| change(&mut open(disk, folder), folder).unwrap(),
+        |dir| prepare(dir, &NAMES, added),
+        |disk, dir| change(&mut open(disk, dir), dir).unwrap(),
         |cut| {
             let after = tempfile::tempdir().unwrap();
             cut.write_to(after.path()).unwrap();
@@ -78,18 +78,18 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
 
 #[test]
 fn a_first_file_is_there_or_not() {
-    never_between(0, |collection, folder| collection.add(&[folder.join("a")]).map(drop));
+    never_between(0, |collection, dir| collection.add(&[dir.join("a")]).map(drop));
 }
 
 #[test]
 fn a_further_file_is_there_or_not() {
-    never_between(2, |collection, folder| collection.add(&[folder.join("c")]).map(drop));
+    never_between(2, |collection, dir| collection.add(&[dir.join("c")]).map(drop));
 }
 
 #[test]
 fn a_file_is_left_out_or_not() {
-    never_between(3, |collection, folder| {
-        let path = folder.join("b");
+    never_between(3, |collection, dir| {
+        let path = dir.join("b");
         if collection.member("b").is_some() { collection.remove(&[path]).map(drop) } else { Ok(()) }
     });
 }
@@ -102,14 +102,14 @@ fn compacting_changes_nothing() {
 /// Every file that one of many writers added is there at the end.
 #[test]
 fn writers_at_once_lose_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..40).map(|number| format!("{number:02}.tatami")).collect();
     for (at, name) in names.iter().enumerate() {
-        write(&folder.path().join(name), &[(at as i64, None)]);
+        write(&dir.path().join(name), &[(at as i64, None)]);
     }
     std::thread::scope(|scope| {
         for part in names.chunks(10) {
-            let root = folder.path();
+            let root = dir.path();
             scope.spawn(move || {
                 for (at, name) in part.iter().enumerate() {
                     Collection::open(root).unwrap().add(&[root.join(name)]).unwrap();
@@ -120,7 +120,7 @@ fn writers_at_once_lose_nothing() {
             });
         }
     });
-    assert_eq!(live(folder.path()), names);
-    let rest: Vec<_> = fs::read_dir(folder.path()).unwrap().collect();
+    assert_eq!(live(dir.path()), names);
+    let rest: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
     assert_eq!(rest.len(), names.len() + 1, "nothing is left behind");
 }

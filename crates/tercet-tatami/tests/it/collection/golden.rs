@@ -9,10 +9,10 @@ use tercet_tatami::predicate::{Comparison, Expr, Literal};
 use tercet_tatami::{Collection, ErrorKind, File, Scalar};
 
 fn golden() -> Option<(PathBuf, Value)> {
-    let folder = tercet_testkit::golden("tatami")?;
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let dir = tercet_testkit::golden("tatami")?;
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&text).unwrap();
-    Some((folder, manifest["collection"].clone()))
+    Some((dir, manifest["collection"].clone()))
 }
 
 fn hex(bytes: &[u8]) -> String {
@@ -34,8 +34,8 @@ fn strings(list: &Value) -> Vec<&str> {
 
 #[test]
 fn members_are_those_of_the_reference() {
-    let Some((folder, expected)) = golden() else { return };
-    let collection = Collection::open(folder.join("collection")).unwrap();
+    let Some((dir, expected)) = golden() else { return };
+    let collection = Collection::open(dir.join("collection")).unwrap();
     assert_eq!(collection.replay().records, 9);
     assert!(
         (collection.replay().dead_fraction() - expected["dead_fraction"].as_f64().unwrap()).abs() < 1e-12
@@ -70,8 +70,8 @@ fn members_are_those_of_the_reference() {
 /// What is kept of a file is what the reference keeps of it, its identity included.
 #[test]
 fn files_are_described_as_the_reference_does() {
-    let Some((folder, _)) = golden() else { return };
-    let root = folder.join("collection");
+    let Some((dir, _)) = golden() else { return };
+    let root = dir.join("collection");
     for member in Collection::open(&root).unwrap().members() {
         let file = File::open(root.join(&member.path)).unwrap();
         let mut ours = Member::describe(&member.path, &file);
@@ -83,9 +83,9 @@ fn files_are_described_as_the_reference_does() {
 
 #[test]
 fn variants_have_the_members_of_the_reference_or_are_reported() {
-    let Some((folder, expected)) = golden() else { return };
+    let Some((dir, expected)) = golden() else { return };
     for (name, live) in expected["variants"].as_object().unwrap() {
-        let bytes = std::fs::read(folder.join(name)).unwrap();
+        let bytes = std::fs::read(dir.join(name)).unwrap();
         let replayed = log::replay(&bytes);
         if name.contains("mid_flip") {
             // The reference loses every record behind the damaged one without a word.
@@ -106,9 +106,9 @@ fn variants_have_the_members_of_the_reference_or_are_reported() {
 
 #[test]
 fn a_compacted_log_has_the_bytes_of_the_reference() {
-    let Some((folder, _)) = golden() else { return };
-    let expected = std::fs::read(folder.join("manifests/compacted.manifest")).unwrap();
-    let bytes = std::fs::read(folder.join("collection").join(MANIFEST)).unwrap();
+    let Some((dir, _)) = golden() else { return };
+    let expected = std::fs::read(dir.join("manifests/compacted.manifest")).unwrap();
+    let bytes = std::fs::read(dir.join("collection").join(MANIFEST)).unwrap();
     assert_eq!(log::replay(&bytes).unwrap().compacted(), expected);
     let copy = tempfile::tempdir().unwrap();
     std::fs::write(copy.path().join(MANIFEST), &bytes).unwrap();
@@ -136,8 +136,8 @@ fn condition(predicate: &Value) -> Expr {
 
 #[test]
 fn scans_have_the_rows_and_files_of_the_reference() {
-    let Some((folder, expected)) = golden() else { return };
-    let collection = Collection::open(folder.join("collection")).unwrap();
+    let Some((dir, expected)) = golden() else { return };
+    let collection = Collection::open(dir.join("collection")).unwrap();
     let scans = expected["scans"].as_array().unwrap();
     assert_eq!(scans.len(), 6);
     for scan in scans {
@@ -169,8 +169,8 @@ fn scans_have_the_rows_and_files_of_the_reference() {
 
 #[test]
 fn keys_are_found_where_the_reference_finds_them() {
-    let Some((folder, expected)) = golden() else { return };
-    let collection = Collection::open(folder.join("collection")).unwrap();
+    let Some((dir, expected)) = golden() else { return };
+    let collection = Collection::open(dir.join("collection")).unwrap();
     for lookup in expected["lookups"].as_array().unwrap() {
         let key = lookup["key"].as_str().unwrap();
         if lookup["error"].is_string() {

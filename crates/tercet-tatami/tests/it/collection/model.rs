@@ -39,24 +39,24 @@ proptest! {
 
     #[test]
     fn a_history_comes_to_what_a_map_comes_to(steps in prop::collection::vec(step(), 1..25)) {
-        let folder = tempfile::tempdir().unwrap();
+        let dir = tempfile::tempdir().unwrap();
         let name = |file: u8| format!("{file}.tatami");
         let mut files: BTreeMap<u8, u8> = BTreeMap::new();
         let mut model: BTreeMap<String, (u64, u8)> = BTreeMap::new();
         for file in 0..4 {
-            write(&folder.path().join(name(file)), &[(0, None)]);
+            write(&dir.path().join(name(file)), &[(0, None)]);
             files.insert(file, 1);
         }
         for step in steps {
-            let mut collection = Collection::open(folder.path()).unwrap();
+            let mut collection = Collection::open(dir.path()).unwrap();
             match step {
                 Step::Write(file, rows) => {
                     let rows_of: Vec<_> = (0..rows).map(|row| (i64::from(row), Some("y"))).collect();
-                    write(&folder.path().join(name(file)), &rows_of);
+                    write(&dir.path().join(name(file)), &rows_of);
                     files.insert(file, rows);
                 }
                 Step::Add(file) => {
-                    collection.add(&[folder.path().join(name(file))]).unwrap();
+                    collection.add(&[dir.path().join(name(file))]).unwrap();
                     model.insert(name(file), (u64::from(files[&file]), 0));
                 }
                 Step::Remove(file) => {
@@ -81,7 +81,7 @@ proptest! {
                     }
                 }
             }
-            let again = Collection::open(folder.path()).unwrap();
+            let again = Collection::open(dir.path()).unwrap();
             let found: BTreeMap<String, (u64, u8)> =
                 again.members().iter().map(|member| (member.path.clone(), (member.rows, member.tier))).collect();
             prop_assert_eq!(&found, &model);
@@ -110,8 +110,8 @@ type Holds = fn(&(i64, Option<Vec<u8>>, f64)) -> bool;
 
 #[test]
 fn what_is_left_out_holds_no_row_that_is_asked_for() {
-    let (folder, files) = three();
-    let mut collection = Collection::open(folder.path()).unwrap();
+    let (dir, files) = three();
+    let mut collection = Collection::open(dir.path()).unwrap();
     collection.add(&files).unwrap();
     let all = rows(&collection);
     let cases: [(&str, usize, Holds); 9] = [
@@ -153,18 +153,18 @@ fn what_is_left_out_holds_no_row_that_is_asked_for() {
 
 #[test]
 fn merged_members_have_the_rows_in_the_order_of_the_key() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = |name: &str| folder.path().join(name);
+    let dir = tempfile::tempdir().unwrap();
+    let path = |name: &str| dir.path().join(name);
     write(&path("x"), &[(1, Some("x")), (3, Some("x")), (3, None), (9, Some("x"))]);
     write(&path("y"), &[(0, Some("y")), (3, Some("y")), (4, Some("y"))]);
     write(&path("z"), &(0..50).map(|key| (key, Some("z"))).collect::<Vec<_>>());
-    let mut collection = Collection::open(folder.path()).unwrap();
+    let mut collection = Collection::open(dir.path()).unwrap();
     collection.add(&[path("x"), path("y"), path("z")]).unwrap();
     let mut expected = rows(&collection);
     expected.sort_by_key(|row| row.0);
     let member = collection.merge(&["x", "y", "z"], &path("all"), WriterOptions::new(), &NoProgress).unwrap();
     assert_eq!((member.path.as_str(), member.rows), ("all", 57));
-    let again = Collection::open(folder.path()).unwrap();
+    let again = Collection::open(dir.path()).unwrap();
     assert_eq!(again.members(), [member]);
     let found = rows(&again);
     let bits = |rows: &[(i64, Option<Vec<u8>>, f64)]| -> Vec<(i64, Option<Vec<u8>>, u64)> {

@@ -11,15 +11,15 @@ use tercet_tgm::{
 };
 
 fn files() -> Option<(std::path::PathBuf, Vec<Json>)> {
-    let folder = golden("tgm")?;
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+    let dir = golden("tgm")?;
+    let text = std::fs::read_to_string(dir.join("manifest.json")).unwrap();
     let manifest: Json = serde_json::from_str(&text).unwrap();
-    Some((folder, manifest["files"].as_array().unwrap().clone()))
+    Some((dir, manifest["files"].as_array().unwrap().clone()))
 }
 
 /// The values that an object was made from: those that are kept beside it where it lost something, else what it decodes
 /// to.
-fn values_of(folder: &Path, file: &Json, at: usize, object: &Object<'_>) -> Vec<u8> {
+fn values_of(dir: &Path, file: &Json, at: usize, object: &Object<'_>) -> Vec<u8> {
     let mut values = object.decode().unwrap().bytes().to_vec();
     let is_big = object.descriptor().stored_order() == ByteOrder::Big;
     if let Some(inputs) = file["inputs"].as_array() {
@@ -27,7 +27,7 @@ fn values_of(folder: &Path, file: &Json, at: usize, object: &Object<'_>) -> Vec<
         let fits = |input: &&Json| input["bytes"].as_u64() == Some(values.len() as u64);
         let input = inputs[..=at.min(inputs.len() - 1)].iter().rev().find(fits);
         if let Some(name) = input.and_then(|input| input["file"].as_str()) {
-            let input = tercet_core::source::File::open(folder.join(name)).unwrap();
+            let input = tercet_core::source::File::open(dir.join(name)).unwrap();
             return input.read_at(Span::first(input.len())).unwrap().to_vec();
         }
     }
@@ -50,12 +50,12 @@ fn options_for(masks: Option<&Value>) -> EncodeOptions {
 
 #[test]
 fn the_same_values_make_the_same_bytes() {
-    let Some((folder, files)) = files() else { return };
+    let Some((dir, files)) = files() else { return };
     let mut same = 0;
     for file in &files {
         let name = file["file"].as_str().unwrap();
         let trusting = ReadOptions::new().with_sz3_in_process(true);
-        let opened = File::open_with(folder.join(name), trusting).unwrap();
+        let opened = File::open_with(dir.join(name), trusting).unwrap();
         for message in opened.messages().unwrap() {
             let message = message.unwrap();
             for object in message.objects() {
@@ -71,7 +71,7 @@ fn the_same_values_make_the_same_bytes() {
                     continue;
                 }
                 let at = usize::try_from(object.index()).unwrap();
-                let values = values_of(&folder, file, at, &object);
+                let values = values_of(&dir, file, at, &object);
                 let mut asked = stored.clone();
                 asked.masks = None;
                 asked.params.remove("szip_block_offsets");

@@ -251,8 +251,8 @@ fn wrong_szip_offsets_are_noticed_and_not_believed() {
                 let found = object.decode_ranges(std::slice::from_ref(&range)).unwrap();
                 assert_eq!(found.arrays[0].bytes(), cut(DType::F64, whole.bytes(), &range), "{range:?}");
             }
-            let said = object.wrong_szip_offset().unwrap().unwrap().to_string();
-            assert!(said.contains(&format!("szip_block_offsets[{entry}]")), "{said}");
+            let result = object.wrong_szip_offset().unwrap().unwrap().to_string();
+            assert!(result.contains(&format!("szip_block_offsets[{entry}]")), "{result}");
         }
     }
 }

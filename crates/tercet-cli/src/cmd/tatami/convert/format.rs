@@ -73,21 +73,21 @@ impl Format {
     }
 
     /// The given format, or the one of the file extension.
-    pub(super) fn for_output(said: Option<Self>, path: &Path) -> Result<Self, Failure> {
-        said.or_else(|| Self::by_name(path)).ok_or_else(|| {
-            let said = format!(
+    pub(super) fn for_output(given: Option<Self>, path: &Path) -> Result<Self, Failure> {
+        given.or_else(|| Self::by_name(path)).ok_or_else(|| {
+            let message = format!(
                 "{}: cannot infer the output format from the file name",
                 crate::output::display_path(path)
             );
             let names = "tatami, parquet, arrow, arrow-stream, csv, tsv or jsonl";
-            Failure::request(said).with_hint(format!("add `--to FORMAT`: {names}"))
+            Failure::request(message).with_hint(format!("add `--to FORMAT`: {names}"))
         })
     }
 
     /// The given format, or the detected one; text formats by file extension.
-    pub(super) fn detect(said: Option<Self>, path: &Path, source: &dyn ByteSource) -> Result<Self, Failure> {
-        if let Some(said) = said {
-            return Ok(said);
+    pub(super) fn detect(given: Option<Self>, path: &Path, source: &dyn ByteSource) -> Result<Self, Failure> {
+        if let Some(given) = given {
+            return Ok(given);
         }
         let head = read::head(source)?;
         if head.starts_with(b"TAT1") {
@@ -108,8 +108,8 @@ impl Format {
         let start = source.read_at(Span::first(source.len().min(4096)));
         let start = start.map_err(|error| Failure::source(source.name(), error))?;
         if let Some((what, hint)) = not_text(&start) {
-            let said = format!("{}: {what}", escape::name(source.name()));
-            return Err(Failure::new(Class::Unsupported, said).with_hint(hint));
+            let message = format!("{}: {what}", escape::name(source.name()));
+            return Err(Failure::new(Class::Unsupported, message).with_hint(hint));
         }
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
         let is_text =
@@ -119,9 +119,9 @@ impl Format {
             Some(_) if is_text => Ok(Self::Csv),
             _ => {
                 let name = escape::name(source.name());
-                let said = format!("{name}: unknown file format");
+                let message = format!("{name}: unknown file format");
                 let hint = "supported: .tatami, Parquet, Arrow IPC, CSV and JSONL; set it with `--from-format FORMAT`";
-                Err(Failure::new(Class::Unsupported, said).with_hint(hint))
+                Err(Failure::new(Class::Unsupported, message).with_hint(hint))
             }
         }
     }

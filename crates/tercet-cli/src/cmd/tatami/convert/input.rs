@@ -152,12 +152,12 @@ fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
     if asked.interop && columns.iter().all(|refused| is_list(&refused.type_name)) {
         let names: Vec<String> =
             columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();
-        let said = format!(
+        let message = format!(
             "{}: `--profile interop` does not support list columns: {}",
             escape::name(name),
             names.join(", ")
         );
-        return Failure::new(Class::Unsupported, said)
+        return Failure::new(Class::Unsupported, message)
             .with_hint("omit `--profile interop`, or select other columns with `--columns`");
     }
     Failure::from(error).with_hint("select other columns with `--columns`")

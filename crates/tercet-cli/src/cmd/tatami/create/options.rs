@@ -74,9 +74,9 @@ impl Text {
             _ => None,
         };
         let format = self.format.or(by_name).ok_or_else(|| {
-            let said =
+            let message =
                 format!("{}: cannot infer the format from the file name", crate::output::display_path(from));
-            Failure::request(said).with_hint("add `--format jsonl` or `--format csv`")
+            Failure::request(message).with_hint("add `--format jsonl` or `--format csv`")
         })?;
         if format == TextFormat::Csv {
             let by_name = if ending.as_deref() == Some("tsv") { b'\t' } else { b',' };

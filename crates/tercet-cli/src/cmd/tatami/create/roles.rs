@@ -68,8 +68,8 @@ impl Roles {
             let field = named(&mut fields, name, "--blob")?;
             if !matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef) {
                 let (name, kind) = (escape::name(name), field.kind);
-                let said = format!("`--blob {name}`: requires string or bytes, found {kind}");
-                return Err(Failure::request(said));
+                let message = format!("`--blob {name}`: requires string or bytes, found {kind}");
+                return Err(Failure::request(message));
             }
             field.kind = Type::BlobRef;
             field.blob_separated = true;
@@ -83,9 +83,9 @@ impl Roles {
         if let Some(name) = &self.sort_key {
             let field = named(&mut fields, name, "--sort-key")?;
             if field.kind == Type::BlobRef {
-                let said =
+                let message =
                     format!("`--sort-key {}`: a blob column cannot be the sort key", escape::name(name));
-                return Err(Failure::request(said));
+                return Err(Failure::request(message));
             }
             field.sort_key = true;
         }

@@ -60,8 +60,8 @@ impl Lines {
         let read = read.map_err(|error| Failure::io(&format!("{}: cannot read", self.name), &error))?;
         if read as u64 > LINE_BYTES {
             let (name, limit) = (&self.name, human_size(LINE_BYTES));
-            let said = format!("{name}: line {} exceeds {limit}", self.number + 1);
-            return Err(Failure::new(Class::Limit, said));
+            let message = format!("{name}: line {} exceeds {limit}", self.number + 1);
+            return Err(Failure::new(Class::Limit, message));
         }
         self.number += 1;
         self.bytes += read as u64;

@@ -164,8 +164,8 @@ impl Names {
 
     /// Builds a document from its fields.
     pub(super) fn page(&self, one: impl Fn(&str) -> Result<Option<String>, String>) -> Result<Page, String> {
-        let first = |said: Option<&String>, others: &[&str]| -> Result<Option<String>, String> {
-            if let Some(name) = said {
+        let first = |given: Option<&String>, others: &[&str]| -> Result<Option<String>, String> {
+            if let Some(name) = given {
                 return one(name);
             }
             others.iter().find_map(|name| one(name).transpose()).transpose()

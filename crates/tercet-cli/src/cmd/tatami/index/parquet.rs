@@ -25,7 +25,7 @@ pub(super) fn read(
     let rows = TableReader::open(crate::input::open(&source.path)?, Format::Parquet, &options, None);
     let rows = rows.map_err(|error| match &error {
         Error::NoSuchColumns { .. } => match names.given().first() {
-            Some(said) => missing(said),
+            Some(message) => missing(message),
             None => Failure::request(format!("{name}: {}", names.nameless())),
         },
         _ => error.into(),
@@ -39,8 +39,8 @@ pub(super) fn read(
         .enumerate()
         .map(|(at, field)| (field.name.to_string(), at))
         .collect();
-    if let Some(said) = names.given().into_iter().find(|said| !places.contains_key(*said)) {
-        return Err(missing(said));
+    if let Some(message) = names.given().into_iter().find(|message| !places.contains_key(*message)) {
+        return Err(missing(message));
     }
     let has_body = names.has_body(|name| places.contains_key(name));
     for field in rows.table().schema().fields() {

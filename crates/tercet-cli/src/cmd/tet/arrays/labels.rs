@@ -17,8 +17,8 @@ pub(super) fn read(path: &Path) -> Result<Vec<String>, Failure> {
     let file = input::open(path)?;
     let shown = escape::name(&name);
     if file.len() > LIMIT {
-        let said = format!("{shown}: {} bytes exceed the limit of {LIMIT} bytes of labels", file.len());
-        return Err(Failure::new(Class::Limit, said));
+        let message = format!("{shown}: {} bytes exceed the limit of {LIMIT} bytes of labels", file.len());
+        return Err(Failure::new(Class::Limit, message));
     }
     let bytes = file.read_at(Span::first(file.len())).map_err(refused)?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {

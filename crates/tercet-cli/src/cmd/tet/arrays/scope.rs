@@ -20,7 +20,7 @@ pub(super) struct Scoped {
 impl Scoped {
     /// Assigns the options to arrays and reads the label files.
     pub(super) fn parse(arrays: &Arrays, names: &[&str]) -> Result<Self, Failure> {
-        let wrong = |said: String| Failure::request(said);
+        let wrong = |message: String| Failure::request(message);
         let mut scoped = Self {
             chunk: Values::default(),
             compression: Values::default(),
@@ -90,9 +90,9 @@ impl Scoped {
         for (axis, values) in &self.labels.0 {
             let found = used.iter().any(|array| array.labels.iter().any(|(name, _)| name == axis));
             if values.all.is_some() && !found {
-                let said = format!("no array has an axis `{}`", escape::name(axis));
+                let message = format!("no array has an axis `{}`", escape::name(axis));
                 return Err(
-                    Failure::request(said).with_hint("name axes with `--dims`; axis numbers start at 0")
+                    Failure::request(message).with_hint("name axes with `--dims`; axis numbers start at 0")
                 );
             }
         }
@@ -179,9 +179,9 @@ fn scope<'t>(option: &str, text: &'t str, names: &[&str]) -> Result<(Option<usiz
         None => Ok((None, text)),
         Some((name, _)) => {
             let (name, text) = (escape::name(name), escape::name(text));
-            let said = format!("`{option} {text}`: no array `{name}` in this command");
+            let message = format!("`{option} {text}`: no array `{name}` in this command");
             let names: Vec<_> = names.iter().map(|name| escape::name(name)).collect();
-            Err(Failure::request(said).with_hint(format!("available: {}", names.join(", "))))
+            Err(Failure::request(message).with_hint(format!("available: {}", names.join(", "))))
         }
     }
 }

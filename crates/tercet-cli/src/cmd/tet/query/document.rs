@@ -41,8 +41,8 @@ impl Document {
             // A pipe, as in `tet query <(…)`, does not support positional reads.
             #[expect(clippy::disallowed_methods, reason = "pipes are allowed")]
             let opened = exit_at_once_if_interrupted(|| std::fs::File::open(path));
-            let said = |error| Failure::io(&format!("{}: cannot open", escape::name(&name)), &error);
-            return Self::from_reader(&name, path, opened.map_err(said)?);
+            let message = |error| Failure::io(&format!("{}: cannot open", escape::name(&name)), &error);
+            return Self::from_reader(&name, path, opened.map_err(message)?);
         }
         match arg.to_str() {
             Some(text) => Ok(Self { text: text.to_owned(), syntax: Syntax::guess(text), name: None }),
@@ -56,8 +56,8 @@ impl Document {
         let read = exit_at_once_if_interrupted(|| reader.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(|error| Failure::io(&format!("{shown}: cannot read"), &error))?;
         if bytes.len() as u64 > MAX_BYTES {
-            let said = format!("{shown}: exceeds the limit of {MAX_BYTES} bytes for a query");
-            return Err(Failure::new(Class::Request, said));
+            let message = format!("{shown}: exceeds the limit of {MAX_BYTES} bytes for a query");
+            return Err(Failure::new(Class::Request, message));
         }
         let mut text = String::from_utf8(bytes).map_err(|error| {
             let at = error.utf8_error().valid_up_to();

@@ -144,31 +144,31 @@ fn print_result(
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let results = Results::from_execution(execution);
-    let mut said = describe_operation(scene, operation);
+    let mut heading = describe_operation(scene, operation);
     let selected = scene.answer.read_plan.as_ref().map(ReadPlan::element_count);
     if let Some(elements) = results.elements {
         let part = selected.filter(|selected| elements < *selected).map(|all| format!(" of {all} selected"));
-        let _ = write!(said, ", {}{}", counted(elements, "element"), part.unwrap_or_default());
+        let _ = write!(heading, ", {}{}", counted(elements, "element"), part.unwrap_or_default());
     }
     for (name, word) in [("group_count", "group"), ("window_count", "window")] {
         if let Some(Value::Count(count)) = execution.get(name) {
-            let _ = write!(said, ", {}", counted(*count, word));
+            let _ = write!(heading, ", {}", counted(*count, word));
         }
     }
-    let said = paint(HEADING, said);
+    let heading = paint(HEADING, heading);
     let tables = result_tables(scene, operation, &results, significant);
     if !tables.is_empty() {
-        out.line(format_args!("{said}:"))?;
+        out.line(format_args!("{heading}:"))?;
         return tables.into_iter().try_for_each(|table| print_table(table, out));
     }
     match &results.values[..] {
-        [] => out.line(format_args!("{said}: {}", results.elements.unwrap_or(0))),
+        [] => out.line(format_args!("{heading}: {}", results.elements.unwrap_or(0))),
         [(_, value)] => {
             let at = coordinates(scene, value).map(|at| format!(" ({at})")).unwrap_or_default();
-            out.line(format_args!("{said}: {}{at}", scalar(value, exact)))
+            out.line(format_args!("{heading}: {}{at}", scalar(value, exact)))
         }
         values => {
-            out.line(format_args!("{said}:"))?;
+            out.line(format_args!("{heading}:"))?;
             values
                 .iter()
                 .try_for_each(|(name, value)| out.line(format_args!("  {name}: {}", scalar(value, exact))))

@@ -111,8 +111,8 @@ impl Template {
     pub(super) fn reject_links(&self, target: &Path) -> Result<(), Failure> {
         for path in self.below(target) {
             if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
-                let said = format!("{}: is a symbolic link", escape::name(&path.to_string_lossy()));
-                return Err(Failure::request(said).with_hint("templates do not follow symbolic links"));
+                let message = format!("{}: is a symbolic link", escape::name(&path.to_string_lossy()));
+                return Err(Failure::request(message).with_hint("templates do not follow symbolic links"));
             }
         }
         Ok(())

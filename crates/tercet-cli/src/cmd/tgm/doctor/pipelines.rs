@@ -7,7 +7,7 @@ use tercet::tgm::{
 };
 
 use super::build::{is_built_in, sample};
-use super::selftest::{NAME, Row, Tested, row, said, same, skipped};
+use super::selftest::{NAME, Row, Tested, error_text, row, same, skipped};
 
 /// The stages and their maximum errors.
 const STAGES: [(&str, &str, f64); 10] = [
@@ -49,14 +49,15 @@ fn message(
     values: &[u8],
     options: &EncodeOptions,
 ) -> Result<Message, String> {
-    let bytes = encode_message(&GlobalMetadata::default(), &[(descriptor, values)], options).map_err(said)?;
-    Message::from_bytes_with(NAME, bytes, ReadOptions::new().with_sz3_in_process(true)).map_err(said)
+    let bytes =
+        encode_message(&GlobalMetadata::default(), &[(descriptor, values)], options).map_err(error_text)?;
+    Message::from_bytes_with(NAME, bytes, ReadOptions::new().with_sz3_in_process(true)).map_err(error_text)
 }
 
 fn round_trip(kind: &str, name: &str, bound: f64) -> Tested {
     let (descriptor, values) = sample(kind, name);
     let message = message(&descriptor, &values, &EncodeOptions::new())?;
-    let array = message.object(0).and_then(|object| object.decode()).map_err(said)?;
+    let array = message.object(0).and_then(|object| object.decode()).map_err(error_text)?;
     let found = deviation(descriptor.dtype, &values, array.bytes()).largest;
     if found <= bound { Ok(()) } else { Err(format!("values changed by {found}")) }
 }
@@ -65,11 +66,11 @@ fn round_trip(kind: &str, name: &str, bound: f64) -> Tested {
 fn ranges(kind: &str, name: &str, _bound: f64) -> Tested {
     let (descriptor, values) = sample(kind, name);
     let message = message(&descriptor, &values, &EncodeOptions::new())?;
-    let object = message.object(0).map_err(said)?;
-    let whole = object.decode().map_err(said)?;
+    let object = message.object(0).map_err(error_text)?;
+    let whole = object.decode().map_err(error_text)?;
     // Starts on byte boundaries for every dtype.
     let asked = [8..24, 40..48];
-    let found = object.decode_ranges(&asked).map_err(said)?;
+    let found = object.decode_ranges(&asked).map_err(error_text)?;
     for (range, array) in asked.into_iter().zip(&found.arrays) {
         let byte = |element: u64| {
             let bits = element.saturating_mul(descriptor.dtype.bits().into());
@@ -90,17 +91,17 @@ fn masks(method: &str) -> Tested {
         .with_masks(method.parse()?)
         .with_small_mask_threshold(0);
     let message = message(&DataObjectDescriptor::new(DType::F32, [2000]), &values, &options)?;
-    let object = message.object(0).map_err(said)?;
+    let object = message.object(0).map_err(error_text)?;
     same(&object.descriptor().masks.is_some(), &true)?;
-    same(&object.decode().map_err(said)?.bytes(), &&*values)
+    same(&object.decode().map_err(error_text)?.bytes(), &&*values)
 }
 
 /// The payload equals known bytes.
 fn known(descriptor: &DataObjectDescriptor, values: &[u8], expected: &[u8]) -> Tested {
     let message = message(descriptor, values, &EncodeOptions::new())?;
-    let object = message.object(0).map_err(said)?;
-    same(&&*object.payload().map_err(said)?, &expected)?;
-    same(&object.decode().map_err(said)?.bytes(), &values)
+    let object = message.object(0).map_err(error_text)?;
+    same(&&*object.payload().map_err(error_text)?, &expected)?;
+    same(&object.decode().map_err(error_text)?.bytes(), &values)
 }
 
 fn known_packing() -> Tested {

@@ -68,7 +68,7 @@ pub(super) fn same<T: PartialEq + std::fmt::Debug>(found: &T, expected: &T) -> T
     if found == expected { Ok(()) } else { Err(format!("{found:?} instead of {expected:?}")) }
 }
 
-pub(super) fn said(error: impl std::fmt::Display) -> String {
+pub(super) fn error_text(error: impl std::fmt::Display) -> String {
     error.to_string()
 }
 
@@ -87,14 +87,14 @@ fn round_trip(dtype: DType, order: ByteOrder) -> Tested {
     let mut descriptor = DataObjectDescriptor::new(dtype, [2, 3]);
     descriptor.byte_order = Some(order);
     let message = message(&descriptor, &stored)?;
-    let message = Message::from_bytes(NAME, message).map_err(said)?;
-    let array = message.object(0).and_then(|object| object.decode()).map_err(said)?;
+    let message = Message::from_bytes(NAME, message).map_err(error_text)?;
+    let array = message.object(0).and_then(|object| object.decode()).map_err(error_text)?;
     same(array.shape(), &Shape::new(descriptor.shape))?;
     same(&array.bytes(), &&*little)
 }
 
 fn message(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Result<Vec<u8>, String> {
-    encode_message(&metadata(), &[(descriptor, payload)], &EncodeOptions::new()).map_err(said)
+    encode_message(&metadata(), &[(descriptor, payload)], &EncodeOptions::new()).map_err(error_text)
 }
 
 fn metadata() -> GlobalMetadata {
@@ -113,10 +113,10 @@ fn damage_is_detected() -> Tested {
     let mut bytes = message(&descriptor, &[0xa5; 64])?;
     let at = bytes.windows(64).position(|part| part == [0xa5; 64]).ok_or("payload not found")?;
     bytes[at + 32] ^= 1;
-    let message = Message::from_bytes(NAME, bytes).map_err(said)?;
+    let message = Message::from_bytes(NAME, bytes).map_err(error_text)?;
     match message.object(0).and_then(|object| object.decode()) {
         Err(error) if matches!(error.kind(), ErrorKind::Common(CommonError::Checksum { .. })) => Ok(()),
-        Err(error) => Err(said(error)),
+        Err(error) => Err(error_text(error)),
         Ok(_) => Err("damaged bytes were decoded".to_owned()),
     }
 }
@@ -129,12 +129,12 @@ fn streaming() -> Tested {
         encoder.write_object(&descriptor, &[1, 0, 2, 0, 3, 0])?;
         encoder.finish()
     };
-    let bytes = write().map_err(|fault: ErrorKind| said(fault))?;
+    let bytes = write().map_err(|fault: ErrorKind| error_text(fault))?;
     let mut decoder = Decoder::new();
     let mut seen = Vec::new();
     for piece in bytes.chunks(7) {
         decoder.push(piece);
-        while let Some(event) = decoder.next_event().map_err(said)? {
+        while let Some(event) = decoder.next_event().map_err(error_text)? {
             match event {
                 Event::Object(object) => seen.push(object.payload().to_vec()),
                 Event::End { metadata, .. } => {
@@ -145,7 +145,7 @@ fn streaming() -> Tested {
             }
         }
     }
-    decoder.finish().map_err(said)?;
+    decoder.finish().map_err(error_text)?;
     same(&seen, &vec![vec![1, 0, 2, 0, 3, 0]])
 }
 
@@ -163,7 +163,7 @@ fn canonical() -> Tested {
     let value = Value::Map(vec![pair("bb", 1.5.into()), pair("a", 24.into()), pair("b", Value::Null)]);
     let bytes = cbor::encode(&value);
     same(&&*bytes, &b"\xa3\x61a\x18\x18\x61b\xf6\x62bb\xf9\x3e\x00".as_slice())?;
-    verify_canonical_cbor(&bytes).map_err(said)?;
+    verify_canonical_cbor(&bytes).map_err(error_text)?;
     match verify_canonical_cbor(b"\xa1\x61a\x18\x05") {
         Ok(()) => Err("a non-canonical integer was accepted".to_owned()),
         Err(_) => Ok(()),

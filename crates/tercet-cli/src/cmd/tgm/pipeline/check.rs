@@ -60,15 +60,15 @@ fn check_level(pipeline: &Pipeline) -> Result<(), Failure> {
         Some(Compression::Zstd) => Ok(()),
         Some(Compression::Blosc2) if (0..=9).contains(&level) => Ok(()),
         Some(Compression::Blosc2) => {
-            let said = format!("invalid level {level} of `blosc2`");
-            Err(Failure::request(said).with_hint("levels are 0 to 9"))
+            let message = format!("invalid level {level} of `blosc2`");
+            Err(Failure::request(message).with_hint("levels are 0 to 9"))
         }
         Some(Compression::None) | None => {
             Err(alone("--compression-level", "`zstd` and `blosc2`", "--compression zstd"))
         }
         Some(codec) => {
-            let said = format!("`{}` has no levels", name(codec));
-            Err(Failure::request(said).with_hint("`--compression-level` applies to `zstd` and `blosc2`"))
+            let message = format!("`{}` has no levels", name(codec));
+            Err(Failure::request(message).with_hint("`--compression-level` applies to `zstd` and `blosc2`"))
         }
     }
 }

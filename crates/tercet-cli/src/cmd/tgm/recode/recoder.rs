@@ -74,8 +74,8 @@ impl<'a> Recoder<'a> {
                 Some(change) => {
                     tally.recoded += 1;
                     tally.largest_change = tally.largest_change.max(change);
-                    let said = self.record(&one, change, &mut metadata, stored.len());
-                    said.map_err(|reason| {
+                    let message = self.record(&one, change, &mut metadata, stored.len());
+                    message.map_err(|reason| {
                         Failure::request(format!("{}: {reason}", called(message, &object)))
                     })?;
                 }
@@ -241,11 +241,11 @@ fn changed(called: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> F
         largest if largest <= 0.0 => "its sign".to_owned(),
         largest => format!("by {}", exact(largest)),
     };
-    let said = format!("{called}: {element} would change {by}");
+    let message = format!("{called}: {element} would change {by}");
     match bound {
-        None => Failure::request(said)
+        None => Failure::request(message)
             .with_hint("add `--max-error E` to allow changes up to E, or `--lossy` to allow any change"),
-        Some(bound) => Failure::request(format!("{said}; the maximum error is {}", exact(bound)))
+        Some(bound) => Failure::request(format!("{message}; the maximum error is {}", exact(bound)))
             .with_hint("omit the pipeline options to let `--max-error` choose a pipeline"),
     }
 }

@@ -137,8 +137,8 @@ fn message_of(against: &Against, file: &File) -> Result<Message, Failure> {
             return Ok(message);
         }
     }
-    let said = format!("{}: no object `{}`", file.name(), escape::name(name));
-    Err(Failure::request(said).with_hint("list the names with `tgm ls -p name FILE`"))
+    let message = format!("{}: no object `{}`", file.name(), escape::name(name));
+    Err(Failure::request(message).with_hint("list the names with `tgm ls -p name FILE`"))
 }
 
 fn object_of<'a>(against: &Against, message: &'a Message) -> Result<Object<'a>, Failure> {

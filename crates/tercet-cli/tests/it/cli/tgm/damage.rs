@@ -3,35 +3,35 @@
 use std::io::Read as _;
 use std::process::Stdio;
 
-use super::sample::{folder, message_range, with_damaged_metadata, with_damaged_payload};
-use crate::cli::support::Folder;
+use super::sample::{dir, message_range, with_damaged_metadata, with_damaged_payload};
+use crate::cli::support::TestDir;
 
 #[test]
 fn bytes_of_no_message_are_told() {
-    let folder = folder();
-    let run = folder.read("run.tgm");
-    folder.write("junk.tgm", &[b"before", &*run, b"behind it"].concat());
+    let dir = dir();
+    let run = dir.read("run.tgm");
+    dir.write("junk.tgm", &[b"before", &*run, b"behind it"].concat());
     let (start, end) = (run.len() + 6, run.len() + 15);
-    let said = format!(
+    let result = format!(
         "warning: junk.tgm: bytes 0..6 belong to no message\n\
          warning: junk.tgm: bytes {start}..{end} belong to no message\n"
     );
     for args in ["info", "ls", "dump", "get -p mars.param", "outline"] {
-        let ran = folder.tgm(&format!("{args} junk.tgm"));
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), said.as_str()), "{args}");
+        let ran = dir.tgm(&format!("{args} junk.tgm"));
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), result.as_str()), "{args}");
     }
-    let told: serde_json::Value = serde_json::from_str(&folder.tgm("info --json junk.tgm").stdout).unwrap();
+    let told: serde_json::Value = serde_json::from_str(&dir.tgm("info --json junk.tgm").stdout).unwrap();
     assert_eq!(told[0]["junk"][0], serde_json::json!({ "start": 0, "end": 6 }));
-    assert_eq!(folder.tgm("ls -p mars.param junk.tgm").stdout, folder.tgm("ls -p mars.param run.tgm").stdout);
+    assert_eq!(dir.tgm("ls -p mars.param junk.tgm").stdout, dir.tgm("ls -p mars.param run.tgm").stdout);
 }
 
 #[test]
 fn many_gaps_are_counted() {
-    let folder = folder();
-    let first = message_range(&folder, "run.tgm", 0);
-    let message = &folder.read("run.tgm")[first];
-    folder.write("gaps.tgm", &[message, b"junk"].concat().repeat(7));
-    let ran = folder.tgm("info gaps.tgm");
+    let dir = dir();
+    let first = message_range(&dir, "run.tgm", 0);
+    let message = &dir.read("run.tgm")[first];
+    dir.write("gaps.tgm", &[message, b"junk"].concat().repeat(7));
+    let ran = dir.tgm("info gaps.tgm");
     assert!(ran.stdout.contains("  Messages: 7\n"), "{}", ran.stdout);
     let lines: Vec<&str> = ran.stderr.lines().collect();
     assert_eq!(lines.len(), 5, "{}", ran.stderr);
@@ -40,9 +40,9 @@ fn many_gaps_are_counted() {
 
 #[test]
 fn a_missing_file_is_3_and_leaves_standard_output_clean() {
-    let folder = folder();
+    let dir = dir();
     for args in ["info", "ls", "ls -j", "dump", "get -p a", "validate --json", "outline"] {
-        let ran = folder.tgm(&format!("{args} missing.tgm"));
+        let ran = dir.tgm(&format!("{args} missing.tgm"));
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{args}");
         let is_json = args.contains("-j");
         let start = if is_json { "{\"error\":{" } else { "error: missing.tgm: cannot open: " };
@@ -52,40 +52,40 @@ fn a_missing_file_is_3_and_leaves_standard_output_clean() {
 
 #[test]
 fn a_file_without_messages_is_4() {
-    let folder = Folder::new();
-    folder.write("text.tgm", b"this is no such file, it only has the name of one");
+    let dir = TestDir::new();
+    dir.write("text.tgm", b"this is no such file, it only has the name of one");
     for args in ["info", "ls", "dump", "get -p a", "copy"] {
         let target = if args == "copy" { "out.tgm" } else { "" };
-        let ran = folder.tgm(&format!("{args} text.tgm {target}"));
-        let said = "error: text.tgm: contains no messages\n  hint: inspect the bytes with `tgm outline`\n";
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), said), "{args}");
+        let ran = dir.tgm(&format!("{args} text.tgm {target}"));
+        let result = "error: text.tgm: contains no messages\n  hint: inspect the bytes with `tgm outline`\n";
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), result), "{args}");
     }
-    assert!(!folder.path("out.tgm").exists());
+    assert!(!dir.path("out.tgm").exists());
 }
 
 /// A cut message, and one of another version, are told what is wrong with them.
 #[test]
 fn what_starts_like_a_message_is_told_why_it_is_none() {
-    let folder = folder();
-    let whole = folder.read("run.tgm");
-    folder.write("cut.tgm", &whole[..200]);
-    let ran = folder.tgm("ls cut.tgm");
+    let dir = dir();
+    let whole = dir.read("run.tgm");
+    dir.write("cut.tgm", &whole[..200]);
+    let ran = dir.tgm("ls cut.tgm");
     assert_eq!(ran.code, Some(4));
     assert!(ran.stderr.contains("preamble › total_length (bytes 16..24)"), "{}", ran.stderr);
     let mut newer = whole[..200].to_vec();
     newer[9] = 4;
-    folder.write("newer.tgm", &newer);
-    let ran = folder.tgm("ls newer.tgm");
+    dir.write("newer.tgm", &newer);
+    let ran = dir.tgm("ls newer.tgm");
     assert_eq!(ran.code, Some(7));
     assert!(ran.stderr.contains("is 4, but this build knows version 3 only"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_broken_frame_is_4() {
-    let folder = folder();
-    folder.damaged("run.tgm", "bad.tgm", |bytes| bytes[24] = b'X');
+    let dir = dir();
+    dir.damaged("run.tgm", "bad.tgm", |bytes| bytes[24] = b'X');
     for args in ["ls", "dump", "get -p mars.param"] {
-        let ran = folder.tgm(&format!("{args} bad.tgm"));
+        let ran = dir.tgm(&format!("{args} bad.tgm"));
         assert_eq!(ran.code, Some(4), "{args}: {}", ran.stderr);
         assert!(ran.stderr.starts_with("error: bad.tgm: malformed message 0 › frame 0"), "{}", ran.stderr);
     }
@@ -93,55 +93,55 @@ fn a_broken_frame_is_4() {
 
 #[test]
 fn damaged_metadata_is_5() {
-    let folder = folder();
-    with_damaged_metadata(&folder, "bad.tgm");
+    let dir = dir();
+    with_damaged_metadata(&dir, "bad.tgm");
     for args in ["ls", "ls -j", "dump", "get -p centre", "ls -w centre=ecmf"] {
-        let ran = folder.tgm(&format!("{args} bad.tgm"));
+        let ran = dir.tgm(&format!("{args} bad.tgm"));
         assert_eq!(ran.code, Some(5), "{args}: {}", ran.stderr);
         assert!(ran.stderr.contains("message 0 › frame 0 (header_metadata)"), "{args}: {}", ran.stderr);
         assert!(!ran.stdout.contains("ecmg"), "{args}: {}", ran.stdout);
     }
-    let ran = folder.tgm("get -p centre bad.tgm --ignore-checksums");
+    let ran = dir.tgm("get -p centre bad.tgm --ignore-checksums");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ecmg\necmf\necmf\n"), "{}", ran.stderr);
 }
 
 #[test]
 fn a_damaged_payload_concerns_those_who_look_at_objects() {
-    let folder = folder();
-    with_damaged_payload(&folder, "bad.tgm");
-    assert_eq!(folder.tgm("ls bad.tgm").code, Some(0));
-    let ran = folder.tgm("dump bad.tgm");
+    let dir = dir();
+    with_damaged_payload(&dir, "bad.tgm");
+    assert_eq!(dir.tgm("ls bad.tgm").code, Some(0));
+    let ran = dir.tgm("dump bad.tgm");
     assert_eq!(ran.code, Some(5));
     assert!(ran.stdout.contains("=== Message 0 ===") && !ran.stdout.contains("=== Message 1 ==="));
     assert!(ran.stderr.starts_with("error: bad.tgm: message 1 › object 0 (bytes "), "{}", ran.stderr);
-    let ran = folder.tgm("dump --ignore-checksums bad.tgm");
-    assert_eq!((ran.code, ran.stdout), (Some(0), folder.tgm("dump run.tgm").stdout));
+    let ran = dir.tgm("dump --ignore-checksums bad.tgm");
+    assert_eq!((ran.code, ran.stdout), (Some(0), dir.tgm("dump run.tgm").stdout));
 }
 
 #[test]
 fn every_truncation_is_told() {
-    let folder = folder();
-    let whole = folder.read("run.tgm");
-    let start = message_range(&folder, "run.tgm", 2).start;
+    let dir = dir();
+    let whole = dir.read("run.tgm");
+    let start = message_range(&dir, "run.tgm", 2).start;
     for len in [1, 24, start - 1, start + 1, start + 60, whole.len() - 1] {
-        folder.write("cut.tgm", &whole[..len]);
-        let ran = folder.tgm("ls cut.tgm");
+        dir.write("cut.tgm", &whole[..len]);
+        let ran = dir.tgm("ls cut.tgm");
         let told = ran.code == Some(4) || ran.stderr.contains("belong to no message");
         assert!(told, "{len}: {}", ran.shot());
-        assert_eq!(folder.tgm("validate cut.tgm").code, Some(1), "{len}");
+        assert_eq!(dir.tgm("validate cut.tgm").code, Some(1), "{len}");
     }
 }
 
 #[test]
 fn a_closed_pipe_is_not_an_error() {
-    let folder = folder();
-    folder.write("many.tgm", &folder.read("run.tgm").repeat(300));
+    let dir = dir();
+    dir.write("many.tgm", &dir.read("run.tgm").repeat(300));
     for args in
         [&["dump"][..], &["ls", "-j", "-p", "mars,centre,scale,version,mars.param"], &["outline", "-n", "0"]]
     {
         let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_tgm"))
             .args(args)
-            .arg(folder.path("many.tgm"))
+            .arg(dir.path("many.tgm"))
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

@@ -2,71 +2,71 @@
 
 use serde_json::Value;
 
-use super::sample::{folder, with_damaged_payload};
-use crate::cli::support::Folder;
+use super::sample::{dir, with_damaged_payload};
+use crate::cli::support::TestDir;
 
 #[test]
 fn tercet_finds_the_format() {
-    let folder = folder();
-    std::fs::copy(folder.path("run.tgm"), folder.path("whatever.bin")).unwrap();
+    let dir = dir();
+    std::fs::copy(dir.path("run.tgm"), dir.path("whatever.bin")).unwrap();
     for name in ["run.tgm", "whatever.bin"] {
         assert_eq!(
-            folder.tercet(&format!("info {name}")).stdout,
-            folder.tgm(&format!("info {name}")).stdout,
+            dir.tercet(&format!("info {name}")).stdout,
+            dir.tgm(&format!("info {name}")).stdout,
             "{name}"
         );
     }
-    let len = folder.read("run.tgm").len();
+    let len = dir.read("run.tgm").len();
     let line = format!("path=run.tgm file_len={len} version=3 messages=3\n");
-    assert_eq!(folder.tercet("info -q run.tgm").stdout, line);
-    let told: Value = serde_json::from_str(&folder.tercet("info --json run.tgm").stdout).unwrap();
+    assert_eq!(dir.tercet("info -q run.tgm").stdout, line);
+    let told: Value = serde_json::from_str(&dir.tercet("info --json run.tgm").stdout).unwrap();
     assert_eq!(told[0]["messages"], 3);
-    assert_eq!(folder.tercet("tgm ls run.tgm").stdout, folder.tgm("ls run.tgm").stdout);
-    let ran = folder.tercet("info --chunks run.tgm");
-    let said = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), said));
+    assert_eq!(dir.tercet("tgm ls run.tgm").stdout, dir.tgm("ls run.tgm").stdout);
+    let ran = dir.tercet("info --chunks run.tgm");
+    let result = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), result));
 }
 
 #[test]
 fn tercet_verifies() {
-    let folder = folder();
-    with_damaged_payload(&folder, "bad.tgm");
-    let ran = folder.tercet("verify run.tgm");
+    let dir = dir();
+    with_damaged_payload(&dir, "bad.tgm");
+    let ran = dir.tercet("verify run.tgm");
     assert_eq!(ran.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n", "{}", ran.stderr);
-    let ran = folder.tercet("verify -q --deep bad.tgm");
+    let ran = dir.tercet("verify -q --deep bad.tgm");
     let line = "path=bad.tgm status=failed messages=3 objects=4 errors=1 hash_verified=false\n";
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), line), "{}", ran.stderr);
-    let told: Value = serde_json::from_str(&folder.tercet("verify --json bad.tgm").stdout).unwrap();
+    let told: Value = serde_json::from_str(&dir.tercet("verify --json bad.tgm").stdout).unwrap();
     assert_eq!(told[0]["status"], "failed");
 }
 
 #[test]
 fn tercet_repairs_messages_too() {
-    let folder = folder();
-    let whole = folder.read("run.tgm");
-    folder.write("junk.tgm", &[b"junk", &*whole].concat());
-    let ran = folder.tercet("repair junk.tgm --salvage good.tgm");
+    let dir = dir();
+    let whole = dir.read("run.tgm");
+    dir.write("junk.tgm", &[b"junk", &*whole].concat());
+    let ran = dir.tercet("repair junk.tgm --salvage good.tgm");
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
     assert!(ran.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", ran.stdout);
-    assert_eq!(folder.read("good.tgm"), whole);
-    let ran = folder.tercet("repair junk.tgm --json");
+    assert_eq!(dir.read("good.tgm"), whole);
+    let ran = dir.tercet("repair junk.tgm --json");
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
     assert_eq!((&told["kept_messages"], &told["output"]), (&3.into(), &Value::Null));
 }
 
 #[test]
 fn tercet_says_what_it_cannot_do() {
-    let folder = folder();
+    let dir = dir();
     for (args, reason) in [
         ("repair run.tgm --apply footer_invalid", "`--apply` is for .tet files"),
         ("repair run.tgm --salvage new.tgm --fill 0", "`--fill` is for .tet files"),
         ("verify --repair run.tgm", "only .tet files can be repaired in place"),
     ] {
-        let ran = folder.tercet(args);
+        let ran = dir.tercet(args);
         assert_eq!(ran.code, Some(8), "{args}");
         assert!(ran.stderr.contains(reason), "{args}: {}", ran.stderr);
     }
-    let ran = folder.tercet("query -t run.tgm {}");
+    let ran = dir.tercet("query -t run.tgm {}");
     assert_eq!(ran.code, Some(8), "{}", ran.stderr);
     assert!(ran.stderr.contains("queries are for .tet files"), "{}", ran.stderr);
 }
@@ -74,16 +74,16 @@ fn tercet_says_what_it_cannot_do() {
 #[cfg(unix)]
 #[test]
 fn a_link_named_tensogram_is_tgm() {
-    let folder = folder();
+    let dir = dir();
     let programs = [env!("CARGO_BIN_EXE_tercet"), env!("CARGO_BIN_EXE_tet"), env!("CARGO_BIN_EXE_tgm")];
     for (number, program) in programs.into_iter().enumerate() {
-        let dir = folder.path(&format!("bin{number}"));
+        let dir = dir.path(&format!("bin{number}"));
         std::fs::create_dir(&dir).unwrap();
         let link = dir.join("tensogram");
         std::os::unix::fs::symlink(program, &link).unwrap();
         let run = |args: &[&str]| {
             let output =
-                std::process::Command::new(&link).args(args).current_dir(folder.path("")).output().unwrap();
+                std::process::Command::new(&link).args(args).current_dir(dir.path("")).output().unwrap();
             (output.status.code(), String::from_utf8(output.stdout).unwrap())
         };
         assert_eq!(run(&["get", "-p", "mars.param", "run.tgm"]), (Some(0), "2t\nmsl\n10u\n".to_owned()));
@@ -98,11 +98,11 @@ fn a_link_named_tensogram_is_tgm() {
 
 #[test]
 fn a_damaged_start_is_still_a_message_by_name() {
-    let folder = Folder::new();
-    super::sample::write_run(&folder.path("run.tgm"));
-    folder.damaged("run.tgm", "late.tgm", |bytes| {
+    let dir = TestDir::new();
+    super::sample::write_run(&dir.path("run.tgm"));
+    dir.damaged("run.tgm", "late.tgm", |bytes| {
         bytes.splice(0..0, *b"junk");
     });
-    let ran = folder.tercet("info late.tgm");
+    let ran = dir.tercet("info late.tgm");
     assert!(ran.stdout.contains("Messages: 3") && ran.stderr.contains("bytes 0..4"), "{}", ran.shot());
 }

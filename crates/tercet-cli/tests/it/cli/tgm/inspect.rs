@@ -4,7 +4,7 @@ use insta::assert_snapshot;
 use serde_json::{Value, json};
 use tercet::tgm;
 
-use super::sample::{folder, options, write_texts, write_value};
+use super::sample::{dir, options, write_texts, write_value};
 use crate::cli::support::run;
 
 fn parsed(text: &str) -> Value {
@@ -13,17 +13,17 @@ fn parsed(text: &str) -> Value {
 
 #[test]
 fn info_counts_messages() {
-    let folder = folder();
-    let len = folder.read("run.tgm").len();
-    folder.write("none.tgm", b"");
-    let ran = folder.tgm("info run.tgm none.tgm");
+    let dir = dir();
+    let len = dir.read("run.tgm").len();
+    dir.write("none.tgm", b"");
+    let ran = dir.tgm("info run.tgm none.tgm");
     let expected = format!(
         "File: run.tgm\n  Messages: 3\n  Size: {len} bytes\n  Version: 3\n\n\
          File: none.tgm\n  Messages: 0\n  Size: 0 bytes\n\n"
     );
     assert_eq!((ran.code, ran.stdout, ran.stderr), (Some(0), expected, String::new()));
     assert_eq!(
-        parsed(&folder.tgm("info --json run.tgm none.tgm").stdout),
+        parsed(&dir.tgm("info --json run.tgm none.tgm").stdout),
         json!([
             { "file": "run.tgm", "messages": 3, "size": len, "version": 3, "junk": [] },
             { "file": "none.tgm", "messages": 0, "size": 0, "version": null, "junk": [] },
@@ -33,36 +33,36 @@ fn info_counts_messages() {
 
 #[test]
 fn dump_tells_everything() {
-    let folder = folder();
-    assert_snapshot!("tgm_dump", folder.tgm("dump run.tgm").shot());
-    assert_snapshot!("tgm_dump_json", folder.tgm("dump -j -w mars.param=msl run.tgm").shot());
-    let all = folder.tgm("dump --reserved -w mars.param=2t run.tgm").stdout;
+    let dir = dir();
+    assert_snapshot!("tgm_dump", dir.tgm("dump run.tgm").shot());
+    assert_snapshot!("tgm_dump_json", dir.tgm("dump -j -w mars.param=msl run.tgm").shot());
+    let all = dir.tgm("dump --reserved -w mars.param=2t run.tgm").stdout;
     let stamp = "  reserved:\n    encoder: {\"name\":\"tercet\",\"version\":";
     assert!(all.contains(stamp) && all.contains("    time: \"2023-11-14T22:13:20Z\"\n"), "{all}");
-    let json = parsed(&folder.tgm("dump --reserved --json -w mars.param=2t run.tgm").stdout);
+    let json = parsed(&dir.tgm("dump --reserved --json -w mars.param=2t run.tgm").stdout);
     assert_eq!(json["reserved"]["uuid"], "976bf8a7-b57e-4bb9-b612-99ca8e251769");
 }
 
 #[test]
 fn dump_projects_keys() {
-    let folder = folder();
-    let ran = folder.tgm("dump -p scale,mars,nope -w mars.param=2t run.tgm");
+    let dir = dir();
+    let ran = dir.tgm("dump -p scale,mars,nope -w mars.param=2t run.tgm");
     let expected = "=== Message 0 ===\nmars: {\"step\":0,\"param\":\"2t\"}\nscale: 1\n\n";
     assert_eq!((ran.stdout.as_str(), ran.code), (expected, Some(0)));
-    let json = parsed(&folder.tgm("dump -j -p scale,mars.step,nope -w mars.param=msl run.tgm").stdout);
+    let json = parsed(&dir.tgm("dump -j -p scale,mars.step,nope -w mars.param=msl run.tgm").stdout);
     assert_eq!(json, json!({ "scale": "1", "mars.step": "6" }));
 }
 
 #[test]
 fn dump_keeps_what_json_has_no_form_for() {
-    let folder = folder();
+    let dir = dir();
     let value =
         tgm::Value::Array(vec![f64::NAN.into(), f64::NEG_INFINITY.into(), tgm::Value::Bytes(vec![1, 255])]);
-    write_value(&folder.path("odd.tgm"), value);
-    let text = folder.tgm("dump odd.tgm").stdout;
+    write_value(&dir.path("odd.tgm"), value);
+    let text = dir.tgm("dump odd.tgm").stdout;
     let line = "    k: [{\"$float\":\"nan\"},{\"$float\":\"-inf\"},{\"$bytes\":\"01ff\"}]\n";
     assert!(text.contains(line), "{text}");
-    let json = parsed(&folder.tgm("dump -j odd.tgm").stdout);
+    let json = parsed(&dir.tgm("dump -j odd.tgm").stdout);
     assert_eq!(
         json,
         json!({
@@ -75,49 +75,49 @@ fn dump_keeps_what_json_has_no_form_for() {
 
 #[test]
 fn dump_needs_no_codec() {
-    let folder = folder();
+    let dir = dir();
     let mut descriptor = tgm::DataObjectDescriptor::new(tgm::DType::U8, [9]);
     descriptor.compression = "zstd".to_owned();
     let object = tgm::PreEncoded { descriptor: &descriptor, payload: b"no zstd at all" };
     let bytes = tgm::encode_pre_encoded(&tgm::GlobalMetadata::default(), &[object], &options()).unwrap();
-    folder.write("packed.tgm", &bytes);
-    let ran = folder.tgm("dump packed.tgm");
+    dir.write("packed.tgm", &bytes);
+    let ran = dir.tgm("dump packed.tgm");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("object[0]: type=ntensor, dtype=uint8, shape=[9]"), "{}", ran.stdout);
 }
 
 #[test]
 fn outline_covers_the_file() {
-    let folder = folder();
-    assert_snapshot!("tgm_outline", folder.tgm("outline run.tgm -n 1").shot());
-    let len = folder.read("run.tgm").len();
-    let told = parsed(&folder.tgm("outline --json run.tgm").stdout);
+    let dir = dir();
+    assert_snapshot!("tgm_outline", dir.tgm("outline run.tgm -n 1").shot());
+    let len = dir.read("run.tgm").len();
+    let told = parsed(&dir.tgm("outline --json run.tgm").stdout);
     assert_eq!(told["span"], json!({ "start": 0, "end": len }));
     assert_eq!(told["parts"].as_array().unwrap().len(), 3);
-    assert_eq!(folder.tercet("outline run.tgm -n 1").stdout, folder.tgm("outline run.tgm -n 1").stdout);
+    assert_eq!(dir.tercet("outline run.tgm -n 1").stdout, dir.tgm("outline run.tgm -n 1").stdout);
 }
 
 #[test]
 fn outline_draws_what_is_damaged() {
-    let folder = folder();
-    folder.damaged("run.tgm", "bad.tgm", |bytes| bytes[24] = b'X');
-    let ran = folder.tgm("outline bad.tgm");
+    let dir = dir();
+    dir.damaged("run.tgm", "bad.tgm", |bytes| bytes[24] = b'X');
+    let ran = dir.tgm("outline bad.tgm");
     assert_eq!(ran.code, Some(0), "{}", ran.stderr);
     assert!(ran.stdout.contains("damaged"), "{}", ran.stdout);
-    folder.write("junk.tgm", b"no message at all");
-    let ran = folder.tgm("outline junk.tgm");
+    dir.write("junk.tgm", b"no message at all");
+    let ran = dir.tgm("outline junk.tgm");
     assert_eq!((ran.code, ran.stdout.contains("bytes of no message")), (Some(0), true), "{}", ran.stderr);
 }
 
 #[test]
 fn doctor_is_healthy() {
-    let folder = folder();
-    let ran = folder.tgm("doctor");
+    let dir = dir();
+    let ran = dir.tgm("doctor");
     assert_eq!(ran.code, Some(0), "{}", ran.stdout);
     for line in ["wire-format           3\n", "encode/decode  complex128, big", "\nStatus: HEALTHY\n"] {
         assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
     }
-    let told = parsed(&folder.tgm("doctor --json").stdout);
+    let told = parsed(&dir.tgm("doctor --json").stdout);
     assert_eq!(told["healthy"], true);
     assert_eq!(told["build"]["version"], env!("CARGO_PKG_VERSION"));
     let rows = told["self_test"].as_array().unwrap();
@@ -152,11 +152,11 @@ fn doctor_is_healthy() {
 
 #[test]
 fn standard_input_is_a_file_too() {
-    let folder = folder();
-    let piped = |args: &[&str]| run(folder.command("tgm").args(args).write_stdin(folder.read("run.tgm")));
+    let dir = dir();
+    let piped = |args: &[&str]| run(dir.command("tgm").args(args).write_stdin(dir.read("run.tgm")));
     assert!(piped(&["info", "-"]).stdout.starts_with("File: standard input\n  Messages: 3\n"));
     for verb in ["ls", "dump", "outline"] {
-        let expected = folder.tgm(&format!("{verb} run.tgm")).stdout;
+        let expected = dir.tgm(&format!("{verb} run.tgm")).stdout;
         assert_eq!(piped(&[verb, "-"]).stdout, expected, "{verb}");
     }
     assert_eq!(piped(&["get", "-p", "mars.param", "-"]).stdout, "2t\nmsl\n10u\n");
@@ -170,14 +170,14 @@ fn standard_input_is_a_file_too() {
 
 #[test]
 fn metadata_cannot_command_a_terminal() {
-    let folder = folder();
-    write_texts(&folder.path("evil.tgm"), &["a\u{1b}[2J\tb\u{9b}31m\u{202e}\n"]);
+    let dir = dir();
+    write_texts(&dir.path("evil.tgm"), &["a\u{1b}[2J\tb\u{9b}31m\u{202e}\n"]);
     for args in ["ls -p k", "get -p k", "dump", "dump -p k", "ls -p k\u{1b}[2J"] {
-        let ran = folder.tgm(&format!("{args} evil.tgm"));
+        let ran = dir.tgm(&format!("{args} evil.tgm"));
         let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
         assert!(!ran.shot().contains(evil), "{args}: {:?}", ran.shot());
         assert_eq!(ran.code, Some(0), "{args}: {}", ran.stderr);
     }
-    let told = parsed(&folder.tgm("ls -j -p k evil.tgm").stdout);
+    let told = parsed(&dir.tgm("ls -j -p k evil.tgm").stdout);
     assert_eq!(told["k"], "a\u{1b}[2J\tb\u{9b}31m\u{202e}\n", "JSON has the value as it is");
 }

@@ -7,7 +7,7 @@ use tercet::tgm::{
     StreamingEncoder, Value, Writer, WriterOptions,
 };
 
-use crate::cli::support::Folder;
+use crate::cli::support::TestDir;
 
 /// Options whose messages have the same bytes in every run.
 pub(super) fn options() -> EncodeOptions {
@@ -45,11 +45,11 @@ pub(super) fn write_run(path: &Path) {
     writer.finish().unwrap();
 }
 
-/// A folder with `run.tgm`.
-pub(super) fn folder() -> Folder {
-    let folder = Folder::new();
-    write_run(&folder.path("run.tgm"));
-    folder
+/// A directory with `run.tgm`.
+pub(super) fn dir() -> TestDir {
+    let dir = TestDir::new();
+    write_run(&dir.path("run.tgm"));
+    dir
 }
 
 /// One message for each text, with that text under the key `k`.
@@ -73,21 +73,21 @@ fn write_values(path: &Path, values: impl Iterator<Item = Value>) {
 }
 
 /// Where a message of a file is.
-pub(super) fn message_range(folder: &Folder, name: &str, index: u64) -> std::ops::Range<usize> {
-    let span = File::open(folder.path(name)).unwrap().message_span(index).unwrap();
+pub(super) fn message_range(dir: &TestDir, name: &str, index: u64) -> std::ops::Range<usize> {
+    let span = File::open(dir.path(name)).unwrap().message_span(index).unwrap();
     usize::try_from(span.start()).unwrap()..usize::try_from(span.end()).unwrap()
 }
 
 /// Flips a bit in the payload of the first object of message 1 of `run.tgm`.
-pub(super) fn with_damaged_payload(folder: &Folder, to: &str) {
-    let file = File::open(folder.path("run.tgm")).unwrap();
+pub(super) fn with_damaged_payload(dir: &TestDir, to: &str) {
+    let file = File::open(dir.path("run.tgm")).unwrap();
     let at = file.message(1).unwrap().object(0).unwrap().payload_span().start();
-    folder.damaged("run.tgm", to, |bytes| bytes[usize::try_from(at).unwrap() + 3] ^= 1);
+    dir.damaged("run.tgm", to, |bytes| bytes[usize::try_from(at).unwrap() + 3] ^= 1);
 }
 
 /// Flips a bit in a metadata value of message 0 of `run.tgm`: `ecmf` becomes `ecmg`.
-pub(super) fn with_damaged_metadata(folder: &Folder, to: &str) {
-    folder.damaged("run.tgm", to, |bytes| {
+pub(super) fn with_damaged_metadata(dir: &TestDir, to: &str) {
+    dir.damaged("run.tgm", to, |bytes| {
         let at = bytes.windows(4).position(|part| part == b"ecmf").unwrap();
         bytes[at + 3] ^= 1;
     });

@@ -2,33 +2,33 @@
 
 use serde_json::{Deserializer, Value, json};
 
-use super::sample::folder;
+use super::sample::dir;
 
 #[test]
 fn ls_prints_tabs() {
-    let folder = folder();
-    assert_eq!(folder.tgm("ls run.tgm").stdout, "version\n3\n3\n3\n");
-    let ran = folder.tgm("ls run.tgm -p mars.param,mars.step,name,centre,scale,version");
+    let dir = dir();
+    assert_eq!(dir.tgm("ls run.tgm").stdout, "version\n3\n3\n3\n");
+    let ran = dir.tgm("ls run.tgm -p mars.param,mars.step,name,centre,scale,version");
     let expected = "mars.param\tmars.step\tname\tcentre\tscale\tversion\n\
                     2t\t0\tN/A\tecmf\t1\t3\n\
                     msl\t6\tquality\tecmf\t1\t3\n\
                     10u\t12\tN/A\tecmf\t1\t3\n";
     assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected, ""));
-    let both = folder.tgm("ls -p mars.param run.tgm run.tgm").stdout;
+    let both = dir.tgm("ls -p mars.param run.tgm run.tgm").stdout;
     assert_eq!(both, "mars.param\n2t\nmsl\n10u\n2t\nmsl\n10u\n", "one line of keys");
 }
 
 #[test]
 fn the_metadata_of_a_stream_is_whole() {
     // Its first metadata frame has no entry for the object: what preceded it and the footer do.
-    let folder = folder();
-    assert_eq!(folder.tgm("get -w mars.step=12 -p mars.param run.tgm").stdout, "10u\n");
+    let dir = dir();
+    assert_eq!(dir.tgm("get -w mars.step=12 -p mars.param run.tgm").stdout, "10u\n");
 }
 
 #[test]
 fn clauses_select_messages() {
-    let folder = folder();
-    let params = |clause: &str| folder.tgm(&format!("get -w {clause} -p mars.param run.tgm")).stdout;
+    let dir = dir();
+    let params = |clause: &str| dir.tgm(&format!("get -w {clause} -p mars.param run.tgm")).stdout;
     for (clause, expected) in [
         ("mars.param=2t", "2t\n"),
         ("mars.param=10u/2t", "2t\n10u\n"),
@@ -43,13 +43,13 @@ fn clauses_select_messages() {
     ] {
         assert_eq!(params(clause), expected, "{clause}");
     }
-    assert_eq!(folder.tgm("ls -w mars.param=zz run.tgm").stdout, "version\n");
+    assert_eq!(dir.tgm("ls -w mars.param=zz run.tgm").stdout, "version\n");
 }
 
 #[test]
 fn json_is_one_object_for_each_message() {
-    let folder = folder();
-    let ran = folder.tgm("ls -j -p name,mars.param run.tgm");
+    let dir = dir();
+    let ran = dir.tgm("ls -j -p name,mars.param run.tgm");
     let told: Vec<Value> =
         Deserializer::from_str(&ran.stdout).into_iter::<Value>().collect::<Result<_, _>>().unwrap();
     let expected = [
@@ -59,22 +59,22 @@ fn json_is_one_object_for_each_message() {
     ];
     assert_eq!(told, expected);
     assert!(ran.stdout.starts_with("{\n  \"mars.param\": \"2t\"\n}\n{\n"), "{}", ran.stdout);
-    assert_eq!(folder.tgm("ls --json -w mars.param=zz run.tgm").stdout, "");
+    assert_eq!(dir.tgm("ls --json -w mars.param=zz run.tgm").stdout, "");
 }
 
 #[test]
 fn get_wants_every_key() {
-    let folder = folder();
-    assert_eq!(folder.tgm("get -p mars.param,mars.step run.tgm").stdout, "2t 0\nmsl 6\n10u 12\n");
-    let ran = folder.tgm("get -p name run.tgm");
-    let said = "error: run.tgm: message 0: no key `name`\n  \
+    let dir = dir();
+    assert_eq!(dir.tgm("get -p mars.param,mars.step run.tgm").stdout, "2t 0\nmsl 6\n10u 12\n");
+    let ran = dir.tgm("get -p name run.tgm");
+    let result = "error: run.tgm: message 0: no key `name`\n  \
                 hint: `tgm ls` prints N/A for missing keys\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), said));
+    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), result));
 }
 
 #[test]
 fn nonsense_is_a_wrong_command_line() {
-    let folder = folder();
+    let dir = dir();
     for args in [
         "ls",
         "get run.tgm",
@@ -87,7 +87,7 @@ fn nonsense_is_a_wrong_command_line() {
         "validate",
         "frobnicate",
     ] {
-        let ran = folder.tgm(args);
+        let ran = dir.tgm(args);
         assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args}: {}", ran.stderr);
         assert!(!ran.stderr.is_empty(), "{args}");
     }

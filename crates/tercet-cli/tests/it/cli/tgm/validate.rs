@@ -2,31 +2,31 @@
 
 use serde_json::{Value, json};
 
-use super::sample::{folder, with_damaged_metadata, with_damaged_payload};
-use crate::cli::support::Folder;
+use super::sample::{dir, with_damaged_metadata, with_damaged_payload};
+use crate::cli::support::TestDir;
 
 #[test]
 fn a_good_file() {
-    let folder = folder();
+    let dir = dir();
     for depth in ["", "--quick", "--checksum", "--full", "--canonical"] {
-        let ran = folder.tgm(&format!("validate {depth} run.tgm"));
+        let ran = dir.tgm(&format!("validate {depth} run.tgm"));
         let hashes = if depth == "--quick" { "" } else { ", hash verified" };
         let expected = format!("run.tgm: OK (3 messages, 4 objects{hashes})\n");
         assert_eq!((ran.code, ran.stdout, ran.stderr), (Some(0), expected, String::new()), "{depth}");
     }
-    folder.write("none.tgm", b"");
-    assert_eq!(folder.tgm("validate none.tgm").stdout, "none.tgm: OK (0 messages, 0 objects)\n");
+    dir.write("none.tgm", b"");
+    assert_eq!(dir.tgm("validate none.tgm").stdout, "none.tgm: OK (0 messages, 0 objects)\n");
 }
 
 #[test]
 fn problems_are_told_on_standard_error() {
-    let folder = folder();
-    with_damaged_payload(&folder, "bad.tgm");
-    folder.damaged("bad.tgm", "worse.tgm", |bytes| bytes.extend(b"junk"));
-    let ran = folder.tgm("validate worse.tgm run.tgm");
+    let dir = dir();
+    with_damaged_payload(&dir, "bad.tgm");
+    dir.damaged("bad.tgm", "worse.tgm", |bytes| bytes.extend(b"junk"));
+    let ran = dir.tgm("validate worse.tgm run.tgm");
     assert_eq!(ran.code, Some(1));
     assert_eq!(ran.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n");
-    let len = folder.read("run.tgm").len();
+    let len = dir.read("run.tgm").len();
     let lines: Vec<&str> = ran.stderr.lines().collect();
     let [junk, hash, verdict] = lines[..] else { panic!("{}", ran.stderr) };
     assert!(
@@ -36,26 +36,26 @@ fn problems_are_told_on_standard_error() {
     assert!(hash.starts_with("worse.tgm: FAILED — message 2, object 1: "), "{hash}");
     assert!(hash.ends_with(')') && hash.contains(" (at byte "), "{hash}");
     assert_eq!(verdict, "worse.tgm: FAILED (2 errors, 3 messages, 4 objects)");
-    assert_eq!(folder.tgm("validate --quick bad.tgm").code, Some(0), "structure alone is well");
-    let one = folder.tgm("validate --checksum bad.tgm").stderr;
+    assert_eq!(dir.tgm("validate --quick bad.tgm").code, Some(0), "structure alone is well");
+    let one = dir.tgm("validate --checksum bad.tgm").stderr;
     assert!(one.ends_with("bad.tgm: FAILED (1 error, 3 messages, 4 objects)\n"), "{one}");
 }
 
 #[test]
 fn damaged_metadata_is_found() {
-    let folder = folder();
-    with_damaged_metadata(&folder, "bad.tgm");
-    let ran = folder.tgm("validate bad.tgm");
+    let dir = dir();
+    with_damaged_metadata(&dir, "bad.tgm");
+    let ran = dir.tgm("validate bad.tgm");
     assert_eq!(ran.code, Some(1));
     assert!(ran.stderr.contains("bad.tgm: FAILED — message 1: "), "{}", ran.stderr);
 }
 
 #[test]
 fn json_has_every_finding() {
-    let folder = folder();
-    with_damaged_payload(&folder, "bad.tgm");
-    folder.damaged("bad.tgm", "worse.tgm", |bytes| bytes.extend(b"junk"));
-    let ran = folder.tgm("validate --json run.tgm worse.tgm");
+    let dir = dir();
+    with_damaged_payload(&dir, "bad.tgm");
+    dir.damaged("bad.tgm", "worse.tgm", |bytes| bytes.extend(b"junk"));
+    let ran = dir.tgm("validate --json run.tgm worse.tgm");
     assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
     let told: Value = serde_json::from_str(&ran.stdout).unwrap();
     let summary = |file: &Value| {
@@ -72,9 +72,9 @@ fn json_has_every_finding() {
 
 #[test]
 fn a_stranger_is_found_bad() {
-    let folder = Folder::new();
-    folder.write("text.tgm", b"this is no such file, it only has the name of one");
-    let ran = folder.tgm("validate text.tgm");
+    let dir = TestDir::new();
+    dir.write("text.tgm", b"this is no such file, it only has the name of one");
+    let ran = dir.tgm("validate text.tgm");
     assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
     assert!(ran.stderr.ends_with("text.tgm: FAILED (1 error, 0 messages, 0 objects)\n"), "{}", ran.stderr);
 }

@@ -14,15 +14,15 @@ use crate::{Report, VerifyOptions, verify};
 
 /// A file on disk: 6 rows of 5 numbers, and a directory that holds nothing else.
 fn on_disk() -> (tempfile::TempDir, std::path::PathBuf, Vec<f32>) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("obs.tet");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("obs.tet");
     let values: Vec<f32> = (0..30u8).map(|n| f32::from(n * 7 % 11) - 3.5).collect();
     fs::write(&path, layout(&[6, 5], &[4, 2], &values, false)).unwrap();
-    (folder, path, values)
+    (dir, path, values)
 }
 
-fn names(folder: &Path) -> Vec<String> {
-    let names = fs::read_dir(folder).unwrap().map(|item| item.unwrap().file_name().into_string().unwrap());
+fn names(dir: &Path) -> Vec<String> {
+    let names = fs::read_dir(dir).unwrap().map(|item| item.unwrap().file_name().into_string().unwrap());
     let mut names: Vec<String> = names.collect();
     names.sort();
     names
@@ -43,7 +43,7 @@ fn bytes_of(transformed: &Transformed) -> Vec<u8> {
 
 #[test]
 fn a_raw_file_holds_the_result() {
-    let (folder, path, _) = on_disk();
+    let (dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     for (text, axes) in [(":", &[][..]), ("1:6:2,1:", &[0]), ("::5,:", &[1])] {
         let selection = Selection::parse(text, &[6, 5]).unwrap();
@@ -58,13 +58,13 @@ fn a_raw_file_holds_the_result() {
         assert_eq!(made.preview.unwrap().bytes(), &expected[..16]);
         assert_eq!((made.strategy, made.tensor.is_none()), ("transform_spill", true));
     }
-    assert_eq!(names(folder.path()), ["obs.tet", "sub"]);
-    assert_eq!(names(&folder.path().join("sub")), ["out.bin"]);
+    assert_eq!(names(dir.path()), ["obs.tet", "sub"]);
+    assert_eq!(names(&dir.path().join("sub")), ["out.bin"]);
 }
 
 #[test]
 fn a_sidecar_is_a_sound_file_that_tells_where_it_comes_from() {
-    let (folder, path, _) = on_disk();
+    let (dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     let selection = Selection::parse("1:6:2,1:", &[6, 5]).unwrap();
     let mut resolved = resolved(&selection, &[0], Method::Softmax);
@@ -76,11 +76,11 @@ fn a_sidecar_is_a_sound_file_that_tells_where_it_comes_from() {
     assert_eq!(made.strategy, "transform_sidecar");
     let spilled = made.spill.unwrap();
     assert_eq!(
-        (spilled.bytes, names(folder.path())),
+        (spilled.bytes, names(dir.path())),
         (48, vec!["obs.softmax.tet".to_owned(), "obs.tet".to_owned()])
     );
 
-    let sidecar = folder.path().join("obs.softmax.tet");
+    let sidecar = dir.path().join("obs.softmax.tet");
     assert_eq!(fs::canonicalize(spilled.path.unwrap()).unwrap(), fs::canonicalize(&sidecar).unwrap());
     let report = verify_deep(&sidecar);
     assert!(report.ok, "{report:?}");
@@ -114,24 +114,24 @@ fn a_sidecar_is_a_sound_file_that_tells_where_it_comes_from() {
 
 #[test]
 fn names_of_sidecars_tell_the_time_unless_asked_not_to() {
-    let (folder, path, _) = on_disk();
+    let (dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     let mut resolved = resolved(&Selection::full(&[6, 5]), &[], Method::L2);
     let settings = Settings { file: Some(&path), ..SETTINGS };
     resolved.write = Some(write_to(Target::Sidecar, None, None));
     run(&file, &resolved, &settings).unwrap();
-    let name = names(folder.path()).remove(0);
+    let name = names(dir.path()).remove(0);
     let time = name.strip_prefix("obs.l2.").and_then(|rest| rest.strip_suffix("Z.tet")).unwrap();
     let digits: Vec<&str> = time.split('T').collect();
     assert!(matches!(digits[..], [date, time] if date.len() == 8 && time.len() == 6), "{name}");
     resolved.write = Some(write_to(Target::Sidecar, Some("deep/er/x.tet"), None));
     run(&file, &resolved, &settings).unwrap();
-    assert_eq!(names(&folder.path().join("deep/er")), ["x.tet"]);
+    assert_eq!(names(&dir.path().join("deep/er")), ["x.tet"]);
 }
 
 #[test]
 fn a_sidecar_of_the_same_second_does_not_replace_another() {
-    let (folder, path, _) = on_disk();
+    let (dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     let settings = Settings { file: Some(&path), ..SETTINGS };
     for text in [":", "1:,:", ":,2:", "::2,:"] {
@@ -140,13 +140,13 @@ fn a_sidecar_of_the_same_second_does_not_replace_another() {
         resolved.write = Some(write_to(Target::Sidecar, None, None));
         run(&file, &resolved, &settings).unwrap();
     }
-    assert_eq!(names(folder.path()).len(), 5, "{:?}", names(folder.path()));
+    assert_eq!(names(dir.path()).len(), 5, "{:?}", names(dir.path()));
 }
 
 #[test]
 fn a_sidecar_larger_than_the_budget_is_the_same_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("obs.tet");
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("obs.tet");
     let shape = [300, 700];
     let values: Vec<f32> = (0..210_000u32).map(|n| f32::from((n % 1013) as u16) / 7.0).collect();
     for (chunks, zstd) in [([300, 700], false), ([64, 50], true), ([1, 700], false)] {
@@ -158,7 +158,7 @@ fn a_sidecar_larger_than_the_budget_is_the_same_file() {
         for (budget, parallel) in [(1 << 30, true), (1, true), (1, false)] {
             let settings = Settings { budget, parallel, file: Some(&path), ..SETTINGS };
             run(&file, &resolved, &settings).unwrap();
-            let out = folder.path().join("out.tet");
+            let out = dir.path().join("out.tet");
             assert!(verify_deep(&out).ok);
             files.push(
                 File::open(&out).unwrap().dataset("a-minmax").unwrap().read_all().unwrap().bytes().to_vec(),
@@ -189,7 +189,7 @@ fn threads_do_not_change_a_bit() {
 
 #[test]
 fn statistics_have_the_names_of_the_answer() {
-    let (_folder, path, _) = on_disk();
+    let (_dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     let all = Selection::full(&[6, 5]);
     let told =
@@ -217,7 +217,7 @@ fn statistics_have_the_names_of_the_answer() {
 
 #[test]
 fn what_cannot_be_done_is_refused_before_anything_is_written() {
-    let (folder, path, _) = on_disk();
+    let (dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     let source = fs::read(&path).unwrap();
     let mut resolved = resolved(&Selection::full(&[6, 5]), &[], Method::Center);
@@ -233,7 +233,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
             assert!(matches!(error, ErrorKind::Target { .. }), "{name}: {error}");
         }
     }
-    assert_eq!(names(folder.path()), ["obs.tet"]);
+    assert_eq!(names(dir.path()), ["obs.tet"]);
     assert_eq!(fs::read(&path).unwrap(), source);
 
     let file = File::from_bytes("m", layout(&[4], &[2], &[1i32, 2, 3, 4], false)).unwrap();
@@ -247,7 +247,7 @@ fn what_cannot_be_done_is_refused_before_anything_is_written() {
 
 #[test]
 fn damage_and_cancellation_leave_nothing() {
-    let (folder, path, _) = on_disk();
+    let (dir, path, _) = on_disk();
     let clean = fs::read(&path).unwrap();
     let file = File::open(&path).unwrap();
     let spot = file.dataset("a").unwrap().chunk_ref(&[1, 2]).unwrap().span.start() as usize;
@@ -268,6 +268,6 @@ fn damage_and_cancellation_leave_nothing() {
             run(&file, &resolved, &settings),
             Err(ErrorKind::Common(CommonError::Cancelled(_)))
         ));
-        assert_eq!(names(folder.path()), ["obs.tet"]);
+        assert_eq!(names(dir.path()), ["obs.tet"]);
     }
 }

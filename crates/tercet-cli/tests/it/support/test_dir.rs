@@ -1,4 +1,4 @@
-//! A folder of its own for each test, in which a command runs.
+//! A directory of its own for each test, in which a command runs.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
@@ -6,18 +6,18 @@ use std::path::PathBuf;
 use assert_cmd::Command;
 
 /// A directory and the program that runs in it. Each suite marks its own with `S`, to give it methods of its own.
-pub(crate) struct Folder<S>(pub(crate) tempfile::TempDir, pub(crate) &'static str, PhantomData<S>);
+pub(crate) struct TestDir<S>(pub(crate) tempfile::TempDir, pub(crate) &'static str, PhantomData<S>);
 
 /// What a command said and did.
-pub(crate) struct Said {
+pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
     pub(crate) err: String,
     pub(crate) bytes: Vec<u8>,
 }
 
-impl<S> Folder<S> {
-    /// An empty folder for this program.
+impl<S> TestDir<S> {
+    /// An empty directory for this program.
     pub(crate) fn of(program: &'static str) -> Self {
         Self(tempfile::tempdir().unwrap(), program, PhantomData)
     }
@@ -34,7 +34,7 @@ impl<S> Folder<S> {
         std::fs::read(self.path(name)).unwrap()
     }
 
-    /// The names in the folder, sorted.
+    /// The names in the directory, sorted.
     pub(crate) fn names(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.0.path()).unwrap();
         let mut names: Vec<String> =
@@ -51,21 +51,21 @@ impl<S> Folder<S> {
     }
 
     /// Runs the program with these words.
-    pub(crate) fn run(&self, words: &str) -> Said {
-        said(self.command().args(words.split_whitespace()))
+    pub(crate) fn run(&self, words: &str) -> CommandOutput {
+        run_command(self.command().args(words.split_whitespace()))
     }
 
     /// Runs the program with these words, which must go well.
-    pub(crate) fn ok(&self, words: &str) -> Said {
-        let said = self.run(words);
-        assert_eq!(said.code, 0, "{words}: {}", said.err);
-        said
+    pub(crate) fn ok(&self, words: &str) -> CommandOutput {
+        let result = self.run(words);
+        assert_eq!(result.code, 0, "{words}: {}", result.err);
+        result
     }
 }
 
-pub(crate) fn said(command: &mut Command) -> Said {
+pub(crate) fn run_command(command: &mut Command) -> CommandOutput {
     let output = command.output().unwrap();
-    Said {
+    CommandOutput {
         code: output.status.code().unwrap_or(-1),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),
