@@ -1,8 +1,12 @@
 //! Options shared by the verbs: each is defined once, so that it means the same everywhere.
 
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, OnceLock};
 
 use clap::ValueEnum;
+use tercet::core::Limits;
+
+use crate::render::parse_size;
 
 /// `-j, --json`.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -28,6 +32,24 @@ pub(crate) struct LimitArgs {
     pub(crate) limit: Option<u64>,
 }
 
+/// The output of a verb: the last positional argument, or `-o`, which means the same for every verb.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct OutputArgs {
+    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
+    #[arg(value_name = "OUT", required_unless_present = "output_option")]
+    output: Option<PathBuf>,
+    /// Output file, as an option
+    #[arg(short = 'o', long = "output", value_name = "OUT", id = "output_option", conflicts_with = "output")]
+    option: Option<PathBuf>,
+}
+
+impl OutputArgs {
+    /// The path or URL. One of both is given, or the command line is not valid.
+    pub(crate) fn path(&self) -> &Path {
+        self.output.as_deref().or(self.option.as_deref()).unwrap_or(Path::new("-"))
+    }
+}
+
 /// Global options of every verb.
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct GlobalArgs {
@@ -43,6 +65,17 @@ pub(crate) struct GlobalArgs {
     /// Hide the progress bar
     #[arg(long, global = true, display_order = 913)]
     pub(crate) no_progress: bool,
+    /// Memory limit of one decoded chunk, array, column or table [default: 1GiB for small files]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901)]
+    max_memory: Option<u64>,
+}
+
+/// The limits set by `--max-memory`.
+static LIMITS: OnceLock<Limits> = OnceLock::new();
+
+/// The limits of this process for the sizes that a file declares.
+pub(crate) fn limits() -> Limits {
+    LIMITS.get().copied().unwrap_or_default()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -53,6 +86,14 @@ enum Color {
 }
 
 impl GlobalArgs {
+    /// Applies `--max-memory` to every file that is opened.
+    pub(crate) fn set_limits(self) {
+        if let Some(bytes) = self.max_memory {
+            // Set once for each process.
+            let _ = LIMITS.set(Limits::uniform(bytes));
+        }
+    }
+
     /// Applies `--color` to standard output and standard error.
     pub(crate) fn set_color(self) {
         let choice = match self.color {

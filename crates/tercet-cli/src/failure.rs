@@ -19,6 +19,8 @@ pub(crate) enum Outcome {
     Done,
     /// A check failed, or a search has no hits.
     CheckFailed,
+    /// The highest exit code of several files, which are reported already.
+    Exit(u8),
 }
 
 /// The result of a command that failed.
@@ -174,7 +176,7 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
         }
         Hint::RepairFooter => format!("remove a damaged footer with `{program} repair`"),
         Hint::Salvage => format!(
-            "list damaged chunks with `{program} {verify} --deep`; copy the intact ones with `{program} repair --salvage`"
+            "list damaged chunks with `{program} {verify} --deep`; copy the intact ones with `{program} repair FILE -o NEW`"
         ),
         Hint::SalvageManifest => {
             "keep all intact records with `tatami collection compact --salvage`".to_owned()
@@ -204,8 +206,7 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
         Hint::ImportArray => "`tet create` and `tgm create` read it".to_owned(),
         Hint::ImportTable => "`tatami convert` reads it".to_owned(),
         Hint::Retry => "run the command again".to_owned(),
-        // No option raises a limit.
-        Hint::RaiseLimit => return None,
+        Hint::RaiseLimit => "raise the limit with `--max-memory SIZE` if the file is trusted".to_owned(),
         hint => hint.to_string(),
     })
 }

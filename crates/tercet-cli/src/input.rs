@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet::core::{ByteSource, Class, SourceError, escape, source};
-use tercet::tet;
+use tercet::core::{ByteSource, Class, Diagnose as _, Hint, SourceError, Span, escape, source};
+use tercet::{Format, detect_source, tet};
 
 use crate::failure::Failure;
 use crate::remote;
@@ -47,6 +47,11 @@ impl Input {
         open_at_most(&self.path, self.max_stdin)
     }
 
+    /// Opens a file of this format for positional reads.
+    pub(crate) fn source_of(&self, format: Format) -> Result<Arc<dyn ByteSource>, Failure> {
+        must_be(self.source()?, format)
+    }
+
     /// Opens one of many inputs, which is open only while it is read.
     pub(crate) fn one_of_many(&self) -> Result<Arc<dyn ByteSource>, Failure> {
         if !self.is_on_disk() {
@@ -59,7 +64,7 @@ impl Input {
 
     /// Opens the input as a `.tet` file.
     pub(crate) fn open_tet(&self, options: tet::ReadOptions) -> Result<tet::File, Failure> {
-        Ok(tet::File::from_source(self.source()?, options)?)
+        Ok(tet::File::from_source(self.source_of(Format::Tet)?, options)?)
     }
 }
 
@@ -84,6 +89,64 @@ impl Inputs {
         }
         Ok(each)
     }
+}
+
+/// Whether a path is neither standard input nor a URL.
+pub(crate) fn is_local(path: &Path) -> bool {
+    path.as_os_str() != "-" && remote::url_of(path).is_none()
+}
+
+/// Up to `len` first bytes of a local file, if it can be read.
+pub(crate) fn head(path: &Path, len: u64) -> Option<Vec<u8>> {
+    let file = source::File::open(path).ok()?;
+    Some(file.read_at(Span::first(file.len().min(len))).ok()?.to_vec())
+}
+
+/// Rejects a file of another format, with the command that reads it.
+///
+/// A file of unknown content passes: the parser of the format knows best what is wrong with it.
+pub(crate) fn must_be(source: Arc<dyn ByteSource>, format: Format) -> Result<Arc<dyn ByteSource>, Failure> {
+    let name = escape::name(source.name()).into_owned();
+    match detect_source(&source) {
+        Ok(found) if found == format => Ok(source),
+        Ok(found) => {
+            let failure =
+                Failure::new(Class::Malformed, format!("{name}: is a {found} file, not a {format} file"));
+            let verb = if found == Format::Tatami { "inspect" } else { "info" };
+            Err(failure.with_hint(format!("use `{} {verb} {name}`", found.extension())))
+        }
+        Err(error) if is_foreign(&error) && !(format == Format::Tgm && has_message(&*source)) => {
+            Err(not_a_container(&error, &name))
+        }
+        Err(error @ tercet::Error::Source(_)) => Err(Failure::from_error(&error)),
+        Err(_) => Ok(source),
+    }
+}
+
+fn is_foreign(error: &tercet::Error) -> bool {
+    matches!(error, tercet::Error::UnknownFormat(_)) && error.class() == Class::Unsupported
+}
+
+/// The failure of a file that is no container, with the command that reads it.
+pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
+    let failure = Failure::from_error(error);
+    match error.hint() {
+        Some(Hint::ImportTable) => {
+            failure.with_hint(format!("convert it: `tatami convert {name} OUT.tatami`"))
+        }
+        Some(Hint::ImportArray) => {
+            failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={name}`, or `tgm create`"))
+        }
+        _ => failure,
+    }
+}
+
+/// Whether a message starts somewhere in the first bytes: a stream may have other bytes before it.
+fn has_message(source: &dyn ByteSource) -> bool {
+    const SEARCHED: u64 = 1 << 20;
+    let magic = Format::Tgm.magic();
+    let head = source.read_at(Span::first(source.len().min(SEARCHED)));
+    head.is_ok_and(|head| head.windows(magic.len()).any(|bytes| bytes == magic))
 }
 
 /// Opens a local file, a URL, or a named pipe (also of a process substitution, `<(…)`).

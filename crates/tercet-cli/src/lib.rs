@@ -11,6 +11,7 @@
 //! | `cmd` | one file per verb |
 //! | `input` | input files, URLs and standard input |
 //! | `remote` | remote files: HTTP and object stores |
+//! | `many` | verbs over many files, directories and glob patterns |
 //! | `named_file` | `NAME=FILE` arguments |
 //! | `output` | output files, uploads and standard output |
 //! | `ui` | standard output, notes, progress bars, interrupts |
@@ -21,6 +22,7 @@ mod args;
 mod cmd;
 mod failure;
 mod input;
+mod many;
 mod named_file;
 mod output;
 mod persona;

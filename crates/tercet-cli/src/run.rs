@@ -26,10 +26,11 @@ pub fn main_as(persona: Persona) -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     global.set_color();
+    global.set_limits();
     ui::watch_for_interrupts();
     start_thread_pool(threads);
     ui::survive_file_limits();
-    let mut out = Ui::new(!global.no_progress && !global.quiet, global.quiet);
+    let mut out = Ui::new(global, json);
     let result = request.run(persona, &mut out).and_then(|outcome| out.finish().map(|()| outcome));
     if let Err(failure) = &result {
         // Output printed before the failure is flushed first.
@@ -85,35 +86,51 @@ struct ErrorJson {
 }
 
 impl ErrorJson {
+    fn to_value(&self) -> serde_json::Value {
+        serde_json::json!({ "error": self })
+    }
+
     fn to_line(&self) -> String {
-        let text = serde_json::json!({ "error": self }).to_string();
-        escape::json(&text).into_owned()
+        escape::json(&self.to_value().to_string()).into_owned()
     }
 }
 
 /// The JSON object of a failure, on one line.
 fn error_json(failure: &Failure) -> Option<String> {
-    let json = match failure {
-        Failure::Error(report) => {
-            let ErrorReport { class, location, message, span, hint, .. } = &**report;
-            ErrorJson {
-                class: report.class_name(),
-                exit_code: class.exit_code(),
-                location: location.clone(),
-                message: message.clone(),
-                span: span.map(|span| [span.start(), span.end()]),
-                hint: hint.clone(),
+    Some(ErrorJson::new(failure)?.to_line())
+}
+
+/// The JSON object of a failure that concerns one of many files.
+pub(crate) fn error_value(failure: &Failure, location: &str) -> Option<serde_json::Value> {
+    let mut json = ErrorJson::new(failure)?;
+    json.location.get_or_insert_with(|| location.to_owned());
+    Some(json.to_value())
+}
+
+impl ErrorJson {
+    /// The report of a failure; a closed pipe has none.
+    fn new(failure: &Failure) -> Option<Self> {
+        Some(match failure {
+            Failure::Error(report) => {
+                let ErrorReport { class, location, message, span, hint, .. } = &**report;
+                Self {
+                    class: report.class_name(),
+                    exit_code: class.exit_code(),
+                    location: location.clone(),
+                    message: message.clone(),
+                    span: span.map(|span| [span.start(), span.end()]),
+                    hint: hint.clone(),
+                }
             }
-        }
-        Failure::Interrupted => ErrorJson {
-            class: "interrupted",
-            exit_code: ui::EXIT_CODE,
-            message: "interrupted".to_owned(),
-            ..ErrorJson::default()
-        },
-        Failure::BrokenPipe => return None,
-    };
-    Some(json.to_line())
+            Failure::Interrupted => Self {
+                class: "interrupted",
+                exit_code: ui::EXIT_CODE,
+                message: "interrupted".to_owned(),
+                ..Self::default()
+            },
+            Failure::BrokenPipe => return None,
+        })
+    }
 }
 
 /// The message of a failure, if it has one.
@@ -130,6 +147,7 @@ pub(crate) fn exit_code(result: &Result<Outcome, Failure>) -> u8 {
     match result {
         Ok(Outcome::Done) => 0,
         Ok(Outcome::CheckFailed) => 1,
+        Ok(Outcome::Exit(code)) => *code,
         Err(failure) => failure.exit_code(),
     }
 }

@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 use tercet::core::escape;
 
+use crate::args::GlobalArgs;
 use crate::failure::{ErrorReport, Failure};
 
 mod bar;
@@ -36,50 +37,143 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
 /// Standard output, notes and progress of a command.
 #[derive(Debug)]
 pub(crate) struct Ui {
-    /// Text; styles are stripped unless this is a terminal.
-    text: BufWriter<anstream::AutoStream<io::Stdout>>,
-    /// Binary output, written unchanged.
-    bytes: BufWriter<io::Stdout>,
+    output: Output,
     progress: bool,
     /// Hide lines that start with `note:`.
     quiet: bool,
+    /// Print class, exit code and byte range of errors.
+    verbose: bool,
+    /// The verb prints JSON.
+    json: bool,
     /// Write notes and errors to standard output too, in order with the text.
     one_stream: bool,
 }
 
+/// Where the output goes.
+#[derive(Debug)]
+enum Output {
+    Process {
+        /// Text; styles are stripped unless this is a terminal.
+        text: BufWriter<anstream::AutoStream<io::Stdout>>,
+        /// Binary output, written unchanged.
+        bytes: BufWriter<io::Stdout>,
+    },
+    /// Kept in order, to be printed later by another `Ui`.
+    Captured(Vec<Piece>),
+}
+
+/// A piece of captured output.
+#[derive(Debug)]
+pub(crate) enum Piece {
+    /// Text with styles.
+    Text(String),
+    /// Binary output.
+    Bytes(Vec<u8>),
+    /// An indented JSON document.
+    Json(String),
+    /// A note on standard error.
+    Note(String),
+}
+
 impl Ui {
-    pub(crate) fn new(progress: bool, quiet: bool) -> Self {
+    pub(crate) fn new(global: GlobalArgs, json: bool) -> Self {
+        let GlobalArgs { quiet, verbose, no_progress, .. } = global;
         let text = BufWriter::new(anstream::stdout());
         let bytes = BufWriter::with_capacity(1 << 16, io::stdout());
-        Self { text, bytes, progress: progress && io::stderr().is_terminal(), quiet, one_stream: false }
+        let output = Output::Process { text, bytes };
+        let progress = !no_progress && !quiet && io::stderr().is_terminal();
+        Self { output, progress, quiet, verbose, json, one_stream: false }
+    }
+
+    /// A `Ui` with the same settings that keeps its output and shows no progress.
+    pub(crate) fn capture(&self) -> Self {
+        let Self { quiet, verbose, json, one_stream, .. } = *self;
+        Self { output: Output::Captured(Vec::new()), progress: false, quiet, verbose, json, one_stream }
+    }
+
+    /// The captured output.
+    pub(crate) fn into_pieces(self) -> Vec<Piece> {
+        match self.output {
+            Output::Captured(pieces) => pieces,
+            Output::Process { .. } => Vec::new(),
+        }
+    }
+
+    /// Prints captured output, except JSON documents.
+    pub(crate) fn replay(&mut self, piece: &Piece) -> Result<(), Failure> {
+        match piece {
+            Piece::Text(text) => self.text(format_args!("{text}")),
+            Piece::Bytes(bytes) => self.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error)),
+            Piece::Json(_) => Ok(()),
+            Piece::Note(note) => self.note(note),
+        }
     }
 
     /// Prints a line of text.
     pub(crate) fn line(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
-        writeln!(self.text, "{text}").map_err(|error| Failure::output(&error))
+        self.text(format_args!("{text}\n"))
+    }
+
+    fn text(&mut self, text: std::fmt::Arguments<'_>) -> Result<(), Failure> {
+        match &mut self.output {
+            Output::Process { text: out, .. } => out.write_fmt(text).map_err(|error| Failure::output(&error)),
+            Output::Captured(pieces) => {
+                if let Some(Piece::Text(last)) = pieces.last_mut() {
+                    // Writing to a String cannot fail.
+                    let _ = last.write_fmt(text);
+                } else {
+                    pieces.push(Piece::Text(text.to_string()));
+                }
+                Ok(())
+            }
+        }
     }
 
     /// Prints a value as indented JSON.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        // As bytes: stripping styles could change a value.
-        let out = self.bytes()?;
         let text = serde_json::to_string_pretty(value)
             .map_err(|error| Failure::request(format!("cannot be written as JSON: {error}")))?;
-        writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
+        let text = escape::json(&text);
+        match &mut self.output {
+            Output::Captured(pieces) => {
+                pieces.push(Piece::Json(text.into_owned()));
+                Ok(())
+            }
+            Output::Process { .. } => self.raw_line(&text),
+        }
     }
 
     /// Prints a value as JSON on one line.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let out = self.bytes()?;
         let text = serde_json::to_string(value)
             .map_err(|error| Failure::request(format!("cannot be written as JSON: {error}")))?;
-        writeln!(out, "{}", escape::json(&text)).map_err(|error| Failure::output(&error))
+        self.raw_line(&escape::json(&text))
+    }
+
+    /// Prints a line of JSON as it is.
+    fn raw_line(&mut self, text: &str) -> Result<(), Failure> {
+        self.raw(text)?;
+        self.raw("\n")
+    }
+
+    /// Prints text as it is: stripping styles could change a value.
+    pub(crate) fn raw(&mut self, text: &str) -> Result<(), Failure> {
+        self.bytes()?.write_all(text.as_bytes()).map_err(|error| Failure::output(&error))
     }
 
     /// Standard output for binary data.
     pub(crate) fn bytes(&mut self) -> Result<&mut dyn Write, Failure> {
         self.finish()?;
-        Ok(&mut self.bytes)
+        match &mut self.output {
+            Output::Process { bytes, .. } => Ok(bytes),
+            Output::Captured(pieces) => {
+                pieces.push(Piece::Bytes(Vec::new()));
+                match pieces.last_mut() {
+                    Some(Piece::Bytes(bytes)) => Ok(bytes),
+                    _ => Err(Failure::request("no captured output")),
+                }
+            }
+        }
     }
 
     /// Prints a note on standard error, after flushing standard output.
@@ -91,9 +185,21 @@ impl Ui {
         if self.one_stream {
             return self.line(text);
         }
+        if let Output::Captured(pieces) = &mut self.output {
+            pieces.push(Piece::Note(text));
+            return Ok(());
+        }
         self.finish()?;
         print_note(text);
         Ok(())
+    }
+
+    /// Prints the verdict on a single file. A list of files has a summary instead.
+    pub(crate) fn verdict(&mut self, text: &str) -> Result<(), Failure> {
+        match self.output {
+            Output::Process { .. } => self.note(text),
+            Output::Captured(_) => Ok(()),
+        }
     }
 
     /// Writes notes to standard output from here on, so that a transcript stays in order.
@@ -111,9 +217,29 @@ impl Ui {
         self.progress &= !quiet;
     }
 
+    /// Whether errors are printed with class, exit code and byte range.
+    pub(crate) fn is_verbose(&self) -> bool {
+        self.verbose
+    }
+
+    /// Whether the verb prints JSON.
+    pub(crate) fn is_json(&self) -> bool {
+        self.json
+    }
+
+    /// Whether notes and summaries are hidden.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.quiet
+    }
+
     /// Flushes buffered output.
     pub(crate) fn finish(&mut self) -> Result<(), Failure> {
-        self.text.flush().and_then(|()| self.bytes.flush()).map_err(|error| Failure::output(&error))
+        match &mut self.output {
+            Output::Process { text, bytes } => {
+                text.flush().and_then(|()| bytes.flush()).map_err(|error| Failure::output(&error))
+            }
+            Output::Captured(_) => Ok(()),
+        }
     }
 }
 

@@ -18,19 +18,59 @@ pub struct Limits {
     pub array_bytes: u64,
     /// Bytes of lookup tables built for files that are not in canonical order.
     pub table_bytes: u64,
+    /// Bytes that a chunk or array of a small file may decode to; see [`for_file`](Self::for_file).
+    pub small_file_bytes: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { metadata_bytes: 2 << 30, chunk_bytes: 8 << 30, array_bytes: 1 << 40, table_bytes: 4 << 30 }
+        Self {
+            metadata_bytes: 2 << 30,
+            chunk_bytes: 8 << 30,
+            array_bytes: 1 << 40,
+            table_bytes: 4 << 30,
+            small_file_bytes: 1 << 30,
+        }
     }
 }
 
 impl Limits {
     /// Small limits for untrusted input in a shared process: 16 MiB of structure, 64 MiB of data.
     pub const fn small() -> Self {
-        Self { metadata_bytes: 16 << 20, chunk_bytes: 64 << 20, array_bytes: 64 << 20, table_bytes: 16 << 20 }
+        Self {
+            metadata_bytes: 16 << 20,
+            chunk_bytes: 64 << 20,
+            array_bytes: 64 << 20,
+            table_bytes: 16 << 20,
+            small_file_bytes: 64 << 20,
+        }
     }
+
+    /// One limit for all purposes: what `--max-memory` sets.
+    pub const fn uniform(bytes: u64) -> Self {
+        Self {
+            metadata_bytes: bytes,
+            chunk_bytes: bytes,
+            array_bytes: bytes,
+            table_bytes: bytes,
+            small_file_bytes: bytes,
+        }
+    }
+
+    /// The limits for a file of `len` bytes.
+    ///
+    /// A few hundred bytes can declare an array of terabytes that decodes without an error: one that is constant, or
+    /// compresses perfectly. So a chunk or array has at most [`small_file_bytes`](Self::small_file_bytes), or
+    /// [`MAX_EXPANSION`](Self::MAX_EXPANSION) times the length of the file if that is more.
+    pub fn for_file(mut self, len: u64) -> Self {
+        let most = len.saturating_mul(Self::MAX_EXPANSION).max(self.small_file_bytes);
+        self.chunk_bytes = self.chunk_bytes.min(most);
+        self.array_bytes = self.array_bytes.min(most);
+        self
+    }
+
+    /// The ratio of decoded bytes to the length of the file that [`for_file`](Self::for_file) always accepts.
+    pub const MAX_EXPANSION: u64 = 1024;
 
     /// Sets the limit for structure.
     pub const fn with_metadata_bytes(mut self, bytes: u64) -> Self {
@@ -53,6 +93,12 @@ impl Limits {
     /// Sets the limit for lookup tables.
     pub const fn with_table_bytes(mut self, bytes: u64) -> Self {
         self.table_bytes = bytes;
+        self
+    }
+
+    /// Sets the limit for chunks and arrays of small files.
+    pub const fn with_small_file_bytes(mut self, bytes: u64) -> Self {
+        self.small_file_bytes = bytes;
         self
     }
 }
@@ -137,6 +183,21 @@ pub fn check_limit(what: &'static str, bytes: u64, allowed: u64) -> Result<usize
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn small_files_have_lower_limits() {
+        let default = Limits::default();
+        for (len, most) in [(0, 1 << 30), (300, 1 << 30), (1 << 20, 1 << 30), (4 << 20, 4 << 30)] {
+            let limits = default.for_file(len);
+            assert_eq!((limits.chunk_bytes, limits.array_bytes), (most, most), "{len}");
+            assert_eq!(limits.metadata_bytes, default.metadata_bytes);
+        }
+        let large = default.for_file(1 << 40);
+        assert_eq!((large.chunk_bytes, large.array_bytes), (default.chunk_bytes, default.array_bytes));
+        assert_eq!(default.for_file(u64::MAX), default);
+        assert_eq!(Limits::uniform(5 << 30).for_file(300).chunk_bytes, 5 << 30);
+        assert_eq!(Limits::small().for_file(0), Limits::small());
+    }
 
     #[test]
     fn reservations_add_up() {

@@ -265,6 +265,8 @@ impl Inner {
         footer_span: Span,
         footer_crc: u32,
     ) -> Result<Self, ErrorKind> {
+        let limits = options.common.limits.for_file(source.len());
+        let options = options.with_limits(limits);
         let dictionaries = Dictionaries::new(&footer)?;
         let blobs = BlobReader::all(&footer, options.recovery)?;
         let key_indexes = footer.groups.iter().map(|_| OnceLock::new()).collect();

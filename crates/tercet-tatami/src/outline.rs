@@ -17,7 +17,7 @@ const DRAWN: usize = 1000;
 impl File {
     /// The byte layout of the file as a tree, in file order. Without a limit of rows it includes every page.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
-        self.inner().outline(options.max_rows.is_none()).map_err(|fault| self.error(fault))
+        self.inner().outline(options.max_rows).map_err(|fault| self.error(fault))
     }
 }
 
@@ -26,10 +26,13 @@ fn span(start: u64, end: u64) -> Span {
 }
 
 impl Inner {
-    fn outline(&self, pages: bool) -> Result<Outline, crate::ErrorKind> {
+    fn outline(&self, max_rows: Option<u64>) -> Result<Outline, crate::ErrorKind> {
+        // Page headers are read from the file, so they are included only if everything is.
+        let pages = max_rows.is_none();
+        let most = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let mut root = Outline::region("file", Span::first(self.source.len()));
         root.parts.push(self.header_outline());
-        for (group, entry) in self.footer.groups.iter().enumerate() {
+        for (group, entry) in self.footer.groups.iter().enumerate().take(most) {
             let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
             let place = crate::Region::Group { group: number(group) };
             let whole = self.body_span(place, start, entry.total_bytes)?;
@@ -54,9 +57,12 @@ impl Inner {
             }
             root.parts.push(region);
         }
+        if most < self.footer.groups.len() {
+            root.parts.push(self.more_groups(most));
+        }
         let mut rest = Vec::new();
         for blob in &self.footer.blobs {
-            for (run, entry) in blob.runs.iter().enumerate() {
+            for (run, entry) in blob.runs.iter().enumerate().take(most) {
                 let column = u32::try_from(blob.column).unwrap_or(u32::MAX);
                 let place = crate::Region::Run { column, run: number(run) };
                 let len = entry.stored_bytes.saturating_add(HEADER_LEN);
@@ -66,6 +72,12 @@ impl Inner {
                     self.body_span(place, entry.offset, len)?,
                     format!("{} values, {} bytes raw", entry.values, entry.raw_bytes),
                 ));
+            }
+            if let Some(next) = blob.runs.get(most) {
+                let last = blob.runs.last().unwrap_or(next);
+                let end = last.offset.saturating_add(last.stored_bytes).saturating_add(HEADER_LEN);
+                let name = format!("{} more blob runs of column {}", blob.runs.len() - most, blob.column);
+                rest.push(Outline::leaf(name, span(next.offset, end), "not shown"));
             }
         }
         for (index, entry) in self.footer.dictionaries.iter().enumerate() {
@@ -99,6 +111,16 @@ impl Inner {
             root.fill_gaps("unused bytes");
         }
         Ok(root)
+    }
+
+    /// The row groups from `first` on, as one leaf.
+    fn more_groups(&self, first: usize) -> Outline {
+        let hidden = self.footer.groups.get(first..).unwrap_or_default();
+        let starts = hidden.iter().flat_map(|group| group.chunks.iter().map(|chunk| chunk.offset));
+        let start = starts.min().unwrap_or(header::LEN);
+        let bytes = hidden.iter().fold(0, |sum: u64, group| sum.saturating_add(group.total_bytes));
+        let name = format!("{} more row groups", hidden.len());
+        Outline::leaf(name, span(start, start.saturating_add(bytes)), "not shown")
     }
 
     fn header_outline(&self) -> Outline {

@@ -15,12 +15,6 @@ mod take;
 pub(crate) use range::LastPage;
 pub use stream::Stream;
 
-/// The size that a page or column of any file may decode to.
-const SMALL_FILE_BYTES: u64 = 1 << 30;
-
-/// The factor by which a page or column may exceed the length of the file, beyond that.
-const MAX_EXPANSION: u64 = 1024;
-
 impl File {
     /// All rows of a column.
     pub fn read_column(&self, column: usize) -> Result<Column, Error> {
@@ -104,24 +98,12 @@ impl Inner {
 
     /// The memory budget of one column that is returned to the caller.
     pub(crate) fn budget(&self) -> Budget {
-        let limit = self.options.common.limits.array_bytes;
-        let allowed = self.expanded(limit, tercet_core::Limits::default().array_bytes);
-        Budget::new("the values of a column", allowed)
+        Budget::new("the values of a column", self.options.common.limits.array_bytes)
     }
 
     /// The limit for one decoded page or record.
     pub(crate) fn page_limit(&self) -> u64 {
-        let limit = self.options.common.limits.chunk_bytes;
-        self.expanded(limit, tercet_core::Limits::default().chunk_bytes)
-    }
-
-    /// A limit, lowered for small files: they decode to at most [`SMALL_FILE_BYTES`], unless the caller raised the limit
-    /// above its default.
-    fn expanded(&self, limit: u64, default: u64) -> u64 {
-        if limit > default {
-            return limit;
-        }
-        limit.min(self.source.len().saturating_mul(MAX_EXPANSION).max(SMALL_FILE_BYTES))
+        self.options.common.limits.chunk_bytes
     }
 
     pub(crate) fn blob(&self, column: usize) -> Result<&crate::blob::BlobReader, ErrorKind> {

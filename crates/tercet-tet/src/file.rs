@@ -90,6 +90,7 @@ impl File {
     }
 
     fn read(source: Arc<dyn ByteSource>, options: ReadOptions, mode: Mode) -> Result<Self, ErrorKind> {
+        let options = options.with_limits(options.limits.for_file(source.len()));
         let (catalog, checker, integrity_status);
         if mode == Mode::WithoutFooter {
             catalog = Catalog::read_head(&source, &options.limits)?;

@@ -73,6 +73,7 @@ pub fn verify(
     options: VerifyOptions,
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
+    let options = options.with_limits(options.limits.for_file(source.len()));
     let mut check = Check { source: &source, options, progress, findings: Vec::new(), cause: None };
     let outcome = check.run();
     let Check { findings, cause, .. } = check;

@@ -244,6 +244,11 @@ impl<'a> Object<'a> {
         Values::new(self.frame.region(self.message), &self.descriptor, self.place.payload, self.options)
     }
 
+    /// The limit for the decoded array.
+    fn array_limit(&self) -> u64 {
+        self.options.limits.for_file(self.source.len()).array_bytes
+    }
+
     /// Bytes of the decoded array.
     pub fn decoded_len(&self) -> Result<u64, Error> {
         Ok(self.values().map_err(|fault| self.error(fault))?.len())
@@ -253,8 +258,7 @@ impl<'a> Object<'a> {
     pub fn decode(&self) -> Result<Tensor, Error> {
         let fill = || {
             let values = self.values()?;
-            let mut bytes =
-                Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
+            let mut bytes = Buffer::zeroed(check_limit("the array", values.len(), self.array_limit())?)?;
             self.fill(&values, &mut bytes)?;
             self.array(bytes)
         };
@@ -265,8 +269,7 @@ impl<'a> Object<'a> {
     pub fn decode_with_masks(&self) -> Result<(Tensor, Bitmaps), Error> {
         let fill = || {
             let values = self.values()?;
-            let mut bytes =
-                Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
+            let mut bytes = Buffer::zeroed(check_limit("the array", values.len(), self.array_limit())?)?;
             let masks = self.with_stored(|stored| {
                 values.decode_payload(stored, &[], &mut bytes)?;
                 values.bits(stored)

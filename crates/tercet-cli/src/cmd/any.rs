@@ -2,96 +2,93 @@
 
 use std::sync::Arc;
 
-use tercet::core::{ByteSource, Class};
+use tercet::core::{ByteSource, Class, escape};
 use tercet::tgm::Depth;
 use tercet::{Format, detect_source};
 
 use crate::cmd::{tatami, tet, tgm};
 use crate::failure::{Failure, Outcome};
-use crate::input::{must_be_a_file, must_be_on_disk, open};
+use crate::input::{Input, must_be_a_file, must_be_on_disk, not_a_container, open};
+use crate::many::JsonList;
 use crate::ui::Ui;
 
-/// Detects the format of a source.
-fn detect(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
-    let format = detect_source(&source).map_err(|error| Failure::from_error(&error))?;
-    Ok((format, source))
+/// Opens an input and detects its format.
+fn detect(input: &Input) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
+    detect_format(input.source()?)
+}
+
+fn detect_format(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
+    match detect_source(&source) {
+        Ok(format) => Ok((format, source)),
+        Err(error) => Err(not_a_container(&error, &escape::name(source.name()))),
+    }
 }
 
 pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    match detect(args.input.source()?)? {
+    args.files.each(None, JsonList::ForMany, out, |input, out| match detect(input)? {
         (Format::Tet, source) => tet::info::run_on(args, source, out),
-        (Format::Tgm, source) => {
+        (format, source) => {
             if let Some(option) = args.for_tet_only() {
-                return Err(cannot(Format::Tgm, &*source, &format!("`{option}` is for .tet files")));
+                return Err(cannot(format, &*source, &format!("`{option}` is for .tet files")));
             }
-            tgm::info::run_on(tgm::Form::new(args.json.json, args.quiet), source, out)
+            match format {
+                Format::Tatami if args.quiet => tatami::inspect::print_one_line(source, out),
+                Format::Tatami => tatami::inspect::run_on(args.json.json, false, source, out),
+                _ => tgm::info::run_on(tgm::Form::new(args.json.json, args.quiet), source, out),
+            }
         }
-        (Format::Tatami, source) => {
-            if let Some(option) = args.for_tet_only() {
-                return Err(cannot(Format::Tatami, &*source, &format!("`{option}` is for .tet files")));
-            }
-            if args.quiet {
-                return tatami::inspect::print_one_line(source, out);
-            }
-            tatami::inspect::run_on(args.json.json, false, source, out)
-        }
-    }
+    })
 }
 
 pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    match detect(args.input.source()?)? {
-        (Format::Tet, source) => tet::verify::run_on(args, source, out),
-        (Format::Tgm, source) => {
-            if args.repair {
-                return Err(cannot_repair(Format::Tgm, &*source));
-            }
+    args.files.each(None, JsonList::ForMany, out, |input, out| match detect(input)? {
+        (Format::Tet, source) => tet::verify::run_on(args, input, source, out),
+        (format, source) if args.repair => Err(cannot_repair(format, &*source)),
+        (format, source) => {
             out.hush(args.quiet);
+            let form = tgm::Form::new(args.json.json, args.quiet);
+            if format == Format::Tatami {
+                return tatami::verify::run_on(args.deep, form, source, out);
+            }
             let depth = if args.deep { Depth::Full } else { Depth::Default };
-            tgm::validate::run_on(depth, tgm::Form::new(args.json.json, args.quiet), &source, out)
+            tgm::validate::run_on(depth, form, &source, out)
         }
-        (Format::Tatami, source) => {
-            if args.repair {
-                return Err(cannot_repair(Format::Tatami, &*source));
-            }
-            out.hush(args.quiet);
-            tatami::verify::run_on(args.deep, tgm::Form::new(args.json.json, args.quiet), source, out)
-        }
-    }
+    })
 }
 
 pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_on_disk(&args.path, "repair")?;
-    match detect(open(&args.path)?)? {
-        (Format::Tet, _) => tet::repair::run(args, out),
-        (Format::Tgm, source) => {
-            if let Some(option) = args.for_tet_only() {
-                return Err(cannot(Format::Tgm, &*source, &format!("`{option}` is for .tet files")));
+    args.check()?;
+    args.files.each(None, JsonList::ForMany, out, |input, out| {
+        must_be_on_disk(&input.path, "repair")?;
+        match detect(input)? {
+            (Format::Tet, _) => tet::repair::run_on(args, &input.path, out),
+            (format, source) => {
+                if let Some(option) = args.for_tet_only() {
+                    return Err(cannot(format, &*source, &format!("`{option}` is for .tet files")));
+                }
+                match format {
+                    Format::Tatami => tatami::repair::run_on(args.for_tatami(), source, out),
+                    _ => tgm::repair::run_on(args.for_tgm(&input.path), &source, out),
+                }
             }
-            tgm::repair::run_on(args.for_tgm(), &source, out)
         }
-        (Format::Tatami, source) => {
-            if let Some(option) = args.for_tet_only() {
-                return Err(cannot(Format::Tatami, &*source, &format!("`{option}` is for .tet files")));
-            }
-            tatami::repair::run_on(args.for_tatami(), source, out)
-        }
-    }
+    })
 }
 
 pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let limit = args.limit.limit.unwrap_or(tet::outline::LIMIT);
-    match detect(args.input.source()?)? {
+    args.files.each(None, JsonList::ForMany, out, |input, out| match detect(input)? {
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
         // The outline of a .tgm file verifies no hashes.
         (Format::Tgm, source) => tgm::outline::run_on(args.json.json, limit, source, out),
-        (Format::Tatami, source) => tatami::outline::run_on(args.json.json, limit == 0, source, out),
-    }
+        (Format::Tatami, source) => tatami::outline::run_on(args.json.json, limit, source, out),
+    })
 }
 
 pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if let Some(path) = &args.tet {
         must_be_a_file(path, "query")?;
-        match detect(open(path)?)? {
+        match detect_format(open(path)?)? {
             (Format::Tet, _) => {}
             (format, source) => return Err(cannot(format, &*source, "queries are for .tet files")),
         }

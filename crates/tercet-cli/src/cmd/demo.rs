@@ -107,7 +107,7 @@ fn salvage(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.text(
         "A lost chunk cannot be restored, but all others can be copied; the missing values become NaN:",
     )?;
-    stage.tet(&["repair", "damaged.tet", "--salvage", "salvaged.tet", "--fill", "nan"], 0)?;
+    stage.tet(&["repair", "damaged.tet", "-o", "salvaged.tet", "--fill", "nan"], 0)?;
     stage.tet(&["verify", "salvaged.tet", "--deep", "-q"], 0)
 }
 

@@ -5,6 +5,7 @@ mod errors;
 mod guides;
 mod history;
 mod info;
+mod many;
 mod outline;
 mod paths;
 mod protection;

@@ -64,7 +64,7 @@ fn a_small_file_decodes_to_at_most_a_gibibyte_unless_limits_are_raised() {
     let small = equal_numbers(1 << 16);
     assert_eq!(File::from_bytes("equal", small).unwrap().read_column(0).unwrap().len(), 1 << 16);
     // Nothing is decoded here: the limits alone decide.
-    let limits = Limits::default().with_chunk_bytes(64 << 30).with_array_bytes(2 << 40);
+    let limits = Limits::uniform(64 << 30);
     let file =
         File::from_source(Arc::new(Memory::new("equal", bytes)), ReadOptions::new().with_limits(limits));
     assert_eq!(file.unwrap().rows(), 1 << 28);

@@ -111,15 +111,15 @@ impl Object<'_> {
             }
             let len = self.descriptor.dtype.byte_len(end - start).unwrap_or(u64::MAX);
             total = total.saturating_add(len);
-            check_limit("all ranges together", total, self.options.limits.array_bytes)?;
-            Ok(Buffer::zeroed(check_limit("a range", len, self.options.limits.array_bytes)?)?)
+            check_limit("all ranges together", total, self.array_limit())?;
+            Ok(Buffer::zeroed(check_limit("a range", len, self.array_limit())?)?)
         };
         ranges.iter().map(room).collect()
     }
 
     /// Everything, decoded.
     fn whole(&self, values: &Values) -> Result<Buffer, ErrorKind> {
-        let len = check_limit("the array", values.len(), self.options.limits.array_bytes)?;
+        let len = check_limit("the array", values.len(), self.array_limit())?;
         let mut all = Buffer::zeroed(len)?;
         self.fill(values, &mut all)?;
         Ok(all)

@@ -62,8 +62,8 @@ impl StreamedObject {
     pub fn decode(&self) -> Result<Tensor, ErrorKind> {
         let region = self.frame.region(self.message);
         let values = Values::new(region, &self.descriptor, self.place.payload, &self.options)?;
-        let mut bytes =
-            Buffer::zeroed(check_limit("the array", values.len(), self.options.limits.array_bytes)?)?;
+        let limits = self.options.limits.for_file(self.stored.len() as u64);
+        let mut bytes = Buffer::zeroed(check_limit("the array", values.len(), limits.array_bytes)?)?;
         values.decode(&self.stored, &mut bytes)?;
         tensor(self.descriptor.dtype, self.descriptor.shape.clone(), bytes)
     }

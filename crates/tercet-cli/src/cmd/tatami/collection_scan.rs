@@ -8,6 +8,7 @@ use tercet::tatami::{Access, Collection, File, ReadOptions};
 
 use super::columns::Columns;
 use super::condition::Where;
+use crate::args::limits;
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::output::display_path;
@@ -18,7 +19,8 @@ pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collectio
     if !input.is_on_disk() || !input.path.is_dir() {
         return Ok(None);
     }
-    let options = ReadOptions::new().with_access(Access::Pread).with_allow_invalid_utf8(true);
+    let options =
+        ReadOptions::new().with_access(Access::Pread).with_limits(limits()).with_allow_invalid_utf8(true);
     let collection = Collection::open_with(&input.path, options)?;
     if collection.manifest_path().exists() {
         super::collection::warn(&input.path, &collection.replay().warnings, out)?;

@@ -12,6 +12,7 @@ use super::condition::Where;
 use super::create::options::{Layout, Making};
 use super::create::roles::Roles;
 use super::create::schema::Declared;
+use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::ui::Ui;
@@ -45,9 +46,8 @@ pub(crate) struct Args {
     /// Input file or URL; `-` reads standard input
     #[arg(value_name = "IN")]
     from: PathBuf,
-    /// Output file or URL; `-` writes to standard output
-    #[arg(value_name = "OUT")]
-    path: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Output format [default: by file extension]
     #[arg(long, value_name = "FORMAT")]
     to: Option<Format>,
@@ -95,13 +95,13 @@ struct ConvertJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.path, args.making.force.force)?;
+    let output = Output::open(args.output.path(), args.making.force.force)?;
     let is_stdout = matches!(output, Output::Stdout);
     if is_stdout && args.making.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
-    let to = Format::for_output(args.to, &args.path)?;
+    let to = Format::for_output(args.to, args.output.path())?;
     if to != Format::Tatami
         && let Some(option) = args.layout.is_interop().then_some("--profile").or_else(|| args.roles.given())
     {
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         input: shared.name().to_string(),
         input_format: from,
         input_bytes,
-        output: if is_stdout { "-".to_owned() } else { crate::output::display_path(&args.path) },
+        output: if is_stdout { "-".to_owned() } else { crate::output::display_path(args.output.path()) },
         output_format: to,
         output_bytes,
         rows,

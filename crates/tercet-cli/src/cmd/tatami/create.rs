@@ -9,6 +9,7 @@ use tercet::core::{Sink, escape};
 use tercet::tatami::format::requires;
 use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, WriterOptions, Written};
 
+use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Spool, send};
 use crate::render::{human_size, ratio};
@@ -58,9 +59,8 @@ as blobs.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Output file or URL; `-` writes to standard output
-    #[arg(value_name = "OUT")]
-    path: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Input file or URL; `-` reads standard input
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
@@ -91,7 +91,7 @@ struct CreateJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.path, args.making.force.force)?;
+    let output = Output::open(args.output.path(), args.making.force.force)?;
     if matches!(output, Output::Stdout) && args.making.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
@@ -139,7 +139,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
-            show(&summary(written, &args.path), args.making.json.json, out)?;
+            show(&summary(written, args.output.path()), args.making.json.json, out)?;
         }
         Output::Stdout => {
             let name = "standard output";

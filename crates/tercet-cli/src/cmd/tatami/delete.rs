@@ -9,7 +9,7 @@ use tercet::tatami::search::{DeleteBy, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
 
 use super::condition::Condition;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::{Ui, WARN, paint};
@@ -57,7 +57,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_on_disk(&args.file, "delete from")?;
     let deleted = match &args.condition {
         Some(condition) => {
-            let options = ReadOptions::new().with_access(Access::Pread);
+            let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
             let condition = condition.bind_to(&File::open_with(&args.file, options)?)?;
             delete(&args.file, &DeleteBy::Filter(&condition))?
         }

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::ByteSource;
 
 use super::open::open;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::ui::Ui;
 
 mod pages;
@@ -26,7 +27,7 @@ the file, else the required features.";
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
+    files: Files,
     /// Also list the pages; reads their headers
     #[arg(long)]
     pages: bool,
@@ -35,7 +36,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args.json.json, args.pages, args.input.source()?, out)
+    args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
+        run_on(args.json.json, args.pages, input.source()?, out)
+    })
 }
 
 /// Inspects an open file.

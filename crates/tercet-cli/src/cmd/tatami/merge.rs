@@ -9,7 +9,7 @@ use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
 use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::output::{Output, atomic_file, display_path};
@@ -90,7 +90,10 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     for input in &args.inputs {
         must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
-        files.push(File::open_with(input, ReadOptions::new().with_access(Access::Pread))?);
+        files.push(File::open_with(
+            input,
+            ReadOptions::new().with_access(Access::Pread).with_limits(limits()),
+        )?);
     }
     let mut segments = Vec::new();
     for file in &files {
@@ -176,7 +179,7 @@ fn plan(directory: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> 
 /// The segments of a collection, or the `.tatami` files of a directory without a manifest, by name.
 pub(super) fn segments_of(directory: &Path, out: &mut Ui) -> Result<Vec<Segment>, Failure> {
     must_be_on_disk(directory, "list")?;
-    let options = ReadOptions::new().with_access(Access::Pread);
+    let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
     let collection = Collection::open_with(directory, options)?;
     let mut files = Vec::new();
     if collection.manifest_path().exists() {

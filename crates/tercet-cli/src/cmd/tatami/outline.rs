@@ -2,44 +2,53 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, OutlineOptions};
 
 use super::open::open;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::render::tree_lines;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami outline crawl.tatami            row groups, column chunks, dictionaries, footer sections
-  tatami outline crawl.tatami --pages    with all pages
-  tatami outline crawl.tatami --json     JSON";
+  tatami outline crawl.tatami          row groups, column chunks, dictionaries, footer sections
+  tatami outline crawl.tatami -n 0     all row groups with their pages
+  tatami outline crawl.tatami --json   JSON";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N row groups, and N blob runs of each column; 0 prints all, with their pages [default: 32]")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
-    /// Also print the pages; reads their headers
-    #[arg(long)]
+    files: Files,
+    #[command(flatten)]
+    limit: LimitArgs,
+    /// The former spelling of `-n 0`
+    #[arg(long, hide = true, conflicts_with = "limit")]
     pages: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
 
+/// Items printed by default.
+const LIMIT: u64 = 32;
+
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args.json.json, args.pages, args.input.source()?, out)
+    let limit = if args.pages { 0 } else { args.limit.limit.unwrap_or(LIMIT) };
+    args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
+        run_on(args.json.json, limit, input.source()?, out)
+    })
 }
 
 pub(crate) fn run_on(
     json: bool,
-    pages: bool,
+    limit: u64,
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let outline = open(source)?.outline(OutlineOptions::new().with_max_rows((!pages).then_some(0)))?;
+    let outline = open(source)?.outline(OutlineOptions::new().with_max_rows((limit > 0).then_some(limit)))?;
     if json {
         out.json(&outline)?;
     } else {

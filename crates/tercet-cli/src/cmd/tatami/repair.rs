@@ -5,14 +5,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::{ByteSource, Sink, escape};
 use tercet::tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet::tatami::{Schema, WriterOptions};
 
 use super::create::schema::Declared;
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::output::{Output, atomic_file, display_path};
 use crate::render::human_size;
 use crate::ui::{BAD, Ui, WARN, paint};
@@ -33,8 +34,11 @@ Exit code 0: nothing was lost; 1: rows were lost, or the footer is lost and the 
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
-    /// Output file; without it, print what could be kept
+    files: Files,
+    /// Print what could be kept and write nothing (default); takes several files
+    #[arg(long, conflicts_with = "output")]
+    plan: bool,
+    /// Output file of the intact rows
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Schema of a file without footer: `name:type[:nullable],…`
@@ -82,7 +86,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         interop: args.interop,
         json: args.json.json,
     };
-    run_on(request, args.input.source()?, out)
+    args.files.only_one_if(args.output.is_some(), "repair")?;
+    args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
+        run_on(request.clone(), input.source_of(Format::Tatami)?, out)
+    })
 }
 
 /// Repairs an open file.
@@ -95,6 +102,7 @@ pub(crate) fn run_on(
     let name = source.name().to_string();
     let writer = if request.interop { WriterOptions::interop() } else { WriterOptions::new() };
     let mut options = SalvageOptions::default().with_writer(writer);
+    options.read = options.read.with_limits(limits());
     options.schema = request.schema;
     let bar = out.bar("repairing", source.len());
     let (report, bytes) = if let Some(path) = &target {

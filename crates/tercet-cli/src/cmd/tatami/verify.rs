@@ -2,15 +2,16 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, escape};
 use tercet::tatami::verify::Checked;
 use tercet::tatami::{Report, VerifyOptions, verify};
 
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, limits};
 use crate::cmd::tet::report::{check, status};
 use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -25,7 +26,7 @@ Exit code 0: valid; 1: verification failed; others: the check could not run.";
 #[command(after_help = EXAMPLES, mut_arg("json", |arg| arg.conflicts_with("quiet")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
+    files: Files,
     /// Also decode all values
     #[arg(long)]
     deep: bool,
@@ -38,7 +39,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     out.hush(args.quiet);
-    run_on(args.deep, Form::new(args.json.json, args.quiet), args.input.source()?, out)
+    args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
+        run_on(args.deep, Form::new(args.json.json, args.quiet), input.source_of(Format::Tatami)?, out)
+    })
 }
 
 /// Verifies an open file.
@@ -49,7 +52,7 @@ pub(crate) fn run_on(
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     let bar = out.bar("verifying", source.len());
-    let report = verify(source, VerifyOptions::default().with_deep(deep), &bar)?;
+    let report = verify(source, VerifyOptions::default().with_deep(deep).with_limits(limits()), &bar)?;
     drop(bar);
     match form {
         Form::Json => out.json(&report)?,
@@ -59,7 +62,7 @@ pub(crate) fn run_on(
     if report.ok {
         return Ok(Outcome::Done);
     }
-    out.note("verification failed")?;
+    out.verdict("verification failed")?;
     Ok(Outcome::CheckFailed)
 }
 

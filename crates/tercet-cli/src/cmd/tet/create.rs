@@ -1,13 +1,12 @@
 //! `tet create`.
 
 use std::io::Seek as _;
-use std::path::PathBuf;
 
 use tercet::tet::{HistoryRow, Layout, Writer, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Spool, send};
 use crate::ui::Ui;
@@ -15,9 +14,8 @@ use crate::ui::Ui;
 #[derive(Debug, clap::Args)]
 #[command(after_long_help = SCOPES)]
 pub(crate) struct Args {
-    /// Output file or URL; `-` writes to standard output
-    #[arg(value_name = "OUT")]
-    path: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     arrays: Arrays,
     #[command(flatten)]
@@ -32,7 +30,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.path, args.force.force)?;
+    let output = Output::open(args.output.path(), args.force.force)?;
     if matches!(output, Output::Stdout) && args.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
@@ -66,7 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-            Written::read(&args.path, &names)?.show(args.json.json, out)?;
+            Written::read(args.output.path(), &names)?.show(args.json.json, out)?;
         }
         Output::Stdout => {
             let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name("standard output");

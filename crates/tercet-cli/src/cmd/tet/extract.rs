@@ -10,7 +10,7 @@ use tercet::core::{CommonError, Progress, Selection, escape};
 use tercet::tet::{self, Export, ReadOptions};
 
 use super::report::warn_if_partly_protected;
-use crate::args::ForceArgs;
+use crate::args::{ForceArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{ArrayFormat, Output, Spool, atomic_file, display_path};
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 impl Args {
     fn open(&self) -> Result<tet::File, Failure> {
-        let options = ReadOptions::new().with_verify(!self.ignore_checksums);
+        let options = ReadOptions::new().with_verify(!self.ignore_checksums).with_limits(limits());
         match self.access {
             Access::Mmap if self.input.is_on_disk() => {
                 let options = options.with_access(tercet::core::source::Access::Mmap);

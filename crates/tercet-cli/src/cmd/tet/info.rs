@@ -4,13 +4,14 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::ByteSource;
 use tercet::tet::{self, File, ReadOptions, Summary};
 
 use super::report::warn_if_partly_protected;
-use crate::args::{JsonArgs, LimitArgs};
+use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::ui::Ui;
 
 mod filter;
@@ -25,7 +26,8 @@ const EXAMPLES: &str = "\
 Examples:
   tet info era5.tet                        datasets and metadata
   tet info era5.tet --chunks -n 0          every chunk
-  tet info era5.tet --dataset t2m --json   one dataset as JSON";
+  tet info era5.tet --dataset t2m --json   one dataset as JSON
+  tet info -r archive -q                   one line for each file of a directory tree";
 
 #[derive(Debug, clap::Args)]
 #[command(mut_arg("json", |arg| arg.conflicts_with("quiet")))]
@@ -33,7 +35,7 @@ Examples:
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) files: Files,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     /// Print a one-line summary
@@ -100,11 +102,13 @@ struct InfoJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args, args.input.source()?, out)
+    args.files.each(Some(Format::Tet), JsonList::ForMany, out, |input, out| {
+        run_on(args, input.source_of(Format::Tet)?, out)
+    })
 }
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let options = ReadOptions::new().with_verify(!args.ignore_checksums);
+    let options = ReadOptions::new().with_verify(!args.ignore_checksums).with_limits(limits());
     let file = File::from_source(source, options)?;
     warn_if_partly_protected(&file, out)?;
     let filter = Filter::new(args.dataset.as_deref(), args.grep.as_deref());

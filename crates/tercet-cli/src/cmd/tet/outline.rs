@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, OutlineOptions};
 use tercet::tet::{File, ReadOptions};
 
 use super::report::warn_if_partly_protected;
-use crate::args::{JsonArgs, LimitArgs};
+use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::render::tree_lines;
 use crate::ui::Ui;
 
@@ -25,7 +26,7 @@ Examples:
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N rows of each table; 0 prints all [default: 32]")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) files: Files,
     #[command(flatten)]
     pub(crate) json: JsonArgs,
     #[command(flatten)]
@@ -36,11 +37,13 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args, args.input.source()?, out)
+    args.files.each(Some(Format::Tet), JsonList::ForMany, out, |input, out| {
+        run_on(args, input.source_of(Format::Tet)?, out)
+    })
 }
 
 pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
-    let options = ReadOptions::new().with_verify(!args.ignore_checksums);
+    let options = ReadOptions::new().with_verify(!args.ignore_checksums).with_limits(limits());
     let file = File::from_source(source, options)?;
     warn_if_partly_protected(&file, out)?;
     let limit = args.limit.limit.unwrap_or(LIMIT);

@@ -4,13 +4,14 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
+use tercet::Format as Container;
 use tercet::tet::{Answer, ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, must_be_a_file};
+use crate::input::{self, must_be, must_be_a_file};
 use crate::remote;
 use crate::ui::Ui;
 
@@ -254,9 +255,9 @@ impl How {
     }
 
     fn open(&self, path: &Path) -> Result<File, Failure> {
-        let options = ReadOptions::new().with_verify(!self.ignore_checksums);
+        let options = ReadOptions::new().with_verify(!self.ignore_checksums).with_limits(limits());
         if remote::url_of(path).is_some() {
-            return Ok(File::from_source(input::open(path)?, options)?);
+            return Ok(File::from_source(must_be(input::open(path)?, Container::Tet)?, options)?);
         }
         Ok(File::open_with(path, options.with_access(self.access.into()))?)
     }

@@ -3,15 +3,17 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::escape;
 use tercet::tet::{
     self, Action, ActionState, RepairMode, RepairOptions, RepairReport, Report, SalvageOptions, SalvageReport,
 };
 
 use super::report::{ReportJson, check, in_one_line, status};
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
+use crate::many::{Files, JsonList};
 use crate::output::Output;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
@@ -23,28 +25,31 @@ Examples:
   tet repair bad.tet                                   list possible repairs; changes nothing
   tet repair bad.tet --apply footer_invalid --dry-run  print what would change
   tet repair bad.tet --apply footer_invalid            apply the repair
-  tet repair bad.tet --salvage good.tet --fill nan     copy intact chunks to a new file
+  tet repair bad.tet -o good.tet --fill nan            copy intact chunks to a new file
+  tet repair --plan -r archive                         possible repairs of a directory tree
 
 Repairs are made on a copy that replaces the file atomically.
 Exit code 0: planned, or repaired and valid; 1: verification still fails, or no chunk was kept.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("salvage")))]
+#[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
-    /// File to repair
-    #[arg(value_name = "PATH")]
-    pub(crate) path: PathBuf,
-    /// Apply this repair. Repeatable; without it, list possible repairs
+    #[command(flatten)]
+    pub(crate) files: Files,
+    /// List possible repairs and change nothing (default); takes several files
+    #[arg(long, conflicts_with_all = ["apply", "output"])]
+    plan: bool,
+    /// Apply this repair. Repeatable
     #[arg(long, value_name = "CODE")]
     apply: Vec<String>,
     /// With --apply: print what would change
     #[arg(long, requires = "apply")]
     dry_run: bool,
-    /// Write the intact chunks to a new file and list the others
-    #[arg(long, value_name = "OUT", conflicts_with_all = ["apply", "dry_run"])]
-    salvage: Option<PathBuf>,
-    /// With --salvage: fill value of lost elements, like `nan`; without it, reading them is an error
-    #[arg(long, value_name = "VALUE", requires = "salvage", allow_negative_numbers = true)]
+    /// Salvage: write the intact parts to a new file and list the lost ones
+    #[arg(short, long, value_name = "OUT", alias = "salvage", conflicts_with_all = ["apply", "dry_run"])]
+    output: Option<PathBuf>,
+    /// With --output: fill value of lost elements of a .tet file, like `nan`; without it, reading them is an error
+    #[arg(long, value_name = "VALUE", requires = "output", allow_negative_numbers = true)]
     fill: Option<f64>,
     #[command(flatten)]
     force: ForceArgs,
@@ -59,11 +64,16 @@ impl Args {
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
+    /// Rejects several files unless nothing is written.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.files.only_one_if(self.output.is_some() || !self.apply.is_empty(), "repair")
+    }
+
     /// The same request for a `.tgm` file.
-    pub(crate) fn for_tgm(&self) -> crate::cmd::tgm::repair::Request<'_> {
+    pub(crate) fn for_tgm<'a>(&'a self, input: &'a Path) -> crate::cmd::tgm::repair::Request<'a> {
         crate::cmd::tgm::repair::Request {
-            input: Some(&self.path),
-            output: self.salvage.as_deref(),
+            input: Some(input),
+            output: self.output.as_deref(),
             force: self.force.force,
             reproducible: false,
             json: self.json.json,
@@ -73,7 +83,7 @@ impl Args {
     /// The same request for a `.tatami` file.
     pub(crate) fn for_tatami(&self) -> crate::cmd::tatami::repair::Request<'_> {
         crate::cmd::tatami::repair::Request {
-            output: self.salvage.as_deref(),
+            output: self.output.as_deref(),
             force: self.force.force,
             schema: None,
             interop: false,
@@ -83,9 +93,17 @@ impl Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_on_disk(&args.path, "repair")?;
-    let path = args.path.as_path();
-    if let Some(target) = &args.salvage {
+    args.check()?;
+    args.files.each(Some(Format::Tet), JsonList::ForMany, out, |input, out| {
+        must_be_on_disk(&input.path, "repair")?;
+        input.source_of(Format::Tet)?;
+        run_on(args, &input.path, out)
+    })
+}
+
+/// Repairs a file.
+pub(crate) fn run_on(args: &Args, path: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(target) = &args.output {
         return salvage(path, target, args, out);
     }
     let options = applying(&args.apply).with_dry_run(args.dry_run);
@@ -216,7 +234,7 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
         let failure = Failure::request("a salvaged file can only be written to a local path");
         return Err(failure.with_hint("give the path of a new file"));
     };
-    let mut options = SalvageOptions::new().with_overwrite(args.force.force);
+    let mut options = SalvageOptions::new().with_overwrite(args.force.force).with_limits(limits());
     options.fill = args.fill;
     let report = tet::salvage_file(path, target, options, &out.bar("salvaging", 0))?;
     if args.json.json {

@@ -81,7 +81,7 @@ pub(super) fn command(recommendation: &Recommendation, path: &str) -> Option<Str
     Some(match recommendation.fix.action? {
         FixAction::VerifyDeep => format!("tet verify --deep {path}"),
         FixAction::Repair => format!("tet repair {path} --apply {}", recommendation.code),
-        FixAction::Salvage => format!("tet repair {path} --salvage OUT.tet"),
+        FixAction::Salvage => format!("tet repair {path} -o OUT.tet"),
         _ => return None,
     })
 }

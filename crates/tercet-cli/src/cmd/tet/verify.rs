@@ -2,13 +2,15 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::ByteSource;
 use tercet::tet::{self, Report, VerifyOptions};
 
 use super::{repair, report};
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
+use crate::many::{Files, JsonList};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -16,6 +18,7 @@ Examples:
   tet verify era5.tet            verify all checksums, decode the first 128 chunks
   tet verify era5.tet --deep     decode all chunks, recompute statistics
   tet verify era5.tet --repair   apply safe repairs, then verify again
+  tet verify -r archive          all .tet files of a directory tree, in parallel
 
 Exit code 0: valid; 1: verification failed; others: the check could not run.";
 
@@ -23,7 +26,7 @@ Exit code 0: valid; 1: verification failed; others: the check could not run.";
 #[command(after_help = EXAMPLES, mut_arg("json", |arg| arg.conflicts_with("quiet")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    pub(crate) input: Input,
+    pub(crate) files: Files,
     /// Decode all chunks and recompute statistics [default: decode 128 chunks]
     #[arg(long)]
     pub(crate) deep: bool,
@@ -38,17 +41,25 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args, args.input.source()?, out)
+    args.files.each(Some(Format::Tet), JsonList::ForMany, out, |input, out| {
+        run_on(args, input, input.source_of(Format::Tet)?, out)
+    })
 }
 
-pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
+/// Verifies an open file.
+pub(crate) fn run_on(
+    args: &Args,
+    input: &Input,
+    source: Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
     if args.repair {
-        must_be_on_disk(&args.input.path, "repair")?;
+        must_be_on_disk(&input.path, "repair")?;
     }
     out.hush(args.quiet);
     let mut found = verify(source, args.deep, out)?;
-    if args.repair && !found.ok && repair::apply_safe_repairs(&args.input.path, out)? {
-        found = verify(args.input.source()?, args.deep, out)?;
+    if args.repair && !found.ok && repair::apply_safe_repairs(&input.path, out)? {
+        found = verify(input.source()?, args.deep, out)?;
     }
     if args.json.json {
         out.json(&report::ReportJson::new(&found))?;
@@ -60,12 +71,12 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     if found.ok {
         return Ok(Outcome::Done);
     }
-    out.note("verification failed")?;
+    out.verdict("verification failed")?;
     Ok(Outcome::CheckFailed)
 }
 
 fn verify(source: Arc<dyn ByteSource>, deep: bool, out: &Ui) -> Result<Report, Failure> {
     // Chunks are read twice, for checksums and values, so the total is unknown.
     let bar = out.bar("verifying", 0);
-    Ok(tet::verify(source, VerifyOptions::default().with_deep(deep), &bar)?)
+    Ok(tet::verify(source, VerifyOptions::default().with_deep(deep).with_limits(limits()), &bar)?)
 }

@@ -6,6 +6,7 @@ use serde::Serialize;
 use tercet::core::{DType, ElementType, Shape, escape};
 use tercet::tet::{Codec, File, ReadOptions};
 
+use crate::args::limits;
 use crate::failure::Failure;
 use crate::input;
 use crate::render::{Table, human_size};
@@ -38,7 +39,7 @@ struct Added {
 impl Written {
     /// Reads the summary of the datasets `added`.
     pub(crate) fn read(path: &Path, added: &[&str]) -> Result<Self, Failure> {
-        let file = File::from_source(input::open(path)?, ReadOptions::new())?;
+        let file = File::from_source(input::open(path)?, ReadOptions::new().with_limits(limits()))?;
         let mut sums = vec![Sums::default(); file.datasets().len()];
         file.for_each_row(|_, row| {
             let dataset = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);

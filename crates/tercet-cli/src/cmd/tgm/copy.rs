@@ -11,7 +11,7 @@ use super::editing::Sink;
 use super::open::{ReadArgs, for_each_message};
 use super::recode::{Recoder, Recoding, Tally};
 use super::select::Filter;
-use crate::args::ForceArgs;
+use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{Output, display_path};
@@ -36,13 +36,12 @@ Messages with equal values go to the same file. Values that would escape the dir
 rejected.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("output", |arg| arg.help("Output file or URL (`s3://`, `gs://`, `az://`); `[KEY]` writes one file per value, `-` writes to standard output")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Output file or URL (`s3://`, `gs://`, `az://`); `[KEY]` writes one file per value, `-` writes to standard output
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -68,8 +67,8 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         return Err(Failure::request(message).with_hint(hint));
     }
     let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
-    let template = Template::parse(&args.output)?;
-    if let Some((url, _)) = remote::url_of(&args.output).zip(template.as_ref()) {
+    let template = Template::parse(args.output.path())?;
+    if let Some((url, _)) = remote::url_of(args.output.path()).zip(template.as_ref()) {
         let failure =
             Failure::request(format!("{}: placeholders are not supported in URLs", remote::redacted(url)));
         return Err(failure.with_hint("write local files first, then copy each of them"));
@@ -84,12 +83,12 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         write_all(args, &file, targets, template, recoder, out)?;
         return Ok(Outcome::Done);
     }
-    let output = check_target(args, &args.output)?;
+    let output = check_target(args, args.output.path())?;
     let is_stdout = matches!(output, Output::Stdout);
     let found = matching(args, &file, out)?;
     let bar = out.bar("copying", total(&found));
     let mut copying = Copying { file: &file, recoder, bar, force: args.force.force };
-    let (_, line) = copying.write(&args.output, output, &found, out)?;
+    let (_, line) = copying.write(args.output.path(), output, &found, out)?;
     drop(copying);
     if !is_stdout {
         out.line(line)?;

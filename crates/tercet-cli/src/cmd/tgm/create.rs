@@ -1,7 +1,7 @@
 //! `tgm create`: create a message from arrays.
 
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use tercet::core::publish::PublishError;
@@ -14,7 +14,7 @@ use tercet::tgm::{
 use super::Globals;
 use super::open::ReadArgs;
 use super::pipeline::Pipeline;
-use crate::args::ForceArgs;
+use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
@@ -49,9 +49,8 @@ The pipeline options apply to every array.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
-    #[arg(value_name = "OUT")]
-    path: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Add the array in FILE as object NAME: `t2m=t2m.npy`. Repeatable
     #[arg(long, value_name = "NAME=FILE", required = true, value_parser = named_file())]
     from: Vec<NamedFile>,
@@ -90,7 +89,7 @@ pub(super) fn json_or_text(text: &str) -> Result<tgm::Value, String> {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     args.pipeline.check()?;
-    let output = Output::open(&args.path, args.force.force || args.append)?;
+    let output = Output::open(args.output.path(), args.force.force || args.append)?;
     args.from.iter().try_for_each(|from| output.must_not_be(&from.path))?;
     let metadata = args.metadata()?;
     let objects = arrays::open(&args.from, &args.pipeline, out)?;
@@ -173,7 +172,8 @@ impl Args {
     fn unpublished(&self, error: tgm::Error) -> Failure {
         match error.kind() {
             ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. })) if self.append => {
-                let message = format!("{}: another process created this file", display_path(&self.path));
+                let message =
+                    format!("{}: another process created this file", display_path(self.output.path()));
                 Failure::new(Class::Io, message).with_hint("nothing was appended; run the command again")
             }
             _ => error.into(),
@@ -204,7 +204,7 @@ impl Args {
         let plural = if count == 1 { "" } else { "s" };
         out.line(format_args!("{name}: message 0 with {count} object{plural}, {size}"))?;
         if self.pipeline.is_given() {
-            let file = ReadArgs::default().open(open(&self.path)?, out)?;
+            let file = ReadArgs::default().open(open(self.output.path())?, out)?;
             return stored::print(&file.message(0)?, &raw, out);
         }
         Ok(())

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, escape};
 use tercet::tgm::{IndexSummary, Summary, VERSION};
 
@@ -9,7 +10,7 @@ use super::Form;
 use super::open::ReadArgs;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::Inputs;
+use crate::many::{Files, JsonList};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -22,7 +23,7 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
-    inputs: Inputs,
+    files: Files,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -47,19 +48,9 @@ fn print(summary: &Summary, out: &mut Ui) -> Result<(), Failure> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let mut all = Vec::new();
-    for input in args.inputs.each()? {
-        let summary = summary(input.source()?, out)?;
-        if args.json.json {
-            all.push(summary);
-        } else {
-            print(&summary, out)?;
-        }
-    }
-    if args.json.json {
-        out.json(&all)?;
-    }
-    Ok(Outcome::Done)
+    args.files.each(Some(Format::Tgm), JsonList::Always, out, |input, out| {
+        run_on(Form::new(args.json.json, false), input.source()?, out)
+    })
 }
 
 /// Prints the summary of an open file.
@@ -72,7 +63,7 @@ pub(crate) fn run_on(form: Form, source: Arc<dyn ByteSource>, out: &mut Ui) -> R
             let file = escape::name(location);
             out.line(format_args!("path={file} file_len={size} version={VERSION} messages={messages}"))?;
         }
-        Form::Json => out.json(&[summary])?,
+        Form::Json => out.json(&summary)?,
     }
     Ok(Outcome::Done)
 }

@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, Class, Diagnose as _, Span, escape};
 use tercet::tgm::{File, MAGIC, Message, ReadOptions};
 
 use super::select::Filter;
+use crate::args::limits;
 use crate::failure::Failure;
+use crate::input::must_be;
 use crate::ui::{Ui, WARN, is_interrupted, paint};
 
 /// Gaps printed one by one.
@@ -30,6 +33,7 @@ impl ReadArgs {
     pub(super) fn options(self) -> ReadOptions {
         let options =
             ReadOptions::new().with_verify(!self.ignore_checksums).with_strict(!self.ignore_checksums);
+        let options = options.with_limits(limits());
         #[cfg(feature = "sz3")]
         let options = options.with_sz3(sz3());
         options
@@ -41,7 +45,7 @@ impl ReadArgs {
         options: ReadOptions,
         out: &mut Ui,
     ) -> Result<File, Failure> {
-        let file = File::from_source(source, options)?;
+        let file = File::from_source(must_be(source, Format::Tgm)?, options)?;
         let bar = out.bar("scanning", file.len());
         let scan = file.scan_with(&bar)?;
         drop(bar);

@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, OutlineOptions};
 use tercet::tgm::{File, ReadOptions};
 
 use super::open::warn_of_gaps;
-use crate::args::{JsonArgs, LimitArgs};
+use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::render::tree_lines;
 use crate::ui::Ui;
 
@@ -27,7 +28,7 @@ Damaged files are printed as far as they can be parsed; hashes are printed, not 
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages, and N frames of each; 0 prints all [default: 32]")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
+    files: Files,
     #[command(flatten)]
     json: JsonArgs,
     #[command(flatten)]
@@ -35,7 +36,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    run_on(args.json.json, args.limit.limit.unwrap_or(LIMIT), args.input.source()?, out)
+    let limit = args.limit.limit.unwrap_or(LIMIT);
+    args.files.each(Some(Format::Tgm), JsonList::ForMany, out, |input, out| {
+        run_on(args.json.json, limit, input.source_of(Format::Tgm)?, out)
+    })
 }
 
 pub(crate) fn run_on(
@@ -44,7 +48,7 @@ pub(crate) fn run_on(
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let file = File::from_source(source, ReadOptions::new())?;
+    let file = File::from_source(source, ReadOptions::new().with_limits(limits()))?;
     let bar = out.bar("scanning", file.len());
     let scan = file.scan_with(&bar)?;
     drop(bar);

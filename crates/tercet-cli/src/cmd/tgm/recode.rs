@@ -1,7 +1,5 @@
 //! `tgm recode`: recode messages with another pipeline.
 
-use std::path::PathBuf;
-
 use tercet::core::Progress as _;
 use tercet::tgm::File;
 
@@ -10,7 +8,7 @@ use super::editing::{Sink, json_path};
 use super::open::{ReadArgs, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::{Output, display_path};
@@ -37,9 +35,8 @@ error bound grows by the error that recoding may add.";
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
@@ -95,7 +92,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
             "add `--encoding`, `--filter`, `--compression` or `--max-error`; `--compression none` stores values uncompressed",
         ));
     }
-    let output = Output::open(&args.output, args.force.force)?;
+    let output = Output::open(args.output.path(), args.force.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
@@ -110,8 +107,8 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     sink.finish()?;
     match (is_stdout, args.json.json) {
         (true, _) => {}
-        (false, true) => out.json(&tally.to_json(&json_path(&args.output)))?,
-        (false, false) => out.line(tally.line(&display_path(&args.output)))?,
+        (false, true) => out.json(&tally.to_json(&json_path(args.output.path())))?,
+        (false, false) => out.line(tally.line(&display_path(args.output.path())))?,
     }
     Ok(Outcome::Done)
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::{ByteSource, Span, escape};
 use tercet::tgm::salvage::{
     Loss, Lost, RepairedMessage, SalvageOptions, SalvagePlan, SalvageReport, State, plan,
@@ -13,7 +14,7 @@ use tercet::tgm::{EncodeOptions, Provenance, Writer, WriterOptions};
 use super::open::ReadArgs;
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::output::Output;
 use crate::render::human_size;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
@@ -34,8 +35,11 @@ Exit code 0: nothing was lost; 1: something was lost, or nothing could be kept."
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
     #[command(flatten)]
-    input: Input,
-    /// Output file; without it, print what could be kept
+    files: Files,
+    /// Print what could be kept and write nothing (default); takes several files
+    #[arg(long, conflicts_with = "output")]
+    plan: bool,
+    /// Output file of the intact parts
     #[arg(short, long, value_name = "OUTPUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
@@ -68,15 +72,18 @@ struct RepairJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let request = Request {
-        input: Some(args.input.path.as_path()).filter(|_| !args.input.is_stdin()),
-        output: args.output.as_deref(),
-        force: args.force.force,
-        reproducible: args.reproducible,
-        json: args.json.json,
-    };
-    let target = request.target()?;
-    request.run(target.as_deref(), &args.input.source()?, out)
+    args.files.only_one_if(args.output.is_some(), "repair")?;
+    args.files.each(Some(Format::Tgm), JsonList::ForMany, out, |input, out| {
+        let request = Request {
+            input: Some(input.path.as_path()).filter(|_| !input.is_stdin()),
+            output: args.output.as_deref(),
+            force: args.force.force,
+            reproducible: args.reproducible,
+            json: args.json.json,
+        };
+        let target = request.target()?;
+        request.run(target.as_deref(), &input.source_of(Format::Tgm)?, out)
+    })
 }
 
 /// Repairs an open file.

@@ -1,7 +1,5 @@
 //! `tgm set`: set metadata values.
 
-use std::path::PathBuf;
-
 use tercet::core::{Progress as _, escape};
 use tercet::tgm::edit::{self, Change, Changes, EditError};
 use tercet::tgm::{File, Value};
@@ -10,6 +8,7 @@ use super::create::json_or_text;
 use super::editing::{EditJson, Making, Sink, check_each};
 use super::open::ReadArgs;
 use super::select::Filter;
+use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::display_path;
@@ -30,9 +29,8 @@ Messages that do not match WHERE are copied unchanged, and so are all payloads."
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
-    #[arg(value_name = "OUTPUT")]
-    output: PathBuf,
+    #[command(flatten)]
+    output: OutputArgs,
     /// Set a key. Repeatable. Dots nest keys; `extra.` sets message metadata, `objects.N.` sets parameters of object N
     #[arg(short = 's', long = "set", value_name = "KEY=VALUE,…", required = true)]
     set: Vec<String>,
@@ -47,7 +45,7 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let changes = args.changes()?;
-    let output = args.making.output(&args.output, [&args.input])?;
+    let output = args.making.output(args.output.path(), [&args.input])?;
     let file = ReadArgs::default().open(args.input.source()?, out)?;
     let takes = args.check(&file, &changes, out)?;
     let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force.force)?);
@@ -62,7 +60,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             sink.copy(&file, file.message_span(number)?, &bar, out)?;
         }
     }
-    let path = &args.output;
+    let path = args.output.path();
     let (messages, shown) = (takes.len() as u64, display_path(path));
     let line = format!("{shown}: {changed} message(s) changed, {} copied", messages - changed);
     args.making.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)

@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use tercet::Format;
 use tercet::core::{ByteSource, escape};
 use tercet::tgm::{Depth, FileReport, ValidateOptions, validate_source};
 
 use super::Form;
 use super::object_id::{ObjectId, parse_object_id};
 use super::pipeline::bound;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, Inputs};
+use crate::input::Input;
+use crate::many::{Files, JsonList};
 use crate::output::display_path;
 use crate::ui::Ui;
 
@@ -36,7 +38,7 @@ could not run.";
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
     #[command(flatten)]
-    inputs: Inputs,
+    files: Files,
     /// Validate the structure only
     #[arg(long, group = "depth")]
     quick: bool,
@@ -111,30 +113,23 @@ impl Checked {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let options = options(args.depth()).with_canonical(args.canonical);
-    let inputs = args.inputs.each()?;
-    if args.against.original.is_some() && inputs.len() > 1 {
+    if args.against.original.is_some() && args.files.single().is_none() {
         return Err(Failure::request("`--against` requires a single file"));
     }
-    let mut all = Vec::new();
-    let mut is_ok = true;
-    for input in inputs {
-        let checked = args.one(&input, &options, out)?;
-        is_ok &= checked.is_ok();
+    args.files.each(Some(Format::Tgm), JsonList::Always, out, |input, out| {
+        let checked = args.one(input, &options, out)?;
         if args.json.json {
-            all.push(checked);
+            out.json(&checked.to_json())?;
         } else {
             checked.print(out)?;
         }
-    }
-    if args.json.json {
-        out.json(&all.iter().map(Checked::to_json).collect::<Vec<_>>())?;
-    }
-    Ok(outcome(is_ok))
+        Ok(outcome(checked.is_ok()))
+    })
 }
 
 impl Args {
     fn one(&self, input: &Input, options: &ValidateOptions, out: &mut Ui) -> Result<Checked, Failure> {
-        let source = input.source()?;
+        let source = input.source_of(Format::Tgm)?;
         let report = check(&source, options, out)?;
         // An invalid file is not compared.
         let comparison = match &self.against.original {
@@ -163,14 +158,14 @@ pub(crate) fn run_on(
     match form {
         Form::Text => report::print(source.name(), &found, out)?,
         Form::OneLine => out.line(report::one_line(source.name(), &found))?,
-        Form::Json => out.json(&[ValidateJson::new(source.name(), &found)])?,
+        Form::Json => out.json(&ValidateJson::new(source.name(), &found))?,
     }
     Ok(outcome(found.is_ok()))
 }
 
 /// The options of the library.
 fn options(depth: Depth) -> ValidateOptions {
-    let options = ValidateOptions::new().with_depth(depth);
+    let options = ValidateOptions::new().with_depth(depth).with_limits(limits());
     #[cfg(feature = "sz3")]
     let options = options.with_sz3(super::open::sz3());
     options

@@ -4,6 +4,6 @@ mod copy;
 mod damage;
 mod doors;
 mod inspect;
-mod sample;
+pub(crate) mod sample;
 mod select;
 mod validate;

@@ -9,6 +9,7 @@ use super::consumed::Consumed;
 use super::growing::{Endpoint, Growing, Stamp};
 use super::printer::Printer;
 use super::{Args, Flow};
+use crate::args::limits;
 use crate::failure::Failure;
 use crate::ui::{Ui, is_interrupted};
 
@@ -202,7 +203,8 @@ impl Watched {
             let follower = Follower::new();
             return Ok(Self { thing, follower, consumed, next: 0, stamp: None, has_index: false });
         };
-        let file = File::from_source(thing.snapshot()?, ReadOptions::new()).map_err(Failure::from)?;
+        let file = File::from_source(thing.snapshot()?, ReadOptions::new().with_limits(limits()))
+            .map_err(Failure::from)?;
         let messages = file.scan().map_err(Failure::from)?.messages.clone();
         let number = messages.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
         let end = messages.last().map_or(0, |message| message.end());

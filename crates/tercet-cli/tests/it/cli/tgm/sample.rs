@@ -22,7 +22,7 @@ fn mars(param: &str, step: u64) -> Entry {
 }
 
 /// Three messages: `2t` of one object, `msl` of two, and `10u` that is streamed, its metadata before its object.
-pub(super) fn write_run(path: &Path) {
+pub(crate) fn write_run(path: &Path) {
     let field = DataObjectDescriptor::new(DType::F32, [2, 3]);
     let values: Vec<u8> = (0u8..6).flat_map(|i| f32::from(i).to_le_bytes()).collect();
     let mut scalar = DataObjectDescriptor::new(DType::I16, []);

@@ -1,0 +1,165 @@
+//! Verbs over many files: directories, glob patterns, summaries, exit codes; files of another format.
+
+use serde_json::Value;
+
+use super::support::TestDir;
+use super::tgm::sample::write_run;
+
+/// `weather.tet`, `bad.tet` with a damaged chunk, `deep/run.tgm` and `notes.txt`.
+fn archive() -> TestDir {
+    let dir = TestDir::with_weather();
+    dir.with_damaged_chunk("bad.tet");
+    std::fs::create_dir(dir.path("deep")).unwrap();
+    write_run(&dir.path("deep/run.tgm"));
+    dir.write("notes.txt", b"not a container");
+    dir
+}
+
+#[test]
+fn a_directory_is_verified_with_a_summary_and_the_highest_exit_code() {
+    let dir = archive();
+    let ran = dir.tercet("verify .");
+    assert_eq!(ran.code, Some(1), "{}", ran.shot());
+    let (bad, good) =
+        (ran.stdout.find("file: bad.tet").unwrap(), ran.stdout.find("file: weather.tet").unwrap());
+    assert!(bad < good && !ran.stdout.contains("run.tgm"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with(": 1 ok, 1 failed\n"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("\n2 files, "), "{}", ran.stdout);
+    let ran = dir.tercet("verify --recursive .");
+    assert!(ran.stdout.contains("deep/run.tgm: OK (3 messages"), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with(": 2 ok, 1 failed\n"), "{}", ran.stdout);
+    let ran = dir.tercet("verify -r . -q");
+    let statuses: Vec<&str> = ran.stdout.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
+    assert_eq!(statuses, ["status=failed", "status=ok", "status=ok"], "{}", ran.stdout);
+}
+
+#[test]
+fn a_file_that_fails_does_not_stop_the_others() {
+    let dir = archive();
+    let ran = dir.tercet("info -q weather.tet missing.tet notes.txt deep/run.tgm");
+    let paths: Vec<&str> = ran.stdout.lines().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(paths, ["path=weather.tet", "path=deep/run.tgm"]);
+    assert!(ran.stderr.contains("error: missing.tet: cannot open"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("error: notes.txt: unknown file format"), "{}", ran.stderr);
+    // I/O is 3, an unknown format 4.
+    assert_eq!(ran.code, Some(4));
+}
+
+#[test]
+fn json_of_several_files_is_one_array() {
+    let dir = archive();
+    let ran = dir.tercet("info --json weather.tet missing.tet deep/run.tgm");
+    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let json = json.as_array().unwrap();
+    assert_eq!((json.len(), ran.code, ran.stderr.as_str()), (3, Some(3), ""));
+    assert_eq!((&json[0]["path"], &json[2]["messages"]), (&"weather.tet".into(), &3.into()));
+    assert_eq!(
+        (&json[1]["error"]["class"], &json[1]["error"]["location"]),
+        (&"io".into(), &"missing.tet".into())
+    );
+    let one: Value = serde_json::from_str(&dir.tercet("info --json deep/run.tgm").stdout).unwrap();
+    assert_eq!(one["messages"], 3);
+    let one: Value = serde_json::from_str(&dir.tgm("info --json deep/run.tgm").stdout).unwrap();
+    assert_eq!(one[0]["messages"], 3, "the output of the reference implementation is an array");
+}
+
+#[test]
+fn glob_patterns_are_expanded() {
+    let dir = archive();
+    let ran = dir.tet("info -q *.tet");
+    assert_eq!((ran.stdout.lines().count(), ran.code), (2, Some(0)), "{}", ran.shot());
+    let ran = dir.tercet("verify -q **/*.tgm");
+    assert!(ran.stdout.starts_with("path=deep/run.tgm status=ok"), "{}", ran.shot());
+    let ran = dir.tet("info nothing-*.tet");
+    assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
+    assert!(ran.stderr.contains("no file matches this pattern"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_directory_without_files_of_the_format_is_an_error() {
+    let dir = archive();
+    let ran = dir.tgm("info .");
+    assert_eq!(ran.code, Some(8));
+    assert!(ran.stderr.contains("is a directory without .tgm files"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("`--recursive`"), "{}", ran.stderr);
+    assert_eq!(dir.tgm("info -r .").code, Some(0));
+}
+
+#[test]
+fn repairs_of_several_files_are_planned_but_not_applied() {
+    let dir = archive();
+    let before = dir.read("bad.tet");
+    let ran = dir.tercet("repair --plan -r .");
+    assert!(ran.stdout.contains("3 files, "), "{}", ran.shot());
+    assert!(ran.stdout.contains("(nothing to repair: the file is valid)"), "{}", ran.stdout);
+    assert_eq!(dir.read("bad.tet"), before);
+    let ran = dir.tercet("repair weather.tet bad.tet -o good.tet");
+    assert_eq!(ran.code, Some(8), "{}", ran.shot());
+    assert!(ran.stderr.contains("`repair` writes one file at a time"), "{}", ran.stderr);
+    assert_eq!(dir.tet("repair bad.tet --plan --apply x").code, Some(2));
+}
+
+#[test]
+fn outlines_of_several_files_are_printed_in_order() {
+    let dir = archive();
+    let ran = dir.tercet("outline weather.tet deep/run.tgm");
+    let both = format!(
+        "{}\n{}",
+        dir.tercet("outline weather.tet").stdout,
+        dir.tercet("outline deep/run.tgm").stdout
+    );
+    assert!(ran.stdout.starts_with(&both), "{}", ran.stdout);
+    assert!(ran.stdout.ends_with(": 2 ok\n"), "{}", ran.stdout);
+}
+
+#[test]
+fn a_file_of_another_format_is_named_with_its_command() {
+    let dir = archive();
+    dir.write("grid.nc", b"CDF\x02 and more");
+    dir.write("field.grib2", b"GRIB\0\0\0\x02 and more");
+    dir.write("table.parquet", b"PAR1 and more");
+    std::fs::copy(dir.path("deep/run.tgm"), dir.path("run.tgm")).unwrap();
+    for args in
+        ["info run.tgm", "verify run.tgm", "outline run.tgm", "repair run.tgm", "extract run.tgm a -o x.npy"]
+    {
+        let ran = dir.tet(args);
+        let text = "error: run.tgm: is a .tgm file, not a .tet file\n  hint: use `tgm info run.tgm`\n";
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(4), "", text), "{args}");
+    }
+    for args in ["info weather.tet", "ls weather.tet", "validate weather.tet", "repair weather.tet"] {
+        let ran = dir.tgm(args);
+        let text =
+            "error: weather.tet: is a .tet file, not a .tgm file\n  hint: use `tet info weather.tet`\n";
+        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), text), "{args}");
+    }
+    for args in ["inspect weather.tet", "verify weather.tet", "cat weather.tet"] {
+        let ran = dir.tatami(args);
+        assert_eq!(ran.code, Some(4), "{args}");
+        assert!(ran.stderr.contains("is a .tet file, not a .tatami file"), "{args}: {}", ran.stderr);
+    }
+    for (name, description) in [
+        ("grid.nc", "is a NetCDF-3 file, which Tercet cannot read yet"),
+        ("field.grib2", "is a GRIB edition 2 file, which Tercet cannot read yet"),
+        ("table.parquet", "is a Parquet file, not a Tercet container"),
+    ] {
+        for ran in [
+            dir.tercet(&format!("info {name}")),
+            dir.tet(&format!("info {name}")),
+            dir.tgm(&format!("info {name}")),
+            dir.tatami(&format!("inspect {name}")),
+        ] {
+            assert_eq!(ran.code, Some(7), "{name}: {}", ran.stderr);
+            assert!(ran.stderr.contains(description), "{name}: {}", ran.stderr);
+        }
+    }
+    assert!(dir.tatami("cat table.parquet").stderr.contains("`tatami convert table.parquet OUT.tatami`"));
+}
+
+#[test]
+fn the_memory_limit_of_small_files_can_be_raised_and_lowered() {
+    let dir = TestDir::with_weather();
+    let ran = dir.tet("extract weather.tet t2m -o all.npy --max-memory 1KiB");
+    assert_eq!(ran.code, Some(6), "{}", ran.shot());
+    assert!(ran.stderr.contains("`--max-memory SIZE`"), "{}", ran.stderr);
+    assert_eq!(dir.tet("extract weather.tet t2m -o all.npy --max-memory 1GiB").code, Some(0));
+}
