@@ -211,13 +211,13 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
     for (name, made) in edited()? {
         add(&format!("edited_{name}"), made, b"")?;
     }
-    add("catalogue", catalogued()?, b"")?;
+    add("catalogue", indexed()?, b"")?;
     std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
 }
 
 /// Messages with the index at the end of their file, which is one more message to other readers.
-fn catalogued() -> Result<Listed, Failure> {
+fn indexed() -> Result<Listed, Failure> {
     let mut all = Vec::new();
     let mut file = Cursor::new(Vec::new());
     let mut builder = IndexBuilder::new(&IndexKeys::All);
@@ -236,9 +236,9 @@ fn catalogued() -> Result<Listed, Failure> {
     file.set_position(start as u64);
     builder.write(&mut file, Provenance::default())?;
     let bytes = file.into_inner().split_off(start);
-    let catalogue = Message::from_bytes("catalogue", bytes.clone())?;
+    let index = Message::from_bytes("catalogue", bytes.clone())?;
     let mut objects = Vec::new();
-    for object in catalogue.objects() {
+    for object in index.objects() {
         let object = object?;
         let descriptor = object.descriptor();
         objects.push(json!({
@@ -248,7 +248,7 @@ fn catalogued() -> Result<Listed, Failure> {
             "sha256": hex(&Sha256::digest(object.decode()?.bytes())),
         }));
     }
-    let metadata = catalogue.metadata().without_reserved();
+    let metadata = index.metadata().without_reserved();
     let listed =
         json!({ "hashed": true, "base": metadata.base, "extra": metadata.extra, "objects": objects });
     all.push((bytes, listed));
@@ -262,13 +262,13 @@ type Listed = Vec<(Vec<u8>, Json)>;
 /// without hashes have none either: its bytes were not verified.
 fn edited() -> Result<Vec<(String, Listed)>, Failure> {
     let options = EncodeOptions::new().with_allowed(true, true);
-    let mut holed = Sample::new(DType::F64, &[5, 3], ByteOrder::Little, 7);
-    holed.descriptor = holed.descriptor.with_compression("zstd");
+    let mut masked = Sample::new(DType::F64, &[5, 3], ByteOrder::Little, 7);
+    masked.descriptor = masked.descriptor.with_compression("zstd");
     for (at, value) in [(0, f64::NAN), (4, f64::INFINITY), (14, f64::NEG_INFINITY)] {
-        holed.little[at * 8..at * 8 + 8].copy_from_slice(&value.to_le_bytes());
+        masked.little[at * 8..at * 8 + 8].copy_from_slice(&value.to_le_bytes());
     }
     let samples = [
-        holed,
+        masked,
         Sample::new(DType::I16, &[4, 3], ByteOrder::Big, 8),
         Sample::new(DType::F32, &[2, 2], ByteOrder::Little, 9),
     ];

@@ -87,9 +87,9 @@ fn judge(command: &Command, status: ExitStatus) -> Result<(), String> {
 /// The command as typed in a shell: the name of the program, then its arguments.
 fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let mut words = vec![program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
-    words.join(" ")
+    let mut parts = vec![program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()];
+    parts.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
+    parts.join(" ")
 }
 
 #[cfg(test)]

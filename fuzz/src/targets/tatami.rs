@@ -218,12 +218,12 @@ pub(super) fn repair(input: &[u8]) {
         let bad =
             verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
         assert!(bad.is_none(), "the new file is bad: {bad:?}");
-        let mended = File::from_source(source(&bytes), ReadOptions::new()).expect("a repaired file opens");
-        assert_eq!(mended.rows(), report.rows_kept, "rows that are kept are there");
+        let repaired = File::from_source(source(&bytes), ReadOptions::new()).expect("a repaired file opens");
+        assert_eq!(repaired.rows(), report.rows_kept, "rows that are kept are there");
         let Some(original) = original.as_ref().filter(|_| !report.footer_rebuilt) else { continue };
         let all: Vec<usize> = (0..original.schema().len()).collect();
         if let Ok(before) = original.read_columns(&all) {
-            let after = mended.read_columns(&all).expect("a repaired file can be read");
+            let after = repaired.read_columns(&all).expect("a repaired file can be read");
             assert!(report.lost.is_empty(), "no row of a file that can be read is lost: {report:?}");
             for (before, after) in before.iter().zip(&after) {
                 assert!(cells(before) == cells(after), "a repair does not change values");

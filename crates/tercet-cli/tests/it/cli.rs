@@ -1,4 +1,4 @@
-//! What the user sees: every verb and every class of error, with its exit code.
+//! Output, errors and exit codes of every verb.
 
 mod demo;
 mod errors;
@@ -7,11 +7,11 @@ mod history;
 mod info;
 mod outline;
 mod paths;
-mod protection;
 mod query;
 mod repair;
 mod shell;
 mod streams;
 mod support;
 mod tgm;
+mod unverified_reads;
 mod verify;

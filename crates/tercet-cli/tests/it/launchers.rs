@@ -64,7 +64,7 @@ fn arguments_arrive_unchanged() {
 fn signals_end_the_program_itself() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
     let mut child = command.args(["tail", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    // Whether the launcher or already the program: one process, the same ID.
+    // Launcher and program are one process with one ID.
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
 }

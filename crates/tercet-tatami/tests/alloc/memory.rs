@@ -2,7 +2,7 @@
 
 use crate::columns::{Noise, Shape, column};
 use tercet_tatami::{Column, Field, File, Schema, Type, Writer, WriterOptions};
-use tercet_testkit::alloc::{alone, measure};
+use tercet_testkit::alloc::{exclusive, measure};
 
 fn batch(rows: usize, noise: &mut Noise) -> Vec<Column> {
     let text = Field::new("", Type::String);
@@ -21,8 +21,8 @@ fn batch(rows: usize, noise: &mut Noise) -> Vec<Column> {
 }
 
 #[test]
-fn many_rows_take_no_more_memory_than_few() {
-    let _alone = alone();
+fn memory_does_not_grow_with_the_row_count() {
+    let _exclusive = exclusive();
     let dir = tempfile::tempdir().unwrap();
     let fields = || {
         vec![
@@ -55,7 +55,7 @@ fn many_rows_take_no_more_memory_than_few() {
         }
         (stats.peak_bytes, file.len_bytes())
     };
-    // The values of the smaller file are just enough for the trial of dictionaries.
+    // The smaller file has just enough values for the dictionary trial.
     let (few, bytes) = peak_of(15);
     assert!(few < 192 << 20, "{few} bytes for a file of {bytes}");
     let (many, bytes) = peak_of(45);

@@ -1,4 +1,4 @@
-//! Damaged files: every change is noticed, or does not matter.
+//! Damaged files: every change is detected or harmless.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tercet_tatami::{
     WriterOptions, verify,
 };
 
-/// Small files of the reference, which have no checksums of page headers.
+/// Small files of the reference, without checksums of page headers.
 const SMALL: [&str; 10] = [
     "empty.tatami",
     "one_int.tatami",
@@ -30,7 +30,7 @@ fn open(bytes: Vec<u8>) -> Result<File, Error> {
     File::from_source(Arc::new(Memory::new("damaged", bytes)), options)
 }
 
-/// Everything a file holds: values by their bits, so that NaN equals itself, and pairs.
+/// The content of a file: values by their bits, so that NaN equals itself, and metadata pairs.
 fn contents(bytes: Vec<u8>) -> Result<Vec<Vec<Option<Vec<u8>>>>, Error> {
     let file = open(bytes)?;
     let all: Vec<usize> = (0..file.schema().len()).collect();
@@ -58,8 +58,8 @@ fn values(column: &Column) -> Vec<Option<Vec<u8>>> {
     (0..column.len()).map(|row| column.scalar(row).map(|value| value.to_bytes())).collect()
 }
 
-/// The encoding bytes of pages behind the first of their chunk. Nothing in a file without checksums of page headers says
-/// what they should be: integers can often be read in another encoding.
+/// The encoding bytes of pages after the first of their chunk. In a file without checksums of page headers nothing
+/// determines them: integers can often be decoded with another encoding.
 fn later_encodings(bytes: &[u8]) -> Vec<usize> {
     let file = open(bytes.to_vec()).unwrap();
     if file.footer().features.is_some() {
@@ -84,7 +84,7 @@ fn verified(bytes: Vec<u8>) -> bool {
     verify(Arc::new(Memory::new("damaged", bytes)), options, &NoProgress).unwrap().ok
 }
 
-/// A small file with everything that only this project writes.
+/// A small file with every extension of Tercet.
 fn own(codec: Codec, interop: bool) -> Vec<u8> {
     let mut fields = vec![
         Field::new("key", Type::UInt16).with_sort_key(),
@@ -117,7 +117,7 @@ fn own(codec: Codec, interop: bool) -> Vec<u8> {
 }
 
 #[test]
-fn every_flipped_byte_of_our_own_files_is_noticed() {
+fn every_flipped_byte_in_tercet_files_is_detected() {
     let files =
         [own(Codec::None, false), own(Codec::Lz4, false), own(Codec::Zstd, false), own(Codec::Zstd, true)];
     for good in files {
@@ -126,7 +126,7 @@ fn every_flipped_byte_of_our_own_files_is_noticed() {
         for (at, flip) in (0..good.len()).flat_map(|at| [0xff, 1 << (at % 8)].map(|flip| (at, flip))) {
             let mut bad = good.clone();
             bad[at] ^= flip;
-            // Nothing is unguarded: what a read does not touch, verification does.
+            // Every byte is covered: what a read does not touch, verification does.
             if let Ok(found) = contents(bad.clone()) {
                 assert!(found == expected, "byte {at} changes the contents");
             }
@@ -139,7 +139,7 @@ fn every_flipped_byte_of_our_own_files_is_noticed() {
 }
 
 #[test]
-fn every_flipped_byte_is_noticed_or_does_not_matter() {
+fn every_flipped_byte_is_detected_or_harmless() {
     let Some(dir) = tercet_testkit::golden("tatami") else { return };
     for name in SMALL {
         let good = std::fs::read(dir.join(name)).unwrap();
@@ -167,7 +167,7 @@ fn every_flipped_byte_is_noticed_or_does_not_matter() {
 }
 
 #[test]
-fn every_cut_is_noticed() {
+fn every_truncation_is_detected() {
     let Some(dir) = tercet_testkit::golden("tatami") else { return };
     for name in SMALL {
         let good = std::fs::read(dir.join(name)).unwrap();

@@ -1,4 +1,4 @@
-//! The files of the reference implementation, read.
+//! Reads the files of the reference implementation.
 
 use std::path::{Path, PathBuf};
 

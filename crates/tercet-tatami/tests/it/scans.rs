@@ -1,4 +1,4 @@
-//! Rows by condition: the answers of the reference where it is right, and those of a plain loop everywhere.
+//! Filtered scans: the results of the reference where it is correct, and those of a naive loop everywhere.
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::io::Cursor;
@@ -43,12 +43,12 @@ fn literal(file: &File, column: &str, value: &Value) -> Literal {
 
 fn expr(file: &File, predicate: &Value) -> Expr {
     let op = predicate["op"].as_str().unwrap();
-    let kids = || predicate["kids"].as_array().unwrap().iter().map(|kid| expr(file, kid)).collect();
+    let children = || predicate["kids"].as_array().unwrap().iter().map(|child| expr(file, child)).collect();
     let column = || predicate["col"].as_str().unwrap().to_owned();
     let value = |name: &str| literal(file, &column(), &predicate[name]);
     let test = match op {
-        "and" => return Expr::And(kids()),
-        "or" => return Expr::Or(kids()),
+        "and" => return Expr::And(children()),
+        "or" => return Expr::Or(children()),
         "eq" => Comparison::Eq(value("value")),
         "ne" => Comparison::Ne(value("value")),
         "lt" => Comparison::Lt(value("value")),
@@ -103,16 +103,16 @@ fn golden_scans_have_the_right_rows_and_groups() {
             assert_eq!(found.count().unwrap(), expected.len() as u64, "{name}");
             let explained = found.explain().unwrap();
             if !faulty {
-                // The reference looks at groups whose rows are all null; ours are left out by their null counts.
+                // The reference scans groups whose rows are all null; Tercet prunes them by their null counts.
                 let tested = condition.bind(file.schema()).unwrap().columns();
                 let groups = &file.footer().groups;
                 let empty = |group: &&tercet_tatami::format::Group| {
                     tested.len() == 1 && group.chunks[tested[0]].nulls == group.rows
                 };
-                let spared = groups.iter().filter(empty).count() as u64;
+                let pruned = groups.iter().filter(empty).count() as u64;
                 let expected = scan["groups_scanned"].as_u64().unwrap();
                 let asks_null = scan["pred"]["op"] == "is_null";
-                let expected = if asks_null { expected } else { expected - spared };
+                let expected = if asks_null { expected } else { expected - pruned };
                 assert_eq!(explained.groups_scanned, expected, "{name}");
             }
         }
@@ -120,9 +120,9 @@ fn golden_scans_have_the_right_rows_and_groups() {
     assert!(scans >= 30, "{scans}");
 }
 
-// ---- against a plain loop ----
+// ---- compared with a naive loop ----
 
-/// Three answers: true, false, neither.
+/// Three-valued logic: true, false, null.
 fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option<bool> {
     match expr {
         Expr::And(parts) => {
@@ -218,7 +218,7 @@ fn some_rows() -> impl Strategy<Value = Vec<Row>> {
         prop::option::weighted(0.9, prop::collection::vec(prop::option::weighted(0.9, 0u8..6), 0..4)),
         any::<bool>(),
     );
-    // Runs of similar rows, so that bounds can rule pages out.
+    // Runs of similar rows, so that statistics can prune pages.
     prop::collection::vec((row, 1usize..30), 0..25)
         .prop_map(|runs| runs.into_iter().flat_map(|(row, count)| std::iter::repeat_n(row, count)).collect())
 }
@@ -312,7 +312,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
 
     #[test]
-    fn a_scan_equals_a_plain_loop(
+    fn scans_match_a_naive_loop(
         rows in some_rows(),
         conditions in prop::collection::vec(conditions(), 1..6),
         page_rows in 1u32..60,
@@ -324,11 +324,11 @@ proptest! {
     ) {
         let (mut fields, mut columns) = (fields(), columns(&rows));
         if sorted {
-            // Its pages are then told apart by an index.
+            // Its pages then have an index.
             fields[5] = fields[5].clone().with_sort_key();
         }
         let options = if interop {
-            // Others know no lists.
+            // Other implementations do not support lists.
             fields.remove(4);
             columns.remove(4);
             WriterOptions::interop()
@@ -344,7 +344,7 @@ proptest! {
         for condition in conditions {
             let scan = match file.scan().with_batch_rows(batch_rows).filter(&condition) {
                 Ok(scan) => scan,
-                // The column of lists is not there.
+                // The list column is not written.
                 Err(_) if interop => continue,
                 Err(error) => panic!("{error}"),
             };
@@ -380,7 +380,7 @@ proptest! {
 }
 
 #[test]
-fn conditions_that_do_not_fit_are_refused() {
+fn mismatched_filters_are_rejected() {
     let schema = Schema::new(fields()).unwrap();
     for (text, part) in [
         ("x = 1", "has no column `x`"),
@@ -436,7 +436,7 @@ fn opened(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Fil
     File::from_source(Arc::new(source), ReadOptions::new()).unwrap()
 }
 
-/// Bounds that are long are not in the footer, unless keys are looked up by them; what is found stays the same.
+/// Long statistics are not stored in the footer, unless they are needed for lookups; results stay the same.
 #[test]
 fn long_values_have_no_zones() {
     let mut seed = 7u64;
@@ -462,7 +462,7 @@ fn long_values_have_no_zones() {
         let expected = values.iter().filter(|other| *other < value).count();
         assert_eq!(smaller.count().unwrap(), expected as u64);
     }
-    // Other readers get what they expect, and keys are found by their bounds.
+    // Other readers get the statistics they expect, and keys are found by them.
     let interop = opened(vec![field()], &column(), WriterOptions::interop());
     assert!(interop.footer().groups[0].chunks[0].zone.is_some());
     let mut sorted = values.to_vec();
@@ -475,9 +475,9 @@ fn long_values_have_no_zones() {
     assert!(short.footer().groups[0].chunks[0].zone.is_some());
 }
 
-/// Decimals, stored as numbers and as bytes, over many groups and pages: the answers of a plain loop.
+/// Decimals, stored as integers and as bytes, over many groups and pages: the results of a naive loop.
 #[test]
-fn decimals_are_found_by_what_they_are() {
+fn decimals_compare_by_value() {
     let numbers: Vec<i64> = (0..2000).map(|n: i64| (n * 7919 % 401 - 200) * (n / 500)).collect();
     let wide: Vec<[u8; 16]> = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect();
     let fields = vec![Field::new("n", Type::Int64).with_bloom(), Field::new("w", Type::Bytes).with_bloom()];

@@ -1,4 +1,4 @@
-//! Files and pages whose bytes are printed in the specification.
+//! Files and pages printed in the specification.
 
 use std::sync::Arc;
 

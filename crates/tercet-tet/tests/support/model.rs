@@ -11,7 +11,7 @@ pub(crate) struct Cell {
     pub(crate) whole: i128,
 }
 
-/// What one axis of the selection does.
+/// The role of one axis of the selection.
 #[derive(Clone, Debug)]
 pub(crate) enum AxisModel {
     Reduced,
@@ -28,10 +28,10 @@ pub(crate) enum AxisModel {
 }
 
 /// A list of values with the index each has among the reduced positions.
-pub(crate) type Gathered = Vec<(u64, Cell)>;
+pub(crate) type Group = Vec<(u64, Cell)>;
 
 /// The output: its shape, the values of its elements, and how many of these are real.
-pub(crate) type Output = (Vec<u64>, Vec<Gathered>, Vec<u64>);
+pub(crate) type Output = (Vec<u64>, Vec<Group>, Vec<u64>);
 
 /// Assigns the elements of a selection to output elements.
 pub(crate) fn gather(
@@ -50,7 +50,7 @@ pub(crate) fn gather(
             AxisModel::Windows { starts, .. } => Some(starts.len() as u64),
         })
         .collect();
-    let mut cells = vec![Gathered::new(); output.iter().product::<u64>() as usize];
+    let mut cells = vec![Group::new(); output.iter().product::<u64>() as usize];
     let mut real = vec![0; cells.len()];
     visit(extents, axes, 0, &mut Vec::new(), (0, 0), &mut |positions, number, index, pad| {
         let gathered = &mut cells[number as usize];
@@ -121,7 +121,7 @@ fn visit(
     }
 }
 
-/// What an operation gives for a list of values: `null` for NaN and infinities, as answers write them.
+/// The result of an operation for a list of values: `null` for NaN and infinities, as in JSON results.
 pub(crate) fn evaluate(operation: &str, argument: &Value, cells: &[(u64, Cell)], float: bool) -> Expected {
     let numbers: Vec<f64> = cells.iter().map(|(_, cell)| cell.number).collect();
     let there: Vec<f64> = numbers.iter().copied().filter(|number| !number.is_nan()).collect();
@@ -218,7 +218,7 @@ fn quantile(cells: &[(u64, Cell)], q: f64, float: bool) -> Expected {
     Expected::near(value, low.number.abs().max(high.number.abs()))
 }
 
-/// An expected number and what its error is measured by.
+/// An expected number and the scale of its error.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
     Number { value: f64, scale: f64 },

@@ -44,8 +44,8 @@ fn compacted(read: &Replay) {
 fn appended(input: &[u8], read: &Replay) {
     let keep = usize::try_from(read.end).unwrap_or(usize::MAX);
     let mut log = input.get(..keep).unwrap_or_else(|| panic!("the records end behind the end")).to_vec();
-    let doomed = read.members.first().map_or([0; 16], |member| member.id);
-    Record::Remove(doomed).put(&mut log);
+    let removed = read.members.first().map_or([0; 16], |member| member.id);
+    Record::Remove(removed).put(&mut log);
     let again = replay(&log).unwrap_or_else(|error| panic!("an appended log cannot be read: {error}"));
     assert_eq!(again.members, read.members.get(1..).unwrap_or_default());
     assert_eq!(again.records, read.records + 1);

@@ -1,11 +1,11 @@
-//! The guides show what really happens: their `tgm` commands are run, on the arrays that their Python lines make.
+//! Runs the `tgm` commands of the guides on the arrays that their Python lines save.
 
 use std::path::Path;
 
 use super::{TestDir, npy, run_command};
 use crate::support::guide::{commands, matches};
 
-/// What the Python lines of the guide to messages save.
+/// The arrays of the guide to messages.
 fn save_arrays(dir: &TestDir) {
     let t2m: Vec<u8> = (0..181 * 360).flat_map(|n| (230.0 + 0.001 * f64::from(n)).to_le_bytes()).collect();
     let land: Vec<u8> = (0..181 * 360).map(|n| u8::from(n % 3 == 0)).collect();
@@ -16,7 +16,7 @@ fn save_arrays(dir: &TestDir) {
     dir.write("wave.npy", npy::with_header("'<c8'", false, &[3], wave));
 }
 
-/// What the Python lines of the guide to pipelines save.
+/// The arrays of the guide to pipelines.
 #[cfg(not(feature = "sz3"))]
 fn save_fields(dir: &TestDir) {
     let shape = [181, 360];
@@ -34,7 +34,7 @@ fn save_fields(dir: &TestDir) {
     dir.write("codes.npy", npy::with_header("'<i2'", false, &shape, codes));
 }
 
-/// Runs the commands of a guide and compares what they print with what it shows.
+/// Runs the commands of a guide and compares their output.
 fn check(name: &str, dir: &TestDir) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/guide").join(name);
     let guide = std::fs::read_to_string(path).unwrap();
@@ -65,7 +65,7 @@ fn tail() {
     check("tgm-tail-and-async.md", &dir);
 }
 
-/// A build with another codec may choose that.
+/// Builds with other codecs may choose another pipeline.
 #[test]
 #[cfg(not(feature = "sz3"))]
 fn pipelines() {

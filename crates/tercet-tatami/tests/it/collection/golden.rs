@@ -67,7 +67,7 @@ fn members_are_those_of_the_reference() {
     }
 }
 
-/// What is kept of a file is what the reference keeps of it, its identity included.
+/// Member entries equal those of the reference, including the ID.
 #[test]
 fn files_are_described_as_the_reference_does() {
     let Some((dir, _)) = golden() else { return };
@@ -88,7 +88,7 @@ fn variants_have_the_members_of_the_reference_or_are_reported() {
         let bytes = std::fs::read(dir.join(name)).unwrap();
         let replayed = log::replay(&bytes);
         if name.contains("mid_flip") {
-            // The reference loses every record behind the damaged one without a word.
+            // The reference silently loses every record after the damaged one.
             assert!(matches!(replayed, Err(ErrorKind::ManifestDamaged { .. })), "{name}");
             let saved = log::salvage(&bytes).unwrap();
             assert!(saved.warnings.iter().any(|odd| matches!(odd, ManifestWarning::Damaged { .. })));

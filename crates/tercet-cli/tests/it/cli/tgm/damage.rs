@@ -1,4 +1,4 @@
-//! Files that are not as they should be.
+//! Damaged and malformed files.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -7,7 +7,7 @@ use super::sample::{dir, message_range, with_damaged_metadata, with_damaged_payl
 use crate::cli::support::TestDir;
 
 #[test]
-fn bytes_of_no_message_are_told() {
+fn gaps_between_messages_are_reported() {
     let dir = dir();
     let run = dir.read("run.tgm");
     dir.write("junk.tgm", &[b"before", &*run, b"behind it"].concat());
@@ -20,8 +20,8 @@ fn bytes_of_no_message_are_told() {
         let ran = dir.tgm(&format!("{args} junk.tgm"));
         assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), result.as_str()), "{args}");
     }
-    let told: serde_json::Value = serde_json::from_str(&dir.tgm("info --json junk.tgm").stdout).unwrap();
-    assert_eq!(told[0]["junk"][0], serde_json::json!({ "start": 0, "end": 6 }));
+    let json: serde_json::Value = serde_json::from_str(&dir.tgm("info --json junk.tgm").stdout).unwrap();
+    assert_eq!(json[0]["junk"][0], serde_json::json!({ "start": 0, "end": 6 }));
     assert_eq!(dir.tgm("ls -p mars.param junk.tgm").stdout, dir.tgm("ls -p mars.param run.tgm").stdout);
 }
 
@@ -63,9 +63,9 @@ fn a_file_without_messages_is_4() {
     assert!(!dir.path("out.tgm").exists());
 }
 
-/// A cut message, and one of another version, are told what is wrong with them.
+/// The reason is reported for a truncated message and for one of another version.
 #[test]
-fn what_starts_like_a_message_is_told_why_it_is_none() {
+fn a_malformed_message_is_reported_with_the_reason() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     dir.write("cut.tgm", &whole[..200]);
@@ -106,7 +106,7 @@ fn damaged_metadata_is_5() {
 }
 
 #[test]
-fn a_damaged_payload_concerns_those_who_look_at_objects() {
+fn a_damaged_payload_affects_object_commands_only() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
     assert_eq!(dir.tgm("ls bad.tgm").code, Some(0));
@@ -119,15 +119,15 @@ fn a_damaged_payload_concerns_those_who_look_at_objects() {
 }
 
 #[test]
-fn every_truncation_is_told() {
+fn every_truncation_is_reported() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     let start = message_range(&dir, "run.tgm", 2).start;
     for len in [1, 24, start - 1, start + 1, start + 60, whole.len() - 1] {
         dir.write("cut.tgm", &whole[..len]);
         let ran = dir.tgm("ls cut.tgm");
-        let told = ran.code == Some(4) || ran.stderr.contains("belong to no message");
-        assert!(told, "{len}: {}", ran.shot());
+        let is_reported = ran.code == Some(4) || ran.stderr.contains("belong to no message");
+        assert!(is_reported, "{len}: {}", ran.snapshot());
         assert_eq!(dir.tgm("validate cut.tgm").code, Some(1), "{len}");
     }
 }
@@ -147,7 +147,7 @@ fn a_closed_pipe_is_not_an_error() {
             .spawn()
             .unwrap();
         let mut stdout = child.stdout.take().unwrap();
-        // More is coming than a pipe can hold, so the command is still writing when the pipe is closed.
+        // The output is larger than a pipe buffer, so the command still writes when the pipe is closed.
         stdout.read_exact(&mut [0; 16]).unwrap();
         drop(stdout);
         let output = child.wait_with_output().unwrap();
