@@ -150,7 +150,7 @@ mod tests {
 
     fn faulty(input: &[u8]) {
         match input {
-            b"panic" => panic!("as asked"),
+            b"panic" => panic!("on purpose"),
             b"hang" => thread::sleep(Duration::from_millis(400)),
             b"flood" => drop(std::hint::black_box(vec![0_u8; 1 << 22])),
             _ => {}

@@ -173,15 +173,15 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
             add(&format!("{label}_{name}"), vec![made], b"")?;
         }
     }
-    for place in [Placement::None, Placement::Header, Placement::Footer, Placement::Both] {
-        let label = format!("{place:?}").to_lowercase();
-        let hashes = EncodeOptions::new().with_hashes(place);
+    for placement in [Placement::None, Placement::Header, Placement::Footer, Placement::Both] {
+        let label = format!("{placement:?}").to_lowercase();
+        let hashes = EncodeOptions::new().with_hashes(placement);
         add(
             &format!("hashes_{label}"),
             vec![message(Way::OnePiece, &none, &floats(2), false, hashes)?],
             b"",
         )?;
-        let index = EncodeOptions::new().with_index(place);
+        let index = EncodeOptions::new().with_index(placement);
         add(&format!("index_{label}"), vec![message(Way::OnePiece, &none, &floats(3), false, index)?], b"")?;
     }
     for way in [Way::Stream, Way::StreamWithLength] {
@@ -211,7 +211,7 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
     for (name, made) in edited()? {
         add(&format!("edited_{name}"), made, b"")?;
     }
-    add("catalogue", indexed()?, b"")?;
+    add("index", indexed()?, b"")?;
     std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
 }
@@ -236,7 +236,7 @@ fn indexed() -> Result<Listed, Failure> {
     file.set_position(start as u64);
     builder.write(&mut file, Provenance::default())?;
     let bytes = file.into_inner().split_off(start);
-    let index = Message::from_bytes("catalogue", bytes.clone())?;
+    let index = Message::from_bytes("index", bytes.clone())?;
     let mut objects = Vec::new();
     for object in index.objects() {
         let object = object?;
@@ -340,7 +340,7 @@ fn edited() -> Result<Vec<(String, Listed)>, Failure> {
 pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
     let flags = message.layout()?.preamble.flags;
     let has = |flag| flags.contains(flag);
-    let place = |header, footer| match (has(header), has(footer)) {
+    let placement = |header, footer| match (has(header), has(footer)) {
         (false, false) => Placement::None,
         (true, false) => Placement::Header,
         (false, true) => Placement::Footer,
@@ -357,8 +357,8 @@ pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
     };
     let options = EncodeOptions::new()
         .with_hash(has(MessageFlags::HASHES_PRESENT))
-        .with_hashes(place(MessageFlags::HEADER_HASHES, MessageFlags::FOOTER_HASHES))
-        .with_index(place(MessageFlags::HEADER_INDEX, MessageFlags::FOOTER_INDEX))
+        .with_hashes(placement(MessageFlags::HEADER_HASHES, MessageFlags::FOOTER_HASHES))
+        .with_index(placement(MessageFlags::HEADER_INDEX, MessageFlags::FOOTER_INDEX))
         .with_provenance(Provenance::Fixed(Box::new(stamp)));
     let objects = message.objects().collect::<Result<Vec<_>, _>>()?;
     let payloads = objects.iter().map(Object::stored).collect::<Result<Vec<_>, _>>()?;

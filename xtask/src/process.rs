@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn tee_keeps_and_forwards_everything() {
-        let mut shown = Vec::new();
+        let mut forwarded = Vec::new();
         let text = "line\n".repeat(10_000);
-        assert_eq!(tee(Some(text.as_bytes()), &mut shown), text);
-        assert_eq!(shown, text.as_bytes());
+        assert_eq!(tee(Some(text.as_bytes()), &mut forwarded), text);
+        assert_eq!(forwarded, text.as_bytes());
     }
 
     #[test]

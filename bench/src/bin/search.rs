@@ -22,7 +22,7 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("run") => run(),
         Some("bounded") => bounded(),
-        _ => panic!("say `run` or `bounded`"),
+        _ => panic!("usage: search run|bounded"),
     }
 }
 
@@ -58,8 +58,8 @@ fn run() {
         path => corpus::read(Path::new(path), max_documents),
     };
     let repeat = number("--repeat", 3);
-    let (ours, segment) = build(&pages, &dir, repeat);
-    let (peer_queries, peer) = build_peer(&pages, &dir, repeat);
+    let (report, segment) = build(&pages, &dir, repeat);
+    let (peer_report, peer) = build_peer(&pages, &dir, repeat);
     let text_bytes: usize =
         pages.iter().map(|page| page.body.len() + page.title.len() + page.url.len()).sum();
     let queries = queries(&segment, &pages);
@@ -68,7 +68,7 @@ fn run() {
     let timed: Vec<Value> =
         queries.iter().map(|(name, queries)| race(name, queries, &segment, &peer, rounds)).collect();
     let result = json!({"documents": segment.document_count(), "terms": segment.term_count(), "text_bytes": text_bytes,
-        "ours": ours, "peer": peer_queries, "queries": timed});
+        "ours": report, "peer": peer_report, "queries": timed});
     println!("{result}");
 }
 

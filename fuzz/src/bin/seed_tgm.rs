@@ -107,7 +107,7 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     }
     indexed.set_position(many.concat().len() as u64);
     index.write(&mut indexed, Provenance::Off)?;
-    add("catalogue", indexed.into_inner());
+    add("message_index", indexed.into_inner());
     add("junk", [b"TENSOGRM junk ".to_vec(), many.concat(), b"39277777 more".to_vec()].concat());
     let mut packed = plane.clone();
     "zstd".clone_into(&mut packed.compression);

@@ -63,7 +63,7 @@ pub(super) fn run(input: &[u8]) {
 fn execute(query: &Query) {
     let written = query.to_json().to_string();
     let again = Query::parse(&written, Syntax::Json).expect("the JSON of a query is a query");
-    assert!(again == *query, "the JSON of a query asks the same");
+    assert!(again == *query, "the JSON of a query is the same query");
     let options = RunOptions::new().with_preview(PREVIEW);
     if let Err(error) = query.plan(&FILE, &options) {
         return explain(&error);
@@ -83,7 +83,7 @@ fn execute(query: &Query) {
             }
         }
     });
-    assert!(answers.iter().all(|answer| *answer == answers[0]), "one question, several answers: {answers:?}");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "one query, several results: {answers:?}");
 }
 
 /// Formats an error, which must not fail itself.

@@ -97,8 +97,9 @@ fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
     let len = file.len_bytes();
     for max_rows in [Some(0), None] {
         match file.outline(OutlineOptions::new().with_max_rows(max_rows)) {
-            Ok(outline) => outline
-                .walk(&mut |_, part| assert!(part.span.end() <= len, "{} lies behind the end", part.name)),
+            Ok(outline) => {
+                outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} is past the end", part.name))
+            }
             Err(error) => explain(&error),
         }
     }
@@ -159,7 +160,7 @@ fn parts_are_parts(file: &File, column: usize, whole: Option<&Column>) {
             assert!(whole.is_none(), "single rows of what can be read can be read: {error}");
         }
     }
-    assert!(file.take(&[rows], &[column]).is_err(), "there is no row behind the last");
+    assert!(file.take(&[rows], &[column]).is_err(), "there is no row after the last");
 }
 
 /// A row that is found has the requested key. Only sorted files guarantee that all keys are found.

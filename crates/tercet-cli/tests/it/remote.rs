@@ -59,19 +59,19 @@ impl Fixture {
             "tatami" => Command::new(env!("CARGO_BIN_EXE_tatami")),
             _ => Command::new(env!("CARGO_BIN_EXE_tercet")),
         };
-        self.set_around(&mut command);
+        self.set_environment(&mut command);
         command.args(args.split_whitespace());
         command
     }
 
     /// Sets the working directory and the environment of a command.
-    fn set_around(&self, command: &mut Command) {
-        let around: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-        for name in around {
+    fn set_environment(&self, command: &mut Command) {
+        let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+        for name in names {
             let text = name.to_string_lossy();
-            let is_known =
+            let is_credential =
                 ["AWS_", "GOOGLE_", "AZURE_", "TENSOGRAM_"].iter().any(|start| text.starts_with(start));
-            if is_known || text.to_ascii_lowercase().ends_with("_proxy") {
+            if is_credential || text.to_ascii_lowercase().ends_with("_proxy") {
                 command.env_remove(&name);
             }
         }

@@ -265,16 +265,16 @@ fn hostile_files_stay_within_the_limits() {
     assert_eq!(measured("a payload of 64 MiB", &bytes), Some(Class::Limit));
     let inconsistent = Page { rows: 4, ..bomb(16) };
     let bytes = file(Field::new("a", Type::Int32), &[vec![inconsistent]], &[]);
-    assert_eq!(measured("a payload that is longer than it says", &bytes), Some(Class::Corrupt));
+    assert_eq!(measured("a payload that is longer than declared", &bytes), Some(Class::Corrupt));
     // Equal strings of a megabyte each, in pages of a few bytes.
     let text = [varint(1_000_000), vec![b'a'; 1_000_000]].concat();
-    let texts = || Page {
+    let strings = || Page {
         codec: Codec::Zstd,
         raw_bytes: text.len() as u32,
         stored: compressed(&text),
         ..Page::plain(1, &[])
     };
-    let bytes = file(Field::new("a", Type::String), &[(0..100).map(|_| texts()).collect()], &[]);
+    let bytes = file(Field::new("a", Type::String), &[(0..100).map(|_| strings()).collect()], &[]);
     assert_eq!(measured("texts of 100 MB", &bytes), Some(Class::Limit));
 
     // One list of 2²⁴ elements, and more.

@@ -48,10 +48,10 @@ fn memory_does_not_grow_with_the_row_count() {
         assert_eq!((rows, file.rows()), (batches as u64 * 1000, rows));
         let some = [0, 999, rows / 2, rows - 1];
         let taken = file.take(&some, &[1, 2]).unwrap();
-        for (place, row) in some.into_iter().enumerate() {
+        for (position, row) in some.into_iter().enumerate() {
             let row = usize::try_from(row % 1000).unwrap();
-            assert!(taken[0].scalar(place) == batch[1].scalar(row), "row {row}");
-            assert!(taken[1].scalar(place) == batch[2].scalar(row), "row {row}");
+            assert!(taken[0].scalar(position) == batch[1].scalar(row), "row {row}");
+            assert!(taken[1].scalar(position) == batch[2].scalar(row), "row {row}");
         }
         (stats.peak_bytes, file.len_bytes())
     };

@@ -50,7 +50,7 @@ fn cluster_and_index_match_the_reference() {
 }
 
 #[test]
-fn routing_has_the_bytes_of_the_reference() {
+fn routing_bytes_match_the_reference() {
     let Some((dir, cluster, segments)) = golden() else { return };
     let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
     let routing = Routing::build(&segments).unwrap();

@@ -92,13 +92,13 @@ fn own(codec: Codec, interop: bool) -> Vec<u8> {
         Field::new("temperature", Type::Float64),
         Field::new("body", Type::BlobRef),
     ];
-    let texts = |make: &dyn Fn(u16) -> String| Column::new(Values::Bytes((0..24).map(make).collect()));
+    let strings = |make: &dyn Fn(u16) -> String| Column::new(Values::Bytes((0..24).map(make).collect()));
     let mut columns = vec![
         Column::new(Values::UInt16((0..24).map(|n| n * 3).collect())),
-        texts(&|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned())
+        strings(&|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned())
             .with_validity((0..24).map(|n| n % 7 != 0).collect()),
         Column::new(Values::Float64((0..24).map(|n| f64::from(n % 4) * 0.5 - 1.0).collect())),
-        texts(&|n| format!("<p>{n}</p>").repeat(3)),
+        strings(&|n| format!("<p>{n}</p>").repeat(3)),
     ];
     let mut options = WriterOptions::interop();
     if !interop {
@@ -130,7 +130,7 @@ fn every_flipped_byte_in_tercet_files_is_detected() {
             if let Ok(found) = contents(bad.clone()) {
                 assert!(found == expected, "byte {at} changes the contents");
             }
-            assert!(!verified(bad), "byte {at} is not noticed");
+            assert!(!verified(bad), "byte {at} is not detected");
         }
         for cut in 0..good.len() {
             assert!(contents(good[..cut].to_vec()).is_err(), "cut at {cut}");
@@ -145,7 +145,7 @@ fn every_flipped_byte_is_detected_or_harmless() {
         let good = std::fs::read(dir.join(name)).unwrap();
         let expected = contents(good.clone()).unwrap();
         assert!(verified(good.clone()), "{name}");
-        let mut noticed = 0;
+        let mut detected = 0;
         let unguarded = later_encodings(&good);
         for at in (0..good.len()).filter(|at| !unguarded.contains(at)) {
             for flip in [0x01, 0x80, 0xff] {
@@ -153,7 +153,7 @@ fn every_flipped_byte_is_detected_or_harmless() {
                 bad[at] ^= flip;
                 match contents(bad.clone()) {
                     Err(_) => {
-                        noticed += 1;
+                        detected += 1;
                     }
                     Ok(found) => {
                         assert!(found == expected, "{name}: byte {at} ^ {flip:#x} changes the contents");
@@ -162,7 +162,7 @@ fn every_flipped_byte_is_detected_or_harmless() {
                 verified(bad);
             }
         }
-        assert!(noticed > good.len(), "{name}: {noticed} of {}", 3 * good.len());
+        assert!(detected > good.len(), "{name}: {detected} of {}", 3 * good.len());
     }
 }
 
@@ -176,6 +176,6 @@ fn every_truncation_is_detected() {
             assert!(!verified(good[..cut].to_vec()), "{name} cut at {cut}");
         }
         let longer = [&good[..], b"x"].concat();
-        assert!(open(longer).is_err(), "{name} with a byte behind it");
+        assert!(open(longer).is_err(), "{name} with a trailing byte");
     }
 }

@@ -39,7 +39,7 @@ fn ids(path: &Path) -> Vec<String> {
 }
 
 /// Scores every document that contains a term, one by one.
-fn exhaustive(segment: &Segment, query: &str, k: usize, gone: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+fn exhaustive(segment: &Segment, query: &str, k: usize, deleted: &BTreeSet<u32>) -> Vec<(u32, u32)> {
     let mut scores: std::collections::BTreeMap<u32, f32> = std::collections::BTreeMap::new();
     for term in analyze::tokens(query.as_bytes()) {
         let Some(info) = segment.term(&term).unwrap() else { continue };
@@ -49,7 +49,7 @@ fn exhaustive(segment: &Segment, query: &str, k: usize, gone: &BTreeSet<u32>) ->
         }
     }
     let mut all: Vec<(u32, f32)> =
-        scores.into_iter().filter(|(document, _)| !gone.contains(document)).collect();
+        scores.into_iter().filter(|(document, _)| !deleted.contains(document)).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     all.truncate(k);
     all.into_iter().map(|(document, score)| (document, score.to_bits())).collect()
@@ -79,20 +79,24 @@ fn deletes_accumulate_and_change_nothing_else() {
         terms
     };
     let columns = old.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
-    let mut gone = BTreeSet::new();
+    let mut deleted = BTreeSet::new();
     for step in [vec![3u32, 7], vec![7, 8], vec![0, 199], vec![50, 51, 52]] {
         let to_delete: Vec<String> = step.iter().map(|row| ids[*row as usize].clone()).collect();
-        let new = step.iter().filter(|row| gone.insert(**row)).count() as u64;
+        let new = step.iter().filter(|row| deleted.insert(**row)).count() as u64;
         let done = delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
         assert_eq!((done.deleted, done.documents), (new, ids.len() as u64));
-        assert_eq!(done.live, ids.len() as u64 - gone.len() as u64);
+        assert_eq!(done.live, ids.len() as u64 - deleted.len() as u64);
         assert_valid(&path);
         let segment = segment(&path);
         assert_eq!(segment.live_document_count(), done.live);
         for query in terms.iter().step_by(40).map(String::as_str).chain(["https example", "rimopesha heavy"])
         {
             for k in [1, 10, 1000] {
-                assert_eq!(found(&segment, query, k), exhaustive(&segment, query, k, &gone), "{query} {k}");
+                assert_eq!(
+                    found(&segment, query, k),
+                    exhaustive(&segment, query, k, &deleted),
+                    "{query} {k}"
+                );
             }
         }
         let after = fs::read(&path).unwrap();
@@ -112,7 +116,7 @@ fn deleting_nothing_leaves_the_file_unchanged() {
     let Some((_dir, path)) = copied("seg_snippet.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
-    let missing = ["nobody".to_owned()];
+    let missing = ["unknown".to_owned()];
     let done = delete(&path, &DeleteBy::Ids(&missing)).unwrap();
     assert_eq!((done.deleted, done.not_found), (0, missing.to_vec()));
     assert_eq!(delete(&path, &DeleteBy::Ids(&[])).unwrap().deleted, 0);
@@ -124,13 +128,13 @@ fn deleting_nothing_leaves_the_file_unchanged() {
 #[test]
 fn documents_are_deleted_by_filter() {
     let Some((_dir, path)) = copied("seg_full.tatami") else { return };
-    let condition = Expr::parse("norm_body < 30").unwrap();
-    let matching = File::open(&path).unwrap().scan().filter(&condition).unwrap().count().unwrap();
+    let filter = Expr::parse("norm_body < 30").unwrap();
+    let matching = File::open(&path).unwrap().scan().filter(&filter).unwrap().count().unwrap();
     assert!(matching > 0);
-    let done = delete(&path, &DeleteBy::Filter(&condition)).unwrap();
+    let done = delete(&path, &DeleteBy::Filter(&filter)).unwrap();
     assert_eq!(done.deleted, matching);
     assert_eq!(segment(&path).live_document_count(), done.documents - matching);
-    assert_eq!(delete(&path, &DeleteBy::Filter(&condition)).unwrap().deleted, 0);
+    assert_eq!(delete(&path, &DeleteBy::Filter(&filter)).unwrap().deleted, 0);
     assert_valid(&path);
 }
 
@@ -199,20 +203,20 @@ proptest! {
     ) {
         let Some((_dir, path)) = copied("seg_full.tatami") else { return Ok(()) };
         let ids = ids(&path);
-        let mut gone = BTreeSet::new();
+        let mut deleted = BTreeSet::new();
         for step in steps {
             let rows = step.into_iter().filter(|row| (*row as usize) < ids.len());
             let rows: Vec<u32> = rows.collect();
             let to_delete: Vec<String> = rows.iter().map(|row| ids[*row as usize].clone()).collect();
             delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
-            gone.extend(rows);
+            deleted.extend(rows);
         }
         let segment = segment(&path);
-        prop_assert_eq!(segment.live_document_count(), (ids.len() - gone.len()) as u64);
+        prop_assert_eq!(segment.live_document_count(), (ids.len() - deleted.len()) as u64);
         let mut terms = Vec::new();
         segment.for_each_term(|term, _| terms.push(String::from_utf8(term.to_vec()).unwrap())).unwrap();
         let query: Vec<&str> = query.iter().map(|at| terms[at % terms.len()].as_str()).collect();
         let query = query.join(" ");
-        prop_assert_eq!(found(&segment, &query, k), exhaustive(&segment, &query, k, &gone));
+        prop_assert_eq!(found(&segment, &query, k), exhaustive(&segment, &query, k, &deleted));
     }
 }

@@ -63,7 +63,7 @@ fn assert_atomic(old: Option<&[u8]>, create: Create) {
     create(&real, dir.path()).unwrap();
     let new = fs::read(dir.path().join(NAME)).unwrap();
     assert_eq!(File::open(dir.path().join(NAME)).unwrap().rows(), 300);
-    assert_eq!(dir.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(dir.path().read_dir().unwrap().count(), 1, "no temporary file is left");
     let runs = for_each_fault(
         prepare,
         |disk, dir| create(&disk, dir),

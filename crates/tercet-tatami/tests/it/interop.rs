@@ -76,7 +76,7 @@ fn rewrite(file: &File, entry: &Value) -> Vec<u8> {
 
 fn is_nan(kind: &str, bound: &str) -> bool {
     let bytes: Vec<u8> = (0..bound.len() / 2)
-        .map(|place| u8::from_str_radix(&bound[2 * place..2 * place + 2], 16).unwrap())
+        .map(|digit| u8::from_str_radix(&bound[2 * digit..2 * digit + 2], 16).unwrap())
         .collect();
     match kind {
         "float32" => f32::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
@@ -86,7 +86,7 @@ fn is_nan(kind: &str, bound: &str) -> bool {
 }
 
 #[test]
-fn files_of_the_reference_are_written_again() {
+fn reference_files_are_rewritten() {
     let Some((dir, manifest)) = manifest() else { return };
     let (mut files, mut pages, mut zones, mut blooms) = (0, 0, 0, 0);
     for entry in manifest["files"].as_array().unwrap() {

@@ -95,9 +95,9 @@ proptest! {
                 pages.iter().enumerate().map(|(at, page)| (format!("{number}-{at}"), page.1.clone(), page.2.clone())).collect();
             let path = dir.path().join(format!("{number}.tatami"));
             std::fs::write(&path, built(&pages, snippets)).unwrap();
-            let gone: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
-            delete(&path, &DeleteBy::Ids(&gone)).unwrap();
-            left.extend(pages.into_iter().filter(|page| !gone.contains(&page.0)));
+            let deleted_ids: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
+            delete(&path, &DeleteBy::Ids(&deleted_ids)).unwrap();
+            left.extend(pages.into_iter().filter(|page| !deleted_ids.contains(&page.0)));
             segments.push(File::open(&path).unwrap().segment().unwrap().unwrap());
         }
         same(&merged(&segments, false), &built(&left, snippets));
@@ -184,9 +184,9 @@ fn merging_reproduces_the_reference_segment() {
         path
     };
     let (first, second) = (write("a.tatami", &docs[..90]), write("b.tatami", &docs[90..200]));
-    let gone: Vec<String> =
+    let deleted_ids: Vec<String> =
         docs[..90].iter().step_by(5).map(|doc| doc["doc_id"].as_str().unwrap().to_owned()).collect();
-    delete(&first, &DeleteBy::Ids(&gone)).unwrap();
+    delete(&first, &DeleteBy::Ids(&deleted_ids)).unwrap();
     let segment = |path: &Path| File::open(path).unwrap().segment().unwrap().unwrap();
     let ours = merged(&[segment(&first), segment(&second)], false);
     let manifest = read("manifest.json");

@@ -82,7 +82,7 @@ fn written() -> Vec<u8> {
 }
 
 /// Requests and bytes since the last call.
-fn asked(server: &Server) -> (usize, u64) {
+fn traffic(server: &Server) -> (usize, u64) {
     let requests = server.requests();
     server.forget();
     (requests.len(), requests.iter().map(|request| request.sent).sum())
@@ -98,12 +98,12 @@ fn few_requests_are_enough() {
 
     let source = Plain { name: "/a.tatami".into(), port: server.port(), len: bytes.len() as u64 };
     let remote = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
-    let (requests, sent) = asked(&server);
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 2, "opening: {requests} requests");
     assert!(sent <= 80 << 10, "opening: {sent} bytes");
 
     assert_eq!(remote.read_column(1).unwrap(), local.read_column(1).unwrap());
-    let (requests, sent) = asked(&server);
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 4, "a column: {requests} requests, two row groups and a dictionary");
     let stored: u64 = local.footer().groups.iter().map(|group| group.total_bytes).sum();
     assert!(sent < stored, "{sent} of {stored} bytes");
@@ -111,15 +111,15 @@ fn few_requests_are_enough() {
     let key = 150_000 * 1000 + noise(150_000) % 1000;
     let found = remote.lookup(&Scalar::UInt64(key)).unwrap().unwrap();
     assert_eq!(found.row, 150_000);
-    let (requests, sent) = asked(&server);
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 6, "a lookup: {requests} requests");
     assert!(sent <= 1200 << 10, "a lookup: {sent} bytes");
     remote.lookup(&Scalar::UInt64(key + 3_000_000)).unwrap();
-    let (requests, sent) = asked(&server);
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 1, "a lookup in the same row group: {requests} requests");
     assert!(sent <= 64 << 10, "a lookup in the same row group: {sent} bytes");
 
     assert_eq!(remote.take(&[150_000], &[2]).unwrap(), local.take(&[150_000], &[2]).unwrap());
-    let (requests, _) = asked(&server);
+    let (requests, _) = traffic(&server);
     assert!(requests <= 6, "one blob: {requests} requests");
 }

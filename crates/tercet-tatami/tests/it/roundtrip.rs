@@ -265,8 +265,8 @@ proptest! {
         if rows > 0 {
             let wanted: Vec<u64> = picks.iter().map(|pick| pick.index(rows) as u64).collect();
             for (index, column) in file.take(&wanted, &all).unwrap().iter().enumerate() {
-                for (place, row) in wanted.iter().enumerate() {
-                    assert_eq!(bits(column, place), bits(&columns[index], usize::try_from(*row).unwrap()), "taken");
+                for (position, row) in wanted.iter().enumerate() {
+                    assert_eq!(bits(column, position), bits(&columns[index], usize::try_from(*row).unwrap()), "taken");
                 }
             }
         }

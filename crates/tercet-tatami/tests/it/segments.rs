@@ -126,9 +126,9 @@ fn parts(segment: &Segment) -> (Vec<String>, String) {
     let file = segment.file();
     let columns = file.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
     let hash = |values: &Values| match values {
-        Values::Bytes(texts) => {
+        Values::Bytes(strings) => {
             let mut hash = Sha256::new();
-            for text in texts.iter() {
+            for text in strings.iter() {
                 hash.update((text.len() as u64).to_le_bytes());
                 hash.update(text);
             }
@@ -503,9 +503,9 @@ fn known_answers_are_found() {
                 .unwrap();
             let Some(right) = answers.get(number) else { continue };
             let options = SearchOptions::new(100).with_ranking(rank);
-            let asked = Query::terms(&terms);
-            let asked = if rank == Ranking::Bm25 { asked.dedup_terms() } else { asked };
-            let hits = segment.find(&asked, &options).unwrap().hits;
+            let parsed = Query::terms(&terms);
+            let parsed = if rank == Ranking::Bm25 { parsed.dedup_terms() } else { parsed };
+            let hits = segment.find(&parsed, &options).unwrap().hits;
             let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
             let found: Vec<bool> = segment
                 .documents(&documents)
@@ -515,13 +515,14 @@ fn known_answers_are_found() {
                 .collect();
             let mut so_far = 0.0;
             let mut precision = 0.0;
-            for (place, _) in found.iter().enumerate().filter(|(_, is_right)| **is_right) {
+            for (rank_index, _) in found.iter().enumerate().filter(|(_, is_right)| **is_right) {
                 so_far += 1.0;
-                precision += so_far / (place as f64 + 1.0);
+                precision += so_far / (rank_index as f64 + 1.0);
             }
             map += precision / right.len() as f64;
-            let discount = |place: usize| 1.0 / (place as f64 + 2.0).log2();
-            let dcg: f64 = (0..found.len().min(10)).filter(|place| found[*place]).map(discount).sum();
+            let discount = |rank_index: usize| 1.0 / (rank_index as f64 + 2.0).log2();
+            let dcg: f64 =
+                (0..found.len().min(10)).filter(|rank_index| found[*rank_index]).map(discount).sum();
             let ideal: f64 = (0..right.len().min(10)).map(discount).sum();
             gain += dcg / ideal;
             count += 1.0;

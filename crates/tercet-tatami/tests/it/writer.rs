@@ -21,7 +21,7 @@ fn write(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Byte
     Bytes::new(writer.finish().unwrap().output)
 }
 
-fn texts(values: &[&str]) -> Column {
+fn strings(values: &[&str]) -> Column {
     Column::new(Values::Bytes(values.iter().collect()))
 }
 
@@ -59,7 +59,7 @@ fn three_integers_have_the_expected_bytes() {
 #[test]
 fn nulls_are_stored_in_a_bitmap() {
     let fields = vec![Field::new("s", Type::String).with_nulls()];
-    let column = texts(&["hi", "", ""]).with_validity([true, false, true].into_iter().collect());
+    let column = strings(&["hi", "", ""]).with_validity([true, false, true].into_iter().collect());
     let made = write(fields, &[column], none(WriterOptions::interop()));
     let head = "00 00 00 02 03 00 00 00 05 00 00 00 05 00 00 00 01 00 00 00 00 00 00 00 69 bf 1b 32";
     assert_eq!(&made.bytes[64..92], unhex(head));
@@ -90,7 +90,8 @@ fn sort_keys_have_a_page_index() {
 #[test]
 fn a_complete_file_has_the_expected_bytes() {
     let options = none(WriterOptions::new()).with_inline_bounds(false);
-    let made = write(vec![Field::new("s", Type::String)], &[texts(&["red", "blue", "red", "red"])], options);
+    let made =
+        write(vec![Field::new("s", Type::String)], &[strings(&["red", "blue", "red", "red"])], options);
     let expected = [
         "54 41 54 31 01 00 01 00 04 00 01 02 00 00 10 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00",
         "04 00 00 00 00 00 00 00 9b 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 03 e0 bd f9",
@@ -187,7 +188,7 @@ fn incompressible_pages_are_stored_raw() {
         let options = WriterOptions::new().with_codec(codec);
         let made = write(vec![Field::new("n", Type::UInt64)], &[column()], options.clone());
         let page = made.record(64).header;
-        assert_eq!((page.codec, page.marked), (Codec::None, true), "bounds stand before bare values");
+        assert_eq!((page.codec, page.marked), (Codec::None, true), "bounds precede uncompressed values");
         assert_eq!(made.file.footer().features.as_ref().unwrap().requires, requires::BOUNDS);
         let bare = write(vec![Field::new("n", Type::UInt64)], &[column()], options.with_inline_bounds(false));
         assert_eq!((bare.record(64).header.codec, bare.record(64).header.marked), (Codec::None, false));
@@ -199,7 +200,7 @@ fn incompressible_pages_are_stored_raw() {
 
 #[test]
 fn groups_end_by_rows_and_bytes() {
-    let column = || texts(&["aaaa", "bbbb", "cccc", "dddd", "eeee"]);
+    let column = || strings(&["aaaa", "bbbb", "cccc", "dddd", "eeee"]);
     let rows = |options: WriterOptions, appends: usize| -> Vec<u64> {
         let mut writer = writer(vec![Field::new("s", Type::String)], options);
         (0..appends).for_each(|_| writer.append(&[column()]).unwrap());
@@ -235,9 +236,9 @@ fn mismatched_batches_are_rejected() {
     let int = || Field::new("n", Type::Int32);
     let text = || Field::new("s", Type::String);
     assert_eq!(refused(vec![int()], &[]), BatchError::Columns { wanted: 1, found: 0 });
-    let found = refused(vec![int()], &[texts(&["x"])]);
+    let found = refused(vec![int()], &[strings(&["x"])]);
     assert_eq!(found, BatchError::Values { column: "n".into(), wanted: Type::Int32, found: "bytes" });
-    let found = refused(vec![int(), text()], &[ints(&[1, 2]), texts(&["x"])]);
+    let found = refused(vec![int(), text()], &[ints(&[1, 2]), strings(&["x"])]);
     assert_eq!(found, BatchError::Rows { column: "s".into(), wanted: 2, found: 1 });
     let short = ints(&[1, 2]).with_validity(Bitmap::filled(1, true));
     assert_eq!(refused(vec![int()], &[short]), BatchError::Rows { column: "n".into(), wanted: 2, found: 1 });
@@ -258,7 +259,7 @@ fn mismatched_batches_are_rejected() {
         BatchError::NotUtf8 { column: "l".into(), row: 1 }
     );
     for ends in [vec![2, 1], vec![3], vec![1]] {
-        let found = refused(field(), &[list(ends.clone(), texts(&["a", "b"]))]);
+        let found = refused(field(), &[list(ends.clone(), strings(&["a", "b"]))]);
         assert!(matches!(found, BatchError::ListEnds { .. }), "{ends:?}");
     }
 }

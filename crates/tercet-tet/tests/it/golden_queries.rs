@@ -126,16 +126,16 @@ fn check_numpy(case: &Case, numpy: &Map<String, Value>, execution: &Value, wrong
             "preview" => tercet_core::ElementType::ALL
                 .iter()
                 .map(|dtype| &execution[format!("{dtype}_preview")])
-                .find(|preview| preview.as_array().is_some_and(|cells| !cells.is_empty()))
+                .find(|preview| preview.as_array().is_some_and(|numbers| !numbers.is_empty()))
                 .unwrap_or(&Value::Null),
             _ => &execution[name],
         };
         if name == "preview" {
             // Single precision, printed as such by one side and widened by the other.
-            let cells = |value: &Value| -> Vec<f64> {
+            let numbers = |value: &Value| -> Vec<f64> {
                 value.as_array().unwrap().iter().map(|cell| cell.as_f64().unwrap_or(f64::NAN)).collect()
             };
-            let (a, b) = (cells(value), cells(found));
+            let (a, b) = (numbers(value), numbers(found));
             let close = |(a, b): (&f64, &f64)| {
                 (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-6 * a.abs().max(1e-3)
             };

@@ -190,7 +190,7 @@ fn a_raw_chunk_in_memory_is_not_copied() {
     let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
     let dataset = file.dataset("a").unwrap();
     let chunk = dataset.chunk(&[3, 0]).unwrap();
-    let place = dataset.chunk_ref(&[3, 0]).unwrap();
-    assert_eq!(chunk.bytes().as_ptr() as usize, all + place.span.start() as usize);
+    let chunk_ref = dataset.chunk_ref(&[3, 0]).unwrap();
+    assert_eq!(chunk.bytes().as_ptr() as usize, all + chunk_ref.span.start() as usize);
     assert!(chunk.as_slice::<u16>().is_some(), "aligned");
 }

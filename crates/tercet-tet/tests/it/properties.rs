@@ -247,23 +247,23 @@ proptest! {
         let path = directory.path().join("a.tet");
         let form = if interop { WriterOptions::interop() } else { options() };
         std::fs::write(&path, write(&arrays, form)).unwrap();
-        let gone = &arrays[which % arrays.len()].name;
+        let dropped = &arrays[which % arrays.len()].name;
 
         let mut rewrite = Rewrite::open(&path).unwrap();
-        rewrite.drop_dataset(gone).unwrap();
-        prop_assert!(rewrite.drop_dataset(gone).is_err());
+        rewrite.drop_dataset(dropped).unwrap();
+        prop_assert!(rewrite.drop_dataset(dropped).is_err());
         rewrite.start(HistoryRow::at("drop", "test", 1), WriterOptions::new(), &NoProgress).unwrap().finish().unwrap();
 
         let file = File::open(&path).unwrap();
-        prop_assert!(file.dataset(gone).is_err());
+        prop_assert!(file.dataset(dropped).is_err());
         prop_assert_eq!(file.datasets().len(), arrays.len() - 1);
-        for array in arrays.iter().filter(|array| array.name != *gone) {
+        for array in arrays.iter().filter(|array| array.name != *dropped) {
             let dataset = file.dataset(&array.name).unwrap();
             prop_assert!(dataset.read_all().unwrap().bytes() == array.bytes, "{}", array.name);
             check_chunks(&dataset, array, true);
         }
         // The rest equals a file written without it.
-        let rest: Vec<Array> = arrays.iter().filter(|array| array.name != *gone).cloned().collect();
+        let rest: Vec<Array> = arrays.iter().filter(|array| array.name != *dropped).cloned().collect();
         let mut rewrite = Rewrite::open(&path).unwrap();
         prop_assert_eq!(rewrite.layout().chunk_count(), rest.iter().map(|a| a.tiles().len() as u64).sum::<u64>());
     }

@@ -2,7 +2,7 @@
 
 use std::io::Cursor;
 
-use crate::model::{AxisModel, Cell, Expected, evaluate, gather};
+use crate::model::{AxisModel, Element, Expected, evaluate, gather};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tercet_core::progress::NoProgress;
@@ -118,11 +118,11 @@ fn case() -> impl Strategy<Value = QueryCase> {
 }
 
 /// Small numbers; floats have NaN and infinities now and then, 64-bit integers are sometimes huge.
-fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
+fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Element>) {
     let mut state = seed | 1;
     let (odd, huge) = (seed % 3 == 0, seed % 4 == 0);
     let mut bytes = Vec::new();
-    let mut cells = Vec::new();
+    let mut elements = Vec::new();
     for _ in 0..count {
         state ^= state << 13;
         state ^= state >> 7;
@@ -141,13 +141,13 @@ fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
         macro_rules! put {
             ($value:expr) => {{
                 bytes.extend($value.to_le_bytes());
-                cells.push(Cell { number: $value as f64, whole: $value as i128 });
+                elements.push(Element { number: $value as f64, whole: $value as i128 });
             }};
         }
         match dtype {
             ElementType::F16 => {
                 bytes.extend(f16::from_f64(float).to_le_bytes());
-                cells.push(Cell { number: float, whole: 0 });
+                elements.push(Element { number: float, whole: 0 });
             }
             ElementType::F32 => put!(float as f32),
             ElementType::F64 => put!(float),
@@ -160,7 +160,7 @@ fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
             ElementType::U64 => put!(unsigned),
         }
     }
-    (bytes, cells)
+    (bytes, elements)
 }
 
 fn label(position: u64) -> String {
@@ -297,20 +297,20 @@ impl QueryCase {
 
 fn check(case: &QueryCase) -> Result<(), TestCaseError> {
     let count = case.axes.iter().map(|axis| axis.extent).product();
-    let (bytes, cells) = values(case.dtype, count, case.seed);
+    let (bytes, elements) = values(case.dtype, count, case.seed);
     let Some((document, models)) = case.document() else { return Ok(()) };
     let file = case.file(&bytes);
     let extents = case.extents();
     let all: Vec<Vec<u64>> = (0..case.axes.len()).map(|axis| case.positions(axis)).collect();
     let value = |positions: &[u64]| {
         let axes = positions.iter().enumerate().zip(&case.axes);
-        cells[axes.fold(0, |at, ((axis, &p), of)| at * of.extent + all[axis][p as usize]) as usize]
+        elements[axes.fold(0, |at, ((axis, &p), of)| at * of.extent + all[axis][p as usize]) as usize]
     };
-    let counts = |positions: &[u64], cell: Cell| {
+    let counts = |positions: &[u64], element: Element| {
         let passes = case.filter.is_none_or(|(operator, number)| {
-            let (x, y) = (cell.number, f64::from(number));
+            let (x, y) = (element.number, f64::from(number));
             let exact =
-                |whole: bool| if case.dtype.is_float() { whole } else { cell.whole == i128::from(number) };
+                |whole: bool| if case.dtype.is_float() { whole } else { element.whole == i128::from(number) };
             match operator {
                 "gt" => x > y,
                 "ge" => x >= y,
@@ -335,11 +335,11 @@ fn check(case: &QueryCase) -> Result<(), TestCaseError> {
     let expected: Vec<Expected> = gathered
         .iter()
         .enumerate()
-        .map(|(number, cells)| {
+        .map(|(number, elements)| {
             if least.is_some_and(|least| real[number] < least) {
                 return Expected::Json(Value::Null);
             }
-            evaluate(case.operation, argument, cells, case.dtype.is_float())
+            evaluate(case.operation, argument, elements, case.dtype.is_float())
         })
         .collect();
 

@@ -149,26 +149,26 @@ fn flipped_bytes_are_errors_or_change_nothing() {
         let hashed = message.layout().unwrap().preamble.flags.contains(MessageFlags::HASHES_PRESENT);
         measured(sample.name, || {
             damage::for_each_flip(&sample.bytes, |flip, bytes| {
-                let place = format!("{}: {flip}", sample.name);
+                let context = format!("{}: {flip}", sample.name);
                 let found = read(bytes);
                 let streamed = stream(bytes, 64);
                 match &streamed {
-                    Ok(messages) => assert_eq!(messages.first(), found.as_ref().ok(), "{place}"),
-                    Err(_) => assert!(found.is_err(), "{place}: {found:?}"),
+                    Ok(messages) => assert_eq!(messages.first(), found.as_ref().ok(), "{context}"),
+                    Err(_) => assert!(found.is_err(), "{context}: {found:?}"),
                 }
                 // Validation is slow compared with reading; two changes of each byte suffice.
                 let (in_file, ok) =
                     if [0xff, 0x01].contains(&flip.mask) { as_file(bytes) } else { (vec![], false) };
                 // Validation must fail for what readers reject.
-                assert!(!(ok && found.is_err()), "{place}: {found:?}");
+                assert!(!(ok && found.is_err()), "{context}: {found:?}");
                 if !hashed {
                     return;
                 }
                 for contents in in_file.iter().chain([&found]).flatten() {
-                    assert_eq!(*contents, good, "{place}");
+                    assert_eq!(*contents, good, "{context}");
                 }
                 if found.is_ok() {
-                    assert!(is_free(&message, flip), "{place} went unnoticed");
+                    assert!(is_free(&message, flip), "{context} went unnoticed");
                     *free.entry(sample.name).or_default() += 1;
                 }
             });

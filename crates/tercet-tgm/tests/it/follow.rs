@@ -209,9 +209,9 @@ fn messages_inside_an_unhashed_frame_are_recovered() {
                     let bytes = [&cut_off.bytes[..cut], &next.bytes].concat();
                     let events = reports(&bytes, &[1000]);
                     let found = whole(&events);
-                    let place = Span::at(cut as u64, next.bytes.len() as u64).unwrap();
+                    let expected = Span::at(cut as u64, next.bytes.len() as u64).unwrap();
                     assert!(
-                        found.iter().any(|(_, span, ..)| *span == place),
+                        found.iter().any(|(_, span, ..)| *span == expected),
                         "{} {} {events:?}",
                         cut_off.name,
                         next.name
@@ -289,7 +289,7 @@ fn streams_start_in_the_middle() {
     let Some(FollowEvent::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
         follower.finish()
     else {
-        panic!("the end is not told");
+        panic!("the end is not reported");
     };
     assert_eq!(at, start);
 }

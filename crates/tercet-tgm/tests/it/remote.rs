@@ -13,7 +13,7 @@ use tercet_tgm::{
 use crate::samples;
 
 fn remote(bytes: Vec<u8>) -> Arc<Counting<Memory>> {
-    Counting::new(Memory::new("afar", bytes)).with_remote().shared()
+    Counting::new(Memory::new("remote", bytes)).with_remote().shared()
 }
 
 fn open(source: &Arc<Counting<Memory>>) -> Result<Message, tercet_tgm::Error> {
@@ -36,7 +36,7 @@ fn describe(message: &Message) -> String {
 #[test]
 fn remote_messages_read_the_same() {
     for sample in samples::all() {
-        let local = Message::from_bytes("afar", sample.bytes.clone()).unwrap();
+        let local = Message::from_bytes("remote", sample.bytes.clone()).unwrap();
         let fetched = open(&remote(sample.bytes)).unwrap();
         assert_eq!(describe(&fetched), describe(&local), "{}", sample.name);
         assert_eq!(fetched.layout().unwrap(), local.layout().unwrap(), "{}", sample.name);
@@ -48,7 +48,7 @@ fn remote_messages_read_the_same() {
 #[test]
 fn no_flipped_byte_changes_a_result() {
     for sample in samples::all().into_iter().filter(|sample| !sample.name.contains("no hashes")) {
-        let right = describe(&Message::from_bytes("afar", sample.bytes.clone()).unwrap());
+        let right = describe(&Message::from_bytes("remote", sample.bytes.clone()).unwrap());
         let right: Vec<&str> = right.lines().collect();
         for at in 0..sample.bytes.len() {
             let mut bytes = sample.bytes.clone();
@@ -56,7 +56,7 @@ fn no_flipped_byte_changes_a_result() {
             let Ok(message) = open(&remote(bytes)) else { continue };
             let (found, metadata) = (describe(&message), message.metadata());
             for (object, (found, right)) in found.lines().skip(1).zip(right.iter().skip(1)).enumerate() {
-                let is_error = found.starts_with("afar: ");
+                let is_error = found.starts_with("remote: ");
                 assert!(is_error || found == *right, "{}, byte {at}, object {object}", sample.name);
             }
             assert!(right[0].starts_with(&format!("{metadata:?}")), "{}, byte {at}", sample.name);
@@ -117,7 +117,7 @@ fn preceders_apply_without_footer_metadata() {
     let first = (footer.span.start() + padded as u64).to_be_bytes();
     let end = without.len();
     without[end - 24..end - 16].copy_from_slice(&first);
-    let local = Message::from_bytes("afar", without.clone()).unwrap();
+    let local = Message::from_bytes("remote", without.clone()).unwrap();
     assert_eq!(local.metadata().base[1]["step"], 1.into());
     assert_eq!(describe(&open(&remote(without)).unwrap()), describe(&local));
 }
@@ -137,8 +137,8 @@ fn a_wrong_frame_index_is_detected() {
     bytes[at + 1..at + 3].copy_from_slice(&(offsets[1] as u16 + 8).to_be_bytes());
     assert!(Message::from_bytes("near", bytes.clone()).is_err());
     let source = remote(bytes);
-    let asked = open(&source).and_then(|message| message.object(1).map(|_| ()));
-    assert!(asked.is_err());
+    let result = open(&source).and_then(|message| message.object(1).map(|_| ()));
+    assert!(result.is_err());
 }
 
 #[test]

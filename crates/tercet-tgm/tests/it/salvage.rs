@@ -50,7 +50,7 @@ impl Random {
 
 /// An object of a generated file: position, content, and metadata.
 #[derive(Clone, Debug)]
-struct VerificationCache {
+struct ExpectedObject {
     frame: Span,
     message: usize,
     descriptor: DataObjectDescriptor,
@@ -72,7 +72,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn add(&mut self, known: &VerificationCache) {
+    fn add(&mut self, known: &ExpectedObject) {
         self.all += 1;
         self.masked += u32::from(known.descriptor.masks.is_some());
         self.streamed += u32::from(known.streamed);
@@ -84,7 +84,7 @@ impl Kinds {
 struct Sample {
     bytes: Vec<u8>,
     messages: Vec<Span>,
-    objects: Vec<VerificationCache>,
+    objects: Vec<ExpectedObject>,
 }
 
 fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>) {
@@ -148,9 +148,9 @@ fn generate(seed: u64) -> Sample {
             let sink = if random.below(2) == 0 { encoder.finish() } else { encoder.finish_with_length() };
             bytes.extend(sink.unwrap().into_inner());
         } else {
-            let place = [Placement::Auto, Placement::None, Placement::Footer, Placement::Both];
-            let place = place[usize::try_from(random.below(4)).unwrap()];
-            let options = options.with_index(place).with_hashes(place);
+            let placement = [Placement::Auto, Placement::None, Placement::Footer, Placement::Both];
+            let placement = placement[usize::try_from(random.below(4)).unwrap()];
+            let options = options.with_index(placement).with_hashes(placement);
             let pairs: Vec<_> = objects.iter().map(|(d, v)| (d, &v[..])).collect();
             bytes.extend(encode_message(&metadata, &pairs, &options).unwrap());
         }
@@ -172,7 +172,7 @@ fn known(bytes: Vec<u8>) -> Sample {
             let at = usize::try_from(object.index()).unwrap();
             let mut entry = message.metadata().base[at].clone();
             entry.remove("_reserved_");
-            objects.push(VerificationCache {
+            objects.push(ExpectedObject {
                 frame: object.frame().span,
                 message: usize::try_from(message.number()).unwrap(),
                 descriptor: object.descriptor().clone(),
@@ -284,7 +284,7 @@ fn every_intact_object_is_kept_and_no_other() {
         let new = opened(found.to_bytes().unwrap());
         assert!(new.scan().unwrap().junk.is_empty(), "seed {seed}");
         let content = contents_of(&new);
-        let intact = |known: &&VerificationCache| !damage.iter().any(|damage| damage.touches(known.frame));
+        let intact = |known: &&ExpectedObject| !damage.iter().any(|damage| damage.touches(known.frame));
         let mut expected = good.objects.iter().filter(intact);
         let mut next = expected.next();
         for (descriptor, stored, entry, extra) in &content {
@@ -306,9 +306,9 @@ fn every_intact_object_is_kept_and_no_other() {
             }
             // Other kept objects have harmless damage, or are unverified.
             let same =
-                |known: &&VerificationCache| known.descriptor == *descriptor && known.stored == *stored;
+                |known: &&ExpectedObject| known.descriptor == *descriptor && known.stored == *stored;
             let is_harmless = good.objects.iter().filter(same).any(|known| is_free(known.frame, &damage));
-            let touched = |known: &&VerificationCache| {
+            let touched = |known: &&ExpectedObject| {
                 !known.hashed && damage.iter().any(|damage| damage.touches(known.frame))
             };
             let is_unproven = good.objects.iter().any(|known| touched(&known));
@@ -407,21 +407,21 @@ fn damaged_boundaries_mix_no_messages() {
                 let n = 1 + 2 * usize::try_from(random.below(20)).unwrap();
                 let fewer = random.bytes(n);
                 for with in [&zeros, &noise, &fewer] {
-                    let place = format!("{first} and {second}: {from}..{to} with {} bytes", with.len());
+                    let context = format!("{first} and {second}: {from}..{to} with {} bytes", with.len());
                     let found = saved(&damage::spliced(&good.bytes, from..to, with));
                     let content = contents_of(&opened(found.to_bytes().unwrap()));
                     let mut well = 0;
                     for (descriptor, stored, entry, extra) in content {
-                        let same = |known: &&VerificationCache| {
+                        let same = |known: &&ExpectedObject| {
                             known.descriptor == descriptor && known.stored == stored
                         };
                         let known = good.objects.iter().find(same).unwrap();
-                        assert!(entry.is_empty() || entry == known.entry, "{place}: {entry:?}, {known:?}");
-                        assert!(extra.is_empty() || extra == known.extra, "{place}: {extra:?}, {known:?}");
+                        assert!(entry.is_empty() || entry == known.entry, "{context}: {entry:?}, {known:?}");
+                        assert!(extra.is_empty() || extra == known.extra, "{context}: {extra:?}, {known:?}");
                         well += usize::from(entry == known.entry && extra == known.extra);
                     }
                     if well < good.objects.len() {
-                        assert!(found.report.has_losses(), "{place}: {:#?}", found.report);
+                        assert!(found.report.has_losses(), "{context}: {:#?}", found.report);
                     }
                 }
             }
@@ -446,26 +446,26 @@ fn small() -> Vec<(&'static str, Sample)> {
 }
 
 fn check(name: &str, good: &Sample, bytes: &[u8], damage: &Damage) {
-    let place = format!("{name}: {damage:?}");
+    let context = format!("{name}: {damage:?}");
     let found = saved(bytes);
     let new = found.to_bytes().unwrap();
     let content = contents_of(&opened(new.clone()));
     let hashed = good.objects.iter().all(|known| known.hashed);
     for (descriptor, stored, entry, _) in content.iter().filter(|_| hashed) {
-        let same = |known: &&VerificationCache| known.descriptor == *descriptor && known.stored == *stored;
-        let entries = |known: &&VerificationCache| entry.is_empty() || known.entry == *entry;
-        assert!(good.objects.iter().filter(same).any(|known| entries(&known)), "{place}: {entry:?}");
+        let same = |known: &&ExpectedObject| known.descriptor == *descriptor && known.stored == *stored;
+        let entries = |known: &&ExpectedObject| entry.is_empty() || known.entry == *entry;
+        assert!(good.objects.iter().filter(same).any(|known| entries(&known)), "{context}: {entry:?}");
     }
     let intact = good.objects.iter().filter(|known| !damage.touches(known.frame)).count();
-    assert!(content.len() >= intact, "{place}: {} of {intact}\n{:#?}", content.len(), found.report);
-    assert!(content.len() <= good.objects.len(), "{place}");
+    assert!(content.len() >= intact, "{context}: {} of {intact}\n{:#?}", content.len(), found.report);
+    assert!(content.len() <= good.objects.len(), "{context}");
     // Messages that left no trace cannot be reported.
-    let begun = |known: &&VerificationCache| match damage {
+    let begun = |known: &&ExpectedObject| match damage {
         Damage::Cut(cut) => good.messages[known.message].start() < *cut as u64,
         _ => true,
     };
     if content.len() < good.objects.iter().filter(begun).count() {
-        assert!(found.report.has_losses(), "{place}: {:#?}", found.report);
+        assert!(found.report.has_losses(), "{context}: {:#?}", found.report);
     }
 }
 
@@ -479,7 +479,7 @@ fn every_truncation_keeps_the_objects_before_it() {
 }
 
 #[test]
-fn every_flip_loses_only_what_it_touches() {
+fn every_flip_loses_only_the_objects_it_touches() {
     small().into_par_iter().for_each(|(name, good)| {
         let mut bytes = good.bytes.clone();
         for at in 0..bytes.len() {

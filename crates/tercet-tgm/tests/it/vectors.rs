@@ -192,12 +192,12 @@ fn unrepresentable_values_are_rejected() {
 #[test]
 fn streams_reject_header_placement_and_dangling_preceders() {
     let start = |options| StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), options);
-    for place in [Placement::Header, Placement::Both] {
+    for placement in [Placement::Header, Placement::Both] {
         assert!(matches!(
-            start(EncodeOptions::new().with_hashes(place)),
+            start(EncodeOptions::new().with_hashes(placement)),
             Err(ErrorKind::Encode(EncodeError::Placement { .. }))
         ));
-        assert!(start(EncodeOptions::new().with_index(place)).is_err());
+        assert!(start(EncodeOptions::new().with_index(placement)).is_err());
     }
     let mut encoder = start(EncodeOptions::new()).unwrap();
     encoder.write_preceder([("a".to_owned(), 1.into())].into()).unwrap();

@@ -99,8 +99,8 @@ fn rejected_changes_leave_the_file_unchanged() {
 fn a_damaged_file_is_not_resealed() {
     let (dir, _) = dir_with_file();
     let mut bytes = dir.read("a.tet");
-    let place = dir.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
-    bytes[place.span.start() as usize + 5] ^= 1;
+    let chunk = dir.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
+    bytes[chunk.span.start() as usize + 5] ^= 1;
     dir.write("a.tet", &bytes);
     let result = dir.tet("append a.tet --from b=in.npy");
     assert_eq!(result.code, 5, "{}", result.err);
@@ -153,7 +153,7 @@ fn concurrent_appends_lose_no_dataset() {
             }
         }
         let file = dir.open("a.tet");
-        assert!(file.datasets().len() > round + 1, "somebody must have won");
+        assert!(file.datasets().len() > round + 1, "no append succeeded");
         assert_eq!(file.history().len(), file.datasets().len());
     }
     assert_eq!(dir.ok("verify --deep a.tet").code, 0);

@@ -168,7 +168,7 @@ fn zone_maps_are_written_on_request() {
     assert_eq!(full.footer_version(), Some(2));
     assert!(dir.ok("verify full.tet --deep --json").out.contains("\"ok\": true"));
     dir.ok("append full.tet --from b=in.npy");
-    assert_eq!(dir.open("full.tet").footer_version(), Some(1), "they would not tell of `b`");
+    assert_eq!(dir.open("full.tet").footer_version(), Some(1), "they would not list `b`");
 }
 
 #[test]

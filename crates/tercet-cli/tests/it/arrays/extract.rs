@@ -137,8 +137,8 @@ fn damage_stops_extract_unless_forced() {
     let array = cube(&dir);
     dir.ok("create a.tet --from a=in.npy --chunk 4,11,9");
     let mut bytes = dir.read("a.tet");
-    let place = dir.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
-    bytes[place.span.start() as usize] ^= 1;
+    let chunk = dir.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
+    bytes[chunk.span.start() as usize] ^= 1;
     dir.write("a.tet", &bytes);
     dir.write("out.bin", "mine");
     for output in ["out.bin --force", "-"] {

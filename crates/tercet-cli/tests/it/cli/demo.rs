@@ -45,7 +45,7 @@ fn the_demo_runs_to_its_end() {
     for (name, code) in expected {
         assert_eq!(status(name), Some(code), "{name}");
     }
-    assert!(!dir.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
+    assert!(!dir.path("tercet-demo/all.npy").exists(), "a failed read leaves no file");
 }
 
 #[test]

@@ -12,13 +12,13 @@ fn io_is_3() {
 #[test]
 fn malformed_is_4() {
     let dir = TestDir::with_weather();
-    dir.write("stranger.tet", b"this is no such file, it only has the name of one");
-    assert_snapshot!("malformed_by_magic", dir.tet("info stranger.tet").snapshot());
+    dir.write("foreign.tet", b"this is no such file, it only has the name of one");
+    assert_snapshot!("malformed_by_magic", dir.tet("info foreign.tet").snapshot());
     dir.write("picture.png", b"\x89PNG\r\n\x1a\n and so on");
     assert_snapshot!("malformed_unrecognised", dir.tercet("info picture.png").snapshot());
     dir.damaged("weather.tet", "short.tet", |bytes| bytes.truncate(300));
     assert_snapshot!("malformed_truncated", dir.tet("info short.tet").snapshot());
-    let output = dir.tercet("info stranger.tet");
+    let output = dir.tercet("info foreign.tet");
     assert_eq!(output.code, Some(4));
     assert!(
         output.stderr.contains("TETR"),

@@ -255,7 +255,7 @@ fn a_missing_entry_is_not_rerun() {
         b"{\"at\":1,\"tet\":null,\"execute\":true,\"query\":{\"dataset\":\"t2m\",\"maen\":[]}}\n",
     );
     assert_eq!(dir.tet("qhist run 1").code, Some(8), "without a file");
-    assert_snapshot!("wrong_query_again", dir.tet("qhist run 1 -t weather.tet").snapshot());
+    assert_snapshot!("rerun_of_invalid_query", dir.tet("qhist run 1 -t weather.tet").snapshot());
 }
 
 #[test]

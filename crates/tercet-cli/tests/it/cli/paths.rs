@@ -26,8 +26,8 @@ fn a_directory() {
     std::fs::create_dir(dir.path("dir.tet")).unwrap();
     for verb in READERS {
         let output = dir.tet(&format!("{verb} dir.tet"));
-        let result = "error: dir.tet: cannot open: is a directory, not a regular file\n";
-        assert_eq!((output.code, output.stderr.as_str()), (Some(3), result), "{verb}");
+        let expected = "error: dir.tet: cannot open: is a directory, not a regular file\n";
+        assert_eq!((output.code, output.stderr.as_str()), (Some(3), expected), "{verb}");
     }
 }
 
@@ -38,8 +38,8 @@ fn a_device() {
     for verb in READERS {
         for program in ["tet", "tercet"] {
             let output = super::support::run(dir.command(program).args([verb, "/dev/zero"]));
-            let result = "error: /dev/zero: cannot open: is a device, not a regular file\n";
-            assert_eq!((output.code, output.stderr.as_str()), (Some(3), result), "{program} {verb}");
+            let expected = "error: /dev/zero: cannot open: is a device, not a regular file\n";
+            assert_eq!((output.code, output.stderr.as_str()), (Some(3), expected), "{program} {verb}");
         }
     }
 }

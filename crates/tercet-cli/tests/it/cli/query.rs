@@ -65,7 +65,7 @@ fn text_output_has_axis_and_label_names() {
         "text_by_label",
         r#"{"dataset":"t2m","max":"time","selection":[{},{"start_label":"B","stop_label":"E"}]}"#,
     );
-    text("text_place", r#"{"dataset":"t2m","arg_max":[],"selection":[{"start":1,"step":2},{"start":1}]}"#);
+    text("text_arg_max", r#"{"dataset":"t2m","arg_max":[],"selection":[{"start":1,"step":2},{"start":1}]}"#);
     text("text_histogram", r#"{"dataset":"t2m","histogram":{"bins":4}}"#);
     text("text_histograms", r#"{"dataset":"t2m","histogram":{"bins":2,"axis":"station"}}"#);
     text("text_covariance", r#"{"dataset":"t2m","covariance":"time"}"#);
@@ -283,8 +283,8 @@ fn every_program_name_gives_the_same_result() {
             );
         }
     }
-    dir.write("stranger", b"not an array at all");
-    let output = run(dir.command("tercet").args(["query", MEANS, "-t", "stranger", "-x"]));
+    dir.write("foreign", b"not an array at all");
+    let output = run(dir.command("tercet").args(["query", MEANS, "-t", "foreign", "-x"]));
     assert_eq!(output.code, Some(4), "{}", output.stderr);
     assert_eq!(tet(&dir, &["query", MEANS, "-t", "-", "-x"]).code, Some(8));
 }
@@ -301,7 +301,7 @@ fn query_errors_point_at_the_query() {
     wrong("wrong_step", "{\n  \"dataset\": \"t2m\",\n  \"selection\": [{\"step\": 0}, {}]\n}");
     wrong("wrong_toml", "dataset = \"t2m\"\nmean = [\n");
     wrong("wrong_label", r#"{"dataset":"t2m","mean":[],"selection":[{},{"start_label":"Q"}]}"#);
-    wrong("wrong_far_away", &format!("{{\"dataset\":\"t2m\",{}\"mena\":[]{0}}}", " ".repeat(4000)));
+    wrong("wrong_in_a_long_query", &format!("{{\"dataset\":\"t2m\",{}\"mena\":[]{0}}}", " ".repeat(4000)));
     dir.write("q.json", br#"{"dataset":"t2m","mean":[],}"#);
     wrong("wrong_in_a_file", "q.json");
 }
@@ -311,12 +311,12 @@ fn query_limits_are_enforced() {
     let dir = TestDir::with_weather();
     let long = format!("{{\"dataset\":\"t2m\",{}\"mean\":[]}}", " ".repeat(2_000_000));
     dir.write("long.json", long.as_bytes());
-    let result = "exceeds the limit of 1048576 bytes for a query\n";
+    let expected = "exceeds the limit of 1048576 bytes for a query\n";
     let from_file = execute(&dir, "long.json", &[]);
-    assert_eq!((from_file.code, from_file.stderr), (Some(8), format!("error: long.json: {result}")));
+    assert_eq!((from_file.code, from_file.stderr), (Some(8), format!("error: long.json: {expected}")));
     let mut command = dir.command("tet");
     let from_pipe = run(command.args(["query", "-t", "weather.tet", "-x"]).write_stdin(long));
-    assert_eq!((from_pipe.code, from_pipe.stderr), (Some(8), format!("error: standard input: {result}")));
+    assert_eq!((from_pipe.code, from_pipe.stderr), (Some(8), format!("error: standard input: {expected}")));
 
     let nested = |levels: usize| {
         let inner = levels - 1;
@@ -386,7 +386,7 @@ fn the_schema_is_json() {
 fn names_are_escaped_for_terminals() {
     let dir = TestDir::new();
     write_named(&dir.path("weather.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
-    let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    let is_unsafe = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     for query in [
         "{\"dataset\":\"a\\u001b[2Jb\"}",
         "{\"dataset\":\"a\\u001b[2Jb\",\"max\":[]}",
@@ -396,8 +396,8 @@ fn names_are_escaped_for_terminals() {
     ] {
         for format in ["full", "table", "table-verbose", "quiet"] {
             let text = execute(&dir, query, &["--preview", "2", "--format", format]).snapshot();
-            assert!(!text.contains(evil), "{query} {format}: {text:?}");
+            assert!(!text.contains(is_unsafe), "{query} {format}: {text:?}");
         }
     }
-    assert!(!dir.tet("qhist").snapshot().contains(evil));
+    assert!(!dir.tet("qhist").snapshot().contains(is_unsafe));
 }

@@ -83,8 +83,8 @@ fn names_are_escaped_for_terminals() {
     ] {
         let result = dir.tet(args);
         let text = result.snapshot();
-        let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!text.contains(evil), "{args}: {text:?}");
+        let is_unsafe = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!text.contains(is_unsafe), "{args}: {text:?}");
         if !args.starts_with("repair bad.tet") || args.contains("salvage") {
             assert!(text.contains("a\\u{1b}[2Jb"), "{args}: {text}");
         }

@@ -4,7 +4,7 @@ use serde_json::Value;
 use super::support::{TestDir, write_many_chunks};
 
 #[test]
-fn a_good_file() {
+fn a_valid_file() {
     assert_snapshot!(TestDir::with_weather().tet("verify weather.tet").snapshot());
 }
 

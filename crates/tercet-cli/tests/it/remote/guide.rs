@@ -15,16 +15,20 @@ fn the_guide_matches_the_output() {
     let fixture = Fixture::new();
     let binaries = Path::new(env!("CARGO_BIN_EXE_tgm")).parent().unwrap();
     let mut last_code = 0;
-    for (line, shown) in commands {
+    for (line, expected) in commands {
         let mut command = Command::new("sh");
         let line_here = line.replace(HOST, &fixture.server.url(""));
         command.args(["-c", &format!("exec 2>&1; (exit {last_code}); {line_here}")]);
-        fixture.set_around(&mut command);
+        fixture.set_environment(&mut command);
         command.env("PATH", format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap()));
         let result = run_command(&mut command);
         last_code = result.code;
         let output = result.out.replace(&fixture.server.url(""), HOST);
         let lines: Vec<&str> = output.lines().collect();
-        assert!(matches(&shown, &lines), "`{line}` shows:\n{}\n\nbut it prints:\n{output}", shown.join("\n"));
+        assert!(
+            matches(&expected, &lines),
+            "`{line}` shows:\n{}\n\nbut it prints:\n{output}",
+            expected.join("\n")
+        );
     }
 }

@@ -11,12 +11,12 @@ fn collection_output_matches_the_reference() {
     let manifest = std::fs::read_to_string(golden.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     let dir = TestDir::new();
-    for place in ["collection", "clitmp"] {
-        std::fs::create_dir(dir.path(place)).unwrap();
+    for name in ["collection", "clitmp"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
         for entry in std::fs::read_dir(golden.join("collection")).unwrap() {
             let entry = entry.unwrap();
-            if place == "collection" || entry.file_name() != "tatami.manifest" {
-                std::fs::copy(entry.path(), dir.path(place).join(entry.file_name())).unwrap();
+            if name == "collection" || entry.file_name() != "tatami.manifest" {
+                std::fs::copy(entry.path(), dir.path(name).join(entry.file_name())).unwrap();
             }
         }
     }
@@ -176,7 +176,7 @@ fn files_with_different_logical_types_are_rejected() {
     dir.ok("convert a.csv c/d.tatami --schema price:decimal128[9,2]");
     dir.ok("collection add c c/a.tatami");
     assert_eq!(dir.ok("cat c").out, "{\"price\":1.25}\n");
-    let unlike = |result: &super::CommandOutput| {
+    let is_mismatch = |result: &super::CommandOutput| {
         assert_eq!(result.code, 8, "{}", result.err);
         assert!(
             result.err.contains("b.tatami") && result.err.contains("has another logical type"),
@@ -184,8 +184,8 @@ fn files_with_different_logical_types_are_rejected() {
             result.err
         );
     };
-    unlike(&dir.run("collection add c c/b.tatami"));
-    unlike(&dir.run("merge c/a.tatami c/b.tatami -o m.tatami"));
+    is_mismatch(&dir.run("collection add c c/b.tatami"));
+    is_mismatch(&dir.run("merge c/a.tatami c/b.tatami -o m.tatami"));
     dir.ok("collection add c c/d.tatami");
     assert_eq!(dir.ok("count c --where price=1.25").out, "2\n");
     dir.ok("merge c/a.tatami c/d.tatami -o m.tatami");
@@ -198,7 +198,7 @@ fn files_with_different_logical_types_are_rejected() {
     let (one, other) = (dir.read("c/tatami.manifest"), dir.read("e/tatami.manifest"));
     dir.write("c/tatami.manifest", [&one[..], &other[5..]].concat());
     for args in ["cat c", "count c --where price>=0"] {
-        unlike(&dir.run(args));
+        is_mismatch(&dir.run(args));
     }
 }
 

@@ -144,7 +144,7 @@ fn convert_applies_filters_and_columns() {
     // Roles are kept from one .tatami file to another.
     dir.ok("convert n.tatami same.tatami --profile interop");
     assert_eq!(dir.ok("lookup same.tatami 10").out, "{\"n\":10,\"s\":\"x3\"}\n");
-    for (args, result) in [
+    for (args, reason) in [
         (["convert", "n.tatami", "x.csv", "--where", "n = "].as_slice(), "expected a number"),
         (&["convert", "n.tatami", "x.csv", "--bloom", "n"], "`--bloom` applies to .tatami output only"),
         (&["convert", "some.parquet", "x.csv", "--columns", "n,m"], "some.parquet: no column `m`"),
@@ -155,7 +155,7 @@ fn convert_applies_filters_and_columns() {
     ] {
         let output = dir.run_args(args);
         assert_eq!(output.code, 8, "{args:?}: {}", output.err);
-        assert!(output.err.contains(result), "{args:?}: {}", output.err);
+        assert!(output.err.contains(reason), "{args:?}: {}", output.err);
         assert!(!dir.path("x.csv").exists() && !dir.path("x.tatami").exists());
     }
 }
@@ -192,15 +192,15 @@ fn every_table_format_can_be_queried() {
         let text = matches!(format, "csv" | "tsv" | "jsonl");
         let more = if text { &["--schema", schema][..] } else { &[] };
         let output = |args: &[&str]| dir.run_args(&[&["convert", &input], args, more].concat());
-        let asked = |columns: &str, condition: &str| {
-            let output = output(&["-", "--to", "jsonl", "--columns", columns, "--where", condition]);
+        let converted = |columns: &str, filter: &str| {
+            let output = output(&["-", "--to", "jsonl", "--columns", columns, "--where", filter]);
             assert_eq!(output.code, 0, "{format}: {}", output.err);
             output.out
         };
-        assert!(asked("l,n", "`a,``b` = 'x3'") == expected, "{format}");
+        assert!(converted("l,n", "`a,``b` = 'x3'") == expected, "{format}");
         let two = "{\"a,`b\":\"x5\"}\n{\"a,`b\":\"x0\"}\n";
-        assert_eq!(asked("`a,``b`", "n in (5, 19999)"), two, "{format}");
-        assert_eq!(asked("n", "z is not null or l contains -1"), "", "{format}");
+        assert_eq!(converted("`a,``b`", "n in (5, 19999)"), two, "{format}");
+        assert_eq!(converted("n", "z is not null or l contains -1"), "", "{format}");
         let wrong = output(&["x.parquet", "--force", "--where", "n = 'x'"]);
         assert_eq!(wrong.code, 8);
         assert!(wrong.err.contains("n = 'x'\n    |     ^^^\n"), "{format}: {}", wrong.err);

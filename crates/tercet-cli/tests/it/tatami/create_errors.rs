@@ -85,16 +85,16 @@ fn rejected_rows_are_named_by_line() {
     for (text, options, code, expected) in cases {
         assert_eq!(refused(&dir, "a.csv", text, options), (code, expected.to_owned()), "{text}");
     }
-    assert_eq!(dir.names(), ["a.csv", "a.jsonl"], "nothing is left behind");
+    assert_eq!(dir.names(), ["a.csv", "a.jsonl"], "no temporary file is left");
 }
 
 #[test]
 fn empty_column_names_are_rejected() {
     let dir = TestDir::new();
-    let (code, result) = refused(&dir, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
-    assert_eq!((code, result.as_str()), (8, "in.jsonl: line 2: empty column name"));
-    let (code, result) = refused(&dir, "in.csv", "a,\n1,2\n", "");
-    assert_eq!((code, result.as_str()), (8, "in.csv: line 1: column 2 has an empty name"));
+    let (code, message) = refused(&dir, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
+    assert_eq!((code, message.as_str()), (8, "in.jsonl: line 2: empty column name"));
+    let (code, message) = refused(&dir, "in.csv", "a,\n1,2\n", "");
+    assert_eq!((code, message.as_str()), (8, "in.csv: line 1: column 2 has an empty name"));
 }
 
 #[test]
@@ -153,12 +153,12 @@ fn a_concurrently_created_file_is_kept() {
     let mut input = child.stdin.take().unwrap();
     // The input is larger than a pipe buffer: once it is consumed, the output path has been checked.
     input.write_all("{\"n\":1}\n".repeat(1 << 17).as_bytes()).unwrap();
-    dir.write("new.tatami", "somebody else's");
+    dir.write("new.tatami", "another file");
     drop(input);
     let done = child.wait_with_output().unwrap();
     let stderr = String::from_utf8_lossy(&done.stderr);
     assert_eq!(done.status.code(), Some(8), "{stderr}");
     assert!(stderr.contains("new.tatami"), "{stderr}");
-    assert_eq!(dir.read("new.tatami"), b"somebody else's");
+    assert_eq!(dir.read("new.tatami"), b"another file");
     assert_eq!(dir.names(), ["new.tatami"]);
 }

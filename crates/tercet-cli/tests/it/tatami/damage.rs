@@ -120,13 +120,13 @@ fn overflowing_sums_saturate() {
     let bytes = dir.read("rows.tatami");
     let source = Memory::new("rows", bytes.clone());
     let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
-    let (mut footer, place) = (file.footer().clone(), file.footer_span());
+    let (mut footer, span) = (file.footer().clone(), file.footer_span());
     for group in &mut footer.groups {
         group.chunks[1].raw_bytes = u64::MAX / 2 + 1;
     }
     let footer = footer.to_bytes();
     let tail = [&(footer.len() as u32).to_le_bytes()[..], &crc32c(&footer).to_le_bytes(), b"TAT1"].concat();
-    let start = place.start() as usize;
+    let start = span.start() as usize;
     dir.write("absurd.tatami", [&bytes[..start], &footer, &tail].concat());
     let max = u64::MAX.to_string();
     assert!(dir.ok("inspect absurd.tatami").out.contains(&format!(" {max}->")));

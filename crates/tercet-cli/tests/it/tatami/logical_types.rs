@@ -102,7 +102,7 @@ fn blob_columns_hold_strings() {
 #[test]
 fn filters_use_logical_types() {
     let dir = made();
-    for (condition, ids) in [
+    for (filter, ids) in [
         ("price = 12.5", "1"),
         ("price > 12.5", ""),
         ("price >= 12.5", "1"),
@@ -133,15 +133,15 @@ fn filters_use_logical_types() {
     ] {
         for from in ["a.tatami", "a.parquet"] {
             let output =
-                dir.run_args(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", condition]);
-            assert_eq!(output.code, 0, "{condition}: {}", output.err);
+                dir.run_args(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", filter]);
+            assert_eq!(output.code, 0, "{filter}: {}", output.err);
             let found: Vec<&str> = output.out.lines().skip(1).collect();
-            assert_eq!(found.join(" "), ids, "{condition} of {from}");
+            assert_eq!(found.join(" "), ids, "{filter} of {from}");
         }
-        let output = dir.run_args(&["count", "a.tatami", "--where", condition]);
-        assert_eq!(output.out.trim_end(), ids.split_whitespace().count().to_string(), "{condition}");
+        let output = dir.run_args(&["count", "a.tatami", "--where", filter]);
+        assert_eq!(output.out.trim_end(), ids.split_whitespace().count().to_string(), "{filter}");
     }
-    for (condition, result) in [
+    for (filter, reason) in [
         ("price > \"x\"", "invalid decimal(9, 2) literal \"x\" for column `price`, for example 12.5"),
         ("wide > x'00'", "invalid decimal(40, 3) literal"),
         ("price prefix \"1\"", "column `price` is decimal(9, 2), which does not support `prefix`"),
@@ -149,9 +149,9 @@ fn filters_use_logical_types() {
         ("day = \"2020\"", "invalid date literal \"2020\" for column `day`, for example \"2020-01-31\""),
         ("clock < \"1970-01-01T00:00:00Z\"", "invalid timestamp without time zone literal"),
     ] {
-        let output = dir.run_args(&["count", "a.tatami", "--where", condition]);
+        let output = dir.run_args(&["count", "a.tatami", "--where", filter]);
         assert_eq!(output.code, 8);
-        assert!(output.err.contains(result) && output.err.contains('^'), "{condition}: {}", output.err);
+        assert!(output.err.contains(reason) && output.err.contains('^'), "{filter}: {}", output.err);
     }
 }
 

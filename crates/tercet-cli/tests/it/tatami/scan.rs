@@ -19,15 +19,15 @@ fn numbers() -> TestDir {
 #[test]
 fn rows_are_filtered() {
     let dir = numbers();
-    let cat = |condition: &str, more: &[&str]| {
-        let args = ["cat", "n.tatami", "--columns", "n", "--where", condition];
+    let cat = |filter: &str, more: &[&str]| {
+        let args = ["cat", "n.tatami", "--columns", "n", "--where", filter];
         let output = dir.run_args(&[&args, more].concat());
-        assert_eq!((output.code, output.err.as_str()), (0, ""), "{condition}");
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{filter}");
         output.out
     };
-    let count = |condition: &str| {
-        let output = dir.run_args(&["count", "n.tatami", "--where", condition]);
-        assert_eq!((output.code, output.err.as_str()), (0, ""), "{condition}");
+    let count = |filter: &str| {
+        let output = dir.run_args(&["count", "n.tatami", "--where", filter]);
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{filter}");
         output.out.trim_end().parse::<usize>().unwrap()
     };
     assert_eq!(cat("n = 12345", &[]), "{\"n\":12345}\n");
@@ -36,7 +36,7 @@ fn rows_are_filtered() {
     assert_eq!(cat("n > 5", &["--limit", "2"]), "{\"n\":6}\n{\"n\":7}\n");
     assert_eq!(cat("n in (1, 29000, 3) or n = 2", &[]).lines().count(), 4);
     assert_eq!(cat("n < 0", &[]), "");
-    for (condition, rows) in [
+    for (filter, rows) in [
         ("s is null", 10_000),
         ("s is not null", 20_000),
         ("not s = \"x1\"", 18_000),
@@ -51,8 +51,8 @@ fn rows_are_filtered() {
         ("s > x'ff'", 0),
         ("n < 1_000", 1_000),
     ] {
-        assert_eq!(count(condition), rows, "{condition}");
-        assert_eq!(cat(condition, &[]).lines().count(), rows, "{condition}");
+        assert_eq!(count(filter), rows, "{filter}");
+        assert_eq!(cat(filter, &[]).lines().count(), rows, "{filter}");
     }
     assert_eq!(dir.ok("count n.tatami").out, "30000\n");
     let json: Value =
@@ -71,8 +71,8 @@ fn standard_input_is_scanned_like_a_file() {
 #[test]
 fn pruning_is_reported() {
     let dir = numbers();
-    let explain = |condition: &str| -> Value {
-        let output = dir.run_args(&["explain", "n.tatami", "--where", condition, "--json"]);
+    let explain = |filter: &str| -> Value {
+        let output = dir.run_args(&["explain", "n.tatami", "--where", filter, "--json"]);
         assert_eq!(output.code, 0, "{}", output.err);
         serde_json::from_str(&output.out).unwrap()
     };
@@ -95,12 +95,12 @@ fn pruning_is_reported() {
 #[test]
 fn filter_errors_point_at_the_expression() {
     let dir = numbers();
-    let refused = |condition: &str| {
-        let output = dir.run_args(&["count", "n.tatami", "--where", condition]);
-        assert_eq!((output.code, output.out.as_str()), (8, ""), "{condition}: {}", output.err);
+    let refused = |filter: &str| {
+        let output = dir.run_args(&["count", "n.tatami", "--where", filter]);
+        assert_eq!((output.code, output.out.as_str()), (8, ""), "{filter}: {}", output.err);
         output.err
     };
-    let shown = [
+    let messages = [
         "n = 3 and",
         "n = ",
         "n ~ 3",
@@ -118,6 +118,6 @@ fn filter_errors_point_at_the_expression() {
         "f < 1e400",
         "s = x'0'",
     ];
-    let shown: Vec<String> = shown.map(refused).into();
-    insta::assert_snapshot!("wrong_conditions", shown.join("\n"));
+    let messages: Vec<String> = messages.map(refused).into();
+    insta::assert_snapshot!("filter_errors", messages.join("\n"));
 }

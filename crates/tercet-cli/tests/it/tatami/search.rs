@@ -121,9 +121,9 @@ fn a_directory_of_segments_is_searched_as_one() {
         assert!(found[0]["file"].as_str().unwrap().ends_with("1.tatami"));
     };
     same();
-    let shown = dir.ok("search all fox --explain");
-    assert!(shown.err.contains("2 of 2 files searched"), "{}", shown.err);
-    assert!(shown.out.contains("docs/b.md") && shown.out.contains("2.tatami"), "{}", shown.out);
+    let output = dir.ok("search all fox --explain");
+    assert!(output.err.contains("2 of 2 files searched"), "{}", output.err);
+    assert!(output.out.contains("docs/b.md") && output.out.contains("2.tatami"), "{}", output.out);
     // The same with a manifest, next to a file that is not a member.
     dir.ok("collection add all all/1.tatami all/2.tatami all/3.tatami");
     dir.write("all/4.tatami", b"not of the collection");
@@ -222,8 +222,8 @@ fn deleted_documents_are_reported() {
 #[test]
 fn equal_scores_are_ordered_by_id() {
     let dir = TestDir::new();
-    for place in ["tie", "same"] {
-        std::fs::create_dir(dir.path(place)).unwrap();
+    for name in ["tie", "same"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
     }
     let line = |id: &str, url: &str, text: &str| format!(r#"{{"id":"{id}","url":"{url}","text":"{text}"}}"#);
     let ids: Vec<String> = (0..40).rev().map(|number| format!("d{number:02}")).collect();

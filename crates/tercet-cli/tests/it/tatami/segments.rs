@@ -29,9 +29,9 @@ fn documents_are_deleted_by_id_filter_and_list() {
     let two = dir.run(&format!("delete seg_full.tatami --id {} {}", ids[0], ids[1]));
     assert_eq!(two.code, 1, "the first is gone already: {}", two.err);
     assert!(two.out.contains("deleted 1, 398 of 400"), "{}", two.out);
-    let unknown = dir.run("delete seg_full.tatami --id nobody");
+    let unknown = dir.run("delete seg_full.tatami --id unknown");
     assert_eq!(unknown.code, 1);
-    assert!(unknown.err.contains("no document `nobody`"), "{}", unknown.err);
+    assert!(unknown.err.contains("no document `unknown`"), "{}", unknown.err);
     let list = format!("{}\n\n{}\r\n", ids[10], ids[11]);
     let listed = run_command(
         dir.command().args(["delete", "seg_full.tatami", "--ids-from", "-", "--json"]).write_stdin(list),

@@ -29,7 +29,7 @@ fn the_error_bound_is_checked() {
         assert_eq!(result.code, 1, "{args}: {}", result.err);
         assert!(result.err.contains(".tgm: FAILED — message 0, object 0 (`t`) against t.npy: max error 0.0"));
         assert!(result.err.contains(" at element "), "{}", result.err);
-        assert_eq!(result.out.lines().count(), 1, "the file itself is well: {}", result.out);
+        assert_eq!(result.out.lines().count(), 1, "the file itself is valid: {}", result.out);
     }
 }
 

@@ -216,7 +216,7 @@ fn reshuffle_moves_the_index_to_the_header() {
     assert_eq!(kinds, ["header_metadata", "header_index", "header_hash", "ntensor"]);
     dir.ok("reshuffle new.tgm -o again.tgm");
     assert!(dir.read("again.tgm") == dir.read("new.tgm"));
-    let result = dir.ok("reshuffle run.tgm -o told.tgm --json");
+    let result = dir.ok("reshuffle run.tgm -o third.tgm --json");
     let json: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!((&json["messages"], &json["changed"]), (&3.into(), &1.into()));
 }

@@ -20,14 +20,14 @@ fn save_arrays(dir: &TestDir) {
 #[cfg(not(feature = "sz3"))]
 fn save_fields(dir: &TestDir) {
     let shape = [181, 360];
-    let cells = || (0..181 * 360i32).map(|n| (n, 273.0 + f64::from(n % 360 * (n / 360 - 90)) / 1000.0));
+    let values = || (0..181 * 360i32).map(|n| (n, 273.0 + f64::from(n % 360 * (n / 360 - 90)) / 1000.0));
     #[expect(clippy::cast_possible_truncation, reason = "rounded as NumPy does")]
     let single = |value: f64| value as f32;
     let sea = |(n, value): (i32, f64)| if n % 7 == 0 { f32::NAN } else { single(value) };
-    let t2m = cells().flat_map(|(_, value)| value.to_le_bytes()).collect();
-    let rounded = cells().flat_map(|(_, value)| single(value).to_le_bytes()).collect();
-    let sst = cells().flat_map(|cell| sea(cell).to_le_bytes()).collect();
-    let codes = cells().flat_map(|(n, _)| i16::try_from(n % 360 / 9).unwrap().to_le_bytes()).collect();
+    let t2m = values().flat_map(|(_, value)| value.to_le_bytes()).collect();
+    let rounded = values().flat_map(|(_, value)| single(value).to_le_bytes()).collect();
+    let sst = values().flat_map(|cell| sea(cell).to_le_bytes()).collect();
+    let codes = values().flat_map(|(n, _)| i16::try_from(n % 360 / 9).unwrap().to_le_bytes()).collect();
     dir.write("t2m.npy", npy::with_header("'<f8'", false, &shape, t2m));
     dir.write("t2m-f4.npy", npy::with_header("'<f4'", false, &shape, rounded));
     dir.write("sst.npy", npy::with_header("'<f4'", false, &shape, sst));
@@ -41,13 +41,13 @@ fn check(name: &str, dir: &TestDir) {
     let commands: Vec<_> =
         commands(&guide).into_iter().filter(|(line, _)| !line.starts_with("python ")).collect();
     assert!(commands.len() > 6, "the guide has hardly any commands");
-    for (line, shown) in commands {
+    for (line, expected) in commands {
         let script = format!("exec 2>&1; tgm() {{ \"$0\" \"$@\"; }}; {line}");
         let mut command = assert_cmd::Command::new("bash");
         command.current_dir(dir.0.path());
         let output = run_command(command.args(["-c", &script, env!("CARGO_BIN_EXE_tgm")])).out;
         let lines: Vec<&str> = output.lines().collect();
-        assert!(matches(&shown, &lines), "{name} shows something else for `{line}`:\n{output}");
+        assert!(matches(&expected, &lines), "{name} shows something else for `{line}`:\n{output}");
     }
 }
 

@@ -137,7 +137,7 @@ fn objects_that_do_not_fit_are_copied_verbatim() {
 }
 
 #[test]
-fn bounds_add_up() {
+fn error_bounds_accumulate() {
     let (dir, values) = field();
     dir.ok("create a.tgm --max-error 0.01 --from t=t.npy");
     let precision = |name: &str, key: &str| {
@@ -153,8 +153,8 @@ fn bounds_add_up() {
     dir.ok("recode b.tgm d.tgm --encoding simple_packing --bits 7 --lossy");
     for name in ["c.tgm", "d.tgm"] {
         let error = deviation(DType::F64, &values, &dir.values(name, 0, 0)).largest;
-        let result = ["max_error", "measured"].map(|key| precision(name, key).as_f64().unwrap());
-        assert!(error <= result[0] && error <= result[1], "{name}: {error} {result:?}");
+        let bounds = ["max_error", "measured"].map(|key| precision(name, key).as_f64().unwrap());
+        assert!(error <= bounds[0] && error <= bounds[1], "{name}: {error} {bounds:?}");
         dir.ok(&format!("validate {name} --against t.npy"));
     }
 }

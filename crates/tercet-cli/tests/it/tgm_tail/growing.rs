@@ -16,11 +16,11 @@ fn a_message_is_printed_when_complete() {
     assert_eq!(tail.steps(1), [0]);
     for n in 1..4 {
         let bytes = message(n, 5000);
-        let (most, last) = bytes.split_at(bytes.len() - 1);
-        for piece in most.chunks(999) {
+        let (start, last) = bytes.split_at(bytes.len() - 1);
+        for piece in start.chunks(999) {
             dir.append("run.tgm", piece);
         }
-        assert!(tail.out.recv_timeout(Duration::from_millis(100)).is_err(), "half a message was told");
+        assert!(tail.out.recv_timeout(Duration::from_millis(100)).is_err(), "a partial message was printed");
         dir.append("run.tgm", last);
         assert_eq!(tail.steps(1), [n]);
     }
@@ -71,7 +71,7 @@ fn tail_starts_with_new_messages() {
         if let Ok(line) = tail.out.recv_timeout(Duration::from_millis(100)) {
             break line;
         }
-        assert!(n < 500, "nothing is told");
+        assert!(n < 500, "nothing is printed");
     };
     let line: serde_json::Value = serde_json::from_str(&line).unwrap();
     let number = line["message"].as_u64().unwrap();

@@ -50,11 +50,11 @@ fn wait_for(dir: &TestDir, len: usize) {
 #[test]
 fn complete_messages_are_printed_exactly_once() {
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    let mut below = |most: usize| {
+    let mut below = |bound: usize| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        (random % most as u64) as usize
+        (random % bound as u64) as usize
     };
     let dir = TestDir::new();
     // The bytes each producer writes before it is killed; the last one completes.

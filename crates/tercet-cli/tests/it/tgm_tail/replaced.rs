@@ -66,8 +66,8 @@ fn a_rewritten_file_is_read_from_its_start() {
     dir.write("run.tgm", [message(1, 300), message(2, 300)].concat());
     let note = tail.note();
     // On a busy machine the file may be polled while it is empty.
-    let (anew, shrank) = ("was rewritten", "was truncated");
-    assert!(note.contains(anew) || note.contains(shrank), "{note}");
+    let (rewritten, truncated) = ("was rewritten", "was truncated");
+    assert!(note.contains(rewritten) || note.contains(truncated), "{note}");
     assert_eq!(tail.steps(2), [1, 2]);
     tail.kill();
 }

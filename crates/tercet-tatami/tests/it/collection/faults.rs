@@ -122,5 +122,5 @@ fn concurrent_writers_lose_nothing() {
     });
     assert_eq!(live(dir.path()), names);
     let rest: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
-    assert_eq!(rest.len(), names.len() + 1, "nothing is left behind");
+    assert_eq!(rest.len(), names.len() + 1, "no temporary file is left");
 }

@@ -71,15 +71,15 @@ fn encoders_reproduce_the_golden_bytes() {
                 }
                 let at = usize::try_from(object.index()).unwrap();
                 let values = values_of(&dir, file, at, &object);
-                let mut asked = stored.clone();
-                asked.masks = None;
-                asked.params.remove("szip_block_offsets");
+                let mut requested = stored.clone();
+                requested.masks = None;
+                requested.params.remove("szip_block_offsets");
                 if !["sp_explicit.tgm", "mask_packed.tgm"].contains(&name) && stored.encoding != "none" {
-                    asked.params.remove("sp_reference_value");
-                    asked.params.remove("sp_binary_scale_factor");
+                    requested.params.remove("sp_reference_value");
+                    requested.params.remove("sp_binary_scale_factor");
                 }
                 let options = options_for(stored.masks.as_ref());
-                let bytes = encode_message(&GlobalMetadata::default(), &[(&asked, &values)], &options)
+                let bytes = encode_message(&GlobalMetadata::default(), &[(&requested, &values)], &options)
                     .unwrap_or_else(|error| panic!("{name} {at}: {error}"));
                 let ours = Message::from_bytes("ours", bytes).unwrap();
                 let ours = ours.object(0).unwrap();

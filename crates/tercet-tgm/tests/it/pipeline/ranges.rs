@@ -89,7 +89,7 @@ fn out_of_bounds_ranges_are_rejected() {
 }
 
 #[test]
-fn damage_is_found_once_and_then_remembered() {
+fn damage_is_detected_once_and_cached() {
     let values = field(DType::F64, 400_000);
     let descriptor = packed(16)(DataObjectDescriptor::new(DType::F64, [400_000]));
     let bytes =

@@ -22,20 +22,20 @@ fn tercet_detects_the_format() {
     let json: Value = serde_json::from_str(&dir.tercet("info --json run.tgm").stdout).unwrap();
     assert_eq!(json[0]["messages"], 3);
     assert_eq!(dir.tercet("tgm ls run.tgm").stdout, dir.tgm("ls run.tgm").stdout);
-    let ran = dir.tercet("info --chunks run.tgm");
-    let result = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), result));
+    let output = dir.tercet("info --chunks run.tgm");
+    let expected = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
+    assert_eq!((output.code, output.stderr.as_str()), (Some(8), expected));
 }
 
 #[test]
 fn tercet_verifies() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
-    let ran = dir.tercet("verify run.tgm");
-    assert_eq!(ran.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n", "{}", ran.stderr);
-    let ran = dir.tercet("verify -q --deep bad.tgm");
+    let output = dir.tercet("verify run.tgm");
+    assert_eq!(output.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n", "{}", output.stderr);
+    let output = dir.tercet("verify -q --deep bad.tgm");
     let line = "path=bad.tgm status=failed messages=3 objects=4 errors=1 hash_verified=false\n";
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), line), "{}", ran.stderr);
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), line), "{}", output.stderr);
     let json: Value = serde_json::from_str(&dir.tercet("verify --json bad.tgm").stdout).unwrap();
     assert_eq!(json[0]["status"], "failed");
 }
@@ -45,12 +45,12 @@ fn tercet_repairs_messages_too() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     dir.write("junk.tgm", &[b"junk", &*whole].concat());
-    let ran = dir.tercet("repair junk.tgm --salvage good.tgm");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
-    assert!(ran.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", ran.stdout);
+    let output = dir.tercet("repair junk.tgm --salvage good.tgm");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{}", output.stdout);
+    assert!(output.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", output.stdout);
     assert_eq!(dir.read("good.tgm"), whole);
-    let ran = dir.tercet("repair junk.tgm --json");
-    let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let output = dir.tercet("repair junk.tgm --json");
+    let json: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!((&json["kept_messages"], &json["output"]), (&3.into(), &Value::Null));
 }
 
@@ -62,13 +62,13 @@ fn tercet_reports_unsupported_verbs() {
         ("repair run.tgm --salvage new.tgm --fill 0", "`--fill` is for .tet files"),
         ("verify --repair run.tgm", "only .tet files can be repaired in place"),
     ] {
-        let ran = dir.tercet(args);
-        assert_eq!(ran.code, Some(8), "{args}");
-        assert!(ran.stderr.contains(reason), "{args}: {}", ran.stderr);
+        let output = dir.tercet(args);
+        assert_eq!(output.code, Some(8), "{args}");
+        assert!(output.stderr.contains(reason), "{args}: {}", output.stderr);
     }
-    let ran = dir.tercet("query -t run.tgm {}");
-    assert_eq!(ran.code, Some(8), "{}", ran.stderr);
-    assert!(ran.stderr.contains("queries are for .tet files"), "{}", ran.stderr);
+    let output = dir.tercet("query -t run.tgm {}");
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
+    assert!(output.stderr.contains("queries are for .tet files"), "{}", output.stderr);
 }
 
 #[cfg(unix)]
@@ -103,6 +103,10 @@ fn a_damaged_start_is_detected_by_extension() {
     dir.damaged("run.tgm", "late.tgm", |bytes| {
         bytes.splice(0..0, *b"junk");
     });
-    let ran = dir.tercet("info late.tgm");
-    assert!(ran.stdout.contains("Messages: 3") && ran.stderr.contains("bytes 0..4"), "{}", ran.snapshot());
+    let output = dir.tercet("info late.tgm");
+    assert!(
+        output.stdout.contains("Messages: 3") && output.stderr.contains("bytes 0..4"),
+        "{}",
+        output.snapshot()
+    );
 }

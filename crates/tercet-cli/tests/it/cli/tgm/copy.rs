@@ -20,7 +20,7 @@ fn copy(dir: &TestDir, args: &[&str]) -> crate::cli::support::CommandOutput {
 fn messages_are_copied_byte_for_byte() {
     let dir = dir();
     let whole = dir.read("run.tgm");
-    dir.write("junk.tgm", &[b"before", &*whole, b"behind"].concat());
+    dir.write("junk.tgm", &[b"before", &*whole, b"after"].concat());
     let result = dir.tgm("copy junk.tgm clean.tgm");
     assert_eq!(result.code, Some(0), "{}", result.stderr);
     assert!(result.stdout.starts_with("clean.tgm: 3 messages, "), "{}", result.stdout);

@@ -179,8 +179,8 @@ fn metadata_is_escaped_for_terminals() {
     write_texts(&dir.path("evil.tgm"), &["a\u{1b}[2J\tb\u{9b}31m\u{202e}\n"]);
     for args in ["ls -p k", "get -p k", "dump", "dump -p k", "ls -p k\u{1b}[2J"] {
         let output = dir.tgm(&format!("{args} evil.tgm"));
-        let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!output.snapshot().contains(evil), "{args}: {:?}", output.snapshot());
+        let is_unsafe = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!output.snapshot().contains(is_unsafe), "{args}: {:?}", output.snapshot());
         assert_eq!(output.code, Some(0), "{args}: {}", output.stderr);
     }
     let json = parsed(&dir.tgm("ls -j -p k evil.tgm").stdout);

@@ -67,9 +67,9 @@ fn get_requires_every_key() {
     let dir = dir();
     assert_eq!(dir.tgm("get -p mars.param,mars.step run.tgm").stdout, "2t 0\nmsl 6\n10u 12\n");
     let output = dir.tgm("get -p name run.tgm");
-    let result = "error: run.tgm: message 0: no key `name`\n  \
+    let expected = "error: run.tgm: message 0: no key `name`\n  \
                 hint: `tgm ls` prints N/A for missing keys\n";
-    assert_eq!((output.code, output.stderr.as_str()), (Some(8), result));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(8), expected));
 }
 
 #[test]

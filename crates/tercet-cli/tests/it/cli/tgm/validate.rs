@@ -6,7 +6,7 @@ use super::sample::{dir, with_damaged_metadata, with_damaged_payload};
 use crate::cli::support::TestDir;
 
 #[test]
-fn a_good_file() {
+fn a_valid_file() {
     let dir = dir();
     for depth in ["", "--quick", "--checksum", "--full", "--canonical"] {
         let output = dir.tgm(&format!("validate {depth} run.tgm"));
@@ -40,13 +40,13 @@ fn problems_are_reported_on_standard_error() {
     assert!(hash.starts_with("worse.tgm: FAILED — message 2, object 1: "), "{hash}");
     assert!(hash.ends_with(')') && hash.contains(" (at byte "), "{hash}");
     assert_eq!(verdict, "worse.tgm: FAILED (2 errors, 3 messages, 4 objects)");
-    assert_eq!(dir.tgm("validate --quick bad.tgm").code, Some(0), "structure alone is well");
+    assert_eq!(dir.tgm("validate --quick bad.tgm").code, Some(0), "the structure is valid");
     let one = dir.tgm("validate --checksum bad.tgm").stderr;
     assert!(one.ends_with("bad.tgm: FAILED (1 error, 3 messages, 4 objects)\n"), "{one}");
 }
 
 #[test]
-fn damaged_metadata_is_found() {
+fn damaged_metadata_is_detected() {
     let dir = dir();
     with_damaged_metadata(&dir, "bad.tgm");
     let output = dir.tgm("validate bad.tgm");
