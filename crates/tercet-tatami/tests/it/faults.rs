@@ -119,7 +119,7 @@ fn a_dropped_writer_leaves_no_file() {
     builder.add(&Document::new("u", "t").with_body(b"one two")).unwrap();
     drop(builder);
     assert_eq!(dir.path().read_dir().unwrap().count(), 0);
-    let missing = dir.path().join("no such dir").join(NAME);
+    let missing = dir.path().join("no such directory").join(NAME);
     let error = Writer::create(&missing, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap_err();
-    assert!(error.to_string().contains("no such dir"), "{error}");
+    assert!(error.to_string().contains("no such directory"), "{error}");
 }

@@ -77,7 +77,7 @@ fn invalid_templates_are_rejected() {
         assert_eq!((result.code, names(&dir, "").len()), (Some(8), 1), "{template}: {}", result.stderr);
     }
     let result = copy(&dir, &["run.tgm", "missing/[mars.param].tgm"]);
-    assert_eq!(result.code, Some(3), "a dir that is typed is not made: {}", result.stderr);
+    assert_eq!(result.code, Some(3), "a literal directory is not created: {}", result.stderr);
 }
 
 #[test]

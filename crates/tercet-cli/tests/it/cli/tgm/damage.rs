@@ -10,7 +10,7 @@ use crate::cli::support::TestDir;
 fn gaps_between_messages_are_reported() {
     let dir = dir();
     let run = dir.read("run.tgm");
-    dir.write("junk.tgm", &[b"before", &*run, b"after it"].concat());
+    dir.write("junk.tgm", &[b"before", &*run, b"and after"].concat());
     let (start, end) = (run.len() + 6, run.len() + 15);
     let expected = format!(
         "warning: junk.tgm: bytes 0..6 belong to no message\n\
