@@ -1,8 +1,8 @@
 """Finding messages with and without an index, on disk and on a loopback server that counts requests.
 
-    cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin motion
+    cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin index
     cargo build --release
-    python bench/measure_index.py --bin bench/target/release/motion --tgm target/release/tgm --dir DIR [--record FILE.json]
+    python bench/measure_index.py --bin bench/target/release/index --tgm target/release/tgm --dir DIR [--record FILE.json]
 
 DIR needs about 1 GB.
 """
@@ -88,14 +88,14 @@ def nearby(options):
     path = os.path.join(options.dir, "million.tgm")
     subprocess.run([options.bin, "make", path, str(options.messages)], check=True)
     for clause in ("mars.step=1234", "mars.param=133"):
-        taken = {"scan": [], "catalogue": []}
+        taken = {"scan": [], "index": []}
         for _ in range(RUNS):
             for how, seconds in taken.items():
                 found = select(options.bin, path, clause, how)
                 seconds.append(found["seconds"])
                 count = found["found"]
-        scan, catalogue = (statistics.median(taken[how]) for how in ("scan", "catalogue"))
-        yield dict(name=f"{clause}: {count} of {options.messages} messages", scan_s=scan, catalogue_s=catalogue, ratio=scan / catalogue)
+        scan, index = (statistics.median(taken[how]) for how in ("scan", "index"))
+        yield dict(name=f"{clause}: {count} of {options.messages} messages", scan_s=scan, catalogue_s=index, ratio=scan / index)
     os.remove(path)
 
 
@@ -115,13 +115,13 @@ def at_a_server(options):
         out.write(pieces[0] * 500 + pieces[1] + pieces[0] * 499)
     server = Server(options.dir)
     result = os.path.join(options.dir, "result.npy")
-    for what in ("no catalogue", "catalogue"):
-        if what == "catalogue":
+    for what in ("no index", "index"):
+        if what == "index":
             subprocess.run([options.tgm, "index", path], check=True, stdout=subprocess.DEVNULL)
-        for verb, words in (("count the messages", ["info"]), ("one object of 8,000,000 bytes", ["extract", "500", "-o", result, "--force"])):
+        for verb, args in (("count the messages", ["info"]), ("one object of 8,000,000 bytes", ["extract", "500", "-o", result, "--force"])):
             server.requests = server.sent = 0
             start = time.perf_counter()
-            subprocess.run([options.tgm, words[0], server.url("thousand.tgm"), *words[1:]], check=True, stdout=subprocess.DEVNULL)
+            subprocess.run([options.tgm, args[0], server.url("thousand.tgm"), *args[1:]], check=True, stdout=subprocess.DEVNULL)
             yield dict(name=f"1,000 messages, {what}: {verb}", requests=server.requests, bytes=server.sent, seconds=time.perf_counter() - start)
     with open(array, "rb") as wanted, open(result, "rb") as found:
         assert wanted.read()[-8_000_000:] == found.read()[-8_000_000:]

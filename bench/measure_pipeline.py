@@ -4,8 +4,8 @@
     python bench/measure_pipeline.py --bin bench/target/release/pipeline --dir DIR [--grids DIR] [--record FILE.json]
 
 Needs numpy and tensogram (interop/requirements.txt). DIR needs about 1 GB. GRIDS are .npy files. The reference is
-measured between our runs, so that both see the same machine. Ours verifies hashes on reading, theirs does not, unless it
-says so. Sizes are those of whole messages.
+measured between runs of Tercet, so that both see the same machine. Tercet verifies hashes on reading, the reference does
+not, unless the row says otherwise. Sizes are those of whole messages.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import sys
 import numpy as np
 import tensogram
 
-from measure_tet import Table, alternating, ours, timed
+from measure_tet import Table, alternating, run_tercet, timed
 
 VALUES = 16 << 20
 IN_RANGE = 4 << 20
@@ -71,38 +71,38 @@ class Measurement:
         array.tofile(values)
         descriptor = {"type": "ntensor", "shape": [array.size], "dtype": str(array.dtype), "byte_order": "little"}
         descriptor |= pipeline
-        text, file = json.dumps(descriptor), self.path("ours.tgm")
+        text, file = json.dumps(descriptor), self.path("tercet.tgm")
         masked = ["--allow"] if not np.isfinite(array).all() else []
         allow = {"allow_nan": True, "allow_inf": True} if masked else {}
-        theirs_descriptor = dict(descriptor)
-        mine = ours(self.binary, "encode", values, text, "--out", file, "--repeat", 1, *masked)["bytes"]
+        reference_descriptor = dict(descriptor)
+        size = run_tercet(self.binary, "encode", values, text, "--out", file, "--repeat", 1, *masked)["bytes"]
         if masked and "encoding" in pipeline:
             with open(file, "rb") as source:
-                theirs_descriptor |= {
+                reference_descriptor |= {
                     key: value
                     for key, value in tensogram.decode_descriptors(source.read())[1][0].params.items()
                     if key.startswith("sp_")
                 }
-        message = bytes(tensogram.encode({}, [(theirs_descriptor, array)], **allow))
-        self.sizes.append(dict(what=what, ours=mine, theirs=len(message), ratio=mine / len(message)))
-        print(f"{what:58} {mine} bytes, theirs {len(message)}: {mine / len(message):.4f}", flush=True)
+        message = bytes(tensogram.encode({}, [(reference_descriptor, array)], **allow))
+        self.sizes.append(dict(what=what, ours=size, theirs=len(message), ratio=size / len(message)))
+        print(f"{what:58} {size} bytes, reference {len(message)}: {size / len(message):.4f}", flush=True)
         for count, encode_goal, decode_goal in zip(threads, encode_goals, decode_goals):
-            word = f"{count} thread{'s' if count > 1 else ''}"
+            label = f"{count} thread{'s' if count > 1 else ''}"
             one = ["--threads", count, "--repeat", 3]
             works = {
-                "ours": lambda: ours(self.binary, "encode", values, text, *one, *masked)["seconds"],
-                "theirs": lambda: timed(lambda: tensogram.encode({}, [(theirs_descriptor, array)], threads=count, **allow), 2),
+                "ours": lambda: run_tercet(self.binary, "encode", values, text, *one, *masked)["seconds"],
+                "reference": lambda: timed(lambda: tensogram.encode({}, [(reference_descriptor, array)], threads=count, **allow), 2),
             }
             taken = alternating(works, rounds)
-            self.table.add(f"{what}, encode, {word}", taken["ours"], taken["theirs"], "tensogram", encode_goal, array.nbytes)
+            self.table.add(f"{what}, encode, {label}", taken["ours"], taken["reference"], "tensogram", encode_goal, array.nbytes)
             works = {
-                "ours": lambda: ours(self.binary, "decode", file, *one)["seconds"],
-                "warm": lambda: ours(self.binary, "decode", file, "--warm", *one)["seconds"],
-                "theirs": lambda: timed(lambda: tensogram.decode(message, threads=count), 2),
+                "ours": lambda: run_tercet(self.binary, "decode", file, *one)["seconds"],
+                "warm": lambda: run_tercet(self.binary, "decode", file, "--warm", *one)["seconds"],
+                "reference": lambda: timed(lambda: tensogram.decode(message, threads=count), 2),
             }
             taken = alternating(works, rounds)
-            self.table.add(f"{what}, decode, {word}", taken["ours"], taken["theirs"], "tensogram", decode_goal, array.nbytes)
-            self.table.add(f"{what}, decode into a warm buffer, {word}", taken["warm"], taken["theirs"], "tensogram", None, array.nbytes)
+            self.table.add(f"{what}, decode, {label}", taken["ours"], taken["reference"], "tensogram", decode_goal, array.nbytes)
+            self.table.add(f"{what}, decode into a warm buffer, {label}", taken["warm"], taken["reference"], "tensogram", None, array.nbytes)
 
     def masks(self, array):
         """The cost of masks of 5 % NaN, compared with the same array with zeros in their positions, which is what is stored. Gaps make
@@ -115,20 +115,20 @@ class Measurement:
             text = json.dumps({"shape": [array.size], "dtype": "float64"} | PIPELINES[name][0])
             for kind in kinds:
                 more = ["--allow"] if kind == "holed" else []
-                ours(self.binary, "encode", self.path(f"{kind}.bin"), text, "--out", self.path(f"{kind}.tgm"), "--repeat", 1, *more)
+                run_tercet(self.binary, "encode", self.path(f"{kind}.bin"), text, "--out", self.path(f"{kind}.tgm"), "--repeat", 1, *more)
             for count in (1, 2):
                 one = ["--threads", count, "--repeat", 3]
                 for verb in ("encode", "decode"):
                     def work(kind):
                         if verb == "decode":
-                            return lambda: ours(self.binary, "decode", self.path(f"{kind}.tgm"), *one)["seconds"]
+                            return lambda: run_tercet(self.binary, "decode", self.path(f"{kind}.tgm"), *one)["seconds"]
                         more = ["--allow"] if kind == "holed" else []
-                        return lambda: ours(self.binary, "encode", self.path(f"{kind}.bin"), text, *more, *one)["seconds"]
+                        return lambda: run_tercet(self.binary, "encode", self.path(f"{kind}.bin"), text, *more, *one)["seconds"]
 
                     taken = alternating({kind: work(kind) for kind in kinds})
-                    word = f"5 % NaN, {name}, {verb}, {count} thread{'s' if count > 1 else ''}"
-                    self.table.share(f"{word}, beside zeros", taken["holed"], taken["zeros"], 0.25)
-                    self.table.share(f"{word}, beside no holes", taken["holed"], taken["whole"], None)
+                    label = f"5 % NaN, {name}, {verb}, {count} thread{'s' if count > 1 else ''}"
+                    self.table.share(f"{label}, beside zeros", taken["holed"], taken["zeros"], 0.25)
+                    self.table.share(f"{label}, beside no holes", taken["holed"], taken["whole"], None)
 
     def ranges(self, array):
         """Ten values out of four million."""
@@ -143,19 +143,19 @@ class Measurement:
         }
         for name, (pipeline, goal) in pipelines.items():
             descriptor = {"type": "ntensor", "shape": [array.size], "dtype": "float64", "byte_order": "little"} | pipeline
-            theirs = self.path("theirs.tgm")
-            with open(theirs, "wb") as out:
+            reference_path = self.path("reference.tgm")
+            with open(reference_path, "wb") as out:
                 out.write(tensogram.encode({}, [(descriptor, array)]))
 
-            def their_range():
-                with tensogram.TensogramFile.open(theirs) as handle:
+            def reference_range():
+                with tensogram.TensogramFile.open(reference_path) as handle:
                     handle.file_decode_range(0, 0, [(start, count)])
 
             def our_range(*more):
-                return lambda: ours(self.binary, "range", theirs, start, count, "--repeat", 10, *more)["seconds"]
+                return lambda: run_tercet(self.binary, "range", reference_path, start, count, "--repeat", 10, *more)["seconds"]
 
             works = {
-                "theirs": lambda: timed(their_range, 5),
+                "reference": lambda: timed(reference_range, 5),
                 "checked": our_range(),
                 "unchecked": our_range("--no-verify"),
                 "known": our_range("--known"),
@@ -163,9 +163,9 @@ class Measurement:
                 "mapped, unchecked": our_range("--mmap", "--no-verify"),
             }
             taken = alternating(works)
-            for word in works:
-                if word != "theirs":
-                    self.table.add(f"10 of 4 Mi values, {name}, {word}", taken[word], taken["theirs"], "tensogram, unchecked", goal)
+            for label in works:
+                if label != "reference":
+                    self.table.add(f"10 of 4 Mi values, {name}, {label}", taken[label], taken["reference"], "tensogram, unchecked", goal)
 
 
 def main():
@@ -191,8 +191,8 @@ def main():
         grid = np.load(path).astype(np.float64).ravel()
         for name, (pipeline, _, _) in PIPELINES.items():
             if not options.only or options.only in name:
-                word = f"{os.path.splitext(os.path.basename(path))[0]}, {name}"
-                measurement.both(word, grid, pipeline, (None, None), (None, None), rounds=2)
+                label = f"{os.path.splitext(os.path.basename(path))[0]}, {name}"
+                measurement.both(label, grid, pipeline, (None, None), (None, None), rounds=2)
     if options.record:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
         about = dict(commit=commit, machine=platform.machine(), cores=os.cpu_count(), tensogram=tensogram.__version__)

@@ -3,8 +3,8 @@
     cargo build --release --manifest-path bench/Cargo.toml
     python bench/measure_query.py --bin bench/target/release/query --dir DIR [--record FILE.json]
 
-Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Statistics are off unless a line says so:
-every byte is read, and checked unless a line says so. numpy works on one thread.
+Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Statistics are off unless a row says otherwise:
+every byte is read, and verified unless a row says otherwise. numpy works on one thread.
 """
 
 import argparse
@@ -18,13 +18,13 @@ import time
 
 import numpy as np
 
-from measure_tet import Table, alternating, ours, timed
+from measure_tet import Table, alternating, run_tercet, timed
 
 SMALL, LARGE = 7168, 23552
 
 
 def plain(directory, side):
-    """The array as plain bytes: what numpy maps."""
+    """The array as plain bytes, for numpy to map."""
     path = os.path.join(directory, "plain.f32")
     if not os.path.exists(path):
         rows = (1 << 18) // side
@@ -42,8 +42,8 @@ def plain(directory, side):
 
 
 def query(binary, path, document, threads, *more, repeat=3):
-    words = ["run", path, json.dumps({"dataset": "a", **document}), "--threads", threads, "--repeat", repeat, *more]
-    return ours(binary, *words)["seconds"]
+    args = ["run", path, json.dumps({"dataset": "a", **document}), "--threads", threads, "--repeat", repeat, *more]
+    return run_tercet(binary, *args)["seconds"]
 
 
 def beside_numpy(table, binary, path, what, document, numpy, target, bytes_, rounds=3, repeat=3):
@@ -65,11 +65,11 @@ def beside_reference(table, binary, path, what, document, target, rounds=1):
     handle = tet.open(path)
     text = json.dumps({"dataset": "a", **document})
     works = {
-        "theirs": lambda: timed(lambda: handle.execute(text, preview=0), 1),
+        "reference": lambda: timed(lambda: handle.execute(text, preview=0), 1),
         "ours": lambda: query(binary, path, document, 2, repeat=1),
     }
     taken = alternating(works, rounds=rounds)
-    table.add(f"{what}, 2 threads, checked", taken["ours"], taken["theirs"], "tet-py", target, None)
+    table.add(f"{what}, 2 threads, checked", taken["ours"], taken["reference"], "tet-py", target, None)
 
 
 def array_of(directory, side, size):
@@ -95,12 +95,12 @@ def folds(table, binary, directory, side, size):
     bare = os.path.join(os.path.dirname(binary), "tet")
     for mode in ((), ("--no-verify",)):
         works = {
-            "bare": lambda: ours(bare, "bare", at("zstd.tet"), "--threads", 2, "--repeat", 3)["seconds"],
+            "bare": lambda: run_tercet(bare, "bare", at("zstd.tet"), "--threads", 2, "--repeat", 3)["seconds"],
             "ours": lambda: query(binary, at("zstd.tet"), {"mean": []}, 2, *mode),
         }
         taken = alternating(works)
-        word = "unchecked" if mode else "checked"
-        table.add(f"{size}: full mean, zstd, 2 threads, {word}", taken["ours"], taken["bare"], "bare zstd, 2 threads", 0.9, total)
+        label = "unchecked" if mode else "checked"
+        table.add(f"{size}: full mean, zstd, 2 threads, {label}", taken["ours"], taken["bare"], "bare zstd, 2 threads", 0.9, total)
 
 
 def whole_arrays(table, binary, directory, side, size):
@@ -144,11 +144,11 @@ def statistics_and_memory(table, binary, directory, side):
     table.rows.append(dict(what="full mean by statistics", read=run.stderr.strip()))
     limit = (256 + 4 * 1 + 8) << 20
     for document in ({"mean": []}, {"mean": 0}, {"std": 0}, {"median": []}, {"max": 1}):
-        words = ["run", path, json.dumps({"dataset": "a", **document}), "--repeat", "1", "--limit", str(limit)]
-        done = subprocess.run([binary, *words], capture_output=True, text=True)
-        word = "done" if done.returncode == 0 else "FAILED " + done.stderr[-200:]
-        print(f"{document} under {limit >> 20} MiB of anonymous memory: {word}", flush=True)
-        table.rows.append(dict(what=f"{document} under {limit} bytes of anonymous memory", outcome=word))
+        args = ["run", path, json.dumps({"dataset": "a", **document}), "--repeat", "1", "--limit", str(limit)]
+        done = subprocess.run([binary, *args], capture_output=True, text=True)
+        label = "done" if done.returncode == 0 else "FAILED " + done.stderr[-200:]
+        print(f"{document} under {limit >> 20} MiB of anonymous memory: {label}", flush=True)
+        table.rows.append(dict(what=f"{document} under {limit} bytes of anonymous memory", outcome=label))
 
 
 def main():

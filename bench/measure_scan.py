@@ -6,7 +6,7 @@
         --lineitem LINEITEM.parquet [--record FILE.json] [--beside WORDS]
 
 Needs the Python package duckdb; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1 --tables=lineitem`. Each side opens its file, asks, and has the
-answer in memory; arrow-rs and ours take turns in one process, DuckDB follows with the same rows in the same Parquet file. Numbers are medians.
+answer in memory; arrow-rs and Tercet take turns in one process, DuckDB follows with the same rows in the same Parquet file. Numbers are medians.
 """
 
 import argparse
@@ -35,10 +35,10 @@ COUNTS = [
 ]
 
 
-def run(*words):
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+def run(*args):
+    done = subprocess.run(list(map(str, args)), capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+        sys.exit(f"{' '.join(map(str, args))}: {done.stderr.strip()}")
     return done
 
 
@@ -88,13 +88,13 @@ def main():
             other = duck(query, f"{stem}.parquet", threads, options.repeat)
             add(what, threads, aim, result["ours"], result["peer"], other, done.stderr.strip())
         for what, column, low, high, aim in COUNTS:
-            for how, words in (("", []), (", arrow-rs by values", ["--by-values"])):
+            for how, args in (("", []), (", arrow-rs by values", ["--by-values"])):
                 done = run(binary, "count", stem, "--column", column, "--low", low, "--high", high, "--threads", threads,
-                           "--repeat", options.repeat, *words)
+                           "--repeat", options.repeat, *args)
                 result = json.loads(done.stdout.splitlines()[-1])
                 query = f"SELECT count(*) FROM '{{path}}' WHERE {column} BETWEEN {low} AND {high}"
                 other = duck(query, f"{stem}.parquet", threads, options.repeat)
-                add(what + how, threads, aim if words else None, result["ours"], result["peer"], other, done.stderr.strip())
+                add(what + how, threads, aim if args else None, result["ours"], result["peer"], other, done.stderr.strip())
     for source, target in (("parquet", "tatami"), ("tatami", "parquet"), ("tatami", "arrow"), ("tatami", "csv"), ("tatami", "jsonl")):
         given = options.lineitem if source == "parquet" else os.path.join(options.dir, "converted.tatami")
         made = os.path.join(options.dir, f"converted.{target}" if target == "tatami" else f"out.{target}")

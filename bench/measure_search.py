@@ -5,7 +5,7 @@
     python bench/measure_search.py --bin bench/target/release/search --tatami target/release/tatami --dir DIR \\
         --documents HTML [--record FILE.json] [--beside WORDS]
 
-HTML is the directory html/ of Debian's package rust-doc. DIR needs about 4 GB. Both sides index the same words (ours, through
+HTML is the directory html/ of Debian's package rust-doc. DIR needs about 4 GB. Both sides index the same terms (those of Tercet, through
 a tokenizer for tantivy), keep the same four fields (compressed with zstd, level 3) and have one segment without positions.
 Questions are asked in turn, in one process; each counts with its median, and p50 and p99 are over the questions.
 """
@@ -23,22 +23,22 @@ import time
 DATA_LIMIT = 512 << 20
 
 
-def run(*words, limit=None):
+def run(*arguments, limit=None):
     def lower():
         if limit:
             resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
 
     start = time.monotonic()
-    done = subprocess.run(list(map(str, words)), capture_output=True, text=True, preexec_fn=lower)
+    done = subprocess.run(list(map(str, arguments)), capture_output=True, text=True, preexec_fn=lower)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+        sys.exit(f"{' '.join(map(str, arguments))}: {done.stderr.strip()}")
     out = json.loads(done.stdout[done.stdout.index("{"):])
     out["wall_s"] = time.monotonic() - start
     return out
 
 
-def rows_of(name, told):
-    ours, peer = told["ours"], told["peer"]
+def rows_of(name, report):
+    ours, peer = report["ours"], report["peer"]
     built = statistics.median(ours["seconds"])
     one, two = (statistics.median(peer[key]) for key in ("seconds_one_thread", "seconds_two_threads_and_merge"))
     yield dict(what=f"{name}: build, tantivy's better time / ours", ours=built, peer=min(one, two),
@@ -46,7 +46,7 @@ def rows_of(name, told):
     for what, key in (("inverted region", "inverted_bytes"), ("whole file", "bytes")):
         yield dict(what=f"{name}: {what}, bytes, ours / tantivy", ours=ours[key], peer=peer[key],
                    ratio=ours[key] / peer[key], at_most=1)
-    for kind in told["queries"]:
+    for kind in report["queries"]:
         for part in ("p50_us", "p99_us"):
             for side, label in (("ours", "b = 0.75"), ("format", "b = 0, ours only")):
                 row = dict(what=f"{name}: {kind['kind']}, {part[:3]}, {label}, µs, ours / tantivy",
@@ -70,8 +70,8 @@ def main():
     os.makedirs(args.dir, exist_ok=True)
     rows, raw = [], {}
 
-    def corpus(name, *words):
-        raw[name] = run(args.bin, "run", *words, "--dir", args.dir, "--repeat", args.repeat)
+    def corpus(name, *arguments):
+        raw[name] = run(args.bin, "run", *arguments, "--dir", args.dir, "--repeat", args.repeat)
         for row in rows_of(name, raw[name]):
             rows.append(row)
             goal = row.get("at_most", row.get("at_least"))
@@ -86,9 +86,9 @@ def main():
     corpus("Zipf", "--corpus", "zipf", "--documents", args.zipf)
     if args.big_bytes:
         big = os.path.join(args.dir, "big.tatami")
-        told = run(args.bin, "bounded", "--bytes", args.big_bytes, "--out", big, limit=DATA_LIMIT)
-        raw["bounded"] = dict(data_limit=DATA_LIMIT, **told)
-        print(f"indexed {told['text_bytes']} bytes of text within {DATA_LIMIT >> 20} MiB in {told['wall_s']:.0f} s")
+        report = run(args.bin, "bounded", "--bytes", args.big_bytes, "--out", big, limit=DATA_LIMIT)
+        raw["bounded"] = dict(data_limit=DATA_LIMIT, **report)
+        print(f"indexed {report['text_bytes']} bytes of text within {DATA_LIMIT >> 20} MiB in {report['wall_s']:.0f} s")
     if args.record:
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
         machine = dict(cpus=os.cpu_count(), machine=platform.machine(), system=platform.release())

@@ -66,8 +66,8 @@ def rows(binary, directory, count):
                 def grow(_, piece):
                     file.write(piece)
 
-                words = [path] + (["--interval", interval] if interval else [])
-                taken = measure(binary, words, grow, message, count)
+                args = [path] + (["--interval", interval] if interval else [])
+                taken = measure(binary, args, grow, message, count)
             os.remove(path)
             yield f"a file, looked at every {interval or '0.02'} s, messages of {name}", taken
 

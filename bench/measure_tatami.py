@@ -6,7 +6,7 @@
 
 HTML is the directory html/ of Debian's package rust-doc; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1
 --tables=lineitem`; TEXTS is a directory of text files, one value on each line. DIR needs about 3 GB. The program runs
-both sides in turn in one process, after it has compared what they give; the numbers are medians.
+both sides in turn in one process, after it has compared their results; times are medians.
 """
 
 import argparse
@@ -29,10 +29,10 @@ LINEITEM = (
 )
 
 
-def run(binary, *words):
-    done = subprocess.run([binary, *map(str, words)], capture_output=True, text=True)
+def run(binary, *args):
+    done = subprocess.run([binary, *map(str, args)], capture_output=True, text=True)
     if done.returncode:
-        sys.exit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+        sys.exit(f"{' '.join(map(str, args))}: {done.stderr.strip()}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
@@ -41,9 +41,9 @@ class Table:
         self.binary = binary
         self.rows = []
 
-    def times(self, what, aim, *words):
-        """Median time of the peer divided by ours: above 1 we are faster."""
-        result = run(self.binary, *words)
+    def times(self, what, aim, *args):
+        """Median time of the peer divided by that of Tercet: above 1 Tercet is faster."""
+        result = run(self.binary, *args)
         ours, peer = statistics.median(result["ours"]), statistics.median(result["peer"])
         ratio = peer / ours
         self.rows.append(dict(what=what, ours_s=ours, peer_s=peer, ratio=ratio, aim=aim, runs=len(result["ours"])))
@@ -75,8 +75,8 @@ def sizes(table, inputs, directory):
             files.append((".default", [], f"{case}, default runs"))
         if case in FOR_LOOKUPS:
             files.append((".lookup", FOR_LOOKUPS[case], f"{case}, for single rows"))
-        for name, words, what in files:
-            made = run(table.binary, "make", kind, path, os.path.join(directory, case + name), *words)
+        for name, args, what in files:
+            made = run(table.binary, "make", kind, path, os.path.join(directory, case + name), *args)
             table.sizes(what, None if name else aims.get(case), made)
 
 
@@ -85,10 +85,10 @@ def writes(table, inputs):
         kind = case if case in FOR_LOOKUPS else "strings"
         for threads in (1, 2):
             repeat = 3 if kind != "strings" else 9
-            words = ["write", kind, path, "--threads", threads, "--repeat", repeat]
-            table.times(f"{case}: write, {threads} thread(s)", 1.0, *words, *FOR_SCANS.get(case, []))
+            args = ["write", kind, path, "--threads", threads, "--repeat", repeat]
+            table.times(f"{case}: write, {threads} thread(s)", 1.0, *args, *FOR_SCANS.get(case, []))
             if case in FOR_SCANS:
-                table.times(f"{case}: write, default runs, {threads} thread(s)", None, *words)
+                table.times(f"{case}: write, default runs, {threads} thread(s)", None, *args)
 
 
 def scans(table, inputs, directory):
@@ -99,12 +99,12 @@ def scans(table, inputs, directory):
     for case, columns, what in [numeric, *texts]:
         stem = os.path.join(directory, case)
         for threads in (1, 2):
-            words = ["scan", stem, "--columns", columns, "--threads", threads]
+            args = ["scan", stem, "--columns", columns, "--threads", threads]
             if case != "lineitem":
-                words += ["--repeat", 101]
-            table.times(f"{case}: scan of {what}, {threads} thread(s)", 1.0, *words)
+                args += ["--repeat", 101]
+            table.times(f"{case}: scan of {what}, {threads} thread(s)", 1.0, *args)
             if what != numeric[2]:
-                table.times(f"{case}: the same, peer with views, {threads} thread(s)", None, *words, "--views")
+                table.times(f"{case}: the same, peer with views, {threads} thread(s)", None, *args, "--views")
 
 
 def points(table, directory):
@@ -130,16 +130,16 @@ def points(table, directory):
     for stem, what, columns, aim in takes:
         for threads in (1, 2):
             for pages, same in (("", []), (", pages of as many rows", ["--same"])):
-                words = ["take", stem, "--columns", columns, "--threads", threads, *same]
-                table.times(f"{what}, {threads} thread(s){pages}", None if same else aim, *words)
+                args = ["take", stem, "--columns", columns, "--threads", threads, *same]
+                table.times(f"{what}, {threads} thread(s){pages}", None if same else aim, *args)
 
 
 def wide(table, directory):
     stem = os.path.join(directory, "wide")
     made = run(table.binary, "make", "wide", "-", stem)
     table.sizes("10,000 columns of 1,000 rows", None, made)
-    words = ["open", stem, "--columns", "column_05000"]
-    table.times("10,000 columns: open, read one", 5.0, *words)
+    args = ["open", stem, "--columns", "column_05000"]
+    table.times("10,000 columns: open, read one", 5.0, *args)
 
 
 def bounded(table, directory, gigabytes):

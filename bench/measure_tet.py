@@ -4,7 +4,7 @@
     python bench/measure_tet.py --bin bench/target/release/tet --dir DIR [--side 16384] [--record FILE.json]
 
 Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Baselines are measured in this process
-between our runs, so that both see the same machine.
+between runs of Tercet, so that both see the same machine.
 """
 
 import argparse
@@ -19,8 +19,8 @@ import time
 import numpy as np
 
 
-def ours(binary, *words):
-    text = subprocess.run([binary, *map(str, words)], check=True, capture_output=True, text=True).stdout
+def run_tercet(binary, *args):
+    text = subprocess.run([binary, *map(str, args)], check=True, capture_output=True, text=True).stdout
     return json.loads(text.splitlines()[-1])
 
 
@@ -68,7 +68,7 @@ class Table:
 
 
 def plain_array(directory, side):
-    """The array as plain bytes: what numpy maps."""
+    """The array as plain bytes, for numpy to map."""
     path = os.path.join(directory, "plain.f32")
     if not os.path.exists(path):
         with open(os.path.join(directory, "rows.tet"), "rb") as source, open(path + ".part", "wb") as out:
@@ -87,8 +87,8 @@ def plain_array(directory, side):
 def our_reads(binary, path, how, threads):
     read = ["read", path, how, "--threads", threads, "--repeat", 3]
     return {
-        "checked": lambda: ours(binary, *read)["seconds"],
-        "unchecked": lambda: ours(binary, *read, "--no-verify")["seconds"],
+        "checked": lambda: run_tercet(binary, *read)["seconds"],
+        "unchecked": lambda: run_tercet(binary, *read, "--no-verify")["seconds"],
     }
 
 
@@ -104,21 +104,21 @@ def reads(table, binary, directory, side):
     targets = {("rows", "--into"): 0.8, ("tiles", "--into"): 0.5, ("rows", "--new"): 1.0, ("tiles", "--new"): 1.0}
     for name in ("rows", "tiles"):
         path = os.path.join(directory, f"{name}.tet")
-        for how, (words, base, numpy) in ways.items():
+        for how, (label, base, numpy) in ways.items():
             for threads in (1, 2):
                 taken = alternating({"numpy": numpy, **our_reads(binary, path, how, threads)})
                 for mode in ("checked", "unchecked"):
-                    what = f"{name}: {words}, {threads} thread(s), {mode}"
+                    what = f"{name}: {label}, {threads} thread(s), {mode}"
                     table.add(what, taken[mode], taken["numpy"], base, targets[name, how], total)
                 most = 0.10 if how == "--new" else None
-                table.share(f"{name}: checking, {words}, {threads} thread(s)", taken["checked"], taken["unchecked"], most)
+                table.share(f"{name}: checking, {label}, {threads} thread(s)", taken["checked"], taken["unchecked"], most)
 
 
 def compressed(table, binary, directory):
     path = os.path.join(directory, "zstd.tet")
-    total = ours(binary, "bare", path, "--threads", 2, "--repeat", 1)["bytes"]
+    total = run_tercet(binary, "bare", path, "--threads", 2, "--repeat", 1)["bytes"]
     for threads in (1, 2):
-        bare = lambda: ours(binary, "bare", path, "--threads", threads, "--repeat", 3)["seconds"]
+        bare = lambda: run_tercet(binary, "bare", path, "--threads", threads, "--repeat", 3)["seconds"]
         taken = alternating({"bare": bare, **our_reads(binary, path, "--into", threads)})
         for mode in ("checked", "unchecked"):
             what = f"zstd: into a warm buffer, {threads} thread(s), {mode}"
@@ -135,10 +135,10 @@ def reference(table, binary, directory):
         handle = tet.open(path)
         # The reference returns its memory map where it can: copied, so that both own their array.
         own = lambda array: array if array.flags.owndata else np.array(array)
-        works = {"theirs": lambda: timed(lambda: own(handle.read_numpy("a")), 1)}
+        works = {"reference": lambda: timed(lambda: own(handle.read_numpy("a")), 1)}
         works |= our_reads(binary, path, "--new", 2)
         taken = alternating(works, rounds=3)
-        table.add(f"{name}: into new memory, 2 threads, checked", taken["checked"], taken["theirs"], "tet-py dense read", None)
+        table.add(f"{name}: into new memory, 2 threads, checked", taken["checked"], taken["reference"], "tet-py dense read", None)
 
 
 def opening(table, binary, directory):
@@ -147,7 +147,7 @@ def opening(table, binary, directory):
         path = os.path.join(directory, f"chunks-{count}.tet")
         if not os.path.exists(path):
             subprocess.run([binary, "chunks", path, str(count)], check=True)
-        taken[count] = seconds(ours(binary, "open", path))
+        taken[count] = seconds(run_tercet(binary, "open", path))
     table.add("open and read one chunk of 1,000,000", taken[1_000_000], taken[1_000], "of 1,000 chunks", 0.5)
 
 
@@ -157,10 +157,10 @@ def bounded(table, binary, directory):
     limit = 256 * (1 << 20) + 2 * 2 * chunk
     size = 4 << 30
     path, out = os.path.join(directory, "large.tet"), os.path.join(directory, "large.raw")
-    for words in (["bounded-write", path, size, limit], ["bounded-extract", path, out, limit]):
-        subprocess.run([binary, *map(str, words)], check=True, capture_output=True)
-        table.rows.append(dict(what=f"{words[0]} of {size} bytes", limit=limit, ok=True))
-        print(f"{words[0]} of {size >> 30} GiB under RLIMIT_DATA {limit >> 20} MiB: done", flush=True)
+    for args in (["bounded-write", path, size, limit], ["bounded-extract", path, out, limit]):
+        subprocess.run([binary, *map(str, args)], check=True, capture_output=True)
+        table.rows.append(dict(what=f"{args[0]} of {size} bytes", limit=limit, ok=True))
+        print(f"{args[0]} of {size >> 30} GiB under RLIMIT_DATA {limit >> 20} MiB: done", flush=True)
     os.remove(out)
     os.remove(path)
 

@@ -3,7 +3,7 @@
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --bin tgm
     python bench/measure_tgm.py --bin bench/target/release/tgm --dir DIR [--record FILE.json]
 
-Needs numpy and tensogram (interop/requirements.txt). DIR needs about 500 MB. Baselines are measured between our runs,
+Needs numpy and tensogram (interop/requirements.txt). DIR needs about 500 MB. Baselines are measured between runs of Tercet,
 so that both see the same machine.
 """
 
@@ -18,77 +18,77 @@ import time
 import numpy as np
 import tensogram
 
-from measure_tet import Table, alternating, ours, timed
+from measure_tet import Table, alternating, run_tercet, timed
 
 VALUES = 16 << 20
 BYTES = VALUES * 8
 
 
 def raw(table, binary, directory):
-    for name, word in (("one.tgm", "with hash"), ("plain.tgm", "hash off")):
+    for name, label in (("one.tgm", "with hash"), ("plain.tgm", "hash off")):
         path = os.path.join(directory, name)
         with open(path, "rb") as source:
             data = source.read()
         verify = name == "one.tgm"
         more = [] if verify else ["--no-verify"]
         works = {
-            "theirs": lambda: timed(lambda: tensogram.decode(data, verify_hash=verify)),
-            "new": lambda: ours(binary, "decode", path, "--new", *more)["seconds"],
-            "warm": lambda: ours(binary, "decode", path, *more)["seconds"],
-            "memcpy": lambda: ours(binary, "memcpy", BYTES)["seconds"],
+            "reference": lambda: timed(lambda: tensogram.decode(data, verify_hash=verify)),
+            "new": lambda: run_tercet(binary, "decode", path, "--new", *more)["seconds"],
+            "warm": lambda: run_tercet(binary, "decode", path, *more)["seconds"],
+            "memcpy": lambda: run_tercet(binary, "memcpy", BYTES)["seconds"],
         }
         taken = alternating(works)
         goal = 4.0 if verify else None
-        table.add(f"decode 16 Mi f64, {word}, into new memory", taken["new"], taken["theirs"], "tensogram", goal, BYTES)
+        table.add(f"decode 16 Mi f64, {label}, into new memory", taken["new"], taken["reference"], "tensogram", goal, BYTES)
         goal = 0.5 if verify else 0.9
-        table.add(f"decode 16 Mi f64, {word}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", goal, BYTES)
+        table.add(f"decode 16 Mi f64, {label}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", goal, BYTES)
     array = np.frombuffer(data[-BYTES - 400 : -400], dtype="<f8", count=VALUES).copy()
     descriptor = {"type": "ntensor", "shape": [VALUES], "dtype": "float64", "byte_order": "little"}
-    for hash, word in (("xxh3", "with hash"), (None, "hash off")):
+    for hash, label in (("xxh3", "with hash"), (None, "hash off")):
         more = [] if hash else ["--no-hash"]
         works = {
-            "theirs": lambda: timed(lambda: tensogram.encode({}, [(descriptor, array)], hash=hash, allow_nan=True, allow_inf=True)),
-            "new": lambda: ours(binary, "encode", VALUES, "--new", *more)["seconds"],
-            "warm": lambda: ours(binary, "encode", VALUES, *more)["seconds"],
-            "memcpy": lambda: ours(binary, "memcpy", BYTES)["seconds"],
+            "reference": lambda: timed(lambda: tensogram.encode({}, [(descriptor, array)], hash=hash, allow_nan=True, allow_inf=True)),
+            "new": lambda: run_tercet(binary, "encode", VALUES, "--new", *more)["seconds"],
+            "warm": lambda: run_tercet(binary, "encode", VALUES, *more)["seconds"],
+            "memcpy": lambda: run_tercet(binary, "memcpy", BYTES)["seconds"],
         }
         taken = alternating(works)
         goal = 4.0 if hash else None
-        table.add(f"encode 16 Mi f64, {word}, into new memory", taken["new"], taken["theirs"], "tensogram", goal, BYTES)
-        table.add(f"encode 16 Mi f64, {word}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", None, BYTES)
+        table.add(f"encode 16 Mi f64, {label}, into new memory", taken["new"], taken["reference"], "tensogram", goal, BYTES)
+        table.add(f"encode 16 Mi f64, {label}, into a warm buffer", taken["warm"], taken["memcpy"], "memcpy, warm", None, BYTES)
 
 
 def many(table, binary, directory):
     path = os.path.join(directory, "small.tgm")
 
-    def their_scan():
+    def reference_scan():
         with tensogram.TensogramFile.open(path) as handle:
             return len(handle)
 
-    def their_metadata():
+    def reference_metadata():
         with tensogram.TensogramFile.open(path) as handle:
             for index in range(len(handle)):
                 handle.file_decode_metadata(index)
 
     works = {
-        "theirs": lambda: timed(their_scan),
-        "ours": lambda: ours(binary, "scan", path)["seconds"],
-        "mapped": lambda: ours(binary, "scan", path, "--mmap")["seconds"],
+        "reference": lambda: timed(reference_scan),
+        "ours": lambda: run_tercet(binary, "scan", path)["seconds"],
+        "mapped": lambda: run_tercet(binary, "scan", path, "--mmap")["seconds"],
     }
     taken = alternating(works)
-    table.add("find 100,000 small messages", taken["ours"], taken["theirs"], "tensogram", 5.0)
-    table.add("find 100,000 small messages, mapped", taken["mapped"], taken["theirs"], "tensogram", None)
+    table.add("find 100,000 small messages", taken["ours"], taken["reference"], "tensogram", 5.0)
+    table.add("find 100,000 small messages, mapped", taken["mapped"], taken["reference"], "tensogram", None)
     works = {
-        "theirs": lambda: timed(their_metadata, 1),
-        "one": lambda: ours(binary, "metadata", path, "--repeat", 2)["seconds"],
-        "two": lambda: ours(binary, "metadata", path, "--threads", 2, "--repeat", 2)["seconds"],
-        "mapped": lambda: ours(binary, "metadata", path, "--mmap", "--threads", 2, "--repeat", 2)["seconds"],
+        "reference": lambda: timed(reference_metadata, 1),
+        "one": lambda: run_tercet(binary, "metadata", path, "--repeat", 2)["seconds"],
+        "two": lambda: run_tercet(binary, "metadata", path, "--threads", 2, "--repeat", 2)["seconds"],
+        "mapped": lambda: run_tercet(binary, "metadata", path, "--mmap", "--threads", 2, "--repeat", 2)["seconds"],
     }
     taken = alternating(works, rounds=3)
     base = "tensogram, unchecked"
-    table.add("metadata of 100,000 small messages, checked, 1 thread", taken["one"], taken["theirs"], base, None)
-    table.add("the same, 2 threads", taken["two"], taken["theirs"], base, 5.0)
-    table.add("the same, 2 threads, mapped", taken["mapped"], taken["theirs"], base, None)
+    table.add("metadata of 100,000 small messages, checked, 1 thread", taken["one"], taken["reference"], base, None)
+    table.add("the same, 2 threads", taken["two"], taken["reference"], base, 5.0)
+    table.add("the same, 2 threads, mapped", taken["mapped"], taken["reference"], base, None)
 
 
 def random_access(table, binary, directory):
@@ -98,8 +98,8 @@ def random_access(table, binary, directory):
     subprocess.run([binary, "small", few, "1000"], check=True)
     count = 20_000
     works = {
-        "few": lambda: ours(binary, "random", os.path.join(few, "small.tgm"), count)["seconds"],
-        "all": lambda: ours(binary, "random", all_, count)["seconds"],
+        "few": lambda: run_tercet(binary, "random", os.path.join(few, "small.tgm"), count)["seconds"],
+        "all": lambda: run_tercet(binary, "random", all_, count)["seconds"],
     }
     taken = alternating(works)
     table.add("20,000 random messages of 100,000", taken["all"], taken["few"], "of 1,000", None)
@@ -116,16 +116,16 @@ def resync(table, binary, directory):
     with open(small, "wb") as out:
         out.write(whole[: message // 2] + whole[message // 2 : message // 2 + (2 << 20)] + whole[-(message // 2) :])
 
-    def their_scan():
+    def reference_scan():
         with tensogram.TensogramFile.open(small) as handle:
             return len(handle)
 
     works = {
-        "theirs": lambda: timed(their_scan, 1),
-        "ours": lambda: ours(binary, "scan", path)["seconds"],
+        "reference": lambda: timed(reference_scan, 1),
+        "ours": lambda: run_tercet(binary, "scan", path)["seconds"],
     }
     taken = alternating(works, rounds=3)
-    table.add("through 64 MiB of junk", taken["ours"], taken["theirs"] * 32, "tensogram, 32 x 2 MiB", 100.0, junk)
+    table.add("through 64 MiB of junk", taken["ours"], taken["reference"] * 32, "tensogram, 32 x 2 MiB", 100.0, junk)
 
 
 def main():
@@ -135,8 +135,8 @@ def main():
     parser.add_argument("--record")
     options = parser.parse_args()
     os.makedirs(options.dir, exist_ok=True)
-    for words in (["make", options.dir, VALUES], ["small", options.dir, 100_000], ["junk", options.dir, 64 << 20]):
-        subprocess.run([options.bin, *map(str, words)], check=True)
+    for args in (["make", options.dir, VALUES], ["small", options.dir, 100_000], ["junk", options.dir, 64 << 20]):
+        subprocess.run([options.bin, *map(str, args)], check=True)
     table = Table()
     raw(table, options.bin, options.dir)
     many(table, options.bin, options.dir)

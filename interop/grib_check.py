@@ -1,4 +1,4 @@
-"""Puts packed payloads of ours into GRIB 2 messages and has them decoded by ecCodes.
+"""Embeds packed Tercet payloads in GRIB 2 messages and decodes them with ecCodes.
 
 usage: grib_check.py --files DIR --reader PROGRAM
 

@@ -1,4 +1,4 @@
-"""Runs the Python code of the guides with numpy and our command.
+"""Runs the Python code of the guides with numpy and the `tet` command.
 
 usage: guide_check.py --tet PROGRAM
 
@@ -26,7 +26,7 @@ def main():
     assert blocks, "the guide has no Python"
     failed = 0
     with tempfile.TemporaryDirectory(prefix="tercet-guide-") as directory:
-        # The blocks call `tet`: ours, regardless of other installations.
+        # The blocks call `tet`: the one under test, regardless of other installations.
         os.symlink(tet, os.path.join(directory, "tet"))
         environment = os.environ | {"PATH": directory + os.pathsep + os.environ["PATH"]}
         for shape, chunk in (((7, 5), "3,2"), ((4, 6, 10), "1,6,10")):

@@ -4,8 +4,8 @@ import multiprocessing
 import os
 import threading
 
-# A job that takes longer hangs.
-PATIENCE = 120
+# Seconds until a job is considered hung.
+TIMEOUT = 120
 
 
 def run(function, jobs, died):
@@ -28,13 +28,13 @@ def run(function, jobs, died):
         process = connection = None
         while (job := next_job()) is not None:
             if process is None:
-                connection, theirs = context.Pipe()
-                process = context.Process(target=_serve, args=(function, theirs), daemon=True)
+                connection, child_connection = context.Pipe()
+                process = context.Process(target=_serve, args=(function, child_connection), daemon=True)
                 process.start()
-                theirs.close()
+                child_connection.close()
             try:
                 connection.send(job)
-                if not connection.poll(PATIENCE):
+                if not connection.poll(TIMEOUT):
                     process.kill()
                 keep(connection.recv())
             except (EOFError, OSError):

@@ -2,8 +2,8 @@
 
 usage: pipeline_check.py --files DIR --reader PROGRAM
 
-The directory comes from `make_pipelines`, the reader is `read_pipelines`. Every message of ours is decoded by the
-reference, whole and in ranges; the reference encodes the same values in the same way, and we decode that. Payloads are
+The directory comes from `make_pipelines`, the reader is `read_pipelines`. The reference decodes every Tercet
+message, whole and in ranges; it encodes the same values with the same pipeline, and Tercet decodes them. Payloads are
 equal byte for byte wherever the format determines them.
 
 The last line is `N passed, N failed, N skipped`.
@@ -22,7 +22,7 @@ import numpy as np
 import tensogram
 
 RANGES = [(0, 10), (63, 130), (200, 0), (332, 1)]
-# What the reference can read in parts.
+# Compressions whose ranges the reference can decode.
 IN_PARTS = {"none", "szip", "blosc2", "zfp"}
 # Libraries whose output depends on their version or settings.
 NOT_DETERMINED = {"blosc2", "zstd"}
@@ -61,8 +61,8 @@ def stored_values(array):
     return np.ascontiguousarray(array).tobytes()
 
 
-def ours_in_theirs(tally, case, listed, message):
-    """The reference decodes what we wrote, whole and in parts."""
+def check_reference_decoder(tally, case, listed, message):
+    """Decodes a Tercet message with the reference, whole and in ranges."""
     try:
         _, [(descriptor, array)] = tensogram.decode(message, verify_hash=True)
     except ValueError as error:
@@ -87,8 +87,8 @@ def ours_in_theirs(tally, case, listed, message):
         tally.check(case, "ranges", sha256(data) == listed["ranges"], data[:32])
 
 
-def encode_theirs(listed, data):
-    """The same values through the pipeline of the reference."""
+def encode_with_reference(listed, data):
+    """Encodes the same values with the reference."""
     descriptor = dict(listed["asked"])
     descriptor.pop("ndim")
     options = {"hash": "xxh3"}
@@ -97,22 +97,22 @@ def encode_theirs(listed, data):
         options.update({key: listed["method"] for key in methods})
         options.update(allow_nan=True, allow_inf=True, small_mask_threshold_bytes=0)
         if descriptor["encoding"] == "simple_packing":
-            # Its automatic parameters ignore masks: pass ours.
+            # Its automatic parameters ignore masks: pass those of Tercet.
             for key in ("sp_reference_value", "sp_binary_scale_factor"):
                 descriptor[key] = listed["descriptor"][key]
     return tensogram.encode({}, [(descriptor, data)], **options)
 
 
-def compare(tally, case, listed, found):
-    """We decode what the reference wrote."""
+def check_tercet_decoder(tally, case, listed, found):
+    """Checks the result of Tercet for a message of the reference."""
     tally.check(case, "readable", "error" not in found, found.get("error"))
     if "error" in found:
         return
     asked = listed["asked"]
-    tally.check(case, "their values", found["values"] == listed["values"], "other values")
-    tally.check(case, "their ranges", found["ranges"] == listed["ranges"], "other values")
+    tally.check(case, "reference values", found["values"] == listed["values"], "other values")
+    tally.check(case, "reference ranges", found["ranges"] == listed["ranges"], "other values")
     if found["wrong_offset"]:
-        return tally.skip("szip offsets of the reference that are wrong, and noticed")
+        return tally.skip("wrong szip offsets of the reference, detected")
     is_determined = asked["compression"] not in NOT_DETERMINED and listed["method"] not in NOT_DETERMINED
     if is_determined or asked["compression"] == "zstd" and listed["method"] in (None, "none", "rle", "roaring", "lz4"):
         tally.check(case, "same bytes", found["stored"] == listed["stored"], "other bytes")
@@ -137,27 +137,27 @@ def main():
     tally.check("pipelines.tgm", "messages", len(spans) == len(manifest), len(spans))
     written = []
     with tempfile.TemporaryDirectory() as directory:
-        path = os.path.join(directory, "theirs.tgm")
+        path = os.path.join(directory, "reference.tgm")
         with open(path, "wb") as out:
             at = 0
             for (start, length), listed in zip(spans, manifest):
                 case = name_of(listed)
                 data = values[at : at + listed["input"]]
                 at += listed["input"]
-                ours_in_theirs(tally, case, listed, messages[start : start + length])
+                check_reference_decoder(tally, case, listed, messages[start : start + length])
                 asked = listed["asked"]
                 if asked["compression"] in ("zfp", "sz3") and asked["byte_order"] == "big":
                     tally.skip("zfp and sz3 of the reference take big-endian values for little-endian ones")
                     continue
                 try:
-                    out.write(encode_theirs(listed, data))
+                    out.write(encode_with_reference(listed, data))
                 except ValueError as error:
                     tally.check(case, "encode", False, error)
                     continue
                 written.append((case, listed))
-        told = subprocess.run([options.reader], input=path + "\n", capture_output=True, text=True, check=True)
-        for (case, listed), line in zip(written, told.stdout.splitlines(), strict=True):
-            compare(tally, case, listed, json.loads(line))
+        output = subprocess.run([options.reader], input=path + "\n", capture_output=True, text=True, check=True)
+        for (case, listed), line in zip(written, output.stdout.splitlines(), strict=True):
+            check_tercet_decoder(tally, case, listed, json.loads(line))
     for why, count in tally.reasons.items():
         print(f"skipped {count}: {why}")
     counts = tally.counts

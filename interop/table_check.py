@@ -2,9 +2,9 @@
 
 usage: table_check.py --tatami PROGRAM
 
-Every table is written by its program in many ways (types, compressions, page kinds, row groups), made a .tatami file, and made
-Parquet, an Arrow file and an Arrow stream again; pyarrow compares both ends bit for bit, types included. DuckDB and polars read
-what we wrote.
+Each program writes tables with many options (types, compressions, page kinds, row groups); `tatami convert` converts them to
+.tatami and back to Parquet, an Arrow file and an Arrow stream; pyarrow compares both ends bit for bit, types included. DuckDB and
+polars read the output of Tercet.
 
 The last line is `N passed, N failed, N skipped`.
 """
@@ -56,19 +56,19 @@ def floats(kind, bits):
     return pa.array(out.view(kind), mask=mask)
 
 
-def everything():
+def all_types():
     """A column of every supported type."""
     rng = np.random.default_rng(3)
     texts = ["", "a", "straße", "日本" * 20, 'quote " and, comma\n', "x" * 300]
-    words = with_nulls([texts[n % len(texts)] for n in rng.integers(0, 100, ROWS)])
+    strings = with_nulls([texts[n % len(texts)] for n in rng.integers(0, 100, ROWS)])
     micros = rng.integers(-(10**15), 10**15, ROWS)
     whole = rng.integers(-(10**9), 10**9, ROWS)
     columns = {
         "bool": pa.array(with_nulls(list(rng.integers(0, 2, ROWS) == 1))),
-        "string": pa.array(words),
-        "large_string": pa.array(words, pa.large_string()),
-        "coded": pa.array(words).dictionary_encode(),
-        "binary": pa.array([None if word is None else word.encode() for word in words], pa.binary()),
+        "string": pa.array(strings),
+        "large_string": pa.array(strings, pa.large_string()),
+        "coded": pa.array(strings).dictionary_encode(),
+        "binary": pa.array([None if string is None else string.encode() for string in strings], pa.binary()),
         "fixed": pa.array(with_nulls([bytes(rng.integers(0, 255, 16, dtype=np.uint8)) for _ in range(ROWS)]), pa.binary(16)),
         "date32": pa.array(with_nulls(list(whole // 100_000)), pa.date32()),
         "time32": pa.array(with_nulls(list(abs(whole) % 86_400_000)), pa.time32("ms")),
@@ -126,7 +126,7 @@ def plain_type(kind):
 
 
 def plain(table):
-    """The same values with types as they are everywhere, floats as their bits."""
+    """The same values with canonical types, floats as their bits."""
     arrays, names = [], []
     for name, column in zip(table.column_names, table.columns):
         array = column.combine_chunks()
@@ -190,8 +190,8 @@ def differences(expected, found):
     return "; ".join(wrong)
 
 
-class Doors:
-    """Our command and a directory."""
+class Converter:
+    """The `tatami` command and a directory."""
 
     def __init__(self, tally, program, directory):
         self.tally, self.program, self.directory = tally, program, directory
@@ -199,14 +199,14 @@ class Doors:
     def path(self, name):
         return os.path.join(self.directory, name)
 
-    def run(self, *words, expect=0):
-        done = subprocess.run([self.program, *words], capture_output=True, text=True)
+    def run(self, *args, expect=0):
+        done = subprocess.run([self.program, *args], capture_output=True, text=True)
         if expect is not None and done.returncode != expect:
-            raise RuntimeError(f"{' '.join(words)}: {done.returncode}: {done.stderr.strip()}")
+            raise RuntimeError(f"{' '.join(args)}: {done.returncode}: {done.stderr.strip()}")
         return done
 
-    def through(self, name, source, expected, *options):
-        """Source → .tatami → Parquet, Arrow file, Arrow stream; each is compared with what is expected."""
+    def round_trip(self, name, source, expected, *options):
+        """Source → .tatami → Parquet, Arrow file, Arrow stream; each is compared with the expected table."""
         middle = self.path("middle.tatami")
         try:
             self.run("convert", source, middle, "--force", *options)
@@ -228,33 +228,33 @@ class Doors:
             self.tally.check(name, "conversion", False, error)
 
 
-def of_pyarrow(doors, table):
+def check_pyarrow(converter, table):
     for compression in ("none", "snappy", "gzip", "zstd", "lz4"):
         for dictionary, version in ((True, "1.0"), (False, "2.0")):
-            path = doors.path("in.parquet")
+            path = converter.path("in.parquet")
             pa.parquet.write_table(
                 table, path, compression=compression, use_dictionary=dictionary, data_page_version=version, row_group_size=1_300,
                 data_page_size=4_000, write_page_checksum=dictionary, store_decimal_as_integer=dictionary,
             )
             name = f"pyarrow, {compression}, pages {version}"
-            doors.through(name, path, pa.parquet.read_table(path))
+            converter.round_trip(name, path, pa.parquet.read_table(path))
     for compression in (None, "lz4", "zstd"):
-        path = doors.path("in.arrow")
+        path = converter.path("in.arrow")
         options = pa.ipc.IpcWriteOptions(compression=compression)
         with pa.ipc.new_file(path, table.schema, options=options) as writer:
             writer.write_table(table, max_chunksize=900)
-        doors.through(f"pyarrow, Arrow file, {compression}", path, table)
-        path = doors.path("in.arrows")
+        converter.round_trip(f"pyarrow, Arrow file, {compression}", path, table)
+        path = converter.path("in.arrows")
         with pa.ipc.new_stream(path, table.schema, options=options) as writer:
             writer.write_table(table, max_chunksize=900)
-        doors.through(f"pyarrow, Arrow stream, {compression}", path, table)
+        converter.round_trip(f"pyarrow, Arrow stream, {compression}", path, table)
     empty = table.slice(0, 0)
-    path = doors.path("in.parquet")
+    path = converter.path("in.parquet")
     pa.parquet.write_table(empty, path)
-    doors.through("pyarrow, no rows", path, pa.parquet.read_table(path))
+    converter.round_trip("pyarrow, no rows", path, pa.parquet.read_table(path))
 
 
-def of_duckdb(doors):
+def check_duckdb(converter):
     query = f"""
         SELECT i AS i64, (i % 100)::TINYINT AS i8, i::SMALLINT AS i16, i::INTEGER AS i32, (i * 7)::UBIGINT AS u64,
             (i % 200)::UTINYINT AS u8, i::UINTEGER AS u32, i / 3.0 AS f64, (i / 7.0)::FLOAT AS f32, i % 3 = 0 AS flag,
@@ -269,41 +269,41 @@ def of_duckdb(doors):
         FROM range({ROWS}) t(i)"""
     for compression in ("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"):
         for version in ("V1", "V2"):
-            path = doors.path("in.parquet")
+            path = converter.path("in.parquet")
             options = f"FORMAT parquet, COMPRESSION {compression}, ROW_GROUP_SIZE 2048, PARQUET_VERSION {version}"
             duckdb.sql(f"COPY ({query}) TO '{path}' ({options})")
-            doors.through(f"DuckDB, {compression}, {version}", path, pa.parquet.read_table(path))
+            converter.round_trip(f"DuckDB, {compression}, {version}", path, pa.parquet.read_table(path))
 
 
-def of_polars(doors, table):
+def check_polars(converter, table):
     taken = [name for name in table.column_names if not name.startswith(("d9", "d18", "d38", "time32", "fixed", "f16"))]
     frame = polars.from_arrow(table.select(taken))
     for compression in ("uncompressed", "snappy", "gzip", "zstd", "lz4"):
-        path = doors.path("in.parquet")
+        path = converter.path("in.parquet")
         frame.write_parquet(path, compression=compression, row_group_size=1_000, data_page_size=3_000)
-        doors.through(f"polars, {compression}", path, pa.parquet.read_table(path))
-    path = doors.path("in.arrow")
+        converter.round_trip(f"polars, {compression}", path, pa.parquet.read_table(path))
+    path = converter.path("in.arrow")
     frame.write_ipc(path, compression="lz4")
-    doors.through("polars, Arrow file", path, pa.ipc.open_file(path).read_all())
+    converter.round_trip("polars, Arrow file", path, pa.ipc.open_file(path).read_all())
 
 
-def in_their_hands(doors, table):
-    """DuckDB and polars read what we wrote."""
-    path, middle = doors.path("in.parquet"), doors.path("middle.tatami")
+def check_readers(converter, table):
+    """DuckDB and polars read the output of Tercet."""
+    path, middle = converter.path("in.parquet"), converter.path("middle.tatami")
     pa.parquet.write_table(table, path)
-    doors.run("convert", path, middle, "--force")
+    converter.run("convert", path, middle, "--force")
     for end in ("parquet", "arrow"):
-        doors.run("convert", middle, doors.path(f"out.{end}"), "--force")
-    count = duckdb.sql(f"SELECT count(*), count(string), sum(int32) FROM '{doors.path('out.parquet')}'").fetchall()
+        converter.run("convert", middle, converter.path(f"out.{end}"), "--force")
+    count = duckdb.sql(f"SELECT count(*), count(string), sum(int32) FROM '{converter.path('out.parquet')}'").fetchall()
     wanted = duckdb.sql(f"SELECT count(*), count(string), sum(int32) FROM '{path}'").fetchall()
-    doors.tally.check("out.parquet", "DuckDB", count == wanted, f"{count} {wanted}")
+    converter.tally.check("out.parquet", "DuckDB", count == wanted, f"{count} {wanted}")
     for end, read in (("parquet", polars.read_parquet), ("arrow", polars.read_ipc)):
-        frame = read(doors.path(f"out.{end}"))
+        frame = read(converter.path(f"out.{end}"))
         same = frame["string"].to_list() == table.column("string").to_pylist()
-        doors.tally.check(f"out.{end}", "polars", same and frame.height == ROWS)
+        converter.tally.check(f"out.{end}", "polars", same and frame.height == ROWS)
 
 
-def through_text(doors, table):
+def check_text_formats(converter, table):
     """CSV and JSONL keep values, given the types of the columns."""
     taken = ["bool", "string", "binary", "int8", "uint64", "int64", "at_us_UTC", "list", "list_string"]
     kinds = {
@@ -314,31 +314,31 @@ def through_text(doors, table):
     part = table.select(taken).append_column("f64", finite)
     # Text formats keep values, not metadata.
     part = pa.table(part.columns, names=part.column_names)
-    path = doors.path("in.parquet")
+    path = converter.path("in.parquet")
     pa.parquet.write_table(part, path)
     schema = ",".join(f"{name}:{kinds[name]}:nullable" for name in taken) + ",f64:float64:nullable"
     for end in ("csv", "tsv", "jsonl"):
-        middle, back = doors.path(f"middle.{end}"), doors.path("out.parquet")
-        doors.run("convert", path, middle, "--force")
-        doors.run("convert", middle, back, "--force", "--schema", schema)
+        middle, back = converter.path(f"middle.{end}"), converter.path("out.parquet")
+        converter.run("convert", path, middle, "--force")
+        converter.run("convert", middle, back, "--force", "--schema", schema)
         why = differences(part, pa.parquet.read_table(back))
-        doors.tally.check(f"middle.{end}", "there and back", not why, why)
+        converter.tally.check(f"middle.{end}", "round trip", not why, why)
 
 
-def growing(doors):
+def check_growing_dictionary(converter):
     """A dictionary that grows over many batches."""
     rows = 200_000
-    words = pa.array([f"word {row // 1000}" for row in range(rows)])
-    table = pa.table({"word": words.dictionary_encode(), "row": pa.array(range(rows))})
-    path = doors.path("in.arrow")
+    strings = pa.array([f"word {row // 1000}" for row in range(rows)])
+    table = pa.table({"word": strings.dictionary_encode(), "row": pa.array(range(rows))})
+    path = converter.path("in.arrow")
     with pa.ipc.new_file(path, table.schema) as writer:
         writer.write_table(table)
-    doors.through("growing dictionary", path, table, "--batch", "7000")
+    converter.round_trip("growing dictionary", path, table, "--batch", "7000")
 
 
-def damaged(doors, table):
+def check_damaged(converter, table):
     """A flipped byte in a compressed buffer gives an error message and no output file."""
-    path, out = doors.path("damaged.arrow"), doors.path("damaged.tatami")
+    path, out = converter.path("damaged.arrow"), converter.path("damaged.tatami")
     with pa.ipc.new_file(path, table.schema, options=pa.ipc.IpcWriteOptions(compression="lz4")) as writer:
         writer.write_table(table)
     whole = open(path, "rb").read()
@@ -346,43 +346,43 @@ def damaged(doors, table):
     for at in sorted(rng.integers(8, len(whole), 40)):
         with open(path, "wb") as file:
             file.write(whole[:at] + bytes([whole[at] ^ 0x80]) + whole[at + 1:])
-        done = doors.run("convert", path, out, "--force", expect=None)
+        done = converter.run("convert", path, out, "--force", expect=None)
         ok = done.returncode in (0, 3, 4, 6, 7, 8) and "panicked" not in done.stderr
-        doors.tally.check("damaged.arrow", f"byte {at}", ok, f"{done.returncode}: {done.stderr}")
-    left = [name for name in os.listdir(doors.directory) if "damaged" in name and name not in ("damaged.arrow", "damaged.tatami")]
-    doors.tally.check("damaged.arrow", "nothing is left", not left, left)
+        converter.tally.check("damaged.arrow", f"byte {at}", ok, f"{done.returncode}: {done.stderr}")
+    left = [name for name in os.listdir(converter.directory) if "damaged" in name and name not in ("damaged.arrow", "damaged.tatami")]
+    converter.tally.check("damaged.arrow", "no files are left", not left, left)
 
 
-def refused(doors, table):
+def check_unsupported(converter, table):
     """All unsupported columns are named, and nothing is written."""
     rows = [{"x": row, "y": "t"} for row in range(5)]
     odd = pa.table({
         "fine": pa.array(range(5)), "point": pa.array(rows), "nested": pa.array([[[1]]] * 5),
         "map": pa.array([[("k", 1)]] * 5, pa.map_(pa.string(), pa.int64())),
     })
-    path, out = doors.path("odd.parquet"), doors.path("odd.tatami")
+    path, out = converter.path("odd.parquet"), converter.path("odd.tatami")
     pa.parquet.write_table(odd, path)
-    done = doors.run("convert", path, out, expect=7)
+    done = converter.run("convert", path, out, expect=7)
     named = all(f"`{name}`" in done.stderr for name in ("point", "nested", "map")) and "`fine`" not in done.stderr
-    doors.tally.check("odd.parquet", "columns are named", named and not os.path.exists(out), done.stderr)
+    converter.tally.check("odd.parquet", "columns are named", named and not os.path.exists(out), done.stderr)
     times = pa.table({"at": pa.array([datetime.datetime(2020, 1, 1)], pa.timestamp("ns"))})
     pa.parquet.write_table(times, path, use_deprecated_int96_timestamps=True)
-    done = doors.run("convert", path, out, expect=7)
-    doors.tally.check("odd.parquet", "INT96 is named", "`at` (INT96)" in done.stderr, done.stderr)
+    done = converter.run("convert", path, out, expect=7)
+    converter.tally.check("odd.parquet", "INT96 is named", "`at` (INT96)" in done.stderr, done.stderr)
     lists = pa.table({"l": pa.array([[1], [2]])})
     pa.parquet.write_table(lists, path)
-    done = doors.run("convert", path, out, "--profile", "interop", expect=7)
-    doors.tally.check("odd.parquet", "lists for others", "`l`" in done.stderr, done.stderr)
+    done = converter.run("convert", path, out, "--profile", "interop", expect=7)
+    converter.tally.check("odd.parquet", "lists in the interop profile", "`l`" in done.stderr, done.stderr)
     fine = pa.table({"at": pa.array([1_500], pa.timestamp("ns"))})
     pa.parquet.write_table(fine, path)
-    done = doors.run("convert", path, out, expect=8)
-    doors.tally.check("odd.parquet", "times between microseconds", "row 0" in done.stderr, done.stderr)
-    doors.run("convert", path, out, "--floor-timestamps")
-    doors.tally.check("odd.parquet", "cut times", doors.run("cat", out, "--stored").stdout == '{"at":1}\n')
-    doors.run("convert", path, out, "--raw-timestamps", "--force")
-    doors.tally.check("odd.parquet", "raw times", doors.run("cat", out).stdout == '{"at":1500}\n')
-    summary = json.loads(doors.run("convert", path, out, "--raw-timestamps", "--force", "--json").stdout)
-    doors.tally.check("odd.parquet", "summary", summary["rows"] == 1 and summary["input_format"] == "parquet", summary)
+    done = converter.run("convert", path, out, expect=8)
+    converter.tally.check("odd.parquet", "times between microseconds", "row 0" in done.stderr, done.stderr)
+    converter.run("convert", path, out, "--floor-timestamps")
+    converter.tally.check("odd.parquet", "cut times", converter.run("cat", out, "--stored").stdout == '{"at":1}\n')
+    converter.run("convert", path, out, "--raw-timestamps", "--force")
+    converter.tally.check("odd.parquet", "raw times", converter.run("cat", out).stdout == '{"at":1500}\n')
+    summary = json.loads(converter.run("convert", path, out, "--raw-timestamps", "--force", "--json").stdout)
+    converter.tally.check("odd.parquet", "summary", summary["rows"] == 1 and summary["input_format"] == "parquet", summary)
 
 
 def main():
@@ -390,16 +390,16 @@ def main():
     parser.add_argument("--tatami", required=True)
     tally = Tally()
     with tempfile.TemporaryDirectory(prefix="tercet-tables-") as directory:
-        doors = Doors(tally, os.path.abspath(parser.parse_args().tatami), directory)
-        table = everything()
-        of_pyarrow(doors, table)
-        of_duckdb(doors)
-        of_polars(doors, table)
-        in_their_hands(doors, table)
-        through_text(doors, table)
-        growing(doors)
-        damaged(doors, table)
-        refused(doors, table)
+        converter = Converter(tally, os.path.abspath(parser.parse_args().tatami), directory)
+        table = all_types()
+        check_pyarrow(converter, table)
+        check_duckdb(converter)
+        check_polars(converter, table)
+        check_readers(converter, table)
+        check_text_formats(converter, table)
+        check_growing_dictionary(converter)
+        check_damaged(converter, table)
+        check_unsupported(converter, table)
     counts = tally.counts
     print(f"{counts['passed']} passed, {counts['failed']} failed, 0 skipped")
     return 1 if counts["failed"] else 0

@@ -2,11 +2,12 @@
 
 usage: tet_check.py --files DIR --tet-cli PROGRAM --reader PROGRAM
 
-The directory comes from `make_tet`, the reader is `read_tet`. Every file of ours is opened, listed, read, queried and
-verified by the reference's package and command line, and rewritten by its commands; files written by the
-reference's package are read by us. Values are computed here, from the manifest alone.
+The directory comes from `make_tet`, the reader is `read_tet`. The reference's package and command line
+open, list, read, query and verify every Tercet file, and rewrite it; Tercet reads files written by the reference's
+package. Values are computed here, from the manifest alone.
 
-The last line is `N passed, N failed, N skipped`; what is skipped is what the reference cannot do for any file.
+The last line is `N passed, N failed, N skipped`; skipped checks are those that the reference does not
+support for any file.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import tempfile
 
 import isolated
 import tet_reference
-import tet_theirs
+import tet_reference_files
 import tet_values
 
 FIRST = tet_reference.FIRST
@@ -88,9 +89,9 @@ def work(options, manifest, scratch, tally):
     for results in isolated.run(tet_reference.check, jobs, died):
         for result in results:
             tally.add(*result)
-    cases = tet_theirs.cases()
+    cases = tet_reference_files.cases()
     jobs = [{"case": case, "scratch": scratch} for case in cases]
-    for results in isolated.run(tet_theirs.write, jobs, lambda job, code: died({"entry": job["case"]}, code)):
+    for results in isolated.run(tet_reference_files.write, jobs, lambda job, code: died({"entry": job["case"]}, code)):
         for result in results:
             tally.add(*result)
     expected = {os.path.join(options.files, entry["file"]): entry for entry in manifest}
@@ -105,7 +106,7 @@ def work(options, manifest, scratch, tally):
             with open(f"{path}.json", encoding="utf-8") as file:
                 entry = entry | json.load(file)
         why = difference(found, entry)
-        tally.add(os.path.basename(path), "our reader", "failed" if why else "passed", why)
+        tally.add(os.path.basename(path), "Tercet reader", "failed" if why else "passed", why)
 
 
 def changes(entry):
@@ -136,7 +137,7 @@ def died(job, code):
 
 
 def read(reader, paths):
-    """What our reader finds in each file."""
+    """Runs the Tercet reader on each file and returns its results."""
     done = subprocess.run(
         [reader], input="\n".join(paths) + "\n", capture_output=True, text=True, encoding="utf-8", timeout=300
     )
@@ -147,7 +148,7 @@ def read(reader, paths):
 
 
 def difference(found, entry):
-    """The difference between our reader's view and the description, or None."""
+    """The difference between the result of the Tercet reader and the description, or an empty string."""
     if "error" in found:
         return found["error"]
     protection = {

@@ -1,4 +1,4 @@
-"""What the reference implementation finds in a file of ours. Runs in its own process (see `isolated`)."""
+"""Checks of one Tercet file with the reference implementation. Runs in its own process (see `isolated`)."""
 
 import json
 import math
@@ -17,16 +17,16 @@ OPERATIONS = ("sum", "mean", "min", "max", "count")
 AXIS_DTYPES = ("f32", "f64", "i32", "i64", "u32")
 
 
-class Wrong(Exception):
-    """The reference sees something else than we wrote."""
+class Mismatch(Exception):
+    """The reference reads something else than Tercet wrote."""
 
 
-class Lacking(Exception):
+class Unsupported(Exception):
     """The reference does not support this for any file; the message names the limit."""
 
 
 def check(job):
-    """Every check of one file: a list of (check, outcome, reason)."""
+    """Runs every check of one file and returns a list of (file, check, outcome, reason)."""
     return [(job["entry"]["file"], *result) for result in _check(job)]
 
 
@@ -41,9 +41,9 @@ def _check(job):
             value = function(*arguments)
             results.append((name, "passed", ""))
             return value
-        except Lacking as why:
+        except Unsupported as why:
             results.append((name, "skipped", str(why)))
-        except Wrong as why:
+        except Mismatch as why:
             results.append((name, "failed", str(why)))
         except BaseException as why:
             results.append((name, "failed", f"{type(why).__name__}: {why}"))
@@ -58,17 +58,17 @@ def _check(job):
     attempt("verifies", verified, job["cli"], path, summary)
     for dataset in entry["datasets"]:
         name, values = dataset["name"], arrays[dataset["name"]]
-        places = [chunk for chunk in summary["chunks"] if chunk["dataset_id"] == _id(entry, name)]
+        chunks = [chunk for chunk in summary["chunks"] if chunk["dataset_id"] == _id(entry, name)]
         attempt(f"reads `{name[:40]}`", dense, file, name, values)
         if dataset["pattern"] == "nans":
-            attempt(f"stored bytes of `{name[:40]}`", stored, path, dataset, values, places)
+            attempt(f"stored bytes of `{name[:40]}`", stored, path, dataset, values, chunks)
         else:
             attempt(f"reads a part of `{name[:40]}`", strided, file, name, values)
-        attempt(f"queries `{name[:40]}`", queried, file, dataset, values, places)
+        attempt(f"queries `{name[:40]}`", queried, file, dataset, values, chunks)
         if has_axis_reductions(dataset, values):
-            attempt(f"queries along an axis of `{name[:40]}`", along_axis, file, dataset, values, places)
+            attempt(f"queries along an axis of `{name[:40]}`", along_axis, file, dataset, values, chunks)
     if entry["datasets"]:
-        attempt("answers on the command line", command_line, job["cli"], path, dataset, values, places)
+        attempt("answers on the command line", command_line, job["cli"], path, dataset, values, chunks)
     for change, commands in job["changes"].items():
         copy = os.path.join(job["scratch"], f"{change}-{entry['file']}")
         attempt(f"rewrites ({change})", changed, path, copy, commands, job)
@@ -85,7 +85,7 @@ def _id(entry, name):
 
 def equal(what, found, expected):
     if found != expected:
-        raise Wrong(f"{what}: found {str(found)[:300]}, expected {str(expected)[:300]}")
+        raise Mismatch(f"{what}: found {str(found)[:300]}, expected {str(expected)[:300]}")
 
 
 def same_bytes(what, found, expected):
@@ -93,7 +93,7 @@ def same_bytes(what, found, expected):
     equal(f"{what}, type", found.dtype.newbyteorder("<"), expected.dtype)
     equal(f"{what}, shape", found.shape, expected.shape)
     if found.tobytes() != expected.tobytes():
-        raise Wrong(f"{what}: values differ")
+        raise Mismatch(f"{what}: values differ")
 
 
 def listed(file, summary, entry):
@@ -123,7 +123,7 @@ def described(summary, entry):
         info = found.get(dataset["name"]) or {}
         equal("attributes", info.get("attrs") or {}, dataset["attrs"])
         equal("axis names", info.get("dim_names") or [], dataset["dim_names"])
-        # The reference allows 64 labels; longer axes are kept where it does not look.
+        # The reference allows 64 labels; longer lists are stored in the integrity block, which it ignores.
         short = {axis: {"labels": labels} for axis, labels in dataset["labels"].items() if len(labels) <= 64}
         equal("labels", info.get("coords") or {}, short)
 
@@ -135,11 +135,11 @@ def dense(file, name, values):
     except tet.TetError as error:
         if "unset elements" not in str(error) or not _has_nan(values):
             raise
-        return cell_by_cell(file, name, values)
+        return element_by_element(file, name, values)
     same_bytes("dense read", found, values)
 
 
-def cell_by_cell(file, name, values):
+def element_by_element(file, name, values):
     """The reference cannot read a NaN, but it can read every other element and report that an element is NaN."""
     for index in np.ndindex(values.shape):
         selection = [{"start": n, "stop": n + 1} for n in index]
@@ -147,8 +147,8 @@ def cell_by_cell(file, name, values):
             answer = _answer(file, {"dataset": name, "any_nan": [], "selection": selection})
             equal(f"any_nan at {index}", answer.get("operation_any_nan"), True)
         else:
-            cell = file.read_numpy(name, selection)
-            same_bytes(f"cell {index}", cell.reshape(()), values[index].reshape(()))
+            element = file.read_numpy(name, selection)
+            same_bytes(f"cell {index}", element.reshape(()), values[index].reshape(()))
 
 
 def strided(file, name, values):
@@ -159,16 +159,16 @@ def strided(file, name, values):
     same_bytes("strided read", found, expected)
 
 
-def stored(path, dataset, values, places):
+def stored(path, dataset, values, chunks):
     """Every bit of every NaN: the payload bytes at the position that the reference reports."""
     if dataset["zstd"] is not None:
-        raise Lacking("payload bits of NaN in zstd chunks: the reference gives no way to them")
+        raise Unsupported("payload bits of NaN in zstd chunks: the reference cannot return them")
     with open(path, "rb") as file:
-        for place in places:
-            corner = [n * extent for n, extent in zip(place["chunk_index"], dataset["chunk_shape"])]
+        for chunk in chunks:
+            corner = [n * extent for n, extent in zip(chunk["chunk_index"], dataset["chunk_shape"])]
             window = tuple(slice(n, n + extent) for n, extent in zip(corner, dataset["chunk_shape"]))
-            file.seek(place["payload_offset"])
-            equal(f"chunk {corner}", file.read(place["stored_byte_len"]), values[window].tobytes())
+            file.seek(chunk["payload_offset"])
+            equal(f"chunk {corner}", file.read(chunk["stored_byte_len"]), values[window].tobytes())
 
 
 def _has_nan(values):
@@ -200,43 +200,43 @@ def close(what, found, expected, tolerance):
     if not math.isfinite(expected):
         return equal(what, found, None)
     if found is None or not abs(found - expected) <= tolerance:
-        raise Wrong(f"{what}: found {found}, expected {expected}")
+        raise Mismatch(f"{what}: found {found}, expected {expected}")
 
 
-def _unaligned(dtypes, dataset, places):
+def _unaligned(dtypes, dataset, chunks):
     """Whether folding raw chunks of one of these types ends the reference, because they are unaligned."""
     size = tet_values.DTYPES[dataset["dtype"]][1] // 8
-    odd = any(place["codec"] == 0 and place["payload_offset"] % size for place in places)
+    odd = any(chunk["codec"] == 0 and chunk["payload_offset"] % size for chunk in chunks)
     return odd and dataset["dtype"] in dtypes
 
 
-def queried(file, dataset, values, places):
+def queried(file, dataset, values, chunks):
     """Scalar results."""
-    if _unaligned(("f32",), dataset, places):
-        raise Lacking("folds over unaligned raw f32 chunks end the reference")
+    if _unaligned(("f32",), dataset, chunks):
+        raise Unsupported("folds over unaligned raw f32 chunks end the reference")
     expected = expected_answers(values)
     lacking = dataset["pattern"] == "nans" and dataset["dtype"] == "f32"
     for operation in OPERATIONS:
         if lacking and operation in ("min", "max"):
             continue
         answer = _answer(file, {"dataset": dataset["name"], operation: []})
-        equal(f"cells of {operation}", answer["operation_element_count"], values.size)
+        equal(f"elements of {operation}", answer["operation_element_count"], values.size)
         if operation != "count":
             close(operation, answer.get(f"operation_{operation}"), *expected[operation])
     if lacking:
-        raise Lacking("min and max of f32 with NaN restart after a NaN in the reference")
+        raise Unsupported("min and max of f32 with NaN restart after a NaN in the reference")
 
 
 def has_axis_reductions(dataset, values):
-    """Whether the reference can reduce the first axis at all."""
+    """Whether the reference can reduce the first axis."""
     negative = dataset["dtype"] == "u32" and bool((values >= 1 << 31).any())
     return values.ndim > 1 and dataset["dtype"] in AXIS_DTYPES and not negative
 
 
-def along_axis(file, dataset, values, places):
+def along_axis(file, dataset, values, chunks):
     """The sum along the first axis."""
-    if _unaligned(("f32", "f64"), dataset, places):
-        raise Lacking("axis reductions over unaligned raw f32 and f64 chunks end the reference")
+    if _unaligned(("f32", "f64"), dataset, chunks):
+        raise Unsupported("axis reductions over unaligned raw f32 and f64 chunks end the reference")
     answer = _answer(file, {"dataset": dataset["name"], "sum": 0})
     found = answer["operation_reduced_sum"]
     with np.errstate(all="ignore"):
@@ -248,12 +248,12 @@ def along_axis(file, dataset, values, places):
         close(f"sum {n} along the first axis", one, float(other), 1e-9 * float(size))
 
 
-def run(cli, *words):
+def run(cli, *args):
     """A command of the reference: its output, if it succeeds."""
     environment = dict(os.environ, TET_NO_QUERY_HISTORY="1")
-    done = subprocess.run([cli, *words], capture_output=True, text=True, env=environment, timeout=60)
+    done = subprocess.run([cli, *args], capture_output=True, text=True, env=environment, timeout=60)
     if done.returncode != 0:
-        raise Wrong(f"`tet {words[0]}` ends with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
+        raise Mismatch(f"`tet {args[0]}` ends with {done.returncode}: {(done.stderr or done.stdout)[-300:]}")
     return done.stdout
 
 
@@ -263,7 +263,7 @@ def verified(cli, path, summary):
     equal("verify", report["ok"], True)
     equal("findings", [f for f in report["findings"] if not f["ok"] or f["severity"] == "error"], [])
     warnings = [finding["check"] for finding in report["findings"] if finding["severity"] == "warning"]
-    # Rows that do not follow each other without gaps are legal, and the only thing worth a warning.
+    # Gaps between rows are valid, and the only reason for a warning.
     gaps = any(
         one["payload_offset"] + one["stored_byte_len"] != other["payload_offset"]
         for one, other in zip(summary["chunks"], summary["chunks"][1:])
@@ -273,17 +273,17 @@ def verified(cli, path, summary):
     equal("info", info["summary"], summary)
 
 
-def command_line(cli, path, dataset, values, places):
+def command_line(cli, path, dataset, values, chunks):
     """One query in its own process."""
-    if _unaligned(("f32",), dataset, places):
-        raise Lacking("folds over unaligned raw f32 chunks end the reference")
+    if _unaligned(("f32",), dataset, chunks):
+        raise Unsupported("folds over unaligned raw f32 chunks end the reference")
     query = json.dumps({"dataset": dataset["name"], "mean": []})
     response = json.loads(run(cli, "query", query, "-t", path, "-x", "--format", "json", "--preview", "0"))
     close("mean", response["execution"].get("operation_mean"), *expected_answers(values)["mean"])
 
 
 def changed(path, copy, commands, job):
-    """A copy of the file is rewritten by the reference; our reader looks at it later."""
+    """Rewrites a copy of the file with the reference; the Tercet reader checks it later."""
     shutil.copyfile(path, copy)
     for command in commands:
         if command == "append":
@@ -293,20 +293,20 @@ def changed(path, copy, commands, job):
             writer.commit()
         else:
             first = job["entry"]["datasets"][0]["name"] if FIRST in command else ""
-            run(job["cli"], *(first if word == FIRST else word for word in command), copy)
-    told = tell(copy)
+            run(job["cli"], *(first if arg == FIRST else arg for arg in command), copy)
+    provenance = save_provenance(copy)
     history = job["entry"]["history"]
-    equal("history", told["history"][: len(history)], history)
+    equal("history", provenance["history"][: len(history)], history)
 
 
-def tell(path):
-    """Stores what the reference reports about the origin of a file, which only it can know, next to the file."""
+def save_provenance(path):
+    """Saves the history and tool that the reference reports next to the file: they are not in the manifest."""
     summary = tet.open(path).summary()
     metadata = summary.get("metadata") or {}
-    told = {
+    provenance = {
         "history": [[row["op"], row["source"]] for row in summary.get("history") or []],
         "tool": (metadata.get("file") or {}).get("tool"),
     }
     with open(f"{path}.json", "w", encoding="utf-8") as file:
-        json.dump(told, file)
-    return told
+        json.dump(provenance, file)
+    return provenance

@@ -1,6 +1,6 @@
 """The values of every array, computed from pattern, seed and linear index.
 
-The same rules stand in `src/values.rs`. They are written twice on purpose: two programs that agree on a pattern
+`src/values.rs` implements the same rules. They are written twice on purpose: two programs that agree on a pattern
 agree on the array.
 """
 
@@ -44,7 +44,7 @@ def limits(width, fraction, with_nans):
 
 
 def array(dtype, pattern, seed, shape):
-    """A whole array."""
+    """A complete array."""
     name, width, fraction, _ = DTYPES[dtype]
     index = np.arange(np.prod(shape, dtype=np.uint64), dtype=np.uint64)
     unsigned = np.dtype(f"<u{width // 8}")

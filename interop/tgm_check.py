@@ -2,8 +2,8 @@
 
 usage: tgm_check.py --files DIR --reader PROGRAM
 
-The directory comes from `make_tgm`, the reader is `read_tgm`. Every file of ours is scanned, decoded and validated by the
-reference's package; messages written by the reference's package are read by us, and made again byte for byte.
+The directory comes from `make_tgm`, the reader is `read_tgm`. The reference's package scans, decodes and
+validates every Tercet file; Tercet reads messages written by the reference's package, and re-encodes them byte for byte.
 
 The last line is `N passed, N failed, N skipped`.
 """
@@ -48,8 +48,8 @@ def without_reserved(entries):
     return [{key: value for key, value in entry.items() if key != "_reserved_"} for entry in entries]
 
 
-def ours_in_theirs(tally, directory):
-    """The reference reads what we wrote."""
+def check_reference_reader(tally, directory):
+    """Reads Tercet files with the reference."""
     with open(os.path.join(directory, "manifest.json")) as text:
         manifest = json.load(text)
     for listed in manifest:
@@ -61,10 +61,10 @@ def ours_in_theirs(tally, directory):
         with tensogram.TensogramFile.open(os.path.join(directory, file)) as handle:
             tally.check(file, "count", len(handle) == len(listed["messages"]), len(handle))
         for (start, length), expected in zip(spans, listed["messages"]):
-            one_of_ours(tally, file, data[start : start + length], expected)
+            check_message(tally, file, data[start : start + length], expected)
 
 
-def one_of_ours(tally, file, message, expected):
+def check_message(tally, file, message, expected):
     metadata, objects = tensogram.decode(message, verify_hash=expected["hashed"] and len(expected["objects"]) > 0)
     base = without_reserved(metadata.base)
     tally.check(file, "base", base == expected["base"], f"{base} {expected['base']}")
@@ -101,7 +101,7 @@ def payload(dtype, shape, order, seed):
     return (raw[:, ::-1].tobytes() if order == "big" else little), little
 
 
-def theirs(directory):
+def reference_messages(directory):
     """Messages of the reference, with their expected content."""
     made = []
 
@@ -175,24 +175,24 @@ def theirs(directory):
     return made
 
 
-def theirs_in_ours(tally, reader, directory):
-    """We read what the reference wrote."""
-    made = theirs(directory)
+def check_tercet_reader(tally, reader, directory):
+    """Reads messages of the reference with Tercet."""
+    made = reference_messages(directory)
     lines = "".join(path + "\n" for path, _ in made)
-    told = subprocess.run([reader], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
-    for (path, messages), line in zip(made, told, strict=True):
+    output = subprocess.run([reader], input=lines, capture_output=True, text=True, check=True).stdout.splitlines()
+    for (path, messages), line in zip(made, output, strict=True):
         file, found = os.path.basename(path), json.loads(line)
         tally.check(file, "readable", "error" not in found, found.get("error"))
         if "error" in found:
             continue
         tally.check(file, "valid", found["valid"], found["issues"])
         tally.check(file, "messages", len(found["messages"]) == len(messages), len(found["messages"]))
-        for ours, expected in zip(found["messages"], messages):
-            base = without_reserved(ours["base"])
+        for message, expected in zip(found["messages"], messages):
+            base = without_reserved(message["base"])
             tally.check(file, "base", base == expected["base"], f"{base} {expected['base']}")
-            tally.check(file, "extra", ours["extra"] == expected["extra"], ours["extra"])
-            tally.check(file, "objects", ours["objects"] == expected["objects"], ours["objects"])
-            tally.check(file, "made again", ours["same_again"], "other bytes")
+            tally.check(file, "extra", message["extra"] == expected["extra"], message["extra"])
+            tally.check(file, "objects", message["objects"] == expected["objects"], message["objects"])
+            tally.check(file, "re-encoded", message["same_again"], "other bytes")
 
 
 def main():
@@ -201,9 +201,9 @@ def main():
     parser.add_argument("--reader", required=True)
     options = parser.parse_args()
     tally = Tally()
-    ours_in_theirs(tally, options.files)
+    check_reference_reader(tally, options.files)
     with tempfile.TemporaryDirectory() as directory:
-        theirs_in_ours(tally, options.reader, directory)
+        check_tercet_reader(tally, options.reader, directory)
     counts = tally.counts
     print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
     return 1 if counts["failed"] else 0

@@ -4,15 +4,15 @@
 //! |---|---|
 //! | [`data`] | the measured rows |
 //! | [`filter`] | Parquet: rows in a range |
-//! | [`ours`] | `.tatami`: writing, scanning, lookup |
+//! | [`tercet`] | `.tatami`: writing, scanning, lookup |
 //! | [`peer`] | Parquet: the same |
-//! | [`same`] | comparison of the values of both |
+//! | [`compare`] | comparison of the values of both |
 
+pub mod compare;
 pub mod data;
 pub mod filter;
-pub mod ours;
 pub mod peer;
-pub mod same;
+pub mod tercet;
 
 /// Rows per row group, on both sides.
 pub const GROUP_ROWS: usize = 131_072;

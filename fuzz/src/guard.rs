@@ -13,7 +13,7 @@ use tercet_testkit::alloc::measure;
 use crate::Target;
 
 /// An input that takes longer hangs.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Kind of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -150,7 +150,7 @@ mod tests {
 
     fn faulty(input: &[u8]) {
         match input {
-            b"panic" => panic!("as asked"),
+            b"panic" => panic!("on purpose"),
             b"hang" => thread::sleep(Duration::from_millis(400)),
             b"flood" => drop(std::hint::black_box(vec![0_u8; 1 << 22])),
             _ => {}
@@ -160,9 +160,9 @@ mod tests {
     const FAULTY: Target = Target { name: "faulty", corpus: "", run: faulty, reseal: None, memory: 1 << 21 };
 
     #[test]
-    fn a_panic_leaves_its_input_behind() {
+    fn a_panic_saves_its_input() {
         let scratch = Scratch::new("panic");
-        let guard = Guard::new(&scratch.0, PATIENCE, |_| {});
+        let guard = Guard::new(&scratch.0, TIMEOUT, |_| {});
         assert!(guard.run(&FAULTY, b"fine").is_ok());
         let crash = guard.run(&FAULTY, b"panic").unwrap_err();
         assert_eq!(crash.fault, ErrorKind::Panic);
@@ -170,16 +170,16 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_of_memory_leaves_its_input_behind() {
+    fn excessive_memory_saves_its_input() {
         let scratch = Scratch::new("flood");
-        let guard = Guard::new(&scratch.0, PATIENCE, |_| {});
+        let guard = Guard::new(&scratch.0, TIMEOUT, |_| {});
         let crash = guard.run(&FAULTY, b"flood").unwrap_err();
         assert!(matches!(crash.fault, ErrorKind::Memory { bytes } if bytes >= 1 << 22));
         assert_eq!(fs::read(crash.path).unwrap(), b"flood");
     }
 
     #[test]
-    fn a_hang_is_reported_while_it_lasts() {
+    fn a_hang_is_reported() {
         let scratch = Scratch::new("hang");
         let (sender, receiver) = mpsc::channel();
         let guard = Guard::new(&scratch.0, Duration::from_millis(40), move |crash: &Crash| {

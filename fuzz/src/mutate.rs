@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_seed_always_gives_the_same_inputs() {
+    fn inputs_are_deterministic() {
         let inputs = |seed| {
             let mut random = Random::new(seed);
             (0..200).map(|_| mutate(&mut random, b"0123456789abcdef", b"other")).collect::<Vec<_>>()
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_and_tiny_parents_are_fine() {
+    fn empty_and_tiny_parents_are_accepted() {
         let mut random = Random::new(7);
         for (base, other) in [(&b""[..], &b""[..]), (b"x", b""), (b"", b"y"), (b"xy", b"z")] {
             for _ in 0..2000 {
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn inputs_do_not_grow_without_end() {
+    fn input_sizes_are_bounded() {
         let mut random = Random::new(3);
         let mut input = vec![0; MAX_LEN - 1];
         for _ in 0..50 {

@@ -97,7 +97,7 @@ mod tests {
     use super::TARGETS;
 
     #[test]
-    fn every_target_has_its_shell_for_libfuzzer() {
+    fn every_target_has_a_libfuzzer_entry() {
         let manifest = include_str!("../Cargo.toml");
         for target in TARGETS {
             let path = format!("path = \"fuzz_targets/{}.rs\"", target.name);

@@ -199,17 +199,21 @@ pub fn make(dir: &Path, compression: Option<&str>) -> Result<(), Failure> {
     Ok(())
 }
 
-fn one(asked: &DataObjectDescriptor, wire: &[u8], method: Option<&str>) -> Result<(Vec<u8>, Json), Failure> {
+fn one(
+    requested: &DataObjectDescriptor,
+    wire: &[u8],
+    method: Option<&str>,
+) -> Result<(Vec<u8>, Json), Failure> {
     let mut options = EncodeOptions::new().with_provenance(Provenance::Off);
     if let Some(name) = method {
         let parsed: MaskMethod = name.parse()?;
         options = options.with_allowed(true, true).with_masks(parsed).with_small_mask_threshold(0);
     }
-    let bytes = encode_message(&GlobalMetadata::default(), &[(asked, wire)], &options)?;
+    let bytes = encode_message(&GlobalMetadata::default(), &[(requested, wire)], &options)?;
     let reading = ReadOptions::new().with_sz3_in_process(true);
     let message = Message::from_bytes_with("ours", bytes.clone(), reading)?;
     let mut about = describe(&message)?;
-    about["asked"] = serde_json::to_value(asked.to_value().to_json())?;
+    about["asked"] = serde_json::to_value(requested.to_value().to_json())?;
     about["method"] = json!(method);
     about["input"] = json!(wire.len());
     Ok((bytes, about))

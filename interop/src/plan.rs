@@ -263,8 +263,8 @@ fn fill_backwards<S: Sink>(
     ids: &[DatasetId],
 ) -> Result<(), Failure> {
     let tiles: Vec<u64> = ids.iter().map(|&id| writer.grid(id).tiles()).collect();
-    let most = tiles.iter().copied().max().unwrap_or(0);
-    for linear in (0..most).rev() {
+    let max = tiles.iter().copied().max().unwrap_or(0);
+    for linear in (0..max).rev() {
         for ((array, &id), &tiles) in arrays.iter().zip(ids).zip(&tiles) {
             if linear < tiles {
                 let (tile, shape, bytes) = cut(writer, array, id, linear);

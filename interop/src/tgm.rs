@@ -173,15 +173,15 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
             add(&format!("{label}_{name}"), vec![made], b"")?;
         }
     }
-    for place in [Placement::None, Placement::Header, Placement::Footer, Placement::Both] {
-        let label = format!("{place:?}").to_lowercase();
-        let hashes = EncodeOptions::new().with_hashes(place);
+    for placement in [Placement::None, Placement::Header, Placement::Footer, Placement::Both] {
+        let label = format!("{placement:?}").to_lowercase();
+        let hashes = EncodeOptions::new().with_hashes(placement);
         add(
             &format!("hashes_{label}"),
             vec![message(Way::OnePiece, &none, &floats(2), false, hashes)?],
             b"",
         )?;
-        let index = EncodeOptions::new().with_index(place);
+        let index = EncodeOptions::new().with_index(placement);
         add(&format!("index_{label}"), vec![message(Way::OnePiece, &none, &floats(3), false, index)?], b"")?;
     }
     for way in [Way::Stream, Way::StreamWithLength] {
@@ -211,13 +211,13 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
     for (name, made) in edited()? {
         add(&format!("edited_{name}"), made, b"")?;
     }
-    add("catalogue", catalogued()?, b"")?;
+    add("index", indexed()?, b"")?;
     std::fs::write(dir.join("manifest.json"), serde_json::to_vec(&manifest)?)?;
     Ok(())
 }
 
 /// Messages with the index at the end of their file, which is one more message to other readers.
-fn catalogued() -> Result<Listed, Failure> {
+fn indexed() -> Result<Listed, Failure> {
     let mut all = Vec::new();
     let mut file = Cursor::new(Vec::new());
     let mut builder = IndexBuilder::new(&IndexKeys::All);
@@ -236,9 +236,9 @@ fn catalogued() -> Result<Listed, Failure> {
     file.set_position(start as u64);
     builder.write(&mut file, Provenance::default())?;
     let bytes = file.into_inner().split_off(start);
-    let catalogue = Message::from_bytes("catalogue", bytes.clone())?;
+    let index = Message::from_bytes("index", bytes.clone())?;
     let mut objects = Vec::new();
-    for object in catalogue.objects() {
+    for object in index.objects() {
         let object = object?;
         let descriptor = object.descriptor();
         objects.push(json!({
@@ -248,7 +248,7 @@ fn catalogued() -> Result<Listed, Failure> {
             "sha256": hex(&Sha256::digest(object.decode()?.bytes())),
         }));
     }
-    let metadata = catalogue.metadata().without_reserved();
+    let metadata = index.metadata().without_reserved();
     let listed =
         json!({ "hashed": true, "base": metadata.base, "extra": metadata.extra, "objects": objects });
     all.push((bytes, listed));
@@ -262,13 +262,13 @@ type Listed = Vec<(Vec<u8>, Json)>;
 /// without hashes have none either: its bytes were not verified.
 fn edited() -> Result<Vec<(String, Listed)>, Failure> {
     let options = EncodeOptions::new().with_allowed(true, true);
-    let mut holed = Sample::new(DType::F64, &[5, 3], ByteOrder::Little, 7);
-    holed.descriptor = holed.descriptor.with_compression("zstd");
+    let mut masked = Sample::new(DType::F64, &[5, 3], ByteOrder::Little, 7);
+    masked.descriptor = masked.descriptor.with_compression("zstd");
     for (at, value) in [(0, f64::NAN), (4, f64::INFINITY), (14, f64::NEG_INFINITY)] {
-        holed.little[at * 8..at * 8 + 8].copy_from_slice(&value.to_le_bytes());
+        masked.little[at * 8..at * 8 + 8].copy_from_slice(&value.to_le_bytes());
     }
     let samples = [
-        holed,
+        masked,
         Sample::new(DType::I16, &[4, 3], ByteOrder::Big, 8),
         Sample::new(DType::F32, &[2, 2], ByteOrder::Little, 9),
     ];
@@ -340,7 +340,7 @@ fn edited() -> Result<Vec<(String, Listed)>, Failure> {
 pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
     let flags = message.layout()?.preamble.flags;
     let has = |flag| flags.contains(flag);
-    let place = |header, footer| match (has(header), has(footer)) {
+    let placement = |header, footer| match (has(header), has(footer)) {
         (false, false) => Placement::None,
         (true, false) => Placement::Header,
         (false, true) => Placement::Footer,
@@ -357,8 +357,8 @@ pub fn again(message: &Message) -> Result<Vec<u8>, Failure> {
     };
     let options = EncodeOptions::new()
         .with_hash(has(MessageFlags::HASHES_PRESENT))
-        .with_hashes(place(MessageFlags::HEADER_HASHES, MessageFlags::FOOTER_HASHES))
-        .with_index(place(MessageFlags::HEADER_INDEX, MessageFlags::FOOTER_INDEX))
+        .with_hashes(placement(MessageFlags::HEADER_HASHES, MessageFlags::FOOTER_HASHES))
+        .with_index(placement(MessageFlags::HEADER_INDEX, MessageFlags::FOOTER_INDEX))
         .with_provenance(Provenance::Fixed(Box::new(stamp)));
     let objects = message.objects().collect::<Result<Vec<_>, _>>()?;
     let payloads = objects.iter().map(Object::stored).collect::<Result<Vec<_>, _>>()?;

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn only_nans_are_nans() {
+    fn only_nans_are_nan() {
         for index in 0..28 {
             let nan = f64::from_bits(bits(ElementType::F64, Pattern::Nans, 0, index)).is_nan();
             assert_eq!(nan, index % 14 >= 10, "{index}");

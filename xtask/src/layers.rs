@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn test_equipment_is_for_tests() {
+    fn the_testkit_is_a_dev_dependency_only() {
         assert!(allowed("tercet-core", "tercet-testkit", Kind::Dev));
         assert!(!allowed("tercet-tet", "tercet-testkit", Kind::Normal));
         assert!(allowed("tercet-testkit", "tercet-core", Kind::Normal));
@@ -228,14 +228,14 @@ mod tests {
     }
 
     #[test]
-    fn the_tasks_stand_alone() {
+    fn xtask_and_the_crates_are_independent() {
         assert!(!allowed("xtask", "tercet-core", Kind::Normal));
         assert!(!allowed("tercet-cli", "xtask", Kind::Dev));
         assert!(allowed("xtask", "serde_json", Kind::Normal));
     }
 
     #[test]
-    fn reference_implementations_are_refused() {
+    fn reference_implementations_are_rejected() {
         for name in ["tensogram", "tensogram-core", "tetration"] {
             assert!(!allowed("tercet-tgm", name, Kind::Normal), "{name}");
             assert!(!allowed("tercet-tgm", name, Kind::Dev), "{name}");
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_graph_is_refused_with_every_reason() {
+    fn an_invalid_graph_is_rejected_with_every_reason() {
         let metadata = serde_json::json!({ "packages": [
             { "name": "tercet-core", "dependencies": [
                 { "name": "bytes", "kind": null },
@@ -268,7 +268,7 @@ mod tests {
     }
 
     #[test]
-    fn a_right_graph_has_no_problem() {
+    fn a_valid_graph_has_no_violation() {
         let metadata = serde_json::json!({ "packages": [
             { "name": "tercet-core", "dependencies": [{ "name": "tercet-testkit", "kind": "dev" }] },
             { "name": "tercet-testkit", "dependencies": [{ "name": "tercet-core", "kind": null }] },
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_answer_is_not_a_right_graph() {
+    fn empty_metadata_is_an_error() {
         assert!(Graph::read(&serde_json::json!({ "packages": [] }), "").is_err());
     }
 }

@@ -46,8 +46,8 @@ skipped by name. TERCET_GOLDEN names the golden directory if it is not ../shared
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    match words.as_slice() {
+    let args: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match args.as_slice() {
         ["test", options @ ..] => stages(TEST, options),
         ["nightly", options @ ..] => stages(NIGHTLY, options),
         ["layers"] => finish(layers::check(&context::checkout()), "layers: all crates in order"),
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn unknown_stages_and_options_are_refused() {
+    fn unknown_stages_and_options_are_rejected() {
         assert!(chosen(TEST, &["--only", "nonsense"]).is_err());
         assert!(chosen(TEST, &["--only"]).is_err());
         assert!(chosen(TEST, &["--fast"]).is_err());

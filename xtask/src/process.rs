@@ -87,9 +87,9 @@ fn judge(command: &Command, status: ExitStatus) -> Result<(), String> {
 /// The command as typed in a shell: the name of the program, then its arguments.
 fn describe(command: &Command) -> String {
     let program = Path::new(command.get_program());
-    let mut words = vec![program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()];
-    words.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
-    words.join(" ")
+    let mut parts = vec![program.file_stem().unwrap_or(program.as_os_str()).to_string_lossy().into_owned()];
+    parts.extend(command.get_args().map(|argument| argument.to_string_lossy().into_owned()));
+    parts.join(" ")
 }
 
 #[cfg(test)]
@@ -98,10 +98,10 @@ mod tests {
 
     #[test]
     fn tee_keeps_and_forwards_everything() {
-        let mut shown = Vec::new();
+        let mut forwarded = Vec::new();
         let text = "line\n".repeat(10_000);
-        assert_eq!(tee(Some(text.as_bytes()), &mut shown), text);
-        assert_eq!(shown, text.as_bytes());
+        assert_eq!(tee(Some(text.as_bytes()), &mut forwarded), text);
+        assert_eq!(forwarded, text.as_bytes());
     }
 
     #[test]

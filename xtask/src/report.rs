@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn a_check_counts_once_however_many_things_it_found() {
+    fn a_check_counts_once_for_any_number_of_findings() {
         assert_eq!(Report::from_failures(Vec::new()).tally.passed, 1);
         let report = Report::from_failures(vec!["a".into(), "b".into()]);
         assert_eq!((report.tally.passed, report.tally.failed), (0, 1));
@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_lack_fails_only_where_everything_must_be_present() {
+    fn a_missing_requirement_fails_only_in_strict_mode() {
         let mut strict = Report::default();
         strict.lack(true, "golden", "not found");
         assert_eq!(strict.outcome(), "FAILED");

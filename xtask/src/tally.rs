@@ -91,13 +91,13 @@ mod tests {
     }
 
     #[test]
-    fn coloured_result_lines_are_read() {
+    fn coloured_result_lines_are_parsed() {
         let output = "test result: \u{1b}[32mok\u{1b}[0m. 2 passed; 0 failed; 0 ignored; 0 measured\n";
         assert_eq!(Tally::from_cargo_test(output).passed, 2);
     }
 
     #[test]
-    fn a_driver_must_end_with_its_counts() {
+    fn a_driver_must_print_its_counts_last() {
         assert_eq!(
             Tally::from_driver("reading…\n3 passed, 0 failed, 2 skipped\n\n"),
             Some(Tally { passed: 3, failed: 0, skipped: 2 })
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn display_is_what_from_driver_reads() {
+    fn display_round_trips_through_from_driver() {
         let tally = Tally { passed: 10, failed: 2, skipped: 3 };
         assert_eq!(tally.to_string(), "10 passed, 2 failed, 3 skipped");
         assert_eq!(Tally::from_driver(&tally.to_string()), Some(tally));

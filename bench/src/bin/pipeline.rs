@@ -25,9 +25,9 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Failure> {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let threads = number("--threads", 1);
-    match words[..] {
+    match args[..] {
         ["encode", values, descriptor, ..] => on_threads(threads, || encode(Path::new(values), descriptor)),
         ["decode", file, ..] => on_threads(threads, || decode(Path::new(file))),
         ["range", file, start, count, ..] => {

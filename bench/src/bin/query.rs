@@ -19,8 +19,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
         ["make", dir, side, ..] => make(Path::new(dir), side.parse()?),
         ["dtypes", dir, bytes, ..] => dtypes(Path::new(dir), bytes.parse()?),
         ["run", file, document, ..] => run(Path::new(file), document),

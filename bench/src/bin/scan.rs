@@ -10,7 +10,7 @@
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
-use tercet_bench::tatami::{filter, ours};
+use tercet_bench::tatami::{filter, tercet};
 use tercet_bench::{duel, flag, number, on_threads, option};
 use tercet_tatami::{Column, Expr, Values};
 
@@ -18,55 +18,55 @@ type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
         ["rows", stem, ..] => rows(stem),
         ["count", stem, ..] => count(stem),
         _ => Err("see the first lines of bench/src/bin/scan.rs".into()),
     }
 }
 
-struct Question {
+struct ScanCase {
     ours: PathBuf,
     peer: PathBuf,
-    condition: Expr,
+    filter_expr: Expr,
     wanted: filter::Wanted,
 }
 
-fn question(stem: &str) -> Question {
+fn scan_case(stem: &str) -> ScanCase {
     let ours = PathBuf::from(format!("{stem}.tatami"));
     let peer = PathBuf::from(format!("{stem}.parquet"));
     let column = option("--column").expect("--column takes a name");
     let (low, high) = (number("--low", 0) as i64, number("--high", 0) as i64);
-    let condition = Expr::col(&column).between(low, high);
-    let column = ours::open(&ours).column_index(&column).expect("a column of the file");
-    Question { ours, peer, condition, wanted: filter::Wanted { column, low, high } }
+    let filter_expr = Expr::col(&column).between(low, high);
+    let column = tercet::open(&ours).column_index(&column).expect("a column of the file");
+    ScanCase { ours, peer, filter_expr, wanted: filter::Wanted { column, low, high } }
 }
 
 /// The matching rows, as batches of columns.
-fn our_rows(path: &Path, condition: &Expr, columns: &[usize]) -> Vec<Vec<Column>> {
-    let scan = ours::open(path).scan().column_positions(columns).expect("columns of the file");
-    let scan = scan.filter(condition).expect("a condition that fits");
+fn our_rows(path: &Path, filter_expr: &Expr, columns: &[usize]) -> Vec<Vec<Column>> {
+    let scan = tercet::open(path).scan().column_positions(columns).expect("columns of the file");
+    let scan = scan.filter(filter_expr).expect("a valid filter");
     scan.batches().map(|batch| batch.expect("readable").columns).collect()
 }
 
 fn rows(stem: &str) -> Outcome {
-    let Question { ours: our_path, peer: peer_path, condition, wanted } = question(stem);
+    let ScanCase { ours: our_path, peer: peer_path, filter_expr, wanted } = scan_case(stem);
     let names = option("--columns").expect("--columns takes names");
-    let file = ours::open(&our_path);
+    let file = tercet::open(&our_path);
     let columns: Vec<usize> =
         names.split(',').map(|name| file.column_index(name).expect("a column of the file")).collect();
     let mut sorted = columns.clone();
     sorted.sort_unstable();
     on_threads(number("--threads", 1), || {
-        let found = our_rows(&our_path, &condition, &sorted);
+        let found = our_rows(&our_path, &filter_expr, &sorted);
         let peers = filter::rows(&peer_path, wanted, &sorted).expect("readable");
         assert_eq!(sum(&found), filter::sum(&peers), "both sides give the same rows");
         let rows: usize = found.iter().map(|batch| batch[0].len()).sum();
         eprintln!("{rows} of {} rows", file.rows());
         duel(
             number("--repeat", 21),
-            || drop(black_box(our_rows(&our_path, &condition, &sorted))),
+            || drop(black_box(our_rows(&our_path, &filter_expr, &sorted))),
             || drop(black_box(filter::rows(&peer_path, wanted, &sorted).expect("readable"))),
         );
     });
@@ -74,12 +74,12 @@ fn rows(stem: &str) -> Outcome {
 }
 
 fn count(stem: &str) -> Outcome {
-    let Question { ours: our_path, peer: peer_path, condition, wanted } = question(stem);
+    let ScanCase { ours: our_path, peer: peer_path, filter_expr, wanted } = scan_case(stem);
     let ours = || {
-        ours::open(&our_path)
+        tercet::open(&our_path)
             .scan()
-            .filter(&condition)
-            .expect("a condition that fits")
+            .filter(&filter_expr)
+            .expect("a valid filter")
             .count()
             .expect("readable")
     };

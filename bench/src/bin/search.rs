@@ -22,7 +22,7 @@ fn main() {
     match std::env::args().nth(1).as_deref() {
         Some("run") => run(),
         Some("bounded") => bounded(),
-        _ => panic!("say `run` or `bounded`"),
+        _ => panic!("usage: search run|bounded"),
     }
 }
 
@@ -49,17 +49,17 @@ fn bounded() {
 fn run() {
     let dir = PathBuf::from(option("--dir").expect("--dir"));
     let corpus = option("--corpus").expect("--corpus");
-    let most = number("--documents", u64::MAX);
+    let max_documents = number("--documents", u64::MAX);
     let pages = match corpus.as_str() {
         "zipf" => {
             let mut random = Random::new(7);
-            (0..most).map(|number| corpus::zipf(number, &mut random, 300, 500_000)).collect()
+            (0..max_documents).map(|number| corpus::zipf(number, &mut random, 300, 500_000)).collect()
         }
-        path => corpus::read(Path::new(path), most),
+        path => corpus::read(Path::new(path), max_documents),
     };
     let repeat = number("--repeat", 3);
-    let (ours, segment) = build(&pages, &dir, repeat);
-    let (theirs, peer) = build_peer(&pages, &dir, repeat);
+    let (report, segment) = build(&pages, &dir, repeat);
+    let (peer_report, peer) = build_peer(&pages, &dir, repeat);
     let text_bytes: usize =
         pages.iter().map(|page| page.body.len() + page.title.len() + page.url.len()).sum();
     let queries = queries(&segment, &pages);
@@ -68,7 +68,7 @@ fn run() {
     let timed: Vec<Value> =
         queries.iter().map(|(name, queries)| race(name, queries, &segment, &peer, rounds)).collect();
     let result = json!({"documents": segment.document_count(), "terms": segment.term_count(), "text_bytes": text_bytes,
-        "ours": ours, "peer": theirs, "queries": timed});
+        "ours": report, "peer": peer_report, "queries": timed});
     println!("{result}");
 }
 
@@ -92,9 +92,9 @@ fn build(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Segment) {
     let opening = Instant::now();
     let segment = file.segment().unwrap().unwrap();
     let open_us = opening.elapsed().as_micros();
-    let told = json!({"seconds": seconds, "bytes": std::fs::metadata(&path).unwrap().len(),
+    let report = json!({"seconds": seconds, "bytes": std::fs::metadata(&path).unwrap().len(),
         "inverted_bytes": parts.iter().sum::<u64>(), "parts": parts, "open_us": open_us});
-    (told, segment)
+    (report, segment)
 }
 
 fn build_peer(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Peer) {
@@ -109,35 +109,35 @@ fn build_peer(pages: &[Page], dir: &Path, repeat: u64) -> (Value, Peer) {
     }
     let peer = Peer::open(&path);
     let sizes = peer.sizes(&path);
-    let told = json!({"seconds_one_thread": one, "seconds_two_threads_and_merge": all, "bytes": sizes.all,
+    let report = json!({"seconds_one_thread": one, "seconds_two_threads_and_merge": all, "bytes": sizes.all,
         "inverted_bytes": sizes.inverted, "parts": sizes.parts});
-    (told, peer)
+    (report, peer)
 }
 
 /// Queries of one kind.
-type Questions = Vec<Vec<String>>;
+type TermQueries = Vec<Vec<String>>;
 
-fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> {
+fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, TermQueries)> {
     let mut frequent: Vec<(u64, String)> = Vec::new();
     segment
-        .for_each_term(|word, info| {
-            frequent.push((info.documents, String::from_utf8_lossy(word).into_owned()));
+        .for_each_term(|term, info| {
+            frequent.push((info.documents, String::from_utf8_lossy(term).into_owned()));
         })
         .unwrap();
     frequent.sort_by(|a, b| b.0.cmp(&a.0).then(a.1.cmp(&b.1)));
     frequent.truncate(30);
     let mut random = Random::new(3);
     // A term at a random position of a random document: frequent and rare ones occur.
-    let some = |count: usize, random: &mut Random| -> Questions {
+    let some = |count: usize, random: &mut Random| -> TermQueries {
         (0..200)
             .map(|_| {
                 (0..count)
                     .map(|_| {
                         loop {
                             let page = &pages[random.below(pages.len())];
-                            let words = tercet_tatami::search::analyze::tokens(page.body.as_bytes());
-                            if !words.is_empty() {
-                                return words[random.below(words.len())].clone();
+                            let terms = tercet_tatami::search::analyze::tokens(page.body.as_bytes());
+                            if !terms.is_empty() {
+                                return terms[random.below(terms.len())].clone();
                             }
                         }
                     })
@@ -145,7 +145,7 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
             })
             .collect()
     };
-    let four: Questions = (0..200)
+    let four: TermQueries = (0..200)
         .map(|_| (0..4).map(|_| frequent[random.below(frequent.len())].1.clone()).collect())
         .collect();
     let mut all = vec![
@@ -162,11 +162,11 @@ fn queries(segment: &Segment, pages: &[Page]) -> Vec<(&'static str, Questions)> 
 }
 
 /// The three sides alternate over all queries; each query counts with its median.
-fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, rounds: usize) -> Value {
+fn race(name: &str, term_queries: &TermQueries, segment: &Segment, peer: &Peer, rounds: usize) -> Value {
     let side = option("--side");
-    let asked: Vec<Query> = questions.iter().map(|words| Query::terms(&words.join(" "))).collect();
-    let theirs: Vec<_> = questions.iter().map(|words| peer.query(words)).collect();
-    let mut times = vec![[const { Vec::new() }; 3]; questions.len()];
+    let parsed: Vec<Query> = term_queries.iter().map(|terms| Query::terms(&terms.join(" "))).collect();
+    let peer_queries: Vec<_> = term_queries.iter().map(|terms| peer.query(terms)).collect();
+    let mut times = vec![[const { Vec::new() }; 3]; term_queries.len()];
     let (mut blocks, mut decoded) = (0, 0);
     for round in 0..=rounds {
         for which in 0..3 {
@@ -179,14 +179,14 @@ fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, round
                     0 | 2 => {
                         let rank = if which == 0 { Ranking::Bm25 } else { Ranking::Native };
                         let found =
-                            segment.find(&asked[index], &SearchOptions::new(10).with_ranking(rank)).unwrap();
+                            segment.find(&parsed[index], &SearchOptions::new(10).with_ranking(rank)).unwrap();
                         if which == 0 && round == rounds {
                             blocks += found.stats.blocks;
                             decoded += found.stats.blocks_decoded;
                         }
                         found.hits.len()
                     }
-                    _ => peer.search(&theirs[index]).len(),
+                    _ => peer.search(&peer_queries[index]).len(),
                 };
                 let took = start.elapsed().as_nanos() as f64 / 1000.0;
                 assert!(found > 0);
@@ -197,7 +197,7 @@ fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, round
             }
         }
     }
-    let told = |which: usize| {
+    let timings = |which: usize| {
         let mut all: Vec<f64> = times
             .iter()
             .map(|times| {
@@ -209,6 +209,6 @@ fn race(name: &str, questions: &Questions, segment: &Segment, peer: &Peer, round
         all.sort_by(f64::total_cmp);
         json!({"p50_us": all[all.len() / 2], "p99_us": all[all.len() * 99 / 100]})
     };
-    json!({"kind": name, "queries": questions.len(), "ours": told(0), "peer": told(1), "format": told(2),
+    json!({"kind": name, "queries": term_queries.len(), "ours": timings(0), "peer": timings(1), "format": timings(2),
         "blocks": blocks, "blocks_decoded": decoded})
 }

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use serde_json::json;
-use tercet_bench::tatami::{Key, Random, data, ours, peer, same};
+use tercet_bench::tatami::{Key, Random, compare, data, peer, tercet};
 use tercet_bench::{duel, flag, limit_data, number, on_threads, option};
 use tercet_tatami::{Column, Field, File, Scalar, Schema, Type, Values, Writer, WriterOptions};
 
@@ -27,8 +27,8 @@ type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
         ["make", case, input, stem, ..] => make(case, Path::new(input), stem),
         ["write", case, input, ..] => write(case, Path::new(input)),
         ["scan", stem, ..] => scan(stem),
@@ -50,7 +50,7 @@ fn peer_path(stem: &str) -> PathBuf {
 }
 
 fn our_options() -> WriterOptions {
-    ours::options(page_rows(), number("--run-bytes", WriterOptions::new().blob_run_target_bytes))
+    tercet::options(page_rows(), number("--run-bytes", WriterOptions::new().blob_run_target_bytes))
 }
 
 fn page_rows() -> u32 {
@@ -65,14 +65,14 @@ fn wanted(file: &File) -> Vec<usize> {
 
 fn make(name: &str, input: &Path, stem: &str) -> Outcome {
     let case = data::load(name, input)?;
-    let batches: Vec<Vec<Column>> = case.batches.iter().map(ours::columns).collect();
-    let written = ours::write(ours::schema(&case), &batches, our_options())?;
+    let batches: Vec<Vec<Column>> = case.batches.iter().map(tercet::columns).collect();
+    let written = tercet::write(tercet::schema(&case), &batches, our_options())?;
     std::fs::write(our_path(stem), &written)?;
     let plain = peer::write(&case, None, 1)?;
     let same_pages = peer::write(&case, Some(page_rows() as usize), 1)?;
     std::fs::write(format!("{stem}.parquet"), &plain)?;
     std::fs::write(format!("{stem}.same.parquet"), &same_pages)?;
-    let file = ours::open(&our_path(stem));
+    let file = tercet::open(&our_path(stem));
     for path in [format!("{stem}.parquet"), format!("{stem}.same.parquet")] {
         compare(&file, &peer::Peer::open(Path::new(&path), case.key, false)?)?;
     }
@@ -103,20 +103,20 @@ fn compare(file: &File, peer: &peer::Peer) -> Outcome {
         let columns = file.read_group(group, &all)?;
         let batches = peer.scan(group, &all, 1 << 20)?.collect::<Result<Vec<_>, _>>()?;
         assert_eq!(batches.len(), 1, "a row group in one batch");
-        same::assert_same("whole files", &columns, batches[0].columns());
+        compare::assert_same("whole files", &columns, batches[0].columns());
     }
     Ok(())
 }
 
 fn write(name: &str, input: &Path) -> Outcome {
     let case = data::load(name, input)?;
-    let batches: Vec<Vec<Column>> = case.batches.iter().map(ours::columns).collect();
+    let batches: Vec<Vec<Column>> = case.batches.iter().map(tercet::columns).collect();
     let threads = number("--threads", 1);
     on_threads(threads, || {
         duel(
             number("--repeat", 3),
             || {
-                let bytes = ours::write(ours::schema(&case), &batches, our_options()).expect("writable");
+                let bytes = tercet::write(tercet::schema(&case), &batches, our_options()).expect("writable");
                 black_box(bytes.len());
             },
             || {
@@ -129,7 +129,7 @@ fn write(name: &str, input: &Path) -> Outcome {
 
 /// Whole columns: both sides decode all values of a row group, and all are read once.
 fn scan(stem: &str) -> Outcome {
-    let file = ours::open(&our_path(stem));
+    let file = tercet::open(&our_path(stem));
     let columns = wanted(&file);
     let peer = peer::Peer::open(&peer_path(stem), None, flag("--views"))?;
     let batch_rows = number("--batch-rows", 8_192) as usize;
@@ -204,15 +204,15 @@ fn batch_sum(batch: &arrow::array::RecordBatch) -> u64 {
 fn keys(file: &File, column: usize) -> Vec<Key> {
     let rows = Random(23).rows(number("--count", 200) as usize, file.rows());
     let found = file.take(&rows, &[column]).unwrap_or_else(|error| panic!("{error}"));
-    (0..rows.len()).map(|row| ours::key(&found[0], row)).collect()
+    (0..rows.len()).map(|row| tercet::key(&found[0], row)).collect()
 }
 
 fn find(stem: &str) -> Outcome {
-    let file = ours::open(&our_path(stem));
+    let file = tercet::open(&our_path(stem));
     let key_column = wanted(&file)[0];
     let peer = peer::Peer::open(&peer_path(stem), Some(key_column), false)?;
     let keys = keys(&file, key_column);
-    let scalars: Vec<Scalar> = keys.iter().map(ours::scalar).collect();
+    let scalars: Vec<Scalar> = keys.iter().map(tercet::scalar).collect();
     for (key, scalar) in keys.iter().zip(&scalars) {
         let ours = file.lookup(scalar)?.map(|found| (found.group, found.row_in_group as usize));
         assert_eq!(ours, peer.find(key_column, key)?, "the row of {key:?}");
@@ -234,12 +234,12 @@ fn find(stem: &str) -> Outcome {
 }
 
 fn fetch(stem: &str) -> Outcome {
-    let file = ours::open(&our_path(stem));
+    let file = tercet::open(&our_path(stem));
     let columns = wanted(&file);
     let (key_column, columns) = (columns[0], &columns[1..]);
     let peer = peer::Peer::open(&peer_path(stem), Some(key_column), false)?;
     let keys = keys(&file, key_column);
-    let scalars: Vec<Scalar> = keys.iter().map(ours::scalar).collect();
+    let scalars: Vec<Scalar> = keys.iter().map(tercet::scalar).collect();
     let our_row = |key: &Scalar| {
         let found = file.lookup(key).expect("readable").expect("a key of the file");
         file.take(&[found.row], columns).expect("readable")
@@ -254,7 +254,7 @@ fn fetch(stem: &str) -> Outcome {
         row.expect("readable").expect("a key of the file")
     };
     for (key, scalar) in keys.iter().zip(&scalars) {
-        same::assert_same("a row by its key", &our_row(scalar), peer_row(key).columns());
+        compare::assert_same("a row by its key", &our_row(scalar), peer_row(key).columns());
     }
     on_threads(number("--threads", 1), || {
         duel(
@@ -268,7 +268,7 @@ fn fetch(stem: &str) -> Outcome {
 
 /// Random rows, different ones each time.
 fn take(stem: &str) -> Outcome {
-    let file = ours::open(&our_path(stem));
+    let file = tercet::open(&our_path(stem));
     let columns = wanted(&file);
     let peer = peer::Peer::open(&peer_path(stem), None, false)?;
     let threads = number("--threads", 1);
@@ -278,7 +278,7 @@ fn take(stem: &str) -> Outcome {
         for _ in 0..3 {
             let rows = random.rows(count, rows);
             let ours = file.take(&rows, &columns).expect("readable");
-            same::assert_same(
+            compare::assert_same(
                 "rows",
                 &ours,
                 &peer.take(&rows, &columns, threads as usize).expect("readable"),
@@ -299,11 +299,11 @@ fn take(stem: &str) -> Outcome {
 
 /// Nothing is cached: both sides read the metadata each time.
 fn open(stem: &str) -> Outcome {
-    let column = wanted(&ours::open(&our_path(stem)))[0];
-    let our_column = || ours::open(&our_path(stem)).read_column(column).expect("readable");
+    let column = wanted(&tercet::open(&our_path(stem)))[0];
+    let our_column = || tercet::open(&our_path(stem)).read_column(column).expect("readable");
     let path = peer_path(stem);
     let peer_column = || peer::read_column(&path, column).expect("readable");
-    same::assert_same("a column", &[our_column()], peer_column().columns());
+    compare::assert_same("a column", &[our_column()], peer_column().columns());
     on_threads(number("--threads", 1), || {
         duel(number("--repeat", 15), || drop(black_box(our_column())), || drop(black_box(peer_column())));
     });
@@ -333,7 +333,7 @@ fn bounded(path: &Path, bytes: u64, limit: u64) -> Outcome {
     })?;
     let written = writer.finish()?;
     let seconds = start.elapsed().as_secs_f64();
-    let file = ours::open(path);
+    let file = tercet::open(path);
     assert_eq!(file.rows(), rows, "all rows");
     for first in [0, rows - 4_096] {
         let numbers: Vec<u64> = (first..first + 4_096).step_by(97).collect();

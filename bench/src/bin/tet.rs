@@ -24,8 +24,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
         ["make", dir, ..] => make(Path::new(dir), number("--side", 16_384)),
         ["chunks", file, count, ..] => chunks(Path::new(file), count.parse()?),
         ["read", file, ..] => read(Path::new(file)),

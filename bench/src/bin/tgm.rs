@@ -29,8 +29,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = args.iter().map(String::as_str).collect();
-    match words[..] {
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    match args[..] {
         ["make", dir, values, ..] => make(Path::new(dir), values.parse()?),
         ["small", dir, messages, ..] => small(Path::new(dir), messages.parse()?),
         ["junk", dir, bytes, ..] => junk(Path::new(dir), bytes.parse()?),

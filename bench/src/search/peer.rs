@@ -17,7 +17,7 @@ const MEMORY: usize = 1 << 30;
 /// An open index.
 pub struct Peer {
     searcher: Searcher,
-    words: Field,
+    tokens: Field,
 }
 
 /// Bytes of an index.
@@ -30,50 +30,50 @@ pub struct Sizes {
 
 /// Our terms, for its writer.
 #[derive(Clone, Default)]
-struct Words {
+struct Tokens {
     text: String,
     ends: Vec<usize>,
     token: Token,
 }
 
 struct Stream<'a> {
-    words: &'a mut Words,
+    tokens: &'a mut Tokens,
     next: usize,
 }
 
-impl Tokenizer for Words {
+impl Tokenizer for Tokens {
     type TokenStream<'a> = Stream<'a>;
 
     fn token_stream<'a>(&'a mut self, text: &'a str) -> Stream<'a> {
         self.text.clear();
         self.ends.clear();
-        let Self { text: words, ends, .. } = self;
-        tercet_tatami::search::analyze::tokenize(text.as_bytes(), |word| {
-            words.push_str(word);
-            ends.push(words.len());
+        let Self { text: tokens, ends, .. } = self;
+        tercet_tatami::search::analyze::tokenize(text.as_bytes(), |term| {
+            tokens.push_str(term);
+            ends.push(tokens.len());
         });
         self.token.reset();
-        Stream { words: self, next: 0 }
+        Stream { tokens: self, next: 0 }
     }
 }
 
 impl TokenStream for Stream<'_> {
     fn advance(&mut self) -> bool {
-        let Some(end) = self.words.ends.get(self.next) else { return false };
-        let start = if self.next == 0 { 0 } else { self.words.ends[self.next - 1] };
-        self.words.token.text.clear();
-        self.words.token.text.push_str(&self.words.text[start..*end]);
-        self.words.token.position = self.next;
+        let Some(end) = self.tokens.ends.get(self.next) else { return false };
+        let start = if self.next == 0 { 0 } else { self.tokens.ends[self.next - 1] };
+        self.tokens.token.text.clear();
+        self.tokens.token.text.push_str(&self.tokens.text[start..*end]);
+        self.tokens.token.position = self.next;
         self.next += 1;
         true
     }
 
     fn token(&self) -> &Token {
-        &self.words.token
+        &self.tokens.token
     }
 
     fn token_mut(&mut self) -> &mut Token {
-        &mut self.words.token
+        &mut self.tokens.token
     }
 }
 
@@ -88,13 +88,13 @@ impl Peer {
             .set_tokenizer("words")
             .set_index_option(IndexRecordOption::WithFreqs)
             .set_fieldnorms(true);
-        let words = schema.add_text_field("words", TextOptions::default().set_indexing_options(indexing));
+        let tokens = schema.add_text_field("words", TextOptions::default().set_indexing_options(indexing));
         let settings = IndexSettings {
             docstore_compression: Compressor::Zstd(ZstdCompressor { compression_level: Some(3) }),
             ..IndexSettings::default()
         };
         let index = Index::builder().schema(schema.build()).settings(settings).create_in_dir(path).unwrap();
-        index.tokenizers().register("words", Words::default());
+        index.tokenizers().register("words", Tokens::default());
         let mut writer: IndexWriter = index.writer_with_num_threads(threads, threads * MEMORY).unwrap();
         for page in pages {
             let mut document = TantivyDocument::default();
@@ -103,7 +103,7 @@ impl Peer {
                 document.add_text(*field, value);
             }
             for text in [&page.body, &page.title, &page.url] {
-                document.add_text(words, text);
+                document.add_text(tokens, text);
             }
             writer.add_document(document).unwrap();
         }
@@ -118,11 +118,11 @@ impl Peer {
     /// Opens it.
     pub fn open(path: &Path) -> Self {
         let index = Index::open_in_dir(path).unwrap();
-        let words = index.schema().get_field("words").unwrap();
+        let tokens = index.schema().get_field("words").unwrap();
         let reader = index.reader_builder().reload_policy(ReloadPolicy::Manual).try_into().unwrap();
         let searcher = reader.searcher();
         assert_eq!(searcher.segment_readers().len(), 1, "one segment");
-        Self { searcher, words }
+        Self { searcher, tokens }
     }
 
     /// Size of the index files in bytes.
@@ -145,15 +145,15 @@ impl Peer {
     }
 
     /// A query for any of some terms.
-    pub fn query(&self, words: &[String]) -> Box<dyn Query> {
-        let one = |word: &String| -> Box<dyn Query> {
-            let term = Term::from_field_text(self.words, word);
+    pub fn query(&self, tokens: &[String]) -> Box<dyn Query> {
+        let one = |term: &String| -> Box<dyn Query> {
+            let term = Term::from_field_text(self.tokens, term);
             Box::new(TermQuery::new(term, IndexRecordOption::WithFreqs))
         };
-        if let [word] = words {
-            return one(word);
+        if let [term] = tokens {
+            return one(term);
         }
-        Box::new(BooleanQuery::new(words.iter().map(|word| (Occur::Should, one(word))).collect()))
+        Box::new(BooleanQuery::new(tokens.iter().map(|term| (Occur::Should, one(term))).collect()))
     }
 
     /// The ten best hits.

@@ -53,12 +53,12 @@ thread_local! {
 
 /// A guard that excludes measurements of other tests; see [`alone`].
 #[derive(Debug)]
-pub struct Alone {
+pub struct Exclusive {
     /// `None` for a nested guard of the same thread.
     turn: Option<MutexGuard<'static, ()>>,
 }
 
-impl Drop for Alone {
+impl Drop for Exclusive {
     fn drop(&mut self) {
         if self.turn.is_some() {
             HAS_TURN.set(false);
@@ -68,11 +68,11 @@ impl Drop for Alone {
 
 /// Waits until no other test measures and excludes measurements until the guard is dropped. A test that allocates
 /// much outside [`measure`] holds it from its first line.
-pub fn alone() -> Alone {
+pub fn exclusive() -> Exclusive {
     if HAS_TURN.replace(true) {
-        return Alone { turn: None };
+        return Exclusive { turn: None };
     }
-    Alone { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
+    Exclusive { turn: Some(TURN.lock().unwrap_or_else(PoisonError::into_inner)) }
 }
 
 /// Runs `f` and returns its result and its allocations.
@@ -84,7 +84,7 @@ pub fn alone() -> Alone {
 ///
 /// When [`CountingAlloc`] is not the global allocator.
 pub fn measure<R>(f: impl FnOnce() -> R) -> (R, AllocStats) {
-    let _alone = alone();
+    let _exclusive = exclusive();
 
     let before = COUNT.load(Relaxed);
     drop(black_box(Box::new(0_u8)));

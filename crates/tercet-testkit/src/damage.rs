@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_go_where_they_should() {
+    fn patches_splices_and_swaps_apply_at_their_offsets() {
         assert_eq!(patched(b"abcdef", 2, b"XY"), b"abXYef");
         assert_eq!(spliced(b"abcdef", 1..3, b""), b"adef");
         assert_eq!(spliced(b"abcdef", 3..3, b"--"), b"abc--def");

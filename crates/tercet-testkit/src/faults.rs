@@ -78,7 +78,7 @@ struct State {
     free_bytes: Option<u64>,
     skip_syncs: bool,
     written_bytes: u64,
-    meanwhile: Option<ConcurrentAction>,
+    concurrent: Option<ConcurrentAction>,
 }
 
 /// An action of another process after the first operation of a kind.
@@ -162,8 +162,8 @@ impl FaultyDisk {
     }
 
     /// Runs an action right after the first operation of one kind, before its caller continues.
-    pub fn meanwhile(self, after: Op, act: impl FnOnce() + Send + 'static) -> Self {
-        self.state().meanwhile = Some(ConcurrentAction { after, act: Box::new(act) });
+    pub fn concurrently(self, after: Op, act: impl FnOnce() + Send + 'static) -> Self {
+        self.state().concurrent = Some(ConcurrentAction { after, act: Box::new(act) });
         self
     }
 
@@ -199,10 +199,10 @@ impl FaultyDisk {
     }
 
     fn run_concurrent_action(&self, after: Op) {
-        let meanwhile = self.state().meanwhile.take_if(|meanwhile| meanwhile.after == after);
+        let concurrent = self.state().concurrent.take_if(|concurrent| concurrent.after == after);
         // The state is unlocked: the action may use this disk.
-        if let Some(meanwhile) = meanwhile {
-            (meanwhile.act)();
+        if let Some(concurrent) = concurrent {
+            (concurrent.act)();
         }
     }
 

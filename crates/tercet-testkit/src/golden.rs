@@ -29,7 +29,7 @@ pub fn golden(format: &str) -> Option<PathBuf> {
     None
 }
 
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
+#[expect(clippy::print_stderr, reason = "a skipped test prints a note")]
 fn skip(reason: &str) {
     eprintln!("skipped: {reason}");
 }

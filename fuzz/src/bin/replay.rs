@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tercet_fuzz::guard::{Crash, Guard, PATIENCE};
+use tercet_fuzz::guard::{Crash, Guard, TIMEOUT};
 use tercet_fuzz::mutate::{Random, mutate};
 use tercet_fuzz::{TARGETS, Target};
 
@@ -77,7 +77,7 @@ fn main() -> ExitCode {
             std::process::exit(1);
         }
     };
-    let session = Session { guard: Guard::new(&crashes, PATIENCE, on_hang), crashes, options, counts };
+    let session = Session { guard: Guard::new(&crashes, TIMEOUT, on_hang), crashes, options, counts };
     for target in &session.options.targets {
         if let Err(reason) = session.run(target) {
             println!("failed: {reason}");
@@ -163,13 +163,13 @@ fn corpus(target: &Target) -> Result<Vec<PathBuf>, String> {
     Ok(files)
 }
 
-fn options(mut words: impl Iterator<Item = String>) -> Result<Options, String> {
+fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
     let mut options =
         Options { seconds: 5, seed: 1, targets: Vec::new(), save_each: false, files: Vec::new() };
-    while let Some(word) = words.next() {
-        let mut value = || words.next().ok_or_else(|| format!("`{word}` needs a value"));
+    while let Some(arg) = args.next() {
+        let mut value = || args.next().ok_or_else(|| format!("`{arg}` needs a value"));
         let number = |text: String| text.parse().map_err(|_| format!("`{text}` is not a number"));
-        match word.as_str() {
+        match arg.as_str() {
             "--seconds" => options.seconds = number(value()?)?,
             "--seed" => options.seed = number(value()?)?,
             "--target" => {

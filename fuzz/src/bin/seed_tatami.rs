@@ -41,7 +41,7 @@ fn write(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Outc
 
 const COUNT: u16 = 24;
 
-fn texts(make: impl Fn(u16) -> String) -> Column {
+fn strings(make: impl Fn(u16) -> String) -> Column {
     Column::new(Values::Bytes((0..COUNT).map(make).collect()))
 }
 
@@ -58,8 +58,8 @@ fn mixed(lists: bool, options: WriterOptions) -> Outcome<Vec<u8>> {
     ];
     let mut columns = vec![
         Column::new(Values::UInt16((0..COUNT).map(|n| n * 3).collect())),
-        texts(|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned()).with_validity(some()),
-        texts(|n| format!("<p>{n}</p>").repeat(3)).with_validity(some()),
+        strings(|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned()).with_validity(some()),
+        strings(|n| format!("<p>{n}</p>").repeat(3)).with_validity(some()),
     ];
     if lists {
         fields.push(Field::list("tags", Type::Int32).with_nulls());
@@ -90,7 +90,7 @@ fn files() -> Outcome<Seeds> {
         add(&format!("types-{name}"), every_type(codec)?);
     }
     add("texts", {
-        let urls = texts(|n| format!("https://example.org/{}/item-{n}", n * 7 % 5));
+        let urls = strings(|n| format!("https://example.org/{}/item-{n}", n * 7 % 5));
         write(vec![Field::new("url", Type::String)], &[urls], WriterOptions::new().with_codec(Codec::None))?
     });
     let good = mixed(true, WriterOptions::new().with_codec(Codec::None))?;

@@ -101,13 +101,13 @@ fn messages() -> Outcome<Vec<(String, Vec<u8>)>> {
     let many = [stream(&two, true, false)?, one_piece(&two, &none, &options())?, stream(&two, false, true)?];
     add("three-messages", many.concat());
     let mut indexed = Cursor::new(many.concat());
-    let mut catalogue = IndexBuilder::new(&IndexKeys::All);
+    let mut index = IndexBuilder::new(&IndexKeys::All);
     for span in tercet_tgm::scan(&many.concat()) {
-        catalogue.push(span, &metadata());
+        index.push(span, &metadata());
     }
     indexed.set_position(many.concat().len() as u64);
-    catalogue.write(&mut indexed, Provenance::Off)?;
-    add("catalogue", indexed.into_inner());
+    index.write(&mut indexed, Provenance::Off)?;
+    add("message_index", indexed.into_inner());
     add("junk", [b"TENSOGRM junk ".to_vec(), many.concat(), b"39277777 more".to_vec()].concat());
     let mut packed = plane.clone();
     "zstd".clone_into(&mut packed.compression);

@@ -28,14 +28,14 @@ fn file() -> Result<File, Box<dyn std::error::Error>> {
     arrays.push((layout.dataset("table", ElementType::F64, table, [4, 2])?, ElementType::F64, table));
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new())?;
     for (id, dtype, shape) in arrays {
-        let bytes = cells(dtype, shape.iter().product());
+        let bytes = values(dtype, shape.iter().product());
         writer.array(id, TensorView::new(dtype, shape, &bytes)?)?;
     }
     Ok(File::from_bytes("memory", writer.finish()?.output)?)
 }
 
 /// Elements with one non-zero byte: numbers with few digits, so that every order of summation is exact.
-fn cells(dtype: ElementType, count: u64) -> Vec<u8> {
+fn values(dtype: ElementType, count: u64) -> Vec<u8> {
     const WHOLE: [u8; 5] = [2, 0, 7, 200, 1];
     // The sign and most of the exponent: 2 and −2 for every type, and others.
     const FLOAT: [u8; 5] = [0x40, 0, 0xc0, 0x41, 0x3e];
@@ -55,15 +55,15 @@ pub(super) fn run(input: &[u8]) {
     for syntax in [Syntax::Json, Syntax::Toml] {
         match Query::parse(text, syntax) {
             Err(error) => assert!(!error.to_string().is_empty()),
-            Ok(query) => ask(&query),
+            Ok(query) => execute(&query),
         }
     }
 }
 
-fn ask(query: &Query) {
+fn execute(query: &Query) {
     let written = query.to_json().to_string();
     let again = Query::parse(&written, Syntax::Json).expect("the JSON of a query is a query");
-    assert!(again == *query, "the JSON of a query asks the same");
+    assert!(again == *query, "the JSON of a query is the same query");
     let options = RunOptions::new().with_preview(PREVIEW);
     if let Err(error) = query.plan(&FILE, &options) {
         return explain(&error);
@@ -83,7 +83,7 @@ fn ask(query: &Query) {
             }
         }
     });
-    assert!(answers.iter().all(|answer| *answer == answers[0]), "one question, several answers: {answers:?}");
+    assert!(answers.iter().all(|answer| *answer == answers[0]), "one query, several results: {answers:?}");
 }
 
 /// Formats an error, which must not fail itself.

@@ -97,8 +97,9 @@ fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
     let len = file.len_bytes();
     for max_rows in [Some(0), None] {
         match file.outline(OutlineOptions::new().with_max_rows(max_rows)) {
-            Ok(outline) => outline
-                .walk(&mut |_, part| assert!(part.span.end() <= len, "{} lies behind the end", part.name)),
+            Ok(outline) => {
+                outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} is past the end", part.name))
+            }
             Err(error) => explain(&error),
         }
     }
@@ -159,7 +160,7 @@ fn parts_are_parts(file: &File, column: usize, whole: Option<&Column>) {
             assert!(whole.is_none(), "single rows of what can be read can be read: {error}");
         }
     }
-    assert!(file.take(&[rows], &[column]).is_err(), "there is no row behind the last");
+    assert!(file.take(&[rows], &[column]).is_err(), "there is no row after the last");
 }
 
 /// A row that is found has the requested key. Only sorted files guarantee that all keys are found.
@@ -218,12 +219,12 @@ pub(super) fn repair(input: &[u8]) {
         let bad =
             verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
         assert!(bad.is_none(), "the new file is bad: {bad:?}");
-        let mended = File::from_source(source(&bytes), ReadOptions::new()).expect("a repaired file opens");
-        assert_eq!(mended.rows(), report.rows_kept, "rows that are kept are there");
+        let repaired = File::from_source(source(&bytes), ReadOptions::new()).expect("a repaired file opens");
+        assert_eq!(repaired.rows(), report.rows_kept, "rows that are kept are there");
         let Some(original) = original.as_ref().filter(|_| !report.footer_rebuilt) else { continue };
         let all: Vec<usize> = (0..original.schema().len()).collect();
         if let Ok(before) = original.read_columns(&all) {
-            let after = mended.read_columns(&all).expect("a repaired file can be read");
+            let after = repaired.read_columns(&all).expect("a repaired file can be read");
             assert!(report.lost.is_empty(), "no row of a file that can be read is lost: {report:?}");
             for (before, after) in before.iter().zip(&after) {
                 assert!(cells(before) == cells(after), "a repair does not change values");

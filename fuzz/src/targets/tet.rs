@@ -96,7 +96,7 @@ fn everything(file: &File) -> Vec<Option<Vec<u8>>> {
 
 /// Parts are inside the file.
 fn check_outline(outline: &Outline, len: u64) {
-    outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} lies behind the end", part.name));
+    outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} is past the end", part.name));
 }
 
 fn array(dataset: &Dataset<'_>) -> Option<Vec<u8>> {

@@ -65,7 +65,7 @@ pub(super) fn open(input: &[u8]) {
     }
     let options = ValidateOptions::new().with_depth(Depth::Full).with_canonical(true).with_limits(limits());
     let report = validate_source(&source, &options, &NoProgress).expect("memory can be validated");
-    catalogue(&indexed, report.is_ok().then_some(&scan.messages[..]));
+    index(&indexed, report.is_ok().then_some(&scan.messages[..]));
     for (number, found) in (0..).zip(&report.messages) {
         match checked.message(number) {
             Ok(message) => {
@@ -85,18 +85,18 @@ pub(super) fn open(input: &[u8]) {
 }
 
 /// Reads everything from an index. That of a valid file has the positions of the messages.
-fn catalogue(file: &File, messages: Option<&[Span]>) {
-    let Some(catalogue) = file.index().expect("memory can be scanned") else { return };
-    for key in catalogue.keys() {
-        if let Ok(Some(column)) = catalogue.column(key) {
-            assert!(column.matching(|_| true).len() == catalogue.scan().messages.len());
+fn index(file: &File, messages: Option<&[Span]>) {
+    let Some(index) = file.index().expect("memory can be scanned") else { return };
+    for key in index.keys() {
+        if let Ok(Some(column)) = index.column(key) {
+            assert!(column.matching(|_| true).len() == index.scan().messages.len());
         }
     }
     for number in 0..file.message_count().expect("known") {
         let _ = file.message(number);
     }
     if let Some((last, messages)) = messages.and_then(<[Span]>::split_last) {
-        assert_eq!((catalogue.span(), &catalogue.scan().messages[..]), (*last, messages));
+        assert_eq!((index.span(), &index.scan().messages[..]), (*last, messages));
     }
 }
 
@@ -195,11 +195,11 @@ fn follow(input: &[u8]) {
     let mut follower = Follower::with_options(options);
     let mut end = 0;
     let mut check = |report: FollowEvent| {
-        let FollowEvent::Message(told) = report else { return };
-        assert!(told.span.start() >= end, "no byte belongs to two messages");
-        end = told.span.end();
-        let opened = Message::open(source(input), told.number, told.span, options).expect("it is whole");
-        assert_eq!((opened.span(), opened.object_count()), (told.span, told.objects));
+        let FollowEvent::Message(found) = report else { return };
+        assert!(found.span.start() >= end, "no byte belongs to two messages");
+        end = found.span.end();
+        let opened = Message::open(source(input), found.number, found.span, options).expect("it is whole");
+        assert_eq!((opened.span(), opened.object_count()), (found.span, found.objects));
     };
     for piece in input.chunks(100) {
         follower.push(piece);

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use tercet_interop::{Failure, pipelines};
 
 fn main() -> Result<(), Failure> {
-    let mut words = std::env::args_os().skip(1);
-    let (Some(dir), compression, None) = (words.next().map(PathBuf::from), words.next(), words.next()) else {
+    let mut args = std::env::args_os().skip(1);
+    let (Some(dir), compression, None) = (args.next().map(PathBuf::from), args.next(), args.next()) else {
         return Err("usage: make_pipelines DIR [COMPRESSION]".into());
     };
     std::fs::create_dir_all(&dir)?;

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use tercet_interop::{Failure, kinds};
 
 fn main() -> Result<(), Failure> {
-    let mut words = std::env::args_os().skip(1);
-    let (Some(dir), None) = (words.next().map(PathBuf::from), words.next()) else {
+    let mut args = std::env::args_os().skip(1);
+    let (Some(dir), None) = (args.next().map(PathBuf::from), args.next()) else {
         return Err("usage: make_tet DIR".into());
     };
     std::fs::create_dir_all(&dir)?;

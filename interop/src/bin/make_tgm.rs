@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use tercet_interop::{Failure, tgm};
 
 fn main() -> Result<(), Failure> {
-    let mut words = std::env::args_os().skip(1);
-    let (Some(dir), None) = (words.next().map(PathBuf::from), words.next()) else {
+    let mut args = std::env::args_os().skip(1);
+    let (Some(dir), None) = (args.next().map(PathBuf::from), args.next()) else {
         return Err("usage: make_tgm DIR".into());
     };
     std::fs::create_dir_all(&dir)?;

@@ -25,7 +25,7 @@ fn describe(path: &str) -> Result<Value, Error> {
     let file = File::open(path)?;
     let source = Arc::new(tercet_core::source::File::open(path).expect("the file was opened before"));
     let report = tercet_tet::verify(source, VerifyOptions::new().with_deep(true), &NoProgress)?;
-    let complaints: Vec<_> =
+    let findings: Vec<_> =
         report.findings.iter().filter(|finding| !finding.ok).map(|finding| json!(finding)).collect();
     let datasets = file.datasets().map(|dataset| array(&dataset)).collect::<Result<Vec<_>, _>>()?;
     let budget = file.memory_budget();
@@ -36,7 +36,7 @@ fn describe(path: &str) -> Result<Value, Error> {
         "footer_version": file.footer_version(),
         "tool": file.metadata().map(|metadata| &metadata.file.tool).filter(|tool| !tool.is_empty()),
         "protection": file.integrity_status(),
-        "verify": { "ok": report.ok, "complaints": complaints },
+        "verify": { "ok": report.ok, "complaints": findings },
     }))
 }
 

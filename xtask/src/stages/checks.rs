@@ -92,9 +92,9 @@ pub(super) fn wasm(context: &Context) -> Report {
 
 /// Installs the standard library for wasm32 with rustup, if it is missing.
 fn add_wasm_target(context: &Context) -> Result<(), String> {
-    let mut ask = Command::new("rustc");
-    ask.args(["--print", "target-libdir", "--target", WASM]).current_dir(&context.root);
-    let directory = process::read(&mut ask)?;
+    let mut rustc = Command::new("rustc");
+    rustc.args(["--print", "target-libdir", "--target", WASM]).current_dir(&context.root);
+    let directory = process::read(&mut rustc)?;
     if Path::new(directory.trim()).is_dir() {
         return Ok(());
     }

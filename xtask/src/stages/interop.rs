@@ -1,4 +1,4 @@
-//! Our files, read by the reference implementations, and theirs by us.
+//! Tercet files read by the reference implementations, and the reverse.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::process;
 use crate::report::Report;
 use crate::tools::{self, CargoTool};
 
-/// How one format is checked: a program of ours writes every kind of file, a Python script reads them with the
+/// How one format is checked: a Tercet program writes every kind of file, a Python script reads them with the
 /// reference's package and command line.
 #[derive(Debug)]
 struct Format {

@@ -64,9 +64,9 @@ fn table() -> RecordBatch {
 
 /// A table that compresses well.
 fn compressible() -> RecordBatch {
-    let texts: StringArray = (0..40).map(|_| Some("again and again and again")).collect();
+    let strings: StringArray = (0..40).map(|_| Some("again and again and again")).collect();
     let numbers = Int64Array::from_iter_values(std::iter::repeat_n(7, 40));
-    RecordBatch::try_from_iter([("texts", Arc::new(texts) as ArrayRef), ("numbers", Arc::new(numbers))])
+    RecordBatch::try_from_iter([("texts", Arc::new(strings) as ArrayRef), ("numbers", Arc::new(numbers))])
         .unwrap()
 }
 

@@ -97,9 +97,10 @@ fn golden_conversions_have_the_pages_of_the_reference() {
     };
     compare(&converted(&dir, ColumnOptions::by_name()), &entry("convert/out.tatami"));
     let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
-    let mut result = ColumnOptions::by_name();
-    (result.blob, result.bloom, result.dict) = (list(&["title"]), list(&["host", "status"]), list(&["url"]));
-    compare(&converted(&dir, result), &entry("convert/out_overrides.tatami"));
+    let mut column_options = ColumnOptions::by_name();
+    (column_options.blob, column_options.bloom, column_options.dict) =
+        (list(&["title"]), list(&["host", "status"]), list(&["url"]));
+    compare(&converted(&dir, column_options), &entry("convert/out_overrides.tatami"));
 }
 
 #[test]

@@ -110,8 +110,8 @@ fn second_timestamps_keep_their_time_zone_in_parquet() {
     let batch = RecordBatch::try_from_iter([("at", Arc::new(times) as ArrayRef)]).unwrap();
     // As other writers do: milliseconds in Parquet, seconds in the Arrow schema.
     let kind = DataType::Timestamp(TimeUnit::Second, Some("Europe/Berlin".into()));
-    let result = encode_arrow_schema(&Schema::new(vec![Field::new("at", kind, false)]));
-    let pairs = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), result)];
+    let encoded = encode_arrow_schema(&Schema::new(vec![Field::new("at", kind, false)]));
+    let pairs = vec![KeyValue::new(ARROW_SCHEMA_META_KEY.to_owned(), encoded)];
     let properties = WriterProperties::builder().set_key_value_metadata(Some(pairs)).build();
     let options = ArrowWriterOptions::new().with_skip_arrow_metadata(true).with_properties(properties);
     let mut writer = ArrowWriter::try_new_with_options(Vec::new(), batch.schema(), options).unwrap();
@@ -161,7 +161,7 @@ fn dictionaries_grow_and_are_replaced() {
     (0..3).for_each(|part| writer.write(&batch(part * 50)).unwrap());
     let file = tatami(writer.into_inner().unwrap(), Format::ArrowStream);
     assert_eq!(annotation(&file, "arrow.type:coded").as_deref(), Some("dictionary[int8]"));
-    let texts = |batches: Vec<RecordBatch>| -> Vec<Option<String>> {
+    let strings = |batches: Vec<RecordBatch>| -> Vec<Option<String>> {
         let of = |batch: &RecordBatch| {
             let coded = batch.column(0).as_dictionary::<Int8Type>().clone();
             let values = coded.values().as_string::<i64>().clone();
@@ -176,7 +176,7 @@ fn dictionaries_grow_and_are_replaced() {
         .collect();
     let back = written(&file, Format::ArrowStream).unwrap();
     let found = StreamReader::try_new(Cursor::new(back), None).unwrap().collect::<Result<_, _>>().unwrap();
-    assert_eq!(texts(found), expected);
+    assert_eq!(strings(found), expected);
     let back = parquet(&written(&file, Format::Parquet).unwrap());
     assert_eq!(back.schema().field(0).data_type().to_string(), "Dictionary(Int8, LargeUtf8)");
     // The parquet crate decodes a dictionary page at once; our values stay strings until they are written.

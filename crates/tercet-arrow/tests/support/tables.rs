@@ -146,7 +146,7 @@ fn small(bits: u64) -> i64 {
 /// Lists of all layouts, and dictionaries.
 fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
     let mut lists = ListBuilder::new(Int32Builder::new());
-    let mut texts = LargeListBuilder::new(StringBuilder::new());
+    let mut strings = LargeListBuilder::new(StringBuilder::new());
     let mut views = ListViewBuilder::new(Int32Builder::new());
     let mut days = ListBuilder::new(arrow_array::builder::Date32Builder::new());
     let mut pairs = FixedSizeListBuilder::new(Int32Builder::new(), 2);
@@ -158,7 +158,7 @@ fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
     for row in rows {
         let Some(bits) = row else {
             lists.append_null();
-            texts.append_null();
+            strings.append_null();
             views.append_null();
             days.append_null();
             pairs.values().append_slice(&[7, 7]);
@@ -176,13 +176,13 @@ fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
             lists.values().append_option(is_there.then_some(small(*bits) as i32 + index as i32));
             views.values().append_option(is_there.then_some(index as i32));
             days.values().append_option(is_there.then_some(*bits as i32));
-            texts.values().append_option(is_there.then(|| text(bits >> index)));
+            strings.values().append_option(is_there.then(|| text(bits >> index)));
             coded_lists.values().append_option(is_there.then(|| text(index)));
         }
         lists.append(true);
         views.append(true);
         days.append(true);
-        texts.append(true);
+        strings.append(true);
         coded_lists.append(true);
         pairs.values().append_option((bits & 1 == 0).then_some(small(*bits) as i32));
         pairs.values().append_value(1);
@@ -195,7 +195,7 @@ fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
     }
     vec![
         ("lists", Arc::new(lists.finish())),
-        ("texts", Arc::new(texts.finish())),
+        ("texts", Arc::new(strings.finish())),
         ("views", Arc::new(views.finish())),
         ("days", Arc::new(days.finish())),
         ("pairs", Arc::new(pairs.finish())),

@@ -1,4 +1,4 @@
-//! Arrays into `.tet` files and out of them, through the commands.
+//! Tests of `tet` commands: arrays into `.tet` files and out of them.
 
 mod append;
 mod create;
@@ -15,19 +15,19 @@ use tercet::tet;
 
 use crate::support::test_dir::{self, CommandOutput, run_command};
 
-/// Marks the directories of this suite.
+/// Marker type of this suite's test directories.
 enum Arrays {}
 
 type TestDir = test_dir::TestDir<Arrays>;
 
 impl TestDir {
     fn new() -> Self {
-        Self::of(env!("CARGO_BIN_EXE_tet"))
+        Self::for_program(env!("CARGO_BIN_EXE_tet"))
     }
 
-    /// Runs `tet` with these words.
-    fn tet(&self, words: &str) -> CommandOutput {
-        self.run(words)
+    /// Runs `tet` with arguments separated by spaces.
+    fn tet(&self, args: &str) -> CommandOutput {
+        self.run(args)
     }
 
     fn open(&self, name: &str) -> tet::File {
@@ -35,7 +35,7 @@ impl TestDir {
     }
 }
 
-/// Whether a file in a directory is the unfinished file of a writer to `target`.
+/// Whether a file is the temporary file of a writer to `target`.
 fn is_unfinished(name: &str, target: &str) -> bool {
     tercet::core::publish::is_stale_temp(Path::new(name).as_os_str(), Path::new(target).as_os_str())
 }

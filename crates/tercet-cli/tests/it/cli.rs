@@ -1,4 +1,4 @@
-//! What the user sees: every verb and every class of error, with its exit code.
+//! Output, errors and exit codes of every verb.
 
 mod demo;
 mod errors;
@@ -8,11 +8,11 @@ mod info;
 mod many;
 mod outline;
 mod paths;
-mod protection;
 mod query;
 mod repair;
 mod shell;
 mod streams;
 mod support;
 mod tgm;
+mod unverified_reads;
 mod verify;

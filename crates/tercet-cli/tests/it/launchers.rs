@@ -64,7 +64,7 @@ fn arguments_arrive_unchanged() {
 fn signals_end_the_program_itself() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
     let mut child = command.args(["tail", "-"]).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
-    // Whether the launcher or already the program: one process, the same ID.
+    // Launcher and program are one process with one ID.
     child.kill().unwrap();
     assert_eq!(child.wait().unwrap().signal(), Some(9));
 }
@@ -73,14 +73,14 @@ fn signals_end_the_program_itself() {
 fn a_launcher_alone_names_the_missing_program() {
     let dir = beside_the_build();
     for (name, launcher) in LAUNCHERS {
-        let alone = dir.path().join(name);
-        std::fs::hard_link(launcher, &alone).unwrap();
-        let mut command = Command::new(&alone);
+        let copy = dir.path().join(name);
+        std::fs::hard_link(launcher, &copy).unwrap();
+        let mut command = Command::new(&copy);
         let output = command.arg("--version").env("PATH", dir.path()).output().unwrap();
         assert_eq!(output.status.code(), Some(3), "{name}");
         let message = String::from_utf8(output.stderr).unwrap();
-        let place = dir.path().canonicalize().unwrap();
-        let expected = format!("the program `tercet` is neither in {} nor in PATH", place.display());
+        let canonical = dir.path().canonicalize().unwrap();
+        let expected = format!("the program `tercet` is neither in {} nor in PATH", canonical.display());
         assert!(message.starts_with(&format!("{name}: error: ")) && message.contains(&expected), "{message}");
     }
 }
@@ -90,9 +90,9 @@ fn a_launcher_finds_the_program_in_the_path() {
     let dir = beside_the_build();
     let programs = Path::new(env!("CARGO_BIN_EXE_tercet")).parent().unwrap();
     for (name, launcher) in LAUNCHERS {
-        let alone = dir.path().join(name);
-        std::fs::hard_link(launcher, &alone).unwrap();
-        let output = Command::new(&alone).arg("--version").env("PATH", programs).output().unwrap();
+        let copy = dir.path().join(name);
+        std::fs::hard_link(launcher, &copy).unwrap();
+        let output = Command::new(&copy).arg("--version").env("PATH", programs).output().unwrap();
         let version = format!("{name} {}\n", env!("CARGO_PKG_VERSION"));
         assert_eq!(String::from_utf8(output.stdout).unwrap(), version);
     }

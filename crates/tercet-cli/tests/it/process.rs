@@ -1,4 +1,4 @@
-//! Manners of the process: signals, limits of processes, pipes in the place of files.
+//! Process behaviour: signals, process limits, named pipes.
 
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Long enough for a slow machine; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_mins(1);
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_tercet")).with_file_name(name)
@@ -52,7 +52,7 @@ fn wait(mut child: Child) -> Option<i32> {
         if let Some(status) = child.try_wait().unwrap() {
             return status.code();
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIMEOUT {
             child.kill().unwrap();
             panic!("did not end");
         }
@@ -65,9 +65,9 @@ fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-/// Zeros without an end in sight: reading them takes longer than the test waits.
+/// A sparse file of 4 TiB: reading it takes longer than the test waits.
 #[test]
-fn the_first_signal_ends_busy_verbs() {
+fn the_first_signal_ends_a_running_command() {
     let directory = tempfile::tempdir().unwrap();
     File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
     for (verb, name) in [("info", "TERM"), ("validate", "TERM"), ("ls", "INT")] {
@@ -92,7 +92,7 @@ fn run_without_threads(directory: &Path, program: &Path, args: &[&str]) -> Child
 }
 
 #[test]
-fn verbs_work_where_no_thread_can_be_started() {
+fn commands_run_when_no_thread_can_be_started() {
     let directory = directory();
     // A directory of the other user, and a copy of the program that it may run.
     fs::set_permissions(directory.path(), Permissions::from_mode(0o777)).unwrap();
@@ -152,7 +152,7 @@ fn fifo(path: &Path) {
 fn feed(path: PathBuf, bytes: Vec<u8>) -> thread::JoinHandle<()> {
     thread::spawn(move || {
         let mut pipe = File::options().write(true).open(path).unwrap();
-        // The reader may not want all of it.
+        // The reader may close the pipe early.
         let _ = pipe.write_all(&bytes);
     })
 }
@@ -187,7 +187,7 @@ fn named_pipes_are_read_like_files() {
 }
 
 #[test]
-fn the_name_of_standard_output_is_standard_output() {
+fn dev_stdout_is_standard_output() {
     let directory = directory();
     for (name, args) in [("tet", ["extract", "a.tet", "a", "-o"]), ("tgm", ["extract", "a.tgm", "0", "-o"])] {
         let dash = run(directory.path(), name, &[&args[..], &["-"]].concat());

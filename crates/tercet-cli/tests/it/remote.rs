@@ -1,4 +1,4 @@
-//! The commands against a server and a store on the loopback interface.
+//! The commands against an HTTP server and an object store on the loopback interface.
 
 #[cfg(unix)]
 mod guide;
@@ -15,8 +15,8 @@ use crate::support::test_dir::{self, CommandOutput, run_command};
 
 type TestDir = test_dir::TestDir<()>;
 
-/// A directory with files, a server, and the commands.
-struct Scene {
+/// A test directory and a server.
+struct Fixture {
     dir: TestDir,
     server: Server,
 }
@@ -35,43 +35,43 @@ fn npy(count: u32) -> Vec<u8> {
     file
 }
 
-impl Scene {
+impl Fixture {
     /// `run.tgm` with three messages, 800 kB each, and `run.tet`, in the directory and on the server.
     fn new() -> Self {
-        let scene = Self { dir: TestDir::of(env!("CARGO_BIN_EXE_tgm")), server: Server::start() };
-        scene.dir.write("t.npy", npy(100_000));
+        let fixture = Self { dir: TestDir::for_program(env!("CARGO_BIN_EXE_tgm")), server: Server::start() };
+        fixture.dir.write("t.npy", npy(100_000));
         for step in [0, 6, 12] {
-            scene.ok(&format!("tgm create run.tgm --append --from t=t.npy --meta step={step}"));
+            fixture.ok(&format!("tgm create run.tgm --append --from t=t.npy --meta step={step}"));
         }
-        scene.ok("tet create run.tet --from t=t.npy");
+        fixture.ok("tet create run.tet --from t=t.npy");
         for name in ["run.tgm", "run.tet", "t.npy"] {
-            scene.server.put(&format!("/{name}"), &scene.dir.read(name));
+            fixture.server.put(&format!("/{name}"), &fixture.dir.read(name));
         }
-        scene
+        fixture
     }
 
-    /// The first word is the command. The server is S3 to it, and nothing else around is known to it.
-    fn command(&self, words: &str) -> Command {
-        let (program, words) = words.split_once(' ').unwrap();
+    /// A command; the first argument names the program. The environment has only the credentials of the test server.
+    fn command(&self, args: &str) -> Command {
+        let (program, args) = args.split_once(' ').unwrap();
         let mut command = match program {
             "tgm" => Command::new(env!("CARGO_BIN_EXE_tgm")),
             "tet" => Command::new(env!("CARGO_BIN_EXE_tet")),
             "tatami" => Command::new(env!("CARGO_BIN_EXE_tatami")),
             _ => Command::new(env!("CARGO_BIN_EXE_tercet")),
         };
-        self.set_around(&mut command);
-        command.args(words.split_whitespace());
+        self.set_environment(&mut command);
+        command.args(args.split_whitespace());
         command
     }
 
-    /// The directory and the variables of a command.
-    fn set_around(&self, command: &mut Command) {
-        let around: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
-        for name in around {
+    /// Sets the working directory and the environment of a command.
+    fn set_environment(&self, command: &mut Command) {
+        let names: Vec<_> = std::env::vars_os().map(|(name, _)| name).collect();
+        for name in names {
             let text = name.to_string_lossy();
-            let is_known =
+            let is_credential =
                 ["AWS_", "GOOGLE_", "AZURE_", "TENSOGRAM_"].iter().any(|start| text.starts_with(start));
-            if is_known || text.to_ascii_lowercase().ends_with("_proxy") {
+            if is_credential || text.to_ascii_lowercase().ends_with("_proxy") {
                 command.env_remove(&name);
             }
         }
@@ -81,26 +81,26 @@ impl Scene {
         command.env("AWS_ACCESS_KEY_ID", "ich").env("AWS_SECRET_ACCESS_KEY", "geheim");
     }
 
-    fn run(&self, words: &str) -> CommandOutput {
-        run_command(&mut self.command(words))
+    fn run(&self, args: &str) -> CommandOutput {
+        run_command(&mut self.command(args))
     }
 
-    fn ok(&self, words: &str) -> CommandOutput {
-        let result = self.run(words);
-        assert_eq!(result.code, 0, "{words}: {}", result.err);
+    fn ok(&self, args: &str) -> CommandOutput {
+        let result = self.run(args);
+        assert_eq!(result.code, 0, "{args}: {}", result.err);
         result
     }
 
-    /// Fails with this exit code and these words.
-    fn refused(&self, words: &str, code: i32, message: &str) -> CommandOutput {
-        let result = self.run(words);
-        assert_eq!(result.code, code, "{words}: {}", result.err);
-        assert!(result.err.contains(message), "{words}: {}", result.err);
-        assert_eq!(result.out, "", "{words}");
+    /// Asserts that a command fails with this exit code and message.
+    fn refused(&self, args: &str, code: i32, message: &str) -> CommandOutput {
+        let result = self.run(args);
+        assert_eq!(result.code, code, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
+        assert_eq!(result.out, "", "{args}");
         result
     }
 
-    /// Requests so far and bytes sent in answer, which are then forgotten.
+    /// Number of requests and of bytes sent; resets both.
     fn traffic(&self) -> (usize, u64) {
         let requests = self.server.requests();
         self.server.forget();

@@ -1,4 +1,4 @@
-//! What the suites share.
+//! Support code shared by the suites.
 
 #[cfg(unix)]
 pub(crate) mod guide;

@@ -1,4 +1,4 @@
-//! SZ3 through the commands: decoded by a process of its own, so that no payload can do more than fail.
+//! SZ3 through the commands: a child process decodes, so that a damaged payload can only fail.
 
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded};
@@ -9,7 +9,7 @@ type TestDir = test_dir::TestDir<()>;
 
 /// A directory with `t.npy`, a smooth field of 1200 float64 values.
 fn dir() -> (TestDir, Vec<u8>) {
-    let dir = TestDir::of(env!("CARGO_BIN_EXE_tgm"));
+    let dir = TestDir::for_program(env!("CARGO_BIN_EXE_tgm"));
     let values: Vec<u8> =
         (0..1200u32).flat_map(|n| (280.0 + 20.0 * (f64::from(n) / 40.0).sin()).to_le_bytes()).collect();
     let mut file = tercet::convert::npy::header(tercet::convert::npy::Element::F64, &[1200]);
@@ -25,7 +25,7 @@ fn payload_of(dir: &TestDir, name: &str) -> (DataObjectDescriptor, Vec<u8>) {
 }
 
 #[test]
-fn values_come_back_within_the_bound() {
+fn values_round_trip_within_the_bound() {
     let (dir, values) = dir();
     for (options, bound) in [
         ("--sz3-bound 0.001", 0.001),
@@ -48,9 +48,9 @@ fn values_come_back_within_the_bound() {
     assert!(doctor.contains("pipeline       sz3                          ok"), "{doctor}");
 }
 
-/// Whatever the bytes do to the decoder, it is an error of the file.
+/// Any failure of the decoder is reported as damage of the file.
 #[test]
-fn damaged_payloads_do_no_harm() {
+fn damaged_payloads_are_errors() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
     let (descriptor, payload) = payload_of(&dir, "a.tgm");
@@ -73,7 +73,7 @@ fn damaged_payloads_do_no_harm() {
 }
 
 #[test]
-fn the_child_takes_bytes_and_gives_bytes() {
+fn the_child_process_decodes_standard_input() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --compression sz3 --sz3-bound 0.001 --from t=t.npy");
     let (_, payload) = payload_of(&dir, "a.tgm");
@@ -95,9 +95,9 @@ fn the_child_takes_bytes_and_gives_bytes() {
 }
 
 #[test]
-fn nobody_is_told_of_the_child() {
+fn the_child_process_is_hidden_from_help() {
     let (dir, _) = dir();
-    for words in ["--help", "completions bash", "completions zsh", "man"] {
-        assert!(!dir.ok(words).out.contains("sz3-decode"), "{words}");
+    for args in ["--help", "completions bash", "completions zsh", "man"] {
+        assert!(!dir.ok(args).out.contains("sz3-decode"), "{args}");
     }
 }

@@ -1,34 +1,34 @@
-//! Records into `.tatami` files and out of them, through the commands.
+//! Tests of `tatami` commands: records into `.tatami` files and out of them.
 
 mod collection;
 #[cfg(feature = "arrow")]
 mod convert;
 mod create;
+mod create_errors;
 mod damage;
 mod documents;
-mod doors;
-mod exact;
+mod exactness;
 mod golden;
 #[cfg(unix)]
 mod killed;
 #[cfg(feature = "arrow")]
-mod meaning;
+mod logical_types;
 mod print;
-mod refused;
 mod scan;
 mod search;
 mod segments;
+mod streams;
 #[cfg(feature = "arrow")]
-mod texts;
+mod text_formats;
 
 use crate::support::test_dir::{self, CommandOutput, run_command};
 
-/// Marks the directories of this suite.
+/// Marker type of this suite's test directories.
 enum Tatami {}
 
 type TestDir = test_dir::TestDir<Tatami>;
 
-/// Three rows with everything that text can say.
+/// Three rows with every JSON type.
 const CITIES: &str = concat!(
     r#"{"name":"Bonn","people":331885,"lat":50.73,"tags":["rhine","beethoven"],"note":null}"#,
     "\n",
@@ -38,7 +38,7 @@ const CITIES: &str = concat!(
     "\n",
 );
 
-/// A line for each number.
+/// One line per number.
 fn lines<N>(numbers: impl IntoIterator<Item = N>, line: impl Fn(N) -> String) -> String {
     let lines: Vec<String> = numbers.into_iter().map(line).collect();
     lines.join("\n") + "\n"
@@ -46,7 +46,7 @@ fn lines<N>(numbers: impl IntoIterator<Item = N>, line: impl Fn(N) -> String) ->
 
 impl TestDir {
     fn new() -> Self {
-        Self::of(env!("CARGO_BIN_EXE_tatami"))
+        Self::for_program(env!("CARGO_BIN_EXE_tatami"))
     }
 
     /// A directory with `cities.tatami`, sorted by name.
@@ -57,18 +57,18 @@ impl TestDir {
         dir
     }
 
-    /// Runs the command with these words, some of which have spaces.
-    fn ran(&self, words: &[&str]) -> CommandOutput {
-        run_command(self.command().args(words))
+    /// Runs the command with arguments that may contain spaces.
+    fn run_args(&self, args: &[&str]) -> CommandOutput {
+        run_command(self.command().args(args))
     }
 
     /// The same with a file as standard input.
-    fn fed(&self, input: &str, words: &[&str]) -> CommandOutput {
-        run_command(self.command().args(words).pipe_stdin(self.path(input)).unwrap())
+    fn run_piped(&self, input: &str, args: &[&str]) -> CommandOutput {
+        run_command(self.command().args(args).pipe_stdin(self.path(input)).unwrap())
     }
 
-    /// Makes a file of rows and tells what `cat` prints of it.
-    fn back(&self, input: &str, text: &str, options: &str) -> String {
+    /// Creates a file from rows and returns the output of `cat`.
+    fn round_trip(&self, input: &str, text: &str, options: &str) -> String {
         self.write(input, text);
         self.ok(&format!("create back.tatami --force --from {input} {options}"));
         let verified = self.run("verify --deep back.tatami");

@@ -1,7 +1,7 @@
-//! Arrays into `.tgm` messages and out of them, through the commands.
+//! Tests of `tgm` commands: arrays into `.tgm` messages and out of them.
 
 mod advise;
-mod against;
+mod compare;
 mod create;
 mod edit;
 mod extract;
@@ -23,23 +23,23 @@ use tercet::tgm;
 
 use crate::support::test_dir::{self, CommandOutput, run_command};
 
-/// Marks the directories of this suite.
+/// Marker type of this suite's test directories.
 enum TgmArrays {}
 
 type TestDir = test_dir::TestDir<TgmArrays>;
 
 impl TestDir {
     fn new() -> Self {
-        Self::of(env!("CARGO_BIN_EXE_tgm"))
+        Self::for_program(env!("CARGO_BIN_EXE_tgm"))
     }
 
-    /// Runs `tgm` with these words.
-    fn tgm(&self, words: &str) -> CommandOutput {
-        self.run(words)
+    /// Runs `tgm` with arguments separated by spaces.
+    fn tgm(&self, args: &str) -> CommandOutput {
+        self.run(args)
     }
 
-    /// Runs `tgm` with these words, which must fail like this and change nothing.
-    fn refused(&self, words: &str, code: i32, message: &str) {
+    /// Runs `tgm`, which must fail with this exit code and message and change no file.
+    fn refused(&self, args: &str, code: i32, message: &str) {
         let state = || {
             self.names()
                 .into_iter()
@@ -47,18 +47,18 @@ impl TestDir {
                 .map(|name| (self.read(&name), name))
         };
         let before: Vec<_> = state().collect();
-        let result = self.tgm(words);
-        assert_eq!(result.code, code, "{words}: {}", result.err);
-        assert!(result.err.contains(message), "{words}: {}", result.err);
-        assert_eq!(result.out, "", "{words}");
-        assert!(state().eq(before), "{words} changed a file");
+        let result = self.tgm(args);
+        assert_eq!(result.code, code, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
+        assert_eq!(result.out, "", "{args}");
+        assert!(state().eq(before), "{args} changed a file");
     }
 
     fn message(&self, name: &str, number: u64) -> tgm::Message {
         tgm::File::open(self.path(name)).unwrap().message(number).unwrap()
     }
 
-    /// The values of an object, after every hash was compared. A build with SZ3 may have chosen that.
+    /// The values of an object, with hashes verified. Builds with SZ3 may have chosen it.
     fn values(&self, name: &str, number: u64, object: u64) -> Vec<u8> {
         let trusting = tgm::ReadOptions::new().with_sz3(tgm::Sz3Decoding::InProcess);
         let file = tgm::File::open_with(self.path(name), trusting).unwrap();

@@ -1,11 +1,11 @@
-//! `tgm tail`, on files that grow, shrink, are replaced, go away and come back.
+//! `tgm tail` on files that grow, shrink, are replaced, removed and recreated.
 
-mod grown;
+mod growing;
 #[cfg(unix)]
 mod killed;
+mod output;
 mod replaced;
 mod streams;
-mod told;
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::process::{Child, Command, Stdio};
@@ -18,13 +18,13 @@ use tercet::tgm::{
 
 use crate::support::test_dir;
 
-/// Marks the directories of this suite.
+/// Marker type of this suite's test directories.
 enum TgmTail {}
 
 type TestDir = test_dir::TestDir<TgmTail>;
 
-/// How long to wait for what must come.
-const PATIENCE: Duration = Duration::from_mins(1);
+/// Timeout for expected output.
+const TIMEOUT: Duration = Duration::from_mins(1);
 
 fn options() -> EncodeOptions {
     let stamp = Stamp::fixed(1_700_000_000, "976bf8a7-b57e-4bb9-b612-99ca8e251769");
@@ -42,7 +42,7 @@ fn message(n: u64, len: usize) -> Vec<u8> {
 
 impl TestDir {
     fn new() -> Self {
-        Self::of(env!("CARGO_BIN_EXE_tgm"))
+        Self::for_program(env!("CARGO_BIN_EXE_tgm"))
     }
 
     fn append(&self, name: &str, bytes: &[u8]) {
@@ -50,16 +50,16 @@ impl TestDir {
         file.write_all(bytes).unwrap();
     }
 
-    /// Starts `tgm tail` with these words.
-    fn tail(&self, words: &str) -> Tail {
+    /// Starts `tgm tail` with arguments separated by spaces.
+    fn tail(&self, args: &str) -> Tail {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
-        command.current_dir(self.0.path()).arg("tail").args(words.split_whitespace());
+        command.current_dir(self.0.path()).arg("tail").args(args.split_whitespace());
         let pipes = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        Tail::of(pipes.spawn().unwrap())
+        Tail::new(pipes.spawn().unwrap())
     }
 }
 
-/// A command that is running, and what it says while it does.
+/// A running command and its output lines.
 struct Tail {
     child: Child,
     out: Receiver<String>,
@@ -67,7 +67,7 @@ struct Tail {
 }
 
 impl Tail {
-    fn of(mut child: Child) -> Self {
+    fn new(mut child: Child) -> Self {
         let out = lines(child.stdout.take().unwrap());
         let err = lines(child.stderr.take().unwrap());
         Self { child, out, err }
@@ -75,24 +75,24 @@ impl Tail {
 
     /// The next line on standard output.
     fn line(&self) -> String {
-        self.out.recv_timeout(PATIENCE).expect("a line on standard output")
+        self.out.recv_timeout(TIMEOUT).expect("a line on standard output")
     }
 
     /// The next line on standard error.
     fn note(&self) -> String {
-        self.err.recv_timeout(PATIENCE).expect("a line on standard error")
+        self.err.recv_timeout(TIMEOUT).expect("a line on standard error")
     }
 
-    /// The keys of the next message, which must be told in JSON.
+    /// The `step` keys of the next messages, printed as JSON.
     fn steps(&self, count: usize) -> Vec<u64> {
         let step = |line: String| {
-            let told: serde_json::Value = serde_json::from_str(&line).unwrap();
-            told["keys"]["step"].as_str().unwrap().parse().unwrap()
+            let json: serde_json::Value = serde_json::from_str(&line).unwrap();
+            json["keys"]["step"].as_str().unwrap().parse().unwrap()
         };
         (0..count).map(|_| step(self.line())).collect()
     }
 
-    /// Waits for its end: its exit code, and everything it said that was not yet looked at.
+    /// Waits for the end: exit code, and the remaining lines of both streams.
     fn end(mut self) -> (i32, Vec<String>, Vec<String>) {
         drop(self.child.stdin.take());
         let out = self.out.iter().collect();
@@ -100,7 +100,7 @@ impl Tail {
         (self.child.wait().unwrap().code().unwrap_or(-1), out, err)
     }
 
-    /// Ends it, since nothing more is expected: it must not have said anything else.
+    /// Kills the command and asserts that it printed nothing else.
     fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
@@ -109,7 +109,7 @@ impl Tail {
     }
 }
 
-/// The lines of a stream, as they come.
+/// The lines of a stream as they arrive.
 fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
     let (send, receive) = channel();
     std::thread::spawn(move || {
@@ -117,7 +117,7 @@ fn lines(stream: impl std::io::Read + Send + 'static) -> Receiver<String> {
         let mut line = String::new();
         while reader.read_line(&mut line).is_ok_and(|n| n > 0) {
             if send.send(line.trim_end_matches('\n').to_owned()).is_err() {
-                // Nobody looks any more; the pipe stays open so that nothing breaks.
+                // The receiver is gone; the pipe stays open so that the command does not fail.
                 let _ = reader.read_to_end(&mut Vec::new());
                 return;
             }

@@ -16,8 +16,8 @@ use tercet_testkit::faults::{Fault, FaultyDisk, Op, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 
+mod directory;
 mod locks;
-mod opened;
 #[cfg(unix)]
 mod unix;
 
@@ -344,7 +344,7 @@ fn create_new_replaces_no_file() {
     let other = directory.path().join("b.tet");
     let disks: [Arc<dyn Disk>; 3] = [Arc::new(RealDisk), Arc::new(FaultyDisk::real()), {
         let other = other.clone();
-        Arc::new(FaultyDisk::real().meanwhile(Op::SyncFile, move || put(&other, OLD)))
+        Arc::new(FaultyDisk::real().concurrently(Op::SyncFile, move || put(&other, OLD)))
     }];
     for disk in disks {
         let _ = fs::remove_file(&other);

@@ -173,8 +173,8 @@ fn calls_may_come_from_another_runtime() {
         task.await.unwrap()
     });
     assert_eq!(in_pool, bytes[100_000..200_000]);
-    let on_it = runtime.block_on(async { open(&server).read_at(span(9, 9)).unwrap() });
-    assert_eq!(on_it, bytes[9..18]);
+    let inside = runtime.block_on(async { open(&server).read_at(span(9, 9)).unwrap() });
+    assert_eq!(inside, bytes[9..18]);
 }
 
 proptest! {
@@ -200,13 +200,13 @@ proptest! {
             span(start, (*most).min(len as u64 - start))
         }).collect();
         for (at, inner) in spans.iter().enumerate() {
-            let asked = if together[at] { &spans[at..] } else { &spans[at..=at] };
+            let requested = if together[at] { &spans[at..] } else { &spans[at..=at] };
             let found = if together[at] {
-                remote.read_many(asked).unwrap()
+                remote.read_many(requested).unwrap()
             } else {
                 vec![remote.read_at(*inner).unwrap()]
             };
-            for (span, found) in asked.iter().zip(found) {
+            for (span, found) in requested.iter().zip(found) {
                 prop_assert!(found == bytes[span.to_range().unwrap()], "{}", span);
             }
         }

@@ -1,6 +1,6 @@
 //! Hostile files take no more memory than the limits allow.
 //!
-//! One test, because what is counted is the whole process.
+//! A single test, because the allocator counts for the whole process.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use tercet_tatami::{
     Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, Writer, WriterOptions,
     verify,
 };
-use tercet_testkit::alloc::{AllocStats, alone, measure};
+use tercet_testkit::alloc::{AllocStats, exclusive, measure};
 
 const MIB: u64 = 1 << 20;
 
-/// Small enough that what goes beyond them stands out.
+/// Small limits, so that excess allocations are visible.
 fn limits() -> Limits {
     Limits::small()
         .with_metadata_bytes(4 * MIB)
@@ -41,7 +41,7 @@ fn open(bytes: &[u8]) -> Result<File, Error> {
     File::from_source(source(bytes), ReadOptions::new().with_limits(limits()))
 }
 
-/// A page as it stands in the file.
+/// A page as stored in the file.
 struct Page {
     encoding: Encoding,
     codec: Codec,
@@ -65,7 +65,7 @@ impl Page {
     }
 }
 
-/// A file with these pages of one column, whose checksums are all right.
+/// A file with these pages of one column and valid checksums.
 fn file(field: Field, groups: &[Vec<Page>], runs: &[(u64, Vec<u8>)]) -> Vec<u8> {
     let mut out = vec![0; 64];
     let record = |header: PageHeader, stored: &[u8], out: &mut Vec<u8>| {
@@ -147,7 +147,7 @@ fn file(field: Field, groups: &[Vec<Page>], runs: &[(u64, Vec<u8>)]) -> Vec<u8> 
     close(out, &footer.to_bytes(), rows)
 }
 
-/// Header and trailer around what is there.
+/// Adds header and trailer.
 fn close(mut out: Vec<u8>, footer: &[u8], rows: u64) -> Vec<u8> {
     let header = Header {
         major: 1,
@@ -191,28 +191,28 @@ fn repeated(rows: u32) -> Vec<u8> {
     [vec![1], varint(u64::from(rows) << 1 | 1), vec![1]].concat()
 }
 
-/// Everything that can be asked of a file; the class of the last refusal.
+/// Runs every read operation on a file; returns the class of the last error.
 fn everything(bytes: &[u8]) -> Option<Class> {
     let mut class = None;
     let mut rows = 0;
-    let mut note = |error: &Error| class = Some(error.class());
+    let mut record = |error: &Error| class = Some(error.class());
     match open(bytes) {
         Ok(file) => {
             rows = file.rows();
-            _ = file.read_columns(&[0]).inspect_err(&mut note);
+            _ = file.read_columns(&[0]).inspect_err(&mut record);
             if file.rows() > 0 {
                 _ = file.take(&[0], &[0]);
             }
             _ = file.stream(&[0], 100).map(|mut stream| stream.next());
             _ = file.outline(OutlineOptions::new());
         }
-        Err(error) => note(&error),
+        Err(error) => record(&error),
     }
     for deep in [false, true] {
         let options = VerifyOptions::default().with_limits(limits()).with_deep(deep);
         verify(source(bytes), options, &NoProgress).unwrap();
     }
-    // Rows that can be read one by one are written again, and a writer keeps a row group in memory.
+    // Rows that can be read are rewritten, and a writer keeps a row group in memory.
     if rows != 0 && rows != u64::from(u32::MAX) {
         return class;
     }
@@ -225,19 +225,19 @@ fn everything(bytes: &[u8]) -> Option<Class> {
     class
 }
 
-/// What it takes beyond the file itself, which is copied a few times.
+/// Memory beyond the file itself, which is copied a few times.
 fn measured(name: &str, bytes: &[u8]) -> Option<Class> {
     let (class, stats): (_, AllocStats) = measure(|| everything(bytes));
-    let most = 24 * MIB as usize + 8 * bytes.len();
-    assert!(stats.peak_bytes <= most, "{name}: {} bytes at a time", stats.peak_bytes);
-    assert!(stats.largest_bytes <= most, "{name}: {} bytes at once", stats.largest_bytes);
+    let max = 24 * MIB as usize + 8 * bytes.len();
+    assert!(stats.peak_bytes <= max, "{name}: {} bytes at a time", stats.peak_bytes);
+    assert!(stats.largest_bytes <= max, "{name}: {} bytes at once", stats.largest_bytes);
     class
 }
 
 #[test]
 fn hostile_files_stay_within_the_limits() {
-    let _alone = alone();
-    // A thread keeps what it needs to decompress, whatever comes next: not part of the measure.
+    let _exclusive = exclusive();
+    // Decompression contexts are kept per thread: not part of the measurement.
     let warm = file(Field::new("a", Type::Int32), &[vec![Page::plain(1, &[0; 4])]], &[]);
     everything(&warm);
 
@@ -245,7 +245,7 @@ fn hostile_files_stay_within_the_limits() {
     let bytes = file(Field::new("a", Type::UInt8), &[vec![page(u32::MAX)]], &[]);
     assert_eq!(measured("2³² equal rows in one page", &bytes), Some(Class::Limit));
 
-    // Each page is small enough, all of them are not: in one group, and in many.
+    // Each page is below the limit, but their sum is not: in one group, and in many.
     let pages = (0..8).map(|_| page(1 << 20)).collect();
     let bytes = file(Field::new("a", Type::UInt8), &[pages], &[]);
     assert_eq!(measured("equal rows in many pages", &bytes), Some(Class::Limit));
@@ -253,7 +253,7 @@ fn hostile_files_stay_within_the_limits() {
     let bytes = file(Field::new("a", Type::UInt8), &groups, &[]);
     assert_eq!(measured("equal rows in many groups", &bytes), Some(Class::Limit));
 
-    // Payloads that say how long they get, and one that does not.
+    // Payloads with and without a declared size.
     let zeros = vec![0; 64 << 20];
     let bomb = |raw_bytes: u32| Page {
         codec: Codec::Zstd,
@@ -263,18 +263,18 @@ fn hostile_files_stay_within_the_limits() {
     };
     let bytes = file(Field::new("a", Type::Int32), &[vec![bomb(64 << 20)]], &[]);
     assert_eq!(measured("a payload of 64 MiB", &bytes), Some(Class::Limit));
-    let lying = Page { rows: 4, ..bomb(16) };
-    let bytes = file(Field::new("a", Type::Int32), &[vec![lying]], &[]);
-    assert_eq!(measured("a payload that is longer than it says", &bytes), Some(Class::Corrupt));
-    // Texts of a megabyte each, all equal, in pages of a few bytes.
+    let inconsistent = Page { rows: 4, ..bomb(16) };
+    let bytes = file(Field::new("a", Type::Int32), &[vec![inconsistent]], &[]);
+    assert_eq!(measured("a payload that is longer than declared", &bytes), Some(Class::Corrupt));
+    // Equal strings of a megabyte each, in pages of a few bytes.
     let text = [varint(1_000_000), vec![b'a'; 1_000_000]].concat();
-    let texts = || Page {
+    let strings = || Page {
         codec: Codec::Zstd,
         raw_bytes: text.len() as u32,
         stored: compressed(&text),
         ..Page::plain(1, &[])
     };
-    let bytes = file(Field::new("a", Type::String), &[(0..100).map(|_| texts()).collect()], &[]);
+    let bytes = file(Field::new("a", Type::String), &[(0..100).map(|_| strings()).collect()], &[]);
     assert_eq!(measured("texts of 100 MB", &bytes), Some(Class::Limit));
 
     // One list of 2²⁴ elements, and more.
@@ -295,7 +295,7 @@ fn hostile_files_stay_within_the_limits() {
         assert_eq!(measured("a list of many elements", &bytes), Some(refused));
     }
 
-    // Runs of empty values: a byte each in the file, a view each in memory.
+    // Runs of empty values: one byte each in the file, one view each in memory.
     let count = 1_000_000;
     let run = [varint(count), vec![0; count as usize]].concat();
     let rows = Page::plain(count as u32, &[]);
@@ -316,7 +316,7 @@ fn hostile_files_stay_within_the_limits() {
     let bytes = file(Field::new("a", Type::Int8).with_nulls(), &[vec![nulls]], &[]);
     assert_eq!(measured("2³² nulls", &bytes), Some(Class::Limit));
 
-    // Counts that nothing can hold.
+    // Counts beyond any limit.
     for tag in 1..=8 {
         for before in [&[][..], &[1], &[0, 0, 0, 0], &[0, 0, 0]] {
             let body = [before.to_vec(), varint(1 << 62), vec![0; 8]].concat();
@@ -330,7 +330,7 @@ fn hostile_files_stay_within_the_limits() {
             measured("a count of 2⁶²", &close(vec![0; 64], &footer, 0));
         }
     }
-    // A footer of nothing but sections that nobody knows.
+    // A footer of unknown sections only.
     let mut footer = vec![0, 1, 6, 1, 1, b'a', 3, 0, 0];
     for tag in 30_000..330_000 {
         footer.extend(varint(tag));

@@ -2,7 +2,7 @@
 
 use crate::columns::{Noise, Shape, column};
 use tercet_tatami::{Column, Field, File, Schema, Type, Writer, WriterOptions};
-use tercet_testkit::alloc::{alone, measure};
+use tercet_testkit::alloc::{exclusive, measure};
 
 fn batch(rows: usize, noise: &mut Noise) -> Vec<Column> {
     let text = Field::new("", Type::String);
@@ -21,8 +21,8 @@ fn batch(rows: usize, noise: &mut Noise) -> Vec<Column> {
 }
 
 #[test]
-fn many_rows_take_no_more_memory_than_few() {
-    let _alone = alone();
+fn memory_does_not_grow_with_the_row_count() {
+    let _exclusive = exclusive();
     let dir = tempfile::tempdir().unwrap();
     let fields = || {
         vec![
@@ -48,14 +48,14 @@ fn many_rows_take_no_more_memory_than_few() {
         assert_eq!((rows, file.rows()), (batches as u64 * 1000, rows));
         let some = [0, 999, rows / 2, rows - 1];
         let taken = file.take(&some, &[1, 2]).unwrap();
-        for (place, row) in some.into_iter().enumerate() {
+        for (position, row) in some.into_iter().enumerate() {
             let row = usize::try_from(row % 1000).unwrap();
-            assert!(taken[0].scalar(place) == batch[1].scalar(row), "row {row}");
-            assert!(taken[1].scalar(place) == batch[2].scalar(row), "row {row}");
+            assert!(taken[0].scalar(position) == batch[1].scalar(row), "row {row}");
+            assert!(taken[1].scalar(position) == batch[2].scalar(row), "row {row}");
         }
         (stats.peak_bytes, file.len_bytes())
     };
-    // The values of the smaller file are just enough for the trial of dictionaries.
+    // The smaller file has just enough values for the dictionary trial.
     let (few, bytes) = peak_of(15);
     assert!(few < 192 << 20, "{few} bytes for a file of {bytes}");
     let (many, bytes) = peak_of(45);

@@ -1,4 +1,4 @@
-//! Several segments of the reference as one: the same hits, the same scores to the bit.
+//! Clusters of reference segments: the same hits with the same scores, bit for bit.
 
 use serde_json::Value;
 use tercet_tatami::File;
@@ -15,12 +15,12 @@ fn golden() -> Option<(std::path::PathBuf, Value, Vec<Segment>)> {
     Some((dir, manifest["cluster"].clone(), segments))
 }
 
-fn told(hits: &[GlobalHit]) -> Vec<(u64, String, String)> {
-    let told = hits.iter().map(|hit| {
+fn summaries(hits: &[GlobalHit]) -> Vec<(u64, String, String)> {
+    let summaries = hits.iter().map(|hit| {
         let id = String::from_utf8(hit.doc_id[..16].to_vec()).unwrap();
         (hit.document.into(), id, format!("{:08x}", hit.score.to_bits()))
     });
-    told.collect()
+    summaries.collect()
 }
 
 fn expected(hits: &Value) -> Vec<(u64, String, String)> {
@@ -30,7 +30,7 @@ fn expected(hits: &Value) -> Vec<(u64, String, String)> {
 }
 
 #[test]
-fn cluster_and_index_answer_as_the_reference_does() {
+fn cluster_and_index_match_the_reference() {
     let Some((_, cluster, segments)) = golden() else { return };
     let ours = Cluster::new(&segments);
     assert_eq!(ours.documents(), cluster["num_docs"].as_u64().unwrap());
@@ -39,18 +39,18 @@ fn cluster_and_index_answer_as_the_reference_does() {
     for query in queries {
         let (text, k) = (query["q"].as_str().unwrap(), query["k"].as_u64().unwrap() as usize);
         let (hits, stats) = ours.search(text, k).unwrap();
-        assert_eq!(told(&hits), expected(&query["cluster_hits"]), "{text}");
+        assert_eq!(summaries(&hits), expected(&query["cluster_hits"]), "{text}");
         assert_eq!(stats.candidates, query["candidates"].as_u64().unwrap(), "{text}");
         assert!(stats.visited <= stats.candidates);
         let threshold: f32 = query["threshold"].as_str().unwrap().parse().unwrap();
         assert_eq!(stats.threshold.to_bits(), threshold.to_bits(), "{text}");
         let hits = SegmentSet::new(&segments).search(text, k).unwrap();
-        assert_eq!(told(&hits), expected(&query["index_hits"]), "{text}");
+        assert_eq!(summaries(&hits), expected(&query["index_hits"]), "{text}");
     }
 }
 
 #[test]
-fn routing_has_the_bytes_of_the_reference() {
+fn routing_bytes_match_the_reference() {
     let Some((dir, cluster, segments)) = golden() else { return };
     let read = |name: &str| std::fs::read(dir.join(name)).unwrap();
     let routing = Routing::build(&segments).unwrap();
@@ -63,7 +63,7 @@ fn routing_has_the_bytes_of_the_reference() {
 }
 
 #[test]
-fn damaged_routing_is_refused_or_another_routing() {
+fn damaged_routing_is_rejected_or_valid() {
     let Some((dir, _, _)) = golden() else { return };
     for (name, parse) in [
         ("routing.uvarint", Routing::parse_portable as fn(&[u8]) -> Result<Routing, _>),
@@ -77,7 +77,7 @@ fn damaged_routing_is_refused_or_another_routing() {
         for at in (0..160).chain(all.step_by(bytes.len() / 60)) {
             bytes[at] ^= 0x81;
             if let Ok(other) = parse(&bytes) {
-                // Whatever it says can be said again.
+                // A routing that parses can be encoded again.
                 assert_eq!(Routing::parse_portable(&other.to_portable()).unwrap(), other, "{name} byte {at}");
             }
             bytes[at] ^= 0x81;

@@ -1,4 +1,4 @@
-//! Many files as one: manifests, changes of them, rows over all members.
+//! Collections: manifests, changes, scans over all members.
 
 mod damage;
 mod faults;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tercet_tatami::{Bitmap, Column, Field, Schema, Type, Values, Writer, WriterOptions};
 
-/// Writes a file with a sorted key, a text that may be null, and a float.
+/// Writes a file with a sorted key, a nullable string and a float.
 fn write(path: &Path, rows: &[(i64, Option<&str>)]) {
     let schema = Schema::new(vec![
         Field::new("key", Type::Int64).with_sort_key(),

@@ -1,4 +1,4 @@
-//! Damaged files: every change is noticed, or does not matter.
+//! Damaged files: every change is detected or harmless.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tercet_tatami::{
     WriterOptions, verify,
 };
 
-/// Small files of the reference, which have no checksums of page headers.
+/// Small files of the reference, without checksums of page headers.
 const SMALL: [&str; 10] = [
     "empty.tatami",
     "one_int.tatami",
@@ -30,7 +30,7 @@ fn open(bytes: Vec<u8>) -> Result<File, Error> {
     File::from_source(Arc::new(Memory::new("damaged", bytes)), options)
 }
 
-/// Everything a file holds: values by their bits, so that NaN equals itself, and pairs.
+/// The content of a file: values by their bits, so that NaN equals itself, and metadata pairs.
 fn contents(bytes: Vec<u8>) -> Result<Vec<Vec<Option<Vec<u8>>>>, Error> {
     let file = open(bytes)?;
     let all: Vec<usize> = (0..file.schema().len()).collect();
@@ -58,8 +58,8 @@ fn values(column: &Column) -> Vec<Option<Vec<u8>>> {
     (0..column.len()).map(|row| column.scalar(row).map(|value| value.to_bytes())).collect()
 }
 
-/// The encoding bytes of pages behind the first of their chunk. Nothing in a file without checksums of page headers says
-/// what they should be: integers can often be read in another encoding.
+/// The encoding bytes of pages after the first of their chunk. In a file without checksums of page headers nothing
+/// determines them: integers can often be decoded with another encoding.
 fn later_encodings(bytes: &[u8]) -> Vec<usize> {
     let file = open(bytes.to_vec()).unwrap();
     if file.footer().features.is_some() {
@@ -84,7 +84,7 @@ fn verified(bytes: Vec<u8>) -> bool {
     verify(Arc::new(Memory::new("damaged", bytes)), options, &NoProgress).unwrap().ok
 }
 
-/// A small file with everything that only this project writes.
+/// A small file with every extension of Tercet.
 fn own(codec: Codec, interop: bool) -> Vec<u8> {
     let mut fields = vec![
         Field::new("key", Type::UInt16).with_sort_key(),
@@ -92,13 +92,13 @@ fn own(codec: Codec, interop: bool) -> Vec<u8> {
         Field::new("temperature", Type::Float64),
         Field::new("body", Type::BlobRef),
     ];
-    let texts = |make: &dyn Fn(u16) -> String| Column::new(Values::Bytes((0..24).map(make).collect()));
+    let strings = |make: &dyn Fn(u16) -> String| Column::new(Values::Bytes((0..24).map(make).collect()));
     let mut columns = vec![
         Column::new(Values::UInt16((0..24).map(|n| n * 3).collect())),
-        texts(&|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned())
+        strings(&|n| ["Ulm", "Bonn", "Jena"][usize::from(n % 3)].to_owned())
             .with_validity((0..24).map(|n| n % 7 != 0).collect()),
         Column::new(Values::Float64((0..24).map(|n| f64::from(n % 4) * 0.5 - 1.0).collect())),
-        texts(&|n| format!("<p>{n}</p>").repeat(3)),
+        strings(&|n| format!("<p>{n}</p>").repeat(3)),
     ];
     let mut options = WriterOptions::interop();
     if !interop {
@@ -117,7 +117,7 @@ fn own(codec: Codec, interop: bool) -> Vec<u8> {
 }
 
 #[test]
-fn every_flipped_byte_of_our_own_files_is_noticed() {
+fn every_flipped_byte_in_tercet_files_is_detected() {
     let files =
         [own(Codec::None, false), own(Codec::Lz4, false), own(Codec::Zstd, false), own(Codec::Zstd, true)];
     for good in files {
@@ -126,11 +126,11 @@ fn every_flipped_byte_of_our_own_files_is_noticed() {
         for (at, flip) in (0..good.len()).flat_map(|at| [0xff, 1 << (at % 8)].map(|flip| (at, flip))) {
             let mut bad = good.clone();
             bad[at] ^= flip;
-            // Nothing is unguarded: what a read does not touch, verification does.
+            // Every byte is covered: what a read does not touch, verification does.
             if let Ok(found) = contents(bad.clone()) {
                 assert!(found == expected, "byte {at} changes the contents");
             }
-            assert!(!verified(bad), "byte {at} is not noticed");
+            assert!(!verified(bad), "byte {at} is not detected");
         }
         for cut in 0..good.len() {
             assert!(contents(good[..cut].to_vec()).is_err(), "cut at {cut}");
@@ -139,13 +139,13 @@ fn every_flipped_byte_of_our_own_files_is_noticed() {
 }
 
 #[test]
-fn every_flipped_byte_is_noticed_or_does_not_matter() {
+fn every_flipped_byte_is_detected_or_harmless() {
     let Some(dir) = tercet_testkit::golden("tatami") else { return };
     for name in SMALL {
         let good = std::fs::read(dir.join(name)).unwrap();
         let expected = contents(good.clone()).unwrap();
         assert!(verified(good.clone()), "{name}");
-        let mut noticed = 0;
+        let mut detected = 0;
         let unguarded = later_encodings(&good);
         for at in (0..good.len()).filter(|at| !unguarded.contains(at)) {
             for flip in [0x01, 0x80, 0xff] {
@@ -153,7 +153,7 @@ fn every_flipped_byte_is_noticed_or_does_not_matter() {
                 bad[at] ^= flip;
                 match contents(bad.clone()) {
                     Err(_) => {
-                        noticed += 1;
+                        detected += 1;
                     }
                     Ok(found) => {
                         assert!(found == expected, "{name}: byte {at} ^ {flip:#x} changes the contents");
@@ -162,12 +162,12 @@ fn every_flipped_byte_is_noticed_or_does_not_matter() {
                 verified(bad);
             }
         }
-        assert!(noticed > good.len(), "{name}: {noticed} of {}", 3 * good.len());
+        assert!(detected > good.len(), "{name}: {detected} of {}", 3 * good.len());
     }
 }
 
 #[test]
-fn every_cut_is_noticed() {
+fn every_truncation_is_detected() {
     let Some(dir) = tercet_testkit::golden("tatami") else { return };
     for name in SMALL {
         let good = std::fs::read(dir.join(name)).unwrap();
@@ -176,6 +176,6 @@ fn every_cut_is_noticed() {
             assert!(!verified(good[..cut].to_vec()), "{name} cut at {cut}");
         }
         let longer = [&good[..], b"x"].concat();
-        assert!(open(longer).is_err(), "{name} with a byte behind it");
+        assert!(open(longer).is_err(), "{name} with a trailing byte");
     }
 }

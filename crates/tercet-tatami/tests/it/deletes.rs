@@ -1,4 +1,4 @@
-//! Documents that are taken out of segments: of the reference, for what it writes is at hand.
+//! Deletes from segments of the reference.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -38,18 +38,18 @@ fn ids(path: &Path) -> Vec<String> {
     (0..column.len()).map(text).collect()
 }
 
-/// Every document that holds a word, scored one after the other.
-fn exhaustive(segment: &Segment, query: &str, k: usize, gone: &BTreeSet<u32>) -> Vec<(u32, u32)> {
+/// Scores every document that contains a term, one by one.
+fn exhaustive(segment: &Segment, query: &str, k: usize, deleted: &BTreeSet<u32>) -> Vec<(u32, u32)> {
     let mut scores: std::collections::BTreeMap<u32, f32> = std::collections::BTreeMap::new();
-    for word in analyze::tokens(query.as_bytes()) {
-        let Some(info) = segment.term(&word).unwrap() else { continue };
+    for term in analyze::tokens(query.as_bytes()) {
+        let Some(info) = segment.term(&term).unwrap() else { continue };
         let idf = score::idf(segment.document_count(), info.documents);
         for (document, frequency) in info.postings {
             *scores.entry(document).or_default() += score::term(idf, frequency);
         }
     }
     let mut all: Vec<(u32, f32)> =
-        scores.into_iter().filter(|(document, _)| !gone.contains(document)).collect();
+        scores.into_iter().filter(|(document, _)| !deleted.contains(document)).collect();
     all.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
     all.truncate(k);
     all.into_iter().map(|(document, score)| (document, score.to_bits())).collect()
@@ -59,40 +59,44 @@ fn found(segment: &Segment, query: &str, k: usize) -> Vec<(u32, u32)> {
     segment.search(query, k).unwrap().iter().map(|hit| (hit.document, hit.score.to_bits())).collect()
 }
 
-fn is_well(path: &Path) {
+fn assert_valid(path: &Path) {
     let source = std::sync::Arc::new(tercet_core::source::File::open(path).unwrap());
     let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
 }
 
 #[test]
-fn deletes_add_up_and_change_nothing_else() {
+fn deletes_accumulate_and_change_nothing_else() {
     let Some((_dir, path)) = copied("seg_full.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let old = File::open(&path).unwrap();
     let (footer, ids) = (old.header().footer_offset as usize, ids(&path));
-    let words: Vec<String> = {
-        let mut words = Vec::new();
+    let terms: Vec<String> = {
+        let mut terms = Vec::new();
         segment(&path)
-            .for_each_term(|word, _| words.push(String::from_utf8(word.to_vec()).unwrap()))
+            .for_each_term(|term, _| terms.push(String::from_utf8(term.to_vec()).unwrap()))
             .unwrap();
-        words
+        terms
     };
     let columns = old.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
-    let mut gone = BTreeSet::new();
+    let mut deleted = BTreeSet::new();
     for step in [vec![3u32, 7], vec![7, 8], vec![0, 199], vec![50, 51, 52]] {
-        let doomed: Vec<String> = step.iter().map(|row| ids[*row as usize].clone()).collect();
-        let new = step.iter().filter(|row| gone.insert(**row)).count() as u64;
-        let done = delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
+        let to_delete: Vec<String> = step.iter().map(|row| ids[*row as usize].clone()).collect();
+        let new = step.iter().filter(|row| deleted.insert(**row)).count() as u64;
+        let done = delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
         assert_eq!((done.deleted, done.documents), (new, ids.len() as u64));
-        assert_eq!(done.live, ids.len() as u64 - gone.len() as u64);
-        is_well(&path);
+        assert_eq!(done.live, ids.len() as u64 - deleted.len() as u64);
+        assert_valid(&path);
         let segment = segment(&path);
         assert_eq!(segment.live_document_count(), done.live);
-        for query in words.iter().step_by(40).map(String::as_str).chain(["https example", "rimopesha heavy"])
+        for query in terms.iter().step_by(40).map(String::as_str).chain(["https example", "rimopesha heavy"])
         {
             for k in [1, 10, 1000] {
-                assert_eq!(found(&segment, query, k), exhaustive(&segment, query, k, &gone), "{query} {k}");
+                assert_eq!(
+                    found(&segment, query, k),
+                    exhaustive(&segment, query, k, &deleted),
+                    "{query} {k}"
+                );
             }
         }
         let after = fs::read(&path).unwrap();
@@ -102,17 +106,17 @@ fn deletes_add_up_and_change_nothing_else() {
         assert_eq!(file.header().flags, old.header().flags);
         let now = file.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
         assert_eq!(format!("{now:?}").len(), format!("{columns:?}").len());
-        // One record of live documents, however often something is deleted.
+        // The file has one live-docs record after any number of deletes.
         assert_eq!(file.header().footer_offset as usize, footer + 32 + 2 + 8 * ids.len().div_ceil(64));
     }
 }
 
 #[test]
-fn deleting_nothing_leaves_the_file_alone() {
+fn deleting_nothing_leaves_the_file_unchanged() {
     let Some((_dir, path)) = copied("seg_snippet.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
-    let missing = ["nobody".to_owned()];
+    let missing = ["unknown".to_owned()];
     let done = delete(&path, &DeleteBy::Ids(&missing)).unwrap();
     assert_eq!((done.deleted, done.not_found), (0, missing.to_vec()));
     assert_eq!(delete(&path, &DeleteBy::Ids(&[])).unwrap().deleted, 0);
@@ -122,34 +126,34 @@ fn deleting_nothing_leaves_the_file_alone() {
 }
 
 #[test]
-fn documents_are_taken_out_by_condition() {
+fn documents_are_deleted_by_filter() {
     let Some((_dir, path)) = copied("seg_full.tatami") else { return };
-    let condition = Expr::parse("norm_body < 30").unwrap();
-    let matching = File::open(&path).unwrap().scan().filter(&condition).unwrap().count().unwrap();
+    let filter = Expr::parse("norm_body < 30").unwrap();
+    let matching = File::open(&path).unwrap().scan().filter(&filter).unwrap().count().unwrap();
     assert!(matching > 0);
-    let done = delete(&path, &DeleteBy::Filter(&condition)).unwrap();
+    let done = delete(&path, &DeleteBy::Filter(&filter)).unwrap();
     assert_eq!(done.deleted, matching);
     assert_eq!(segment(&path).live_document_count(), done.documents - matching);
-    assert_eq!(delete(&path, &DeleteBy::Filter(&condition)).unwrap().deleted, 0);
-    is_well(&path);
+    assert_eq!(delete(&path, &DeleteBy::Filter(&filter)).unwrap().deleted, 0);
+    assert_valid(&path);
 }
 
-/// The flat dictionary of older files, and a segment that has deletes already.
+/// The flat dictionary of older files, and a segment that has deletes.
 #[test]
-fn every_golden_segment_can_lose_a_document() {
+fn documents_can_be_deleted_from_golden_segments() {
     for name in ["seg_flat_dict.tatami", "seg_deleted.tatami", "seg_tiny.tatami", "seg_merged.tatami"] {
         let Some((_dir, path)) = copied(name) else { return };
         let before = segment(&path).live_document_count();
-        let doomed = ids(&path).pop().unwrap();
-        let done = delete(&path, &DeleteBy::Ids(&[doomed])).unwrap();
+        let to_delete = ids(&path).pop().unwrap();
+        let done = delete(&path, &DeleteBy::Ids(&[to_delete])).unwrap();
         assert!(done.deleted >= 1, "{name}");
         assert_eq!(segment(&path).live_document_count(), before - done.deleted, "{name}");
-        is_well(&path);
+        assert_valid(&path);
     }
 }
 
 #[test]
-fn what_is_no_segment_is_refused() {
+fn delete_needs_a_search_segment() {
     let Some((_dir, path)) = copied("sorted_str.tatami") else { return };
     let before = fs::read(&path).unwrap();
     let error = delete(&path, &DeleteBy::Filter(&Expr::parse("id > 0").unwrap())).unwrap_err();
@@ -161,15 +165,15 @@ fn what_is_no_segment_is_refused() {
 }
 
 #[test]
-fn the_file_is_the_old_one_or_the_new_one() {
+fn deletes_are_atomic() {
     let Some((_dir, path)) = copied("seg_tiny.tatami") else { return };
     let old = fs::read(&path).unwrap();
-    let doomed = [ids(&path).remove(1)];
-    delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
+    let to_delete = [ids(&path).remove(1)];
+    delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
     let new = fs::read(&path).unwrap();
     let prepare = |dir: &Path| fs::write(dir.join("a.tatami"), &old).unwrap();
     let act = |disk: Arc<dyn Disk>, dir: &Path| -> Result<Deleted, Error> {
-        delete_on(disk, &dir.join("a.tatami"), &DeleteBy::Ids(&doomed))
+        delete_on(disk, &dir.join("a.tatami"), &DeleteBy::Ids(&to_delete))
     };
     let runs = for_each_fault(prepare, act, |trial| {
         let now = fs::read(trial.directory.join("a.tatami")).ok();
@@ -192,27 +196,27 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(24)))]
 
     #[test]
-    fn any_documents_can_be_taken_out(
+    fn any_documents_can_be_deleted(
         steps in prop::collection::vec(prop::collection::btree_set(0..400u32, 1..60), 1..4),
         query in prop::collection::vec(0..400usize, 1..5),
         k in 1..40usize,
     ) {
         let Some((_dir, path)) = copied("seg_full.tatami") else { return Ok(()) };
         let ids = ids(&path);
-        let mut gone = BTreeSet::new();
+        let mut deleted = BTreeSet::new();
         for step in steps {
             let rows = step.into_iter().filter(|row| (*row as usize) < ids.len());
             let rows: Vec<u32> = rows.collect();
-            let doomed: Vec<String> = rows.iter().map(|row| ids[*row as usize].clone()).collect();
-            delete(&path, &DeleteBy::Ids(&doomed)).unwrap();
-            gone.extend(rows);
+            let to_delete: Vec<String> = rows.iter().map(|row| ids[*row as usize].clone()).collect();
+            delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
+            deleted.extend(rows);
         }
         let segment = segment(&path);
-        prop_assert_eq!(segment.live_document_count(), (ids.len() - gone.len()) as u64);
-        let mut words = Vec::new();
-        segment.for_each_term(|word, _| words.push(String::from_utf8(word.to_vec()).unwrap())).unwrap();
-        let query: Vec<&str> = query.iter().map(|at| words[at % words.len()].as_str()).collect();
+        prop_assert_eq!(segment.live_document_count(), (ids.len() - deleted.len()) as u64);
+        let mut terms = Vec::new();
+        segment.for_each_term(|term, _| terms.push(String::from_utf8(term.to_vec()).unwrap())).unwrap();
+        let query: Vec<&str> = query.iter().map(|at| terms[at % terms.len()].as_str()).collect();
         let query = query.join(" ");
-        prop_assert_eq!(found(&segment, &query, k), exhaustive(&segment, &query, k, &gone));
+        prop_assert_eq!(found(&segment, &query, k), exhaustive(&segment, &query, k, &deleted));
     }
 }

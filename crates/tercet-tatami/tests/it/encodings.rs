@@ -1,5 +1,5 @@
-//! What the writer chooses: encodings, codecs and dictionaries for values of every type and shape, what the file says of them,
-//! and the same bytes on any number of threads.
+//! Choices of the writer: encodings, codecs and dictionaries for values of every type and shape, the metadata about
+//! them, and equal bytes for any number of threads.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -49,7 +49,7 @@ fn options(codec: Codec, native: bool) -> WriterOptions {
     options.with_codec(codec)
 }
 
-/// What the pages and runs of a file need, each by itself. Every page that others would misread carries the mark.
+/// The features that pages and runs of a file need. Every page that other readers would misread is marked.
 fn needed(made: &Bytes) -> u64 {
     let mut all = 0;
     for (column, field) in made.file.schema().fields().iter().enumerate() {
@@ -120,7 +120,7 @@ fn check(fields: &[Field], columns: &[Column], made: &Bytes, what: &str) {
 }
 
 #[test]
-fn every_type_comes_back_in_every_way() {
+fn every_type_round_trips_with_every_encoding() {
     let (mut encodings, mut codecs, mut splits) = (BTreeSet::new(), BTreeSet::new(), 0);
     let mut noise = Noise(7);
     for native in [true, false] {
@@ -162,7 +162,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
-    fn any_file_comes_back(
+    fn any_file_round_trips(
         seed in any::<u64>(),
         native in any::<bool>(),
         nullable in any::<bool>(),
@@ -203,7 +203,7 @@ proptest! {
 }
 
 #[test]
-fn threads_do_not_show() {
+fn threads_do_not_change_the_output() {
     let fields = fields(true, true);
     let mut noise = Noise(3);
     let columns: Vec<Column> = fields
@@ -229,7 +229,7 @@ fn threads_do_not_show() {
 fn small_pages_share_a_dictionary() {
     let mut noise = Noise(11);
     let field = Field::new("s", Type::String);
-    // Short pages of the same few words in no order.
+    // Short pages of the same few strings in random order.
     let words: Vec<String> = (0..4000)
         .map(|row| {
             let mut text = format!("{row:05} ");
@@ -250,7 +250,7 @@ fn small_pages_share_a_dictionary() {
 }
 
 #[test]
-fn blobs_share_a_dictionary_where_it_pays() {
+fn blobs_share_a_dictionary_if_smaller() {
     let mut noise = Noise(12);
     let field = Field::new("body", Type::BlobRef);
     let page = |noise: &mut Noise| {
@@ -307,12 +307,12 @@ fn encoding_of(values: &[String]) -> String {
 }
 
 #[test]
-fn text_gets_what_suits_it() {
+fn strings_get_a_suitable_encoding() {
     if let Some(urls) = lines("urls2.txt") {
         assert_eq!(encoding_of(&urls), "fsst");
     }
     if let Some(cities) = lines("city.txt") {
-        // In the list each city stands once, in a table many times.
+        // Each city occurs once in the list and many times in the table.
         let mut noise = Noise(5);
         let many: Vec<String> = (0..100_000)
             .map(|_| cities[usize::try_from(noise.below(cities.len() as u64)).unwrap()].clone())

@@ -1,4 +1,4 @@
-//! The example program of the crate, whose assertions must hold.
+//! The example program of the crate runs and its assertions hold.
 
 #[path = "../../examples/records.rs"]
 mod records;

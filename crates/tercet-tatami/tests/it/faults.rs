@@ -1,5 +1,4 @@
-//! Every operation that can fail, and every moment at which the power can be cut: the file is the old one or the new
-//! one, never something between.
+//! Every fault and every power cut leaves the old file or the new file.
 
 use std::fs;
 use std::path::Path;
@@ -37,7 +36,7 @@ fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     writer.finish().map(drop)
 }
 
-/// A search segment whose words go through temporary files.
+/// A search segment whose postings spill to temporary files.
 fn index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let path = dir.join(NAME);
     let options = SegmentOptions::new().with_memory_bytes(1).with_overwrite(true);
@@ -52,7 +51,7 @@ fn index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
 
 type Create = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 
-fn never_between(old: Option<&[u8]>, create: Create) {
+fn assert_atomic(old: Option<&[u8]>, create: Create) {
     let prepare = |dir: &Path| {
         if let Some(old) = old {
             fs::write(dir.join(NAME), old).unwrap();
@@ -64,7 +63,7 @@ fn never_between(old: Option<&[u8]>, create: Create) {
     create(&real, dir.path()).unwrap();
     let new = fs::read(dir.path().join(NAME)).unwrap();
     assert_eq!(File::open(dir.path().join(NAME)).unwrap().rows(), 300);
-    assert_eq!(dir.path().read_dir().unwrap().count(), 1, "nothing is left behind");
+    assert_eq!(dir.path().read_dir().unwrap().count(), 1, "no temporary file is left");
     let runs = for_each_fault(
         prepare,
         |disk, dir| create(&disk, dir),
@@ -93,19 +92,19 @@ fn never_between(old: Option<&[u8]>, create: Create) {
 }
 
 #[test]
-fn a_new_file_is_there_whole_or_not_at_all() {
-    never_between(None, create);
-    never_between(None, index);
+fn creating_a_file_is_atomic() {
+    assert_atomic(None, create);
+    assert_atomic(None, index);
 }
 
 #[test]
-fn an_old_file_is_replaced_whole_or_not_at_all() {
-    never_between(Some(b"some other file"), create);
-    never_between(Some(b"some other file"), index);
+fn replacing_a_file_is_atomic() {
+    assert_atomic(Some(b"some other file"), create);
+    assert_atomic(Some(b"some other file"), index);
 }
 
 #[test]
-fn a_writer_that_is_dropped_leaves_nothing() {
+fn a_dropped_writer_leaves_no_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join(NAME);
     let mut writer =
@@ -120,7 +119,7 @@ fn a_writer_that_is_dropped_leaves_nothing() {
     builder.add(&Document::new("u", "t").with_body(b"one two")).unwrap();
     drop(builder);
     assert_eq!(dir.path().read_dir().unwrap().count(), 0);
-    let missing = dir.path().join("no such dir").join(NAME);
+    let missing = dir.path().join("no such directory").join(NAME);
     let error = Writer::create(&missing, Schema::new(fields()).unwrap(), WriterOptions::new()).unwrap_err();
-    assert!(error.to_string().contains("no such dir"), "{error}");
+    assert!(error.to_string().contains("no such directory"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! The files of the reference implementation, read.
+//! Reads the files of the reference implementation.
 
 use std::path::{Path, PathBuf};
 
@@ -53,7 +53,7 @@ fn open(dir: &Path, entry: &Value) -> File {
 }
 
 #[test]
-fn every_column_has_the_values_of_the_reference() {
+fn column_values_match_the_reference() {
     let Some((dir, manifest)) = manifest() else { return };
     let mut columns = 0;
     for entry in files(&manifest) {
@@ -94,17 +94,17 @@ fn streams_and_single_rows_equal_whole_columns() {
         }
         let some: Vec<u64> = (0..file.rows()).rev().step_by(7).chain((0..file.rows()).step_by(11)).collect();
         for (column, taken) in whole.iter().zip(file.take(&some, &all).unwrap()) {
-            for (place, row) in some.iter().enumerate() {
+            for (position, row) in some.iter().enumerate() {
                 let row = usize::try_from(*row).unwrap();
-                assert_eq!(bits(&taken, place), bits(column, row), "{} row {row}", file.name());
-                assert_eq!(taken.is_present(place), column.is_present(row));
+                assert_eq!(bits(&taken, position), bits(column, row), "{} row {row}", file.name());
+                assert_eq!(taken.is_present(position), column.is_present(row));
             }
         }
     }
 }
 
 #[test]
-fn headers_schemas_and_pairs_are_those_of_the_reference() {
+fn headers_schemas_and_metadata_match_the_reference() {
     let Some((dir, manifest)) = manifest() else { return };
     for entry in files(&manifest) {
         let file = open(&dir, entry);
@@ -137,7 +137,7 @@ fn headers_schemas_and_pairs_are_those_of_the_reference() {
 }
 
 #[test]
-fn keys_are_found_where_the_reference_finds_them() {
+fn lookups_match_the_reference() {
     let Some((dir, manifest)) = manifest() else { return };
     let mut lookups = 0;
     for entry in files(&manifest) {
@@ -171,7 +171,7 @@ fn a_key_of_another_type_is_refused() {
 }
 
 #[test]
-fn files_of_the_reference_verify() {
+fn reference_files_pass_verification() {
     use tercet_tatami::VerifyOptions;
 
     let Some((dir, manifest)) = manifest() else { return };

@@ -1,4 +1,4 @@
-//! Small files that declare much: they are rejected, or cost no more than the limits allow.
+//! Small files that declare large sizes: they are rejected or stay within the limits.
 
 use std::io::Cursor;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The files of the reference implementation, written again from their rows: the same pages, zones, filters and runs.
+//! Rewrites reference files from their rows: the same pages, zones, filters and runs.
 
 use std::io::Cursor;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// The options that the file was made with; 0 stands for the default.
+/// The writer options of the file; 0 is the default.
 fn options(entry: &Value) -> WriterOptions {
     let mut out = WriterOptions::interop().with_require_sorted(false);
     let listed = &entry["writer_options"];
@@ -41,7 +41,7 @@ fn options(entry: &Value) -> WriterOptions {
             *byte = u8::from_str_radix(&text[place..place + 2], 16).unwrap();
         }
     }
-    // The writer puts the version and the sort key in front by itself.
+    // The writer adds the version and the sort key itself.
     let is_sorted = entry["key_value"][1][0] == "tatami.sort_key";
     for pair in &entry["key_value"].as_array().unwrap()[1 + usize::from(is_sorted)..] {
         out = out.with_metadata(pair[0].as_str().unwrap(), pair[1].as_str().unwrap());
@@ -55,7 +55,7 @@ fn part(column: &Column, from: usize, to: usize) -> Column {
     out
 }
 
-/// The rows of a file, written again in the batches that it was made of.
+/// Writes the rows of a file again, in the original batches.
 fn rewrite(file: &File, entry: &Value) -> Vec<u8> {
     let all: Vec<usize> = (0..file.schema().len()).collect();
     let columns = file.read_columns(&all).unwrap();
@@ -76,7 +76,7 @@ fn rewrite(file: &File, entry: &Value) -> Vec<u8> {
 
 fn is_nan(kind: &str, bound: &str) -> bool {
     let bytes: Vec<u8> = (0..bound.len() / 2)
-        .map(|place| u8::from_str_radix(&bound[2 * place..2 * place + 2], 16).unwrap())
+        .map(|digit| u8::from_str_radix(&bound[2 * digit..2 * digit + 2], 16).unwrap())
         .collect();
     match kind {
         "float32" => f32::from_le_bytes(bytes.try_into().unwrap()).is_nan(),
@@ -86,7 +86,7 @@ fn is_nan(kind: &str, bound: &str) -> bool {
 }
 
 #[test]
-fn files_of_the_reference_are_written_again() {
+fn reference_files_are_rewritten() {
     let Some((dir, manifest)) = manifest() else { return };
     let (mut files, mut pages, mut zones, mut blooms) = (0, 0, 0, 0);
     for entry in manifest["files"].as_array().unwrap() {
@@ -168,7 +168,7 @@ fn files_of_the_reference_are_written_again() {
         }
         let all: Vec<usize> = (0..original.schema().len()).collect();
         let (before, after) = (original.read_columns(&all).unwrap(), again.file.read_columns(&all).unwrap());
-        // The debug form tells NaN from NaN no more than it should, and equality would not.
+        // The debug format prints every NaN alike, while NaN is not equal to itself.
         assert_eq!(format!("{before:?}"), format!("{after:?}"), "{name}");
         files += 1;
     }

@@ -1,4 +1,4 @@
-//! Values that break a rule are refused or left alone, and errors say where they are.
+//! Invalid values are rejected or copied unchanged, and errors name their location.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ fn source(bytes: &[u8]) -> Arc<Memory> {
     Arc::new(Memory::new("rules", bytes.to_vec()))
 }
 
-fn is_well(bytes: &[u8]) -> bool {
+fn is_valid(bytes: &[u8]) -> bool {
     let options = VerifyOptions::default().with_deep(true);
     verify(source(bytes), options, &NoProgress).unwrap().ok
 }
 
 #[test]
-fn text_that_is_no_text_is_refused_with_its_row() {
+fn invalid_utf8_is_rejected_with_its_row() {
     let payload = b"\x05\x02ab\x02\xc3\x28";
     let field = Field::new("word", Type::String).with_nulls();
     let bytes = one_page::file(field, Encoding::Plain, page_flags::NULLS, [3, 1], payload, |_| ());
     let file = File::from_source(source(&bytes), ReadOptions::new()).unwrap();
     let fault = file.read_column(0).unwrap_err().into_kind();
     assert!(matches!(&fault, ErrorKind::NotUtf8 { column, row: 2 } if &**column == "word"), "{fault:?}");
-    assert!(!is_well(&bytes));
+    assert!(!is_valid(&bytes));
     let file = File::from_source(source(&bytes), ReadOptions::new().with_allow_invalid_utf8(true)).unwrap();
     let Values::Bytes(words) = file.read_column(0).unwrap().values else { unreachable!() };
     assert_eq!(words.iter().collect::<Vec<_>>(), [&b"ab"[..], b"", b"\xc3\x28"]);
 }
 
-/// Floats NaN, 100: the reference would say NaN..NaN, or what the page before had.
+/// Floats NaN and 100: the reference would store NaN..NaN, or the zone of the previous page.
 fn floats(zone: [f32; 2]) -> Vec<u8> {
     let payload = [f32::NAN.to_le_bytes(), 100f32.to_le_bytes()].concat();
     one_page::file(Field::new("a", Type::Float32), Encoding::Plain, 0, [2, 0], &payload, |footer| {
@@ -48,14 +48,14 @@ fn floats(zone: [f32; 2]) -> Vec<u8> {
 }
 
 #[test]
-fn zones_of_floats_are_believed_where_they_can_be() {
-    assert!(is_well(&floats([f32::NAN, f32::NAN])), "no zone is no promise");
-    assert!(is_well(&floats([100.0, 100.0])));
-    assert!(!is_well(&floats([1.0, 1.0])), "the only page has a value outside");
+fn verify_checks_float_zones() {
+    assert!(is_valid(&floats([f32::NAN, f32::NAN])), "no zone is no promise");
+    assert!(is_valid(&floats([100.0, 100.0])));
+    assert!(!is_valid(&floats([1.0, 1.0])), "the only page has a value outside");
 }
 
 #[test]
-fn keys_that_go_down_are_refused() {
+fn descending_keys_are_rejected() {
     let schema = || Schema::new(vec![Field::new("key", Type::Int32).with_sort_key()]).unwrap();
     let keys = [Column::new(Values::Int32(vec![5, 1, 3]))];
     let mut writer = Writer::new(Cursor::new(Vec::new()), schema(), WriterOptions::new()).unwrap();
@@ -67,10 +67,10 @@ fn keys_that_go_down_are_refused() {
     let options = WriterOptions::new().with_require_sorted(false);
     let mut writer = Writer::new(Cursor::new(Vec::new()), schema(), options).unwrap();
     writer.append(&keys).unwrap();
-    assert!(!is_well(&writer.finish().unwrap().output), "verification finds the order broken");
+    assert!(!is_valid(&writer.finish().unwrap().output), "verification finds the order broken");
 }
 
-/// A page of two bytes of which one is left over, or whose encoding is not one for text.
+/// A page with a trailing byte, or with an encoding that strings do not have.
 #[test]
 fn pages_that_do_not_fit_their_type_are_refused() {
     let read = |encoding, payload: &[u8], change: fn(&mut Footer)| {
@@ -85,6 +85,6 @@ fn pages_that_do_not_fit_their_type_are_refused() {
     }
     assert!(read(Encoding::Plain, b"\x01a", |footer| footer.groups[0].chunks[0].raw_bytes = 3).is_err());
     assert!(read(Encoding::Plain, b"\x01a", |footer| footer.groups[0].chunks[0].nulls = 1).is_err());
-    // What the entry says of the codec is information only.
+    // The codec in the chunk entry is informative only.
     assert!(read(Encoding::Plain, b"\x01a", |footer| footer.groups[0].chunks[0].codec = Codec::Zstd).is_ok());
 }

@@ -1,4 +1,4 @@
-//! One segment of several: what a builder makes of the same documents.
+//! A merged segment equals one built from the same documents.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -16,7 +16,7 @@ use tercet_tatami::search::{
 };
 use tercet_tatami::{ErrorKind, File, ReadOptions, Scalar, VerifyOptions, WriterOptions, verify};
 
-/// A document: identity, title and body.
+/// A document: ID, title and body.
 type Page = (String, String, String);
 
 fn built(pages: &[Page], snippets: bool) -> Vec<u8> {
@@ -39,16 +39,16 @@ fn merged(segments: &[Segment], dedup: bool) -> Vec<u8> {
     merge(segments, Cursor::new(Vec::new()), options, &NoProgress).unwrap().written.output
 }
 
-/// The payloads of words, lists and skip tables.
+/// The payloads of term dictionary, postings and skip tables.
 fn inverted(bytes: &[u8]) -> [Vec<u8>; 3] {
     let file = File::from_source(Arc::new(Memory::new("a", bytes.to_vec())), ReadOptions::new()).unwrap();
-    let told = file.footer().inverted.unwrap();
+    let inverted = file.footer().inverted.unwrap();
     let part =
         |offset: u64, length: u64| bytes[offset as usize + 32..(offset + 32 + length) as usize].to_vec();
     [
-        part(told.term_dict_offset, told.term_dict_length),
-        part(told.postings_offset, told.postings_length),
-        part(told.skips_offset, told.skips_length),
+        part(inverted.term_dict_offset, inverted.term_dict_length),
+        part(inverted.postings_offset, inverted.postings_length),
+        part(inverted.skips_offset, inverted.skips_length),
     ]
 }
 
@@ -59,7 +59,7 @@ fn columns(bytes: &[u8]) -> Vec<Vec<Option<Scalar>>> {
     columns.iter().map(|column| (0..column.len()).map(|row| column.scalar(row)).collect()).collect()
 }
 
-fn is_well(bytes: &[u8]) {
+fn assert_valid(bytes: &[u8]) {
     let source = Arc::new(Memory::new("a", bytes.to_vec()));
     let report = verify(source, VerifyOptions::default().with_deep(true), &NoProgress).unwrap();
     assert!(report.ok, "{report:?}");
@@ -68,12 +68,12 @@ fn is_well(bytes: &[u8]) {
 fn same(one: &[u8], other: &[u8]) {
     assert_eq!(inverted(one), inverted(other), "words, lists and skip tables");
     assert_eq!(columns(one), columns(other), "rows");
-    is_well(one);
+    assert_valid(one);
 }
 
 fn page() -> impl Strategy<Value = Page> {
-    let word = prop_oneof![3 => "[a-c]", 1 => "[a-z]{2,3}"];
-    let text = prop::collection::vec(word, 0..30).prop_map(|words| words.join(" "));
+    let term = prop_oneof![3 => "[a-c]", 1 => "[a-z]{2,3}"];
+    let text = prop::collection::vec(term, 0..30).prop_map(|terms| terms.join(" "));
     ("[0-9]{1,2}", "[a-c]{1,2}", text)
 }
 
@@ -81,7 +81,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(32)))]
 
     #[test]
-    fn merged_is_built_at_once(
+    fn a_merged_segment_equals_a_segment_built_at_once(
         parts in prop::collection::vec(prop::collection::vec(page(), 0..60), 1..4),
         deleted in prop::collection::vec(0..60usize, 0..8),
         snippets in any::<bool>(),
@@ -90,21 +90,21 @@ proptest! {
         let mut segments = Vec::new();
         let mut left: Vec<Page> = Vec::new();
         for (number, pages) in parts.iter().enumerate() {
-            // Identities are made one of a kind, so that those that are deleted are known.
+            // IDs are made unique, so that the deleted documents are known.
             let pages: Vec<Page> =
                 pages.iter().enumerate().map(|(at, page)| (format!("{number}-{at}"), page.1.clone(), page.2.clone())).collect();
             let path = dir.path().join(format!("{number}.tatami"));
             std::fs::write(&path, built(&pages, snippets)).unwrap();
-            let gone: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
-            delete(&path, &DeleteBy::Ids(&gone)).unwrap();
-            left.extend(pages.into_iter().filter(|page| !gone.contains(&page.0)));
+            let deleted_ids: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
+            delete(&path, &DeleteBy::Ids(&deleted_ids)).unwrap();
+            left.extend(pages.into_iter().filter(|page| !deleted_ids.contains(&page.0)));
             segments.push(File::open(&path).unwrap().segment().unwrap().unwrap());
         }
         same(&merged(&segments, false), &built(&left, snippets));
     }
 
     #[test]
-    fn the_last_of_each_identity_is_kept(
+    fn the_last_document_of_each_id_is_kept(
         parts in prop::collection::vec(prop::collection::vec(page(), 0..40), 1..4),
     ) {
         let segments: Vec<Segment> = parts.iter().map(|pages| open(&built(pages, false))).collect();
@@ -118,7 +118,7 @@ proptest! {
         same(&merged(&segments, true), &built(&kept, false));
     }
 
-    /// Many segments without deletes rank as the one that holds everything.
+    /// Clusters without deletes rank like one segment with all documents.
     #[test]
     fn a_cluster_scores_as_one_segment(
         parts in prop::collection::vec(prop::collection::vec(page(), 1..50), 1..5),
@@ -134,7 +134,7 @@ proptest! {
         let one = open(&built(&named.concat(), true));
         let query = Query::terms(&query.join(" "));
         let cluster = Cluster::new(&segments);
-        // Twice, as what a search learns of the blocks is used by the next one.
+        // Twice, because a search caches block statistics for the next one.
         for rank in [Ranking::Bm25, Ranking::Native, Ranking::Bm25] {
             let options = SearchOptions::new(k).with_ranking(rank);
             for segment in &segments {
@@ -150,17 +150,17 @@ proptest! {
             prop_assert!(hits.is_sorted_by(|a, b| (b.score, &a.doc_id) < (a.score, &b.doc_id)));
             prop_assert!(stats.visited <= stats.candidates && stats.candidates <= segments.len() as u64);
             for hit in &hits {
-                let words = cluster.explain(&query, &options, hit).unwrap();
-                let sum = words.iter().fold(0.0f32, |sum, word| sum + word.score);
+                let terms = cluster.explain(&query, &options, hit).unwrap();
+                let sum = terms.iter().fold(0.0f32, |sum, term| sum + term.score);
                 prop_assert_eq!(sum.to_bits(), hit.score.to_bits());
             }
         }
     }
 }
 
-/// The segment that the reference merged, from the documents it was made of.
+/// The merged segment of the reference, rebuilt from its documents.
 #[test]
-fn the_merged_segment_of_the_reference_comes_out() {
+fn merging_reproduces_the_reference_segment() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
     let read = |name: &str| -> Value {
         serde_json::from_str(&std::fs::read_to_string(golden.join(name)).unwrap()).unwrap()
@@ -184,24 +184,24 @@ fn the_merged_segment_of_the_reference_comes_out() {
         path
     };
     let (first, second) = (write("a.tatami", &docs[..90]), write("b.tatami", &docs[90..200]));
-    let gone: Vec<String> =
+    let deleted_ids: Vec<String> =
         docs[..90].iter().step_by(5).map(|doc| doc["doc_id"].as_str().unwrap().to_owned()).collect();
-    delete(&first, &DeleteBy::Ids(&gone)).unwrap();
+    delete(&first, &DeleteBy::Ids(&deleted_ids)).unwrap();
     let segment = |path: &Path| File::open(path).unwrap().segment().unwrap().unwrap();
     let ours = merged(&[segment(&first), segment(&second)], false);
     let manifest = read("manifest.json");
     let entry =
         manifest["files"].as_array().unwrap().iter().find(|entry| entry["path"] == "seg_merged.tatami");
-    let told = &entry.unwrap()["layout"]["inverted"];
+    let expected = &entry.unwrap()["layout"]["inverted"];
     let [_, postings, skips] = inverted(&ours);
     let hash = |bytes: &[u8]| format!("{:x}", Sha256::digest(bytes));
-    assert_eq!(hash(&postings), told["postings_payload_sha256"].as_str().unwrap());
-    assert_eq!(hash(&skips), told["skips_payload_sha256"].as_str().unwrap());
+    assert_eq!(hash(&postings), expected["postings_payload_sha256"].as_str().unwrap());
+    assert_eq!(hash(&skips), expected["skips_payload_sha256"].as_str().unwrap());
     assert_eq!(columns(&ours), columns(&std::fs::read(golden.join("seg_merged.tatami")).unwrap()));
 }
 
 #[test]
-fn segments_that_do_not_go_together_are_refused() {
+fn incompatible_segments_are_rejected() {
     let pages = vec![("1".to_owned(), "a".to_owned(), "b".to_owned())];
     let segments = [open(&built(&pages, true)), open(&built(&pages, false))];
     let error = merge(&segments, Cursor::new(Vec::new()), MergeOptions::default(), &NoProgress).unwrap_err();
@@ -210,5 +210,5 @@ fn segments_that_do_not_go_together_are_refused() {
     let interop = MergeOptions::default().with_writer(WriterOptions::interop());
     let done = merge(&segments[..1], Cursor::new(Vec::new()), interop, &NoProgress).unwrap();
     assert_eq!((done.documents, done.deleted, done.written.rows), (1, 0, 1));
-    is_well(&done.written.output);
+    assert_valid(&done.written.output);
 }

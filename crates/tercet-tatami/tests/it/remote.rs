@@ -1,4 +1,4 @@
-//! Files at a server on the loopback interface: the same rows, with few requests.
+//! Remote files on a loopback server: the same rows, with few requests.
 
 use std::io::{BufRead as _, BufReader, Cursor, Read as _, Write as _};
 use std::net::TcpStream;
@@ -10,7 +10,7 @@ use tercet_core::{ByteSource, SourceError, Span};
 use tercet_tatami::{Column, Field, File, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions};
 use tercet_testkit::server::Server;
 
-/// One request for every read: nothing is kept, so there is no plainer source.
+/// A source without a cache: one request per read.
 #[derive(Debug)]
 struct Plain {
     name: Arc<str>,
@@ -39,7 +39,7 @@ impl ByteSource for Plain {
             self.name
         )
         .unwrap();
-        // Servers keep connections open: the end of the body is known by its length.
+        // Servers keep connections open: the length ends the body.
         let mut answer = BufReader::new(stream);
         let mut head = String::new();
         while !head.ends_with("\r\n\r\n") {
@@ -58,7 +58,7 @@ impl ByteSource for Plain {
 
 const ROWS: u64 = 200_000;
 
-/// The value of a row: noise that no encoding makes small.
+/// The value of a row: incompressible noise.
 fn noise(row: u64) -> u64 {
     row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 20
 }
@@ -81,8 +81,8 @@ fn written() -> Vec<u8> {
     writer.finish().unwrap().output
 }
 
-/// What was asked for since the last time: requests and bytes.
-fn asked(server: &Server) -> (usize, u64) {
+/// Requests and bytes since the last call.
+fn traffic(server: &Server) -> (usize, u64) {
     let requests = server.requests();
     server.forget();
     (requests.len(), requests.iter().map(|request| request.sent).sum())
@@ -91,35 +91,35 @@ fn asked(server: &Server) -> (usize, u64) {
 #[test]
 fn few_requests_are_enough() {
     let bytes = written();
-    let near = File::from_source(Arc::new(Memory::new("near", bytes.clone())), ReadOptions::new()).unwrap();
-    assert!(near.pages(0, 1).unwrap().len() > 100);
+    let local = File::from_source(Arc::new(Memory::new("near", bytes.clone())), ReadOptions::new()).unwrap();
+    assert!(local.pages(0, 1).unwrap().len() > 100);
     let server = Server::start();
     server.put("/a.tatami", &bytes);
 
     let source = Plain { name: "/a.tatami".into(), port: server.port(), len: bytes.len() as u64 };
-    let far = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
-    let (requests, sent) = asked(&server);
+    let remote = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 2, "opening: {requests} requests");
     assert!(sent <= 80 << 10, "opening: {sent} bytes");
 
-    assert_eq!(far.read_column(1).unwrap(), near.read_column(1).unwrap());
-    let (requests, sent) = asked(&server);
+    assert_eq!(remote.read_column(1).unwrap(), local.read_column(1).unwrap());
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 4, "a column: {requests} requests, two row groups and a dictionary");
-    let stored: u64 = near.footer().groups.iter().map(|group| group.total_bytes).sum();
+    let stored: u64 = local.footer().groups.iter().map(|group| group.total_bytes).sum();
     assert!(sent < stored, "{sent} of {stored} bytes");
 
     let key = 150_000 * 1000 + noise(150_000) % 1000;
-    let found = far.lookup(&Scalar::UInt64(key)).unwrap().unwrap();
+    let found = remote.lookup(&Scalar::UInt64(key)).unwrap().unwrap();
     assert_eq!(found.row, 150_000);
-    let (requests, sent) = asked(&server);
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 6, "a lookup: {requests} requests");
     assert!(sent <= 1200 << 10, "a lookup: {sent} bytes");
-    far.lookup(&Scalar::UInt64(key + 3_000_000)).unwrap();
-    let (requests, sent) = asked(&server);
+    remote.lookup(&Scalar::UInt64(key + 3_000_000)).unwrap();
+    let (requests, sent) = traffic(&server);
     assert!(requests <= 1, "a lookup in the same row group: {requests} requests");
     assert!(sent <= 64 << 10, "a lookup in the same row group: {sent} bytes");
 
-    assert_eq!(far.take(&[150_000], &[2]).unwrap(), near.take(&[150_000], &[2]).unwrap());
-    let (requests, _) = asked(&server);
+    assert_eq!(remote.take(&[150_000], &[2]).unwrap(), local.take(&[150_000], &[2]).unwrap());
+    let (requests, _) = traffic(&server);
     assert!(requests <= 6, "one blob: {requests} requests");
 }

@@ -1,4 +1,4 @@
-//! What is written comes back: every type, encoding, codec, nullability and page size, against plain vectors.
+//! Round trips of every type, encoding, codec, nullability and page size, compared with plain vectors.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -13,7 +13,7 @@ use tercet_tatami::{
     WriterOptions, verify,
 };
 
-/// Numbers of a shape that one of the encodings likes.
+/// Numbers with a distribution that suits one of the encodings.
 fn numbers(shape: u8, rows: usize, seed: u64) -> Vec<u64> {
     let mut state = seed | 1;
     let mut random = || {
@@ -230,7 +230,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(150)))]
 
     #[test]
-    fn every_row_comes_back(
+    fn every_row_round_trips(
         shapes in prop::collection::vec(shapes(), 1..4),
         options in options(),
         rows in 0usize..700,
@@ -265,8 +265,8 @@ proptest! {
         if rows > 0 {
             let wanted: Vec<u64> = picks.iter().map(|pick| pick.index(rows) as u64).collect();
             for (index, column) in file.take(&wanted, &all).unwrap().iter().enumerate() {
-                for (place, row) in wanted.iter().enumerate() {
-                    assert_eq!(bits(column, place), bits(&columns[index], usize::try_from(*row).unwrap()), "taken");
+                for (position, row) in wanted.iter().enumerate() {
+                    assert_eq!(bits(column, position), bits(&columns[index], usize::try_from(*row).unwrap()), "taken");
                 }
             }
         }
@@ -301,7 +301,7 @@ proptest! {
 }
 
 #[test]
-fn every_encoding_and_codec_is_met() {
+fn every_encoding_and_codec_is_covered() {
     let mut seen: BTreeSet<(Numbered, Encoding, Codec)> = BTreeSet::new();
     for kind in tercet_tatami::schema::TYPES.into_iter().filter(|kind| *kind != Type::List) {
         for (shape, codec, page_rows) in (0..8)

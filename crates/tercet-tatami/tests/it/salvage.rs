@@ -1,4 +1,4 @@
-//! Damaged files made new: every intact row is kept, nothing is invented.
+//! Salvage keeps every intact row and invents none.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -88,7 +88,7 @@ fn row(columns: &[Column], row: usize) -> Vec<String> {
         .collect()
 }
 
-/// Checks that the new file is well and holds exactly the rows that are not told as lost.
+/// Asserts that the new file is valid and holds exactly the rows that are not reported as lost.
 fn check(report: &SalvageReport, bytes: Vec<u8>) -> usize {
     let verified = verify(
         Arc::new(Memory::new("salvaged", bytes.clone())),
@@ -111,7 +111,7 @@ fn check(report: &SalvageReport, bytes: Vec<u8>) -> usize {
 }
 
 #[test]
-fn a_whole_file_stays_whole() {
+fn a_valid_file_is_salvaged_whole() {
     let good = written();
     let (report, bytes) = salvaged(&good, false).unwrap();
     assert!(report.is_intact(), "{report:?}");
@@ -119,7 +119,7 @@ fn a_whole_file_stays_whole() {
 }
 
 #[test]
-fn damage_costs_the_rows_of_its_pages_only() {
+fn damage_loses_only_the_rows_of_its_pages() {
     let good = written();
     let file = open(good.clone()).unwrap();
     let mut damaged = 0;
@@ -140,7 +140,7 @@ fn damage_costs_the_rows_of_its_pages_only() {
 }
 
 #[test]
-fn a_damaged_run_costs_the_rows_of_its_values() {
+fn a_damaged_run_loses_the_rows_of_its_values() {
     let good = written();
     let file = open(good.clone()).unwrap();
     let runs = &file.footer().blobs[0].runs;
@@ -149,13 +149,13 @@ fn a_damaged_run_costs_the_rows_of_its_values() {
     bad[usize::try_from(runs[2].offset).unwrap() + 40] ^= 1;
     let (report, bytes) = salvaged(&bad, false).unwrap();
     let lost: u64 = report.lost.iter().map(|range| range.end - range.start).sum();
-    // Only rows with a value in that run: null rows between them are intact.
+    // Only rows with a value in that run are lost: null rows between them are intact.
     assert_eq!(lost, runs[2].values, "{:?}", report.lost);
     check(&report, bytes);
 }
 
 #[test]
-fn a_file_without_a_footer_is_read_by_its_records() {
+fn a_file_without_a_footer_is_read_from_its_records() {
     let good = written();
     let footer = usize::try_from(open(good.clone()).unwrap().footer_span().start()).unwrap();
     let cut = &good[..footer + 10];
@@ -165,9 +165,9 @@ fn a_file_without_a_footer_is_read_by_its_records() {
     assert_eq!(check(&report, bytes), ROWS, "{report:?}");
 }
 
-/// Whoever tells the columns need not know which of them was the sort key; who does is not believed unseen.
+/// With a given schema the sort key is optional, and a given sort key is checked.
 #[test]
-fn the_sort_key_of_a_lost_footer_may_be_told_or_not() {
+fn the_sort_key_of_a_lost_footer_can_be_given() {
     let good = written();
     let footer = usize::try_from(open(good.clone()).unwrap().footer_span().start()).unwrap();
     let salvaged_as = |key: Option<usize>| {
@@ -189,7 +189,7 @@ fn the_sort_key_of_a_lost_footer_may_be_told_or_not() {
 }
 
 #[test]
-fn every_cut_gives_whole_rows_or_an_error() {
+fn every_truncation_gives_complete_rows_or_an_error() {
     let good = written();
     let mut sizes = std::collections::BTreeSet::new();
     for cut in (0..good.len()).step_by(97) {

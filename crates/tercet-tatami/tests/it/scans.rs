@@ -1,4 +1,4 @@
-//! Rows by condition: the answers of the reference where it is right, and those of a plain loop everywhere.
+//! Filtered scans: the results of the reference where it is correct, and those of a naive loop everywhere.
 
 use std::cmp::Ordering::{self, Equal, Greater, Less};
 use std::io::Cursor;
@@ -43,12 +43,12 @@ fn literal(file: &File, column: &str, value: &Value) -> Literal {
 
 fn expr(file: &File, predicate: &Value) -> Expr {
     let op = predicate["op"].as_str().unwrap();
-    let kids = || predicate["kids"].as_array().unwrap().iter().map(|kid| expr(file, kid)).collect();
+    let children = || predicate["kids"].as_array().unwrap().iter().map(|child| expr(file, child)).collect();
     let column = || predicate["col"].as_str().unwrap().to_owned();
     let value = |name: &str| literal(file, &column(), &predicate[name]);
     let test = match op {
-        "and" => return Expr::And(kids()),
-        "or" => return Expr::Or(kids()),
+        "and" => return Expr::And(children()),
+        "or" => return Expr::Or(children()),
         "eq" => Comparison::Eq(value("value")),
         "ne" => Comparison::Ne(value("value")),
         "lt" => Comparison::Lt(value("value")),
@@ -74,11 +74,11 @@ fn golden_scans_have_the_right_rows_and_groups() {
         for scan in list {
             scans += 1;
             let name = format!("{} {}", file.name(), scan["pred"]);
-            let mut condition = expr(&file, &scan["pred"]);
+            let mut filter = expr(&file, &scan["pred"]);
             if scan["error"].as_str().is_some_and(|error| error.contains("got value of type int64")) {
-                condition = Expr::col("c_i32").eq(Scalar::Int64(1));
+                filter = Expr::col("c_i32").eq(Scalar::Int64(1));
             }
-            let found = file.scan().columns(&["id"]).and_then(|found| found.filter(&condition));
+            let found = file.scan().columns(&["id"]).and_then(|found| found.filter(&filter));
             if scan.get("error").is_some_and(|error| !error.is_null()) {
                 assert!(found.is_err(), "{name}");
                 continue;
@@ -103,16 +103,16 @@ fn golden_scans_have_the_right_rows_and_groups() {
             assert_eq!(found.count().unwrap(), expected.len() as u64, "{name}");
             let explained = found.explain().unwrap();
             if !faulty {
-                // The reference looks at groups whose rows are all null; ours are left out by their null counts.
-                let tested = condition.bind(file.schema()).unwrap().columns();
+                // The reference scans groups whose rows are all null; Tercet prunes them by their null counts.
+                let tested = filter.bind(file.schema()).unwrap().columns();
                 let groups = &file.footer().groups;
                 let empty = |group: &&tercet_tatami::format::Group| {
                     tested.len() == 1 && group.chunks[tested[0]].nulls == group.rows
                 };
-                let spared = groups.iter().filter(empty).count() as u64;
+                let pruned = groups.iter().filter(empty).count() as u64;
                 let expected = scan["groups_scanned"].as_u64().unwrap();
                 let asks_null = scan["pred"]["op"] == "is_null";
-                let expected = if asks_null { expected } else { expected - spared };
+                let expected = if asks_null { expected } else { expected - pruned };
                 assert_eq!(explained.groups_scanned, expected, "{name}");
             }
         }
@@ -120,9 +120,9 @@ fn golden_scans_have_the_right_rows_and_groups() {
     assert!(scans >= 30, "{scans}");
 }
 
-// ---- against a plain loop ----
+// ---- compared with a naive loop ----
 
-/// Three answers: true, false, neither.
+/// Three-valued logic: true, false, null.
 fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option<bool> {
     match expr {
         Expr::And(parts) => {
@@ -201,7 +201,7 @@ fn floats() -> impl Strategy<Value = f64> {
     prop::sample::select(vec![f64::NAN, -0.0, 0.0, 1.0, 2.5, -3.0, f64::INFINITY, 100.0])
 }
 
-fn texts() -> impl Strategy<Value = String> {
+fn strings() -> impl Strategy<Value = String> {
     prop::sample::select(vec!["", "a", "ab", "abc", "b", "ba", "zebra", "é", "\u{ff}x"])
         .prop_flat_map(|text| (Just(text), prop::sample::select(vec![1, 1, 1, 40])))
         .prop_map(|(text, times)| text.repeat(times))
@@ -213,12 +213,12 @@ fn some_rows() -> impl Strategy<Value = Vec<Row>> {
     let row = (
         prop::option::weighted(0.9, -5i32..5),
         prop::option::weighted(0.9, floats()),
-        prop::option::weighted(0.9, texts()),
-        prop::option::weighted(0.9, texts()),
+        prop::option::weighted(0.9, strings()),
+        prop::option::weighted(0.9, strings()),
         prop::option::weighted(0.9, prop::collection::vec(prop::option::weighted(0.9, 0u8..6), 0..4)),
         any::<bool>(),
     );
-    // Runs of similar rows, so that bounds can rule pages out.
+    // Runs of similar rows, so that statistics can prune pages.
     prop::collection::vec((row, 1usize..30), 0..25)
         .prop_map(|runs| runs.into_iter().flat_map(|(row, count)| std::iter::repeat_n(row, count)).collect())
 }
@@ -263,8 +263,8 @@ fn tests() -> impl Strategy<Value = Expr> {
     let values = prop_oneof![
         (-6i32..6).prop_map(|x| ("i", Scalar::Int32(x))),
         floats().prop_map(|x| ("f", Scalar::Float64(x))),
-        texts().prop_map(|x| ("s", Scalar::Bytes(x.into_bytes()))),
-        texts().prop_map(|x| ("b", Scalar::Bytes(x.into_bytes()))),
+        strings().prop_map(|x| ("s", Scalar::Bytes(x.into_bytes()))),
+        strings().prop_map(|x| ("b", Scalar::Bytes(x.into_bytes()))),
         (0u8..7).prop_map(|x| ("l", Scalar::UInt8(x))),
         (0u64..400).prop_map(|x| ("n", Scalar::UInt64(x))),
         any::<bool>().prop_map(|x| ("t", Scalar::Bool(x))),
@@ -298,7 +298,7 @@ fn tests() -> impl Strategy<Value = Expr> {
     })
 }
 
-fn conditions() -> impl Strategy<Value = Expr> {
+fn filters() -> impl Strategy<Value = Expr> {
     tests().prop_recursive(3, 8, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 1..4).prop_map(Expr::And),
@@ -312,9 +312,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
 
     #[test]
-    fn a_scan_equals_a_plain_loop(
+    fn scans_match_a_naive_loop(
         rows in some_rows(),
-        conditions in prop::collection::vec(conditions(), 1..6),
+        filters in prop::collection::vec(filters(), 1..6),
         page_rows in 1u32..60,
         group_rows in 1u64..300,
         interop in any::<bool>(),
@@ -324,11 +324,11 @@ proptest! {
     ) {
         let (mut fields, mut columns) = (fields(), columns(&rows));
         if sorted {
-            // Its pages are then told apart by an index.
+            // Its pages then have an index.
             fields[5] = fields[5].clone().with_sort_key();
         }
         let options = if interop {
-            // Others know no lists.
+            // Other implementations do not support lists.
             fields.remove(4);
             columns.remove(4);
             WriterOptions::interop()
@@ -341,37 +341,37 @@ proptest! {
         writer.append(&columns).unwrap();
         let bytes = writer.finish().unwrap().output;
         let file = File::from_source(Arc::new(Memory::new("scanned", bytes)), ReadOptions::new()).unwrap();
-        for condition in conditions {
-            let scan = match file.scan().with_batch_rows(batch_rows).filter(&condition) {
+        for filter in filters {
+            let scan = match file.scan().with_batch_rows(batch_rows).filter(&filter) {
                 Ok(scan) => scan,
-                // The column of lists is not there.
+                // The list column is not written.
                 Err(_) if interop => continue,
                 Err(error) => panic!("{error}"),
             };
             let expected: Vec<u64> = (0..rows.len())
-                .filter(|row| plain(&condition, &schema, &columns, *row) == Some(true))
+                .filter(|row| plain(&filter, &schema, &columns, *row) == Some(true))
                 .map(|row| row as u64)
                 .collect();
-            prop_assert_eq!(scan.count().unwrap(), expected.len() as u64, "{:?}", condition);
+            prop_assert_eq!(scan.count().unwrap(), expected.len() as u64, "{:?}", filter);
             let mut found = Vec::new();
             for batch in scan.batches() {
                 let batch = batch.unwrap();
                 for (index, column) in batch.columns.iter().enumerate() {
                     prop_assert_eq!(column.len(), batch.rows.len());
-                    for (place, row) in batch.rows.iter().enumerate() {
+                    for (position, row) in batch.rows.iter().enumerate() {
                         let row = usize::try_from(*row).unwrap();
-                        prop_assert_eq!(column.is_present(place), columns[index].is_present(row));
+                        prop_assert_eq!(column.is_present(position), columns[index].is_present(row));
                         let bits = |column: &Column, row| column.scalar(row).map(|value| value.to_bytes());
-                        prop_assert_eq!(bits(column, place), bits(&columns[index], row));
+                        prop_assert_eq!(bits(column, position), bits(&columns[index], row));
                         if let (Values::List(a), Values::List(b)) = (&column.values, &columns[index].values) {
                             let elements = |lists: &Lists, row| -> Vec<_> { lists.range(row).map(|at| lists.elements.scalar(at)).collect() };
-                            prop_assert_eq!(elements(a, place), elements(b, row));
+                            prop_assert_eq!(elements(a, position), elements(b, row));
                         }
                     }
                 }
                 found.extend(batch.rows);
             }
-            prop_assert_eq!(&found, &expected, "{:?}", condition);
+            prop_assert_eq!(&found, &expected, "{:?}", filter);
             let explained = scan.explain().unwrap();
             prop_assert!(explained.rows_whole <= expected.len() as u64);
             prop_assert!(expected.len() as u64 <= explained.rows_whole + explained.rows_tested);
@@ -380,7 +380,7 @@ proptest! {
 }
 
 #[test]
-fn conditions_that_do_not_fit_are_refused() {
+fn mismatched_filters_are_rejected() {
     let schema = Schema::new(fields()).unwrap();
     for (text, part) in [
         ("x = 1", "has no column `x`"),
@@ -405,11 +405,11 @@ fn selective_scans_read_little() {
     let schema = Schema::new(vec![Field::new("n", Type::UInt64), Field::new("s", Type::String)]).unwrap();
     let options = WriterOptions::new().with_page_max_values(1000).with_row_group_max_rows(10_000);
     let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
-    let texts: Vec<String> = (0..rows).map(|n| format!("row {n} of many")).collect();
+    let strings: Vec<String> = (0..rows).map(|n| format!("row {n} of many")).collect();
     writer
         .append(&[
             Column::new(Values::UInt64((0..rows).collect())),
-            Column::new(Values::Bytes(texts.iter().collect())),
+            Column::new(Values::Bytes(strings.iter().collect())),
         ])
         .unwrap();
     let bytes = writer.finish().unwrap().output;
@@ -436,7 +436,7 @@ fn opened(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Fil
     File::from_source(Arc::new(source), ReadOptions::new()).unwrap()
 }
 
-/// Bounds that are long are not in the footer, unless keys are looked up by them; what is found stays the same.
+/// Long statistics are not stored in the footer, unless they are needed for lookups; results stay the same.
 #[test]
 fn long_values_have_no_zones() {
     let mut seed = 7u64;
@@ -462,7 +462,7 @@ fn long_values_have_no_zones() {
         let expected = values.iter().filter(|other| *other < value).count();
         assert_eq!(smaller.count().unwrap(), expected as u64);
     }
-    // Other readers get what they expect, and keys are found by their bounds.
+    // Other readers get the statistics they expect, and keys are found by them.
     let interop = opened(vec![field()], &column(), WriterOptions::interop());
     assert!(interop.footer().groups[0].chunks[0].zone.is_some());
     let mut sorted = values.to_vec();
@@ -475,9 +475,9 @@ fn long_values_have_no_zones() {
     assert!(short.footer().groups[0].chunks[0].zone.is_some());
 }
 
-/// Decimals, stored as numbers and as bytes, over many groups and pages: the answers of a plain loop.
+/// Decimals, stored as integers and as bytes, over many groups and pages: the results of a naive loop.
 #[test]
-fn decimals_are_found_by_what_they_are() {
+fn decimals_compare_by_value() {
     let numbers: Vec<i64> = (0..2000).map(|n: i64| (n * 7919 % 401 - 200) * (n / 500)).collect();
     let wide: Vec<[u8; 16]> = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect();
     let fields = vec![Field::new("n", Type::Int64).with_bloom(), Field::new("w", Type::Bytes).with_bloom()];
@@ -502,11 +502,11 @@ fn decimals_are_found_by_what_they_are() {
         ] {
             let expected = numbers.iter().filter(|number| holds((**number * 10).cmp(&hundredths))).count();
             for column in ["n", "w"] {
-                let condition = format!("{column} {operator} {literal}");
-                let scan = file.scan().filter(&Expr::parse(&condition).unwrap()).unwrap();
-                assert_eq!(scan.count().unwrap(), expected as u64, "{condition}");
+                let filter = format!("{column} {operator} {literal}");
+                let scan = file.scan().filter(&Expr::parse(&filter).unwrap()).unwrap();
+                assert_eq!(scan.count().unwrap(), expected as u64, "{filter}");
                 let rows: usize = scan.batches().map(|batch| batch.unwrap().rows.len()).sum();
-                assert_eq!(rows, expected, "{condition}");
+                assert_eq!(rows, expected, "{filter}");
             }
         }
     }

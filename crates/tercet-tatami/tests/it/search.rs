@@ -1,4 +1,4 @@
-//! Search segments of the reference: the same words, the same ranking, the same scores to the bit.
+//! Search segments of the reference: the same terms, ranking and scores, bit for bit.
 
 use serde_json::Value;
 use sha2::{Digest, Sha256};
@@ -37,7 +37,7 @@ fn unhex(text: &str) -> Vec<u8> {
 }
 
 #[test]
-fn words_and_snippets_are_those_of_the_reference() {
+fn tokens_and_snippets_match_the_reference() {
     let Some((_, manifest)) = manifest() else { return };
     let mut checked = 0;
     for group in manifest["tokenizer_vectors"].as_array().unwrap() {
@@ -60,7 +60,7 @@ fn words_and_snippets_are_those_of_the_reference() {
 }
 
 #[test]
-fn every_query_has_the_hits_of_the_reference_to_the_bit() {
+fn query_hits_match_the_reference_bit_for_bit() {
     let mut queries = 0;
     for (segment, entry) in segments() {
         for query in entry["queries"].as_array().into_iter().flatten() {
@@ -85,12 +85,12 @@ fn every_query_has_the_hits_of_the_reference_to_the_bit() {
 }
 
 #[test]
-fn every_word_has_the_postings_of_the_reference() {
+fn postings_match_the_reference() {
     for (segment, entry) in segments() {
         let mut hash = Sha256::new();
         segment
-            .for_each_term(|word, info| {
-                hash.update(word);
+            .for_each_term(|term, info| {
+                hash.update(term);
                 hash.update(format!("\t{}\t{}", info.documents, info.singleton));
                 for (document, frequency) in info.postings {
                     hash.update(format!("\t{document}:{frequency}"));
@@ -111,18 +111,18 @@ fn every_word_has_the_postings_of_the_reference() {
 }
 
 #[test]
-fn skipping_blocks_changes_no_answer() {
+fn block_skipping_does_not_change_results() {
     for (segment, _) in segments() {
-        let mut words: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
+        let mut terms: Vec<(String, Vec<(u32, u32)>)> = Vec::new();
         segment
-            .for_each_term(|word, info| {
-                words.push((String::from_utf8(word.to_vec()).unwrap(), info.postings));
+            .for_each_term(|term, info| {
+                terms.push((String::from_utf8(term.to_vec()).unwrap(), info.postings));
             })
             .unwrap();
-        if words.is_empty() {
+        if terms.is_empty() {
             continue;
         }
-        words.sort_by_key(|(_, postings)| std::cmp::Reverse(postings.len()));
+        terms.sort_by_key(|(_, postings)| std::cmp::Reverse(postings.len()));
         let mut state = 1u64;
         let mut random = |below: usize| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -131,13 +131,13 @@ fn skipping_blocks_changes_no_answer() {
         for round in 0..200 {
             let count = 1 + round % 4;
             let picked: Vec<usize> = (0..count)
-                .map(|_| if random(2) == 0 { random(words.len().min(20)) } else { random(words.len()) })
+                .map(|_| if random(2) == 0 { random(terms.len().min(20)) } else { random(terms.len()) })
                 .collect();
-            let query: Vec<&str> = picked.iter().map(|at| words[*at].0.as_str()).collect();
-            // Everything, word by word in the order of the query.
+            let query: Vec<&str> = picked.iter().map(|at| terms[*at].0.as_str()).collect();
+            // All documents, term by term in query order.
             let mut scores = std::collections::BTreeMap::new();
             for at in &picked {
-                let postings = &words[*at].1;
+                let postings = &terms[*at].1;
                 let idf = score::idf(segment.document_count(), postings.len() as u64);
                 for (document, frequency) in postings {
                     *scores.entry(*document).or_insert(0.0f32) += score::term(idf, *frequency);

@@ -1,4 +1,4 @@
-//! Segments that are built: the records of the reference, the same bytes for any number of threads, exact answers.
+//! Segment builder: the records of the reference, the same bytes for any number of threads, exact results.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -31,12 +31,12 @@ impl Page {
             .with_anchor(self.anchor.as_bytes())
     }
 
-    /// Its words and how often each occurs.
-    fn words(&self) -> BTreeMap<String, u32> {
+    /// Its terms with their frequencies.
+    fn terms(&self) -> BTreeMap<String, u32> {
         let mut out = BTreeMap::new();
         for field in [&self.body, &self.title, &self.anchor, &self.url] {
-            for word in analyze::tokens(field.as_bytes()) {
-                *out.entry(word).or_insert(0) += 1;
+            for term in analyze::tokens(field.as_bytes()) {
+                *out.entry(term).or_insert(0) += 1;
             }
         }
         out
@@ -80,10 +80,10 @@ impl Random {
     }
 }
 
-fn corpus(seed: u64, pages: usize, words: usize) -> Vec<Page> {
+fn corpus(seed: u64, pages: usize, terms: usize) -> Vec<Page> {
     let mut random = Random(seed);
     let text = |count: usize, random: &mut Random| {
-        (0..count).map(|_| format!("w{}", random.zipf(words))).collect::<Vec<_>>().join(" ")
+        (0..count).map(|_| format!("w{}", random.zipf(terms))).collect::<Vec<_>>().join(" ")
     };
     (0..pages)
         .map(|number| {
@@ -121,14 +121,14 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
-/// Everything that two segments of the same documents have in common, whatever wrote them.
+/// The common content of two segments of the same documents, for any writer.
 fn parts(segment: &Segment) -> (Vec<String>, String) {
     let file = segment.file();
     let columns = file.read_columns(&(0..8).collect::<Vec<_>>()).unwrap();
     let hash = |values: &Values| match values {
-        Values::Bytes(texts) => {
+        Values::Bytes(strings) => {
             let mut hash = Sha256::new();
-            for text in texts.iter() {
+            for text in strings.iter() {
                 hash.update((text.len() as u64).to_le_bytes());
                 hash.update(text);
             }
@@ -139,8 +139,8 @@ fn parts(segment: &Segment) -> (Vec<String>, String) {
     };
     let mut dump = Sha256::new();
     segment
-        .for_each_term(|word, info| {
-            dump.update(word);
+        .for_each_term(|term, info| {
+            dump.update(term);
             dump.update(format!("\t{}\t{}", info.documents, info.singleton));
             for (document, frequency) in info.postings {
                 dump.update(format!("\t{document}:{frequency}"));
@@ -152,7 +152,7 @@ fn parts(segment: &Segment) -> (Vec<String>, String) {
 }
 
 #[test]
-fn segments_of_the_reference_come_out_again() {
+fn reference_segments_are_reproduced() {
     let Some((dir, manifest, pages)) = golden() else { return };
     let cases: [(&str, usize, StorageMode, u64); 3] = [
         ("seg_full.tatami", 400, StorageMode::Full, 131_072),
@@ -191,14 +191,14 @@ fn segments_of_the_reference_come_out_again() {
 }
 
 #[test]
-fn identities_are_hashes_of_addresses() {
+fn ids_are_hashes_of_urls() {
     let Some((_, _, pages)) = golden() else { return };
     let named = pages.iter().filter(|page| page.id == build::doc_id(&page.url)).count();
     assert!(named > pages.len() / 2, "{named}");
 }
 
 #[test]
-fn an_empty_segment_is_a_segment() {
+fn an_empty_segment_is_valid() {
     for form in [StorageMode::Full, StorageMode::Snippet(200)] {
         let segment = opened(built(&[], SegmentOptions::new().with_mode(form)));
         assert_eq!((segment.document_count(), segment.term_count()), (0, 0));
@@ -223,10 +223,10 @@ fn threads_and_memory_change_no_byte() {
     assert_eq!(make(2, 3 << 20), one, "some runs in files");
 }
 
-/// What a question makes of a document.
+/// The score of a document for a query.
 type Score<'a> = Box<dyn Fn(usize) -> Option<f32> + 'a>;
 
-/// The plain scorer: every document, every word, in the order of the query.
+/// A naive scorer: every document, every term, in query order.
 struct Oracle {
     pages: Vec<(BTreeMap<String, u32>, f32)>,
     found: BTreeMap<String, u64>,
@@ -240,8 +240,8 @@ impl Oracle {
         let factor =
             |page: &Page| 1.2f32 * (1.0 - 0.75f32 + 0.75f32 * (f64::from(page.length()) / average) as f32);
         let mut found = BTreeMap::new();
-        for word in pages.iter().flat_map(|page| page.words().into_keys()) {
-            *found.entry(word).or_insert(0) += 1;
+        for term in pages.iter().flat_map(|page| page.terms().into_keys()) {
+            *found.entry(term).or_insert(0) += 1;
         }
         let tokens = |text: &str| analyze::tokens(text.as_bytes());
         Self {
@@ -249,15 +249,15 @@ impl Oracle {
                 .iter()
                 .map(|page| [tokens(&page.body), tokens(&page.title), tokens(&page.url)])
                 .collect(),
-            pages: pages.iter().map(|page| (page.words(), factor(page))).collect(),
+            pages: pages.iter().map(|page| (page.terms(), factor(page))).collect(),
             found,
         }
     }
 
-    fn score(&self, ranking: Ranking, document: usize, word: &str) -> Option<f32> {
-        let (words, factor) = &self.pages[document];
-        let frequency = *words.get(word)?;
-        let idf = score::idf(self.pages.len() as u64, self.found[word]);
+    fn score(&self, ranking: Ranking, document: usize, term: &str) -> Option<f32> {
+        let (terms, factor) = &self.pages[document];
+        let frequency = *terms.get(term)?;
+        let idf = score::idf(self.pages.len() as u64, self.found[term]);
         Some(match ranking {
             Ranking::Native => score::term(idf, frequency),
             Ranking::Bm25 => idf * (frequency as f32 * (1.2f32 + 1.0) / (frequency as f32 + factor)),
@@ -270,7 +270,7 @@ impl Oracle {
             .any(|text| text.windows(phrase.len()).any(|some| some.iter().eq(phrase.iter())))
     }
 
-    /// The best, given what a question makes of a document.
+    /// The best documents by a scoring function.
     fn best(
         &self,
         k: usize,
@@ -293,16 +293,16 @@ fn bits(segment: &Segment, query: &str, options: &SearchOptions<'_>) -> Vec<(u32
 }
 
 #[test]
-fn skipping_blocks_changes_no_answer() {
-    for (seed, pages, words) in [(1, 900, 40), (2, 3000, 2000), (3, 60, 300)] {
-        let pages = corpus(seed, pages, words);
+fn block_skipping_does_not_change_results() {
+    for (seed, pages, terms) in [(1, 900, 40), (2, 3000, 2000), (3, 60, 300)] {
+        let pages = corpus(seed, pages, terms);
         let oracle = Oracle::new(&pages);
         let segment = opened(built(&pages, SegmentOptions::new().snippet_only()));
         let mut random = Random(seed + 100);
         let even = segment.filter(&Expr::parse("norm_body >= 8").unwrap()).unwrap();
         for round in 0..500 {
             let count = 1 + random.below(5);
-            let query: Vec<String> = (0..count).map(|_| format!("w{}", random.zipf(words))).collect();
+            let query: Vec<String> = (0..count).map(|_| format!("w{}", random.zipf(terms))).collect();
             let k = [1, 3, 10, 100, 10_000][random.below(5)];
             let rank = if round % 2 == 0 { Ranking::Native } else { Ranking::Bm25 };
             let filter = (round % 3 == 0).then_some(&even);
@@ -310,8 +310,8 @@ fn skipping_blocks_changes_no_answer() {
             let allowed = |document: usize| filter.is_none_or(|mask| mask.get(document));
             let expected = oracle.best(k, &allowed, &|document| {
                 let mut sum = None;
-                for word in &query {
-                    if let Some(score) = oracle.score(rank, document, word) {
+                for term in &query {
+                    if let Some(score) = oracle.score(rank, document, term) {
                         sum = Some(sum.unwrap_or(0.0) + score);
                     }
                 }
@@ -323,21 +323,21 @@ fn skipping_blocks_changes_no_answer() {
 }
 
 #[test]
-fn signs_and_parentheses_mean_what_they_say() {
+fn query_operators_and_parentheses_are_applied() {
     let pages = corpus(11, 700, 120);
     let oracle = Oracle::new(&pages);
     let segment = opened(built(&pages, SegmentOptions::new()));
     let mut random = Random(5);
     for round in 0..60 {
-        let words: Vec<String> = (0..4).map(|_| format!("w{}", random.zipf(120))).collect();
-        let [a, b, c, d] = [&words[0][..], &words[1], &words[2], &words[3]];
+        let terms: Vec<String> = (0..4).map(|_| format!("w{}", random.zipf(120))).collect();
+        let [a, b, c, d] = [&terms[0][..], &terms[1], &terms[2], &terms[3]];
         let rank = if round % 2 == 0 { Ranking::Native } else { Ranking::Bm25 };
         let k = [1, 10, 5000][round % 3];
-        let score = |document: usize, word: &str| oracle.score(rank, document, word);
-        let add = |sum: f32, document: usize, words: &[&str]| {
-            words.iter().filter_map(|word| score(document, word)).fold(sum, |sum, score| sum + score)
+        let score = |document: usize, term: &str| oracle.score(rank, document, term);
+        let add = |sum: f32, document: usize, terms: &[&str]| {
+            terms.iter().filter_map(|term| score(document, term)).fold(sum, |sum, score| sum + score)
         };
-        let has = |document: usize, word: &str| score(document, word).is_some();
+        let has = |document: usize, term: &str| score(document, term).is_some();
         let cases: [(String, Score<'_>); 6] = [
             (format!("{a} AND {b}"), Box::new(|n| (has(n, a) && has(n, b)).then(|| add(0.0, n, &[a, b])))),
             (format!("+{a} {b} -{c}"), Box::new(|n| (has(n, a) && !has(n, c)).then(|| add(0.0, n, &[a, b])))),
@@ -382,7 +382,7 @@ fn signs_and_parentheses_mean_what_they_say() {
 }
 
 #[test]
-fn few_texts_are_read_for_a_phrase() {
+fn phrase_queries_read_few_documents() {
     let pages = corpus(12, 800, 60);
     let oracle = Oracle::new(&pages);
     let segment = opened(built(&pages, SegmentOptions::new()));
@@ -393,17 +393,17 @@ fn few_texts_are_read_for_a_phrase() {
             oracle.score(Ranking::Native, *document, a).is_some()
                 && oracle.score(Ranking::Native, *document, b).is_some()
         };
-        let most = (0..pages.len()).filter(both).count() as u64;
-        assert!(found.stats.texts_read <= most, "{a} {b}: {} of {most}", found.stats.texts_read);
+        let bound = (0..pages.len()).filter(both).count() as u64;
+        assert!(found.stats.texts_read <= bound, "{a} {b}: {} of {bound}", found.stats.texts_read);
     }
     let short = opened(built(&pages, SegmentOptions::new().snippet_only()));
     let error = short.find(&Query::parse("\"w1 w2\"").unwrap(), &SearchOptions::new(10)).unwrap_err();
     assert!(error.to_string().contains("snippet-only"), "{error}");
 }
 
-/// A frequent and a rare word: most blocks of the frequent one are passed over.
+/// A frequent and a rare term: most blocks of the frequent one are skipped.
 #[test]
-fn a_rare_word_spares_the_blocks_of_a_frequent_one() {
+fn a_rare_term_skips_blocks_of_a_frequent_term() {
     let mut pages = corpus(13, 40_000, 5000);
     for number in (0..pages.len()).step_by(pages.len() / 12) {
         pages[number].body.push_str(" needle needle needle");
@@ -421,9 +421,9 @@ fn a_rare_word_spares_the_blocks_of_a_frequent_one() {
     assert_eq!(some.blocks, some.blocks_decoded + some.blocks_skipped);
 }
 
-/// Every changed byte and every cut is noticed, or changes nothing that is read.
+/// Every changed byte and every truncation is detected or does not change what is read.
 #[test]
-fn a_damaged_segment_is_noticed_or_right() {
+fn damage_in_a_segment_is_detected_or_harmless() {
     let pages = corpus(3, 40, 30);
     let bytes = built(&pages, SegmentOptions::new().snippet_only());
     let answer = |bytes: Vec<u8>| -> Result<_, tercet_tatami::Error> {
@@ -442,7 +442,7 @@ fn a_damaged_segment_is_noticed_or_right() {
         let mut bad = bytes.clone();
         bad[at] ^= 1 << (at % 8);
         if let Ok(found) = answer(bad) {
-            // The flags of the header are under its checksum: a segment stays one.
+            // The header checksum covers the flags: a segment stays a segment.
             assert_eq!(found, right, "byte {at}");
         }
         assert!(answer(bytes[..at].to_vec()).is_err(), "cut at {at}");
@@ -450,7 +450,7 @@ fn a_damaged_segment_is_noticed_or_right() {
 }
 
 #[test]
-fn explanations_add_up() {
+fn explanations_sum_to_the_score() {
     let pages = corpus(21, 300, 50);
     let segment = opened(built(&pages, SegmentOptions::new()));
     let query = Query::parse("w1 +w3 -w9 w1").unwrap();
@@ -459,15 +459,15 @@ fn explanations_add_up() {
         let found = segment.find(&query, &options).unwrap();
         assert!(!found.hits.is_empty());
         for hit in found.hits {
-            let words = segment.explain(&query, &options, hit.document).unwrap();
-            assert_eq!(words.len(), 3);
-            let sum = words.iter().fold(0.0f32, |sum, word| sum + word.score);
+            let terms = segment.explain(&query, &options, hit.document).unwrap();
+            assert_eq!(terms.len(), 3);
+            let sum = terms.iter().fold(0.0f32, |sum, term| sum + term.score);
             assert_eq!(sum.to_bits(), hit.score.to_bits());
         }
     }
 }
 
-/// An untuned ranking of the Vaswani collection: 11,429 abstracts, 93 questions with known answers.
+/// An untuned ranking of the Vaswani collection: 11,429 abstracts, 93 queries with known answers.
 #[test]
 fn known_answers_are_found() {
     let dir = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/text/vaswani");
@@ -498,14 +498,14 @@ fn known_answers_are_found() {
             let lower = query.to_lowercase();
             let number = between(&lower, "<num>", "<").unwrap();
             let number = number.trim_start_matches("number:").trim();
-            let words = between(&lower, "<title>", "</title>")
+            let terms = between(&lower, "<title>", "</title>")
                 .or_else(|| Some(lower.split_once("<title>")?.1.to_owned()))
                 .unwrap();
             let Some(right) = answers.get(number) else { continue };
             let options = SearchOptions::new(100).with_ranking(rank);
-            let asked = Query::terms(&words);
-            let asked = if rank == Ranking::Bm25 { asked.dedup_terms() } else { asked };
-            let hits = segment.find(&asked, &options).unwrap().hits;
+            let parsed = Query::terms(&terms);
+            let parsed = if rank == Ranking::Bm25 { parsed.dedup_terms() } else { parsed };
+            let hits = segment.find(&parsed, &options).unwrap().hits;
             let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
             let found: Vec<bool> = segment
                 .documents(&documents)
@@ -515,13 +515,14 @@ fn known_answers_are_found() {
                 .collect();
             let mut so_far = 0.0;
             let mut precision = 0.0;
-            for (place, _) in found.iter().enumerate().filter(|(_, is_right)| **is_right) {
+            for (rank_index, _) in found.iter().enumerate().filter(|(_, is_right)| **is_right) {
                 so_far += 1.0;
-                precision += so_far / (place as f64 + 1.0);
+                precision += so_far / (rank_index as f64 + 1.0);
             }
             map += precision / right.len() as f64;
-            let discount = |place: usize| 1.0 / (place as f64 + 2.0).log2();
-            let dcg: f64 = (0..found.len().min(10)).filter(|place| found[*place]).map(discount).sum();
+            let discount = |rank_index: usize| 1.0 / (rank_index as f64 + 2.0).log2();
+            let dcg: f64 =
+                (0..found.len().min(10)).filter(|rank_index| found[*rank_index]).map(discount).sum();
             let ideal: f64 = (0..right.len().min(10)).map(discount).sum();
             gain += dcg / ideal;
             count += 1.0;

@@ -1,4 +1,4 @@
-//! Single blob values: runs are decoded no further than they reach, and give what whole runs give.
+//! Single blob values: a run is decoded only as far as needed, with the same result as a complete decode.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use tercet_tatami::{Column, Field, File, ReadOptions, Schema, Type, Values, Writ
 
 const ROWS: u64 = 2000;
 
-/// Pages that have something in common, of 0 to 6,000 bytes; every ninth row is null.
+/// Similar pages of 0 to 6,000 bytes; every ninth row is null.
 fn bodies() -> Column {
     let mut noise = 9u64;
     let mut next = move || {
@@ -43,7 +43,7 @@ fn seen(column: &Column) -> Vec<Option<Vec<u8>>> {
 }
 
 #[test]
-fn rows_in_any_order_have_their_values() {
+fn rows_can_be_read_in_any_order() {
     let column = bodies();
     let all = seen(&column);
     let orders: [Vec<u64>; 7] = [
@@ -69,7 +69,7 @@ fn rows_in_any_order_have_their_values() {
             for time in ["first", "again"] {
                 assert!(seen(&file.take(rows, &[0]).unwrap()[0]) == wanted, "{codec} {run} {rows:?} {time}");
             }
-            // One by one, as neighbours are read.
+            // One by one, as adjacent rows are read.
             for (row, wanted) in rows.iter().zip(&wanted).take(50) {
                 assert!(seen(&file.take(&[*row], &[0]).unwrap()[0])[0] == *wanted, "{codec} {run} row {row}");
             }
@@ -78,7 +78,7 @@ fn rows_in_any_order_have_their_values() {
 }
 
 #[test]
-fn damage_is_noticed_whatever_is_asked_for() {
+fn damage_anywhere_in_a_blob_run_is_detected() {
     let bytes = written(&bodies(), WriterOptions::new().with_blob_run_target_bytes(1 << 20));
     let run = open(&bytes).footer().blobs[0].runs[0];
     let (start, len) =

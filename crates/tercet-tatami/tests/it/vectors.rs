@@ -1,4 +1,4 @@
-//! Files and pages whose bytes are printed in the specification.
+//! Files and pages printed in the specification.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn open(bytes: &[u8]) -> File {
 }
 
 #[test]
-fn a_file_of_the_reference_is_read() {
+fn a_reference_file_is_read() {
     let file = bytes(
         r#"54 41 54 31 01 00 01 00 00 00 01 02 00 00 00 00 00×16
            03 00 00 00 00 00 00 00 70 00 00 00 00 00 00 00 00×12 5c 4a bd 34

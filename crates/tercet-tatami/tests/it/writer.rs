@@ -1,4 +1,4 @@
-//! Known bytes, and batches that are refused.
+//! Expected bytes, and rejected batches.
 
 use std::io::{self, Cursor, Seek, SeekFrom, Write};
 use std::slice;
@@ -21,7 +21,7 @@ fn write(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Byte
     Bytes::new(writer.finish().unwrap().output)
 }
 
-fn texts(values: &[&str]) -> Column {
+fn strings(values: &[&str]) -> Column {
     Column::new(Values::Bytes(values.iter().collect()))
 }
 
@@ -44,7 +44,7 @@ fn contains(bytes: &[u8], part: &str) -> bool {
 }
 
 #[test]
-fn three_numbers_for_all_readers() {
+fn three_integers_have_the_expected_bytes() {
     let made = write(vec![Field::new("n", Type::Int32)], &[ints(&[7, 8, 9])], WriterOptions::interop());
     assert_eq!(&made.bytes[..16], unhex("54 41 54 31 01 00 01 00 00 00 01 02 00 00 00 00"));
     let page = made.record(64);
@@ -57,9 +57,9 @@ fn three_numbers_for_all_readers() {
 }
 
 #[test]
-fn nulls_stand_in_a_bitmap() {
+fn nulls_are_stored_in_a_bitmap() {
     let fields = vec![Field::new("s", Type::String).with_nulls()];
-    let column = texts(&["hi", "", ""]).with_validity([true, false, true].into_iter().collect());
+    let column = strings(&["hi", "", ""]).with_validity([true, false, true].into_iter().collect());
     let made = write(fields, &[column], none(WriterOptions::interop()));
     let head = "00 00 00 02 03 00 00 00 05 00 00 00 05 00 00 00 01 00 00 00 00 00 00 00 69 bf 1b 32";
     assert_eq!(&made.bytes[64..92], unhex(head));
@@ -88,9 +88,10 @@ fn sort_keys_have_a_page_index() {
 }
 
 #[test]
-fn a_whole_file_has_known_bytes() {
+fn a_complete_file_has_the_expected_bytes() {
     let options = none(WriterOptions::new()).with_inline_bounds(false);
-    let made = write(vec![Field::new("s", Type::String)], &[texts(&["red", "blue", "red", "red"])], options);
+    let made =
+        write(vec![Field::new("s", Type::String)], &[strings(&["red", "blue", "red", "red"])], options);
     let expected = [
         "54 41 54 31 01 00 01 00 04 00 01 02 00 00 10 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00",
         "04 00 00 00 00 00 00 00 9b 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 03 e0 bd f9",
@@ -127,7 +128,7 @@ fn lists_are_lengths_and_elements() {
 }
 
 #[test]
-fn elements_of_null_rows_are_left_out() {
+fn elements_of_null_rows_are_omitted() {
     let lists = Lists { ends: vec![1, 3, 4], elements: ints(&[7, 100, 200, 8]) };
     let column =
         Column::new(Values::List(Box::new(lists))).with_validity([true, false, true].into_iter().collect());
@@ -141,14 +142,14 @@ fn elements_of_null_rows_are_left_out() {
 }
 
 #[test]
-fn floats_are_packed_split_or_left() {
+fn floats_are_packed_split_or_raw() {
     let options = none(WriterOptions::new());
     let field = || vec![Field::new("f", Type::Float32)];
     let made = write(field(), &[Column::new(Values::Float32(vec![1.5; 9]))], options);
     let page = made.record(64);
     assert_eq!(page.payload.unwrap(), unhex("1e 13 00 00 c0 3f"));
     assert_eq!((page.header.encoding, page.header.marked), (Encoding::Rle, true));
-    // Both signs take all the bits, but few high bytes are different.
+    // Both signs use all bits, but the high bytes have few distinct values.
     let waves: Vec<f32> = (0..20_000u16).map(|at| (f32::from(at) * 0.7).sin() * 100.0).collect();
     let made = write(field(), &[Column::new(Values::Float32(waves.clone()))], WriterOptions::new());
     let page = made.record(64);
@@ -160,7 +161,7 @@ fn floats_are_packed_split_or_left() {
 }
 
 #[test]
-fn nan_is_no_bound() {
+fn nan_is_not_a_statistic() {
     let column = || Column::new(Values::Float64(vec![f64::NAN, 2.0, f64::NAN, -1.0]));
     for options in [WriterOptions::new(), WriterOptions::interop()] {
         let made = write(vec![Field::new("f", Type::Float64)], &[column()], options);
@@ -175,7 +176,7 @@ fn nan_is_no_bound() {
 }
 
 #[test]
-fn what_does_not_shrink_stays_as_it_is() {
+fn incompressible_pages_are_stored_raw() {
     let mut noise = 1u64;
     let mut next = || {
         noise = noise.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -187,7 +188,7 @@ fn what_does_not_shrink_stays_as_it_is() {
         let options = WriterOptions::new().with_codec(codec);
         let made = write(vec![Field::new("n", Type::UInt64)], &[column()], options.clone());
         let page = made.record(64).header;
-        assert_eq!((page.codec, page.marked), (Codec::None, true), "bounds stand before bare values");
+        assert_eq!((page.codec, page.marked), (Codec::None, true), "bounds precede uncompressed values");
         assert_eq!(made.file.footer().features.as_ref().unwrap().requires, requires::BOUNDS);
         let bare = write(vec![Field::new("n", Type::UInt64)], &[column()], options.with_inline_bounds(false));
         assert_eq!((bare.record(64).header.codec, bare.record(64).header.marked), (Codec::None, false));
@@ -199,7 +200,7 @@ fn what_does_not_shrink_stays_as_it_is() {
 
 #[test]
 fn groups_end_by_rows_and_bytes() {
-    let column = || texts(&["aaaa", "bbbb", "cccc", "dddd", "eeee"]);
+    let column = || strings(&["aaaa", "bbbb", "cccc", "dddd", "eeee"]);
     let rows = |options: WriterOptions, appends: usize| -> Vec<u64> {
         let mut writer = writer(vec![Field::new("s", Type::String)], options);
         (0..appends).for_each(|_| writer.append(&[column()]).unwrap());
@@ -208,11 +209,11 @@ fn groups_end_by_rows_and_bytes() {
     };
     assert_eq!(rows(WriterOptions::new().with_row_group_max_rows(2), 1), [2, 2, 1]);
     assert_eq!(rows(WriterOptions::new().with_row_group_max_rows(3), 2), [3, 3, 3, 1]);
-    // Five bytes for each row: a group ends before the row that would exceed twelve.
+    // Five bytes per row: a group ends before the row that would exceed twelve.
     assert_eq!(rows(WriterOptions::new().with_row_group_max_bytes(12), 1), [2, 2, 1]);
     assert_eq!(rows(WriterOptions::new().with_row_group_max_bytes(10), 2), [2, 2, 2, 2, 2]);
     assert_eq!(rows(WriterOptions::new().with_row_group_max_bytes(1), 1), [1; 5]);
-    // For others only the end of a batch ends a group for its bytes.
+    // In the interop profile a group ends by its bytes only at the end of a batch.
     assert_eq!(rows(WriterOptions::interop().with_row_group_max_bytes(12), 2), [5, 5]);
     assert_eq!(rows(WriterOptions::interop().with_row_group_max_bytes(26), 3), [10, 5]);
     assert_eq!(rows(WriterOptions::new(), 0), Vec::<u64>::new());
@@ -231,13 +232,13 @@ fn refused(fields: Vec<Field>, columns: &[Column]) -> BatchError {
 }
 
 #[test]
-fn batches_that_do_not_fit_are_refused() {
+fn mismatched_batches_are_rejected() {
     let int = || Field::new("n", Type::Int32);
     let text = || Field::new("s", Type::String);
     assert_eq!(refused(vec![int()], &[]), BatchError::Columns { wanted: 1, found: 0 });
-    let found = refused(vec![int()], &[texts(&["x"])]);
+    let found = refused(vec![int()], &[strings(&["x"])]);
     assert_eq!(found, BatchError::Values { column: "n".into(), wanted: Type::Int32, found: "bytes" });
-    let found = refused(vec![int(), text()], &[ints(&[1, 2]), texts(&["x"])]);
+    let found = refused(vec![int(), text()], &[ints(&[1, 2]), strings(&["x"])]);
     assert_eq!(found, BatchError::Rows { column: "s".into(), wanted: 2, found: 1 });
     let short = ints(&[1, 2]).with_validity(Bitmap::filled(1, true));
     assert_eq!(refused(vec![int()], &[short]), BatchError::Rows { column: "n".into(), wanted: 2, found: 1 });
@@ -258,13 +259,13 @@ fn batches_that_do_not_fit_are_refused() {
         BatchError::NotUtf8 { column: "l".into(), row: 1 }
     );
     for ends in [vec![2, 1], vec![3], vec![1]] {
-        let found = refused(field(), &[list(ends.clone(), texts(&["a", "b"]))]);
+        let found = refused(field(), &[list(ends.clone(), strings(&["a", "b"]))]);
         assert!(matches!(found, BatchError::ListEnds { .. }), "{ends:?}");
     }
 }
 
 #[test]
-fn a_sort_key_must_rise_over_the_whole_file() {
+fn the_sort_key_must_be_ascending_over_the_whole_file() {
     let fields = || vec![Field::new("k", Type::Int32).with_sort_key().with_nulls()];
     let mut sorted = writer(fields(), WriterOptions::new());
     let nulls = ints(&[3, -9, 3, 4]).with_validity([true, false, true, true].into_iter().collect());
@@ -282,7 +283,7 @@ fn a_sort_key_must_rise_over_the_whole_file() {
 }
 
 #[test]
-fn options_that_do_not_go_together_are_refused() {
+fn conflicting_options_are_rejected() {
     let create = |field: Field, options: WriterOptions| {
         let schema = Schema::new(vec![field]).unwrap();
         Writer::new(Cursor::new(Vec::new()), schema, options).map(drop).unwrap_err().into_kind()
@@ -296,7 +297,7 @@ fn options_that_do_not_go_together_are_refused() {
     assert!(matches!(fault, ErrorKind::Schema(SchemaError::ListInterop { .. })), "{fault:?}");
 }
 
-/// A sink that takes so many bytes and no more.
+/// A sink that accepts a limited number of bytes.
 #[derive(Debug)]
 struct Full(Cursor<Vec<u8>>, usize);
 
@@ -328,7 +329,7 @@ impl Sink for Full {
 }
 
 #[test]
-fn a_writer_that_failed_makes_no_file() {
+fn a_failed_writer_leaves_no_file() {
     let schema = || Schema::new(vec![Field::new("n", Type::Int32)]).unwrap();
     let options = || WriterOptions::new().with_row_group_max_rows(2);
     let create = |room| Writer::new(Full(Cursor::new(Vec::new()), room), schema(), options());

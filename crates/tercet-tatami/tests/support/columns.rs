@@ -1,8 +1,8 @@
-//! Columns of every type, made up from numbers.
+//! Generated columns of every type.
 
 use tercet_tatami::{Bitmap, Column, Field, Lists, Strings, Type, Values};
 
-/// A few bits of noise that are the same every time.
+/// A deterministic random generator.
 #[derive(Clone, Debug)]
 pub(crate) struct Noise(pub(crate) u64);
 
@@ -18,18 +18,18 @@ impl Noise {
     }
 }
 
-/// How values follow each other; each shape suits another encoding.
+/// The distribution of values; each shape suits another encoding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// Anything.
+    /// Random values.
     Noise,
-    /// Few different values, in no order.
+    /// Few distinct values, in random order.
     Few,
-    /// Rising by a little.
+    /// Slowly ascending values.
     Rising,
     /// Long runs.
     Runs,
-    /// Small numbers, and a large one now and then.
+    /// Small numbers with rare large ones.
     Small,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn column(field: &Field, rows: usize, shape: Shape, noise: &mut Noise
     out
 }
 
-/// Everything that a reader can see of a row, so that columns can be compared whatever lies in null slots.
+/// The visible content of a row, so that columns compare equal whatever null slots hold.
 pub(crate) fn seen(column: &Column, row: usize) -> Option<Vec<Option<Vec<u8>>>> {
     if !column.is_present(row) {
         return None;

@@ -1,4 +1,4 @@
-//! Files of one page, byte by byte.
+//! Files of one page, built byte by byte.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use tercet_tatami::format::{
 };
 use tercet_tatami::{Field, Schema};
 
-/// A file of one uncompressed page with the mark. Rows and nulls are those of the page; `change` is given the footer.
+/// A file of one uncompressed page with the native mark. Row and null counts are those of the page; `change` edits the
+/// footer.
 pub(crate) fn file(
     field: Field,
     encoding: Encoding,

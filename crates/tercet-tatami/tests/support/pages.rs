@@ -1,4 +1,4 @@
-//! The records of a file, walked with the public tables.
+//! The records of a file, read through the public tables.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub(crate) struct Bytes {
     pub(crate) file: File,
 }
 
-/// A record and its payload, decompressed where no dictionary is needed for that.
+/// A record and its payload, decompressed unless that needs a dictionary.
 pub(crate) struct Record {
     pub(crate) header: PageHeader,
     pub(crate) stored: Vec<u8>,

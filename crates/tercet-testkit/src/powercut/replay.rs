@@ -261,8 +261,8 @@ fn combinations(n: usize) -> Vec<Vec<bool>> {
     }
     let prefixes = (0..=n).map(|len| (0..n).map(|i| i < len).collect());
     let missing = (0..n).map(|one| (0..n).map(|i| i != one).collect());
-    let alone = (0..n).map(|one| (0..n).map(|i| i == one).collect());
-    prefixes.chain(missing).chain(alone).collect()
+    let single = (0..n).map(|one| (0..n).map(|i| i == one).collect());
+    prefixes.chain(missing).chain(single).collect()
 }
 
 fn in_memory(offset: u64) -> usize {

@@ -51,8 +51,8 @@ pub(super) fn read_request(from: &mut impl BufRead) -> io::Result<Option<(Reques
     if from.read_line(&mut line)? == 0 {
         return Ok(None);
     }
-    let mut words = line.split_whitespace();
-    let (method, target) = (words.next().ok_or_else(wrong)?, words.next().ok_or_else(wrong)?);
+    let mut parts = line.split_whitespace();
+    let (method, target) = (parts.next().ok_or_else(wrong)?, parts.next().ok_or_else(wrong)?);
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let (method, path, query) = (method.to_owned(), decoded(path), query.to_owned());
     let mut headers = Vec::new();

@@ -51,7 +51,7 @@ fn bad_cuts(scenario: impl FnOnce(Arc<dyn Disk>, &Path)) -> Vec<Cut> {
 }
 
 #[test]
-fn a_writer_that_syncs_everything_survives_every_cut() {
+fn a_syncing_writer_survives_every_power_cut() {
     let bad = bad_cuts(|disk, directory| write_aside(disk.as_ref(), directory, true, true).unwrap());
     assert!(bad.is_empty(), "{}", bad[0]);
 }
@@ -115,7 +115,7 @@ fn cuts_can_be_written_to_a_directory_and_recorded_events_are_in_order() {
 }
 
 #[test]
-fn a_writer_in_place_fails_the_fault_tests() {
+fn an_in_place_writer_fails_the_fault_tests() {
     let caught = catch_unwind(AssertUnwindSafe(|| {
         for_each_fault(
             prepare,

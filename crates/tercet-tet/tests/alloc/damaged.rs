@@ -25,14 +25,14 @@ fn limits() -> Limits {
     Limits::small().with_metadata_bytes(mib).with_chunk_bytes(mib).with_array_bytes(mib).with_table_bytes(mib)
 }
 
-/// The limits for a sample: a text of more than 64 KiB counts with all that it could become in memory.
+/// The limits for a sample: text of more than 64 KiB is charged with its maximum size in memory.
 fn limits_for(bytes: &[u8]) -> Limits {
     if bytes.len() > 1 << 16 { limits().with_metadata_bytes(16 * MIB as u64) } else { limits() }
 }
 
-/// Runs a check and asserts that it takes no more memory than the limits together and some room for the thread pool.
+/// Runs a check and asserts that it stays within the sum of the limits plus some room for the thread pool.
 fn measured(name: &str, check: impl FnOnce() + Send) {
-    // One thread: the work is a million tiny reads, and waking others for each takes longer than the reads.
+    // One thread: waking others for a million tiny reads takes longer than the reads.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let ((), stats) = measure(|| pool.install(check));
     assert!(stats.peak_bytes < 8 * MIB, "{name}: {stats:?}");
@@ -54,23 +54,23 @@ fn verify(bytes: &[u8], deep: bool) -> Report {
     }
 }
 
-/// Whether verify has anything to say.
+/// Whether verify reports a finding.
 fn is_flagged(report: &Report) -> bool {
     !report.ok || report.findings.iter().any(|finding| finding.severity == Severity::Warning)
 }
 
-/// What came of reading a damaged file.
+/// Outcome of reading a damaged file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Outcome {
     /// It does not open.
     Refused,
-    /// It opens, and some reads fail; the others give the old values.
+    /// It opens, and some reads fail; the others return the original values.
     PartlyRead,
-    /// All values are the old ones.
+    /// All values are the original ones.
     Same,
-    /// It opens, but says that nothing protects it.
+    /// It opens, but reports that it is unprotected.
     Unprotected,
-    /// Other values than before, without an error, in a file that claims to be checked.
+    /// Other values than before, without an error, in a file with checksums.
     Wrong,
 }
 
@@ -115,17 +115,17 @@ fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
     }
 }
 
-/// What flips did to a file with a block.
+/// Effects of flips on a file with a block.
 #[derive(Default)]
 struct Flips {
     outcomes: BTreeMap<Outcome, usize>,
-    /// The bytes whose change takes the integrity status away.
+    /// The bytes whose change removes the integrity status.
     unprotected: BTreeSet<usize>,
-    /// The bytes whose change verify does not notice.
+    /// The bytes whose change verify does not detect.
     unnoticed: BTreeSet<usize>,
 }
 
-/// Every flip of a file with a block: never wrong, and verify fails whenever reading does.
+/// Every flip of a file with a block: no wrong value, and verify fails whenever a read does.
 fn flip_everything(sample: &Sample) -> Flips {
     let mut flips = Flips::default();
     assert_eq!(read(&sample.bytes, sample, false), Outcome::Same, "{}", sample.name);
@@ -152,7 +152,7 @@ fn flip_everything(sample: &Sample) -> Flips {
     flips
 }
 
-/// The bytes that say where the block is: the footer flag, and the names and the version on the way to the block.
+/// The bytes that locate the block: the footer flag, and the names and the version on the way to it.
 fn bytes_that_name_the_block(bytes: &[u8]) -> BTreeSet<usize> {
     let mut offsets = BTreeSet::from([12]);
     for name in [&br#""metadata""#[..], br#""tercet""#, br#""version":1"#] {
@@ -164,7 +164,7 @@ fn bytes_that_name_the_block(bytes: &[u8]) -> BTreeSet<usize> {
     offsets
 }
 
-/// The bytes that belong to nothing: between payloads and columns.
+/// Unused bytes between payloads and columns.
 fn padding(sample: &Sample) -> BTreeSet<usize> {
     let file = open(&sample.bytes, false).unwrap();
     let end = file.payload_end() as usize;
@@ -193,13 +193,13 @@ fn check_flips(sample: &Sample) -> Flips {
     // Names of 8, 6 and 7 letters, the version and the flag.
     assert_eq!(flips.unprotected.len(), 23, "{:?}", flips.unprotected);
     assert_eq!(flips.unnoticed, padding(sample));
-    // A flip in the padding changes nothing; every other one is noticed by reading too.
+    // A flip in the padding changes nothing; every other one is also detected by reads.
     let unchanged = flips.outcomes.get(&Outcome::Same).copied().unwrap_or(0);
     assert_eq!(unchanged, flips.unnoticed.len() * damage::MASKS.len(), "{:?}", flips.outcomes);
     flips
 }
 
-/// Every truncation of any file: an error, or the old values.
+/// Every truncation of any file: an error, or the original values.
 fn cut_everywhere(sample: &Sample) {
     measured(sample.name, || {
         for cut in damage::truncations(&sample.bytes) {
@@ -306,7 +306,7 @@ fn flips_of_a_version_2_footer() {
     });
 }
 
-/// A footer that claims to be as long as the file, which is mostly a hole.
+/// A footer that claims to be as long as the file, which is sparse.
 #[test]
 fn a_huge_footer_is_not_read_into_memory() {
     const HOLE: u64 = 1 << 33;

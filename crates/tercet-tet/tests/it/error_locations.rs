@@ -1,4 +1,4 @@
-//! An error says which region, which field and which bytes are wrong.
+//! Errors name the region, the field and the bytes.
 
 use tercet_core::{Class, CommonError, Diagnose, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};
@@ -7,22 +7,22 @@ use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, Stale
 use crate::samples;
 
 /// The offsets of the parts of a sample.
-struct Places {
+struct Regions {
     index: usize,
     first_row: usize,
     footer: usize,
     end: usize,
 }
 
-impl Places {
-    fn of(bytes: &[u8]) -> Self {
+impl Regions {
+    fn parse(bytes: &[u8]) -> Self {
         let file = File::from_bytes("good", bytes.to_vec()).unwrap();
         let index = file.superblock().chunk_index_offset as usize;
         Self { index, first_row: index + 32, footer: file.payload_end() as usize, end: bytes.len() }
     }
 }
 
-/// What opening the bytes and reading everything fails with.
+/// The error of opening the bytes and reading everything.
 fn failure(bytes: Vec<u8>) -> Error {
     let read = || {
         let file = File::from_bytes("bad", bytes)?;
@@ -41,7 +41,7 @@ fn assert_site(bytes: Vec<u8>, region: Region, field: &str, span: std::ops::Rang
         }
         other => panic!("{field}: {other:?}"),
     }
-    // Another version may be right for another reader; every other number here is right for none.
+    // Another version may be valid for another reader; other numbers are invalid for all.
     let class = if field.ends_with("version") { Class::Unsupported } else { Class::Malformed };
     assert_eq!((error.class(), Diagnose::span(&error)), (class, Some(span)));
     let text = error.to_string();
@@ -52,7 +52,7 @@ fn assert_site(bytes: Vec<u8>, region: Region, field: &str, span: std::ops::Rang
 #[test]
 fn superblock_and_directory() {
     let good = samples::interop().bytes;
-    let at = Places::of(&good);
+    let at = Regions::parse(&good);
     let superblock = Region::Superblock;
     assert_site(Vec::new(), superblock, "magic", 0..4);
     assert_site(good[..31].to_vec(), superblock, "chunk_index_length", 24..32);
@@ -74,7 +74,7 @@ fn superblock_and_directory() {
 #[test]
 fn chunk_index() {
     let good = samples::interop().bytes;
-    let at = Places::of(&good);
+    let at = Regions::parse(&good);
     let header = Region::IndexHeader;
     assert_site(patched(&good, at.index, b"X"), header, "magic", at.index..at.index + 4);
     assert_site(patched(&good, at.index + 4, &[3]), header, "index_version", at.index + 4..at.index + 8);
@@ -94,7 +94,7 @@ fn chunk_index() {
 #[test]
 fn footer() {
     let good = samples::interop().bytes;
-    let at = Places::of(&good);
+    let at = Regions::parse(&good);
     let (tail, json) = (Region::FooterTail, Region::FooterJson);
     assert_site(patched(&good, at.end - 4, b"X"), tail, "magic", at.end - 4..at.end);
     assert_site(patched(&good, at.end - 8, &[3]), tail, "history_version", at.end - 8..at.end - 4);
@@ -117,7 +117,7 @@ fn footer() {
 }
 
 #[test]
-fn datasets_that_no_array_can_have() {
+fn invalid_datasets() {
     let good = samples::interop().bytes;
     let reason = |bytes| match failure(bytes).into_kind() {
         ErrorKind::BadDataset { dataset, reason } => (dataset.into_string(), reason),
@@ -136,7 +136,7 @@ fn datasets_that_no_array_can_have() {
 #[test]
 fn missing_and_damaged_chunks() {
     let good = samples::interop().bytes;
-    let at = Places::of(&good);
+    let at = Regions::parse(&good);
     let error = failure(patched(&good, at.first_row + 8, &[7]));
     assert!(
         matches!(error.kind(), ErrorKind::MissingChunk { dataset, tile } if &**dataset == "t" && **tile == [0, 0]),
@@ -161,7 +161,7 @@ fn missing_and_damaged_chunks() {
 #[test]
 fn checksums() {
     let good = samples::raw_inline().bytes;
-    let at = Places::of(&good);
+    let at = Regions::parse(&good);
     let file = File::from_bytes("good", good.clone()).unwrap();
     let payload = file.row(2).unwrap().payload_offset as usize;
     match failure(patched(&good, payload, &[0xee])).kind() {
@@ -192,7 +192,7 @@ fn checksums() {
         }
         other => panic!("{other:?}"),
     }
-    // White space is the same JSON, but the digits are not where they were written.
+    // White space does not change the JSON, but moves the digits.
     let marker = good.windows(9).position(|window| window == br#""tercet":"#).unwrap();
     let mut moved = spliced(&good, marker + 9..marker + 9, b" ");
     let len = at.end - at.footer - 16 + 1;

@@ -1,5 +1,4 @@
-//! Every operation that can fail, and every moment at which the power can be cut: the file is the old one or the new
-//! one, never something between.
+//! Every fault and every power cut leaves the old file or the new file.
 
 use std::fs;
 use std::path::Path;
@@ -20,7 +19,7 @@ use crate::samples;
 
 const NAME: &str = "a.tet";
 
-/// A change of the file in a directory, through a disk.
+/// A change to the file in a directory, through a disk.
 type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 
 /// The values of the dataset that `create` and `append` write.
@@ -90,7 +89,7 @@ fn salvage(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// What the change makes of the files, without any fault.
+/// The files after the change, without any fault.
 fn sound(prepare: &dyn Fn(&Path), change: Change) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     prepare(directory.path());
@@ -119,7 +118,7 @@ fn is_same_but_for_the_time(found: &[u8], new: &[u8]) -> bool {
 }
 
 /// Runs a change with every fault and every power cut.
-fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
+fn assert_atomic(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
     let prepare = |directory: &Path| {
         if let Some(old) = old {
             fs::write(directory.join(NAME), old).unwrap();
@@ -159,13 +158,13 @@ fn never_between(old: Option<&[u8]>, damaged: Option<&[u8]>, change: Change) {
 }
 
 #[test]
-fn create_where_nothing_is() {
-    never_between(None, None, create);
-    never_between(None, None, overwrite);
+fn create_a_new_file() {
+    assert_atomic(None, None, create);
+    assert_atomic(None, None, overwrite);
 }
 
 #[test]
-fn a_file_that_appears_meanwhile_is_not_replaced() {
+fn a_concurrently_created_file_is_not_replaced() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(NAME);
     for options in [WriterOptions::new(), WriterOptions::new().with_overwrite(true)] {
@@ -183,23 +182,23 @@ fn a_file_that_appears_meanwhile_is_not_replaced() {
 }
 
 #[test]
-fn create_over_another_file() {
-    never_between(Some(&samples::raw_inline().bytes), None, overwrite);
+fn replace_an_existing_file() {
+    assert_atomic(Some(&samples::raw_inline().bytes), None, overwrite);
 }
 
 #[test]
 fn append_to_a_protected_file() {
-    never_between(Some(&samples::by_reference().bytes), None, append);
+    assert_atomic(Some(&samples::by_reference().bytes), None, append);
 }
 
 #[test]
 fn append_to_a_foreign_file() {
-    never_between(Some(&samples::interop().bytes), None, append);
+    assert_atomic(Some(&samples::interop().bytes), None, append);
 }
 
 #[test]
-fn drop_one_of_two() {
-    never_between(Some(&samples::by_reference().bytes), None, drop_dataset);
+fn drop_one_of_two_datasets() {
+    assert_atomic(Some(&samples::by_reference().bytes), None, drop_dataset);
 }
 
 #[test]
@@ -207,7 +206,7 @@ fn repair_a_footer() {
     let mut bytes = samples::interop().bytes;
     let footer = File::from_bytes("good", bytes.clone()).unwrap().payload_end() as usize;
     bytes[footer] = b'X';
-    never_between(Some(&bytes), None, cut_footer);
+    assert_atomic(Some(&bytes), None, cut_footer);
 }
 
 #[test]
@@ -215,16 +214,16 @@ fn repair_a_block() {
     let mut bytes = samples::raw_inline().bytes;
     let units = bytes.windows(7).position(|window| window == br#""units""#).unwrap();
     bytes[units + 1] = b'U';
-    never_between(Some(&bytes), None, reseal);
+    assert_atomic(Some(&bytes), None, reseal);
 }
 
 #[test]
-fn salvage_the_good_chunks() {
+fn salvage_intact_chunks() {
     let mut bytes = samples::raw_inline().bytes;
     let row = File::from_bytes("good", bytes.clone()).unwrap().row(2).unwrap();
     bytes[row.payload_offset as usize] ^= 1;
-    never_between(None, Some(&bytes), salvage);
-    never_between(Some(b"something else"), Some(&bytes), salvage);
+    assert_atomic(None, Some(&bytes), salvage);
+    assert_atomic(Some(b"something else"), Some(&bytes), salvage);
 }
 
 fn is_busy(error: &Error) -> bool {
@@ -232,7 +231,7 @@ fn is_busy(error: &Error) -> bool {
 }
 
 #[test]
-fn a_second_change_is_refused_while_the_first_goes_on() {
+fn concurrent_changes_are_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(NAME);
     let old = samples::by_reference().bytes;
@@ -244,7 +243,7 @@ fn a_second_change_is_refused_while_the_first_goes_on() {
     assert_eq!(error.class(), Class::Io);
     let writer =
         first.start(HistoryRow::at("append", "first", 1), WriterOptions::new(), &NoProgress).unwrap();
-    // Still locked while chunks are written; readers are not kept out.
+    // The file stays locked while chunks are written; readers are not blocked.
     assert!(is_busy(&Rewrite::open(&path).unwrap_err()));
     assert!(is_busy(&overwrite(&real_disk(), directory.path()).unwrap_err()));
     assert!(File::open(&path).is_ok());
@@ -256,7 +255,7 @@ fn a_second_change_is_refused_while_the_first_goes_on() {
 }
 
 #[test]
-fn a_change_given_up_leaves_everything_as_it_was() {
+fn an_abandoned_change_leaves_the_file_unchanged() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(NAME);
     let old = samples::by_reference().bytes;
@@ -302,7 +301,7 @@ fn damage_is_not_copied_into_a_new_file() {
 }
 
 #[test]
-fn a_file_repaired_meanwhile_is_not_repaired_again() {
+fn a_concurrently_repaired_file_is_not_repaired_again() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join(NAME);
     let good = samples::interop().bytes;
@@ -312,7 +311,7 @@ fn a_file_repaired_meanwhile_is_not_repaired_again() {
     fs::write(&path, &bad).unwrap();
     // The file is replaced by a valid one after it was verified and before it is locked.
     let (aside, target, bytes) = (directory.path().join("aside"), path.clone(), good.clone());
-    let disk = FaultyDisk::real().meanwhile(Op::Entry, move || {
+    let disk = FaultyDisk::real().concurrently(Op::Entry, move || {
         fs::write(&aside, &bytes).unwrap();
         fs::rename(&aside, &target).unwrap();
     });

@@ -42,7 +42,7 @@ fn damages(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 }
 
 #[test]
-fn every_broken_footer_can_be_cut_off() {
+fn every_broken_footer_can_be_truncated() {
     let whole = foreign();
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in damages(&whole) {
@@ -69,7 +69,7 @@ fn every_broken_footer_can_be_cut_off() {
 }
 
 #[test]
-fn zone_maps_that_lie_elsewhere_are_ignored() {
+fn misplaced_zone_maps_are_ignored() {
     let mut layout = Layout::new();
     let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     let options = WriterOptions::interop().with_zone_maps(true);

@@ -1,4 +1,4 @@
-//! The files of the reference implementation: every one read right, and written again byte for byte.
+//! Files of the reference implementation: every one is read correctly and rewritten byte for byte.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -15,11 +15,11 @@ use tercet_tet::{
     VerifyOptions, Writer, WriterOptions,
 };
 
-/// Files whose footer has version 2, which Tercet writes only when asked for.
+/// Files with footer version 2, which Tercet writes only on request.
 const VERSION_2: [&str; 4] =
     ["embed_v2.tet", "embed_v2_labels.tet", "embed_v2_spill.tet", "python_writer.tet"];
 
-/// Files changed by hand, and the file that each was before.
+/// Files edited by hand, and their originals.
 const PATCHED: [(&str, &str); 7] = [
     ("footer_unknown_keys.tet", "labels.tet"),
     ("history_triples.tet", "labels.tet"),
@@ -104,7 +104,7 @@ impl Golden {
         File::from_bytes(&self.name, self.bytes.clone()).unwrap_or_else(|error| panic!("{error}"))
     }
 
-    /// The same file by every way there is to it.
+    /// Opens the same file through every source.
     fn open_every_way(&self) -> Vec<(&'static str, File)> {
         let open = |access| File::open_with(&self.path, ReadOptions::new().with_access(access)).unwrap();
         let unchecked = File::open_with(&self.path, ReadOptions::new().with_verify(false)).unwrap();
@@ -118,7 +118,7 @@ impl Golden {
 }
 
 #[test]
-fn files_are_those_of_the_manifest() {
+fn files_match_the_manifest() {
     for golden in golden() {
         assert_eq!(golden.bytes.len() as u64, golden.expected.size, "{}", golden.name);
         assert_eq!(sha256(&golden.bytes), golden.expected.sha256_file, "{}", golden.name);
@@ -126,7 +126,7 @@ fn files_are_those_of_the_manifest() {
 }
 
 #[test]
-fn catalogues_are_read() {
+fn catalogs_match_the_manifest() {
     for golden in golden() {
         let (name, expected, file) = (&golden.name, &golden.expected, golden.open());
         let superblock = file.superblock();
@@ -164,7 +164,7 @@ fn catalogues_are_read() {
 }
 
 #[test]
-fn arrays_are_read_right_by_every_way() {
+fn arrays_match_by_every_read_path() {
     for golden in golden() {
         for (way, file) in golden.open_every_way() {
             for expected in &golden.expected.datasets {
@@ -185,7 +185,7 @@ fn arrays_are_read_right_by_every_way() {
 }
 
 #[test]
-fn footers_are_read() {
+fn footers_match_the_manifest() {
     let mut footers = 0;
     for golden in golden() {
         let (name, file) = (&golden.name, golden.open());
@@ -201,7 +201,7 @@ fn footers_are_read() {
         let metadata = serde_json::to_value(file.metadata()).unwrap();
         match &golden.expected.metadata {
             None => assert_eq!(metadata, Value::Object(serde_json::Map::new()), "{name}"),
-            // The manifest knows the text of large metadata by its hash.
+            // The manifest has the hash of large metadata only.
             Some(large) if large.get("sha256_compact_json_of_file_spill").is_some() => {
                 let text = serde_json::to_vec(file.metadata().unwrap()).unwrap();
                 assert_eq!(large["sha256_compact_json_of_file_spill"], sha256(&text), "{name}");
@@ -213,7 +213,7 @@ fn footers_are_read() {
     assert!(footers == 15 || footers == 0, "{footers} footers");
 }
 
-/// Asserts that every member of `part` is one of `whole`, and that arrays and texts are equal.
+/// Asserts that every member of `part` is one of `whole`, and that arrays and strings are equal.
 fn assert_part_of(part: &Value, whole: &Value, name: &str) {
     match (part, whole) {
         (Value::Object(part), Value::Object(whole)) => {
@@ -227,7 +227,7 @@ fn assert_part_of(part: &Value, whole: &Value, name: &str) {
 }
 
 #[test]
-fn labels_are_found() {
+fn axis_names_and_labels_are_read() {
     for golden in golden() {
         let file = golden.open();
         match &*golden.name {
@@ -251,7 +251,7 @@ fn labels_are_found() {
 }
 
 #[test]
-fn the_reference_and_verify_agree() {
+fn verify_agrees_with_the_reference() {
     for golden in golden() {
         let (name, expected) = (&golden.name, &golden.expected);
         let report =
@@ -277,7 +277,7 @@ fn the_reference_and_verify_agree() {
     }
 }
 
-/// Writes a file again as the reference would.
+/// Rewrites a file as the reference would.
 fn rewrite(file: &File) -> Vec<u8> {
     let mut layout = Layout::new();
     let mut ids = Vec::new();
@@ -304,7 +304,7 @@ fn rewrite(file: &File) -> Vec<u8> {
 }
 
 #[test]
-fn files_are_written_again_byte_for_byte() {
+fn files_are_rewritten_byte_for_byte() {
     let all = golden();
     let original: BTreeMap<&str, &Golden> = all.iter().map(|golden| (&*golden.name, golden)).collect();
     let mut identical = 0;
@@ -312,7 +312,7 @@ fn files_are_written_again_byte_for_byte() {
         let written = rewrite(&golden.open());
         let before = PATCHED.iter().find(|(patched, _)| *patched == golden.name);
         if golden.name == "footer_unknown_keys.tet" {
-            // Members that only later versions know are kept where they are metadata.
+            // Members of later versions are kept if they are metadata.
             let text = String::from_utf8_lossy(&written);
             assert!(text.contains(r#""extra":[1,2]"#), "{text}");
         } else if let Some((_, before)) = before {

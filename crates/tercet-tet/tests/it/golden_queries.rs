@@ -1,4 +1,4 @@
-//! The queries of the reference implementation: every answer right, every refusal refused.
+//! Queries of the reference implementation: results are correct, and invalid queries are rejected.
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
@@ -8,13 +8,13 @@ use tercet_tet::{File, Query, RunOptions, Syntax};
 #[derive(Deserialize)]
 struct Manifest {
     query_count: usize,
-    queries: Vec<Asked>,
-    toml_queries: Vec<AskedToml>,
+    queries: Vec<Case>,
+    toml_queries: Vec<TomlCase>,
 }
 
-/// A query of the manifest and what is known of its answer.
+/// A query of the manifest and its expected result.
 #[derive(Deserialize)]
-struct Asked {
+struct Case {
     id: String,
     file: String,
     query: Value,
@@ -22,14 +22,14 @@ struct Asked {
     preview: Option<u64>,
     reference: Option<Value>,
     reference_error: Option<String>,
-    /// An independent evaluation; the answer to give wherever it differs from the reference's.
+    /// An independent evaluation: the expected result where the reference differs.
     numpy: Option<Map<String, Value>>,
     #[serde(default)]
     disagreeing_fields: Vec<String>,
 }
 
 #[derive(Deserialize)]
-struct AskedToml {
+struct TomlCase {
     file: String,
     toml: String,
     preview: u64,
@@ -37,36 +37,36 @@ struct AskedToml {
     reference_error: Option<String>,
 }
 
-/// Members in which the answer differs from the reference's on purpose.
-fn differs(asked: &Asked, path: &str, name: &str) -> bool {
-    // Only the dataset's own preview can be cut short.
+/// Members in which the result differs from the reference on purpose.
+fn differs(case: &Case, path: &str, name: &str) -> bool {
+    // Only the dataset's own preview can be truncated.
     let truncated = name.ends_with("_preview_truncated");
-    // With a filter, elements that pass are counted for every form.
-    let filtered = asked.query.to_string().contains("\"filter\"") && name == "operation_element_count";
-    // Visits are counted as they are made: one more here for the range of a histogram, one less for some transforms.
-    let visits = (asked.id.starts_with("histogram") || asked.id.starts_with("transform"))
+    // With a filter, matching elements are counted in every form.
+    let filtered = case.query.to_string().contains("\"filter\"") && name == "operation_element_count";
+    // Visits are counted as executed: one more here for the range of a histogram, one less for some transforms.
+    let visits = (case.id.starts_with("histogram") || case.id.starts_with("transform"))
         && name == "total_bytes_read_from_disk";
-    let listed = path.ends_with(".execution") && asked.disagreeing_fields.iter().any(|field| field == name);
+    let listed = path.ends_with(".execution") && case.disagreeing_fields.iter().any(|field| field == name);
     truncated || filtered || visits || listed
 }
 
-/// Whether `found` has everything that `expected` has, numbers within 1e-9.
-fn agree(asked: &Asked, path: &str, expected: &Value, found: &Value, wrong: &mut Vec<String>) {
+/// Whether `found` has every member of `expected`, numbers within 1e-9.
+fn agree(case: &Case, path: &str, expected: &Value, found: &Value, wrong: &mut Vec<String>) {
     match (expected, found) {
         (Value::Object(expected), Value::Object(found)) => {
             for (name, value) in expected {
-                if differs(asked, path, name) {
+                if differs(case, path, name) {
                     continue;
                 }
                 match found.get(name) {
-                    Some(other) => agree(asked, &format!("{path}.{name}"), value, other, wrong),
+                    Some(other) => agree(case, &format!("{path}.{name}"), value, other, wrong),
                     None => wrong.push(format!("{path}.{name} is missing")),
                 }
             }
         }
         (Value::Array(expected), Value::Array(found)) if expected.len() == found.len() => {
             for (number, (value, other)) in expected.iter().zip(found).enumerate() {
-                agree(asked, &format!("{path}[{number}]"), value, other, wrong);
+                agree(case, &format!("{path}[{number}]"), value, other, wrong);
             }
         }
         (Value::Number(a), Value::Number(b)) if near(a.as_f64(), b.as_f64()) => {}
@@ -87,31 +87,31 @@ fn golden_queries() {
         serde_json::from_slice(&std::fs::read(directory.join("manifest.json")).unwrap()).unwrap();
     assert_eq!(manifest.queries.len(), manifest.query_count);
     let mut wrong = Vec::new();
-    for asked in &manifest.queries {
-        let file = File::open(directory.join(&asked.file)).unwrap();
-        let query = Query::parse(&asked.query.to_string(), Syntax::Json);
-        let options = RunOptions::new().with_preview(asked.preview.unwrap_or(0));
+    for case in &manifest.queries {
+        let file = File::open(directory.join(&case.file)).unwrap();
+        let query = Query::parse(&case.query.to_string(), Syntax::Json);
+        let options = RunOptions::new().with_preview(case.preview.unwrap_or(0));
         let answer = query.map_err(|error| error.to_string()).and_then(|query| {
-            let answer = match asked.preview {
+            let answer = match case.preview {
                 Some(_) => query.run(&file, &options, &NoProgress),
                 None => query.plan(&file, &options),
             };
             answer.map_err(|error| error.to_string())
         });
-        let refused = asked.reference_error.is_some() && asked.numpy.is_none();
+        let refused = case.reference_error.is_some() && case.numpy.is_none();
         match answer {
-            Ok(_) if refused => wrong.push(format!("{}: not refused", asked.id)),
+            Ok(_) if refused => wrong.push(format!("{}: not refused", case.id)),
             Err(_) if refused => {}
-            Err(error) => wrong.push(format!("{}: {error}", asked.id)),
+            Err(error) => wrong.push(format!("{}: {error}", case.id)),
             Ok(answer) => {
                 // Through the text, so that single precision is printed as such.
                 let answer = serde_json::to_string(&answer).unwrap();
                 let answer: Value = serde_json::from_str(&answer).unwrap();
-                if let Some(reference) = &asked.reference {
-                    agree(asked, &asked.id, reference, &answer, &mut wrong);
+                if let Some(reference) = &case.reference {
+                    agree(case, &case.id, reference, &answer, &mut wrong);
                 }
-                if let Some(numpy) = &asked.numpy {
-                    check_numpy(asked, numpy, &answer["execution"], &mut wrong);
+                if let Some(numpy) = &case.numpy {
+                    check_numpy(case, numpy, &answer["execution"], &mut wrong);
                 }
             }
         }
@@ -119,45 +119,45 @@ fn golden_queries() {
     assert!(wrong.is_empty(), "{} differences:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-fn check_numpy(asked: &Asked, numpy: &Map<String, Value>, execution: &Value, wrong: &mut Vec<String>) {
-    let no_difference = Asked { disagreeing_fields: Vec::new(), ..clone_of(asked) };
+fn check_numpy(case: &Case, numpy: &Map<String, Value>, execution: &Value, wrong: &mut Vec<String>) {
+    let no_difference = Case { disagreeing_fields: Vec::new(), ..clone_of(case) };
     for (name, value) in numpy {
         let found = match name.as_str() {
             "preview" => tercet_core::ElementType::ALL
                 .iter()
                 .map(|dtype| &execution[format!("{dtype}_preview")])
-                .find(|preview| preview.as_array().is_some_and(|cells| !cells.is_empty()))
+                .find(|preview| preview.as_array().is_some_and(|numbers| !numbers.is_empty()))
                 .unwrap_or(&Value::Null),
             _ => &execution[name],
         };
         if name == "preview" {
             // Single precision, printed as such by one side and widened by the other.
-            let cells = |value: &Value| -> Vec<f64> {
+            let numbers = |value: &Value| -> Vec<f64> {
                 value.as_array().unwrap().iter().map(|cell| cell.as_f64().unwrap_or(f64::NAN)).collect()
             };
-            let (a, b) = (cells(value), cells(found));
+            let (a, b) = (numbers(value), numbers(found));
             let close = |(a, b): (&f64, &f64)| {
                 (a.is_nan() && b.is_nan()) || (a - b).abs() <= 1e-6 * a.abs().max(1e-3)
             };
             if a.len() != b.len() || !a.iter().zip(&b).all(close) {
-                wrong.push(format!("{}.{name}: expected {a:?}, found {b:?}", asked.id));
+                wrong.push(format!("{}.{name}: expected {a:?}, found {b:?}", case.id));
             }
             continue;
         }
-        agree(&no_difference, &format!("{}.numpy.{name}", asked.id), value, found, wrong);
+        agree(&no_difference, &format!("{}.numpy.{name}", case.id), value, found, wrong);
     }
 }
 
-fn clone_of(asked: &Asked) -> Asked {
-    Asked {
-        id: asked.id.clone(),
-        file: asked.file.clone(),
-        query: asked.query.clone(),
-        preview: asked.preview,
+fn clone_of(case: &Case) -> Case {
+    Case {
+        id: case.id.clone(),
+        file: case.file.clone(),
+        query: case.query.clone(),
+        preview: case.preview,
         reference: None,
         reference_error: None,
         numpy: None,
-        disagreeing_fields: asked.disagreeing_fields.clone(),
+        disagreeing_fields: case.disagreeing_fields.clone(),
     }
 }
 
@@ -167,21 +167,21 @@ fn golden_queries_in_toml() {
     let manifest: Manifest =
         serde_json::from_slice(&std::fs::read(directory.join("manifest.json")).unwrap()).unwrap();
     let mut wrong = Vec::new();
-    for asked in &manifest.toml_queries {
-        let file = File::open(directory.join(&asked.file)).unwrap();
-        assert_eq!(Syntax::guess(&asked.toml), Syntax::Toml);
-        let query = Query::parse(&asked.toml, Syntax::Toml);
-        match (&asked.reference_execution, query) {
-            (None, Err(_)) => assert!(asked.reference_error.is_some()),
-            (None, Ok(_)) => wrong.push(format!("not refused: {}", asked.toml)),
-            (Some(_), Err(error)) => wrong.push(format!("{}: {error}", asked.toml)),
+    for case in &manifest.toml_queries {
+        let file = File::open(directory.join(&case.file)).unwrap();
+        assert_eq!(Syntax::guess(&case.toml), Syntax::Toml);
+        let query = Query::parse(&case.toml, Syntax::Toml);
+        match (&case.reference_execution, query) {
+            (None, Err(_)) => assert!(case.reference_error.is_some()),
+            (None, Ok(_)) => wrong.push(format!("not refused: {}", case.toml)),
+            (Some(_), Err(error)) => wrong.push(format!("{}: {error}", case.toml)),
             (Some(expected), Ok(query)) => {
-                let options = RunOptions::new().with_preview(asked.preview);
+                let options = RunOptions::new().with_preview(case.preview);
                 let answer = query.run(&file, &options, &NoProgress).unwrap();
                 let execution = serde_json::to_string(&answer.execution.unwrap()).unwrap();
                 let execution: Value = serde_json::from_str(&execution).unwrap();
-                let asked = Asked {
-                    id: asked.toml.clone(),
+                let case = Case {
+                    id: case.toml.clone(),
                     file: String::new(),
                     query: Value::Null,
                     preview: None,
@@ -190,7 +190,7 @@ fn golden_queries_in_toml() {
                     numpy: None,
                     disagreeing_fields: Vec::new(),
                 };
-                agree(&asked, "toml", &Value::Object(expected.clone()), &execution, &mut wrong);
+                agree(&case, "toml", &Value::Object(expected.clone()), &execution, &mut wrong);
             }
         }
     }

@@ -49,7 +49,7 @@ fn write(directory: &Path, bytes: &[u8]) -> PathBuf {
     path
 }
 
-/// What can be read of a file: each chunk, or nothing where it is an error.
+/// The readable chunks of a file; `None` for an error.
 fn chunks(path: &Path) -> Vec<Option<Vec<u16>>> {
     let file = File::open(path).unwrap();
     let dataset = file.datasets().next().unwrap();
@@ -106,7 +106,7 @@ fn swapped_rows_are_not_resealed() {
 }
 
 #[test]
-fn a_damaged_row_costs_one_chunk() {
+fn a_damaged_row_loses_one_chunk() {
     let directory = tempfile::tempdir().unwrap();
     let mut bytes = whole();
     bytes[row_start(2) + 72] ^= 2; // payload_offset
@@ -135,7 +135,7 @@ fn a_truncated_file_can_be_salvaged() {
 }
 
 #[test]
-fn two_rows_of_one_chunk_give_the_same_answer_in_any_order() {
+fn duplicate_rows_of_a_chunk_give_the_same_result_in_any_order() {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::U16, [12], [3]).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::interop()).unwrap();

@@ -1,4 +1,4 @@
-//! Reading a part of a file reads a part of its bytes, however many chunks it has.
+//! Partial reads read few bytes, for any number of chunks.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -9,7 +9,7 @@ use tercet_core::{CommonError, ElementType, Limits, Span, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::{Compression, File, IntegrityStatus, Layout, ReadOptions, Writer, WriterOptions};
 
-type Counted = Arc<Counting<Memory>>;
+type CountedSource = Arc<Counting<Memory>>;
 
 fn write(shape: &[u64], chunk_shape: &[u64], compression: Compression, options: WriterOptions) -> Vec<u8> {
     let mut layout = Layout::new();
@@ -22,12 +22,12 @@ fn write(shape: &[u64], chunk_shape: &[u64], compression: Compression, options: 
 }
 
 /// A source whose reads are counted, with and without copies.
-fn sources(bytes: &[u8]) -> [Counted; 2] {
+fn sources(bytes: &[u8]) -> [CountedSource; 2] {
     let memory = || Counting::new(Memory::new("m", bytes.to_vec()));
     [memory().shared(), memory().with_copies().shared()]
 }
 
-fn open(source: &Counted) -> File {
+fn open(source: &CountedSource) -> File {
     File::from_source(Arc::<Counting<Memory>>::clone(source), ReadOptions::new()).unwrap()
 }
 
@@ -35,7 +35,7 @@ fn open(source: &Counted) -> File {
 const RUN: u64 = 1024 * 104;
 
 #[test]
-fn opening_and_one_chunk_cost_the_same_with_any_number_of_chunks() {
+fn open_and_one_chunk_read_the_same_bytes_for_any_chunk_count() {
     for options in [WriterOptions::new(), WriterOptions::interop()] {
         let costs = [1_000u64, 100_000].map(|chunks| {
             let bytes = write(&[chunks], &[1], Compression::Raw, options);
@@ -68,7 +68,7 @@ fn opening_and_one_chunk_cost_the_same_with_any_number_of_chunks() {
 }
 
 #[test]
-fn statistics_of_one_chunk_cost_one_run() {
+fn statistics_of_one_chunk_read_one_run() {
     let bytes = write(&[20_000], &[1], Compression::Raw, WriterOptions::new());
     for source in sources(&bytes) {
         let file = open(&source);
@@ -79,12 +79,12 @@ fn statistics_of_one_chunk_cost_one_run() {
         assert!(source.bytes() <= RUN + 1024 * 48 + 128, "{}", source.bytes());
         source.reset();
         file.dataset("a").unwrap().chunk_stats(&[12_346]).unwrap().unwrap();
-        // The runs are checked by now; zero-copy sources read theirs again.
+        // The runs are verified by now; zero-copy sources read theirs again.
         assert!(source.bytes() <= RUN + 128, "{}", source.bytes());
     }
 }
 
-/// The same file with its index rows in reverse order. Without a block, so that they may be.
+/// The same file with its index rows in reverse order, without a block, so that this is valid.
 fn reversed(bytes: &[u8]) -> Vec<u8> {
     let file = File::from_bytes("m", bytes.to_vec()).unwrap();
     let superblock = file.superblock();
@@ -95,7 +95,7 @@ fn reversed(bytes: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn rows_in_another_order_are_read_once() {
+fn unordered_rows_are_read_once() {
     for compression in [Compression::Raw, Compression::Zstd { level: 1 }] {
         let bytes = write(&[60, 50], &[1, 1], compression, WriterOptions::interop());
         let expected: Vec<u16> = (0..3000).collect();
@@ -115,7 +115,7 @@ fn rows_in_another_order_are_read_once() {
 }
 
 #[test]
-fn the_table_of_another_order_has_a_limit() {
+fn the_table_of_unordered_rows_has_a_limit() {
     let bytes = reversed(&write(&[3000], &[1], Compression::Raw, WriterOptions::interop()));
     let limits = Limits::default().with_table_bytes(1000);
     let source = Arc::new(Memory::new("m", bytes));
@@ -146,7 +146,7 @@ fn threads_share_one_table() {
     }
 }
 
-/// The payload spans of the tiles that a selection of a 40×40 array in tiles of 4×4 hits.
+/// The payload spans of the tiles of 4×4 that a selection of a 40×40 array intersects.
 fn hit(file: &File, rows: impl Fn(u64) -> bool, columns: impl Fn(u64) -> bool) -> BTreeSet<Span> {
     let dataset = file.dataset("a").unwrap();
     let mut spans = BTreeSet::new();
@@ -157,7 +157,7 @@ fn hit(file: &File, rows: impl Fn(u64) -> bool, columns: impl Fn(u64) -> bool) -
 }
 
 #[test]
-fn selections_read_only_the_tiles_they_hit() {
+fn selections_read_only_intersecting_tiles() {
     for compression in [Compression::Raw, Compression::Zstd { level: 1 }] {
         let bytes = write(&[40, 40], &[4, 4], compression, WriterOptions::new());
         for source in sources(&bytes) {
@@ -190,7 +190,7 @@ fn a_raw_chunk_in_memory_is_not_copied() {
     let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
     let dataset = file.dataset("a").unwrap();
     let chunk = dataset.chunk(&[3, 0]).unwrap();
-    let place = dataset.chunk_ref(&[3, 0]).unwrap();
-    assert_eq!(chunk.bytes().as_ptr() as usize, all + place.span.start() as usize);
+    let chunk_ref = dataset.chunk_ref(&[3, 0]).unwrap();
+    assert_eq!(chunk.bytes().as_ptr() as usize, all + chunk_ref.span.start() as usize);
     assert!(chunk.as_slice::<u16>().is_some(), "aligned");
 }

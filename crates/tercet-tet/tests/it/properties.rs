@@ -1,4 +1,4 @@
-//! Whatever is written is read again, whichever way it is written and read.
+//! Written arrays are read back, for every way of writing and reading.
 
 use std::io::Cursor;
 
@@ -21,7 +21,7 @@ fn any_arrays() -> impl Strategy<Value = Vec<Array>> {
     })
 }
 
-/// One number triple for each axis there can be: where a selection starts, how long it is, its step.
+/// One triple per axis: start, length and step of a selection.
 fn any_slices() -> impl Strategy<Value = Vec<(u64, u64, u64)>> {
     prop::collection::vec((any::<u64>(), any::<u64>(), prop_oneof![1u64..6, 1u64..100]), 8)
 }
@@ -51,7 +51,7 @@ fn write(arrays: &[Array], options: WriterOptions) -> Vec<u8> {
     writer.finish().unwrap().output
 }
 
-/// Writes chunk by chunk, in an order that `order` decides.
+/// Writes chunk by chunk, in the given order.
 fn write_chunks(arrays: &[Array], options: WriterOptions, order: u64) -> Vec<u8> {
     let (layout, ids) = layout_of(arrays);
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
@@ -73,7 +73,7 @@ fn open(bytes: &[u8]) -> File {
     File::from_bytes("m", bytes.to_vec()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Everything that can be read of an array is what the slow obvious version says.
+/// Asserts that every read of an array equals that of the naive implementation.
 fn check_dataset(dataset: &Dataset<'_>, array: &Array, slices: &[(u64, u64, u64)]) {
     assert_eq!(dataset.read_all().unwrap().bytes(), array.bytes);
 
@@ -96,7 +96,7 @@ fn check_dataset(dataset: &Dataset<'_>, array: &Array, slices: &[(u64, u64, u64)
     }
 }
 
-/// Every chunk is a cut of the array, and its statistics are those of the cut.
+/// Asserts that every chunk equals a slice of the array, with its statistics.
 fn check_chunks(dataset: &Dataset<'_>, array: &Array, with_stats: bool) {
     for (tile, axes) in array.tiles() {
         let expected = array.naive(&axes);
@@ -114,7 +114,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(96)))]
 
     #[test]
-    fn what_is_written_is_read(arrays in any_arrays(), slices in any_slices()) {
+    fn written_arrays_round_trip(arrays in any_arrays(), slices in any_slices()) {
         let file = open(&write(&arrays, options()));
         prop_assert_eq!(file.integrity_status(), &IntegrityStatus::Checked { statistics: true });
         for array in &arrays {
@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn every_way_to_the_bytes_is_the_same(arrays in any_arrays(), slices in any_slices()) {
+    fn every_access_mode_reads_the_same_values(arrays in any_arrays(), slices in any_slices()) {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.tet");
         let bytes = write(&arrays, options());
@@ -144,7 +144,7 @@ proptest! {
     }
 
     #[test]
-    fn every_form_of_the_file_holds_the_same_values(arrays in any_arrays(), slices in any_slices()) {
+    fn every_file_layout_holds_the_same_values(arrays in any_arrays(), slices in any_slices()) {
         let forms = [
             WriterOptions::interop(),
             options().with_checksums(false),
@@ -166,7 +166,7 @@ proptest! {
     }
 
     #[test]
-    fn chunks_come_in_any_order(arrays in any_arrays(), order in any::<u64>()) {
+    fn chunks_can_be_written_in_any_order(arrays in any_arrays(), order in any::<u64>()) {
         let bytes = write_chunks(&arrays, options(), order);
         let file = open(&bytes);
         for array in &arrays {
@@ -181,7 +181,7 @@ proptest! {
     }
 
     #[test]
-    fn the_number_of_threads_makes_no_difference(arrays in any_arrays(), slices in any_slices()) {
+    fn results_do_not_depend_on_threads(arrays in any_arrays(), slices in any_slices()) {
         let mut first = None;
         for threads in [1, 2, 3, 8] {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
@@ -197,7 +197,7 @@ proptest! {
     }
 
     #[test]
-    fn selections_of_other_arrays_are_refused(array in any_array("a"), slices in any_slices()) {
+    fn mismatched_selections_are_rejected(array in any_array("a"), slices in any_slices()) {
         let file = open(&write(std::slice::from_ref(&array), options()));
         let dataset = file.dataset("a").unwrap();
         let larger: Vec<u64> = array.shape.iter().map(|extent| extent + 1).collect();
@@ -247,23 +247,23 @@ proptest! {
         let path = directory.path().join("a.tet");
         let form = if interop { WriterOptions::interop() } else { options() };
         std::fs::write(&path, write(&arrays, form)).unwrap();
-        let gone = &arrays[which % arrays.len()].name;
+        let dropped = &arrays[which % arrays.len()].name;
 
         let mut rewrite = Rewrite::open(&path).unwrap();
-        rewrite.drop_dataset(gone).unwrap();
-        prop_assert!(rewrite.drop_dataset(gone).is_err());
+        rewrite.drop_dataset(dropped).unwrap();
+        prop_assert!(rewrite.drop_dataset(dropped).is_err());
         rewrite.start(HistoryRow::at("drop", "test", 1), WriterOptions::new(), &NoProgress).unwrap().finish().unwrap();
 
         let file = File::open(&path).unwrap();
-        prop_assert!(file.dataset(gone).is_err());
+        prop_assert!(file.dataset(dropped).is_err());
         prop_assert_eq!(file.datasets().len(), arrays.len() - 1);
-        for array in arrays.iter().filter(|array| array.name != *gone) {
+        for array in arrays.iter().filter(|array| array.name != *dropped) {
             let dataset = file.dataset(&array.name).unwrap();
             prop_assert!(dataset.read_all().unwrap().bytes() == array.bytes, "{}", array.name);
             check_chunks(&dataset, array, true);
         }
-        // What remains is what would have been written without it.
-        let rest: Vec<Array> = arrays.iter().filter(|array| array.name != *gone).cloned().collect();
+        // The rest equals a file written without it.
+        let rest: Vec<Array> = arrays.iter().filter(|array| array.name != *dropped).cloned().collect();
         let mut rewrite = Rewrite::open(&path).unwrap();
         prop_assert_eq!(rewrite.layout().chunk_count(), rest.iter().map(|a| a.tiles().len() as u64).sum::<u64>());
     }

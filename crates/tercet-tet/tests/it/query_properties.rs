@@ -1,8 +1,8 @@
-//! Random queries on random arrays, against a plain loop over the elements.
+//! Random queries on random arrays, compared with a naive loop over the elements.
 
 use std::io::Cursor;
 
-use crate::model::{AxisModel, Cell, Expected, evaluate, gather};
+use crate::model::{AxisModel, Element, Expected, evaluate, gather};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 use tercet_core::progress::NoProgress;
@@ -54,7 +54,7 @@ enum Extra {
     Labels {
         axis: usize,
     },
-    /// `window`, as the document says it.
+    /// `window`, as in the document.
     Window {
         axis: usize,
         size: u64,
@@ -71,7 +71,7 @@ enum Extra {
 }
 
 #[derive(Clone, Debug)]
-struct Asked {
+struct QueryCase {
     axes: Vec<Axis>,
     dtype: ElementType,
     zstd: bool,
@@ -83,7 +83,7 @@ struct Asked {
     budget: u64,
 }
 
-fn asked() -> impl Strategy<Value = Asked> {
+fn case() -> impl Strategy<Value = QueryCase> {
     let axis = (1u64..9, 1u64..6, 0u64..9, 0u64..9, 1u64..4, any::<bool>()).prop_map(
         |(extent, chunk, start, len, step, reduced)| {
             let start = if len < 4 { 0 } else { start % extent };
@@ -102,35 +102,27 @@ fn asked() -> impl Strategy<Value = Asked> {
             }
         ),
     ];
-    let words = prop::sample::select(&["gt", "ge", "lt", "le", "eq", "ne"][..]);
+    let operators = prop::sample::select(&["gt", "ge", "lt", "le", "eq", "ne"][..]);
     (
         prop::collection::vec(axis, 1..5),
         prop::sample::select(&ElementType::ALL[..]),
         any::<(bool, u64, bool)>(),
         prop::sample::select(&OPERATIONS[..]),
-        prop::option::weighted(0.3, (words, -3i32..8)),
+        prop::option::weighted(0.3, (operators, -3i32..8)),
         extra,
         prop::sample::select(&[1u64, 100, 1 << 30][..]),
     )
-        .prop_map(|(axes, dtype, (zstd, seed, statistics), operation, filter, extra, budget)| Asked {
-            axes,
-            dtype,
-            zstd,
-            seed,
-            operation,
-            filter,
-            extra,
-            statistics,
-            budget,
+        .prop_map(|(axes, dtype, (zstd, seed, statistics), operation, filter, extra, budget)| {
+            QueryCase { axes, dtype, zstd, seed, operation, filter, extra, statistics, budget }
         })
 }
 
 /// Small numbers; floats have NaN and infinities now and then, 64-bit integers are sometimes huge.
-fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
+fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Element>) {
     let mut state = seed | 1;
     let (odd, huge) = (seed % 3 == 0, seed % 4 == 0);
     let mut bytes = Vec::new();
-    let mut cells = Vec::new();
+    let mut elements = Vec::new();
     for _ in 0..count {
         state ^= state << 13;
         state ^= state >> 7;
@@ -149,13 +141,13 @@ fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
         macro_rules! put {
             ($value:expr) => {{
                 bytes.extend($value.to_le_bytes());
-                cells.push(Cell { number: $value as f64, whole: $value as i128 });
+                elements.push(Element { number: $value as f64, whole: $value as i128 });
             }};
         }
         match dtype {
             ElementType::F16 => {
                 bytes.extend(f16::from_f64(float).to_le_bytes());
-                cells.push(Cell { number: float, whole: 0 });
+                elements.push(Element { number: float, whole: 0 });
             }
             ElementType::F32 => put!(float as f32),
             ElementType::F64 => put!(float),
@@ -168,14 +160,14 @@ fn values(dtype: ElementType, count: u64, seed: u64) -> (Vec<u8>, Vec<Cell>) {
             ElementType::U64 => put!(unsigned),
         }
     }
-    (bytes, cells)
+    (bytes, elements)
 }
 
 fn label(position: u64) -> String {
     ["a", "b", "c"][(position * 5 % 3) as usize].to_owned()
 }
 
-impl Asked {
+impl QueryCase {
     fn extents(&self) -> Vec<u64> {
         self.axes.iter().map(|axis| (axis.stop - axis.start).div_ceil(axis.step)).collect()
     }
@@ -198,7 +190,7 @@ impl Asked {
         File::from_bytes("memory", writer.finish().unwrap().output).unwrap()
     }
 
-    /// The document, and what each axis does; `None` if no such query may be asked.
+    /// The document, and the role of each axis; `None` if the query is invalid.
     fn document(&self) -> Option<(Value, Vec<AxisModel>)> {
         let extents = self.extents();
         let mut document = Map::new();
@@ -207,8 +199,8 @@ impl Asked {
             self.axes.iter().map(|axis| json!({"start": axis.start, "stop": axis.stop, "step": axis.step}));
         document.insert("selection".into(), slices.collect());
         document.insert("execution".into(), json!({"memory_budget_bytes": self.budget}));
-        if let Some((word, number)) = self.filter {
-            document.insert("filter".into(), json!({word: number}));
+        if let Some((operator, number)) = self.filter {
+            document.insert("filter".into(), json!({operator: number}));
         }
         let mut reduced: Vec<usize> = (0..self.axes.len()).filter(|&axis| self.axes[axis].reduced).collect();
         let mut models: Vec<AxisModel> = (0..self.axes.len())
@@ -303,23 +295,23 @@ impl Asked {
     }
 }
 
-fn check(asked: &Asked) -> Result<(), TestCaseError> {
-    let count = asked.axes.iter().map(|axis| axis.extent).product();
-    let (bytes, cells) = values(asked.dtype, count, asked.seed);
-    let Some((document, models)) = asked.document() else { return Ok(()) };
-    let file = asked.file(&bytes);
-    let extents = asked.extents();
-    let all: Vec<Vec<u64>> = (0..asked.axes.len()).map(|axis| asked.positions(axis)).collect();
+fn check(case: &QueryCase) -> Result<(), TestCaseError> {
+    let count = case.axes.iter().map(|axis| axis.extent).product();
+    let (bytes, elements) = values(case.dtype, count, case.seed);
+    let Some((document, models)) = case.document() else { return Ok(()) };
+    let file = case.file(&bytes);
+    let extents = case.extents();
+    let all: Vec<Vec<u64>> = (0..case.axes.len()).map(|axis| case.positions(axis)).collect();
     let value = |positions: &[u64]| {
-        let axes = positions.iter().enumerate().zip(&asked.axes);
-        cells[axes.fold(0, |at, ((axis, &p), of)| at * of.extent + all[axis][p as usize]) as usize]
+        let axes = positions.iter().enumerate().zip(&case.axes);
+        elements[axes.fold(0, |at, ((axis, &p), of)| at * of.extent + all[axis][p as usize]) as usize]
     };
-    let counts = |positions: &[u64], cell: Cell| {
-        let passes = asked.filter.is_none_or(|(word, number)| {
-            let (x, y) = (cell.number, f64::from(number));
+    let counts = |positions: &[u64], element: Element| {
+        let passes = case.filter.is_none_or(|(operator, number)| {
+            let (x, y) = (element.number, f64::from(number));
             let exact =
-                |whole: bool| if asked.dtype.is_float() { whole } else { cell.whole == i128::from(number) };
-            match word {
+                |whole: bool| if case.dtype.is_float() { whole } else { element.whole == i128::from(number) };
+            match operator {
                 "gt" => x > y,
                 "ge" => x >= y,
                 "lt" => x < y,
@@ -328,14 +320,14 @@ fn check(asked: &Asked) -> Result<(), TestCaseError> {
                 _ => x.is_nan() || !exact(x == y),
             }
         });
-        let labelled = match asked.extra {
+        let labelled = match case.extra {
             Extra::LabelFilter { axis } => label(all[axis][positions[axis] as usize]) == "b",
             _ => true,
         };
         passes && labelled
     };
     let (shape, gathered, real) = gather(&extents, &models, value, counts);
-    let argument = &document[asked.operation];
+    let argument = &document[case.operation];
     let least = models.iter().find_map(|axis| match axis {
         AxisModel::Windows { min_count, .. } => Some(*min_count),
         _ => None,
@@ -343,11 +335,11 @@ fn check(asked: &Asked) -> Result<(), TestCaseError> {
     let expected: Vec<Expected> = gathered
         .iter()
         .enumerate()
-        .map(|(number, cells)| {
+        .map(|(number, elements)| {
             if least.is_some_and(|least| real[number] < least) {
                 return Expected::Json(Value::Null);
             }
-            evaluate(asked.operation, argument, cells, asked.dtype.is_float())
+            evaluate(case.operation, argument, elements, case.dtype.is_float())
         })
         .collect();
 
@@ -356,13 +348,13 @@ fn check(asked: &Asked) -> Result<(), TestCaseError> {
     let mut answers = Vec::new();
     for parallel in [false, true] {
         let options =
-            RunOptions::new().with_preview(0).with_statistics(asked.statistics).with_parallel(Some(parallel));
+            RunOptions::new().with_preview(0).with_statistics(case.statistics).with_parallel(Some(parallel));
         let answer = query.run(&file, &options, &NoProgress);
         let answer = answer.map_err(|error| TestCaseError::fail(format!("{document}: {error}")))?;
         answers.push(serde_json::to_value(answer.execution.unwrap()).unwrap());
     }
     prop_assert_eq!(&answers[0]["total_bytes_read_from_disk"], &answers[1]["total_bytes_read_from_disk"]);
-    let name = asked.operation.replace("arg_m", "argm");
+    let name = case.operation.replace("arg_m", "argm");
     let scalar = models.iter().all(|axis| matches!(axis, AxisModel::Reduced));
     let found = |execution: &Value| -> Vec<Value> {
         match (scalar, name.as_str()) {
@@ -398,7 +390,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(200)))]
 
     #[test]
-    fn answers_are_those_of_a_plain_loop(asked in asked()) {
-        check(&asked)?;
+    fn query_results_match_a_naive_loop(case in case()) {
+        check(&case)?;
     }
 }

@@ -18,7 +18,7 @@ use tercet_tet::{
 use crate::samples::{self, Sample};
 use crate::verify_path;
 
-/// A disk for thousands of files: their syncs would take minutes.
+/// A disk without syncs: those of thousands of files would take minutes.
 fn quick_disk() -> Arc<dyn Disk> {
     Arc::new(FaultyDisk::real().without_syncs())
 }
@@ -47,7 +47,7 @@ fn absurd_grids_end_in_errors() {
         assert!(z.export(&z.select(":").unwrap()).is_err());
         assert!(z.read(&z.select("5:20").unwrap()).is_err());
         assert!(z.chunk(&[5]).is_err());
-        assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is well");
+        assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is valid");
         let _ = file.summary();
         let _ = file.outline(OutlineOptions::new().with_max_rows(Some(10)));
         drop(file);
@@ -70,7 +70,7 @@ fn absurd_grids_end_in_errors() {
         } else {
             panic!("the other dataset can be saved");
         }
-        // Without the absurd dataset the file is valid.
+        // Without the invalid dataset the file is valid.
         let mut rewrite = Rewrite::open(&path).unwrap();
         rewrite.drop_dataset("z").unwrap();
         rewrite.start(row(), WriterOptions::new(), &NoProgress).unwrap().finish().unwrap();
@@ -78,7 +78,7 @@ fn absurd_grids_end_in_errors() {
     }
 }
 
-/// Every chunk that can be read is what it was; gives how many cannot.
+/// Asserts that every readable chunk has its original values; returns the number of unreadable chunks.
 fn lost_chunks(path: &Path, sample: &Sample, what: &str) -> usize {
     let file = File::open(path).unwrap_or_else(|error| panic!("{what}: {error}"));
     let good = File::from_bytes("good", sample.bytes.clone()).unwrap();
@@ -158,7 +158,7 @@ fn repair_of_every_flip() {
                 RepairOptions::default().with_apply("footer_invalid").with_apply("reseal_checksums");
             let dry = repair(&path, &options.clone().with_dry_run(true), &NoProgress);
             assert!(fs::read(&path).unwrap() == bytes, "{what}: a dry run changes nothing");
-            // A file without a cut point cannot be repaired, and says so.
+            // A file without a truncation point cannot be repaired, and the report states it.
             let Ok(report) = repair_on(&quick_disk(), &path, &options, &NoProgress) else {
                 assert!(fs::read(&path).unwrap() == bytes, "{what}: a failed repair changes nothing");
                 continue;
@@ -243,7 +243,7 @@ fn missing_chunks_are_errors_or_the_fill_value() {
 }
 
 #[test]
-fn salvage_onto_the_damaged_file_itself_is_refused() {
+fn salvage_onto_the_input_is_rejected() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("damaged.tet");
     let sample = samples::raw_inline();
@@ -252,14 +252,14 @@ fn salvage_onto_the_damaged_file_itself_is_refused() {
     assert!(fs::read(&path).unwrap() == sample.bytes);
 }
 
-/// A source on a machine that is short of memory: long reads fail.
+/// A source with limited memory: long reads fail.
 #[derive(Debug)]
-struct ShortOfMemory {
+struct LimitedMemory {
     memory: Memory,
     longest: u64,
 }
 
-impl ByteSource for ShortOfMemory {
+impl ByteSource for LimitedMemory {
     fn name(&self) -> &Arc<str> {
         self.memory.name()
     }
@@ -284,7 +284,7 @@ fn intact_chunks_are_not_dropped_when_memory_is_short() {
     writer.array(id, tercet_core::TensorView::from_slice(&[100_000], &values).unwrap()).unwrap();
     let bytes = writer.finish().unwrap().output;
     let source = |longest| {
-        Arc::new(ShortOfMemory { memory: Memory::new("a.tet", bytes.clone()), longest })
+        Arc::new(LimitedMemory { memory: Memory::new("a.tet", bytes.clone()), longest })
             as Arc<dyn ByteSource>
     };
     let report = salvage(source(u64::MAX), sink(), SalvageOptions::new(), &NoProgress).unwrap();

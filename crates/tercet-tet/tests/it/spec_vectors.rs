@@ -1,4 +1,4 @@
-//! The test vectors of `docs/spec/tet.md`: what the writer makes is what the document says, byte for byte.
+//! Test vectors of `docs/spec/tet.md`: the writer produces the bytes of the document.
 
 use std::io::Cursor;
 
@@ -43,27 +43,27 @@ fn big(options: WriterOptions) -> Vec<u8> {
     write(layout, Some((id, TensorView::from_slice(&[3, 5], &BIG).unwrap())), options)
 }
 
-/// With the integrity block, without a history row of our own.
+/// With the integrity block, without a history row of Tercet.
 fn with_block() -> WriterOptions {
     WriterOptions::new().with_history(false)
 }
 
 /// The bytes of V3 with the footer flag set.
 fn big_with_footer_flag() -> Vec<u8> {
-    let mut bytes = Vector::of("V3").bytes();
+    let mut bytes = Vector::named("V3").bytes();
     bytes[12] = 1;
     bytes
 }
 
 #[test]
 fn v1_empty() {
-    let vector = Vector::of("V1");
+    let vector = Vector::named("V1");
     vector.assert_same(&write(Layout::new(), None, WriterOptions::interop()), &vector.bytes());
 }
 
 #[test]
 fn v2_empty_with_footer() {
-    let vector = Vector::of("V2");
+    let vector = Vector::named("V2");
     let mut layout = Layout::new();
     layout.history(HistoryRow::at("note", "golden", 1_700_000_000)).unwrap();
     vector.assert_same(&write(layout, None, WriterOptions::interop()), &vector.bytes());
@@ -71,13 +71,13 @@ fn v2_empty_with_footer() {
 
 #[test]
 fn v3_one_clipped_tile() {
-    let vector = Vector::of("V3");
+    let vector = Vector::named("V3");
     vector.assert_same(&big(WriterOptions::interop()), &vector.bytes());
 }
 
 #[test]
 fn v4_three_zstd_rows() {
-    let vector = Vector::of("V4");
+    let vector = Vector::named("V4");
     let mut layout = Layout::new();
     let r = layout.dataset("r", ElementType::F32, [11], [4]).unwrap();
     layout.compress(r, Compression::Zstd { level: 3 }).unwrap();
@@ -90,7 +90,7 @@ fn v4_three_zstd_rows() {
 
 #[test]
 fn v5_metadata() {
-    let vector = Vector::of("V5");
+    let vector = Vector::named("V5");
     let expected = vector.bytes();
     let file = File::from_bytes("v5", expected.clone()).unwrap();
     assert_eq!(file.payload_end(), 872);
@@ -114,7 +114,7 @@ fn v5_metadata() {
 
 #[test]
 fn v6_footer_version_2() {
-    let vector = Vector::of("V6");
+    let vector = Vector::named("V6");
     let Some(directory) = tercet_testkit::golden("tet") else { return };
     #[expect(clippy::disallowed_methods, reason = "a golden file as it is")]
     let bytes = std::fs::read(directory.join("embed_v2.tet")).unwrap();
@@ -129,7 +129,7 @@ fn v6_footer_version_2() {
 
 #[test]
 fn v7_block_inline() {
-    let vector = Vector::of("V7");
+    let vector = Vector::named("V7");
     let bytes = big(with_block());
     vector.assert_same(&bytes, &vector.over(&big_with_footer_flag()));
     check_statistics(bytes);
@@ -137,7 +137,7 @@ fn v7_block_inline() {
 
 #[test]
 fn v8_block_by_reference() {
-    let vector = Vector::of("V8");
+    let vector = Vector::named("V8");
     let bytes = big(with_block().with_inline_column_bytes(0));
     vector.assert_same(&bytes, &vector.over(&big_with_footer_flag()));
     check_statistics(bytes);
@@ -156,8 +156,8 @@ fn check_statistics(bytes: Vec<u8>) {
 
 #[test]
 fn v9_empty_with_block() {
-    let vector = Vector::of("V9");
-    let mut head = Vector::of("V1").bytes();
+    let vector = Vector::named("V9");
+    let mut head = Vector::named("V1").bytes();
     head[12] = 1;
     for options in [with_block(), with_block().with_inline_column_bytes(0)] {
         let bytes = write(Layout::new(), None, options);

@@ -52,7 +52,7 @@ fn assert_same(name: &str, written: &[u8], expected: &[u8]) {
 }
 
 #[test]
-fn golden_files_are_written_again_byte_for_byte() {
+fn golden_files_are_rewritten_byte_for_byte() {
     for name in ["embed_v2.tet", "embed_v2_labels.tet", "embed_v2_spill.tet", "python_writer.tet"] {
         let Some((bytes, file)) = golden(name) else { return };
         let written = rewrite(&file, WriterOptions::interop().with_zone_maps(true));
@@ -154,7 +154,7 @@ fn block_and_spills_are_compatible() {
 #[test]
 fn labels_that_only_the_block_holds_are_not_indexed() {
     let text = String::from_utf8_lossy(&with_block(WriterOptions::new().with_zone_maps(true))).into_owned();
-    // `few`: values, sorted labels, labels. `many`: too many values, and labels that others do not see.
+    // `few`: values, sorted labels, labels. `many`: too many values, and labels that other readers ignore.
     let kinds: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("\"kind\": ")).collect();
     assert_eq!(kinds, ["\"value_postings\",", "\"sorted_axis_range\",", "\"coord_label_postings\","]);
     assert_eq!(text.matches("\"null_count\": 1,").count(), 2, "the fill value occurs in two tiles");
@@ -174,7 +174,7 @@ fn flips_after_the_payloads_are_detected() {
         assert!(flipped(at).is_err(), "byte {at}");
     }
     for at in json..bytes.len() {
-        // A flip in the name or the version of the block leaves a file without a block: its values are right.
+        // A flip in the name or the version of the block removes the block: the values are correct.
         if let Ok(file) = flipped(at) {
             assert!(
                 matches!(file.integrity_status(), IntegrityStatus::Absent | IntegrityStatus::Unknown),
@@ -186,7 +186,7 @@ fn flips_after_the_payloads_are_detected() {
 }
 
 #[test]
-fn metadata_that_spills_comes_after_the_zones() {
+fn spilled_metadata_follows_the_zone_maps() {
     let mut layout = Layout::new();
     let d = layout.dataset("d", ElementType::U8, [4], [2]).unwrap();
     for number in 0..64 {
@@ -212,7 +212,7 @@ fn metadata_that_spills_comes_after_the_zones() {
 }
 
 #[test]
-fn the_order_of_writing_does_not_matter() {
+fn zone_maps_do_not_depend_on_write_order() {
     let options = WriterOptions::interop().with_zone_maps(true);
     let mut layout = Layout::new();
     let e = layout.dataset("e", ElementType::I16, [12, 6], [5, 4]).unwrap();
@@ -232,7 +232,7 @@ fn the_order_of_writing_does_not_matter() {
 
 #[test]
 #[cfg(any(unix, windows))]
-fn a_rewrite_leaves_them_out() {
+fn a_rewrite_omits_zone_maps() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.tet");
     let options = WriterOptions::new().with_zone_maps(true);
@@ -268,7 +268,7 @@ fn a_file_without_datasets_has_an_empty_map() {
     }
 }
 
-/// Memory that is full at some point.
+/// A sink that is full at some point.
 struct Full(Cursor<Vec<u8>>, u64);
 
 impl Write for Full {

@@ -1,11 +1,11 @@
-//! Random arrays, and the slow obvious versions of what is done with them.
+//! Random arrays, and naive implementations of their operations.
 
 use proptest::prelude::*;
 use tercet_core::tensor::{AxisSlice, f16};
 use tercet_core::{ElementType, Scalar as _, Selection, TensorView, with_element};
 use tercet_tet::{Compression, Range, Stats};
 
-/// An array in memory and how it is to be stored.
+/// An array in memory and its storage layout.
 #[derive(Clone, Debug)]
 pub(crate) struct Array {
     pub(crate) name: String,
@@ -21,7 +21,7 @@ impl Array {
         TensorView::new(self.dtype, &self.shape, &self.bytes).expect("bytes for every element")
     }
 
-    /// The elements of a selection, one after the other.
+    /// The elements of a selection, one by one.
     pub(crate) fn naive(&self, axes: &[AxisSlice]) -> Vec<u8> {
         let size = self.dtype.size();
         let counts: Vec<u64> = axes.iter().map(|slice| slice.count()).collect();
@@ -39,7 +39,7 @@ impl Array {
         out
     }
 
-    /// Every tile: its coordinates and what it covers.
+    /// Every tile: its coordinates and its extent.
     pub(crate) fn tiles(&self) -> Vec<(Vec<u64>, Vec<AxisSlice>)> {
         let mut tiles = vec![(Vec::new(), Vec::new())];
         for (&extent, &chunk) in self.shape.iter().zip(&self.chunk_shape) {
@@ -76,7 +76,7 @@ impl Array {
     }
 }
 
-/// The statistics of a tile, number by number.
+/// The statistics of a tile, element by element.
 pub(crate) fn naive_stats(dtype: ElementType, bytes: &[u8]) -> Stats {
     with_element!(dtype, |T| {
         let elements = bytes.chunks_exact(size_of::<T>());
@@ -123,7 +123,7 @@ macro_rules! numbers {
 }
 numbers!(u8, u16, u32, u64, i16, i32, i64; f16, f32, f64);
 
-/// Asserts that statistics are right: floats may be summed in any order, all else is exact.
+/// Asserts that statistics are correct: sums of floats within rounding, all else exactly.
 pub(crate) fn assert_stats(found: Stats, expected: Stats, dtype: ElementType, bytes: &[u8]) {
     assert_eq!((found.count, found.nan_count), (expected.count, expected.nan_count));
     match (found.range, expected.range) {
@@ -143,7 +143,7 @@ pub(crate) fn assert_stats(found: Stats, expected: Stats, dtype: ElementType, by
                 return;
             }
             let tolerance = 1e-9 * magnitudes.iter().sum::<f64>();
-            // Finite numbers may pass the largest float on the way.
+            // Finite sums may overflow on the way.
             assert!((sum - total).abs() <= tolerance || tolerance.is_infinite(), "{sum} {total}");
         }
         (found, expected) => assert_eq!(found, expected),
@@ -175,7 +175,7 @@ pub(crate) fn any_array(name: &'static str) -> impl Strategy<Value = Array> {
     )
 }
 
-/// Bit patterns at random (with NaN, infinities and extremes), or small whole numbers.
+/// Random bit patterns (with NaN, infinities and extremes), or small integers.
 fn numbers(dtype: ElementType, elements: usize, seed: u64, rough: bool) -> Vec<u8> {
     let mut state = seed | 1;
     let mut next = move || {

@@ -15,8 +15,8 @@ pub(crate) struct Vector {
 }
 
 impl Vector {
-    /// Reads the vector called `V1`, `V2`, … from the document.
-    pub(crate) fn of(name: &str) -> Self {
+    /// Reads the vector named `V1`, `V2`, … from the document.
+    pub(crate) fn named(name: &str) -> Self {
         let (_, rest) = DOCUMENT.split_once(&format!("\n**{name}**:")).expect("the document has the vector");
         let (intro, rest) = rest.split_once("```\n").expect("its bytes are fenced");
         let (lines, _) = rest.split_once("```").expect("the fence ends");
@@ -31,7 +31,7 @@ impl Vector {
         }
     }
 
-    /// The whole file, where the pieces leave gaps that of `base`, or zeros.
+    /// The complete file; gaps between the pieces are filled from `base`, or with zeros.
     pub(crate) fn over(&self, base: &[u8]) -> Vec<u8> {
         let mut bytes = base.to_vec();
         bytes.resize(self.len, 0);
@@ -42,7 +42,7 @@ impl Vector {
         bytes
     }
 
-    /// The whole file, given without gaps.
+    /// The complete file, given without gaps.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         let mut end = 0;
         for (offset, piece) in &self.pieces {

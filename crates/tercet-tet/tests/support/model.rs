@@ -1,17 +1,17 @@
 //! A slow reference implementation of queries: every output element collects a list of values.
 
-#![expect(clippy::float_cmp, reason = "equal is what is meant")]
+#![expect(clippy::float_cmp, reason = "exact comparison is intended")]
 
 use serde_json::{Value, json};
 
 /// One element: its value, and the exact integer if it is one.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Cell {
+pub(crate) struct Element {
     pub(crate) number: f64,
     pub(crate) whole: i128,
 }
 
-/// What one axis of the selection does.
+/// The role of one axis of the selection.
 #[derive(Clone, Debug)]
 pub(crate) enum AxisModel {
     Reduced,
@@ -28,17 +28,17 @@ pub(crate) enum AxisModel {
 }
 
 /// A list of values with the index each has among the reduced positions.
-pub(crate) type Gathered = Vec<(u64, Cell)>;
+pub(crate) type Group = Vec<(u64, Element)>;
 
 /// The output: its shape, the values of its elements, and how many of these are real.
-pub(crate) type Output = (Vec<u64>, Vec<Gathered>, Vec<u64>);
+pub(crate) type Output = (Vec<u64>, Vec<Group>, Vec<u64>);
 
 /// Assigns the elements of a selection to output elements.
 pub(crate) fn gather(
     extents: &[u64],
     axes: &[AxisModel],
-    value: impl Fn(&[u64]) -> Cell,
-    counts: impl Fn(&[u64], Cell) -> bool,
+    value: impl Fn(&[u64]) -> Element,
+    counts: impl Fn(&[u64], Element) -> bool,
 ) -> Output {
     let output: Vec<u64> = axes
         .iter()
@@ -50,25 +50,25 @@ pub(crate) fn gather(
             AxisModel::Windows { starts, .. } => Some(starts.len() as u64),
         })
         .collect();
-    let mut cells = vec![Gathered::new(); output.iter().product::<u64>() as usize];
-    let mut real = vec![0; cells.len()];
+    let mut elements = vec![Group::new(); output.iter().product::<u64>() as usize];
+    let mut real = vec![0; elements.len()];
     visit(extents, axes, 0, &mut Vec::new(), (0, 0), &mut |positions, number, index, pad| {
-        let gathered = &mut cells[number as usize];
+        let gathered = &mut elements[number as usize];
         if let Some(pad) = pad {
-            gathered.push((index, Cell { number: pad, whole: pad as i128 }));
+            gathered.push((index, Element { number: pad, whole: pad as i128 }));
             return;
         }
         let positions: Vec<u64> = positions.iter().map(|position| position.unwrap()).collect();
-        let cell = value(&positions);
-        if counts(&positions, cell) {
-            gathered.push((index, cell));
+        let element = value(&positions);
+        if counts(&positions, element) {
+            gathered.push((index, element));
             real[number as usize] += 1;
         }
     });
-    for gathered in &mut cells {
+    for gathered in &mut elements {
         gathered.sort_by_key(|(index, _)| *index);
     }
-    (output, cells, real)
+    (output, elements, real)
 }
 
 type Visitor<'v> = dyn FnMut(&[Option<u64>], u64, u64, Option<f64>) + 'v;
@@ -79,7 +79,7 @@ fn visit(
     axes: &[AxisModel],
     axis: usize,
     positions: &mut Vec<Option<u64>>,
-    (cell, index): (u64, u64),
+    (element, index): (u64, u64),
     visitor: &mut Visitor<'_>,
 ) {
     if axis == axes.len() {
@@ -92,48 +92,54 @@ fn visit(
             }
         }
         match outside {
-            None => visitor(positions, cell, index, None),
-            Some(Some(pad)) => visitor(positions, cell, index, Some(pad)),
+            None => visitor(positions, element, index, None),
+            Some(Some(pad)) => visitor(positions, element, index, Some(pad)),
             Some(None) => {}
         }
         return;
     }
     let extent = extents[axis];
-    let mut go = |position: Option<u64>, cell: u64, index: u64, visitor: &mut Visitor<'_>| {
+    let mut go = |position: Option<u64>, element: u64, index: u64, visitor: &mut Visitor<'_>| {
         positions.push(position);
-        visit(extents, axes, axis + 1, positions, (cell, index), visitor);
+        visit(extents, axes, axis + 1, positions, (element, index), visitor);
         positions.pop();
     };
     match &axes[axis] {
-        AxisModel::Reduced => (0..extent).for_each(|p| go(Some(p), cell, index * extent + p, visitor)),
-        AxisModel::Kept => (0..extent).for_each(|p| go(Some(p), cell * extent + p, index, visitor)),
+        AxisModel::Reduced => (0..extent).for_each(|p| go(Some(p), element, index * extent + p, visitor)),
+        AxisModel::Kept => (0..extent).for_each(|p| go(Some(p), element * extent + p, index, visitor)),
         AxisModel::Labels(groups, count) => {
-            (0..extent).for_each(|p| go(Some(p), cell * count + groups[p as usize], index, visitor));
+            (0..extent).for_each(|p| go(Some(p), element * count + groups[p as usize], index, visitor));
         }
         AxisModel::Windows { starts, size, .. } => {
             for (window, &start) in starts.iter().enumerate() {
                 for i in 0..*size {
                     let position = u64::try_from(start + i as i64).ok().filter(|&p| p < extent);
-                    go(position, cell * starts.len() as u64 + window as u64, index * size + i, visitor);
+                    go(position, element * starts.len() as u64 + window as u64, index * size + i, visitor);
                 }
             }
         }
     }
 }
 
-/// What an operation gives for a list of values: `null` for NaN and infinities, as answers write them.
-pub(crate) fn evaluate(operation: &str, argument: &Value, cells: &[(u64, Cell)], float: bool) -> Expected {
-    let numbers: Vec<f64> = cells.iter().map(|(_, cell)| cell.number).collect();
+/// The result of an operation for a list of values: `null` for NaN and infinities, as in JSON results.
+pub(crate) fn evaluate(
+    operation: &str,
+    argument: &Value,
+    elements: &[(u64, Element)],
+    float: bool,
+) -> Expected {
+    let numbers: Vec<f64> = elements.iter().map(|(_, element)| element.number).collect();
     let there: Vec<f64> = numbers.iter().copied().filter(|number| !number.is_nan()).collect();
     let n = numbers.len() as f64;
     let magnitude: f64 = there.iter().map(|x| x.abs()).sum();
-    let whole = || cells.iter().map(|(_, cell)| cell.whole).sum::<i128>();
+    let whole = || elements.iter().map(|(_, element)| element.whole).sum::<i128>();
     let sum = |values: &[f64]| if float { values.iter().sum() } else { whole() as f64 };
     let variance = |values: &[f64]| {
         if !float {
             // Shifted, so that large whole numbers keep their digits.
-            let shift = cells.first().map_or(0, |(_, cell)| cell.whole);
-            let small: Vec<f64> = cells.iter().map(|(_, cell)| (cell.whole - shift) as f64).collect();
+            let shift = elements.first().map_or(0, |(_, element)| element.whole);
+            let small: Vec<f64> =
+                elements.iter().map(|(_, element)| (element.whole - shift) as f64).collect();
             return plain_variance(&small);
         }
         plain_variance(values)
@@ -172,21 +178,21 @@ pub(crate) fn evaluate(operation: &str, argument: &Value, cells: &[(u64, Cell)],
             Expected::exact(numbers.iter().filter(|&&x| x == fill).count() as f64)
         }
         "arg_min" | "arg_max" => {
-            let better = |a: &Cell, b: &Cell| match (operation, float) {
+            let better = |a: &Element, b: &Element| match (operation, float) {
                 ("arg_min", true) => a.number < b.number,
                 ("arg_min", false) => a.whole < b.whole,
                 (_, true) => a.number > b.number,
                 (_, false) => a.whole > b.whole,
             };
-            let candidates = cells.iter().filter(|(_, cell)| !cell.number.is_nan());
-            let best = candidates.fold(None::<&(u64, Cell)>, |best, other| match best {
+            let candidates = elements.iter().filter(|(_, element)| !element.number.is_nan());
+            let best = candidates.fold(None::<&(u64, Element)>, |best, other| match best {
                 Some(best) if !better(&other.1, &best.1) => Some(best),
                 _ => Some(other),
             });
             Expected::Json(best.map_or(Value::Null, |(index, _)| json!(index)))
         }
-        "median" => quantile(cells, 0.5, float),
-        "quantile" => quantile(cells, argument["q"].as_f64().unwrap(), float),
+        "median" => quantile(elements, 0.5, float),
+        "quantile" => quantile(elements, argument["q"].as_f64().unwrap(), float),
         other => panic!("no model of {other}"),
     }
 }
@@ -202,11 +208,11 @@ fn plain_variance(values: &[f64]) -> f64 {
     ((squares - shift * shift / n) / n).max(0.0) + 0.0 * (squares - shift)
 }
 
-fn quantile(cells: &[(u64, Cell)], q: f64, float: bool) -> Expected {
-    if cells.is_empty() || cells.iter().any(|(_, cell)| cell.number.is_nan()) {
+fn quantile(elements: &[(u64, Element)], q: f64, float: bool) -> Expected {
+    if elements.is_empty() || elements.iter().any(|(_, element)| element.number.is_nan()) {
         return Expected::exact(f64::NAN);
     }
-    let mut sorted: Vec<Cell> = cells.iter().map(|(_, cell)| *cell).collect();
+    let mut sorted: Vec<Element> = elements.iter().map(|(_, element)| *element).collect();
     sorted.sort_by(|a, b| if float { a.number.total_cmp(&b.number) } else { a.whole.cmp(&b.whole) });
     let position = q * (sorted.len() - 1) as f64;
     let (low, fraction) = (position.floor(), position - position.floor());
@@ -218,7 +224,7 @@ fn quantile(cells: &[(u64, Cell)], q: f64, float: bool) -> Expected {
     Expected::near(value, low.number.abs().max(high.number.abs()))
 }
 
-/// An expected number and what its error is measured by.
+/// An expected number and the scale of its error.
 #[derive(Clone, Debug)]
 pub(crate) enum Expected {
     Number { value: f64, scale: f64 },

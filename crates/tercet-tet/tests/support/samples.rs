@@ -1,11 +1,11 @@
-//! Small files of every kind the writer makes.
+//! Small files of every kind.
 
 use std::io::Cursor;
 
 use tercet_core::{ElementType, TensorView};
 use tercet_tet::{Compression, HistoryRow, Layout, Writer, WriterOptions};
 
-/// A small file and what it holds.
+/// A small file and its content.
 pub(crate) struct Sample {
     pub(crate) name: &'static str,
     pub(crate) bytes: Vec<u8>,
@@ -13,7 +13,7 @@ pub(crate) struct Sample {
     pub(crate) arrays: Vec<(&'static str, Vec<u8>)>,
 }
 
-/// A dataset of whole numbers that compress a little.
+/// A dataset of integers that compress a little.
 struct Plan {
     name: &'static str,
     dtype: ElementType,
@@ -105,7 +105,7 @@ pub(crate) fn labels() -> Sample {
     })
 }
 
-/// What the reference would write: no block.
+/// A file as written by the reference: no block.
 pub(crate) fn interop() -> Sample {
     let raw = Plan {
         name: "t",

@@ -23,7 +23,7 @@ fn limits() -> Limits {
     Limits::small().with_metadata_bytes(mib).with_chunk_bytes(mib).with_array_bytes(mib).with_table_bytes(mib)
 }
 
-/// Everything a message says.
+/// The content of a message as text.
 #[derive(Clone, Debug, PartialEq)]
 struct Contents {
     metadata: GlobalMetadata,
@@ -65,7 +65,7 @@ fn stream(bytes: &[u8], piece: usize) -> Result<Vec<Contents>, String> {
     Ok(messages)
 }
 
-/// As a file: what is found, what it says, and whether validation is content.
+/// The content of a file: messages, and whether it passes validation.
 fn as_file(bytes: &[u8]) -> (Vec<Result<Contents, String>>, bool) {
     let source: Arc<dyn ByteSource> = Arc::new(Memory::new("damaged", bytes.to_vec()));
     let file = File::from_source(Arc::clone(&source), ReadOptions::new().with_limits(limits())).unwrap();
@@ -89,7 +89,7 @@ fn measured(name: &str, check: impl FnOnce()) {
 }
 
 #[test]
-fn samples_are_good() {
+fn samples_are_valid() {
     for sample in samples::all() {
         let whole = read(&sample.bytes).unwrap_or_else(|error| panic!("{}: {error}", sample.name));
         assert_eq!(stream(&sample.bytes, 7), Ok(vec![whole.clone()]), "{}", sample.name);
@@ -115,15 +115,15 @@ fn truncated_messages_are_errors() {
     }
 }
 
-/// Bytes whose change may go unnoticed, because nothing in the format covers them and they have no meaning.
+/// Bytes whose change may be undetected, because no hash covers them and they have no meaning.
 fn is_free(message: &Message, flip: damage::Flip) -> bool {
     let layout = message.layout().unwrap();
     let at = flip.offset as u64;
-    // Streaming writers announce preceders and hash lists before they know whether there will be any.
+    // Streaming writers set the flags of preceders and hash lists before they know whether there will be any.
     if at == 11 && (flip.mask == 0x40 || (flip.mask == 0x20 && message.object_count() == 0)) {
         return true;
     }
-    // Reserved bytes of the preamble and flags no one knows.
+    // Reserved bytes and unknown flags of the preamble.
     if (12..16).contains(&at) || at == 10 {
         return true;
     }
@@ -149,26 +149,26 @@ fn flipped_bytes_are_errors_or_change_nothing() {
         let hashed = message.layout().unwrap().preamble.flags.contains(MessageFlags::HASHES_PRESENT);
         measured(sample.name, || {
             damage::for_each_flip(&sample.bytes, |flip, bytes| {
-                let place = format!("{}: {flip}", sample.name);
+                let context = format!("{}: {flip}", sample.name);
                 let found = read(bytes);
                 let streamed = stream(bytes, 64);
                 match &streamed {
-                    Ok(messages) => assert_eq!(messages.first(), found.as_ref().ok(), "{place}"),
-                    Err(_) => assert!(found.is_err(), "{place}: {found:?}"),
+                    Ok(messages) => assert_eq!(messages.first(), found.as_ref().ok(), "{context}"),
+                    Err(_) => assert!(found.is_err(), "{context}: {found:?}"),
                 }
-                // Validation is slow beside reading; two changes of each byte are enough for it.
+                // Validation is slow compared with reading; two changes of each byte suffice.
                 let (in_file, ok) =
                     if [0xff, 0x01].contains(&flip.mask) { as_file(bytes) } else { (vec![], false) };
-                // What readers refuse validation must not pass.
-                assert!(!(ok && found.is_err()), "{place}: {found:?}");
+                // Validation must fail for what readers reject.
+                assert!(!(ok && found.is_err()), "{context}: {found:?}");
                 if !hashed {
                     return;
                 }
                 for contents in in_file.iter().chain([&found]).flatten() {
-                    assert_eq!(*contents, good, "{place}");
+                    assert_eq!(*contents, good, "{context}");
                 }
                 if found.is_ok() {
-                    assert!(is_free(&message, flip), "{place} went unnoticed");
+                    assert!(is_free(&message, flip), "{context} went unnoticed");
                     *free.entry(sample.name).or_default() += 1;
                 }
             });
@@ -177,9 +177,9 @@ fn flipped_bytes_are_errors_or_change_nothing() {
     assert!(!free.is_empty());
 }
 
-/// A hash that covers a flipped byte is what reports it.
+/// The hash that covers a flipped byte reports it.
 #[test]
-fn flips_of_payloads_are_told_by_place() {
+fn payload_flips_are_reported_with_their_location() {
     let sample = &samples::all()[1];
     let message = Message::from_bytes("good", sample.bytes.clone()).unwrap();
     let payload = message.object(0).unwrap().payload_span();
@@ -192,9 +192,9 @@ fn flips_of_payloads_are_told_by_place() {
     }
 }
 
-/// A frame that claims to be of another type is noticed, although no hash covers its type.
+/// A changed frame type is detected, although no hash covers it.
 #[test]
-fn types_of_frames_cannot_be_changed() {
+fn frame_types_cannot_be_changed() {
     for sample in samples::all() {
         let good = read(&sample.bytes).unwrap();
         let message = Message::from_bytes("good", sample.bytes.clone()).unwrap();

@@ -1,4 +1,4 @@
-//! Payloads that were not made by anybody: no panic, bounded memory, wrong values never without a word.
+//! Damaged payloads: no panic, bounded memory, no wrong values without an error.
 
 use tercet_testkit::{alloc, damage};
 use tercet_tgm::{
@@ -7,7 +7,7 @@ use tercet_tgm::{
 
 use crate::descriptors::{field, message_of, pipelines};
 
-/// Decodes a payload as a descriptor says, with nothing to find out that it was changed.
+/// Decodes a payload with its descriptor, without a hash to detect changes.
 fn decode(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Option<usize> {
     let objects = [PreEncoded { descriptor, payload }];
     let options = EncodeOptions::new().with_hash(false);
@@ -21,7 +21,7 @@ fn decode(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Option<usize> {
 
 #[test]
 fn damaged_payloads_are_errors_or_arrays() {
-    let _alone = alloc::alone();
+    let _exclusive = alloc::exclusive();
     for dtype in [DType::F64, DType::U16, DType::Bitmask] {
         let values = field(dtype, 40);
         for descriptor in pipelines(dtype, 40) {
@@ -49,8 +49,8 @@ fn damaged_payloads_are_errors_or_arrays() {
 }
 
 #[test]
-fn payloads_that_are_cut_are_never_whole() {
-    let _alone = alloc::alone();
+fn truncated_payloads_never_decode() {
+    let _exclusive = alloc::exclusive();
     for dtype in [DType::F64, DType::I32] {
         let values = field(dtype, 200);
         for descriptor in pipelines(dtype, 200) {

@@ -1,6 +1,6 @@
 //! Tests that measure memory: the allocator counts for the whole process.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
-#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

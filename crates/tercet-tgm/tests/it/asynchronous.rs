@@ -1,4 +1,4 @@
-//! Whatever is read and written asynchronously is what it is otherwise: the same events, bytes and errors.
+//! Async reads and writes give the same events, bytes and errors as the blocking ones.
 
 use std::future::Future;
 use std::io::{self, Cursor};
@@ -19,7 +19,7 @@ fn block_on<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().build().unwrap().block_on(work)
 }
 
-/// A stream that gives a few bytes at a time, and is not ready before each of them.
+/// A stream that returns a few bytes at a time, and is pending before each read.
 struct Slow<'a> {
     rest: &'a [u8],
     cuts: Vec<usize>,
@@ -53,17 +53,17 @@ impl AsyncRead for Slow<'_> {
     }
 }
 
-/// A sink that takes a few bytes at a time, and is not ready before each of them.
+/// A sink that accepts a few bytes at a time, and is pending before each write.
 #[derive(Default)]
-struct Narrow {
+struct LimitedPipe {
     bytes: Vec<u8>,
     most: usize,
     is_ready: bool,
-    /// Where it breaks.
+    /// Bytes until it fails.
     full_at: Option<usize>,
 }
 
-impl AsyncWrite for Narrow {
+impl AsyncWrite for LimitedPipe {
     fn poll_write(
         mut self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ fn decoder(resync: bool) -> Decoder {
     Decoder::new().with_resync(resync)
 }
 
-/// Everything that comes out of a stream at once, as text; errors too, up to the one that ends it.
+/// All events of a stream as text, including errors up to the one that ends it.
 fn events(bytes: &[u8], resync: bool) -> Vec<String> {
     let mut decoder = decoder(resync);
     decoder.push(bytes);
@@ -149,10 +149,10 @@ fn stream() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(part, 1..5).prop_map(|parts| parts.concat())
 }
 
-/// The way to store values of which some are not finite.
+/// The pipeline for values that are not all finite.
 const MASKED: usize = 3;
 
-/// An object: how many bytes, how it is stored, and whether metadata precedes it.
+/// An object: length, pipeline, and whether metadata precedes it.
 type Object = (usize, usize, bool);
 
 fn descriptor(len: usize, how: usize) -> DataObjectDescriptor {
@@ -174,7 +174,7 @@ fn values(len: usize) -> Vec<u8> {
     (0..len / 4).flat_map(|n| f32::from((n % 1000) as u16).to_le_bytes()).collect()
 }
 
-/// Values that are stored in this way: for the last way some are not finite, and masks tell which.
+/// Values for a pipeline: for the last one some are not finite and have masks.
 fn values_for(len: usize, how: usize) -> Vec<u8> {
     let mut values = values(len);
     if how == MASKED {
@@ -211,7 +211,7 @@ fn sync_bytes_with(objects: &[Object], hash: bool) -> Vec<u8> {
 }
 
 async fn async_bytes(objects: &[Object], most: usize, hash: bool) -> Vec<u8> {
-    let sink = Narrow { most, ..Narrow::default() };
+    let sink = LimitedPipe { most, ..LimitedPipe::default() };
     let mut encoder = AsyncStreamingEncoder::new(sink, &metadata(), hashed(hash)).await.unwrap();
     for (n, (len, how, preceded)) in objects.iter().enumerate() {
         assert_eq!(encoder.object_count(), n as u64);
@@ -232,16 +232,16 @@ fn objects() -> impl Strategy<Value = Vec<Object>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(200)))]
 
-    /// Whole, damaged or cut off: the events and errors of the decoder that is not async.
+    /// Complete, damaged or truncated: the events and errors of the blocking decoder.
     #[test]
-    fn events_are_the_same(bytes in stream(), cuts in prop::collection::vec(1..300usize, 1..6), resync: bool) {
+    fn async_and_sync_events_are_equal(bytes in stream(), cuts in prop::collection::vec(1..300usize, 1..6), resync: bool) {
         let found = block_on(async_events(Slow::new(&bytes, &cuts), resync));
         prop_assert_eq!(found, events(&bytes, resync));
     }
 
-    /// The bytes of the encoder that is not async, whatever the sink takes at a time.
+    /// The bytes of the blocking encoder, for any write size of the sink.
     #[test]
-    fn bytes_are_the_same(objects in objects(), most in 1..100_000usize, hash: bool) {
+    fn async_and_sync_bytes_are_equal(objects in objects(), most in 1..100_000usize, hash: bool) {
         let found = block_on(async_bytes(&objects, most, hash));
         prop_assert_eq!(found, sync_bytes_with(&objects, hash));
     }
@@ -270,14 +270,14 @@ proptest! {
     }
 }
 
-/// A future that is given up after every step, over and over: no byte and no event is lost.
+/// A future that is cancelled after every step: no byte and no event is lost.
 #[test]
-fn reading_can_be_given_up() {
+fn reads_can_be_cancelled() {
     let bytes = [sync_bytes(&[(400_000, 0, true), (80, 1, false)]), samples::all().remove(1).bytes].concat();
     let found = block_on(async {
         let mut decoder = AsyncDecoder::new(Slow::new(&bytes, &[70_000, 3]));
         let mut out = Vec::new();
-        let mut given_up = 0;
+        let mut cancelled = 0;
         loop {
             let polled = {
                 let mut next = pin!(decoder.next_event());
@@ -286,7 +286,7 @@ fn reading_can_be_given_up() {
             };
             match polled {
                 Poll::Pending => {
-                    given_up += 1;
+                    cancelled += 1;
                     tokio::task::yield_now().await;
                 }
                 Poll::Ready(event) => match event.unwrap() {
@@ -295,22 +295,22 @@ fn reading_can_be_given_up() {
                 },
             }
         }
-        assert!(given_up > 10, "{given_up}");
+        assert!(cancelled > 10, "{cancelled}");
         out
     });
     assert_eq!(found, events(&bytes, false));
 }
 
-/// A write that is given up has begun its object or not; whichever it is, the message is whole in the end.
+/// A cancelled write has started its object or not; in both cases the final message is valid.
 #[test]
-fn writing_can_be_given_up() {
+fn writes_can_be_cancelled() {
     let objects = [(400_000, 0, false), (80, 1, false), (200_000, 2, false), (8_000, 0, false)];
     for patience in [1, 2, 3, 10, 50, 100, 1000] {
-        let (found, given_up) = block_on(async {
-            let sink = Narrow { most: 1000, ..Narrow::default() };
+        let (found, cancelled) = block_on(async {
+            let sink = LimitedPipe { most: 1000, ..LimitedPipe::default() };
             let mut encoder =
                 AsyncStreamingEncoder::new(sink, &metadata(), samples::options()).await.unwrap();
-            let mut given_up = 0;
+            let mut cancelled = 0;
             for (n, (len, how, _)) in objects.into_iter().enumerate() {
                 let descriptor = descriptor(len, how);
                 while encoder.object_count() == n as u64 {
@@ -323,23 +323,23 @@ fn writing_can_be_given_up() {
                             tokio::task::yield_now().await;
                         }
                     }
-                    given_up += 1;
+                    cancelled += 1;
                     encoder.flush().await.unwrap();
                 }
             }
-            (encoder.finish().await.unwrap().bytes, given_up)
+            (encoder.finish().await.unwrap().bytes, cancelled)
         });
-        assert!(given_up >= objects.len(), "{given_up}");
+        assert!(cancelled >= objects.len(), "{cancelled}");
         assert_eq!(found.len(), sync_bytes(&objects).len(), "{patience}");
         assert!(found == sync_bytes(&objects), "{patience}");
     }
 }
 
-/// A sink that breaks is reported, and nothing is written after half a message.
+/// A sink error is reported, and nothing is written after a partial message.
 #[test]
-fn a_broken_sink_is_told() {
+fn sink_errors_are_reported() {
     block_on(async {
-        let sink = Narrow { most: 100, full_at: Some(1000), ..Narrow::default() };
+        let sink = LimitedPipe { most: 100, full_at: Some(1000), ..LimitedPipe::default() };
         let mut encoder = AsyncStreamingEncoder::new(sink, &metadata(), samples::options()).await.unwrap();
         let error = encoder.write_object(&descriptor(4000, 0), values(4000)).await.unwrap_err();
         assert!(
@@ -352,9 +352,9 @@ fn a_broken_sink_is_told() {
     });
 }
 
-/// A stream that breaks is reported with its place, and goes on if the stream does.
+/// A stream error is reported with its offset, and reading continues if the stream does.
 #[test]
-fn a_broken_stream_is_told() {
+fn stream_errors_are_reported() {
     struct Breaks<'a>(Slow<'a>, Option<usize>);
     impl AsyncRead for Breaks<'_> {
         fn poll_read(
@@ -380,7 +380,7 @@ fn a_broken_stream_is_told() {
 }
 
 #[test]
-fn wrong_objects_are_refused_and_leave_the_message_whole() {
+fn rejected_objects_leave_the_message_valid() {
     block_on(async {
         let mut encoder =
             AsyncStreamingEncoder::new(Vec::new(), &metadata(), samples::options()).await.unwrap();
@@ -400,7 +400,7 @@ fn wrong_objects_are_refused_and_leave_the_message_whole() {
 }
 
 #[test]
-fn ready_payloads_and_lengths_are_written_too() {
+fn encoded_payloads_and_lengths_are_written() {
     let (descriptor, payload) = (descriptor(400, 0), values(400));
     let mut encoder =
         StreamingEncoder::new(Cursor::new(Vec::new()), &metadata(), samples::options()).unwrap();
@@ -416,9 +416,9 @@ fn ready_payloads_and_lengths_are_written_too() {
     assert_ne!(found[16..24], [0; 8]);
 }
 
-/// Files: what the calls that block answer, errors included.
+/// Files give the results of the blocking calls, errors included.
 #[test]
-fn files_are_read_alike() {
+fn async_and_sync_files_read_the_same() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("run.tgm");
     let mut writer = Writer::create(&path, WriterOptions::new().with_overwrite(true)).unwrap();
@@ -474,9 +474,9 @@ fn files_are_read_alike() {
     });
 }
 
-/// No more is read ahead than a piece, so a caller that writes is held back.
+/// At most one piece is read ahead, so a fast writer is throttled.
 #[test]
-fn reading_holds_the_writer_back() {
+fn a_slow_reader_applies_backpressure() {
     let bytes = sync_bytes(&[(1_000_000, 0, false), (1_000_000, 0, false)]);
     block_on(async {
         let mut decoder = AsyncDecoder::new(Slow::new(&bytes, &[usize::MAX]));

@@ -1,5 +1,4 @@
-//! Every operation that can fail, and every moment at which the power can be cut: the file is the old one or the new
-//! one, never something between.
+//! Every fault and every power cut leaves the old file or the new file.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +21,7 @@ use crate::samples;
 
 const NAME: &str = "a.tgm";
 
-/// A change of the file in a directory, through a disk.
+/// A change to the file in a directory, through a disk.
 type Change = fn(&Arc<dyn Disk>, &Path) -> Result<(), Error>;
 
 fn add_messages(mut writer: Writer) -> Result<(), Error> {
@@ -46,14 +45,14 @@ fn append(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     add_messages(Writer::append_on(Arc::clone(disk), dir.join(NAME), &NoProgress)?)
 }
 
-/// Adds messages to a file that ends with an index, and with it goes on.
+/// Appends messages to a file that ends with an index.
 fn append_indexed(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let writer = Writer::append_on(Arc::clone(disk), dir.join(NAME), &NoProgress)?;
     add_messages(writer.with_provenance(Provenance::Off))
 }
 
-/// Writes messages that are made of those of the file in its place: one with another key, one with all objects of the
-/// file, and one with a single object.
+/// Replaces the file by messages made from its own: one with another key, one with all objects, and one with a single
+/// object.
 fn edit_in_place(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let path = dir.join(NAME);
     let (file, options) = (File::open(&path)?, samples::options());
@@ -83,7 +82,7 @@ fn remove_index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     Writer::remove_index_on(Arc::clone(disk), dir.join(NAME), &NoProgress).map(drop)
 }
 
-/// Writes what is intact of a damaged file over another one.
+/// Repairs a damaged file into an existing file.
 fn repair(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let mut damaged = two_messages();
     let at = damaged.len() - 100;
@@ -115,7 +114,7 @@ fn indexed() -> Vec<u8> {
 }
 
 /// Runs a change with every fault and every power cut.
-fn never_between(old: Option<&[u8]>, change: Change) {
+fn assert_atomic(old: Option<&[u8]>, change: Change) {
     let prepare = |dir: &Path| {
         if let Some(old) = old {
             fs::write(dir.join(NAME), old).unwrap();
@@ -148,52 +147,52 @@ fn never_between(old: Option<&[u8]>, change: Change) {
 }
 
 #[test]
-fn create_where_nothing_is() {
-    never_between(None, create);
+fn create_a_new_file() {
+    assert_atomic(None, create);
 }
 
 #[test]
-fn create_over_another_file() {
-    never_between(Some(&samples::all()[1].bytes), create);
+fn replace_an_existing_file() {
+    assert_atomic(Some(&samples::all()[1].bytes), create);
 }
 
 #[test]
 fn append_to_a_file() {
-    never_between(Some(&samples::all()[2].bytes), append);
+    assert_atomic(Some(&samples::all()[2].bytes), append);
 }
 
 #[test]
 fn append_to_a_file_with_an_index() {
-    never_between(Some(&indexed()), append_indexed);
+    assert_atomic(Some(&indexed()), append_indexed);
 }
 
 #[test]
-fn edit_a_file_in_its_place() {
-    never_between(Some(&two_messages()), edit_in_place);
+fn edit_a_file_in_place() {
+    assert_atomic(Some(&two_messages()), edit_in_place);
 }
 
 #[test]
-fn repair_over_another_file() {
-    never_between(Some(&samples::all()[0].bytes), repair);
+fn repair_into_an_existing_file() {
+    assert_atomic(Some(&samples::all()[0].bytes), repair);
 }
 
 #[test]
 fn index_a_file() {
-    never_between(Some(&two_messages()), reindex);
+    assert_atomic(Some(&two_messages()), reindex);
 }
 
-/// A message that was written after the index: the old index goes, a new one comes.
+/// A message was written after the index: the index is replaced.
 #[test]
-fn index_a_file_that_grew_behind_its_index() {
-    never_between(Some(&[indexed(), samples::all()[1].bytes.clone()].concat()), reindex);
+fn index_a_file_with_messages_after_its_index() {
+    assert_atomic(Some(&[indexed(), samples::all()[1].bytes.clone()].concat()), reindex);
 }
 
 #[test]
 fn remove_the_index_of_a_file() {
-    never_between(Some(&indexed()), remove_index);
+    assert_atomic(Some(&indexed()), remove_index);
 }
 
-/// Bytes that belong to no message stay where they are.
+/// Bytes between messages stay where they are.
 #[test]
 fn append_keeps_every_byte() {
     let dir = tempfile::tempdir().unwrap();
@@ -222,7 +221,7 @@ fn appending_can_be_stopped() {
     assert!(missing.is_err());
 }
 
-/// Half a message is never published.
+/// A partial message is never published.
 #[test]
 fn an_unfinished_message_is_not_published() {
     let dir = tempfile::tempdir().unwrap();
@@ -233,16 +232,16 @@ fn an_unfinished_message_is_not_published() {
     });
     assert!(stopped.is_err());
     let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
-    let behind = writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1])], &samples::options());
-    assert!(matches!(behind.unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
+    let next = writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1])], &samples::options());
+    assert!(matches!(next.unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
     assert!(matches!(writer.finish().unwrap_err().kind(), ErrorKind::Encode(EncodeError::Unfinished)));
     assert!(!path.exists());
 }
 
-/// A sink that takes a few bytes and then none, and then some again.
-struct Moody(usize);
+/// A sink that accepts a few bytes, then fails, then accepts bytes again.
+struct FailingSink(usize);
 
-impl std::io::Write for Moody {
+impl std::io::Write for FailingSink {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.0 += 1;
         if self.0 == 4 { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(bytes.len()) }
@@ -252,11 +251,11 @@ impl std::io::Write for Moody {
     }
 }
 
-/// What follows a failed write is refused: it would be part of half a message.
+/// Writes after a failed write are rejected: they would be part of a partial message.
 #[test]
 fn a_failed_stream_stays_failed() {
     let mut encoder =
-        StreamingEncoder::new(Moody(0), &GlobalMetadata::default(), samples::options()).unwrap();
+        StreamingEncoder::new(FailingSink(0), &GlobalMetadata::default(), samples::options()).unwrap();
     let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     assert!(encoder.write_object(&descriptor, &[1]).is_err());
     assert!(matches!(

@@ -1,4 +1,4 @@
-//! Messages made of other messages: stored bytes, hashes and metadata stay what they were.
+//! Messages made from other messages: stored bytes, hashes and metadata are kept.
 
 use std::io::Cursor;
 use std::path::Path;
@@ -15,7 +15,7 @@ use tercet_tgm::{
 
 use crate::samples;
 
-/// What an object is.
+/// The content of an object.
 #[derive(Debug, PartialEq)]
 struct Stored {
     descriptor: DataObjectDescriptor,
@@ -31,7 +31,7 @@ fn users(mut entry: Entry) -> Entry {
 
 fn stored(message: &Message) -> Vec<Stored> {
     let one = |object: tercet_tgm::Object<'_>| {
-        // Wrong positions of szip intervals are put right; that is another test.
+        // Wrong szip offsets are corrected; another test checks that.
         let mut descriptor = object.descriptor().clone();
         let repaired = descriptor.params.remove("szip_block_offsets").is_some();
         let is_after = object.frame().header.flags.0 & 1 == 1;
@@ -45,12 +45,12 @@ fn stored(message: &Message) -> Vec<Stored> {
     message.objects().map(|object| one(object.unwrap())).collect()
 }
 
-/// As it is written, where a NaN equals itself.
+/// As text, so that NaN equals itself.
 fn cbor(entry: &Entry) -> Vec<u8> {
     GlobalMetadata { extra: entry.clone(), ..GlobalMetadata::default() }.to_cbor()
 }
 
-/// Whether objects are what they were.
+/// Asserts that objects are unchanged.
 fn assert_same(found: &[Stored], before: &[&Stored], name: &str) {
     assert_eq!(found.len(), before.len(), "{name}");
     for (found, before) in found.iter().zip(before) {
@@ -74,7 +74,7 @@ fn open(bytes: Vec<u8>) -> Message {
     message
 }
 
-/// Every message of the reference's files that can be opened.
+/// Every readable message of the reference files.
 fn each(mut work: impl FnMut(&str, &Message)) {
     let Some(dir) = golden("tgm") else { return };
     let mut names: Vec<_> = dir.read_dir().unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -92,9 +92,9 @@ fn each(mut work: impl FnMut(&str, &Message)) {
 }
 
 #[test]
-fn files_of_the_reference_keep_their_objects() {
+fn edits_of_reference_files_keep_their_objects() {
     let options = samples::options();
-    // Objects with hashes keep them among their like; one without takes them from the whole message.
+    // Objects with hashes keep them among objects with hashes; an object without a hash disables them for the message.
     let mut merges = [(); 2].map(|()| (Merge::new(Winner::First), Vec::new()));
     each(|name, message| {
         let before = stored(message);
@@ -127,9 +127,9 @@ fn files_of_the_reference_keep_their_objects() {
     }
 }
 
-/// Some positions of szip intervals are wrong in files of the reference; a message of ours is believed.
+/// Some szip offsets in reference files are wrong; those of Tercet messages are trusted.
 #[test]
-fn wrong_szip_offsets_are_put_right() {
+fn wrong_szip_offsets_are_corrected() {
     let wrong = |bits: u64| {
         DataObjectDescriptor::new(DType::U8, [4096])
             .with_compression("szip")
@@ -156,7 +156,7 @@ fn wrong_szip_offsets_are_put_right() {
     let mut bytes = damage::patched(&bytes, at, &lie.to_cbor());
     let frame = good.object(0).unwrap().frame().span.to_range().unwrap();
     bytes[frame.start + 7] = 1;
-    // Without hashes, as nothing else here can make them right again.
+    // Without hashes, because nothing here recomputes them.
     let options = tercet_tgm::ReadOptions::new().with_verify(false).with_strict(false);
     let message = Message::from_bytes_with("lie", bytes, options).unwrap();
     assert_eq!(message.object(0).unwrap().descriptor(), &lie);
@@ -167,7 +167,7 @@ fn wrong_szip_offsets_are_put_right() {
 }
 
 #[test]
-fn damage_is_never_carried() {
+fn damage_is_never_copied() {
     let descriptor = DataObjectDescriptor::new(DType::I32, [50]).with_compression("zstd");
     let values: Vec<u8> = (0..200u8).collect();
     let objects: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &values), (&descriptor, &values)];
@@ -206,7 +206,7 @@ fn changed(message: &Message, pairs: &[(&str, Value)]) -> Result<Message, String
 }
 
 #[test]
-fn values_are_set_where_they_belong() {
+fn values_are_set_at_their_level() {
     let before = message(&[("centre", "ecmf".into())]);
     let pairs = [
         ("mars.class", "rd".into()),
@@ -243,7 +243,7 @@ fn values_are_set_where_they_belong() {
 }
 
 #[test]
-fn what_describes_stored_bytes_cannot_be_set() {
+fn encoding_keys_cannot_be_set() {
     let message = message(&[("number", 7.into())]);
     for (path, reason) in [
         ("shape", "`shape` says what the stored bytes are"),
@@ -283,7 +283,7 @@ fn what_describes_stored_bytes_cannot_be_set() {
 }
 
 #[test]
-fn messages_that_disagree_are_merged_as_asked() {
+fn merge_conflicts_are_resolved_as_requested() {
     let one = message(&[("a", 1.into()), ("b", Value::Float(f64::NAN))]);
     let two = message(&[("a", 2.into()), ("b", Value::Float(f64::NAN)), ("c", 3.into())]);
     let merged = |strategy, messages: &[&Message]| {
@@ -299,8 +299,8 @@ fn messages_that_disagree_are_merged_as_asked() {
     assert_eq!(steps, [true, false, true, false]);
     let error = merged(Winner::Error, &[&one, &two]).unwrap_err();
     assert_eq!(error.class(), Class::Request);
-    let told = error.to_string();
-    assert!(told.contains("`a` is `2` in message 0 of a.tgm, but `1` in message 0 of a.tgm"), "{told}");
+    let text = error.to_string();
+    assert!(text.contains("`a` is `2` in message 0 of a.tgm, but `1` in message 0 of a.tgm"), "{text}");
     let ErrorKind::Edit(edit) = error.kind() else { panic!("{error}") };
     assert!(matches!(**edit, EditError::Conflict { .. }));
     merged(Winner::Error, &[&one, &one]).unwrap();
@@ -319,9 +319,9 @@ fn equal_messages_make_equal_bytes() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
-    /// A draft is what the encoder makes of the same objects and the same metadata.
+    /// A message builder writes what the encoder writes for the same objects and metadata.
     #[test]
-    fn drafts_are_what_the_encoder_writes(
+    fn message_builders_write_the_bytes_of_the_encoder(
         lengths in proptest::collection::vec(0..200usize, 0..12),
         streamed: bool,
         hashed: bool,
@@ -357,7 +357,7 @@ proptest! {
     }
 }
 
-/// A new hash would vouch for bytes that no one checked.
+/// A new hash would cover bytes that were never verified.
 #[test]
 fn objects_without_a_hash_get_none() {
     let all = samples::all();

@@ -1,4 +1,4 @@
-//! A follower reports what a scan of the whole finds, however its bytes come.
+//! A follower reports the messages of a scan, for any chunking of the bytes.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tercet_tgm::{
 
 use crate::samples;
 
-/// Everything a follower says about bytes that come in pieces of these lengths.
+/// All events of a follower for bytes in pieces of these lengths.
 fn reports(bytes: &[u8], cuts: &[usize]) -> Vec<FollowEvent> {
     let mut follower = Follower::new();
     let mut out = Vec::new();
@@ -30,11 +30,11 @@ fn reports(bytes: &[u8], cuts: &[usize]) -> Vec<FollowEvent> {
     out
 }
 
-fn shown(reports: &[FollowEvent]) -> Vec<String> {
+fn summaries(reports: &[FollowEvent]) -> Vec<String> {
     reports.iter().map(|report| format!("{report:?}")).collect()
 }
 
-/// Number, place, objects and metadata of a message.
+/// Number, offset, objects and metadata of a message.
 type Seen = (u64, Span, u64, GlobalMetadata);
 
 fn whole(reports: &[FollowEvent]) -> Vec<Seen> {
@@ -47,7 +47,7 @@ fn whole(reports: &[FollowEvent]) -> Vec<Seen> {
     reports.iter().filter_map(of).collect()
 }
 
-/// The obvious way: find all messages of the whole, keep those in which everything is right.
+/// The naive way: scan for all messages and keep the valid ones.
 fn scanned(bytes: &[u8]) -> Vec<Seen> {
     let source: Arc<dyn ByteSource> = Arc::new(Memory::new("whole", bytes.to_vec()));
     let found = scan_source(&*source, ScanOptions::default(), &NoProgress).unwrap();
@@ -60,7 +60,7 @@ fn scanned(bytes: &[u8]) -> Vec<Seen> {
     found.messages.iter().enumerate().filter_map(open).collect()
 }
 
-/// What may are in front of a message: nothing, junk, a beginning, a message cut off.
+/// Bytes before a message: none, junk, a preamble, a truncated message.
 fn junk() -> impl Strategy<Value = Vec<u8>> {
     let start = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
     prop_oneof![
@@ -76,7 +76,7 @@ fn junk() -> impl Strategy<Value = Vec<u8>> {
     ]
 }
 
-/// The number of a sample, a change to one of its bytes, and what is in front of it.
+/// The number of a sample, a change to one of its bytes, and the bytes before it.
 type Part = (usize, Option<(usize, u8)>, Vec<u8>);
 
 fn parts() -> impl Strategy<Value = Vec<Part>> {
@@ -102,38 +102,38 @@ fn stream_of(parts: &[Part], flips: bool) -> Vec<u8> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(400)))]
 
-    /// Any chunking gives the same reports, with any damage.
+    /// Any chunking gives the same events, with any damage.
     #[test]
-    fn cuts_change_nothing(parts in parts(), cuts in prop::collection::vec(1..200usize, 1..8)) {
+    fn input_boundaries_change_nothing(parts in parts(), cuts in prop::collection::vec(1..200usize, 1..8)) {
         let bytes = stream_of(&parts, true);
-        let at_once = shown(&reports(&bytes, &[bytes.len()]));
-        prop_assert_eq!(&shown(&reports(&bytes, &cuts)), &at_once);
-        prop_assert_eq!(&shown(&reports(&bytes, &[1])), &at_once);
+        let at_once = summaries(&reports(&bytes, &[bytes.len()]));
+        prop_assert_eq!(&summaries(&reports(&bytes, &cuts)), &at_once);
+        prop_assert_eq!(&summaries(&reports(&bytes, &[1])), &at_once);
     }
 
-    /// Whatever is cut off and whatever is between: the messages of a scan, each once, with their numbers.
+    /// With truncated messages and junk between them: the messages of a scan, each once, with their numbers.
     #[test]
-    fn whole_messages_are_those_of_a_scan(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
+    fn followed_messages_equal_a_scan(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
         let bytes = stream_of(&parts, false);
         let found = whole(&reports(&bytes, &cuts));
         prop_assert!(found.len() >= parts.len(), "{} of {}", found.len(), parts.len());
         let expected = scanned(&bytes);
-        // A scan compares no hash: a frame that was cut off can happen to end where one of the next message ends, and the
-        // message it belongs to then takes that one in.
+        // A scan compares no hashes: a truncated frame can end where a frame of the next message ends, and its message
+        // then includes that frame.
         if expected.len() >= parts.len() {
             prop_assert_eq!(&found, &expected);
         } else {
-            prop_assert!(expected.iter().all(|(_, span, ..)| found.iter().any(|(_, told, ..)| told == span)));
+            prop_assert!(expected.iter().all(|(_, span, ..)| found.iter().any(|(_, position, ..)| position == span)));
         }
     }
 
-    /// With bytes changed too, nothing is reported that is not whole, and nothing that a scan finds is missing.
+    /// With changed bytes too, only valid messages are reported, and all that a scan finds.
     #[test]
     fn damage_hides_no_other_message(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
         let bytes = stream_of(&parts, true);
         let message_table = |seen: Vec<Seen>| seen.into_iter().map(|(_, span, ..)| span).collect::<Vec<_>>();
-        let told = reports(&bytes, &cuts);
-        let (found, expected) = (message_table(whole(&told)), message_table(scanned(&bytes)));
+        let events = reports(&bytes, &cuts);
+        let (found, expected) = (message_table(whole(&events)), message_table(scanned(&bytes)));
         for span in &expected {
             prop_assert!(found.contains(span), "{span} is missing");
         }
@@ -141,30 +141,30 @@ proptest! {
             let message = &bytes[span.to_range().unwrap()];
             prop_assert!(Message::from_bytes("found", message.to_vec()).is_ok());
         }
-        // Every byte is accounted for: in messages, or told.
+        // Every byte is accounted for: in messages, or reported.
         if found.iter().map(|span| span.len()).sum::<u64>() < bytes.len() as u64 {
-            prop_assert!(told.len() > found.len());
+            prop_assert!(events.len() > found.len());
         }
     }
 }
 
-/// Damage inside a message is reported with its place, once, and the message keeps its number.
+/// Damage inside a message is reported once with its offset, and the message keeps its number.
 #[test]
-fn a_damaged_message_is_told_and_passed_over() {
+fn a_damaged_message_is_reported_and_skipped() {
     let good = samples::all().remove(1).bytes;
     let mut bad = good.clone();
     let payload = good.windows(4).position(|four| four == 1.5f32.to_le_bytes()).unwrap();
     bad[payload] ^= 1;
     let bytes = [&good[..], &bad, &good].concat();
-    let told = reports(&bytes, &[7]);
+    let events = reports(&bytes, &[7]);
     let [
         FollowEvent::Message(first),
         FollowEvent::Damaged { number, start, fault },
         rest @ ..,
         FollowEvent::Message(last),
-    ] = &told[..]
+    ] = &events[..]
     else {
-        panic!("{told:?}");
+        panic!("{events:?}");
     };
     let len = good.len() as u64;
     assert_eq!((first.number, *number, last.number), (0, 1, 2));
@@ -173,44 +173,46 @@ fn a_damaged_message_is_told_and_passed_over() {
     assert!(matches!(rest, [FollowEvent::Skipped { after_damage: true, .. }]), "{rest:?}");
 }
 
-/// A writer that is killed leaves half a message; what is appended after it is found, with the number of a scan.
+/// A killed writer leaves a partial message; messages appended after it are found, with the numbers of a scan.
 #[test]
-fn every_place_to_be_cut_off_at() {
+fn messages_after_any_truncation_are_found() {
     for sample in samples::all() {
         let good = samples::all().remove(0).bytes;
         for cut in 1..sample.bytes.len() {
             let bytes = [&good[..], &sample.bytes[..cut], &good, &good].concat();
-            let told = reports(&bytes, &[1000]);
-            let numbers: Vec<u64> = whole(&told).iter().map(|(number, ..)| *number).collect();
-            assert_eq!(numbers, [0, 1, 2], "{} cut at {cut}: {told:?}", sample.name);
-            let damaged = told.iter().filter(|report| matches!(report, FollowEvent::Damaged { .. })).count();
-            let skipped = told.iter().filter(|report| matches!(report, FollowEvent::Skipped { .. })).count();
-            assert!(damaged + skipped >= 1, "{} cut at {cut}: {told:?}", sample.name);
+            let events = reports(&bytes, &[1000]);
+            let numbers: Vec<u64> = whole(&events).iter().map(|(number, ..)| *number).collect();
+            assert_eq!(numbers, [0, 1, 2], "{} cut at {cut}: {events:?}", sample.name);
+            let damaged =
+                events.iter().filter(|report| matches!(report, FollowEvent::Damaged { .. })).count();
+            let skipped =
+                events.iter().filter(|report| matches!(report, FollowEvent::Skipped { .. })).count();
+            assert!(damaged + skipped >= 1, "{} cut at {cut}: {events:?}", sample.name);
         }
     }
 }
 
-/// A frame without a hash that was cut off can happen to end where a frame of the message after it ends. Only what
-/// comes later shows it, and that message is found all the same.
+/// A truncated frame without a hash can end where a frame of the next message ends. Later frames reveal it, and the
+/// next message is found.
 #[test]
-fn a_frame_without_a_hash_gives_messages_back() {
+fn messages_inside_an_unhashed_frame_are_recovered() {
     let (samples, mut swallowed) = (samples::all(), 0);
     let ends = |bytes: &[u8]| -> Vec<usize> {
         bytes.windows(4).enumerate().filter(|(_, four)| four == b"ENDF").map(|(at, _)| at + 4).collect()
     };
     for cut_off in samples.iter().filter(|sample| sample.name.contains("no hashes")) {
         for next in &samples {
-            // Cut so that an end of the one falls on an end of the other.
+            // Truncate so that an end of one message coincides with an end of the other.
             for end in ends(&cut_off.bytes) {
-                for behind in ends(&next.bytes) {
-                    let Some(cut) = end.checked_sub(behind).filter(|&cut| cut > 0) else { continue };
+                for other in ends(&next.bytes) {
+                    let Some(cut) = end.checked_sub(other).filter(|&cut| cut > 0) else { continue };
                     let bytes = [&cut_off.bytes[..cut], &next.bytes].concat();
-                    let told = reports(&bytes, &[1000]);
-                    let found = whole(&told);
-                    let place = Span::at(cut as u64, next.bytes.len() as u64).unwrap();
+                    let events = reports(&bytes, &[1000]);
+                    let found = whole(&events);
+                    let expected = Span::at(cut as u64, next.bytes.len() as u64).unwrap();
                     assert!(
-                        found.iter().any(|(_, span, ..)| *span == place),
-                        "{} {} {told:?}",
+                        found.iter().any(|(_, span, ..)| *span == expected),
+                        "{} {} {events:?}",
                         cut_off.name,
                         next.name
                     );
@@ -222,10 +224,10 @@ fn a_frame_without_a_hash_gives_messages_back() {
     assert!(swallowed > 50, "{swallowed} such cuts");
 }
 
-/// A frame that was cut off, whose length takes in whole messages up to where one of their frames ends: its hash is
-/// wrong, and they are found all the same.
+/// A truncated frame whose length spans complete messages, up to the end of one of their frames: its hash is wrong, and
+/// the messages are found.
 #[test]
-fn a_frame_that_swallowed_messages_gives_them_back() {
+fn messages_inside_a_damaged_frame_are_recovered() {
     let good = samples::all().remove(2).bytes;
     let end = good.windows(4).rposition(|four| four == b"ENDF").unwrap() + 4;
     let payload = vec![7u8; 4000];
@@ -238,21 +240,21 @@ fn a_frame_that_swallowed_messages_gives_them_back() {
     let cut = frame_end - end;
     let bytes = [&long[..cut], &good, &good, &long].concat();
     assert_eq!(&bytes[frame_end - 4..frame_end], b"ENDF", "the frame ends with a frame");
-    let told = reports(&bytes, &[64]);
+    let events = reports(&bytes, &[64]);
     assert!(
         matches!(
-            &told[0],
+            &events[0],
             FollowEvent::Damaged { fault: ErrorKind::Common(CommonError::Checksum { .. }), .. }
         ),
-        "{told:?}"
+        "{events:?}"
     );
-    assert_eq!(whole(&told), scanned(&bytes));
-    assert_eq!(whole(&told).len(), 3);
+    assert_eq!(whole(&events), scanned(&bytes));
+    assert_eq!(whole(&events).len(), 3);
 }
 
-/// Frames inside frames inside frames, all of which end at the same place: the search is bounded.
+/// Nested frames that all end at the same offset: the search is bounded.
 #[test]
-fn second_looks_are_bounded() {
+fn rescans_are_bounded() {
     let count = 60_000u64;
     let each = 40;
     let mut bytes = Vec::new();
@@ -268,11 +270,11 @@ fn second_looks_are_bounded() {
     let good = samples::all().remove(0).bytes;
     bytes.extend_from_slice(&good);
     // Without a bound this would hash 72 GB.
-    let told = reports(&bytes, &[1 << 20]);
-    assert_eq!(whole(&told).len(), 1);
+    let events = reports(&bytes, &[1 << 20]);
+    assert_eq!(whole(&events).len(), 1);
 }
 
-/// A stream that is entered in the middle of a file goes on with its places and numbers.
+/// A stream that starts in the middle of a file continues its offsets and numbers.
 #[test]
 fn streams_start_in_the_middle() {
     let good = samples::all().remove(0).bytes;
@@ -287,12 +289,12 @@ fn streams_start_in_the_middle() {
     let Some(FollowEvent::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
         follower.finish()
     else {
-        panic!("the end is not told");
+        panic!("the end is not reported");
     };
     assert_eq!(at, start);
 }
 
-/// A message whose length is filled in later is the same message.
+/// A message whose length is patched later is the same message.
 #[test]
 fn a_length_may_still_be_unknown() {
     let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
@@ -302,8 +304,8 @@ fn a_length_may_still_be_unknown() {
     let bytes = encoder.finish_with_length().unwrap().into_inner();
     let mut before = bytes.clone();
     before[16..24].fill(0);
-    let told = reports(&before, &[11]);
-    let [FollowEvent::Message(message)] = &told[..] else { panic!("{told:?}") };
+    let events = reports(&before, &[11]);
+    let [FollowEvent::Message(message)] = &events[..] else { panic!("{events:?}") };
     assert_eq!(message.span, Span::first(bytes.len() as u64));
     assert_eq!((message.objects, message.preamble.known_length()), (1, None));
 }

@@ -1,4 +1,4 @@
-//! The files of the reference: framed, hashed, understood and decoded as their manifest says.
+//! Files of the reference: frames, hashes, metadata and values match the manifest.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -44,7 +44,7 @@ fn sha256(bytes: &[u8]) -> String {
 }
 
 #[test]
-fn messages_are_where_they_should_be() {
+fn message_offsets_match_the_manifest() {
     each(|path, name, expected| {
         let expected: Vec<(u64, u64)> = expected["message_offsets"]
             .as_array()
@@ -67,7 +67,7 @@ fn messages_are_where_they_should_be() {
 }
 
 #[test]
-fn frames_and_hashes_are_those_of_the_manifest() {
+fn frames_and_hashes_match_the_manifest() {
     let mut frames = 0;
     each(|path, name, expected| {
         let file = File::open(path).unwrap();
@@ -99,11 +99,11 @@ fn frames_and_hashes_are_those_of_the_manifest() {
     assert!(frames > 600 || golden("tgm").is_none(), "{frames}");
 }
 
-/// JSON of the manifest against ours: numbers by value, as the manifest writes floats its own way.
+/// Compares JSON of the manifest: numbers by value, because the manifest formats floats differently.
 fn same(a: &Json, b: &Json) -> bool {
     match (a, b) {
         (Json::Number(a), Json::Number(b)) => {
-            // The last digit of a float depends on who parses the manifest.
+            // The last digit of a float depends on the parser of the manifest.
             let close = |a: f64, b: f64| (a - b).abs() <= 4e-16 * a.abs();
             a == b || a.as_f64().zip(b.as_f64()).is_some_and(|(a, b)| close(a, b))
         }
@@ -116,7 +116,7 @@ fn same(a: &Json, b: &Json) -> bool {
 }
 
 #[test]
-fn metadata_is_that_of_the_manifest() {
+fn metadata_matches_the_manifest() {
     each(|path, name, expected| {
         let file = File::open(path).unwrap();
         for (index, expected) in expected["messages"].as_array().unwrap().iter().enumerate() {
@@ -132,7 +132,7 @@ fn metadata_is_that_of_the_manifest() {
 }
 
 #[test]
-fn objects_are_those_of_the_manifest() {
+fn objects_match_the_manifest() {
     let (mut decoded, mut sz3) = (0, 0);
     each(|path, name, expected| {
         let file = File::open(path).unwrap();
@@ -176,7 +176,7 @@ fn objects_are_those_of_the_manifest() {
     assert_eq!(sz3, if cfg!(feature = "sz3") && golden("tgm").is_some() { 4 } else { 0 });
 }
 
-/// Decodes what SZ3 compressed, if it is built in; a caller that does not trust it is refused.
+/// Decodes SZ3 payloads, if built in; untrusted SZ3 payloads are rejected.
 fn decode_sz3(file: &File, message: u64, object: &tercet_tgm::Object<'_>, listed: &Json) -> bool {
     let error = object.decode().unwrap_err();
     assert_eq!(error.class(), Class::Unsupported, "{error}");
@@ -196,7 +196,7 @@ fn decode_sz3(file: &File, message: u64, object: &tercet_tgm::Object<'_>, listed
 }
 
 #[test]
-fn a_stream_of_each_file_gives_what_the_file_gives() {
+fn streams_and_files_give_the_same_messages() {
     each(|path, name, _| {
         let file = File::open(path).unwrap();
         let bytes = file.source().read_at(tercet_core::Span::first(file.len())).unwrap();
@@ -235,11 +235,11 @@ fn same_metadata(end: &tercet_tgm::GlobalMetadata, message: &Message) -> bool {
 }
 
 #[test]
-fn validation_finds_what_the_reference_finds_and_no_error() {
+fn validation_agrees_with_the_reference() {
     each(|path, name, expected| {
         let source: Arc<dyn tercet_core::ByteSource> =
             Arc::new(tercet_core::source::File::open(path).unwrap());
-        // What the manifest lists was found at its deepest level with the canonical check.
+        // The manifest lists findings of the deepest level with the canonical check.
         let options = ValidateOptions::new().with_canonical(true);
         let report = validate_source(&source, &options, &NoProgress).unwrap();
         let listed = &expected["reference_validate"];
@@ -255,7 +255,7 @@ fn validation_finds_what_the_reference_finds_and_no_error() {
         let mut codes: Vec<&str> = Vec::new();
         for issue in report.messages.iter().flat_map(|message| &message.issues) {
             assert_ne!(issue.severity, Severity::Error, "{name}: {issue:?}");
-            // Ours alone: codecs that this build lacks, and copies of metadata that differ.
+            // Findings of Tercet only: missing codecs, and copies of metadata that differ.
             if !["pipeline_not_built_in", "metadata_copies_disagree"].contains(&issue.code.name()) {
                 codes.push(issue.code.name());
             }
@@ -273,7 +273,7 @@ fn validation_finds_what_the_reference_finds_and_no_error() {
 }
 
 #[test]
-fn reading_can_be_told_to_trust() {
+fn verification_can_be_disabled() {
     each(|path, _, _| {
         let options = ReadOptions::new().with_verify(false).with_strict(false);
         let file = File::open_with(path, options).unwrap();

@@ -56,7 +56,7 @@ fn index(path: &Path, keys: Option<&IndexKeys>) -> Result<ReindexReport, Error> 
     Writer::reindex(path, &how, &NoProgress)
 }
 
-/// What the file says with its index, and what it says without.
+/// Compares the file with its index and without.
 fn check(path: &Path, messages: u64, keys: &[&str]) {
     let file = File::open(path).unwrap();
     let message_index = file.index().unwrap().expect("an index");
@@ -95,7 +95,7 @@ fn an_index_holds_the_values_of_the_messages() {
     let done = index(&dir.path(), None).unwrap();
     assert_eq!((done.messages, done.entered, done.is_unchanged), (20, 20, false));
     check(&dir.path(), 20, &["mars.step", "mars.param", "even"]);
-    // Once more changes nothing.
+    // Indexing again changes nothing.
     let before = std::fs::read(dir.path()).unwrap();
     let done = index(&dir.path(), None).unwrap();
     assert!(done.is_unchanged);
@@ -111,7 +111,7 @@ fn an_index_holds_the_values_of_the_messages() {
 }
 
 #[test]
-fn indexes_go_on_when_messages_are_added() {
+fn indexes_are_extended_by_appends() {
     let dir = TestDir::new();
     plain(&dir.path(), 5);
     index(&dir.path(), None).unwrap();
@@ -134,16 +134,16 @@ fn indexes_go_on_when_messages_are_added() {
     writer.finish().unwrap();
     check(&dir.path(), 10, &["mars.step", "mars.param", "even"]);
     let appended = std::fs::read(dir.path()).unwrap();
-    // The same as an index that is made at once.
+    // The same as an index built at once.
     let keys = IndexKeys::Only(vec!["mars.step".to_owned()]);
     index(&dir.path(), Some(&keys)).unwrap();
     index(&dir.path(), Some(&IndexKeys::All)).unwrap();
     assert_eq!(std::fs::read(dir.path()).unwrap(), appended);
 }
 
-/// Programs that know nothing of indexes write after them.
+/// Programs without index support append messages after it.
 #[test]
-fn messages_behind_an_index_are_entered_without_looking_at_the_others() {
+fn messages_after_an_index_are_added_without_a_rescan() {
     let dir = TestDir::new();
     plain(&dir.path(), 6);
     index(&dir.path(), None).unwrap();
@@ -151,7 +151,7 @@ fn messages_behind_an_index_are_entered_without_looking_at_the_others() {
     bytes.extend((6..9).flat_map(message));
     std::fs::write(dir.path(), &bytes).unwrap();
     let file = File::open(dir.path()).unwrap();
-    // Until then it is a message like the others.
+    // Until then it is an ordinary message.
     assert!(file.index().unwrap().is_none());
     assert_eq!(file.message_count().unwrap(), 10);
     let done = index(&dir.path(), None).unwrap();
@@ -161,7 +161,7 @@ fn messages_behind_an_index_are_entered_without_looking_at_the_others() {
 }
 
 #[test]
-fn bytes_between_messages_are_kept_and_known() {
+fn gaps_between_messages_are_kept_and_indexed() {
     let dir = TestDir::new();
     let bytes = [b"junk".to_vec(), message(0), b"more junk".to_vec(), message(1), b"end".to_vec()].concat();
     std::fs::write(dir.path(), &bytes).unwrap();
@@ -186,7 +186,7 @@ fn a_million_messages_would_need_two_reads() {
 }
 
 #[test]
-fn an_index_that_is_damaged_is_not_used() {
+fn a_damaged_index_is_not_used() {
     let dir = TestDir::new();
     plain(&dir.path(), 4);
     index(&dir.path(), None).unwrap();
@@ -206,14 +206,14 @@ fn an_index_that_is_damaged_is_not_used() {
     }
 }
 
-/// A file that was changed under its index is noticed when a message is read.
+/// A change under the index is detected when a message is read.
 #[test]
-fn messages_that_moved_are_missed() {
+fn moved_messages_are_detected() {
     let dir = TestDir::new();
     plain(&dir.path(), 4);
     index(&dir.path(), None).unwrap();
     let mut bytes = std::fs::read(dir.path()).unwrap();
-    // Two messages exchange their places; the index does not know, nor could it by its own bytes.
+    // Two messages are swapped; the bytes of the index cannot show it.
     let (first, second) = (message(0), message(1));
     assert_ne!(first.len(), second.len());
     let swapped = [second.clone(), first.clone()].concat();
@@ -244,7 +244,7 @@ fn keys_that_cannot_be_indexed_are_rejected() {
     assert!(index(&dir.path(), Some(&long)).unwrap_err().to_string().contains("129 bytes"));
 }
 
-/// What is said about the longest and most keys still fits into the last bytes, where it is looked for.
+/// An index of the longest and most keys still fits into the last bytes, where readers look for it.
 #[test]
 fn the_largest_index_is_found() {
     let dir = TestDir::new();
@@ -266,18 +266,18 @@ fn the_largest_index_is_found() {
 }
 
 #[test]
-fn an_index_is_a_sound_message() {
+fn an_index_is_a_valid_message() {
     let dir = TestDir::new();
     plain(&dir.path(), 4);
     index(&dir.path(), None).unwrap();
-    assert_eq!(complaints(&dir.path()), "");
+    assert_eq!(findings(&dir.path()), "");
     Writer::remove_index(dir.path(), &NoProgress).unwrap();
     assert_eq!(std::fs::read(dir.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
     assert!(!Writer::remove_index(dir.path(), &NoProgress).unwrap());
 }
 
-/// Everything that is wrong with a file.
-fn complaints(path: &Path) -> String {
+/// All findings of a file as text.
+fn findings(path: &Path) -> String {
     let source: Arc<dyn tercet_core::ByteSource> = Arc::new(tercet_core::source::File::open(path).unwrap());
     let report = validate_source(&source, &ValidateOptions::new(), &NoProgress).unwrap();
     let issues = report.messages.iter().flat_map(|message| &message.issues);
@@ -292,27 +292,27 @@ fn a_wrong_index_is_reported() {
     plain(&dir.path(), 4);
     index(&dir.path(), None).unwrap();
     let bytes = std::fs::read(dir.path()).unwrap();
-    // A message of the same length that says something else.
+    // A message of the same length with another value.
     let at = message(0).len();
     let other = message(1).windows(3).position(|window| window == b"msl").unwrap();
     let mut changed = bytes.clone();
     changed[at + other..][..3].copy_from_slice(b"mxl");
     std::fs::write(dir.path(), &changed).unwrap();
-    assert!(complaints(&dir.path()).starts_with("hash_mismatch"), "{}", complaints(&dir.path()));
+    assert!(findings(&dir.path()).starts_with("hash_mismatch"), "{}", findings(&dir.path()));
     let swapped = [message(1), message(0), bytes[message(0).len() + message(1).len()..].to_vec()].concat();
     std::fs::write(dir.path(), &swapped).unwrap();
-    let found = complaints(&dir.path());
+    let found = findings(&dir.path());
     assert!(found.starts_with("catalogue_wrong: the index lists message 0 at"), "{found}");
     let swapped = [message(6), bytes[message(0).len()..].to_vec()].concat();
     assert_eq!(message(6).len(), message(0).len());
     std::fs::write(dir.path(), &swapped).unwrap();
-    let found = complaints(&dir.path());
+    let found = findings(&dir.path());
     assert!(found.starts_with("catalogue_wrong: the index differs from message 0"), "{found}");
 }
 
-/// Repair keeps an index only where everything before it stays in its place.
+/// Repair keeps an index only if everything before it keeps its offset.
 #[test]
-fn repair_leaves_out_an_index_that_is_not_right_any_more() {
+fn repair_drops_a_stale_index() {
     let dir = TestDir::new();
     plain(&dir.path(), 3);
     let messages = std::fs::read(dir.path()).unwrap();
@@ -335,7 +335,7 @@ fn repair_leaves_out_an_index_that_is_not_right_any_more() {
     assert_eq!(with_junk.to_bytes().unwrap(), messages);
     assert!(with_junk.report.index_dropped && !with_junk.report.has_losses());
     assert_eq!(with_junk.report.kept_messages, 3);
-    // A damaged index is no loss.
+    // A damaged index is not a loss.
     let mut damaged = good.clone();
     let at = messages.len() + (good.len() - messages.len()) / 2;
     damaged[at] ^= 1;
@@ -344,9 +344,9 @@ fn repair_leaves_out_an_index_that_is_not_right_any_more() {
     assert!(damaged.report.index_dropped && !damaged.report.has_losses(), "{:?}", damaged.report);
 }
 
-/// Messages of one run have the same length: places of another file fit.
+/// Messages of one run have the same length: offsets of another file fit.
 #[test]
-fn an_index_that_leaves_messages_out_is_not_used() {
+fn an_incomplete_index_is_not_used() {
     let dir = TestDir::new();
     let same = |step: u64| message(10 + 6 * step);
     assert_eq!(same(0).len(), same(1).len());
@@ -363,7 +363,7 @@ fn an_index_that_leaves_messages_out_is_not_used() {
     let done = index(&dir.path(), None).unwrap();
     assert_eq!((done.messages, done.is_unchanged), (6, false));
     check(&dir.path(), 6, &["mars.step", "mars.param", "even"]);
-    // One that leaves out a message in the middle.
+    // An index without a message in the middle.
     let mut builder = IndexBuilder::new(&IndexKeys::All);
     let len = same(0).len() as u64;
     for at in [0, 2] {
@@ -377,7 +377,7 @@ fn an_index_that_leaves_messages_out_is_not_used() {
     assert_eq!(file.message_count().unwrap(), 3);
 }
 
-/// Values that would need far more memory than any messages could have: refused before they are decoded.
+/// Values that would need far more memory than the messages have: rejected before decoding.
 #[test]
 fn a_column_cannot_be_larger_than_its_messages() {
     let front = message(0);
@@ -410,7 +410,7 @@ fn a_column_cannot_be_larger_than_its_messages() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
-    /// Any mixture of keys and types.
+    /// Random mixtures of keys and types.
     #[test]
     fn every_value_is_found(
         rows in prop::collection::vec(prop::collection::btree_map("[a-c]", 0u8..8, 0..3), 1..40),
@@ -450,7 +450,7 @@ proptest! {
                 };
                 let expected = found.map(|kind| if key.contains('.') { 1.into() } else { value(*kind) });
                 let Some(column) = &column else {
-                    // Something that was a map when it came first is no key.
+                    // A key that was a map in its first message is not indexed.
                     let first = rows.iter().find_map(|row| row.get(key));
                     prop_assert!(expected.is_none() || first == Some(&7));
                     continue;

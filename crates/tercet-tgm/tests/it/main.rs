@@ -1,7 +1,7 @@
 //! Integration tests, one module per subject.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 #![allow(clippy::disallowed_methods, reason = "tests create and inspect real files")]
-#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is meant")]
+#![allow(clippy::single_range_in_vec_init, reason = "a list of one range is intended")]
 #![allow(
     clippy::cast_possible_truncation,
     clippy::cast_precision_loss,

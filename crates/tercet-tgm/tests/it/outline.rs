@@ -13,7 +13,7 @@ fn partition(name: &str, bytes: Vec<u8>) -> Result<(), String> {
     leaves_partition(&outline, len).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Every golden file: as it is, with junk before, between and after its messages, and cut in half.
+/// Every golden file: unchanged, with junk before, between and after its messages, and truncated to half.
 #[test]
 fn leaves_partition_golden_files() {
     let Some(directory) = golden("tgm") else { return };

@@ -1,10 +1,10 @@
-//! Values through their pipelines and back.
+//! Round trips through pipelines.
 
 mod golden;
-mod legal;
 mod masks;
 mod matrix;
 mod precision;
 mod ranges;
 #[cfg(feature = "sz3")]
 mod sz3;
+mod validity;

@@ -1,4 +1,4 @@
-//! Messages whose bytes are remote: the same answers, with few reads.
+//! Remote messages: the same results, with few reads.
 
 use std::sync::Arc;
 
@@ -12,8 +12,8 @@ use tercet_tgm::{
 
 use crate::samples;
 
-fn afar(bytes: Vec<u8>) -> Arc<Counting<Memory>> {
-    Counting::new(Memory::new("afar", bytes)).with_remote().shared()
+fn remote(bytes: Vec<u8>) -> Arc<Counting<Memory>> {
+    Counting::new(Memory::new("remote", bytes)).with_remote().shared()
 }
 
 fn open(source: &Arc<Counting<Memory>>) -> Result<Message, tercet_tgm::Error> {
@@ -21,42 +21,42 @@ fn open(source: &Arc<Counting<Memory>>) -> Result<Message, tercet_tgm::Error> {
     Message::open(Arc::clone(source) as _, 0, span, ReadOptions::new())
 }
 
-/// Everything that can be asked of a message.
-fn told(message: &Message) -> String {
-    let mut told = vec![format!("{:?} {:?}", message.metadata(), message.first_metadata())];
+/// The content of a message as text.
+fn describe(message: &Message) -> String {
+    let mut lines = vec![format!("{:?} {:?}", message.metadata(), message.first_metadata())];
     for object in message.objects() {
-        told.push(match object.and_then(|object| Ok((object.descriptor().clone(), object.decode()?))) {
+        lines.push(match object.and_then(|object| Ok((object.descriptor().clone(), object.decode()?))) {
             Ok((descriptor, array)) => format!("{descriptor:?} {:?}", array.bytes()),
             Err(error) => error.to_string().replace('\n', ":"),
         });
     }
-    told.join("\n")
+    lines.join("\n")
 }
 
 #[test]
 fn remote_messages_read_the_same() {
     for sample in samples::all() {
-        let near = Message::from_bytes("afar", sample.bytes.clone()).unwrap();
-        let far = open(&afar(sample.bytes)).unwrap();
-        assert_eq!(told(&far), told(&near), "{}", sample.name);
-        assert_eq!(far.layout().unwrap(), near.layout().unwrap(), "{}", sample.name);
-        assert_eq!(far.span(), near.span(), "{}", sample.name);
+        let local = Message::from_bytes("remote", sample.bytes.clone()).unwrap();
+        let fetched = open(&remote(sample.bytes)).unwrap();
+        assert_eq!(describe(&fetched), describe(&local), "{}", sample.name);
+        assert_eq!(fetched.layout().unwrap(), local.layout().unwrap(), "{}", sample.name);
+        assert_eq!(fetched.span(), local.span(), "{}", sample.name);
     }
 }
 
-/// Damage is an error from a remote file where it is one nearby, as far as the damaged bytes are looked at.
+/// Damage is an error for remote files as for local ones, if the damaged bytes are read.
 #[test]
-fn no_flipped_byte_changes_an_answer() {
+fn no_flipped_byte_changes_a_result() {
     for sample in samples::all().into_iter().filter(|sample| !sample.name.contains("no hashes")) {
-        let right = told(&Message::from_bytes("afar", sample.bytes.clone()).unwrap());
+        let right = describe(&Message::from_bytes("remote", sample.bytes.clone()).unwrap());
         let right: Vec<&str> = right.lines().collect();
         for at in 0..sample.bytes.len() {
             let mut bytes = sample.bytes.clone();
             bytes[at] ^= 0x10;
-            let Ok(message) = open(&afar(bytes)) else { continue };
-            let (found, metadata) = (told(&message), message.metadata());
+            let Ok(message) = open(&remote(bytes)) else { continue };
+            let (found, metadata) = (describe(&message), message.metadata());
             for (object, (found, right)) in found.lines().skip(1).zip(right.iter().skip(1)).enumerate() {
-                let is_error = found.starts_with("afar: ");
+                let is_error = found.starts_with("remote: ");
                 assert!(is_error || found == *right, "{}, byte {at}, object {object}", sample.name);
             }
             assert!(right[0].starts_with(&format!("{metadata:?}")), "{}, byte {at}", sample.name);
@@ -84,12 +84,12 @@ fn streamed((descriptor, payload, objects): &(DataObjectDescriptor, Vec<u8>, u64
     encoder.finish().unwrap()
 }
 
-/// One object of many: a handful of reads, and hardly more bytes than it has.
+/// One object of many: a few reads, and hardly more bytes than it has.
 #[test]
 fn one_object_of_many_needs_few_reads() {
     let objects = large(100, 300_000);
     for (bytes, most) in [(in_one_piece(&objects), 8), (streamed(&objects), 12)] {
-        let source = afar(bytes);
+        let source = remote(bytes);
         let message = open(&source).unwrap();
         assert_eq!(message.object_count(), 100);
         let array = message.object(57).unwrap().decode().unwrap();
@@ -100,14 +100,14 @@ fn one_object_of_many_needs_few_reads() {
     }
 }
 
-/// Preceders of a message whose only metadata is before them are read, whatever it costs.
+/// Preceders are read if the only other metadata comes before them.
 #[test]
-fn preceders_count_where_nothing_repeats_them() {
+fn preceders_apply_without_footer_metadata() {
     let bytes =
         samples::all().into_iter().find(|sample| sample.name == "stream with preceders").unwrap().bytes;
-    let near = Message::from_bytes("near", bytes.clone()).unwrap();
-    // Without the metadata after the objects: flag off, frame made of zeros.
-    let layout = near.layout().unwrap();
+    let local = Message::from_bytes("near", bytes.clone()).unwrap();
+    // Without the metadata after the objects: the flag is cleared, the frame zeroed.
+    let layout = local.layout().unwrap();
     let footer =
         layout.frames.iter().find(|frame| frame.kind == tercet_tgm::FrameKind::FooterMetadata).unwrap();
     let mut without = bytes;
@@ -117,37 +117,37 @@ fn preceders_count_where_nothing_repeats_them() {
     let first = (footer.span.start() + padded as u64).to_be_bytes();
     let end = without.len();
     without[end - 24..end - 16].copy_from_slice(&first);
-    let near = Message::from_bytes("afar", without.clone()).unwrap();
-    assert_eq!(near.metadata().base[1]["step"], 1.into());
-    assert_eq!(told(&open(&afar(without)).unwrap()), told(&near));
+    let local = Message::from_bytes("remote", without.clone()).unwrap();
+    assert_eq!(local.metadata().base[1]["step"], 1.into());
+    assert_eq!(describe(&open(&remote(without)).unwrap()), describe(&local));
 }
 
-/// An index that points elsewhere is found out when the object is asked for.
+/// A wrong frame index is detected when the object is read.
 #[test]
-fn an_index_that_lies_is_found_out() {
+fn a_wrong_frame_index_is_detected() {
     let (descriptor, payload, _) = large(3, 100);
     let objects = [(&descriptor, &payload[..]); 3];
     let options = EncodeOptions::new().with_hash(false);
     let mut bytes = encode_message(&GlobalMetadata::default(), &objects, &options).unwrap();
-    let near = Message::from_bytes("near", bytes.clone()).unwrap();
-    let offsets: Vec<u64> = near.layout().unwrap().objects().map(|frame| frame.span.start()).collect();
+    let local = Message::from_bytes("near", bytes.clone()).unwrap();
+    let offsets: Vec<u64> = local.layout().unwrap().objects().map(|frame| frame.span.start()).collect();
     // The second offset, as CBOR writes it: two bytes after 0x19.
     let was = [&[0x19][..], &(offsets[1] as u16).to_be_bytes()].concat();
     let at = bytes.windows(3).position(|window| window == was).unwrap();
     bytes[at + 1..at + 3].copy_from_slice(&(offsets[1] as u16 + 8).to_be_bytes());
     assert!(Message::from_bytes("near", bytes.clone()).is_err());
-    let source = afar(bytes);
-    let asked = open(&source).and_then(|message| message.object(1).map(|_| ()));
-    assert!(asked.is_err());
+    let source = remote(bytes);
+    let result = open(&source).and_then(|message| message.object(1).map(|_| ()));
+    assert!(result.is_err());
 }
 
 #[test]
 fn remote_files_are_scanned_in_small_steps() {
     let one = in_one_piece(&large(1, 200_000));
-    let source = afar(one.repeat(50));
+    let source = remote(one.repeat(50));
     let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new()).unwrap();
     assert_eq!(file.message_count().unwrap(), 50);
-    // The end of a message and the start of the next one; the last bytes once more, for an index.
+    // The end of a message and the start of the next; the last bytes again, for an index.
     assert!(source.bytes() <= 50 * 100 + (64 << 10), "{}", source.bytes());
     assert!(source.reads() <= 2 * 50 + 2, "{}", source.reads());
 }

@@ -1,4 +1,4 @@
-//! Damaged files: every intact object is found, and nothing that is damaged is called intact.
+//! Damaged files: every intact object is found, and no damaged object is reported as intact.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn opened(bytes: Vec<u8>) -> File {
     File::from_source(Arc::new(Memory::new("new", bytes)), ReadOptions::new()).unwrap()
 }
 
-/// Numbers that look random, the same in every run.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -48,21 +48,21 @@ impl Random {
     }
 }
 
-/// An object of a generated file: where it is, what it is, and what its metadata says.
+/// An object of a generated file: position, content, and metadata.
 #[derive(Clone, Debug)]
-struct VerificationCache {
+struct ExpectedObject {
     frame: Span,
     message: usize,
     descriptor: DataObjectDescriptor,
     stored: Vec<u8>,
     entry: Entry,
-    /// What its message says about itself.
+    /// The metadata of its message.
     extra: Entry,
     hashed: bool,
     streamed: bool,
 }
 
-/// How many objects of each kind were kept: a generator that stopped to make one of them would prove nothing about it.
+/// Counts of kept objects per kind: a generator that stopped making one of them would prove nothing about it.
 #[derive(Debug, Default)]
 struct Kinds {
     all: u32,
@@ -72,7 +72,7 @@ struct Kinds {
 }
 
 impl Kinds {
-    fn add(&mut self, known: &VerificationCache) {
+    fn add(&mut self, known: &ExpectedObject) {
         self.all += 1;
         self.masked += u32::from(known.descriptor.masks.is_some());
         self.streamed += u32::from(known.streamed);
@@ -84,7 +84,7 @@ impl Kinds {
 struct Sample {
     bytes: Vec<u8>,
     messages: Vec<Span>,
-    objects: Vec<VerificationCache>,
+    objects: Vec<ExpectedObject>,
 }
 
 fn values(random: &mut Random, with_nan: bool) -> (DataObjectDescriptor, Vec<u8>) {
@@ -148,9 +148,9 @@ fn generate(seed: u64) -> Sample {
             let sink = if random.below(2) == 0 { encoder.finish() } else { encoder.finish_with_length() };
             bytes.extend(sink.unwrap().into_inner());
         } else {
-            let place = [Placement::Auto, Placement::None, Placement::Footer, Placement::Both];
-            let place = place[usize::try_from(random.below(4)).unwrap()];
-            let options = options.with_index(place).with_hashes(place);
+            let placement = [Placement::Auto, Placement::None, Placement::Footer, Placement::Both];
+            let placement = placement[usize::try_from(random.below(4)).unwrap()];
+            let options = options.with_index(placement).with_hashes(placement);
             let pairs: Vec<_> = objects.iter().map(|(d, v)| (d, &v[..])).collect();
             bytes.extend(encode_message(&metadata, &pairs, &options).unwrap());
         }
@@ -158,7 +158,7 @@ fn generate(seed: u64) -> Sample {
     known(bytes)
 }
 
-/// What a good file holds.
+/// The content of a valid file.
 fn known(bytes: Vec<u8>) -> Sample {
     let file = opened(bytes.clone());
     let messages = file.scan().unwrap().messages.clone();
@@ -172,7 +172,7 @@ fn known(bytes: Vec<u8>) -> Sample {
             let at = usize::try_from(object.index()).unwrap();
             let mut entry = message.metadata().base[at].clone();
             entry.remove("_reserved_");
-            objects.push(VerificationCache {
+            objects.push(ExpectedObject {
                 frame: object.frame().span,
                 message: usize::try_from(message.number()).unwrap(),
                 descriptor: object.descriptor().clone(),
@@ -187,24 +187,24 @@ fn known(bytes: Vec<u8>) -> Sample {
     Sample { bytes, messages, objects }
 }
 
-/// What happened to a file.
+/// Kinds of damage.
 #[derive(Clone, Debug)]
-enum Hurt {
-    /// Nothing is left from here on.
+enum Damage {
+    /// Truncated here.
     Cut(usize),
-    /// Other bytes are here.
+    /// Overwritten with these bytes.
     Over(std::ops::Range<usize>),
-    /// These bytes are taken out.
+    /// These bytes are removed.
     Out(std::ops::Range<usize>),
-    /// So many bytes are put in here.
+    /// This many bytes are inserted here.
     In(usize, usize),
 }
 
-impl Hurt {
+impl Damage {
     fn random(random: &mut Random, len: usize) -> Self {
         let at = usize::try_from(random.below(len as u64)).unwrap();
-        let most = [4, 60, 600, 30_000][usize::try_from(random.below(4)).unwrap()];
-        let n = 1 + usize::try_from(random.below(most)).unwrap();
+        let max_len = [4, 60, 600, 30_000][usize::try_from(random.below(4)).unwrap()];
+        let n = 1 + usize::try_from(random.below(max_len)).unwrap();
         let range = at..(at + n).min(len);
         match random.below(8) {
             0 | 1 => Self::Cut(at),
@@ -218,18 +218,18 @@ impl Hurt {
         match self {
             Self::Cut(at) => bytes[..*at].to_vec(),
             Self::Over(range) => {
-                let mut hurt = bytes.to_vec();
-                for byte in &mut hurt[range.clone()] {
+                let mut damaged = bytes.to_vec();
+                for byte in &mut damaged[range.clone()] {
                     *byte ^= 1 + random.next().to_le_bytes()[5] % 255;
                 }
-                hurt
+                damaged
             }
             Self::Out(range) => damage::spliced(bytes, range.clone(), &[]),
             Self::In(at, n) => damage::spliced(bytes, *at..*at, &random.bytes(*n)),
         }
     }
 
-    /// Whether a span of the good file is not as it was.
+    /// Whether a span of the valid file is affected.
     fn touches(&self, span: Span) -> bool {
         let (start, end) = (usize::try_from(span.start()).unwrap(), usize::try_from(span.end()).unwrap());
         match self {
@@ -240,7 +240,7 @@ impl Hurt {
     }
 }
 
-/// The objects of a file, by what they are: descriptor and stored bytes; with what their metadata and their message say.
+/// The objects of a file by descriptor and stored bytes, with their metadata and that of their message.
 fn contents_of(file: &File) -> Vec<(DataObjectDescriptor, Vec<u8>, Entry, Entry)> {
     let mut all = Vec::new();
     for message in file.messages().unwrap() {
@@ -256,11 +256,11 @@ fn contents_of(file: &File) -> Vec<(DataObjectDescriptor, Vec<u8>, Entry, Entry)
     all
 }
 
-/// Whether damage inside a frame leaves everything as it was that has a meaning: version, unknown flags.
-fn is_free(frame: Span, hurt: &[Hurt]) -> bool {
+/// Whether damage inside a frame changes only fields without meaning: version, unknown flags.
+fn is_free(frame: Span, damage: &[Damage]) -> bool {
     let meaning =
         [Span::between(frame.start(), frame.start() + 4), Span::between(frame.start() + 7, frame.end())];
-    meaning.into_iter().flatten().all(|span| !hurt.iter().any(|hurt| hurt.touches(span)))
+    meaning.into_iter().flatten().all(|span| !damage.iter().any(|damage| damage.touches(span)))
 }
 
 #[test]
@@ -270,20 +270,21 @@ fn every_intact_object_is_kept_and_no_other() {
         let good = generate(seed);
         let mut random = Random(seed * 2 + 12_345);
         let count = 1 + usize::try_from(random.below(3)).unwrap();
-        let mut hurt: Vec<Hurt> = (0..count).map(|_| Hurt::random(&mut random, good.bytes.len())).collect();
-        // Damage that moves bytes is reported by places in the good file only if it is the only one.
-        if let Some(moving) = hurt.iter().find(|hurt| !matches!(hurt, Hurt::Over(_))).cloned() {
-            hurt = vec![moving];
+        let mut damage: Vec<Damage> =
+            (0..count).map(|_| Damage::random(&mut random, good.bytes.len())).collect();
+        // Offsets in the report are those of the valid file only if at most one change moves bytes.
+        if let Some(moving) = damage.iter().find(|damage| !matches!(damage, Damage::Over(_))).cloned() {
+            damage = vec![moving];
         }
         let mut bytes = good.bytes.clone();
-        for hurt in &hurt {
-            bytes = hurt.apply(&bytes, &mut random);
+        for damage in &damage {
+            bytes = damage.apply(&bytes, &mut random);
         }
         let found = saved(&bytes);
         let new = opened(found.to_bytes().unwrap());
         assert!(new.scan().unwrap().junk.is_empty(), "seed {seed}");
         let content = contents_of(&new);
-        let intact = |known: &&VerificationCache| !hurt.iter().any(|hurt| hurt.touches(known.frame));
+        let intact = |known: &&ExpectedObject| !damage.iter().any(|damage| damage.touches(known.frame));
         let mut expected = good.objects.iter().filter(intact);
         let mut next = expected.next();
         for (descriptor, stored, entry, extra) in &content {
@@ -291,46 +292,46 @@ fn every_intact_object_is_kept_and_no_other() {
                 && known.descriptor == *descriptor
                 && known.stored == *stored
             {
-                // Metadata is kept with its object or told to be lost, never given to another.
+                // Metadata is kept with its object or reported as lost, never attached to another.
                 if !entry.is_empty() {
-                    assert_eq!(*entry, known.entry, "seed {seed}: {hurt:?}");
+                    assert_eq!(*entry, known.entry, "seed {seed}: {damage:?}");
                 }
-                assert!(extra.is_empty() || *extra == known.extra, "seed {seed}: {hurt:?}: {extra:?}");
+                assert!(extra.is_empty() || *extra == known.extra, "seed {seed}: {damage:?}: {extra:?}");
                 kept.add(known);
-                if hurt.iter().any(|hurt| hurt.touches(good.messages[known.message])) {
+                if damage.iter().any(|damage| damage.touches(good.messages[known.message])) {
                     in_damaged.add(known);
                 }
                 next = expected.next();
                 continue;
             }
-            // What is kept besides is an object whose damage has no meaning, or one that nothing can prove.
+            // Other kept objects have harmless damage, or are unverified.
             let same =
-                |known: &&VerificationCache| known.descriptor == *descriptor && known.stored == *stored;
-            let is_harmless = good.objects.iter().filter(same).any(|known| is_free(known.frame, &hurt));
-            let touched = |known: &&VerificationCache| {
-                !known.hashed && hurt.iter().any(|hurt| hurt.touches(known.frame))
+                |known: &&ExpectedObject| known.descriptor == *descriptor && known.stored == *stored;
+            let is_harmless = good.objects.iter().filter(same).any(|known| is_free(known.frame, &damage));
+            let touched = |known: &&ExpectedObject| {
+                !known.hashed && damage.iter().any(|damage| damage.touches(known.frame))
             };
             let is_unproven = good.objects.iter().any(|known| touched(&known));
-            assert!(is_harmless || is_unproven, "seed {seed}: {hurt:?}: a damaged object is kept");
+            assert!(is_harmless || is_unproven, "seed {seed}: {damage:?}: a damaged object is kept");
         }
         assert!(
             next.is_none(),
-            "seed {seed}: {hurt:?}: {:?} is lost\n{:#?}",
+            "seed {seed}: {damage:?}: {:?} is lost\n{:#?}",
             next.map(|k| k.frame),
             found.report
         );
         lost += u32::try_from(good.objects.len().saturating_sub(content.len())).unwrap();
-        // Messages that nothing touched are byte for byte what they were.
+        // Untouched messages are kept byte for byte.
         let new = found.to_bytes().unwrap();
         for message in &good.messages {
-            if !hurt.iter().any(|hurt| hurt.touches(*message)) {
+            if !damage.iter().any(|damage| damage.touches(*message)) {
                 let whole = &good.bytes[message.to_range().unwrap()];
-                assert!(memchr::memmem::find(&new, whole).is_some(), "seed {seed}: {hurt:?}: {message}");
+                assert!(memchr::memmem::find(&new, whole).is_some(), "seed {seed}: {damage:?}: {message}");
             }
         }
-        // An object that is not there is reported.
+        // A missing object is reported.
         if content.len() < good.objects.len() {
-            assert!(found.report.has_losses() || !found.report.junk.is_empty(), "seed {seed}: {hurt:?}");
+            assert!(found.report.has_losses() || !found.report.junk.is_empty(), "seed {seed}: {damage:?}");
         }
         let is_repaired = |message: &&RepairedMessage| message.state == State::Repaired;
         repaired += u32::try_from(found.report.messages.iter().filter(is_repaired).count()).unwrap();
@@ -352,7 +353,7 @@ fn every_intact_object_is_kept_and_no_other() {
     }
 }
 
-/// Two messages that differ in everything they say.
+/// Two messages that differ in all metadata.
 fn pair(first: usize, second: usize) -> Sample {
     let message = |kind: usize, tag: u64| {
         let values: Vec<u8> = (0..24).map(|at| u8::try_from(at + 100 * tag).unwrap()).collect();
@@ -388,10 +389,10 @@ fn pair(first: usize, second: usize) -> Sample {
     known([message(first, 0), message(second, 1)].concat())
 }
 
-/// Damage that covers the border of two messages: neither says anything about an object of the other, and what is gone is
-/// told.
+/// Damage across the boundary of two messages: no metadata is attached to an object of the other message, and losses
+/// are reported.
 #[test]
-fn damaged_borders_mix_nothing() {
+fn damaged_boundaries_mix_no_messages() {
     let kinds: Vec<(usize, usize)> =
         (0..6).flat_map(|first| (0..6).map(move |second| (first, second))).collect();
     kinds.into_par_iter().for_each(|(first, second)| {
@@ -402,25 +403,25 @@ fn damaged_borders_mix_nothing() {
             for to in (border + 8..len).step_by(56) {
                 let zeros = vec![0; to - from];
                 let noise = random.bytes(to - from);
-                // An odd number: frames that bytes were taken from between are in step again only if no one could tell.
+                // An odd number, so that frames are not aligned again by accident.
                 let n = 1 + 2 * usize::try_from(random.below(20)).unwrap();
                 let fewer = random.bytes(n);
                 for with in [&zeros, &noise, &fewer] {
-                    let place = format!("{first} and {second}: {from}..{to} with {} bytes", with.len());
+                    let context = format!("{first} and {second}: {from}..{to} with {} bytes", with.len());
                     let found = saved(&damage::spliced(&good.bytes, from..to, with));
                     let content = contents_of(&opened(found.to_bytes().unwrap()));
                     let mut well = 0;
                     for (descriptor, stored, entry, extra) in content {
-                        let same = |known: &&VerificationCache| {
+                        let same = |known: &&ExpectedObject| {
                             known.descriptor == descriptor && known.stored == stored
                         };
                         let known = good.objects.iter().find(same).unwrap();
-                        assert!(entry.is_empty() || entry == known.entry, "{place}: {entry:?}, {known:?}");
-                        assert!(extra.is_empty() || extra == known.extra, "{place}: {extra:?}, {known:?}");
+                        assert!(entry.is_empty() || entry == known.entry, "{context}: {entry:?}, {known:?}");
+                        assert!(extra.is_empty() || extra == known.extra, "{context}: {extra:?}, {known:?}");
                         well += usize::from(entry == known.entry && extra == known.extra);
                     }
                     if well < good.objects.len() {
-                        assert!(found.report.has_losses(), "{place}: {:#?}", found.report);
+                        assert!(found.report.has_losses(), "{context}: {:#?}", found.report);
                     }
                 }
             }
@@ -428,7 +429,7 @@ fn damaged_borders_mix_nothing() {
     });
 }
 
-/// Small files of every kind: two messages, of which the first is a sample.
+/// Small files of every kind: two messages, the first of which is a sample.
 fn small() -> Vec<(&'static str, Sample)> {
     let zstd = DataObjectDescriptor::new(DType::I32, [50]).with_compression("zstd");
     let values: Vec<u8> = (0..200).collect();
@@ -437,54 +438,54 @@ fn small() -> Vec<(&'static str, Sample)> {
     let compressed = samples::Sample { name: "compressed", bytes: compressed };
     let all = samples::all().into_iter().chain([compressed]);
     all.map(|sample| {
-        let behind = DataObjectDescriptor::new(DType::U8, [3]);
-        let last = encode_message(&GlobalMetadata::default(), &[(&behind, &[1, 2, 3])], &samples::options());
+        let next = DataObjectDescriptor::new(DType::U8, [3]);
+        let last = encode_message(&GlobalMetadata::default(), &[(&next, &[1, 2, 3])], &samples::options());
         (sample.name, known([sample.bytes, last.unwrap()].concat()))
     })
     .collect()
 }
 
-fn check(name: &str, good: &Sample, bytes: &[u8], hurt: &Hurt) {
-    let place = format!("{name}: {hurt:?}");
+fn check(name: &str, good: &Sample, bytes: &[u8], damage: &Damage) {
+    let context = format!("{name}: {damage:?}");
     let found = saved(bytes);
     let new = found.to_bytes().unwrap();
     let content = contents_of(&opened(new.clone()));
     let hashed = good.objects.iter().all(|known| known.hashed);
     for (descriptor, stored, entry, _) in content.iter().filter(|_| hashed) {
-        let same = |known: &&VerificationCache| known.descriptor == *descriptor && known.stored == *stored;
-        let entries = |known: &&VerificationCache| entry.is_empty() || known.entry == *entry;
-        assert!(good.objects.iter().filter(same).any(|known| entries(&known)), "{place}: {entry:?}");
+        let same = |known: &&ExpectedObject| known.descriptor == *descriptor && known.stored == *stored;
+        let entries = |known: &&ExpectedObject| entry.is_empty() || known.entry == *entry;
+        assert!(good.objects.iter().filter(same).any(|known| entries(&known)), "{context}: {entry:?}");
     }
-    let intact = good.objects.iter().filter(|known| !hurt.touches(known.frame)).count();
-    assert!(content.len() >= intact, "{place}: {} of {intact}\n{:#?}", content.len(), found.report);
-    assert!(content.len() <= good.objects.len(), "{place}");
-    // Of messages that are gone without a trace no one can tell.
-    let begun = |known: &&VerificationCache| match hurt {
-        Hurt::Cut(cut) => good.messages[known.message].start() < *cut as u64,
+    let intact = good.objects.iter().filter(|known| !damage.touches(known.frame)).count();
+    assert!(content.len() >= intact, "{context}: {} of {intact}\n{:#?}", content.len(), found.report);
+    assert!(content.len() <= good.objects.len(), "{context}");
+    // Messages that left no trace cannot be reported.
+    let begun = |known: &&ExpectedObject| match damage {
+        Damage::Cut(cut) => good.messages[known.message].start() < *cut as u64,
         _ => true,
     };
     if content.len() < good.objects.iter().filter(begun).count() {
-        assert!(found.report.has_losses(), "{place}: {:#?}", found.report);
+        assert!(found.report.has_losses(), "{context}: {:#?}", found.report);
     }
 }
 
 #[test]
-fn every_truncation_keeps_what_is_before_it() {
+fn every_truncation_keeps_the_objects_before_it() {
     for (name, good) in small() {
         for cut in damage::truncations(&good.bytes) {
-            check(name, &good, cut, &Hurt::Cut(cut.len()));
+            check(name, &good, cut, &Damage::Cut(cut.len()));
         }
     }
 }
 
 #[test]
-fn every_flip_costs_what_it_touches_and_no_more() {
+fn every_flip_loses_only_the_objects_it_touches() {
     small().into_par_iter().for_each(|(name, good)| {
         let mut bytes = good.bytes.clone();
         for at in 0..bytes.len() {
             for mask in [0xff, 1 << (at % 8)] {
                 bytes[at] ^= mask;
-                check(name, &good, &bytes, &Hurt::Over(at..at + 1));
+                check(name, &good, &bytes, &Damage::Over(at..at + 1));
                 bytes[at] ^= mask;
             }
         }
@@ -492,7 +493,7 @@ fn every_flip_costs_what_it_touches_and_no_more() {
 }
 
 #[test]
-fn a_good_file_stays_as_it_is() {
+fn a_valid_file_is_unchanged() {
     for seed in 0..40 {
         let good = generate(seed);
         let found = saved(&good.bytes);
@@ -509,9 +510,9 @@ fn a_good_file_stays_as_it_is() {
     assert!(saved(b"TENSO").report.has_losses());
 }
 
-/// A message in the payload of another is part of that payload.
+/// A message inside the payload of another is part of that payload.
 #[test]
-fn messages_inside_payloads_are_payload() {
+fn messages_inside_payloads_are_not_extracted() {
     let inner = samples::all().swap_remove(2).bytes;
     let wrap = DataObjectDescriptor::new(DType::U8, [inner.len() as u64 + 8]);
     let payload = [&[0; 8][..], &inner].concat();
@@ -529,14 +530,14 @@ fn messages_inside_payloads_are_payload() {
     for good in [known(one_piece.clone()), known(stream)] {
         assert_eq!((good.messages.len(), good.objects.len()), (1, 3));
         assert_eq!(saved(&good.bytes).to_bytes().unwrap(), good.bytes);
-        // The last object is damaged: the outer message is rebuilt, with the inner one where it was.
+        // The last object is damaged: the outer message is rebuilt, with the inner one in place.
         let mut bytes = good.bytes.clone();
         bytes[usize::try_from(good.objects[2].frame.start()).unwrap() + 17] ^= 1;
         let found = saved(&bytes);
         let content = contents_of(&opened(found.to_bytes().unwrap()));
         assert_eq!(content.len(), 2);
         assert_eq!(content[1].1, payload);
-        // The payload itself is damaged, in front of the inner message and after it.
+        // The payload itself is damaged, before and after the inner message.
         for at in [17, good.objects[1].frame.len() - 22] {
             let mut bytes = good.bytes.clone();
             bytes[usize::try_from(good.objects[1].frame.start() + at).unwrap()] ^= 1;
@@ -544,7 +545,7 @@ fn messages_inside_payloads_are_payload() {
             assert_eq!(content.iter().map(|one| one.1.len()).collect::<Vec<_>>(), [4, 4]);
         }
     }
-    // Even with the length of its frame damaged: the index knows better.
+    // Even if the length of its frame is damaged: the index has it.
     let good = known(one_piece);
     let mut bytes = good.bytes.clone();
     bytes[usize::try_from(good.objects[1].frame.start()).unwrap() + 14] ^= 1;
@@ -556,9 +557,9 @@ fn messages_inside_payloads_are_payload() {
     assert_eq!(lost[0].span, good.objects[1].frame);
 }
 
-/// What is lost is reported by its place.
+/// Losses are reported with their location.
 #[test]
-fn losses_are_told_by_place() {
+fn losses_are_reported_with_their_location() {
     let good = known(samples::all().swap_remove(2).bytes);
     let frame = good.objects[1].frame;
     let mut bytes = good.bytes.clone();
@@ -580,7 +581,7 @@ fn losses_are_told_by_place() {
 }
 
 #[test]
-fn without_hashes_what_is_kept_is_called_unproven() {
+fn objects_without_hashes_are_unverified() {
     let good = known(samples::all().swap_remove(4).bytes);
     assert!(!good.objects[0].hashed);
     let cut = good.bytes.len() - 1;
@@ -598,9 +599,9 @@ fn without_hashes_what_is_kept_is_called_unproven() {
     assert_eq!((report.messages[0].objects_kept, report.has_losses()), (0, true), "{report:#?}");
 }
 
-/// The flag for the side of the descriptor has no hash; where it is wrong the payload is not found.
+/// No hash covers the flag for the position of the descriptor; if it is wrong the payload is not found.
 #[test]
-fn a_descriptor_on_the_wrong_side_is_noticed() {
+fn a_misplaced_descriptor_is_detected() {
     let descriptor = DataObjectDescriptor::new(DType::I32, [5]).with_compression("zstd");
     let good = encode_message(&GlobalMetadata::default(), &[(&descriptor, &[7; 20])], &samples::options());
     let good = known(good.unwrap());
@@ -610,7 +611,7 @@ fn a_descriptor_on_the_wrong_side_is_noticed() {
     assert_eq!((report.kept_objects, report.has_losses()), (0, true), "{report:#?}");
 }
 
-/// Bytes made to look like frames and messages: the work is bounded by their number.
+/// Bytes that look like frames and messages: the work is linear.
 #[test]
 fn hostile_bytes_take_linear_time() {
     let n = 1 << 20;
@@ -633,25 +634,25 @@ fn hostile_bytes_take_linear_time() {
     let preambles = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".repeat(n / 24);
     let marks = b"FRTENSOGRM39277777ENDF".repeat(n / 22);
     let zeros = [&preambles[..24], &vec![0; n]].concat();
-    let behind = |start: &[u8], rest: &[u8]| [start, rest].concat();
+    let next = |start: &[u8], rest: &[u8]| [start, rest].concat();
     let start = samples::all().swap_remove(7).bytes;
     assert_eq!(saved(&zeros).report.messages[0].state, State::Lost);
     for bytes in [
         nested.clone(),
-        behind(&start[..60], &nested),
+        next(&start[..60], &nested),
         preambles.clone(),
         marks.clone(),
-        behind(&start[..100], &marks),
+        next(&start[..100], &marks),
     ] {
         let report = saved(&bytes).report;
         assert_eq!(report.kept_objects, 0);
-        let told: u64 = report.junk.iter().map(|span| span.len()).sum::<u64>()
+        let reported: u64 = report.junk.iter().map(|span| span.len()).sum::<u64>()
             + report.messages.iter().map(|message| message.span.len()).sum::<u64>();
-        assert!(told >= bytes.len() as u64 / 2, "{told} of {}", bytes.len());
+        assert!(reported >= bytes.len() as u64 / 2, "{reported} of {}", bytes.len());
     }
 }
 
-/// What is known of damaged messages takes memory, which is bounded.
+/// Memory for damaged messages is bounded.
 #[test]
 fn memory_for_damage_is_bounded() {
     let preambles = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".repeat(10_000);
@@ -680,9 +681,9 @@ fn intact_messages_without_hashes_are_counted() {
     assert!(report.is_intact() && !report.has_losses());
 }
 
-/// Where no hash states, what is compressed must decode at least.
+/// Without a hash, compressed payloads must at least decode.
 #[test]
-fn what_does_not_decode_is_not_kept() {
+fn undecodable_objects_are_not_kept() {
     let descriptor = DataObjectDescriptor::new(DType::I32, [50]).with_compression("zstd");
     let values: Vec<u8> = (0..200).collect();
     let pairs: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &values), (&descriptor, &values)];

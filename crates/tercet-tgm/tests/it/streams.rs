@@ -1,5 +1,5 @@
-//! However a stream is cut, the same events come out of it; and scans of damaged files find the same messages from
-//! blocks as from memory.
+//! Any chunking of a stream gives the same events; scans of damaged files find the same messages from blocks and from
+//! memory.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tercet_tgm::{Decoder, Direction, File, ReadOptions, ScanOptions, scan, scan_
 
 use crate::samples;
 
-/// Everything that comes out of a decoder, as text, for pieces of these lengths.
+/// All events of a decoder as text, for pieces of these lengths.
 fn events(bytes: &[u8], cuts: &[usize], resync: bool) -> Vec<String> {
     let mut decoder = Decoder::new().with_resync(resync);
     let mut out = Vec::new();
@@ -46,7 +46,7 @@ fn events(bytes: &[u8], cuts: &[usize], resync: bool) -> Vec<String> {
     out
 }
 
-/// The number of a sample, a change to one of its bytes, and junk in front of it.
+/// The number of a sample, a change to one of its bytes, and junk before it.
 type Part = (usize, Option<(usize, u8)>, Vec<u8>);
 
 /// Messages with junk between them, some of them damaged.
@@ -83,7 +83,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(300)))]
 
     #[test]
-    fn cuts_change_nothing(parts in parts(), cuts in prop::collection::vec(1..200usize, 1..8), resync: bool) {
+    fn input_boundaries_change_nothing(parts in parts(), cuts in prop::collection::vec(1..200usize, 1..8), resync: bool) {
         let bytes = stream_of(&parts);
         let whole = events(&bytes, &[bytes.len()], resync);
         prop_assert_eq!(&events(&bytes, &cuts, resync), &whole);
@@ -91,7 +91,7 @@ proptest! {
     }
 
     #[test]
-    fn blocks_and_memory_are_scanned_alike(parts in parts()) {
+    fn block_and_memory_scans_are_equal(parts in parts()) {
         let bytes = stream_of(&parts);
         let in_memory = scan(&bytes);
         let source = Counting::new(Memory::new("blocks", bytes.clone())).with_copies().shared();
@@ -99,7 +99,7 @@ proptest! {
         prop_assert_eq!(&in_blocks.messages, &in_memory);
         let covered: u64 = in_blocks.messages.iter().chain(&in_blocks.junk).map(|span| span.len()).sum();
         prop_assert_eq!(covered, bytes.len() as u64);
-        // Undamaged messages are all found, and from both ends.
+        // Valid messages are all found, and from both ends.
         let intact = parts.iter().all(|(_, flip, junk)| flip.is_none() && junk.is_empty());
         if intact {
             prop_assert_eq!(in_memory.len(), parts.len());
@@ -112,7 +112,7 @@ proptest! {
 
 /// A payload that contains the end of a message does not end a stream.
 #[test]
-fn magic_inside_a_payload_is_just_bytes() {
+fn magic_inside_a_payload_is_ignored() {
     use tercet_tgm::{DType, DataObjectDescriptor, GlobalMetadata, StreamingEncoder};
     let payload = b"39277777TENSOGRM39277777ENDFFR39277777".to_vec();
     let descriptor = DataObjectDescriptor::new(DType::U8, [payload.len() as u64]);
@@ -142,7 +142,7 @@ fn opening_reads_nothing_and_scanning_reads_blocks() {
     assert_eq!(counting.bytes(), 0);
     assert_eq!(file.message_count().unwrap(), 8);
     let scanned = counting.bytes();
-    // A block for each message, and the last one once more, which could be an index.
+    // One block per message, and the last one again, which could be an index.
     assert!(scanned <= 8 * ((64 << 10) + 48) + (64 << 10), "{scanned}");
     assert_eq!(file.message_count().unwrap(), 8);
     assert_eq!(counting.bytes(), scanned);
@@ -153,9 +153,9 @@ fn opening_reads_nothing_and_scanning_reads_blocks() {
     assert_eq!(message.object(0).unwrap().decode().unwrap().bytes(), big);
 }
 
-/// Junk full of beginnings costs each byte a bounded number of reads.
+/// Junk full of preambles costs a bounded number of reads per byte.
 #[test]
-fn false_starts_are_passed_in_linear_time() {
+fn false_starts_are_skipped_in_linear_time() {
     let start = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0FR\0\x09\0\x01\0\x01";
     let known = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\x10\x08";
     for pattern in [&start[..], known] {
@@ -171,9 +171,9 @@ fn false_starts_are_passed_in_linear_time() {
     }
 }
 
-/// Starts whose frames all lead to the same end, after which a long way is to be gone before it turns out wrong.
+/// Preambles whose frames all lead to the same end, followed by a long walk before it fails.
 #[test]
-fn shared_dead_ends_are_gone_once() {
+fn shared_dead_ends_are_visited_once() {
     let count = 2_000u64;
     let each = 40u64;
     // After the frames: zeros that must be walked, or junk that must be searched.
@@ -198,9 +198,9 @@ fn shared_dead_ends_are_gone_once() {
     }
 }
 
-/// From after, messages are found as long as they say their length.
+/// Messages with a known length are found backwards.
 #[test]
-fn messages_are_found_from_behind() {
+fn messages_are_found_backwards() {
     let samples = samples::all();
     let known: Vec<&[u8]> =
         samples.iter().map(|sample| &*sample.bytes).filter(|bytes| bytes[16..24] != [0; 8]).collect();
@@ -213,15 +213,15 @@ fn messages_are_found_from_behind() {
     let mixed = [known[0], &stream.bytes, known[1]].concat();
     let last = scan_source(&Memory::new("mixed", mixed.clone()), options, &NoProgress).unwrap();
     assert_eq!(last.messages, scan(&mixed)[2..]);
-    // Longer messages than the caller believes are not found from after.
+    // Messages longer than the caller's limit are not found backwards.
     let few =
         scan_source(&Memory::new("known", bytes), options.with_max_message_bytes(100), &NoProgress).unwrap();
     assert!(few.messages.is_empty());
 }
 
-/// Frames of types that no one knows are refused, or passed over if that is asked for.
+/// Frames of unknown types are rejected, or skipped on request.
 #[test]
-fn unknown_frames_are_refused_or_passed_over() {
+fn unknown_frames_are_rejected_or_skipped() {
     let bytes = samples::all().remove(0).bytes;
     let message = tercet_tgm::Message::from_bytes("m", bytes.clone()).unwrap();
     let last = message.layout().unwrap().frames.last().unwrap();

@@ -1,4 +1,4 @@
-//! The test vectors of the format, made by our encoder byte for byte, and everything that encoders refuse.
+//! Test vectors of the format, reproduced by the encoder, and rejected inputs.
 
 use std::io::Cursor;
 
@@ -92,7 +92,7 @@ fn a_message_in_a_stream() {
     let options = stamped("b56fafd6-d164-40c6-940a-c7e0f9ac8b74");
     let made = streamed(options.clone()).finish().unwrap().into_inner();
     assert_eq!(made, hex(TV3));
-    // Going back to write the length changes two fields and nothing else.
+    // Patching the length changes two fields and nothing else.
     let mut expected = hex(TV3);
     let length = (expected.len() as u64).to_be_bytes();
     expected[16..24].copy_from_slice(&length);
@@ -101,9 +101,9 @@ fn a_message_in_a_stream() {
     assert_eq!(streamed(options).finish_with_length().unwrap().into_inner(), expected);
 }
 
-/// A message that does not start at the start of its sink gets its length in its own preamble.
+/// A message that does not start at offset 0 of its sink gets its length in its own preamble.
 #[test]
-fn lengths_go_where_the_message_starts() {
+fn lengths_are_patched_into_the_preamble() {
     let first = hex(TV2);
     let mut sink = Cursor::new(first.clone());
     sink.set_position(first.len() as u64);
@@ -133,7 +133,7 @@ fn any_number_of_objects_can_be_written_and_read() {
 }
 
 #[test]
-fn lists_stand_where_they_are_asked_to() {
+fn index_and_hash_frames_are_placed_as_requested() {
     let descriptor = DataObjectDescriptor::new(DType::U8, [2]);
     let object: (&DataObjectDescriptor, &[u8]) = (&descriptor, &[5, 6]);
     for (hashes, flags) in [
@@ -166,7 +166,7 @@ fn refused(metadata: &GlobalMetadata, objects: &[(&DataObjectDescriptor, &[u8])]
 }
 
 #[test]
-fn what_the_format_cannot_hold_is_refused() {
+fn unrepresentable_values_are_rejected() {
     let none = GlobalMetadata::default();
     let descriptor = DataObjectDescriptor::new(DType::I32, [2]);
     let error = refused(&none, &[(&descriptor, &[0; 7])]);
@@ -182,7 +182,7 @@ fn what_the_format_cannot_hold_is_refused() {
     assert!(matches!(refused(&none, &[(&wrong, &[0; 8])]), EncodeError::Descriptor { object: 0, .. }));
     let packed = DataObjectDescriptor { compression: "szip".to_owned(), ..descriptor.clone() };
     assert!(matches!(refused(&none, &[(&packed, &[0; 8])]), EncodeError::Pipeline { .. }));
-    // Bytes that are compressed already are stored as they are, whatever their length.
+    // Encoded payloads are stored unchanged, for any length.
     let object = PreEncoded { descriptor: &packed, payload: b"ready-made" };
     let bytes = encode_pre_encoded(&none, &[object], &EncodeOptions::new()).unwrap();
     let message = Message::from_bytes("m", bytes).unwrap();
@@ -190,14 +190,14 @@ fn what_the_format_cannot_hold_is_refused() {
 }
 
 #[test]
-fn streams_refuse_what_they_cannot_keep() {
+fn streams_reject_header_placement_and_dangling_preceders() {
     let start = |options| StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), options);
-    for place in [Placement::Header, Placement::Both] {
+    for placement in [Placement::Header, Placement::Both] {
         assert!(matches!(
-            start(EncodeOptions::new().with_hashes(place)),
+            start(EncodeOptions::new().with_hashes(placement)),
             Err(ErrorKind::Encode(EncodeError::Placement { .. }))
         ));
-        assert!(start(EncodeOptions::new().with_index(place)).is_err());
+        assert!(start(EncodeOptions::new().with_index(placement)).is_err());
     }
     let mut encoder = start(EncodeOptions::new()).unwrap();
     encoder.write_preceder([("a".to_owned(), 1.into())].into()).unwrap();
@@ -208,9 +208,9 @@ fn streams_refuse_what_they_cannot_keep() {
     assert!(encoder.write_preceder([("_reserved_".to_owned(), 1.into())].into()).is_err());
 }
 
-/// What no reader would accept is not written.
+/// Values that readers would reject are not written.
 #[test]
-fn unreadable_values_are_refused() {
+fn unreadable_values_are_rejected() {
     let nested = |levels: usize| (0..levels).fold(Value::Null, |inner, _| Value::Array(vec![inner]));
     let with = |value: Value| GlobalMetadata {
         extra: [("x".to_owned(), value)].into(),

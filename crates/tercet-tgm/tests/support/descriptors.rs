@@ -1,10 +1,10 @@
-//! Descriptors of objects, values for them, and every legal pipeline.
+//! Descriptors of objects, values for them, and every valid pipeline.
 
 use tercet_tgm::{
     DType, DataObjectDescriptor, EncodeOptions, Error, GlobalMetadata, Message, Provenance, encode_message,
 };
 
-/// A message of one object, always the same bytes.
+/// A message of one object, with reproducible bytes.
 pub(crate) fn message_of(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
@@ -15,7 +15,7 @@ pub(crate) fn message_of(
     Message::from_bytes("test", bytes)
 }
 
-/// Values that look like a field: smooth, with a little noise, different for each type.
+/// Field-like values: smooth with a little noise, different for each type.
 pub(crate) fn field(dtype: DType, elements: usize) -> Vec<u8> {
     let number = |i: usize| {
         let x = i as f64;
@@ -90,7 +90,7 @@ pub(crate) fn zfp(
     }
 }
 
-/// Every legal pipeline for values of a type.
+/// Every valid pipeline for values of a type.
 pub(crate) fn pipelines(dtype: DType, elements: u64) -> Vec<DataObjectDescriptor> {
     let plain = DataObjectDescriptor::new(dtype, [elements]);
     let width = u64::from(dtype.bits() / 8).max(1);

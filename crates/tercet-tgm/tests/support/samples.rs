@@ -7,7 +7,7 @@ use tercet_tgm::{
     StreamingEncoder, Value, encode_message,
 };
 
-/// A small message and what it is.
+/// A small message and its name.
 pub(crate) struct Sample {
     pub(crate) name: &'static str,
     pub(crate) bytes: Vec<u8>,
@@ -33,7 +33,7 @@ fn floats() -> (DataObjectDescriptor, Vec<u8>) {
     (DataObjectDescriptor::new(DType::F32, [2, 3]), payload)
 }
 
-/// Values of which some are not finite, so that masks are stored with them.
+/// Values that are not all finite, so that they have masks.
 fn masked() -> (DataObjectDescriptor, Vec<u8>) {
     let values = [1.5, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::NAN, 2.5];
     let payload = values.iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -77,7 +77,7 @@ fn with_masks(options: EncodeOptions, is_stream: bool) -> Vec<u8> {
     encoder.finish().expect("a sample")
 }
 
-/// Twelve messages, no two of a kind.
+/// Twelve messages of different kinds.
 pub(crate) fn all() -> Vec<Sample> {
     let none = GlobalMetadata::default();
     let sample = |name, bytes| Sample { name, bytes };

@@ -21,9 +21,9 @@ pub(in super::super) fn run(input: &[u8]) {
         "one entry for each path, in order"
     );
     for member in &read.members {
-        let place = member.location("/root".as_ref());
-        let up = |place: &std::path::Path| place.components().any(|part| part == Component::ParentDir);
-        assert!(place.is_none_or(|place| place.starts_with("/root") && !up(&place)));
+        let path = member.location("/root".as_ref());
+        let up = |path: &std::path::Path| path.components().any(|part| part == Component::ParentDir);
+        assert!(path.is_none_or(|path| path.starts_with("/root") && !up(&path)));
     }
     compacted(&read);
     if input.len() >= 5 {
@@ -43,9 +43,9 @@ fn compacted(read: &Replay) {
 /// A torn record is truncated, and an appended one exists.
 fn appended(input: &[u8], read: &Replay) {
     let keep = usize::try_from(read.end).unwrap_or(usize::MAX);
-    let mut log = input.get(..keep).unwrap_or_else(|| panic!("the records end behind the end")).to_vec();
-    let doomed = read.members.first().map_or([0; 16], |member| member.id);
-    Record::Remove(doomed).put(&mut log);
+    let mut log = input.get(..keep).unwrap_or_else(|| panic!("the records end past the end")).to_vec();
+    let removed = read.members.first().map_or([0; 16], |member| member.id);
+    Record::Remove(removed).put(&mut log);
     let again = replay(&log).unwrap_or_else(|error| panic!("an appended log cannot be read: {error}"));
     assert_eq!(again.members, read.members.get(1..).unwrap_or_default());
     assert_eq!(again.records, read.records + 1);

@@ -123,9 +123,9 @@ fn sorted(values: Values) -> Values {
             Values::UInt64(v)
         }
         Values::Bytes(v) => {
-            let mut texts: Vec<&[u8]> = v.iter().collect();
-            texts.sort_unstable();
-            Values::Bytes(texts.into_iter().collect::<Strings>())
+            let mut strings: Vec<&[u8]> = v.iter().collect();
+            strings.sort_unstable();
+            Values::Bytes(strings.into_iter().collect::<Strings>())
         }
         other => other,
     }
@@ -196,10 +196,10 @@ pub(in crate::targets) fn run(input: &[u8]) {
     let bytes = write(&case);
     let expected: Vec<Vec<Cell>> = case.columns.iter().map(cells).collect();
     let found = contents(&bytes, ReadOptions::new()).expect("a file that was written can be read");
-    assert!(found == expected, "rows come back as they were");
+    assert!(found == expected, "rows round-trip");
     let options = VerifyOptions::default().with_deep(true);
     let report = verify(source(&bytes), options, &NoProgress).expect("memory can be verified");
-    assert!(report.ok, "a file that was written is well: {:?}", report.findings);
+    assert!(report.ok, "a written file is valid: {:?}", report.findings);
     keys_are_found(&case, &bytes);
     let at = choices.number().checked_rem(bytes.len() as u64).and_then(|at| usize::try_from(at).ok());
     let mut changed = bytes.clone();

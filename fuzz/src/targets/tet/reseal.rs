@@ -114,14 +114,14 @@ mod tests {
     }
 
     #[test]
-    fn a_good_file_stays_as_it_is() {
+    fn a_valid_file_is_unchanged() {
         let mut bytes = sealed();
         reseal(&mut bytes);
         assert_eq!(bytes, sealed());
     }
 
     #[test]
-    fn a_changed_payload_is_accepted_again() {
+    fn a_changed_payload_is_resealed() {
         let mut bytes = sealed();
         let file = File::from_bytes("a", bytes.clone()).unwrap();
         let at = usize::try_from(file.row(1).unwrap().payload_offset).unwrap();
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn anything_else_stays_as_it_is() {
+    fn other_bytes_are_unchanged() {
         for bytes in [&b""[..], b"TETR", &[0xff; 200]] {
             let mut changed = bytes.to_vec();
             reseal(&mut changed);

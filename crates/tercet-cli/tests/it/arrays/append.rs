@@ -15,7 +15,7 @@ fn dir_with_file() -> (TestDir, Array) {
 }
 
 #[test]
-fn append_adds_and_keeps() {
+fn append_keeps_existing_datasets() {
     let (dir, array) = dir_with_file();
     let more = Array::new(("f2", 2), &[3, 4, 5]);
     dir.write("more.npy", more.file(true, true));
@@ -41,7 +41,7 @@ fn append_adds_and_keeps() {
 }
 
 #[test]
-fn drop_removes_and_keeps() {
+fn drop_keeps_other_datasets() {
     let (dir, array) = dir_with_file();
     dir.ok("append a.tet --from b=in.npy --from c=in.npy --attr units=m");
     let result = dir.ok("drop a.tet c first");
@@ -55,9 +55,9 @@ fn drop_removes_and_keeps() {
     drop(file);
 
     let result = dir.ok("drop a.tet b --json");
-    let told: serde_json::Value = serde_json::from_str(&result.out).unwrap();
-    assert_eq!((&told["dropped"][0], &told["dataset_count"]), (&"b".into(), &0.into()));
-    assert_eq!(told["bytes"], dir.read("a.tet").len());
+    let json: serde_json::Value = serde_json::from_str(&result.out).unwrap();
+    assert_eq!((&json["dropped"][0], &json["dataset_count"]), (&"b".into(), &0.into()));
+    assert_eq!(json["bytes"], dir.read("a.tet").len());
     let file = dir.open("a.tet");
     assert!(file.datasets().len() == 0);
     assert_eq!(file.history().len(), 4);
@@ -70,11 +70,11 @@ fn drop_removes_and_keeps() {
 }
 
 #[test]
-fn what_cannot_be_changed_stays() {
+fn rejected_changes_leave_the_file_unchanged() {
     let (dir, _) = dir_with_file();
     let before = dir.read("a.tet");
     dir.write("zero.tet", "");
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("append a.tet --from first=in.npy", 8, "duplicate dataset `first`"),
         ("append a.tet --from b=none.npy", 3, "none.npy: cannot open"),
         ("append none.tet --from b=in.npy", 3, "hint: create a new file with `tet create`"),
@@ -87,20 +87,20 @@ fn what_cannot_be_changed_stays() {
         ("drop none.tet first", 3, "none.tet: cannot open"),
         ("drop . first", 8, ".: is a directory, not a file"),
     ] {
-        let result = dir.tet(words);
-        assert_eq!(result.code, code, "{words}: {}", result.err);
-        assert!(result.err.contains(message), "{words}: {}", result.err);
+        let result = dir.tet(args);
+        assert_eq!(result.code, code, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
     }
     assert!(dir.read("a.tet") == before);
     assert_eq!(dir.names(), ["a.tet", "in.npy", "zero.tet"]);
 }
 
 #[test]
-fn a_damaged_file_is_not_sealed_anew() {
+fn a_damaged_file_is_not_resealed() {
     let (dir, _) = dir_with_file();
     let mut bytes = dir.read("a.tet");
-    let place = dir.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
-    bytes[place.span.start() as usize + 5] ^= 1;
+    let chunk = dir.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();
+    bytes[chunk.span.start() as usize + 5] ^= 1;
     dir.write("a.tet", &bytes);
     let result = dir.tet("append a.tet --from b=in.npy");
     assert_eq!(result.code, 5, "{}", result.err);
@@ -114,15 +114,14 @@ fn a_file_that_is_being_changed_is_busy() {
     let (dir, _) = dir_with_file();
     let before = dir.read("a.tet");
     let lock = FileLock::acquire(&dir.path("a.tet")).unwrap();
-    for words in ["append a.tet --from b=in.npy", "drop a.tet first", "create a.tet --from b=in.npy --force"]
-    {
-        let result = dir.tet(words);
-        assert_eq!(result.code, 3, "{words}");
+    for args in ["append a.tet --from b=in.npy", "drop a.tet first", "create a.tet --from b=in.npy --force"] {
+        let result = dir.tet(args);
+        assert_eq!(result.code, 3, "{args}");
         assert_eq!(
             result.err,
             "error: a.tet: another process is changing this file\n  hint: try again when the other process has \
              finished\n",
-            "{words}"
+            "{args}"
         );
     }
     assert!(dir.read("a.tet") == before);
@@ -131,7 +130,7 @@ fn a_file_that_is_being_changed_is_busy() {
 }
 
 #[test]
-fn of_concurrent_appends_none_is_lost() {
+fn concurrent_appends_lose_no_dataset() {
     let (dir, array) = dir_with_file();
     for round in 0..5 {
         let start = |number: usize| {
@@ -154,7 +153,7 @@ fn of_concurrent_appends_none_is_lost() {
             }
         }
         let file = dir.open("a.tet");
-        assert!(file.datasets().len() > round + 1, "somebody must have won");
+        assert!(file.datasets().len() > round + 1, "no append succeeded");
         assert_eq!(file.history().len(), file.datasets().len());
     }
     assert_eq!(dir.ok("verify --deep a.tet").code, 0);

@@ -18,22 +18,22 @@ const SHAPES: [&[u64]; 8] = [
 ];
 
 #[test]
-fn every_type_and_rank_comes_back() {
+fn every_type_and_rank_round_trips() {
     for (rank, shape) in SHAPES.iter().enumerate() {
         for (big, fortran) in [(false, false), (true, false), (false, true), (true, true)] {
             let dir = TestDir::new();
-            let mut words = "create a.tet".to_owned();
+            let mut args = "create a.tet".to_owned();
             for (kind, size) in TYPES {
                 dir.write(&format!("{kind}.npy"), Array::new((kind, size), shape).file(big, fortran));
-                write!(words, " --from {kind}={kind}.npy").unwrap();
+                write!(args, " --from {kind}={kind}.npy").unwrap();
             }
             // Chunks that do not divide the shape, compressed every other time.
             let chunk: Vec<String> = shape.iter().map(|extent| (extent / 2 + 1).to_string()).collect();
-            write!(words, " --chunk {}", chunk.join(",")).unwrap();
+            write!(args, " --chunk {}", chunk.join(",")).unwrap();
             if rank % 2 == 1 {
-                words.push_str(" --zstd");
+                args.push_str(" --zstd");
             }
-            dir.ok(&words);
+            dir.ok(&args);
             let file = dir.open("a.tet");
             for (kind, size) in TYPES {
                 let array = Array::new((kind, size), shape);
@@ -52,7 +52,7 @@ fn every_type_and_rank_comes_back() {
 }
 
 #[test]
-fn small_integers_and_truth_values_are_widened_and_said_so() {
+fn int8_and_bool_are_widened_with_a_note() {
     let dir = TestDir::new();
     dir.write("i.npy", npy::with_header("'|i1'", false, &[4], vec![0x80, 0xff, 0, 0x7f]));
     dir.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 0, 1]));
@@ -68,9 +68,9 @@ fn small_integers_and_truth_values_are_widened_and_said_so() {
 }
 
 #[test]
-fn arrays_of_anything_else_are_refused_by_name() {
+fn unsupported_dtypes_are_rejected_by_name() {
     let dir = TestDir::new();
-    for (descr, word) in [
+    for (descr, reason) in [
         ("'|O'", "Python objects, which are never unpickled"),
         ("[('x', '<f4'), ('y', '<i2')]", "structured records (dtype `[x, y]`)"),
         ("'<U8'", "text strings"),
@@ -81,13 +81,13 @@ fn arrays_of_anything_else_are_refused_by_name() {
         dir.write("a.npy", npy::with_header(descr, false, &[1], vec![0; 8]));
         let result = dir.tet("create a.tet --from a=a.npy");
         assert_eq!(result.code, 7, "{descr}: {}", result.err);
-        assert!(result.err.contains(word), "{descr}: {}", result.err);
+        assert!(result.err.contains(reason), "{descr}: {}", result.err);
     }
     assert_eq!(dir.names(), ["a.npy"]);
 }
 
 #[test]
-fn options_reach_the_arrays_they_are_for() {
+fn options_apply_to_their_arrays() {
     let dir = TestDir::new();
     let array = Array::new(("f4", 4), &[2, 3]);
     dir.write("in.npy", array.file(false, false));
@@ -125,7 +125,7 @@ fn options_reach_the_arrays_they_are_for() {
 }
 
 #[test]
-fn folders_stay_out_of_the_history() {
+fn directories_are_not_stored_in_the_history() {
     let dir = TestDir::new();
     std::fs::create_dir(dir.path("secret")).unwrap();
     dir.write("secret/in.npy", Array::new(("u1", 1), &[1]).file(false, false));
@@ -135,7 +135,7 @@ fn folders_stay_out_of_the_history() {
 }
 
 #[test]
-fn styles_decide_what_the_footer_holds() {
+fn options_select_the_footer_sections() {
     let dir = TestDir::new();
     dir.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
     dir.ok("create plain.tet --from a=in.npy --profile interop");
@@ -155,7 +155,7 @@ fn styles_decide_what_the_footer_holds() {
 }
 
 #[test]
-fn zone_maps_are_written_when_asked_for() {
+fn zone_maps_are_written_on_request() {
     let dir = TestDir::new();
     dir.write("in.npy", Array::new(("f4", 4), &[2, 3]).file(false, false));
     dir.ok("create plain.tet --from a=in.npy --profile interop --zone-maps");
@@ -168,11 +168,11 @@ fn zone_maps_are_written_when_asked_for() {
     assert_eq!(full.footer_version(), Some(2));
     assert!(dir.ok("verify full.tet --deep --json").out.contains("\"ok\": true"));
     dir.ok("append full.tet --from b=in.npy");
-    assert_eq!(dir.open("full.tet").footer_version(), Some(1), "they would not tell of `b`");
+    assert_eq!(dir.open("full.tet").footer_version(), Some(1), "they would not list `b`");
 }
 
 #[test]
-fn the_result_is_told() {
+fn the_result_is_reported() {
     let dir = TestDir::new();
     dir.write("t.npy", npy::with_header("'<f4'", false, &[30, 200, 300], vec![0; 30 * 200 * 300 * 4]));
     dir.write("m.npy", Array::new(("u2", 2), &[7]).file(false, false));
@@ -214,7 +214,7 @@ fn the_result_is_told() {
 }
 
 #[test]
-fn a_file_that_is_there_is_replaced_only_by_force() {
+fn an_existing_file_is_replaced_only_with_force() {
     let dir = TestDir::new();
     dir.write("in.npy", Array::new(("u1", 1), &[3]).file(false, false));
     dir.write("a.tet", "mine");
@@ -231,19 +231,19 @@ fn a_file_that_is_there_is_replaced_only_by_force() {
 }
 
 #[test]
-fn a_file_that_is_read_is_not_replaced() {
+fn an_input_file_is_not_replaced() {
     let dir = TestDir::new();
     dir.write("in.npy", Array::new(("u1", 1), &[2]).file(false, false));
     dir.write("labels.txt", "a\nb\n");
     let before = (dir.read("in.npy"), dir.read("labels.txt"));
-    for (words, name) in [
+    for (args, name) in [
         ("in.npy --from a=in.npy", "in.npy"),
         ("./in.npy --from a=in.npy", "in.npy"),
         ("labels.txt --from a=in.npy --labels 0=labels.txt", "labels.txt"),
     ] {
-        let result = dir.tet(&format!("create {words} --force"));
-        assert_eq!(result.code, 8, "{words}: {}", result.err);
-        assert_eq!(result.err, format!("error: {name}: input and output are the same file\n"), "{words}");
+        let result = dir.tet(&format!("create {args} --force"));
+        assert_eq!(result.code, 8, "{args}: {}", result.err);
+        assert_eq!(result.err, format!("error: {name}: input and output are the same file\n"), "{args}");
     }
     assert!((dir.read("in.npy"), dir.read("labels.txt")) == before);
     assert_eq!(dir.names(), ["in.npy", "labels.txt"]);
@@ -270,12 +270,12 @@ fn standard_input_and_output_work_like_files() {
 }
 
 #[test]
-fn wrong_words_change_nothing() {
+fn invalid_arguments_change_nothing() {
     let dir = TestDir::new();
     dir.write("in.npy", Array::new(("u1", 1), &[3, 2]).file(false, false));
     dir.write("two.txt", "a\nb\n");
     dir.write("bad.txt", b"a\n\xff\n");
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("--from in.npy", 2, "expected NAME=FILE, like `t2m=t2m.npy`"),
         ("--from a=in.npy --chunk 1,x", 2, "invalid extent `x`"),
         ("--from a=in.npy --chunk 0,1", 2, "invalid extent `0`"),
@@ -303,11 +303,11 @@ fn wrong_words_change_nothing() {
         ("--from a=in.npy --json", 0, ""),
     ] {
         let output = if code == 0 { "a.tet" } else { "never.tet" };
-        let result = dir.tet(&format!("create {output} {words}"));
-        assert_eq!(result.code, code, "{words}: {}", result.err);
-        assert!(result.err.contains(message), "{words}: {}", result.err);
+        let result = dir.tet(&format!("create {output} {args}"));
+        assert_eq!(result.code, code, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
         if code != 0 {
-            assert_eq!(result.out, "", "{words}");
+            assert_eq!(result.out, "", "{args}");
         }
     }
     let result = dir.tet("create - --from a=in.npy --json");
@@ -316,7 +316,7 @@ fn wrong_words_change_nothing() {
 }
 
 #[test]
-fn damaged_input_is_named() {
+fn damaged_input_is_named_in_the_error() {
     let dir = TestDir::new();
     let good = Array::new(("f4", 4), &[5]).file(false, false);
     dir.write("short.npy", &good[..good.len() - 1]);
@@ -342,11 +342,11 @@ fn many_sources_fit_into_the_history() {
     dir.write("in.npy", Array::new(("u1", 1), &[1]).file(false, false));
     let long = format!("{}.npy", "é".repeat(120));
     dir.write(&long, dir.read("in.npy"));
-    let mut words = "create a.tet".to_owned();
+    let mut args = "create a.tet".to_owned();
     for number in 0..20 {
-        write!(words, " --from a{number}={long}").unwrap();
+        write!(args, " --from a{number}={long}").unwrap();
     }
-    dir.ok(&words);
+    dir.ok(&args);
     let source = dir.open("a.tet").history()[0].source.clone();
     assert!(source.ends_with("… (20 in all)") && source.len() <= 1024, "{source}");
 }

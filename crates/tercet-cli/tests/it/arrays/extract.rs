@@ -4,7 +4,7 @@ use super::{TestDir, run_command};
 /// Start, stop and step of an axis.
 type Steps = (u64, u64, u64);
 
-/// Slices as a user writes them, and as the definition counts them.
+/// Slices as command-line text, and as start, stop and step of each axis.
 const SLICES: [(&str, [Steps; 3]); 8] = [
     (":", [(0, 13, 1), (0, 11, 1), (0, 9, 1)]),
     ("0:10", [(0, 10, 1), (0, 11, 1), (0, 9, 1)]),
@@ -23,7 +23,7 @@ fn cube(dir: &TestDir) -> Array {
 }
 
 #[test]
-fn every_slice_is_what_its_definition_says() {
+fn slices_match_a_naive_implementation() {
     let dir = TestDir::new();
     let array = cube(&dir);
     dir.ok("create raw.tet --from a=in.npy --chunk 4,5,2");
@@ -42,7 +42,7 @@ fn every_slice_is_what_its_definition_says() {
 }
 
 #[test]
-fn every_type_is_extracted_as_a_numpy_file() {
+fn every_type_is_extracted_as_npy() {
     let dir = TestDir::new();
     for (kind, size) in TYPES {
         let array = Array::new((kind, size), &[6, 5]);
@@ -54,14 +54,14 @@ fn every_type_is_extracted_as_a_numpy_file() {
         let header = format!("{{'descr': '{order}{kind}', 'fortran_order': False, 'shape': (5, 3), }}");
         assert!(file[10..].starts_with(header.as_bytes()), "{}", file[..128].escape_ascii());
         assert_eq!(npy::values(&file), array.slice(&[(1, 6, 1), (0, 5, 2)]), "{kind}");
-        // And back in.
+        // Create from the extracted file again.
         dir.ok("create b.tet --from a=out.npy --force");
         assert_eq!(dir.open("b.tet").dataset("a").unwrap().read_all().unwrap().bytes(), npy::values(&file));
     }
 }
 
 #[test]
-fn the_format_is_the_users_or_that_of_the_name() {
+fn the_output_format_is_the_option_or_the_extension() {
     let dir = TestDir::new();
     let array = cube(&dir);
     dir.ok("create a.tet --from a=in.npy");
@@ -78,7 +78,7 @@ fn the_format_is_the_users_or_that_of_the_name() {
 }
 
 #[test]
-fn a_file_can_come_through_a_pipe() {
+fn standard_input_can_be_extracted() {
     let dir = TestDir::new();
     let array = cube(&dir);
     dir.ok("create a.tet --from a=in.npy --chunk 4,4,4 --zstd");
@@ -91,7 +91,7 @@ fn a_file_can_come_through_a_pipe() {
 
 /// Rows of tiles that do not fit into memory at once reach a pipe through a temporary file.
 #[test]
-fn wide_arrays_reach_a_pipe_in_order() {
+fn wide_arrays_are_piped_in_order() {
     let dir = TestDir::new();
     let width = 20_000_000;
     let values: Vec<u8> = (0..2 * width).map(|n: u32| (n % 251) as u8).collect();
@@ -103,12 +103,12 @@ fn wide_arrays_reach_a_pipe_in_order() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_had() {
+fn invalid_extracts_are_errors() {
     let dir = TestDir::new();
     cube(&dir);
     dir.ok("create a.tet --from a=in.npy --from b=in.npy");
     let before = dir.read("a.tet");
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("a.tet c -o x", 8, "has no dataset `c`\n  hint: datasets: a, b"),
         ("a.tet a -s 0:14 -o x", 8, "selection on axis 0 ends at 14, but the axis has 13 positions"),
         ("a.tet a -s 1,2,3,4 -o x", 8, "selection has 4 axes, but the array has 3"),
@@ -122,23 +122,23 @@ fn what_is_not_there_cannot_be_had() {
         ("a.tet a", 2, "--output"),
         ("a.tet a -o x --as csv", 2, "possible values: npy, raw"),
     ] {
-        let result = dir.tet(&format!("extract {words}"));
-        assert_eq!(result.code, code, "{words}: {}", result.err);
-        assert!(result.err.contains(message), "{words}: {}", result.err);
-        assert_eq!(result.out, "", "{words}");
+        let result = dir.tet(&format!("extract {args}"));
+        assert_eq!(result.code, code, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
+        assert_eq!(result.out, "", "{args}");
     }
     assert!(dir.read("a.tet") == before);
     assert_eq!(dir.names(), ["a.tet", "in.npy"]);
 }
 
 #[test]
-fn damage_stops_the_extract_unless_the_user_insists() {
+fn damage_stops_extract_unless_forced() {
     let dir = TestDir::new();
     let array = cube(&dir);
     dir.ok("create a.tet --from a=in.npy --chunk 4,11,9");
     let mut bytes = dir.read("a.tet");
-    let place = dir.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
-    bytes[place.span.start() as usize] ^= 1;
+    let chunk = dir.open("a.tet").dataset("a").unwrap().chunk_ref(&[1, 0, 0]).unwrap();
+    bytes[chunk.span.start() as usize] ^= 1;
     dir.write("a.tet", &bytes);
     dir.write("out.bin", "mine");
     for output in ["out.bin --force", "-"] {
@@ -156,7 +156,7 @@ fn damage_stops_the_extract_unless_the_user_insists() {
     assert_eq!(dir.names(), ["a.tet", "all.bin", "good.bin", "in.npy", "out.bin"]);
 }
 
-/// Whoever stops reading gets no complaint.
+/// A closed pipe produces no error message.
 #[cfg(unix)]
 #[test]
 fn a_closed_pipe_is_not_an_error() {

@@ -1,4 +1,4 @@
-//! Disks that are full, paths that are no files, commands that die.
+//! Full disks, paths that are not files, killed commands.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -11,7 +11,7 @@ use super::npy::{self, Array};
 use super::{CommandOutput, TestDir, is_unfinished, run_command};
 
 /// Long enough for a slow machine; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
 fn dir_with_input() -> TestDir {
     let dir = TestDir::new();
@@ -20,10 +20,10 @@ fn dir_with_input() -> TestDir {
 }
 
 /// Runs `tet` in a shell that was prepared by `prepare`.
-fn after(prepare: &str, dir: &TestDir, words: &str) -> CommandOutput {
+fn after(prepare: &str, dir: &TestDir, args: &str) -> CommandOutput {
     let mut command = assert_cmd::Command::new("bash");
     command.current_dir(dir.0.path());
-    command.arg("-c").arg(format!("{prepare} \"$0\" {words}")).arg(env!("CARGO_BIN_EXE_tet"));
+    command.arg("-c").arg(format!("{prepare} \"$0\" {args}")).arg(env!("CARGO_BIN_EXE_tet"));
     run_command(&mut command)
 }
 
@@ -35,21 +35,21 @@ fn a_full_disk_leaves_the_old_file() {
     dir.ok("create full.tet --from a=in.npy");
     let (old, full) = (dir.read("old.tet"), dir.read("full.tet"));
     let before = dir.names();
-    for words in [
+    for args in [
         "create old.tet --from a=in.npy --force",
         "create new.tet --from a=in.npy --chunk 10,10",
         "append old.tet --from b=in.npy",
         "extract full.tet a -o old.tet --force",
         "extract full.tet a -o new.npy",
     ] {
-        // 100 KiB may be written; whether the signal of the limit is ignored already makes no difference.
+        // The file size limit is 100 KiB; the test passes whether or not its signal is ignored.
         for trap in ["", "trap '' XFSZ;"] {
-            let result = after(&format!("{trap} ulimit -f 100;"), &dir, words);
-            assert_eq!(result.code, 3, "{words}: {}", result.err);
-            assert!(result.err.contains("cannot write: File too large"), "{words}: {}", result.err);
-            assert!(result.err.contains("the old file, if any, is unchanged"), "{words}: {}", result.err);
-            assert!(dir.read("old.tet") == old && dir.read("full.tet") == full, "{words}");
-            assert_eq!(dir.names(), before, "{words}");
+            let result = after(&format!("{trap} ulimit -f 100;"), &dir, args);
+            assert_eq!(result.code, 3, "{args}: {}", result.err);
+            assert!(result.err.contains("cannot write: File too large"), "{args}: {}", result.err);
+            assert!(result.err.contains("the old file, if any, is unchanged"), "{args}: {}", result.err);
+            assert!(dir.read("old.tet") == old && dir.read("full.tet") == full, "{args}");
+            assert_eq!(dir.names(), before, "{args}");
         }
     }
     // The temporary file of a pipe has the same limit.
@@ -65,7 +65,7 @@ fn a_directory_without_permission_is_refused() {
     std::fs::create_dir(&closed).unwrap();
     dir.ok("create closed/old.tet --from a=in.npy");
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o555)).unwrap();
-    // The superuser may write everywhere, unless that right is taken away.
+    // Root may write everywhere, unless the capability is dropped.
     let is_root = std::fs::write(closed.join("probe"), "").is_ok();
     let prepare = if is_root { "setpriv --bounding-set=-dac_override --inh-caps=-dac_override" } else { "" };
     if is_root && Command::new("setpriv").arg("--version").output().is_err() {
@@ -75,32 +75,32 @@ fn a_directory_without_permission_is_refused() {
         return;
     }
     let old = dir.read("closed/old.tet");
-    for words in [
+    for args in [
         "create closed/new.tet --from a=in.npy",
         "create closed/old.tet --from a=in.npy --force",
         "append closed/old.tet --from b=in.npy",
         "drop closed/old.tet a",
         "extract closed/old.tet a -o closed/new.npy",
     ] {
-        let result = after(prepare, &dir, words);
-        assert_eq!(result.code, 3, "{words}: {}", result.err);
-        assert!(result.err.contains("cannot create a file in the directory"), "{words}: {}", result.err);
-        assert!(result.err.contains("hint: check the permissions"), "{words}: {}", result.err);
-        assert!(dir.read("closed/old.tet") == old, "{words}");
+        let result = after(prepare, &dir, args);
+        assert_eq!(result.code, 3, "{args}: {}", result.err);
+        assert!(result.err.contains("cannot create a file in the directory"), "{args}: {}", result.err);
+        assert!(result.err.contains("hint: check the permissions"), "{args}: {}", result.err);
+        assert!(dir.read("closed/old.tet") == old, "{args}");
     }
     std::fs::set_permissions(&closed, std::fs::Permissions::from_mode(0o755)).unwrap();
     assert!(!closed.join("new.tet").exists() && !closed.join("new.npy").exists());
 }
 
 #[test]
-fn paths_that_are_no_files_are_refused() {
+fn non_file_paths_are_rejected() {
     let dir = dir_with_input();
     dir.ok("create a.tet --from a=in.npy");
     std::fs::create_dir(dir.path("dir")).unwrap();
     dir.write("zero", "");
     assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
     let before = dir.names();
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("create dir --from a=in.npy --force", 8, "dir: is a directory, not a file"),
         ("create dir/ --from a=in.npy", 8, "dir/: is a directory, not a file"),
         ("create new/ --from a=in.npy", 8, "new/: the path does not end in a file name"),
@@ -126,31 +126,31 @@ fn paths_that_are_no_files_are_refused() {
         ("append /dev/zero --from b=in.npy", 8, "/dev/zero: is a device, not a file"),
         ("drop pipe a", 8, "pipe: is a named pipe, not a file"),
     ] {
-        let result = dir.tet(words);
-        assert_eq!(result.code, code, "{words}: {}", result.err);
-        assert!(result.err.contains(message), "{words}: {}", result.err);
-        assert_eq!(dir.names(), before, "{words}");
+        let result = dir.tet(args);
+        assert_eq!(result.code, code, "{args}: {}", result.err);
+        assert!(result.err.contains(message), "{args}: {}", result.err);
+        assert_eq!(dir.names(), before, "{args}");
     }
 }
 
-/// Standard output that takes nothing.
+/// A standard output that accepts no bytes.
 #[test]
 fn a_full_standard_output_is_an_error() {
     let dir = dir_with_input();
     dir.ok("create a.tet --from a=in.npy");
-    for words in ["extract a.tet a -o - > /dev/full", "create - --from a=in.npy > /dev/full"] {
-        let result = after("", &dir, words);
-        assert_eq!(result.code, 3, "{words}: {}", result.err);
+    for args in ["extract a.tet a -o - > /dev/full", "create - --from a=in.npy > /dev/full"] {
+        let result = after("", &dir, args);
+        assert_eq!(result.code, 3, "{args}: {}", result.err);
         assert!(
             result.err.contains("cannot write to standard output: No space left"),
-            "{words}: {}",
+            "{args}: {}",
             result.err
         );
     }
 }
 
 #[test]
-fn names_need_not_be_text() {
+fn paths_need_not_be_utf8() {
     let dir = dir_with_input();
     let name = |bytes: &'static [u8]| OsStr::from_bytes(bytes);
     let mut command = dir.command();
@@ -170,7 +170,7 @@ fn names_need_not_be_text() {
     assert_eq!(run_command(&mut command).code, 2);
 }
 
-/// Starts a `create` of far more bytes than it gets to write, and waits until it is at work.
+/// Starts a `create` of a large file and waits until it writes.
 fn start_long_create(dir: &TestDir) -> Child {
     let len = 64u64 << 30;
     dir.write("long.npy", npy::with_header("'|u1'", false, &[len], Vec::new()));
@@ -182,14 +182,14 @@ fn start_long_create(dir: &TestDir) -> Child {
     let started = Instant::now();
     while !dir.names().iter().any(|name| is_unfinished(name, "a.tet")) {
         assert!(child.try_wait().unwrap().is_none(), "it ended before it could be killed");
-        assert!(started.elapsed() < PATIENCE, "it never started to write");
+        assert!(started.elapsed() < TIMEOUT, "it never started to write");
         thread::sleep(Duration::from_millis(2));
     }
     child
 }
 
 #[test]
-fn a_command_that_dies_leaves_the_old_file() {
+fn a_killed_command_leaves_the_old_file() {
     let dir = dir_with_input();
     dir.ok("create a.tet --from a=in.npy");
     let old = dir.read("a.tet");
@@ -198,14 +198,14 @@ fn a_command_that_dies_leaves_the_old_file() {
     assert_eq!(child.wait().unwrap().code(), None);
     assert!(dir.read("a.tet") == old);
     assert!(dir.names().iter().any(|name| is_unfinished(name, "a.tet")));
-    // The next writer takes the place and clears up.
+    // The next writer replaces the file and removes the stale temporary file.
     dir.ok("append a.tet --from b=in.npy");
     assert_eq!(dir.names(), ["a.tet", "in.npy", "long.npy"]);
     assert_eq!(dir.open("a.tet").datasets().len(), 2);
 }
 
 #[test]
-fn an_interrupt_leaves_the_old_file_and_no_other() {
+fn an_interrupt_leaves_the_old_file_and_no_temporary_file() {
     let dir = dir_with_input();
     dir.ok("create a.tet --from a=in.npy");
     let old = dir.read("a.tet");

@@ -1,11 +1,11 @@
-//! The guide shows what really happens: its `tet` commands are run, on the arrays that its Python lines make.
+//! Runs the `tet` commands of the guide on the arrays that its Python lines save.
 
 use std::path::Path;
 
 use super::{TestDir, npy, run_command};
 use crate::support::guide::{commands, matches};
 
-/// What the Python lines of the guide save.
+/// The arrays that the Python lines of the guide save.
 fn save_arrays(dir: &TestDir) {
     let (map, count) = (181 * 360, 24 * 181 * 360);
     let value = |n: u32| (230.0 + f64::from(n) * (80.0 / f64::from(count - 1))) as f32;
@@ -25,17 +25,17 @@ fn create_and_extract() {
     let commands: Vec<_> =
         commands(&guide).into_iter().filter(|(line, _)| !line.starts_with("python ")).collect();
     assert!(commands.len() > 8, "the guide has hardly any commands");
-    for (line, shown) in commands {
+    for (line, expected) in commands {
         let script = format!("exec 2>&1; tet() {{ \"$0\" \"$@\"; }}; {line}");
         let mut command = assert_cmd::Command::new("bash");
         command.current_dir(dir.0.path()).env("SOURCE_DATE_EPOCH", "1700000000");
         command.env("TET_NO_QUERY_HISTORY", "1");
         let output = run_command(command.args(["-c", &script, env!("CARGO_BIN_EXE_tet")])).out;
         let lines: Vec<&str> = output.lines().collect();
-        let shown_text = shown.join("\n");
+        let expected_text = expected.join("\n");
         assert!(
-            matches(&shown, &lines),
-            "the guide shows for `{line}`:\n{shown_text}\n\nbut it prints:\n{output}"
+            matches(&expected, &lines),
+            "the guide shows for `{line}`:\n{expected_text}\n\nbut it prints:\n{output}"
         );
     }
 }

@@ -1,4 +1,4 @@
-//! Arrays for the tests, made and taken apart in the slowest and most obvious way.
+//! Test arrays, encoded and sliced by naive code.
 
 /// NumPy's letters for the ten element types, and their sizes.
 pub(crate) const TYPES: [(&str, usize); 10] = [
@@ -60,7 +60,7 @@ impl Array {
         numbers.into_iter().flat_map(|n| self.element(n)).collect()
     }
 
-    /// A `.npy` file of it.
+    /// The array as a `.npy` file.
     pub(crate) fn file(&self, big_endian: bool, fortran: bool) -> Vec<u8> {
         let order = match (self.size, big_endian) {
             (1, _) => '|',

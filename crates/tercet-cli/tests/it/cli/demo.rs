@@ -1,11 +1,11 @@
 use super::support::TestDir;
 
 #[test]
-fn the_story_is_told_to_its_end() {
+fn the_demo_runs_to_its_end() {
     let dir = TestDir::new();
-    let ran = dir.tercet("demo");
-    assert_eq!(ran.code, Some(0), "{}{}", ran.stdout, ran.stderr);
-    assert_eq!(ran.stderr, "");
+    let output = dir.tercet("demo");
+    assert_eq!(output.code, Some(0), "{}{}", output.stdout, output.stderr);
+    assert_eq!(output.stderr, "");
     for line in [
         "Its files are kept in the directory `tercet-demo`.",
         "$ tet info tercet-demo/weather.tet",
@@ -31,7 +31,7 @@ fn the_story_is_told_to_its_end() {
         "kept: 8 of 12 rows",
         "lost: rows 4..8",
     ] {
-        assert!(ran.stdout.contains(line), "{line}\n\n{}", ran.stdout);
+        assert!(output.stdout.contains(line), "{line}\n\n{}", output.stdout);
     }
     let status = |name: &str| dir.tet(&format!("verify -q tercet-demo/{name}")).code;
     let expected = [("weather.tet", 0), ("damaged.tet", 1), ("salvaged.tet", 0), ("cut.tet", 0)];
@@ -45,11 +45,11 @@ fn the_story_is_told_to_its_end() {
     for (name, code) in expected {
         assert_eq!(status(name), Some(code), "{name}");
     }
-    assert!(!dir.path("tercet-demo/all.npy").exists(), "a refused read leaves nothing behind");
+    assert!(!dir.path("tercet-demo/all.npy").exists(), "a failed read leaves no file");
 }
 
 #[test]
-fn nothing_is_overwritten() {
+fn existing_files_are_not_overwritten() {
     let dir = TestDir::new();
     assert_eq!(dir.tercet("demo").code, Some(0));
     let first = dir.read("tercet-demo/weather.tet");

@@ -1,4 +1,4 @@
-//! One error of each class, as it is told.
+//! Output of one error of each class.
 
 use insta::assert_snapshot;
 
@@ -6,21 +6,25 @@ use super::support::TestDir;
 
 #[test]
 fn io_is_3() {
-    assert_snapshot!(TestDir::new().tet("info missing.tet").shot());
+    assert_snapshot!(TestDir::new().tet("info missing.tet").snapshot());
 }
 
 #[test]
 fn malformed_is_4() {
     let dir = TestDir::with_weather();
-    dir.write("stranger.tet", b"this is no such file, it only has the name of one");
-    assert_snapshot!("malformed_by_magic", dir.tet("info stranger.tet").shot());
+    dir.write("foreign.tet", b"this is no such file, it only has the name of one");
+    assert_snapshot!("malformed_by_magic", dir.tet("info foreign.tet").snapshot());
     dir.write("picture.png", b"\x89PNG\r\n\x1a\n and so on");
-    assert_snapshot!("malformed_unrecognised", dir.tercet("info picture.png").shot());
+    assert_snapshot!("malformed_unrecognised", dir.tercet("info picture.png").snapshot());
     dir.damaged("weather.tet", "short.tet", |bytes| bytes.truncate(300));
-    assert_snapshot!("malformed_truncated", dir.tet("info short.tet").shot());
-    let ran = dir.tercet("info stranger.tet");
-    assert_eq!(ran.code, Some(4));
-    assert!(ran.stderr.contains("TETR"), "the ending of the name decides what is expected: {}", ran.stderr);
+    assert_snapshot!("malformed_truncated", dir.tet("info short.tet").snapshot());
+    let output = dir.tercet("info foreign.tet");
+    assert_eq!(output.code, Some(4));
+    assert!(
+        output.stderr.contains("TETR"),
+        "the ending of the name decides what is expected: {}",
+        output.stderr
+    );
 }
 
 #[test]
@@ -28,9 +32,9 @@ fn corrupt_is_5() {
     let dir = TestDir::with_weather();
     // The first byte of the first dataset's name.
     dir.damaged("weather.tet", "bad.tet", |bytes| bytes[56] ^= 1);
-    assert_snapshot!(dir.tet("info bad.tet").shot());
-    let ran = dir.tet("info -q bad.tet --ignore-checksums");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
+    assert_snapshot!(dir.tet("info bad.tet").snapshot());
+    let output = dir.tet("info -q bad.tet --ignore-checksums");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
 }
 
 #[test]
@@ -38,12 +42,12 @@ fn limit_is_6() {
     let dir = TestDir::with_weather();
     let mut command = dir.command("tet");
     command.args(["info", "-", "--max-stdin", "1KiB"]).write_stdin(dir.read("weather.tet"));
-    assert_snapshot!(super::support::run(&mut command).shot());
+    assert_snapshot!(super::support::run(&mut command).snapshot());
 }
 
 #[test]
 fn request_is_8() {
-    assert_snapshot!(TestDir::with_weather().tet("repair - --apply footer_invalid").shot());
+    assert_snapshot!(TestDir::with_weather().tet("repair - --apply footer_invalid").snapshot());
 }
 
 #[test]
@@ -59,21 +63,21 @@ fn usage_is_2() {
         "repair weather.tet --fill 1",
         "info - --max-stdin much",
     ] {
-        let ran = dir.tet(args);
-        assert_eq!(ran.code, Some(2), "{args}: {}", ran.stderr);
-        assert!(ran.stdout.is_empty(), "{args}");
-        assert!(!ran.stderr.is_empty(), "{args}");
+        let output = dir.tet(args);
+        assert_eq!(output.code, Some(2), "{args}: {}", output.stderr);
+        assert!(output.stdout.is_empty(), "{args}");
+        assert!(!output.stderr.is_empty(), "{args}");
     }
 }
 
 #[test]
 fn json_keeps_standard_output_clean() {
-    let ran = TestDir::new().tet("info --json missing.tet");
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""));
-    let error = &error_json(&ran.stderr)["error"];
-    assert_eq!((&error["class"], &error["exit_code"]), (&"io".into(), &3.into()), "{}", ran.stderr);
-    assert_eq!(error["location"], "missing.tet", "{}", ran.stderr);
-    assert!(error["message"].as_str().unwrap().starts_with("missing.tet: cannot open"), "{}", ran.stderr);
+    let output = TestDir::new().tet("info --json missing.tet");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(3), ""));
+    let error = &error_json(&output.stderr)["error"];
+    assert_eq!((&error["class"], &error["exit_code"]), (&"io".into(), &3.into()), "{}", output.stderr);
+    assert_eq!(error["location"], "missing.tet", "{}", output.stderr);
+    assert!(error["message"].as_str().unwrap().starts_with("missing.tet: cannot open"), "{}", output.stderr);
 }
 
 /// Every verb and every kind of error: one JSON object, on one line of standard error.
@@ -89,9 +93,9 @@ fn json_errors_are_one_object() {
         ("info weather.tet --json --nope", 2, "usage"),
         ("frobnicate --json", 2, "usage"),
     ] {
-        let ran = dir.tet(args);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(code), ""), "{args}: {}", ran.stderr);
-        let error = &error_json(&ran.stderr)["error"];
+        let output = dir.tet(args);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(code), ""), "{args}: {}", output.stderr);
+        let error = &error_json(&output.stderr)["error"];
         assert_eq!((&error["class"], &error["exit_code"]), (&class.into(), &code.into()), "{args}");
         for key in ["location", "message", "span", "hint"] {
             assert!(error.get(key).is_some(), "{args}: {key}");
@@ -109,8 +113,8 @@ fn error_json(stderr: &str) -> serde_json::Value {
 /// Arguments are quoted in usage errors, but never reach a terminal as commands.
 #[test]
 fn usage_errors_are_escaped() {
-    let ran = TestDir::new().tet("info --\u{202e}\u{9b}31m");
-    assert_eq!(ran.code, Some(2));
-    assert!(!ran.stderr.contains(['\u{202e}', '\u{9b}']), "{}", ran.stderr);
-    assert!(ran.stderr.contains("\\u{202e}\\u{9b}31m"), "{}", ran.stderr);
+    let output = TestDir::new().tet("info --\u{202e}\u{9b}31m");
+    assert_eq!(output.code, Some(2));
+    assert!(!output.stderr.contains(['\u{202e}', '\u{9b}']), "{}", output.stderr);
+    assert!(output.stderr.contains("\\u{202e}\\u{9b}31m"), "{}", output.stderr);
 }

@@ -1,4 +1,4 @@
-//! The guides show what really happens: every `console` block of them is run.
+//! Runs every `console` block of the guides and compares the output.
 #![cfg(unix)]
 
 use std::path::{Path, PathBuf};
@@ -9,27 +9,27 @@ use crate::support::guide::{commands, matches};
 /// A shell session of a guide.
 struct Session {
     dir: TestDir,
-    dir: PathBuf,
+    working_dir: PathBuf,
     last_code: i32,
 }
 
 impl Session {
     fn new() -> Self {
         let dir = TestDir::new();
-        let dir = dir.path("");
-        Self { dir, dir, last_code: 0 }
+        let working_dir = dir.path("");
+        Self { dir, working_dir, last_code: 0 }
     }
 
     /// Runs a line as a shell would, both streams joined.
     fn run(&mut self, line: &str) -> String {
         if let Some(dir) = line.strip_prefix("cd ") {
-            self.dir = self.dir.join(dir);
+            self.working_dir = self.working_dir.join(dir);
             return String::new();
         }
         let binaries = Path::new(env!("CARGO_BIN_EXE_tet")).parent().unwrap();
         let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
         let mut command = self.dir.shell(&format!("exec 2>&1; (exit {}); {line}", self.last_code));
-        let output = command.current_dir(&self.dir).env("PATH", path).output().unwrap();
+        let output = command.current_dir(&self.working_dir).env("PATH", path).output().unwrap();
         self.last_code = output.status.code().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
@@ -40,13 +40,13 @@ fn check(name: &str) {
     let commands = commands(&std::fs::read_to_string(&path).unwrap());
     assert!(commands.len() > 3, "{name} has hardly any commands");
     let mut session = Session::new();
-    for (command, shown) in commands {
+    for (command, expected) in commands {
         let output = session.run(&command);
         let lines: Vec<&str> = output.lines().collect();
         assert!(
-            matches(&shown, &lines),
+            matches(&expected, &lines),
             "{name} shows for `{command}`:\n{}\n\nbut it prints:\n{output}",
-            shown.join("\n")
+            expected.join("\n")
         );
     }
 }
@@ -119,10 +119,10 @@ fn exit_codes() {
 }
 
 #[test]
-fn dots_stand_for_any_lines() {
-    let shown = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
-    assert!(matches(&shown("a\n…\nd"), &["a", "b", "c", "d"]));
-    assert!(matches(&shown("…"), &[]));
-    assert!(!matches(&shown("a\n…\nd"), &["a", "b"]));
-    assert!(!matches(&shown("a"), &["a", "b"]));
+fn dots_match_any_lines() {
+    let expected = |text: &str| text.lines().map(str::to_owned).collect::<Vec<_>>();
+    assert!(matches(&expected("a\n…\nd"), &["a", "b", "c", "d"]));
+    assert!(matches(&expected("…"), &[]));
+    assert!(!matches(&expected("a\n…\nd"), &["a", "b"]));
+    assert!(!matches(&expected("a"), &["a", "b"]));
 }

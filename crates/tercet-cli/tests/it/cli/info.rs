@@ -6,19 +6,19 @@ use super::support::{TestDir, write_weather};
 
 #[test]
 fn datasets_and_metadata_by_default() {
-    assert_snapshot!(TestDir::with_weather().tet("info weather.tet").shot());
+    assert_snapshot!(TestDir::with_weather().tet("info weather.tet").snapshot());
 }
 
 #[test]
 fn every_section() {
-    assert_snapshot!(TestDir::with_weather().tet("info weather.tet --all").shot());
+    assert_snapshot!(TestDir::with_weather().tet("info weather.tet --all").snapshot());
 }
 
 #[test]
 fn chunks_are_limited_and_filtered() {
     let dir = TestDir::with_weather();
-    assert_snapshot!("chunks_limited", dir.tet("info weather.tet --chunks -n 2").shot());
-    assert_snapshot!("chunks_filtered", dir.tet("info weather.tet --chunks --dataset MASK").shot());
+    assert_snapshot!("chunks_limited", dir.tet("info weather.tet --chunks -n 2").snapshot());
+    assert_snapshot!("chunks_filtered", dir.tet("info weather.tet --chunks --dataset MASK").snapshot());
     let all = dir.tet("info weather.tet --chunks -n 0").stdout;
     assert_eq!(all.matches(" raw ").count(), 5 + 1, "five chunks and the head of a column:\n{all}");
 }
@@ -36,13 +36,13 @@ fn one_line() {
 }
 
 #[test]
-fn json_has_the_promised_members() {
+fn json_has_the_documented_members() {
     let dir = TestDir::with_weather();
-    let told: Value = serde_json::from_str(&dir.tet("info --json weather.tet").stdout).unwrap();
-    assert_eq!(told["path"], "weather.tet");
-    assert_eq!(told["file_len"], dir.read("weather.tet").len());
-    assert_eq!(told["filter"], Value::Null);
-    let summary = told["summary"].as_object().unwrap();
+    let json: Value = serde_json::from_str(&dir.tet("info --json weather.tet").stdout).unwrap();
+    assert_eq!(json["path"], "weather.tet");
+    assert_eq!(json["file_len"], dir.read("weather.tet").len());
+    assert_eq!(json["filter"], Value::Null);
+    let summary = json["summary"].as_object().unwrap();
     for member in ["superblock", "datasets", "chunks", "file_execution", "history", "metadata"] {
         assert!(summary.contains_key(member), "{member}");
     }
@@ -52,12 +52,12 @@ fn json_has_the_promised_members() {
 }
 
 #[test]
-fn json_of_a_filter_counts_what_is_shown() {
+fn filtered_json_counts_the_listed_chunks() {
     let dir = TestDir::with_weather();
-    let told: Value =
+    let json: Value =
         serde_json::from_str(&dir.tet("info --json weather.tet --dataset Mask --grep u8").stdout).unwrap();
-    assert_eq!(told["filter"], "dataset~Mask grep~u8");
-    let summary = &told["summary"];
+    assert_eq!(json["filter"], "dataset~Mask grep~u8");
+    let summary = &json["summary"];
     assert_eq!(summary["datasets"].as_array().unwrap().len(), 1);
     assert_eq!(summary["chunks"].as_array().unwrap().len(), 1);
     assert_eq!(summary["chunks"][0]["dataset_id"], 0, "an index into the datasets shown");
@@ -66,7 +66,7 @@ fn json_of_a_filter_counts_what_is_shown() {
 }
 
 #[test]
-fn a_file_without_checksums_is_called_unprotected() {
+fn a_file_without_checksums_is_unprotected() {
     let dir = TestDir::new();
     write_weather(&dir.path("plain.tet"), WriterOptions::interop());
     let text = dir.tet("info plain.tet").stdout;
@@ -74,7 +74,7 @@ fn a_file_without_checksums_is_called_unprotected() {
 }
 
 #[test]
-fn nothing_passes_the_filter() {
+fn a_filter_can_match_nothing() {
     let text = TestDir::with_weather().tet("info weather.tet --dataset nothing").stdout;
     assert!(text.contains("datasets: (no dataset matches the filter)"), "{text}");
 }

@@ -4,22 +4,22 @@ use serde_json::Value;
 use super::support::{TestDir, write_many_chunks};
 
 #[test]
-fn every_field_with_its_bytes() {
+fn every_field_has_its_bytes() {
     let dir = TestDir::with_weather();
-    let ran = dir.tet("outline weather.tet -n 1");
+    let output = dir.tet("outline weather.tet -n 1");
     insta::with_settings!({filters => vec![(r"\{.history.*", "[json]")]}, {
-        assert_snapshot!(ran.shot());
+        assert_snapshot!(output.snapshot());
     });
-    assert_eq!(dir.tercet("outline weather.tet -n 1").stdout, ran.stdout);
+    assert_eq!(dir.tercet("outline weather.tet -n 1").stdout, output.stdout);
 }
 
 #[test]
 fn json_covers_the_file() {
     let dir = TestDir::with_weather();
-    let told: Value = serde_json::from_str(&dir.tet("outline --json weather.tet").stdout).unwrap();
+    let json: Value = serde_json::from_str(&dir.tet("outline --json weather.tet").stdout).unwrap();
     let len = dir.read("weather.tet").len();
-    assert_eq!(told["span"], serde_json::json!({"start": 0, "end": len}), "{told}");
-    assert_eq!(told["parts"][0]["name"], "superblock");
+    assert_eq!(json["span"], serde_json::json!({"start": 0, "end": len}), "{json}");
+    assert_eq!(json["parts"][0]["name"], "superblock");
 }
 
 #[test]

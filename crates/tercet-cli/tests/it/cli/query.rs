@@ -1,23 +1,23 @@
-//! Queries: every form of an answer, every way to ask, every way to be wrong.
+//! Queries: output formats, sources of the query, errors.
 
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::support::{Ran, TestDir, run, write_named};
+use super::support::{CommandOutput, TestDir, run, write_named};
 
-/// Asks `weather.tet`, with values read and no statistics used.
-fn ask(dir: &TestDir, query: &str, more: &[&str]) -> Ran {
+/// Executes a query on `weather.tet` without statistics.
+fn execute(dir: &TestDir, query: &str, more: &[&str]) -> CommandOutput {
     let args = ["query", query, "-t", "weather.tet", "-x", "--no-stats"];
     run(dir.command("tet").args(args).args(more))
 }
 
-fn asked(dir: &TestDir, query: &str, more: &[&str]) -> String {
-    let ran = ask(dir, query, more);
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{query} {more:?}");
-    ran.stdout
+fn execute_ok(dir: &TestDir, query: &str, more: &[&str]) -> String {
+    let output = execute(dir, query, more);
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{query} {more:?}");
+    output.stdout
 }
 
-fn tet(dir: &TestDir, args: &[&str]) -> Ran {
+fn tet(dir: &TestDir, args: &[&str]) -> CommandOutput {
     run(dir.command("tet").args(args))
 }
 
@@ -30,7 +30,7 @@ fn every_format() {
     let filters = vec![(r#""(memory_budget_bytes|host_available_ram_bytes)": \d+"#, r#""$1": [bytes]"#)];
     insta::with_settings!({filters => filters}, {
         for format in ["full", "json", "stats", "plan", "quiet", "table", "table-verbose"] {
-            let text = asked(&dir, MEANS, &["--format", format, "--preview", "5"]);
+            let text = execute_ok(&dir, MEANS, &["--format", format, "--preview", "5"]);
             assert_snapshot!(format!("format_{}", format.replace('-', "_")), text);
         }
     });
@@ -41,8 +41,8 @@ fn short_names_of_formats() {
     let dir = TestDir::with_weather();
     let same = |short: &str, long: &str| {
         let text = |more: &[&str]| {
-            let text = asked(&dir, MEANS, more);
-            // The memory of this moment.
+            let text = execute_ok(&dir, MEANS, more);
+            // The memory available at the moment.
             text.lines()
                 .filter(|line| !line.contains("_ram_bytes") && !line.contains("_budget_"))
                 .collect::<String>()
@@ -52,20 +52,20 @@ fn short_names_of_formats() {
     same("-q", "quiet");
     same("--json", "json");
     for wrong in [&["-q", "--json"][..], &["-q", "--format", "full"], &["--json", "--format", "plan"]] {
-        assert_eq!(ask(&dir, MEANS, wrong).code, Some(2), "{wrong:?}");
+        assert_eq!(execute(&dir, MEANS, wrong).code, Some(2), "{wrong:?}");
     }
 }
 
 #[test]
-fn text_has_the_names_of_axes_and_labels() {
+fn text_output_has_axis_and_label_names() {
     let dir = TestDir::with_weather();
-    let text = |name: &str, query: &str| assert_snapshot!(name, asked(&dir, query, &[]));
+    let text = |name: &str, query: &str| assert_snapshot!(name, execute_ok(&dir, query, &[]));
     text("text_scalar", r#"{"dataset":"t2m","mean":[]}"#);
     text(
         "text_by_label",
         r#"{"dataset":"t2m","max":"time","selection":[{},{"start_label":"B","stop_label":"E"}]}"#,
     );
-    text("text_place", r#"{"dataset":"t2m","arg_max":[],"selection":[{"start":1,"step":2},{"start":1}]}"#);
+    text("text_arg_max", r#"{"dataset":"t2m","arg_max":[],"selection":[{"start":1,"step":2},{"start":1}]}"#);
     text("text_histogram", r#"{"dataset":"t2m","histogram":{"bins":4}}"#);
     text("text_histograms", r#"{"dataset":"t2m","histogram":{"bins":2,"axis":"station"}}"#);
     text("text_covariance", r#"{"dataset":"t2m","covariance":"time"}"#);
@@ -76,7 +76,7 @@ fn text_has_the_names_of_axes_and_labels() {
 }
 
 #[test]
-fn one_line_for_each_kind_of_answer() {
+fn quiet_prints_one_line_per_result_kind() {
     let dir = TestDir::with_weather();
     for (query, line) in [
         (
@@ -145,31 +145,32 @@ fn one_line_for_each_kind_of_answer() {
              memory_strategy=streaming_fold",
         ),
     ] {
-        assert_eq!(asked(&dir, query, &["-q"]), format!("{line}\n"), "{query}");
+        assert_eq!(execute_ok(&dir, query, &["-q"]), format!("{line}\n"), "{query}");
     }
-    let line = asked(&dir, r#"{"dataset":"t2m","selection":[{"stop":2},{}]}"#, &["-q", "--preview", "8"]);
-    let told = "dataset=t2m status=preview read_bytes=48 memory_strategy=capped_in_memory preview=8 f32 truncated=true \
+    let line =
+        execute_ok(&dir, r#"{"dataset":"t2m","selection":[{"stop":2},{}]}"#, &["-q", "--preview", "8"]);
+    let expected = "dataset=t2m status=preview read_bytes=48 memory_strategy=capped_in_memory preview=8 f32 truncated=true \
                 sample=[280,280.5,281,281.5,282,282.5]\n";
-    assert_eq!(line, told);
-    // Where a result went is told for every way to write one.
+    assert_eq!(line, expected);
+    // Every way to write a result reports its path.
     for (write, file, bytes) in [
         (r#"{"target":"spill","path":"out.bin"}"#, "out.bin", 96),
         (r#"{"target":"sidecar","timestamp":false}"#, "weather.center.tet", 96),
     ] {
         let query = format!(r#"{{"dataset":"t2m","transform":{{"method":"center"}},"write":{write}}}"#);
-        let line = asked(&dir, &query, &["-q"]);
-        let told = format!("{file} spill_bytes={bytes} memory_strategy=transform_");
-        assert!(line.contains(" spill=") && line.contains(&told), "{line}");
+        let line = execute_ok(&dir, &query, &["-q"]);
+        let expected = format!("{file} spill_bytes={bytes} memory_strategy=transform_");
+        assert!(line.contains(" spill=") && line.contains(&expected), "{line}");
     }
 }
 
 #[test]
-fn one_line_without_values() {
+fn quiet_without_values_prints_one_line() {
     let dir = TestDir::with_weather();
     let line = |args: &[&str]| {
-        let ran = tet(&dir, args);
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        ran.stdout
+        let output = tet(&dir, args);
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        output.stdout
     };
     let planned = "dataset=t2m status=planned chunks=4 elements=24 stored_bytes=96 logical_shape=4×6 \
                    touch_policy=dense_half_open_intervals_per_axis_json_step_ignored_for_chunk_touch_list\n";
@@ -182,21 +183,21 @@ fn one_line_without_values() {
 }
 
 #[test]
-fn without_values_and_without_a_file() {
+fn plans_need_no_values_and_validation_no_file() {
     let dir = TestDir::with_weather();
-    assert_snapshot!("only_valid", tet(&dir, &["query", MEANS]).shot());
+    assert_snapshot!("only_valid", tet(&dir, &["query", MEANS]).snapshot());
     assert_snapshot!(
         "only_planned",
-        tet(&dir, &["query", r#"{"dataset":"t2m"}"#, "-t", "weather.tet"]).shot()
+        tet(&dir, &["query", r#"{"dataset":"t2m"}"#, "-t", "weather.tet"]).snapshot()
     );
-    assert_snapshot!("needs_execute", tet(&dir, &["query", MEANS, "-t", "weather.tet"]).shot());
+    assert_snapshot!("needs_execute", tet(&dir, &["query", MEANS, "-t", "weather.tet"]).snapshot());
     let plan = |more: &[&str]| {
-        let ran = run(dir
+        let output = run(dir
             .command("tet")
             .args(["query", MEANS, "-t", "weather.tet", "--format", "plan"])
             .args(more));
-        assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-        serde_json::from_str::<Value>(&ran.stdout).unwrap()
+        assert_eq!(output.code, Some(0), "{}", output.stderr);
+        serde_json::from_str::<Value>(&output.stdout).unwrap()
     };
     assert_eq!(plan(&[])["operation"]["mean"]["axes"][0], "1");
     assert_eq!(plan(&[])["read_plan"]["chunk_count"], 4);
@@ -204,22 +205,22 @@ fn without_values_and_without_a_file() {
 }
 
 #[test]
-fn previews_need_a_reason() {
+fn previews_need_execute() {
     let dir = TestDir::with_weather();
     let look = r#"{"dataset":"t2m"}"#;
-    assert_snapshot!("preview_needs_execute", tet(&dir, &["query", look, "--preview", "3"]).shot());
-    assert_snapshot!("nothing_to_show", ask(&dir, look, &["-q"]).shot());
-    assert_eq!(ask(&dir, look, &["--format", "table"]).code, Some(8));
-    assert_eq!(ask(&dir, look, &["--preview", "0"]).code, Some(8));
-    let sample = asked(&dir, look, &["-q", "--preview-f32", "2"]);
+    assert_snapshot!("preview_needs_execute", tet(&dir, &["query", look, "--preview", "3"]).snapshot());
+    assert_snapshot!("nothing_to_show", execute(&dir, look, &["-q"]).snapshot());
+    assert_eq!(execute(&dir, look, &["--format", "table"]).code, Some(8));
+    assert_eq!(execute(&dir, look, &["--preview", "0"]).code, Some(8));
+    let sample = execute_ok(&dir, look, &["-q", "--preview-f32", "2"]);
     assert!(sample.ends_with(" preview=2 f32 truncated=true sample=[280,280.5]\n"), "{sample}");
-    let all: Value = serde_json::from_str(&asked(&dir, look, &["--json"])).unwrap();
+    let all: Value = serde_json::from_str(&execute_ok(&dir, look, &["--json"])).unwrap();
     assert_eq!(all["execution"]["f32_preview"].as_array().unwrap().len(), 24);
     assert_eq!(tet(&dir, &["query", look, "-x"]).code, Some(2), "values come from a file");
 }
 
 #[test]
-fn halves_are_shown_as_numbers() {
+fn half_floats_are_printed_as_numbers() {
     use tercet::core::tensor::f16;
     use tercet::core::{DType, TensorView};
     use tercet::tet::{Layout, Writer, WriterOptions};
@@ -232,24 +233,24 @@ fn halves_are_shown_as_numbers() {
     writer.array(id, TensorView::from_slice(&[3], &values).unwrap()).unwrap();
     writer.finish().unwrap();
     let query = r#"{"dataset":"half"}"#;
-    let line = asked(&dir, query, &["-q", "--preview", "9"]);
+    let line = execute_ok(&dir, query, &["-q", "--preview", "9"]);
     assert!(line.ends_with(" preview=3 f16 truncated=false sample=[-7.9375,NaN,inf]\n"), "{line}");
-    let text = asked(&dir, query, &[]);
+    let text = execute_ok(&dir, query, &[]);
     assert!(text.contains("-7.9375") && text.contains("NaN"), "{text}");
-    let json: Value = serde_json::from_str(&asked(&dir, query, &["--json"])).unwrap();
+    let json: Value = serde_json::from_str(&execute_ok(&dir, query, &["--json"])).unwrap();
     assert_eq!(json["execution"]["f16_preview"][0], 51184, "JSON has the bits");
 }
 
 #[test]
-fn a_query_comes_from_anywhere() {
+fn queries_are_read_from_arguments_files_and_stdin() {
     let dir = TestDir::with_weather();
     let toml = "dataset = \"t2m\"\nmean = [\"station\"]\n";
     dir.write("q.json", MEANS.as_bytes());
     dir.write("q.toml", toml.as_bytes());
     dir.write("query", toml.as_bytes());
-    let line = asked(&dir, MEANS, &["-q"]);
+    let line = execute_ok(&dir, MEANS, &["-q"]);
     for query in ["q.json", "q.toml", "query", "./q.json", toml, &format!("  \n{MEANS}")] {
-        assert_eq!(asked(&dir, query, &["-q"]), line, "{query}");
+        assert_eq!(execute_ok(&dir, query, &["-q"]), line, "{query}");
     }
     for args in [&["query", "-"][..], &["query"], &["q"]] {
         for text in [MEANS, toml] {
@@ -258,86 +259,91 @@ fn a_query_comes_from_anywhere() {
             assert_eq!(run(&mut command).stdout, line, "{args:?}");
         }
     }
-    // The name of a file says how it is written.
+    // The file extension selects JSON or TOML.
     dir.write("wrong.toml", MEANS.as_bytes());
-    assert_eq!(ask(&dir, "wrong.toml", &[]).code, Some(8));
+    assert_eq!(execute(&dir, "wrong.toml", &[]).code, Some(8));
     dir.write("wrong.json", toml.as_bytes());
-    assert_eq!(ask(&dir, "wrong.json", &[]).code, Some(8));
+    assert_eq!(execute(&dir, "wrong.json", &[]).code, Some(8));
 }
 
 #[test]
-fn the_same_under_every_name() {
+fn every_program_name_gives_the_same_result() {
     let dir = TestDir::with_weather();
-    let line = asked(&dir, MEANS, &["-q"]);
+    let line = execute_ok(&dir, MEANS, &["-q"]);
     let verbs: [(&str, &[&str]); 4] =
         [("tet", &["q"]), ("tercet", &["query"]), ("tercet", &["tet", "query"]), ("tercet", &["tet", "q"])];
     for (program, verb) in verbs {
         for path in ["weather.tet", "./weather.tet"] {
-            let ran = run(dir.command(program).args(verb).args([MEANS, "-t", path, "-xq", "--no-stats"]));
-            assert_eq!((ran.code, &ran.stdout), (Some(0), &line), "{program} {verb:?}: {}", ran.stderr);
+            let output = run(dir.command(program).args(verb).args([MEANS, "-t", path, "-xq", "--no-stats"]));
+            assert_eq!(
+                (output.code, &output.stdout),
+                (Some(0), &line),
+                "{program} {verb:?}: {}",
+                output.stderr
+            );
         }
     }
-    dir.write("stranger", b"not an array at all");
-    let ran = run(dir.command("tercet").args(["query", MEANS, "-t", "stranger", "-x"]));
-    assert_eq!(ran.code, Some(4), "{}", ran.stderr);
+    dir.write("foreign", b"not an array at all");
+    let output = run(dir.command("tercet").args(["query", MEANS, "-t", "foreign", "-x"]));
+    assert_eq!(output.code, Some(4), "{}", output.stderr);
     assert_eq!(tet(&dir, &["query", MEANS, "-t", "-", "-x"]).code, Some(8));
 }
 
 #[test]
-fn a_wrong_query_is_pointed_at() {
+fn query_errors_point_at_the_query() {
     let dir = TestDir::with_weather();
     let wrong = |name: &str, query: &str| {
-        let ran = ask(&dir, query, &[]);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(8), ""), "{query}");
-        assert_snapshot!(name, ran.shot());
+        let output = execute(&dir, query, &[]);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(8), ""), "{query}");
+        assert_snapshot!(name, output.snapshot());
     };
     wrong("wrong_key", r#"{"dataset":"t2m","maen":[]}"#);
     wrong("wrong_step", "{\n  \"dataset\": \"t2m\",\n  \"selection\": [{\"step\": 0}, {}]\n}");
     wrong("wrong_toml", "dataset = \"t2m\"\nmean = [\n");
     wrong("wrong_label", r#"{"dataset":"t2m","mean":[],"selection":[{},{"start_label":"Q"}]}"#);
-    wrong("wrong_far_away", &format!("{{\"dataset\":\"t2m\",{}\"mena\":[]{0}}}", " ".repeat(4000)));
+    wrong("wrong_in_a_long_query", &format!("{{\"dataset\":\"t2m\",{}\"mena\":[]{0}}}", " ".repeat(4000)));
     dir.write("q.json", br#"{"dataset":"t2m","mean":[],}"#);
     wrong("wrong_in_a_file", "q.json");
 }
 
 #[test]
-fn what_is_too_much_is_refused() {
+fn query_limits_are_enforced() {
     let dir = TestDir::with_weather();
     let long = format!("{{\"dataset\":\"t2m\",{}\"mean\":[]}}", " ".repeat(2_000_000));
     dir.write("long.json", long.as_bytes());
-    let result = "exceeds the limit of 1048576 bytes for a query\n";
-    let from_file = ask(&dir, "long.json", &[]);
-    assert_eq!((from_file.code, from_file.stderr), (Some(8), format!("error: long.json: {result}")));
+    let expected = "exceeds the limit of 1048576 bytes for a query\n";
+    let from_file = execute(&dir, "long.json", &[]);
+    assert_eq!((from_file.code, from_file.stderr), (Some(8), format!("error: long.json: {expected}")));
     let mut command = dir.command("tet");
     let from_pipe = run(command.args(["query", "-t", "weather.tet", "-x"]).write_stdin(long));
-    assert_eq!((from_pipe.code, from_pipe.stderr), (Some(8), format!("error: standard input: {result}")));
+    assert_eq!((from_pipe.code, from_pipe.stderr), (Some(8), format!("error: standard input: {expected}")));
 
     let nested = |levels: usize| {
         let inner = levels - 1;
         format!("{{\"dataset\":\"t2m\",\"mean\":{}{}}}", "[".repeat(inner), "]".repeat(inner))
     };
-    let deep = ask(&dir, &nested(65), &[]);
+    let deep = execute(&dir, &nested(65), &[]);
     assert_eq!(deep.code, Some(8));
     assert!(deep.stderr.contains("nested deeper than 64 levels"), "{}", deep.stderr);
-    let allowed = ask(&dir, &nested(64), &[]);
+    let allowed = execute(&dir, &nested(64), &[]);
     assert!(!allowed.stderr.contains("deeper"), "{}", allowed.stderr);
     dir.write("bytes.json", b"{\"dataset\":\"\xff\"}");
-    assert_eq!(ask(&dir, "bytes.json", &[]).code, Some(8));
-    assert_eq!(ask(&dir, "missing.json", &[]).code, Some(3));
-    assert_eq!(ask(&dir, ".", &[]).code, Some(3));
+    assert_eq!(execute(&dir, "bytes.json", &[]).code, Some(8));
+    assert_eq!(execute(&dir, "missing.json", &[]).code, Some(3));
+    assert_eq!(execute(&dir, ".", &[]).code, Some(3));
 }
 
 #[test]
-fn a_dataset_that_is_not_there() {
+fn a_missing_dataset_is_an_error() {
     let dir = TestDir::with_weather();
     let query = r#"{"dataset":"t2n","mean":[]}"#;
     for format in ["full", "quiet", "table", "stats"] {
-        assert_snapshot!(format!("missing_{format}"), ask(&dir, query, &["--format", format]).shot());
+        assert_snapshot!(format!("missing_{format}"), execute(&dir, query, &["--format", format]).snapshot());
     }
-    let strict = ask(&dir, query, &["-q", "--strict"]);
+    let strict = execute(&dir, query, &["-q", "--strict"]);
     assert_eq!(strict.code, Some(1));
     assert_eq!(strict.stdout, "dataset=t2n status=not_found available=[t2m,mask]\n");
-    let json: Value = serde_json::from_str(&ask(&dir, query, &["--json"]).stdout).unwrap();
+    let json: Value = serde_json::from_str(&execute(&dir, query, &["--json"]).stdout).unwrap();
     assert_eq!(json["catalog"]["matched"], false);
     assert_eq!(json["catalog"]["available_datasets"], serde_json::json!(["t2m", "mask"]));
     assert!(json.get("execution").is_none());
@@ -357,30 +363,30 @@ fn damage_is_detected() {
 }
 
 #[test]
-fn an_answer_can_be_explained() {
+fn explain_prints_the_plan() {
     let dir = TestDir::with_weather();
-    let text = asked(&dir, MEANS, &["--explain"]);
+    let text = execute_ok(&dir, MEANS, &["--explain"]);
     assert!(text.contains("\nexplain:\n") && text.contains("chunks: 0 by statistics, 4 by values"), "{text}");
-    let line = ask(&dir, MEANS, &["--explain", "-q"]);
+    let line = execute(&dir, MEANS, &["--explain", "-q"]);
     assert_eq!(line.stdout.lines().count(), 1);
     assert!(line.stderr.starts_with("explain:\n"), "{}", line.stderr);
-    let json: Value = serde_json::from_str(&asked(&dir, MEANS, &["--explain", "--json"])).unwrap();
+    let json: Value = serde_json::from_str(&execute_ok(&dir, MEANS, &["--explain", "--json"])).unwrap();
     assert_eq!(json["explain"]["chunks_by_payload"], 4);
 }
 
 #[test]
 fn the_schema_is_json() {
-    let ran = TestDir::new().tet("query --schema");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    let schema: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let output = TestDir::new().tet("query --schema");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    let schema: Value = serde_json::from_str(&output.stdout).unwrap();
     assert_eq!(schema["type"], "object");
 }
 
 #[test]
-fn names_cannot_command_a_terminal() {
+fn names_are_escaped_for_terminals() {
     let dir = TestDir::new();
     write_named(&dir.path("weather.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
-    let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+    let is_unsafe = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
     for query in [
         "{\"dataset\":\"a\\u001b[2Jb\"}",
         "{\"dataset\":\"a\\u001b[2Jb\",\"max\":[]}",
@@ -389,9 +395,9 @@ fn names_cannot_command_a_terminal() {
         "{\"dataset\":\"x\",\"me\u{202e}an\":\u{1b}[]}",
     ] {
         for format in ["full", "table", "table-verbose", "quiet"] {
-            let text = ask(&dir, query, &["--preview", "2", "--format", format]).shot();
-            assert!(!text.contains(evil), "{query} {format}: {text:?}");
+            let text = execute(&dir, query, &["--preview", "2", "--format", format]).snapshot();
+            assert!(!text.contains(is_unsafe), "{query} {format}: {text:?}");
         }
     }
-    assert!(!dir.tet("qhist").shot().contains(evil));
+    assert!(!dir.tet("qhist").snapshot().contains(is_unsafe));
 }

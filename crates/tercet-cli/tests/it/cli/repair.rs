@@ -13,81 +13,93 @@ fn with_cut_footer() -> TestDir {
 }
 
 #[test]
-fn a_plan_changes_nothing() {
+fn planning_changes_nothing() {
     let dir = with_cut_footer();
     let before = dir.read("bad.tet");
-    assert_snapshot!("plan_repairable", dir.tet("repair bad.tet").shot());
-    assert_snapshot!("dry_run", dir.tet("repair bad.tet --apply footer_invalid --dry-run").shot());
+    assert_snapshot!("plan_repairable", dir.tet("repair bad.tet").snapshot());
+    assert_snapshot!("dry_run", dir.tet("repair bad.tet --apply footer_invalid --dry-run").snapshot());
     assert_eq!(dir.read("bad.tet"), before);
 }
 
 #[test]
-fn a_footer_is_cut_off() {
+fn a_broken_footer_is_truncated() {
     let dir = with_cut_footer();
-    assert_snapshot!(dir.tercet("repair bad.tet --apply footer_invalid").shot());
+    assert_snapshot!(dir.tercet("repair bad.tet --apply footer_invalid").snapshot());
     assert_eq!(dir.tet("verify -q bad.tet").code, Some(0));
 }
 
 #[test]
-fn a_healthy_file_is_not_touched() {
+fn a_valid_file_is_not_changed() {
     let dir = TestDir::with_weather();
     let before = dir.read("weather.tet");
-    assert_snapshot!("plan_of_a_healthy_file", dir.tet("repair weather.tet").shot());
-    assert_snapshot!("skipped", dir.tet("repair weather.tet --apply footer_invalid --apply nonsense").shot());
+    assert_snapshot!("plan_of_a_healthy_file", dir.tet("repair weather.tet").snapshot());
+    assert_snapshot!(
+        "skipped",
+        dir.tet("repair weather.tet --apply footer_invalid --apply nonsense").snapshot()
+    );
     assert_eq!(dir.read("weather.tet"), before);
 }
 
 #[test]
-fn a_code_that_does_not_help_is_found_bad() {
+fn a_repair_that_does_not_help_exits_1() {
     let dir = TestDir::with_weather();
     dir.with_damaged_chunk("bad.tet");
     let before = dir.read("bad.tet");
-    let ran = dir.tet("repair bad.tet --apply footer_invalid");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "verification still fails\n"));
-    assert!(ran.stdout.contains("skipped") && ran.stdout.contains("verify_after: failed"), "{}", ran.stdout);
+    let output = dir.tet("repair bad.tet --apply footer_invalid");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), "verification still fails\n"));
+    assert!(
+        output.stdout.contains("skipped") && output.stdout.contains("verify_after: failed"),
+        "{}",
+        output.stdout
+    );
     assert_eq!(dir.read("bad.tet"), before);
 }
 
 #[test]
 fn json_reports() {
     let dir = with_cut_footer();
-    let told: Value = serde_json::from_str(&dir.tet("repair bad.tet --json").stdout).unwrap();
-    assert_eq!((&told["mode"], &told["actions"][0]["state"]), (&"plan".into(), &"repairable".into()));
-    let told: Value =
+    let json: Value = serde_json::from_str(&dir.tet("repair bad.tet --json").stdout).unwrap();
+    assert_eq!((&json["mode"], &json["actions"][0]["state"]), (&"plan".into(), &"repairable".into()));
+    let json: Value =
         serde_json::from_str(&dir.tet("repair bad.tet --json --apply footer_invalid").stdout).unwrap();
-    assert_eq!((&told["mode"], &told["after"]["ok"]), (&"apply".into(), &true.into()));
+    assert_eq!((&json["mode"], &json["after"]["ok"]), (&"apply".into(), &true.into()));
 }
 
 #[test]
-fn good_chunks_are_salvaged() {
+fn intact_chunks_are_salvaged() {
     let dir = TestDir::with_weather();
     dir.with_damaged_chunk("bad.tet");
-    assert_snapshot!("salvage", dir.tet("repair bad.tet --salvage good.tet --fill nan").shot());
+    assert_snapshot!("salvage", dir.tet("repair bad.tet --salvage good.tet --fill nan").snapshot());
     assert_eq!(dir.tet("verify -q --deep good.tet").code, Some(0));
-    assert_snapshot!("salvage_exists", dir.tet("repair bad.tet --salvage good.tet").shot());
-    let ran = dir.tet("repair bad.tet --salvage good.tet --force");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stdout.contains("missing chunks (reading them is an error)"), "{}", ran.stdout);
-    let told: Value =
+    assert_snapshot!("salvage_exists", dir.tet("repair bad.tet --salvage good.tet").snapshot());
+    let output = dir.tet("repair bad.tet --salvage good.tet --force");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("missing chunks (reading them is an error)"), "{}", output.stdout);
+    let json: Value =
         serde_json::from_str(&dir.tet("repair bad.tet --salvage more.tet --json").stdout).unwrap();
-    assert_eq!((&told["kept"], &told["holes"][0]["dataset"]), (&4.into(), &"t2m".into()));
+    assert_eq!((&json["kept"], &json["holes"][0]["dataset"]), (&4.into(), &"t2m".into()));
 }
 
-/// The reason names the dataset, so it is told as it is.
+/// The reason names the dataset, so it is printed once.
 #[test]
-fn what_is_lost_is_told_once() {
+fn lost_chunks_are_reported_once() {
     let dir = TestDir::new();
     write_many_chunks(&dir.path("good.tet"), 3);
     // More tiles than the file has rows: the extent of the only dataset follows its name.
     dir.damaged("good.tet", "bad.tet", |bytes| {
-        let name = bytes.windows(4).position(|word| word == b"many").unwrap();
+        let name = bytes.windows(4).position(|window| window == b"many").unwrap();
         let extent = (name..bytes.len()).find(|&at| bytes[at..].starts_with(&3u64.to_le_bytes())).unwrap();
         bytes[extent..extent + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
     });
-    let ran = dir.tet("repair bad.tet --salvage out.tet");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), "no chunk could be kept\n"), "{}", ran.stdout);
-    let lost: Vec<&str> = ran.stdout.lines().filter(|line| line.starts_with("lost:")).collect();
-    let [lost] = lost[..] else { panic!("one line expected: {}", ran.stdout) };
+    let output = dir.tet("repair bad.tet --salvage out.tet");
+    assert_eq!(
+        (output.code, output.stderr.as_str()),
+        (Some(1), "no chunk could be kept\n"),
+        "{}",
+        output.stdout
+    );
+    let lost: Vec<&str> = output.stdout.lines().filter(|line| line.starts_with("lost:")).collect();
+    let [lost] = lost[..] else { panic!("one line expected: {}", output.stdout) };
     assert!(lost.starts_with("lost: dataset `many` "), "{lost}");
     assert_eq!(lost.matches("dataset `").count(), 1, "{lost}");
 }
@@ -104,14 +116,14 @@ fn a_file_is_not_salvaged_onto_itself() {
 }
 
 #[test]
-fn a_fill_must_be_a_number_of_the_damaged_array() {
+fn the_fill_value_must_fit_the_damaged_dtype() {
     let dir = TestDir::with_weather();
     // The mask is an array of bytes; its only chunk is the last payload.
     let file = tercet::tet::File::open(dir.path("weather.tet")).unwrap();
     let at = file.dataset("mask").unwrap().chunk_ref(&[0]).unwrap().span.start();
     dir.damaged("weather.tet", "bad.tet", |bytes| bytes[usize::try_from(at).unwrap()] ^= 1);
-    let ran = dir.tet("repair bad.tet --salvage good.tet --fill nan");
-    assert_eq!(ran.code, Some(8), "{}", ran.stderr);
+    let output = dir.tet("repair bad.tet --salvage good.tet --fill nan");
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
     assert!(!dir.path("good.tet").exists());
     assert_eq!(dir.tet("repair bad.tet --salvage good.tet --fill 255").code, Some(0));
 }

@@ -5,16 +5,16 @@ use insta::assert_snapshot;
 use super::support::TestDir;
 
 #[test]
-fn help_of_every_program() {
+fn every_program_has_help() {
     let dir = TestDir::new();
-    assert_snapshot!("help_tet", dir.tet("--help").shot());
-    assert_snapshot!("help_tercet", dir.tercet("--help").shot());
-    assert_snapshot!("help_info", dir.tet("info --help").shot());
-    assert_snapshot!("help_verify", dir.tet("verify --help").shot());
-    assert_snapshot!("help_repair", dir.tet("repair --help").shot());
-    assert_snapshot!("help_query", dir.tet("query --help").shot());
-    assert_snapshot!("help_qhist", dir.tet("qhist --help").shot());
-    assert_snapshot!("help_tgm", dir.tgm("--help").shot());
+    assert_snapshot!("help_tet", dir.tet("--help").snapshot());
+    assert_snapshot!("help_tercet", dir.tercet("--help").snapshot());
+    assert_snapshot!("help_info", dir.tet("info --help").snapshot());
+    assert_snapshot!("help_verify", dir.tet("verify --help").snapshot());
+    assert_snapshot!("help_repair", dir.tet("repair --help").snapshot());
+    assert_snapshot!("help_query", dir.tet("query --help").snapshot());
+    assert_snapshot!("help_qhist", dir.tet("qhist --help").snapshot());
+    assert_snapshot!("help_tgm", dir.tgm("--help").snapshot());
     for verb in [
         "ls",
         "dump",
@@ -32,9 +32,9 @@ fn help_of_every_program() {
         "reshuffle",
         "repair",
     ] {
-        assert_snapshot!(format!("help_tgm_{verb}"), dir.tgm(&format!("{verb} --help")).shot());
+        assert_snapshot!(format!("help_tgm_{verb}"), dir.tgm(&format!("{verb} --help")).snapshot());
     }
-    assert_snapshot!("help_tatami", dir.tatami("--help").shot());
+    assert_snapshot!("help_tatami", dir.tatami("--help").snapshot());
     for verb in [
         "inspect",
         "cat",
@@ -49,7 +49,7 @@ fn help_of_every_program() {
         "outline",
         "repair",
     ] {
-        assert_snapshot!(format!("help_tatami_{verb}"), dir.tatami(&format!("{verb} --help")).shot());
+        assert_snapshot!(format!("help_tatami_{verb}"), dir.tatami(&format!("{verb} --help")).snapshot());
     }
 }
 
@@ -68,17 +68,18 @@ fn versions_are_those_of_the_package() {
 fn completions_for_every_shell() {
     let dir = TestDir::new();
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
-        for ran in [dir.tet(&format!("completions {shell}")), dir.tercet(&format!("completions {shell}"))] {
-            assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
-            assert!(ran.stdout.contains("outline") && ran.stdout.contains("qhist"), "{shell}");
+        for output in [dir.tet(&format!("completions {shell}")), dir.tercet(&format!("completions {shell}"))]
+        {
+            assert_eq!(output.code, Some(0), "{shell}: {}", output.stderr);
+            assert!(output.stdout.contains("outline") && output.stdout.contains("qhist"), "{shell}");
         }
-        let ran = dir.tgm(&format!("completions {shell}"));
-        assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
-        assert!(ran.stdout.contains("validate") && !ran.stdout.contains("qhist"), "{shell}");
-        assert!(ran.stdout.contains("recode") && !ran.stdout.contains("__sz3"), "{shell}");
-        let ran = dir.tatami(&format!("completions {shell}"));
-        assert_eq!(ran.code, Some(0), "{shell}: {}", ran.stderr);
-        assert!(ran.stdout.contains("lookup") && !ran.stdout.contains("qhist"), "{shell}");
+        let output = dir.tgm(&format!("completions {shell}"));
+        assert_eq!(output.code, Some(0), "{shell}: {}", output.stderr);
+        assert!(output.stdout.contains("validate") && !output.stdout.contains("qhist"), "{shell}");
+        assert!(output.stdout.contains("recode") && !output.stdout.contains("__sz3"), "{shell}");
+        let output = dir.tatami(&format!("completions {shell}"));
+        assert_eq!(output.code, Some(0), "{shell}: {}", output.stderr);
+        assert!(output.stdout.contains("lookup") && !output.stdout.contains("qhist"), "{shell}");
     }
 }
 

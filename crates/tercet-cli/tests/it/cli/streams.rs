@@ -6,7 +6,7 @@ use std::process::Stdio;
 use super::support::{TestDir, run, write_many_chunks, write_named};
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn standard_input_is_read_like_a_file() {
     let dir = TestDir::with_weather();
     let piped = |args: &[&str]| run(dir.command("tet").args(args).write_stdin(dir.read("weather.tet")));
     let len = dir.read("weather.tet").len();
@@ -40,7 +40,7 @@ fn a_closed_pipe_is_not_an_error() {
     ] {
         let mut child = start(&dir, args, Stdio::null());
         let mut stdout = child.stdout.take().unwrap();
-        // More is coming than a pipe can hold, so the command is still writing when the pipe is closed.
+        // The output is larger than a pipe buffer, so the command still writes when the pipe is closed.
         stdout.read_exact(&mut [0; 16]).unwrap();
         drop(stdout);
         let output = child.wait_with_output().unwrap();
@@ -55,16 +55,16 @@ fn colour_is_for_terminals() {
     dir.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
     for args in [&["info", "weather.tet"][..], &["verify", "bad.tet"], &["info", "bad.tet"], &["--help"]] {
         let plain = run(dir.command("tet").args(args));
-        assert!(!plain.shot().contains('\u{1b}'), "{args:?}");
+        assert!(!plain.snapshot().contains('\u{1b}'), "{args:?}");
         let forced = run(dir.command("tet").args(args).env("CLICOLOR_FORCE", "1"));
-        assert!(forced.shot().contains('\u{1b}'), "{args:?}");
+        assert!(forced.snapshot().contains('\u{1b}'), "{args:?}");
         let unwanted = run(dir.command("tet").args(args).env("CLICOLOR_FORCE", "1").env("NO_COLOR", "1"));
-        assert_eq!(unwanted.shot(), plain.shot(), "{args:?}");
+        assert_eq!(unwanted.snapshot(), plain.snapshot(), "{args:?}");
     }
 }
 
 #[test]
-fn names_cannot_command_a_terminal() {
+fn names_are_escaped_for_terminals() {
     let dir = TestDir::new();
     write_named(&dir.path("evil.tet"), "a\u{1b}[2Jb", "c\u{9b}31m\r\u{202e}d\n");
     dir.damaged("evil.tet", "bad.tet", |bytes| {
@@ -81,19 +81,19 @@ fn names_cannot_command_a_terminal() {
         "repair bad.tet",
         "repair bad.tet --salvage saved.tet",
     ] {
-        let ran = dir.tet(args);
-        let text = ran.shot();
-        let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!text.contains(evil), "{args}: {text:?}");
+        let result = dir.tet(args);
+        let text = result.snapshot();
+        let is_unsafe = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!text.contains(is_unsafe), "{args}: {text:?}");
         if !args.starts_with("repair bad.tet") || args.contains("salvage") {
             assert!(text.contains("a\\u{1b}[2Jb"), "{args}: {text}");
         }
     }
-    let json = dir.tet("info evil.tet --json").stdout;
-    let told: serde_json::Value = serde_json::from_str(&json).unwrap();
-    assert_eq!(told["summary"]["datasets"][0]["name"], "a\u{1b}[2Jb", "JSON has the name as it is");
-    assert_eq!(told["summary"]["history"][0]["op"], "c\u{9b}31m\r\u{202e}d\n");
-    assert!(!json.contains('\u{1b}'), "and escapes it");
+    let printed = dir.tet("info evil.tet --json").stdout;
+    let json: serde_json::Value = serde_json::from_str(&printed).unwrap();
+    assert_eq!(json["summary"]["datasets"][0]["name"], "a\u{1b}[2Jb", "JSON has the name as it is");
+    assert_eq!(json["summary"]["history"][0]["op"], "c\u{9b}31m\r\u{202e}d\n");
+    assert!(!printed.contains('\u{1b}'), "and escapes it");
 }
 
 /// Waits until a process catches SIGINT.
@@ -116,7 +116,7 @@ fn wait_until_listening(pid: u32) {
 fn an_interrupt_is_130() {
     let dir = TestDir::new();
     for args in [&["info", "-"][..], &["query"]] {
-        // Nobody writes to the pipe, so the command waits.
+        // The pipe has no writer, so the command waits.
         let mut child = start(&dir, args, Stdio::piped());
         wait_until_listening(child.id());
         let sent =

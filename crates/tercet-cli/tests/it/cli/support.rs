@@ -10,7 +10,7 @@ use tercet::tet::{File, HistoryRow, Layout, Writer, WriterOptions};
 /// The name of the query history in a directory.
 pub(crate) const HISTORY: &str = ".query_history.jsonl";
 
-/// Variables that say what options say.
+/// Environment variables that correspond to options.
 const TENSOGRAM_VARIABLES: [&str; 7] = [
     "TENSOGRAM_THREADS",
     "TENSOGRAM_ALLOW_NAN",
@@ -26,16 +26,16 @@ pub(crate) struct TestDir {
     dir: TempDir,
 }
 
-/// What a command did.
-pub(crate) struct Ran {
+/// Output of a command.
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
 }
 
-impl Ran {
+impl CommandOutput {
     /// Exit code, standard output and standard error as one text for a snapshot.
-    pub(crate) fn shot(&self) -> String {
+    pub(crate) fn snapshot(&self) -> String {
         let code = self.code.map_or_else(|| "none".to_owned(), |code| code.to_string());
         format!("exit code: {code}\n----- stdout\n{}----- stderr\n{}", self.stdout, self.stderr)
     }
@@ -102,7 +102,7 @@ impl TestDir {
     fn prepare(&self, mut command: assert_cmd::Command) -> assert_cmd::Command {
         command.current_dir(self.dir.path()).timeout(Duration::from_mins(2));
         command.env("SOURCE_DATE_EPOCH", "1700000000");
-        // Queries are noted here, never in the cache of whoever runs the tests.
+        // Queries are recorded here, not in the user's cache.
         command.env("TET_QUERY_HISTORY_FILE", self.path(HISTORY));
         for variable in ["TET_NO_QUERY_HISTORY", "TET_QUERY_HISTORY_MAX"] {
             command.env_remove(variable);
@@ -117,33 +117,33 @@ impl TestDir {
     }
 
     /// Runs `tet` with arguments separated by spaces.
-    pub(crate) fn tet(&self, args: &str) -> Ran {
+    pub(crate) fn tet(&self, args: &str) -> CommandOutput {
         run(self.command("tet").args(args.split_whitespace()))
     }
 
     /// Runs `tgm` with arguments separated by spaces.
-    pub(crate) fn tgm(&self, args: &str) -> Ran {
+    pub(crate) fn tgm(&self, args: &str) -> CommandOutput {
         run(self.command("tgm").args(args.split_whitespace()))
     }
 
     /// Runs `tatami` with arguments separated by spaces.
-    pub(crate) fn tatami(&self, args: &str) -> Ran {
+    pub(crate) fn tatami(&self, args: &str) -> CommandOutput {
         run(self.command("tatami").args(args.split_whitespace()))
     }
 
     /// Runs `tercet` with arguments separated by spaces.
-    pub(crate) fn tercet(&self, args: &str) -> Ran {
+    pub(crate) fn tercet(&self, args: &str) -> CommandOutput {
         run(self.command("tercet").args(args.split_whitespace()))
     }
 }
 
-pub(crate) fn run(command: &mut assert_cmd::Command) -> Ran {
+pub(crate) fn run(command: &mut assert_cmd::Command) -> CommandOutput {
     let output = command.output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
-    Ran { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
 }
 
-/// Two small datasets with everything a file can tell about them.
+/// Two small datasets with every kind of metadata.
 pub(crate) fn write_weather(path: &Path, options: WriterOptions) {
     let mut layout = Layout::new();
     let t2m = layout.dataset("t2m", DType::F32, [4, 6], [2, 3]).unwrap();
@@ -161,7 +161,7 @@ pub(crate) fn write_weather(path: &Path, options: WriterOptions) {
     writer.finish().unwrap();
 }
 
-/// One dataset of this name with an attribute of this value.
+/// One dataset with this name and an attribute with this value.
 pub(crate) fn write_named(path: &Path, name: &str, attr: &str) {
     let mut layout = Layout::new();
     let id = layout.dataset(name, DType::U8, [2], [2]).unwrap();

@@ -1,8 +1,8 @@
 //! The verbs for `.tgm` files.
 
+mod aliases;
 mod copy;
 mod damage;
-mod doors;
 mod inspect;
 pub(crate) mod sample;
 mod select;

@@ -4,22 +4,22 @@ use serde_json::Value;
 use super::support::{TestDir, write_many_chunks};
 
 #[test]
-fn a_good_file() {
-    assert_snapshot!(TestDir::with_weather().tet("verify weather.tet").shot());
+fn a_valid_file() {
+    assert_snapshot!(TestDir::with_weather().tet("verify weather.tet").snapshot());
 }
 
 #[test]
 fn a_damaged_chunk_is_named() {
     let dir = TestDir::with_weather();
     dir.with_damaged_chunk("bad.tet");
-    assert_snapshot!(dir.tet("verify bad.tet").shot());
+    assert_snapshot!(dir.tet("verify bad.tet").snapshot());
 }
 
 #[test]
 fn an_unparsable_file() {
     let dir = TestDir::with_weather();
     dir.damaged("weather.tet", "bad.tet", |bytes| bytes[4] = 9);
-    assert_snapshot!(dir.tet("verify bad.tet").shot());
+    assert_snapshot!(dir.tet("verify bad.tet").snapshot());
     let line = dir.tet("verify -q bad.tet");
     assert_eq!(line.stdout, "path=bad.tet status=failed datasets=? chunks=? recommendations=1\n");
     assert_eq!((line.code, line.stderr.as_str()), (Some(1), "verification failed\n"));
@@ -28,13 +28,13 @@ fn an_unparsable_file() {
 #[test]
 fn one_line_and_json() {
     let dir = TestDir::with_weather();
-    let ran = dir.tercet("verify -q weather.tet");
-    assert_eq!(ran.stdout, "path=weather.tet status=ok datasets=2 chunks=5 recommendations=0\n");
-    assert_eq!(ran.code, Some(0));
-    let told: Value = serde_json::from_str(&dir.tet("verify --json weather.tet").stdout).unwrap();
-    assert_eq!(told["ok"], true);
-    assert_eq!(told["summary"]["chunk_count"], 5);
-    for finding in told["findings"].as_array().unwrap() {
+    let output = dir.tercet("verify -q weather.tet");
+    assert_eq!(output.stdout, "path=weather.tet status=ok datasets=2 chunks=5 recommendations=0\n");
+    assert_eq!(output.code, Some(0));
+    let json: Value = serde_json::from_str(&dir.tet("verify --json weather.tet").stdout).unwrap();
+    assert_eq!(json["ok"], true);
+    assert_eq!(json["summary"]["chunk_count"], 5);
+    for finding in json["findings"].as_array().unwrap() {
         assert_eq!(finding["ok"], true, "{finding}");
     }
 }
@@ -51,24 +51,24 @@ fn deep_decodes_every_chunk() {
 }
 
 #[test]
-fn repair_on_the_way() {
+fn verify_can_repair() {
     let dir = TestDir::with_weather();
     dir.damaged("weather.tet", "bad.tet", |bytes| {
         let end = bytes.len();
         bytes.truncate(end - 4);
     });
     assert_eq!(dir.tet("verify bad.tet -q").code, Some(1));
-    assert_snapshot!(dir.tet("verify bad.tet -q --repair").shot());
+    assert_snapshot!(dir.tet("verify bad.tet -q --repair").snapshot());
     assert_eq!(dir.tet("verify bad.tet -q").code, Some(0));
 }
 
 #[test]
-fn what_cannot_be_repaired_stays_as_it_is() {
+fn an_irreparable_file_is_not_changed() {
     let dir = TestDir::with_weather();
     dir.with_damaged_chunk("bad.tet");
     let before = dir.read("bad.tet");
-    let ran = dir.tet("verify bad.tet -q --repair");
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("no automatic repair available"), "{}", ran.stderr);
+    let output = dir.tet("verify bad.tet -q --repair");
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("no automatic repair available"), "{}", output.stderr);
     assert_eq!(dir.read("bad.tet"), before);
 }

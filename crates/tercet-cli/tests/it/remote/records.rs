@@ -1,27 +1,28 @@
-//! Records at a distance.
+//! Remote `.tatami` files.
 
 use super::*;
 
-/// A scene with `rows.tatami`, 50,000 rows in the directory and on the server.
-fn scene() -> Scene {
-    let scene = Scene { dir: TestDir::of(env!("CARGO_BIN_EXE_tatami")), server: Server::start() };
+/// A fixture with `rows.tatami`: 50,000 rows, in the directory and on the server.
+fn fixture() -> Fixture {
+    let fixture =
+        Fixture { dir: TestDir::for_program(env!("CARGO_BIN_EXE_tatami")), server: Server::start() };
     let rows: Vec<String> = (0..50_000_u64)
         .map(|row| format!("{{\"n\":{row},\"s\":\"text {}\"}}\n", row.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect();
-    scene.dir.write("rows.jsonl", rows.concat());
-    scene.ok(
+    fixture.dir.write("rows.jsonl", rows.concat());
+    fixture.ok(
         "tatami create rows.tatami --from rows.jsonl --sort-key n --page-rows 1000 --row-group-rows 20000",
     );
     for name in ["rows.tatami", "rows.jsonl"] {
-        scene.server.put(&format!("/{name}"), &scene.dir.read(name));
+        fixture.server.put(&format!("/{name}"), &fixture.dir.read(name));
     }
-    scene
+    fixture
 }
 
 #[test]
-fn every_verb_says_of_an_address_what_it_says_of_a_path() {
-    let scene = scene();
-    let address = scene.server.url("/rows.tatami");
+fn urls_and_paths_give_the_same_output() {
+    let fixture = fixture();
+    let url = fixture.server.url("/rows.tatami");
     for verb in [
         "tatami inspect FILE",
         "tatami inspect FILE --json --pages",
@@ -34,41 +35,41 @@ fn every_verb_says_of_an_address_what_it_says_of_a_path() {
         "tatami repair FILE",
         "tercet info FILE",
     ] {
-        let here = scene.ok(&verb.replace("FILE", "rows.tatami"));
-        let there = scene.ok(&verb.replace("FILE", &address));
-        assert!(there.bytes.len() > 2, "{verb}");
-        assert!(there.out.replace(&address, "rows.tatami") == here.out, "{verb}");
-        assert_eq!(there.err, here.err, "{verb}");
+        let local = fixture.ok(&verb.replace("FILE", "rows.tatami"));
+        let remote = fixture.ok(&verb.replace("FILE", &url));
+        assert!(remote.bytes.len() > 2, "{verb}");
+        assert!(remote.out.replace(&url, "rows.tatami") == local.out, "{verb}");
+        assert_eq!(remote.err, local.err, "{verb}");
     }
 }
 
 #[test]
-fn little_is_fetched_for_a_little() {
-    let scene = scene();
-    let len = scene.dir.read("rows.tatami").len() as u64;
-    let address = scene.server.url("/rows.tatami");
-    scene.traffic();
-    scene.ok(&format!("tatami inspect {address}"));
-    let (_, sent) = scene.traffic();
+fn small_reads_fetch_few_bytes() {
+    let fixture = fixture();
+    let len = fixture.dir.read("rows.tatami").len() as u64;
+    let url = fixture.server.url("/rows.tatami");
+    fixture.traffic();
+    fixture.ok(&format!("tatami inspect {url}"));
+    let (_, sent) = fixture.traffic();
     assert!(sent < len / 2, "{sent} of {len} bytes to inspect");
-    scene.ok(&format!("tatami lookup {address} 34567"));
-    let (_, sent) = scene.traffic();
+    fixture.ok(&format!("tatami lookup {url} 34567"));
+    let (_, sent) = fixture.traffic();
     assert!(sent < len, "{sent} of {len} bytes for one row");
 }
 
 #[test]
-fn rows_come_from_addresses_and_files_go_to_stores() {
-    let scene = scene();
+fn rows_are_read_from_urls_and_files_written_to_stores() {
+    let fixture = fixture();
     let options = "--sort-key n --page-rows 1000 --row-group-rows 20000";
-    let result = scene.ok(&format!(
+    let result = fixture.ok(&format!(
         "tatami create s3://bucket/rows.tatami --from {} {options}",
-        scene.server.url("/rows.jsonl")
+        fixture.server.url("/rows.jsonl")
     ));
     assert!(result.out.starts_with("s3://bucket/rows.tatami: 50000 rows"), "{}", result.out);
-    assert!(scene.server.file("/bucket/rows.tatami").unwrap() == scene.dir.read("rows.tatami"));
-    scene.refused("tatami create s3://bucket/rows.tatami --from rows.jsonl", 8, "exists already");
-    let secret = scene.server.url("/nothing.jsonl?geheim");
-    let result = scene.run(&format!("tatami create x.tatami --from {secret} --format jsonl"));
+    assert!(fixture.server.file("/bucket/rows.tatami").unwrap() == fixture.dir.read("rows.tatami"));
+    fixture.refused("tatami create s3://bucket/rows.tatami --from rows.jsonl", 8, "exists already");
+    let secret = fixture.server.url("/nothing.jsonl?geheim");
+    let result = fixture.run(&format!("tatami create x.tatami --from {secret} --format jsonl"));
     assert_ne!(result.code, 0);
     assert!(!result.err.contains("geheim"), "{}", result.err);
 }

@@ -1,16 +1,16 @@
-//! What may be secret in an address is never shown.
+//! Secrets in URLs are never printed.
 
 use tercet_testkit::server::Fault;
 
 use super::*;
 
 #[test]
-fn secrets_are_never_shown() {
-    let scene = Scene::new();
-    let url = |path: &str| scene.server.url(path).replace("http://", "http://me:geheim@") + "?token=geheim";
+fn secrets_are_never_printed() {
+    let fixture = Fixture::new();
+    let url = |path: &str| fixture.server.url(path).replace("http://", "http://me:geheim@") + "?token=geheim";
     let (run, tet) = (url("/run.tgm"), url("/run.tet"));
     let elsewhere = Server::start();
-    let there = elsewhere.url("/x?token=geheim").replace("http://", "http://me:geheim@");
+    let remote = elsewhere.url("/x?token=geheim").replace("http://", "http://me:geheim@");
     let faults = [
         None,
         Some(Fault::Status(404)),
@@ -18,15 +18,15 @@ fn secrets_are_never_shown() {
         Some(Fault::Status(403)),
         Some(Fault::OtherRange),
         Some(Fault::Endless),
-        Some(Fault::Redirect(there)),
+        Some(Fault::Redirect(remote)),
     ];
     let mut seen = Vec::new();
     for fault in faults {
-        scene.server.behave();
+        fixture.server.behave();
         if let Some(fault) = fault {
-            scene.server.always(fault);
+            fixture.server.always(fault);
         }
-        for words in [
+        for args in [
             format!("tgm info {run}"),
             format!("tgm info --json {run}"),
             format!("tgm ls -j {run}"),
@@ -52,37 +52,37 @@ fn secrets_are_never_shown() {
             "tgm ls https://me:ge/geheim@host/x".to_owned(),
             "tgm ls ftp://me:geheim@host/x".to_owned(),
         ] {
-            let result = scene.run(&words);
+            let result = fixture.run(&args);
             seen.push(format!("{}{}", result.out, result.err));
             assert!(
                 !result.out.contains("geheim") && !result.err.contains("geheim"),
-                "{words}: {}{}",
+                "{args}: {}{}",
                 result.out,
                 result.err
             );
         }
     }
-    // They were told something all the same.
+    // The servers did receive them.
     let seen = seen.join("\n");
-    assert!(seen.contains(&scene.server.url("/run.tgm?…")), "{seen}");
+    assert!(seen.contains(&fixture.server.url("/run.tgm?…")), "{seen}");
     assert_eq!(elsewhere.requests(), []);
 }
 
 #[test]
 fn histories_keep_no_secrets() {
-    let scene = Scene::new();
-    let history = scene.dir.path("history.jsonl");
-    let ask = |address: &str| {
+    let fixture = Fixture::new();
+    let history = fixture.dir.path("history.jsonl");
+    let query = |url: &str| {
         let mut command =
-            scene.command(&format!("tet query -t {address} {{\"dataset\":\"t\",\"mean\":[]}} -x"));
+            fixture.command(&format!("tet query -t {url} {{\"dataset\":\"t\",\"mean\":[]}} -x"));
         command.env_remove("TET_NO_QUERY_HISTORY").env("TET_QUERY_HISTORY_FILE", &history);
         run_command(&mut command)
     };
-    let plain = scene.server.url("/run.tet");
-    let asked = ask(&plain);
-    assert_eq!(asked.code, 0, "{}", asked.err);
-    let kept = scene.dir.read("history.jsonl");
+    let plain = fixture.server.url("/run.tet");
+    let output = query(&plain);
+    assert_eq!(output.code, 0, "{}", output.err);
+    let kept = fixture.dir.read("history.jsonl");
     assert!(String::from_utf8_lossy(&kept).contains(&plain));
-    assert_eq!(ask(&format!("{plain}?token=geheim")).code, 0);
-    assert_eq!(scene.dir.read("history.jsonl"), kept);
+    assert_eq!(query(&format!("{plain}?token=geheim")).code, 0);
+    assert_eq!(fixture.dir.read("history.jsonl"), kept);
 }

@@ -1,4 +1,4 @@
-//! Verbs that write.
+//! Commands that write.
 
 use tercet_testkit::server::Fault;
 
@@ -6,44 +6,45 @@ use super::*;
 
 #[test]
 fn messages_are_copied_into_a_store() {
-    let scene = Scene::new();
-    let result = scene.ok("tgm copy run.tgm s3://bucket/run.tgm");
+    let fixture = Fixture::new();
+    let result = fixture.ok("tgm copy run.tgm s3://bucket/run.tgm");
     assert_eq!(result.out, "s3://bucket/run.tgm: 3 messages, 2.3 MiB\n");
-    assert!(scene.server.file("/bucket/run.tgm").unwrap() == scene.dir.read("run.tgm"));
-    let before = scene.server.file("/bucket/run.tgm");
+    assert!(fixture.server.file("/bucket/run.tgm").unwrap() == fixture.dir.read("run.tgm"));
+    let before = fixture.server.file("/bucket/run.tgm");
     let result =
-        scene.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: exists already");
+        fixture.refused("tgm copy run.tgm s3://bucket/run.tgm", 8, "s3://bucket/run.tgm: exists already");
     assert!(result.err.contains("hint: `--force` replaces it"), "{}", result.err);
-    assert!(scene.server.file("/bucket/run.tgm") == before);
-    scene.ok("tgm copy --force -w step=6 s3://bucket/run.tgm s3://bucket/run6.tgm");
-    assert_eq!(scene.ok("tgm ls -p step s3://bucket/run6.tgm").out, "step\n6\n");
-    scene.refused(
+    assert!(fixture.server.file("/bucket/run.tgm") == before);
+    fixture.ok("tgm copy --force -w step=6 s3://bucket/run.tgm s3://bucket/run6.tgm");
+    assert_eq!(fixture.ok("tgm ls -p step s3://bucket/run6.tgm").out, "step\n6\n");
+    fixture.refused(
         "tgm copy --force s3://bucket/run.tgm s3://bucket/run.tgm",
         8,
         "input and output are the same file",
     );
-    scene.refused("tgm copy run.tgm s3://bucket/[step].tgm", 8, "placeholders are not supported in URLs");
-    // There and back again.
-    scene.ok("tgm copy s3://bucket/run.tgm back.tgm");
-    assert!(scene.dir.read("back.tgm") == scene.dir.read("run.tgm"));
+    fixture.refused("tgm copy run.tgm s3://bucket/[step].tgm", 8, "placeholders are not supported in URLs");
+    // Upload and download.
+    fixture.ok("tgm copy s3://bucket/run.tgm back.tgm");
+    assert!(fixture.dir.read("back.tgm") == fixture.dir.read("run.tgm"));
 }
 
 #[test]
-fn web_servers_take_no_files() {
-    let scene = Scene::new();
-    let result = scene.refused(&format!("tgm copy run.tgm {}", scene.server.url("/x.tgm")), 8, "over HTTP");
+fn uploads_to_web_servers_are_rejected() {
+    let fixture = Fixture::new();
+    let result =
+        fixture.refused(&format!("tgm copy run.tgm {}", fixture.server.url("/x.tgm")), 8, "over HTTP");
     assert!(result.err.contains("hint: write to a file, or to `s3://`"), "{}", result.err);
 }
 
 #[test]
-fn every_verb_that_writes_a_file_writes_an_object() {
-    let scene = Scene::new();
+fn every_writing_command_writes_objects() {
+    let fixture = Fixture::new();
     for (verb, is_same) in [
         ("tgm create OUT --from t=t.npy --reproducible", true),
         ("tgm create OUT --from t=t.npy --reproducible --compression zstd", true),
-        // Where nothing can be changed any more the length of a message stays unknown.
+        // Objects cannot be patched, so the length of a streamed message stays unknown.
         ("tgm create OUT --from t=t.npy --reproducible --stream", false),
-        // A message that is recoded gets a number of its own.
+        // A recoded message gets a new UUID.
         ("tgm recode run.tgm OUT --compression lz4", false),
         ("tgm copy run.tgm OUT --filter shuffle --compression zstd", false),
         ("tgm extract run.tgm 0 --range 3:5 -o OUT", true),
@@ -52,49 +53,57 @@ fn every_verb_that_writes_a_file_writes_an_object() {
         ("tet extract run.tet t -s ::2 -o OUT", true),
         ("tet create OUT --from t=t.npy", true),
     ] {
-        let here = scene.ok(&format!("{} --force", verb.replace("OUT", "here")));
-        let there = scene.ok(&format!("{} --force", verb.replace("OUT", "s3://bucket/there")));
-        let object = scene.server.file("/bucket/there").unwrap();
+        let local = fixture.ok(&format!("{} --force", verb.replace("OUT", "here")));
+        let remote = fixture.ok(&format!("{} --force", verb.replace("OUT", "s3://bucket/there")));
+        let object = fixture.server.file("/bucket/there").unwrap();
         if is_same {
-            assert!(object == scene.dir.read("here"), "{verb}");
-            assert_eq!(there.out.replace("s3://bucket/there", "here"), here.out, "{verb}");
+            assert!(object == fixture.dir.read("here"), "{verb}");
+            assert_eq!(remote.out.replace("s3://bucket/there", "here"), local.out, "{verb}");
         } else {
-            assert_eq!(scene.ok("tgm ls s3://bucket/there").out, scene.ok("tgm ls here").out, "{verb}");
-            let values = |file: &str| scene.ok(&format!("tgm extract {file} 0 -o -")).bytes;
+            assert_eq!(fixture.ok("tgm ls s3://bucket/there").out, fixture.ok("tgm ls here").out, "{verb}");
+            let values = |file: &str| fixture.ok(&format!("tgm extract {file} 0 -o -")).bytes;
             assert!(values("s3://bucket/there") == values("here"), "{verb}");
-            scene.ok("tgm validate --full s3://bucket/there");
+            fixture.ok("tgm validate --full s3://bucket/there");
         }
-        assert_eq!(scene.server.open_uploads(), 0, "{verb}");
-        scene.refused(&verb.replace("OUT", "s3://bucket/there"), 8, "exists already");
+        assert_eq!(fixture.server.open_uploads(), 0, "{verb}");
+        fixture.refused(&verb.replace("OUT", "s3://bucket/there"), 8, "exists already");
     }
 }
 
 #[test]
-fn objects_are_not_changed_in_their_place() {
-    let scene = Scene::new();
-    scene.ok("tgm copy run.tgm s3://bucket/run.tgm");
-    scene.refused(
+fn objects_are_not_edited_in_place() {
+    let fixture = Fixture::new();
+    fixture.ok("tgm copy run.tgm s3://bucket/run.tgm");
+    fixture.refused(
         "tgm create --append s3://bucket/run.tgm --from t=t.npy",
         8,
         "cannot append to a remote object",
     );
-    scene.refused(&format!("tet repair {}", scene.server.url("/run.tet")), 8, "cannot repair a remote file");
-    scene.refused("tet repair run.tet --salvage s3://bucket/x.tet", 8, "can only be written to a local path");
+    fixture.refused(
+        &format!("tet repair {}", fixture.server.url("/run.tet")),
+        8,
+        "cannot repair a remote file",
+    );
+    fixture.refused(
+        "tet repair run.tet --salvage s3://bucket/x.tet",
+        8,
+        "can only be written to a local path",
+    );
 }
 
 #[test]
-fn a_store_that_fails_leaves_nothing() {
-    let scene = Scene::new();
-    scene.dir.write("big.npy", npy(2_000_000));
-    // It asks whether it is there, starts, and then a part fails for good.
-    scene.server.next([None, None, Some(Fault::Status(400))]);
-    scene.refused(
+fn a_failing_store_leaves_no_object() {
+    let fixture = Fixture::new();
+    fixture.dir.write("big.npy", npy(2_000_000));
+    // The command checks for the object, starts the upload, and then a part fails permanently.
+    fixture.server.next([None, None, Some(Fault::Status(400))]);
+    fixture.refused(
         "tgm create s3://bucket/big.tgm --from t=big.npy",
         3,
         "s3://bucket/big.tgm: the server returned",
     );
-    assert_eq!((scene.server.file("/bucket/big.tgm"), scene.server.open_uploads()), (None, 0));
-    scene.ok("tgm create s3://bucket/big.tgm --from t=big.npy");
-    assert!(scene.server.file("/bucket/big.tgm").unwrap().len() > 16_000_000);
-    scene.ok("tgm validate s3://bucket/big.tgm");
+    assert_eq!((fixture.server.file("/bucket/big.tgm"), fixture.server.open_uploads()), (None, 0));
+    fixture.ok("tgm create s3://bucket/big.tgm --from t=big.npy");
+    assert!(fixture.server.file("/bucket/big.tgm").unwrap().len() > 16_000_000);
+    fixture.ok("tgm validate s3://bucket/big.tgm");
 }

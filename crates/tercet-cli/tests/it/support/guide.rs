@@ -1,6 +1,6 @@
-//! What a guide shows.
+//! Commands and expected output of guides.
 
-/// The commands of a guide, each with the lines shown under it.
+/// The commands of a guide, each with its expected lines.
 pub(crate) fn commands(guide: &str) -> Vec<(String, Vec<String>)> {
     let mut found: Vec<(String, Vec<String>)> = Vec::new();
     let mut inside = false;
@@ -10,17 +10,17 @@ pub(crate) fn commands(guide: &str) -> Vec<(String, Vec<String>)> {
         } else if inside {
             if let Some(command) = line.strip_prefix("$ ") {
                 found.push((command.to_owned(), Vec::new()));
-            } else if let Some((_, shown)) = found.last_mut() {
-                shown.push(line.to_owned());
+            } else if let Some((_, expected)) = found.last_mut() {
+                expected.push(line.to_owned());
             }
         }
     }
     found
 }
 
-/// Whether lines are as shown; `…` stands for any number of them.
-pub(crate) fn matches(shown: &[String], lines: &[&str]) -> bool {
-    match shown.split_first() {
+/// Whether lines match; `…` matches any number of lines.
+pub(crate) fn matches(expected: &[String], lines: &[&str]) -> bool {
+    match expected.split_first() {
         None => lines.is_empty(),
         Some((first, rest)) if first == "…" => (0..=lines.len()).any(|n| matches(rest, &lines[n..])),
         Some((first, rest)) => {

@@ -1,4 +1,4 @@
-//! Commands that are killed while they write, and files that appear meanwhile.
+//! Commands killed while they write, and files created concurrently.
 
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -9,9 +9,9 @@ use tercet::core::publish::is_stale_temp;
 use super::test_dir::TestDir;
 
 /// Long enough for a slow machine; only a failing test waits for it.
-const PATIENCE: Duration = Duration::from_mins(2);
+const TIMEOUT: Duration = Duration::from_mins(2);
 
-/// The length of the half file that will be `target`, if there is one.
+/// The length of the temporary file of a writer to `target`, if there is one.
 fn half_written<S>(dir: &TestDir<S>, target: &str) -> Option<u64> {
     let entries = std::fs::read_dir(dir.0.path()).unwrap();
     let mut half =
@@ -19,24 +19,24 @@ fn half_written<S>(dir: &TestDir<S>, target: &str) -> Option<u64> {
     half.find_map(|entry| Some(entry.metadata().ok()?.len()).filter(|len| *len > 0))
 }
 
-fn spawn<S>(dir: &TestDir<S>, words: &str) -> Child {
+fn spawn<S>(dir: &TestDir<S>, args: &str) -> Child {
     let mut command = Command::new(dir.1);
-    command.current_dir(dir.0.path()).args(words.split_whitespace());
+    command.current_dir(dir.0.path()).args(args.split_whitespace());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Runs a command that writes `target` again and again, and kills it when so many bytes of the new file are there.
-pub(crate) fn kill_at_every_stage<S>(dir: &TestDir<S>, words: &str, code: i32, target: &str) {
+/// Runs a command that writes `target` repeatedly and kills it at different lengths of the temporary file.
+pub(crate) fn kill_at_every_stage<S>(dir: &TestDir<S>, args: &str, code: i32, target: &str) {
     let before = dir.names();
     let old = dir.read(target);
-    let done = dir.run(words);
-    assert_eq!(done.code, code, "{words}: {}", done.err);
+    let done = dir.run(args);
+    assert_eq!(done.code, code, "{args}: {}", done.err);
     let new = dir.read(target);
-    assert!(old != new, "{words}: changes nothing");
+    assert!(old != new, "{args}: changes nothing");
     let mut killed = 0;
     for stage in 0..5 {
         dir.write(target, &old);
-        let mut child = spawn(dir, words);
+        let mut child = spawn(dir, args);
         let (started, enough) = (Instant::now(), new.len() as u64 / 4 * stage);
         let status = loop {
             if half_written(dir, target).is_some_and(|len| len >= enough) {
@@ -46,48 +46,48 @@ pub(crate) fn kill_at_every_stage<S>(dir: &TestDir<S>, words: &str, code: i32, t
             if let Some(status) = child.try_wait().unwrap() {
                 break status;
             }
-            assert!(started.elapsed() < PATIENCE, "{words}: never ends");
+            assert!(started.elapsed() < TIMEOUT, "{args}: never ends");
             thread::sleep(Duration::from_millis(1));
         };
         let found = dir.read(target);
-        assert!(found == old || found == new, "{words}: neither the old file nor the new one");
+        assert!(found == old || found == new, "{args}: neither the old file nor the new one");
         if status.code().is_none() {
             killed += usize::from(found == old);
         } else {
-            assert!(status.code() == Some(code) && found == new, "{words}: ended by itself: {status}");
+            assert!(status.code() == Some(code) && found == new, "{args}: ended by itself: {status}");
         }
-        // Whoever comes next takes the place and clears up.
+        // The next run replaces the file and removes the stale temporary file.
         dir.write(target, &old);
-        assert_eq!(dir.run(words).code, code, "{words}");
-        assert!(dir.read(target) == new, "{words}: another file after one was killed");
-        assert_eq!(dir.names(), before, "{words}");
+        assert_eq!(dir.run(args).code, code, "{args}");
+        assert!(dir.read(target) == new, "{args}: another file after one was killed");
+        assert_eq!(dir.names(), before, "{args}");
     }
-    assert!(killed > 0, "{words}: never killed while it wrote");
+    assert!(killed > 0, "{args}: never killed while it wrote");
 }
 
-/// Runs a command that makes the file `new`, which somebody else makes meanwhile: that one must stay.
-pub(crate) fn appears_meanwhile<S>(dir: &TestDir<S>, words: &str) {
+/// Runs a command that creates the file `new` while another process creates it: the other file must stay.
+pub(crate) fn created_concurrently<S>(dir: &TestDir<S>, args: &str) {
     let before = dir.names();
     let mut refused = 0;
     for _ in 0..5 {
-        let mut child = spawn(dir, words);
+        let mut child = spawn(dir, args);
         let started = Instant::now();
         while half_written(dir, "new").is_none() && child.try_wait().unwrap().is_none() {
-            assert!(started.elapsed() < PATIENCE, "{words}: never ends");
+            assert!(started.elapsed() < TIMEOUT, "{args}: never ends");
             thread::sleep(Duration::from_millis(1));
         }
         let made = std::fs::OpenOptions::new().write(true).create_new(true).open(dir.path("new"));
         let code = child.wait().unwrap().code();
         if made.is_ok() {
-            // It was there first.
-            assert_eq!(code, Some(8), "{words}");
-            assert_eq!(dir.read("new"), b"", "{words}");
+            // The other file was created first.
+            assert_eq!(code, Some(8), "{args}");
+            assert_eq!(dir.read("new"), b"", "{args}");
             refused += 1;
         } else {
-            assert_eq!(code, Some(0), "{words}");
+            assert_eq!(code, Some(0), "{args}");
         }
         std::fs::remove_file(dir.path("new")).unwrap();
-        assert_eq!(dir.names(), before, "{words}");
+        assert_eq!(dir.names(), before, "{args}");
     }
-    assert!(refused > 0, "{words}: always done before");
+    assert!(refused > 0, "{args}: always done before");
 }

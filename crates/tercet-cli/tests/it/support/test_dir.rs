@@ -1,14 +1,14 @@
-//! A directory of its own for each test, in which a command runs.
+//! A temporary directory per test, in which a command runs.
 
 use std::marker::PhantomData;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
 
-/// A directory and the program that runs in it. Each suite marks its own with `S`, to give it methods of its own.
+/// A directory and the program that runs in it. The marker type `S` lets each suite add its own methods.
 pub(crate) struct TestDir<S>(pub(crate) tempfile::TempDir, pub(crate) &'static str, PhantomData<S>);
 
-/// What a command said and did.
+/// Output of a command.
 pub(crate) struct CommandOutput {
     pub(crate) code: i32,
     pub(crate) out: String,
@@ -18,7 +18,7 @@ pub(crate) struct CommandOutput {
 
 impl<S> TestDir<S> {
     /// An empty directory for this program.
-    pub(crate) fn of(program: &'static str) -> Self {
+    pub(crate) fn for_program(program: &'static str) -> Self {
         Self(tempfile::tempdir().unwrap(), program, PhantomData)
     }
 
@@ -50,15 +50,15 @@ impl<S> TestDir<S> {
         command
     }
 
-    /// Runs the program with these words.
-    pub(crate) fn run(&self, words: &str) -> CommandOutput {
-        run_command(self.command().args(words.split_whitespace()))
+    /// Runs the program with arguments separated by spaces.
+    pub(crate) fn run(&self, args: &str) -> CommandOutput {
+        run_command(self.command().args(args.split_whitespace()))
     }
 
-    /// Runs the program with these words, which must go well.
-    pub(crate) fn ok(&self, words: &str) -> CommandOutput {
-        let result = self.run(words);
-        assert_eq!(result.code, 0, "{words}: {}", result.err);
+    /// Runs the program, which must succeed.
+    pub(crate) fn ok(&self, args: &str) -> CommandOutput {
+        let result = self.run(args);
+        assert_eq!(result.code, 0, "{args}: {}", result.err);
         result
     }
 }

@@ -1,22 +1,22 @@
-//! Many files as one, through the commands.
+//! Collections of files.
 
 use serde_json::Value;
 
 use super::{TestDir, lines, run_command};
 
-/// The transcripts of the reference, in the order in which they were made.
+/// Transcripts of the reference, in their original order.
 #[test]
-fn collections_are_told_as_the_reference_tells_them() {
+fn collection_output_matches_the_reference() {
     let Some(golden) = tercet_testkit::golden("tatami") else { return };
     let manifest = std::fs::read_to_string(golden.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_str(&manifest).unwrap();
     let dir = TestDir::new();
-    for place in ["collection", "clitmp"] {
-        std::fs::create_dir(dir.path(place)).unwrap();
+    for name in ["collection", "clitmp"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
         for entry in std::fs::read_dir(golden.join("collection")).unwrap() {
             let entry = entry.unwrap();
-            if place == "collection" || entry.file_name() != "tatami.manifest" {
-                std::fs::copy(entry.path(), dir.path(place).join(entry.file_name())).unwrap();
+            if name == "collection" || entry.file_name() != "tatami.manifest" {
+                std::fs::copy(entry.path(), dir.path(name).join(entry.file_name())).unwrap();
             }
         }
     }
@@ -27,11 +27,11 @@ fn collections_are_told_as_the_reference_tells_them() {
         if !matches!(args[0], "collection" | "col") {
             continue;
         }
-        let ran = run_command(dir.command().args(&args));
+        let output = run_command(dir.command().args(&args));
         compared += 1;
-        assert_eq!(ran.out, entry["stdout"].as_str().unwrap(), "{args:?}: {}", ran.err);
-        assert_eq!(ran.code == 0, entry["exit"] == 0, "{args:?}: {}", ran.err);
-        assert_eq!(ran.err.is_empty(), ran.code == 0, "{args:?}: {}", ran.err);
+        assert_eq!(output.out, entry["stdout"].as_str().unwrap(), "{args:?}: {}", output.err);
+        assert_eq!(output.code == 0, entry["exit"] == 0, "{args:?}: {}", output.err);
+        assert_eq!(output.err.is_empty(), output.code == 0, "{args:?}: {}", output.err);
     }
     assert_eq!(compared, 8);
 }
@@ -50,12 +50,12 @@ fn days() -> TestDir {
 }
 
 #[test]
-fn files_are_added_listed_put_in_tiers_and_removed() {
+fn files_are_added_listed_tiered_and_removed() {
     let dir = days();
-    let told: Value = serde_json::from_str(&dir.ok("collection list days --json").out).unwrap();
-    assert_eq!(told["rows"], 150);
+    let json: Value = serde_json::from_str(&dir.ok("collection list days --json").out).unwrap();
+    assert_eq!(json["rows"], 150);
     let paths: Vec<&str> =
-        told["members"].as_array().unwrap().iter().map(|member| member["path"].as_str().unwrap()).collect();
+        json["members"].as_array().unwrap().iter().map(|member| member["path"].as_str().unwrap()).collect();
     assert_eq!(paths, ["mon.tatami", "tue.tatami", "wed.tatami"]);
     assert_eq!(dir.ok("collection tier days tue.tatami 3").out, "tue.tatami: tier 3\n");
     assert_eq!(dir.ok("col remove days days/mon.tatami").out, "removed mon.tatami\n");
@@ -63,7 +63,7 @@ fn files_are_added_listed_put_in_tiers_and_removed() {
     assert!(list.contains("members:    2\n"), "{list}");
     assert!(list.contains("tue.tatami               rows=50"), "{list}");
     assert!(list.contains(" tier=3 key[key]=\"6400000000000000\"..\"9500000000000000\""), "{list}");
-    // All or none.
+    // All files are removed, or none.
     let refused = dir.run("collection remove days tue.tatami nothing.tatami");
     assert_eq!(refused.code, 8, "{}", refused.err);
     assert!(refused.err.contains("has no member `nothing.tatami`"), "{}", refused.err);
@@ -80,9 +80,9 @@ fn a_key_is_looked_up_in_all_files() {
     let dir = days();
     assert_eq!(dir.ok("lookup days 117").out, "{\"key\":117,\"day\":\"tue\"}\n");
     assert_eq!(dir.ok("lookup days 200 --columns day").out, "{\"day\":\"wed\"}\n");
-    let told: Value = serde_json::from_str(&dir.ok("lookup days 149 --json").out).unwrap();
-    assert_eq!(told["row"], 49);
-    assert!(told["file"].as_str().unwrap().ends_with("tue.tatami"));
+    let json: Value = serde_json::from_str(&dir.ok("lookup days 149 --json").out).unwrap();
+    assert_eq!(json["row"], 49);
+    assert!(json["file"].as_str().unwrap().ends_with("tue.tatami"));
     let missing = dir.run("lookup days 77");
     assert_eq!(missing.code, 1);
     assert!(missing.err.contains("days: no row with key `77`"), "{}", missing.err);
@@ -91,7 +91,7 @@ fn a_key_is_looked_up_in_all_files() {
 }
 
 #[test]
-fn a_torn_or_damaged_manifest_is_told() {
+fn a_torn_or_damaged_manifest_is_reported() {
     let dir = days();
     let whole = dir.read("days/tatami.manifest");
     dir.write("days/tatami.manifest", &whole[..whole.len() - 3]);
@@ -116,7 +116,7 @@ fn a_torn_or_damaged_manifest_is_told() {
 }
 
 #[test]
-fn a_file_that_was_written_anew_must_be_added_again() {
+fn a_rewritten_file_must_be_added_again() {
     let dir = days();
     dir.write("rows.jsonl", "{\"key\":120,\"day\":\"new\"}\n");
     dir.ok("create days/tue.tatami --force --from rows.jsonl --sort-key key");
@@ -129,46 +129,45 @@ fn a_file_that_was_written_anew_must_be_added_again() {
 }
 
 #[test]
-fn all_files_of_a_collection_are_asked() {
+fn queries_scan_all_files_of_a_collection() {
     let dir = days();
     let rows = dir.ok("cat days").out;
     assert_eq!(rows.lines().count(), 150);
     assert_eq!(rows.lines().last().unwrap(), r#"{"key":249,"day":"wed"}"#);
-    let words =
-        ["cat", "days", "--columns", "day,key", "--where", "key >= 148 and key < 202", "--limit", "3"];
+    let args = ["cat", "days", "--columns", "day,key", "--where", "key >= 148 and key < 202", "--limit", "3"];
     assert_eq!(
-        dir.ran(&words).out,
+        dir.run_args(&args).out,
         "{\"day\":\"tue\",\"key\":148}\n{\"day\":\"tue\",\"key\":149}\n{\"day\":\"wed\",\"key\":200}\n"
     );
     assert_eq!(dir.ok("count days").out, "150\n");
-    assert_eq!(dir.ran(&["count", "days", "--where", "key > 110"]).out, "89\n");
-    let told: Value =
-        serde_json::from_str(&dir.ran(&["count", "days", "-w", "key<10", "--json"]).out).unwrap();
-    assert_eq!((told["rows"].as_u64(), told["count"].as_u64()), (Some(150), Some(10)));
-    // Files that cannot hold a row are not even opened: this one could not be.
+    assert_eq!(dir.run_args(&["count", "days", "--where", "key > 110"]).out, "89\n");
+    let json: Value =
+        serde_json::from_str(&dir.run_args(&["count", "days", "-w", "key<10", "--json"]).out).unwrap();
+    assert_eq!((json["rows"].as_u64(), json["count"].as_u64()), (Some(150), Some(10)));
+    // Pruned files are not opened: this one cannot be opened.
     std::fs::write(dir.path("days/wed.tatami"), b"gone").unwrap();
-    assert_eq!(dir.ran(&["count", "days", "--where", "key < 110"]).out, "60\n");
-    let explained = dir.ran(&["explain", "days", "--where", "key < 10"]).out;
+    assert_eq!(dir.run_args(&["count", "days", "--where", "key < 110"]).out, "60\n");
+    let explained = dir.run_args(&["explain", "days", "--where", "key < 10"]).out;
     assert!(explained.starts_with("3 files, 2 pruned by the manifest\nmon.tatami:\n"), "{explained}");
-    let told = dir.ran(&["explain", "days", "--where", "key < 10", "--json"]).out;
-    let told: Value = serde_json::from_str(&told).unwrap();
-    assert_eq!((told["files_pruned"].as_u64(), &told["members"][0]["file"]), (Some(2), &"mon.tatami".into()));
+    let json = dir.run_args(&["explain", "days", "--where", "key < 10", "--json"]).out;
+    let json: Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((json["files_pruned"].as_u64(), &json["members"][0]["file"]), (Some(2), &"mon.tatami".into()));
     assert_ne!(dir.run("cat days").code, 0);
-    // What is wrong is told with a mark.
-    let wrong = dir.ran(&["count", "days", "--where", "kez = 1"]);
+    // Errors point at the position in the filter.
+    let wrong = dir.run_args(&["count", "days", "--where", "kez = 1"]);
     assert_eq!(wrong.code, 8);
     assert!(wrong.err.contains("^^^"), "{}", wrong.err);
     std::fs::create_dir(dir.path("empty")).unwrap();
-    for words in ["cat empty", "count empty", "lookup empty 1"] {
-        let refused = dir.run(words);
+    for args in ["cat empty", "count empty", "lookup empty 1"] {
+        let refused = dir.run(args);
         assert!(refused.code == 8 && refused.err.contains("directory without a manifest"), "{}", refused.err);
     }
 }
 
-/// A number that is cents in one file and mills in another is no number of both.
+/// A column that is cents in one file and mills in another cannot be compared.
 #[cfg(feature = "arrow")]
 #[test]
-fn files_whose_columns_mean_something_else_are_refused() {
+fn files_with_different_logical_types_are_rejected() {
     let dir = TestDir::new();
     std::fs::create_dir(dir.path("c")).unwrap();
     dir.write("a.csv", "price\n1.25\n");
@@ -177,7 +176,7 @@ fn files_whose_columns_mean_something_else_are_refused() {
     dir.ok("convert a.csv c/d.tatami --schema price:decimal128[9,2]");
     dir.ok("collection add c c/a.tatami");
     assert_eq!(dir.ok("cat c").out, "{\"price\":1.25}\n");
-    let unlike = |result: &super::CommandOutput| {
+    let is_mismatch = |result: &super::CommandOutput| {
         assert_eq!(result.code, 8, "{}", result.err);
         assert!(
             result.err.contains("b.tatami") && result.err.contains("has another logical type"),
@@ -185,30 +184,30 @@ fn files_whose_columns_mean_something_else_are_refused() {
             result.err
         );
     };
-    unlike(&dir.run("collection add c c/b.tatami"));
-    unlike(&dir.run("merge c/a.tatami c/b.tatami -o m.tatami"));
+    is_mismatch(&dir.run("collection add c c/b.tatami"));
+    is_mismatch(&dir.run("merge c/a.tatami c/b.tatami -o m.tatami"));
     dir.ok("collection add c c/d.tatami");
     assert_eq!(dir.ok("count c --where price=1.25").out, "2\n");
     dir.ok("merge c/a.tatami c/d.tatami -o m.tatami");
     assert_eq!(dir.ok("cat m.tatami").out, "{\"price\":1.25}\n{\"price\":1.25}\n");
-    // A file that others put into the manifest is noticed when it is opened.
+    // Files added by other programs are checked when they are opened.
     std::fs::copy(dir.path("c/b.tatami"), dir.path("b.tatami")).unwrap();
     std::fs::create_dir(dir.path("e")).unwrap();
     std::fs::rename(dir.path("b.tatami"), dir.path("e/b.tatami")).unwrap();
     dir.ok("collection add e e/b.tatami");
     let (one, other) = (dir.read("c/tatami.manifest"), dir.read("e/tatami.manifest"));
     dir.write("c/tatami.manifest", [&one[..], &other[5..]].concat());
-    for words in ["cat c", "count c --where price>=0"] {
-        unlike(&dir.run(words));
+    for args in ["cat c", "count c --where price>=0"] {
+        is_mismatch(&dir.run(args));
     }
 }
 
-/// What is passed over of a manifest is told by whoever reads it.
+/// Every command reports skipped manifest records.
 #[test]
-fn a_torn_manifest_is_mentioned_by_all() {
+fn every_command_reports_a_torn_manifest() {
     let dir = days();
     let bytes = dir.read("days/tatami.manifest");
-    for words in [
+    for args in [
         "count days",
         "cat days --limit 1",
         "lookup days 1",
@@ -216,11 +215,11 @@ fn a_torn_manifest_is_mentioned_by_all() {
         "collection tier days mon.tatami 1",
     ] {
         dir.write("days/tatami.manifest", &bytes[..bytes.len() - 3]);
-        let result = dir.ok(words);
-        assert!(result.err.contains("incomplete record"), "{words}: {}", result.err);
+        let result = dir.ok(args);
+        assert!(result.err.contains("incomplete record"), "{args}: {}", result.err);
     }
-    for words in ["collection list nothing", "collection compact nothing"] {
-        let missing = dir.run(words);
+    for args in ["collection list nothing", "collection compact nothing"] {
+        let missing = dir.run(args);
         assert!(missing.code == 3 && missing.err.contains("cannot open nothing"), "{}", missing.err);
     }
 }

@@ -1,22 +1,22 @@
-//! Rows in, the same rows out.
+//! `create`: rows round-trip.
 
 use serde_json::Value;
 
 use super::{CITIES, TestDir, lines, run_command};
 
 #[test]
-fn columns_are_found_in_jsonl() {
+fn columns_are_inferred_from_jsonl() {
     let dir = TestDir::with_cities();
-    let told: Value = serde_json::from_str(&dir.ok("inspect --json cities.tatami").out).unwrap();
+    let json: Value = serde_json::from_str(&dir.ok("inspect --json cities.tatami").out).unwrap();
     let column = |index: usize| {
-        let column = &told["columns"][index];
+        let column = &json["columns"][index];
         (column["type"].as_str().unwrap(), column["nullable"].as_bool().unwrap())
     };
     let types = [("string", false), ("int64", false), ("float64", false), ("list", false), ("string", true)];
     for (index, expected) in types.into_iter().enumerate() {
         assert_eq!(column(index), expected);
     }
-    assert_eq!(told["columns"][3]["element"], "string");
+    assert_eq!(json["columns"][3]["element"], "string");
     let rows = dir.ok("cat cities.tatami").out;
     let expected: Vec<Value> = CITIES
         .lines()
@@ -33,16 +33,16 @@ fn columns_are_found_in_jsonl() {
 }
 
 #[test]
-fn what_cat_prints_can_be_made_into_the_same_file() {
+fn cat_output_recreates_the_same_file() {
     let dir = TestDir::with_cities();
     let rows = dir.ok("cat cities.tatami").out;
-    let again = dir.back("again.jsonl", &rows, "--sort-key name --bloom people");
+    let again = dir.round_trip("again.jsonl", &rows, "--sort-key name --bloom people");
     assert_eq!(again, rows);
     assert_eq!(dir.read("back.tatami"), dir.read("cities.tatami"), "byte for byte");
 }
 
 #[test]
-fn many_rows_over_groups_and_pages_come_back() {
+fn rows_across_groups_and_pages_round_trip() {
     let dir = TestDir::new();
     let text = lines(0..40_000_u32, |row| {
         let city = ["Bonn", "Ulm", "Oslo"][row as usize % 3];
@@ -58,7 +58,7 @@ fn many_rows_over_groups_and_pages_come_back() {
         "--row-group-rows 777 --page-rows 100 --bloom city --codec lz4",
         "--blob note --threads 1",
     ] {
-        let rows = dir.back("rows.jsonl", &text, options);
+        let rows = dir.round_trip("rows.jsonl", &text, options);
         if options.contains("blob") {
             assert!(rows.starts_with(r#"{"row":0,"city":"Bonn","note":null,"#), "{}", &rows[..80]);
             assert!(rows.contains(r#""note":"bjkxOQ==""#), "base64 of n919");
@@ -72,10 +72,10 @@ fn many_rows_over_groups_and_pages_come_back() {
 }
 
 #[test]
-fn csv_tells_nothing_and_empty_texts_apart() {
+fn csv_distinguishes_null_and_empty_strings() {
     let dir = TestDir::new();
     let text = "id,name,x,ok,code\r\n1,\"a \"\"b\"\", c\",2.5,true,007\r\n2,,,false,010\r\n3,\"\",1,,\"line\nbreak\"\r\n";
-    let rows = dir.back("t.csv", text, "");
+    let rows = dir.round_trip("t.csv", text, "");
     let expected = concat!(
         r#"{"id":1,"name":"a \"b\", c","x":2.5,"ok":true,"code":"007"}"#,
         "\n",
@@ -85,12 +85,12 @@ fn csv_tells_nothing_and_empty_texts_apart() {
         "\n",
     );
     assert_eq!(rows, expected);
-    let tabs = dir.back("t.tsv", "a\tb\nNA\t1\n\"NA\"\t2\n", "--null NA");
+    let tabs = dir.round_trip("t.tsv", "a\tb\nNA\t1\n\"NA\"\t2\n", "--null NA");
     assert_eq!(tabs, "{\"a\":null,\"b\":1}\n{\"a\":\"NA\",\"b\":2}\n");
     let bare =
-        dir.back("bare.csv", "7;x\n;\n", "--no-header --delimiter ; --schema n:int8:nullable,s:string");
+        dir.round_trip("bare.csv", "7;x\n;\n", "--no-header --delimiter ; --schema n:int8:nullable,s:string");
     assert_eq!(bare, "{\"n\":7,\"s\":\"x\"}\n{\"n\":null,\"s\":\"\"}\n");
-    let times = dir.back(
+    let times = dir.round_trip(
         "times.csv",
         "f,t\nNaN,2024-06-21T12:00:00Z\n-inf,1\n",
         "--schema f:float64,t:timestamp_micros,more:bool:nullable",
@@ -102,7 +102,7 @@ fn csv_tells_nothing_and_empty_texts_apart() {
 }
 
 #[test]
-fn options_reach_the_file() {
+fn options_are_stored_in_the_file() {
     let dir = TestDir::new();
     dir.write("a.jsonl", "{\"k\":1,\"s\":\"x\"}\n{\"k\":2,\"s\":\"y\"}\n{\"k\":3,\"s\":\"z\"}\n");
     let made = dir.ok(
@@ -113,22 +113,22 @@ fn options_reach_the_file() {
     let made: Value = serde_json::from_str(&made.out).unwrap();
     assert_eq!((made["rows"].as_u64(), made["groups"].as_u64()), (Some(3), Some(2)));
     assert_eq!(made["needs"], Value::Array(Vec::new()));
-    let told: Value = serde_json::from_str(&dir.ok("inspect a.tatami --json --pages").out).unwrap();
-    assert_eq!(told["header"]["uuid"], "00112233-4455-6677-8899-aabbccddeeff");
-    assert_eq!(told["header"]["created"], "2024-06-21T12:00:00.000Z");
-    assert_eq!(told["header"]["flags"], serde_json::json!(["FlagSorted", "FlagHasIndexRegion"]));
-    assert_eq!(told["needs"]["reference"], true);
-    let metadata = told["metadata"].as_array().unwrap();
+    let json: Value = serde_json::from_str(&dir.ok("inspect a.tatami --json --pages").out).unwrap();
+    assert_eq!(json["header"]["uuid"], "00112233-4455-6677-8899-aabbccddeeff");
+    assert_eq!(json["header"]["created"], "2024-06-21T12:00:00.000Z");
+    assert_eq!(json["header"]["flags"], serde_json::json!(["FlagSorted", "FlagHasIndexRegion"]));
+    assert_eq!(json["needs"]["reference"], true);
+    let metadata = json["metadata"].as_array().unwrap();
     assert_eq!(metadata[2..], [serde_json::json!(["source", "test"]), serde_json::json!(["empty", ""])]);
-    assert_eq!(told["columns"][1]["dictionary_hint"], true);
-    assert_eq!(told["groups"][0]["sort_bounds"], serde_json::json!({ "min": 1, "max": 2 }));
-    assert_eq!(told["groups"][0]["chunks"][0]["pages"].as_array().unwrap().len(), 2);
-    assert_eq!(told["groups"][1]["chunks"][1]["zone"]["max"], "z");
+    assert_eq!(json["columns"][1]["dictionary_hint"], true);
+    assert_eq!(json["groups"][0]["sort_bounds"], serde_json::json!({ "min": 1, "max": 2 }));
+    assert_eq!(json["groups"][0]["chunks"][0]["pages"].as_array().unwrap().len(), 2);
+    assert_eq!(json["groups"][1]["chunks"][1]["zone"]["max"], "z");
     assert!(dir.ok("inspect a.tatami").out.contains("\nneeds:   reference\n"));
 }
 
 #[test]
-fn standard_streams_hold_rows_and_files() {
+fn standard_streams_carry_rows_and_files() {
     let dir = TestDir::new();
     let made = run_command(dir.command().args(["create", "-", "--from", "-"]).write_stdin("{\"a\":1}\n"));
     assert_eq!((made.code, made.err.as_str()), (0, ""));

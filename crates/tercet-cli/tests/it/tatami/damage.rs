@@ -1,4 +1,4 @@
-//! Damaged files: told, and repaired as far as they are intact.
+//! Damaged files: detection and repair.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ fn rows() -> TestDir {
 
 /// Flips a bit in the last byte of a page of the second column.
 fn damage(dir: &TestDir, group: usize, page: usize) {
-    let told: Value = serde_json::from_str(&dir.ok("inspect rows.tatami --json --pages").out).unwrap();
-    let page = &told["groups"][group]["chunks"][1]["pages"][page];
+    let json: Value = serde_json::from_str(&dir.ok("inspect rows.tatami --json --pages").out).unwrap();
+    let page = &json["groups"][group]["chunks"][1]["pages"][page];
     let number = |key: &str| page[key].as_u64().unwrap();
     let at = (number("offset") + 32 + number("stored_bytes") - 1) as usize;
     let mut bytes = dir.read("rows.tatami");
@@ -32,7 +32,7 @@ fn damage(dir: &TestDir, group: usize, page: usize) {
 }
 
 #[test]
-fn intact_rows_are_kept_and_the_others_told() {
+fn intact_rows_are_kept_and_lost_rows_reported() {
     let dir = rows();
     damage(&dir, 1, 2);
     let cat = dir.run("cat bad.tatami");
@@ -45,8 +45,8 @@ fn intact_rows_are_kept_and_the_others_told() {
 
     let planned = dir.run("repair bad.tatami");
     assert_eq!(planned.code, 1);
-    let told = "from: bad.tatami\nintact: 90 of 100 rows\nlost: rows 70..80\n  row group 1 › column 1 › page 2 (bytes ";
-    assert!(planned.out.starts_with(told), "{}", planned.out);
+    let expected = "from: bad.tatami\nintact: 90 of 100 rows\nlost: rows 70..80\n  row group 1 › column 1 › page 2 (bytes ";
+    assert!(planned.out.starts_with(expected), "{}", planned.out);
     assert_eq!(dir.names(), ["bad.tatami", "rows.jsonl", "rows.tatami"], "nothing is written");
     let repaired = dir.run("repair bad.tatami -o good.tatami");
     assert_eq!(repaired.code, 1);
@@ -64,22 +64,22 @@ fn intact_rows_are_kept_and_the_others_told() {
     assert!(dir.ok("inspect good.tatami").out.contains("  a = b\n"));
     assert_eq!(dir.run("repair bad.tatami -o good.tatami").code, 8, "nothing is overwritten");
     assert_eq!(dir.run("repair bad.tatami -o bad.tatami --force").code, 8);
-    let told: Value = serde_json::from_str(&dir.run("repair bad.tatami --json").out).unwrap();
-    assert_eq!((told["rows_kept"].as_u64(), told["has_losses"].as_bool()), (Some(90), Some(true)));
+    let json: Value = serde_json::from_str(&dir.run("repair bad.tatami --json").out).unwrap();
+    assert_eq!((json["rows_kept"].as_u64(), json["has_losses"].as_bool()), (Some(90), Some(true)));
 }
 
 #[test]
-fn a_whole_file_is_kept_whole() {
+fn a_valid_file_is_kept_whole() {
     let dir = rows();
-    let ran = dir.ok("repair rows.tatami -o copy.tatami");
-    assert!(ran.out.ends_with("kept: 100 of 100 rows\n"), "{}", ran.out);
+    let output = dir.ok("repair rows.tatami -o copy.tatami");
+    assert!(output.out.ends_with("kept: 100 of 100 rows\n"), "{}", output.out);
     assert_eq!(dir.ok("cat copy.tatami").out, dir.ok("cat rows.tatami").out);
     dir.ok("repair rows.tatami -o interop.tatami --interop");
     assert!(dir.ok("inspect interop.tatami").out.contains("needs:   reference"));
 }
 
 #[test]
-fn a_cut_file_needs_its_columns() {
+fn a_truncated_file_needs_a_schema() {
     let dir = rows();
     let mut bytes = dir.read("rows.tatami");
     bytes.truncate(bytes.len() - 20);
@@ -88,18 +88,18 @@ fn a_cut_file_needs_its_columns() {
         assert_eq!(dir.run(&format!("{verb} cut.tatami")).code, 4, "{verb}");
     }
     assert_eq!(dir.run("verify cut.tatami").code, 1);
-    let ran = dir.run("repair cut.tatami -o good.tatami");
-    assert_eq!(ran.code, 4);
-    assert!(ran.err.contains("set the schema: `--schema name:type,…`"), "{}", ran.err);
+    let output = dir.run("repair cut.tatami -o good.tatami");
+    assert_eq!(output.code, 4);
+    assert!(output.err.contains("set the schema: `--schema name:type,…`"), "{}", output.err);
     assert!(!dir.path("good.tatami").exists());
-    let ran = dir.run("repair cut.tatami -o good.tatami --schema n:int64,s:string");
-    assert_eq!(ran.code, 1, "{}{}", ran.out, ran.err);
-    assert!(ran.out.contains("the footer was rebuilt"), "{}", ran.out);
+    let output = dir.run("repair cut.tatami -o good.tatami --schema n:int64,s:string");
+    assert_eq!(output.code, 1, "{}{}", output.out, output.err);
+    assert!(output.out.contains("the footer was rebuilt"), "{}", output.out);
 }
 
-/// Every flipped bit of a small file is an error or changes nothing that is printed.
+/// Every flipped bit of a small file is an error or does not change the output.
 #[test]
-fn no_flipped_bit_goes_unnoticed() {
+fn every_flipped_bit_is_detected() {
     let dir = TestDir::new();
     dir.write("s.jsonl", "{\"k\":1,\"s\":\"red\"}\n{\"k\":2,\"s\":\"blue\"}\n");
     dir.ok("create s.tatami --from s.jsonl --sort-key k --bloom s");
@@ -113,34 +113,34 @@ fn no_flipped_bit_goes_unnoticed() {
     }
 }
 
-/// Numbers of a footer that are far too large do not make small ones together.
+/// Sums of huge sizes in a footer saturate instead of overflowing.
 #[test]
-fn sums_of_absurd_numbers_are_no_small_numbers() {
+fn overflowing_sums_saturate() {
     let dir = rows();
     let bytes = dir.read("rows.tatami");
     let source = Memory::new("rows", bytes.clone());
     let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();
-    let (mut footer, place) = (file.footer().clone(), file.footer_span());
+    let (mut footer, span) = (file.footer().clone(), file.footer_span());
     for group in &mut footer.groups {
         group.chunks[1].raw_bytes = u64::MAX / 2 + 1;
     }
     let footer = footer.to_bytes();
     let tail = [&(footer.len() as u32).to_le_bytes()[..], &crc32c(&footer).to_le_bytes(), b"TAT1"].concat();
-    let start = place.start() as usize;
+    let start = span.start() as usize;
     dir.write("absurd.tatami", [&bytes[..start], &footer, &tail].concat());
-    let most = u64::MAX.to_string();
-    assert!(dir.ok("inspect absurd.tatami").out.contains(&format!(" {most}->")));
-    let told: Value = serde_json::from_str(&dir.ok("inspect absurd.tatami --json").out).unwrap();
-    assert_eq!(told["columns"][1]["raw_bytes"], u64::MAX);
+    let max = u64::MAX.to_string();
+    assert!(dir.ok("inspect absurd.tatami").out.contains(&format!(" {max}->")));
+    let json: Value = serde_json::from_str(&dir.ok("inspect absurd.tatami --json").out).unwrap();
+    assert_eq!(json["columns"][1]["raw_bytes"], u64::MAX);
     for verb in ["stats", "cat"] {
-        let ran = dir.run(&format!("{verb} absurd.tatami"));
-        assert_eq!(ran.code, 4, "{verb}: {}", ran.err);
+        let output = dir.run(&format!("{verb} absurd.tatami"));
+        assert_eq!(output.code, 4, "{verb}: {}", output.err);
     }
 }
 
-/// A file whose footer is lost has no word about its sort key: it need not be told, and can be.
+/// A file without a footer does not store its sort key: it is optional in a repair.
 #[test]
-fn a_sort_key_without_a_footer_is_told_or_not() {
+fn the_sort_key_of_a_lost_footer_is_an_option() {
     let dir = rows();
     let bytes = dir.read("rows.tatami");
     dir.write("cut.tatami", &bytes[..bytes.len() - 12]);

@@ -1,15 +1,15 @@
-//! Documents as they come: what is read of them, and what is refused.
+//! Parsing of documents, and rejected documents.
 
 use super::TestDir;
 
-/// Makes a segment of a file and tells what is printed of its columns.
+/// Indexes a file and returns the printed columns.
 fn indexed(dir: &TestDir, name: &str, text: impl AsRef<[u8]>, columns: &str) -> String {
     dir.write(name, text);
     dir.ok(&format!("index {name} -o out.tatami --force"));
     dir.ok(&format!("cat out.tatami --columns {columns}")).out
 }
 
-/// What is said of a file that is refused; nothing is made of it.
+/// The error for a rejected file; no output is written.
 fn refused(dir: &TestDir, name: &str, text: impl AsRef<[u8]>, options: &str) -> String {
     dir.write(name, text);
     let result = dir.run(&format!("index {name} -o none.tatami {options}"));
@@ -19,7 +19,7 @@ fn refused(dir: &TestDir, name: &str, text: impl AsRef<[u8]>, options: &str) -> 
 }
 
 #[test]
-fn documents_of_trec_are_found_anywhere() {
+fn trec_documents_are_found_anywhere() {
     let dir = TestDir::new();
     let text = "<DOC>\n<DOCNO>1</DOCNO>\nfirst\n</DOC>\n<DOC><DOCNO>2</DOCNO>second</DOC><doc id=\"x\">\
         <docno>3</docno><TEXT>a</TEXT></doc>";
@@ -39,7 +39,7 @@ fn documents_of_trec_are_found_anywhere() {
 }
 
 #[test]
-fn lines_are_read_exactly_or_refused() {
+fn jsonl_lines_are_parsed_exactly_or_rejected() {
     let dir = TestDir::new();
     let text = "\u{feff}{\"id\":18446744073709551615,\"text\":\"a\"}\n";
     assert_eq!(indexed(&dir, "a.jsonl", text, "doc_id"), "{\"doc_id\":\"18446744073709551615\"}\n");
@@ -53,7 +53,7 @@ fn lines_are_read_exactly_or_refused() {
 }
 
 #[test]
-fn fields_that_are_named_have_to_be_there() {
+fn named_fields_must_exist() {
     let dir = TestDir::new();
     let text = "{\"id\":1,\"words\":\"a\"}\n{\"id\":2,\"late\":\"b\"}\n";
     for option in ["--body-field", "--id-field", "--url-field", "--title-field", "--anchor-field"] {
@@ -77,7 +77,7 @@ fn fields_that_are_named_have_to_be_there() {
 
 #[cfg(feature = "arrow")]
 #[test]
-fn columns_that_are_named_have_to_be_there() {
+fn named_columns_must_exist() {
     let dir = TestDir::new();
     dir.write("a.jsonl", "{\"id\":\"1\",\"words\":\"a\"}\n");
     dir.ok("convert a.jsonl a.parquet");
@@ -93,7 +93,7 @@ fn columns_that_are_named_have_to_be_there() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_counted() {
+fn invalid_utf8_is_counted() {
     let dir = TestDir::new();
     dir.write("a.html", b"<meta charset=latin1><p>caf\xe9");
     dir.write("b.txt", "caf\u{e9}");
@@ -102,7 +102,7 @@ fn bytes_that_are_no_text_are_counted() {
 }
 
 #[test]
-fn titles_are_those_of_the_text() {
+fn titles_come_from_the_text() {
     let dir = TestDir::new();
     for (name, text, title) in [
         ("a.md", "\u{feff}```\n# no\n```\n\nOne\n===\n", "One"),

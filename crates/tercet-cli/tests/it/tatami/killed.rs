@@ -1,11 +1,11 @@
-//! Segments whose writers are killed, and files that appear while they write.
+//! Segment writers killed while they write, and files created concurrently.
 
 use std::fmt::Write as _;
 
 use super::{TestDir, lines};
-use crate::support::killed::{appears_meanwhile, kill_at_every_stage};
+use crate::support::killed::{created_concurrently, kill_at_every_stage};
 
-/// Documents that are long enough to be killed while they are written, of few words.
+/// Enough documents to kill the command while it writes, with a small vocabulary.
 fn documents(seed: u64) -> String {
     lines(0..40u64, |number| {
         let mut state = seed * 1000 + number + 1;
@@ -29,7 +29,7 @@ fn dir() -> TestDir {
 }
 
 #[test]
-fn killed_writers_of_segments_leave_the_old_file_or_the_new_one() {
+fn killed_segment_writers_leave_the_old_or_the_new_file() {
     let dir = dir();
     dir.write("all.tatami", b"something else");
     kill_at_every_stage(&dir, "index a.jsonl -o all.tatami --force", 0, "all.tatami");
@@ -39,10 +39,10 @@ fn killed_writers_of_segments_leave_the_old_file_or_the_new_one() {
     kill_at_every_stage(&dir, &format!("delete a.tatami --id {id}"), 0, "a.tatami");
 }
 
-/// Without `--force` no file is replaced, even if it was not there when the command began.
+/// Without `--force` no file is replaced, even one created after the command started.
 #[test]
-fn a_segment_that_appears_meanwhile_stays() {
+fn a_concurrently_created_segment_is_kept() {
     let dir = dir();
-    appears_meanwhile(&dir, "index a.jsonl -o new");
-    appears_meanwhile(&dir, "merge a.tatami b.tatami -o new");
+    created_concurrently(&dir, "index a.jsonl -o new");
+    created_concurrently(&dir, "merge a.tatami b.tatami -o new");
 }

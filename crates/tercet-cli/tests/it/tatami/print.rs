@@ -1,4 +1,4 @@
-//! What the verbs print.
+//! Output of the commands.
 
 use insta::assert_snapshot;
 use serde_json::Value;
@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{TestDir, lines};
 
 #[test]
-fn inspect_stats_and_verify_are_told() {
+fn inspect_stats_and_verify_print_reports() {
     let dir = TestDir::with_cities();
     assert_snapshot!("inspect", dir.ok("inspect cities.tatami --pages").out);
     assert_snapshot!("inspect_json", dir.ok("inspect cities.tatami --json").out);
@@ -17,7 +17,7 @@ fn inspect_stats_and_verify_are_told() {
 }
 
 #[test]
-fn head_and_cat_stop_where_they_are_told() {
+fn head_and_cat_stop_at_the_limit() {
     let dir = TestDir::new();
     let rows = lines(0..30_000, |row| format!("{{\"n\":{row},\"s\":\"x{row}\"}}"));
     dir.write("n.jsonl", &rows);
@@ -37,26 +37,26 @@ fn head_and_cat_stop_where_they_are_told() {
 }
 
 #[test]
-fn a_key_is_found_or_not() {
+fn lookup_finds_keys() {
     let dir = TestDir::with_cities();
     let found = dir.ok("lookup cities.tatami Ulm");
     assert_eq!(found.out, "{\"name\":\"Ulm\",\"people\":126329,\"lat\":48.4,\"tags\":[],\"note\":null}\n");
-    let told: Value =
+    let json: Value =
         serde_json::from_str(&dir.ok("lookup cities.tatami Ulm --columns lat --json").out).unwrap();
-    assert_eq!(told["values"], serde_json::json!({ "lat": 48.4 }));
-    assert_eq!(told["found"], true);
-    assert_eq!((told["group"].as_u64(), told["row"].as_u64()), (Some(0), Some(1)));
+    assert_eq!(json["values"], serde_json::json!({ "lat": 48.4 }));
+    assert_eq!(json["found"], true);
+    assert_eq!((json["group"].as_u64(), json["row"].as_u64()), (Some(0), Some(1)));
     let missing = dir.run("lookup cities.tatami Rom");
     assert_eq!((missing.code, missing.out.as_str()), (1, ""));
     assert_eq!(missing.err, "cities.tatami: no row with key `Rom`\n");
-    let told: Value = serde_json::from_str(&dir.run("lookup cities.tatami Rom --json").out).unwrap();
-    assert_eq!(told["found"], false);
+    let json: Value = serde_json::from_str(&dir.run("lookup cities.tatami Rom --json").out).unwrap();
+    assert_eq!(json["found"], false);
 
     dir.write("n.jsonl", lines(-500..500, |n| format!("{{\"n\":{}}}", n * 2)));
     dir.ok("create n.tatami --from n.jsonl --sort-key n --page-rows 64 --row-group-rows 300");
     for n in (-500..500).step_by(37) {
-        let ran = dir.ok(&format!("lookup n.tatami -- {}", n * 2));
-        assert_eq!(ran.out, format!("{{\"n\":{}}}\n", n * 2));
+        let output = dir.ok(&format!("lookup n.tatami -- {}", n * 2));
+        assert_eq!(output.out, format!("{{\"n\":{}}}\n", n * 2));
         assert_eq!(dir.run(&format!("lookup n.tatami -- {}", n * 2 + 1)).code, 1);
     }
     assert_eq!(dir.ok("lookup n.tatami -6").out, "{\"n\":-6}\n");
@@ -70,18 +70,18 @@ fn a_key_is_found_or_not() {
 }
 
 #[test]
-fn what_json_cannot_say_is_counted() {
+fn values_without_json_form_are_counted() {
     let dir = TestDir::new();
     dir.write("f.csv", "a,b\nNaN,1\n1,inf\n-inf,2\n");
     dir.ok("create f.tatami --from f.csv --schema a:float32,b:float64");
-    let ran = dir.ok("cat f.tatami");
-    assert_eq!(ran.out, "{\"a\":null,\"b\":1}\n{\"a\":1,\"b\":null}\n{\"a\":null,\"b\":2}\n");
-    assert_eq!(ran.err, "warning: f.tatami: NaN and infinities are printed as null: 2 in `a`, 1 in `b`\n");
+    let output = dir.ok("cat f.tatami");
+    assert_eq!(output.out, "{\"a\":null,\"b\":1}\n{\"a\":1,\"b\":null}\n{\"a\":null,\"b\":2}\n");
+    assert_eq!(output.err, "warning: f.tatami: NaN and infinities are printed as null: 2 in `a`, 1 in `b`\n");
     assert_eq!(dir.ok("head f.tatami -n 1 --columns b").err, "");
 }
 
 #[test]
-fn names_cannot_command_a_terminal() {
+fn names_are_escaped_for_terminals() {
     let dir = TestDir::new();
     dir.write("evil.jsonl", "{\"a\\u001b[2Jb\":\"c\\u009b31m\\u202e\\r\"}\n");
     dir.ok("create evil.tatami --from evil.jsonl --metadata \u{9b}k=\u{1b}v");
@@ -89,9 +89,9 @@ fn names_cannot_command_a_terminal() {
     for verb in
         ["inspect", "inspect --pages", "inspect --json", "stats", "stats --json", "outline --pages", "verify"]
     {
-        let ran = dir.ok(&format!("{verb} evil.tatami"));
-        assert!(!ran.out.contains(evil), "{verb}: {:?}", ran.out);
+        let output = dir.ok(&format!("{verb} evil.tatami"));
+        assert!(!output.out.contains(evil), "{verb}: {:?}", output.out);
     }
-    let told: Value = serde_json::from_str(&dir.ok("inspect --json evil.tatami").out).unwrap();
-    assert_eq!(told["columns"][0]["name"], "a\u{1b}[2Jb");
+    let json: Value = serde_json::from_str(&dir.ok("inspect --json evil.tatami").out).unwrap();
+    assert_eq!(json["columns"][0]["name"], "a\u{1b}[2Jb");
 }

@@ -1,4 +1,4 @@
-//! Rows by condition, counted and explained.
+//! Filters: rows, counts and plans.
 
 use serde_json::Value;
 
@@ -17,18 +17,18 @@ fn numbers() -> TestDir {
 }
 
 #[test]
-fn rows_are_taken_by_condition() {
+fn rows_are_filtered() {
     let dir = numbers();
-    let cat = |condition: &str, more: &[&str]| {
-        let args = ["cat", "n.tatami", "--columns", "n", "--where", condition];
-        let ran = dir.ran(&[&args, more].concat());
-        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{condition}");
-        ran.out
+    let cat = |filter: &str, more: &[&str]| {
+        let args = ["cat", "n.tatami", "--columns", "n", "--where", filter];
+        let output = dir.run_args(&[&args, more].concat());
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{filter}");
+        output.out
     };
-    let count = |condition: &str| {
-        let ran = dir.ran(&["count", "n.tatami", "--where", condition]);
-        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{condition}");
-        ran.out.trim_end().parse::<usize>().unwrap()
+    let count = |filter: &str| {
+        let output = dir.run_args(&["count", "n.tatami", "--where", filter]);
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{filter}");
+        output.out.trim_end().parse::<usize>().unwrap()
     };
     assert_eq!(cat("n = 12345", &[]), "{\"n\":12345}\n");
     assert_eq!(cat("n between 29998 and 40000", &[]), "{\"n\":29998}\n{\"n\":29999}\n");
@@ -36,7 +36,7 @@ fn rows_are_taken_by_condition() {
     assert_eq!(cat("n > 5", &["--limit", "2"]), "{\"n\":6}\n{\"n\":7}\n");
     assert_eq!(cat("n in (1, 29000, 3) or n = 2", &[]).lines().count(), 4);
     assert_eq!(cat("n < 0", &[]), "");
-    for (condition, rows) in [
+    for (filter, rows) in [
         ("s is null", 10_000),
         ("s is not null", 20_000),
         ("not s = \"x1\"", 18_000),
@@ -51,55 +51,56 @@ fn rows_are_taken_by_condition() {
         ("s > x'ff'", 0),
         ("n < 1_000", 1_000),
     ] {
-        assert_eq!(count(condition), rows, "{condition}");
-        assert_eq!(cat(condition, &[]).lines().count(), rows, "{condition}");
+        assert_eq!(count(filter), rows, "{filter}");
+        assert_eq!(cat(filter, &[]).lines().count(), rows, "{filter}");
     }
     assert_eq!(dir.ok("count n.tatami").out, "30000\n");
-    let told: Value =
-        serde_json::from_str(&dir.ran(&["count", "n.tatami", "--where", "n < 7", "--json"]).out).unwrap();
-    assert_eq!(told, serde_json::json!({ "file": "n.tatami", "rows": 30_000, "count": 7 }));
+    let json: Value =
+        serde_json::from_str(&dir.run_args(&["count", "n.tatami", "--where", "n < 7", "--json"]).out)
+            .unwrap();
+    assert_eq!(json, serde_json::json!({ "file": "n.tatami", "rows": 30_000, "count": 7 }));
 }
 
 #[test]
-fn standard_input_is_asked_like_a_file() {
+fn standard_input_is_scanned_like_a_file() {
     let dir = numbers();
-    let ran = dir.fed("n.tatami", &["count", "-", "--where", "n < 7"]);
-    assert_eq!((ran.code, ran.out.as_str()), (0, "7\n"), "{}", ran.err);
+    let output = dir.run_piped("n.tatami", &["count", "-", "--where", "n < 7"]);
+    assert_eq!((output.code, output.out.as_str()), (0, "7\n"), "{}", output.err);
 }
 
 #[test]
-fn what_is_left_out_is_told() {
+fn pruning_is_reported() {
     let dir = numbers();
-    let explain = |condition: &str| -> Value {
-        let ran = dir.ran(&["explain", "n.tatami", "--where", condition, "--json"]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
-        serde_json::from_str(&ran.out).unwrap()
+    let explain = |filter: &str| -> Value {
+        let output = dir.run_args(&["explain", "n.tatami", "--where", filter, "--json"]);
+        assert_eq!(output.code, 0, "{}", output.err);
+        serde_json::from_str(&output.out).unwrap()
     };
-    let told = explain("n = 12345");
-    assert_eq!((told["groups"].as_u64(), told["groups_scanned"].as_u64()), (Some(5), Some(1)));
-    assert_eq!(told["groups_pruned"]["zone"], 4);
+    let json = explain("n = 12345");
+    assert_eq!((json["groups"].as_u64(), json["groups_scanned"].as_u64()), (Some(5), Some(1)));
+    assert_eq!(json["groups_pruned"]["zone"], 4);
     assert_eq!(
-        told["rows_pruned"],
+        json["rows_pruned"],
         serde_json::json!({ "zone": 24_000, "bloom": 0, "bounds": 5_000, "dictionary": 0 })
     );
-    assert_eq!(told["rows_tested"], 1_000);
+    assert_eq!(json["rows_tested"], 1_000);
     assert_eq!(explain("s = \"x33\"")["groups_pruned"], serde_json::json!({ "zone": 0, "bloom": 5 }));
     assert_eq!(explain("s prefix \"x11\"")["rows_pruned"]["dictionary"], 30_000);
     let whole = explain("n >= 6000");
     assert_eq!((whole["rows_whole"].as_u64(), whole["rows_tested"].as_u64()), (Some(24_000), Some(0)));
-    let text = dir.ran(&["explain", "n.tatami", "--where", "n = 12345", "--groups"]).out;
+    let text = dir.run_args(&["explain", "n.tatami", "--where", "n = 12345", "--groups"]).out;
     insta::assert_snapshot!("explain", text);
 }
 
 #[test]
-fn wrong_conditions_are_pointed_at() {
+fn filter_errors_point_at_the_expression() {
     let dir = numbers();
-    let refused = |condition: &str| {
-        let ran = dir.ran(&["count", "n.tatami", "--where", condition]);
-        assert_eq!((ran.code, ran.out.as_str()), (8, ""), "{condition}: {}", ran.err);
-        ran.err
+    let refused = |filter: &str| {
+        let output = dir.run_args(&["count", "n.tatami", "--where", filter]);
+        assert_eq!((output.code, output.out.as_str()), (8, ""), "{filter}: {}", output.err);
+        output.err
     };
-    let shown = [
+    let messages = [
         "n = 3 and",
         "n = ",
         "n ~ 3",
@@ -117,6 +118,6 @@ fn wrong_conditions_are_pointed_at() {
         "f < 1e400",
         "s = x'0'",
     ];
-    let shown: Vec<String> = shown.map(refused).into();
-    insta::assert_snapshot!("wrong_conditions", shown.join("\n"));
+    let messages: Vec<String> = messages.map(refused).into();
+    insta::assert_snapshot!("filter_errors", messages.join("\n"));
 }

@@ -1,4 +1,4 @@
-//! Documents into segments, and out of them by words.
+//! Indexing and search.
 
 use serde_json::Value;
 
@@ -15,12 +15,12 @@ fn dir() -> TestDir {
     dir
 }
 
-fn hits(dir: &TestDir, words: &[&str]) -> (i32, Vec<Value>) {
-    let result = run_command(dir.command().arg("search").args(words).arg("--json"));
-    let told: Value =
+fn hits(dir: &TestDir, args: &[&str]) -> (i32, Vec<Value>) {
+    let result = run_command(dir.command().arg("search").args(args).arg("--json"));
+    let json: Value =
         serde_json::from_str(&result.out).unwrap_or_else(|_| panic!("{}{}", result.out, result.err));
-    assert!(told["took_us"].is_u64() && told["stats"]["blocks"].is_u64());
-    (result.code, told["hits"].as_array().unwrap().clone())
+    assert!(json["took_us"].is_u64() && json["stats"]["blocks"].is_u64());
+    (result.code, json["hits"].as_array().unwrap().clone())
 }
 
 fn urls(hits: &[Value]) -> Vec<&str> {
@@ -49,13 +49,13 @@ fn a_directory_is_indexed_and_searched() {
     let (code, found) = hits(&dir, &["docs.tatami", "cat"]);
     assert_eq!((code, found.len()), (1, 0));
     dir.ok("verify --deep docs.tatami");
-    // What is written twice is the same.
+    // Indexing is deterministic.
     dir.ok("index docs -o again.tatami --url-prefix x/ --threads 1 --memory 1B");
     assert_eq!(dir.read("again.tatami"), dir.read("docs.tatami"));
 }
 
 #[test]
-fn scores_survive_being_printed() {
+fn printed_scores_parse_to_the_same_value() {
     let dir = dir();
     dir.ok("index docs -o docs.tatami --snippet-only");
     let file = tercet::tatami::File::open(dir.path("docs.tatami")).unwrap();
@@ -72,7 +72,7 @@ fn scores_survive_being_printed() {
 }
 
 #[test]
-fn lines_and_collections_are_read() {
+fn jsonl_and_trec_documents_are_indexed() {
     let dir = TestDir::new();
     dir.write(
         "d.jsonl",
@@ -91,7 +91,7 @@ fn lines_and_collections_are_read() {
     assert_eq!(found[0]["doc_id"], "17");
 }
 
-/// Many segments answer as the one that they would make together.
+/// A cluster of segments returns the results of one merged segment.
 #[test]
 fn a_directory_of_segments_is_searched_as_one() {
     let dir = dir();
@@ -110,8 +110,8 @@ fn a_directory_of_segments_is_searched_as_one() {
                 let (code, found) = hits(&dir, &["all", query, "--rank", rank, "--explain"]);
                 assert_eq!((code, scored(&found)), (one, scored(&alone)), "{query} {rank}");
                 for hit in &found {
-                    let words = hit["explain"].as_array().unwrap().iter();
-                    let sum = words.fold(0.0f32, |sum, word| sum + word["score"].as_f64().unwrap() as f32);
+                    let terms = hit["explain"].as_array().unwrap().iter();
+                    let sum = terms.fold(0.0f32, |sum, term| sum + term["score"].as_f64().unwrap() as f32);
                     assert_eq!(sum.to_bits(), (hit["score"].as_f64().unwrap() as f32).to_bits(), "{query}");
                 }
             }
@@ -121,16 +121,16 @@ fn a_directory_of_segments_is_searched_as_one() {
         assert!(found[0]["file"].as_str().unwrap().ends_with("1.tatami"));
     };
     same();
-    let shown = dir.ok("search all fox --explain");
-    assert!(shown.err.contains("2 of 2 files searched"), "{}", shown.err);
-    assert!(shown.out.contains("docs/b.md") && shown.out.contains("2.tatami"), "{}", shown.out);
-    // The same with a manifest, beside a file that does not belong to it.
+    let output = dir.ok("search all fox --explain");
+    assert!(output.err.contains("2 of 2 files searched"), "{}", output.err);
+    assert!(output.out.contains("docs/b.md") && output.out.contains("2.tatami"), "{}", output.out);
+    // The same with a manifest, next to a file that is not a member.
     dir.ok("collection add all all/1.tatami all/2.tatami all/3.tatami");
     dir.write("all/4.tatami", b"not of the collection");
     same();
     let wrong = dir.run("search all fox --where nothing=1");
     assert_eq!(wrong.code, 8, "{}", wrong.err);
-    // A file that is not a segment is named.
+    // The error names the file that is not a segment.
     dir.ok("collection remove all 3.tatami");
     dir.write("n.jsonl", "{\"n\":1}\n");
     dir.ok("create all/3.tatami --from n.jsonl --force");
@@ -140,20 +140,20 @@ fn a_directory_of_segments_is_searched_as_one() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_requests_are_rejected() {
     let dir = dir();
     dir.write("bad.jsonl", "{\"url\":\"u\"}\nnot json\n");
     dir.write("none.jsonl", "{\"title\":\"t\"}\n");
     dir.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
-    for (words, says) in [
+    for (args, says) in [
         ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: invalid JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: no ID and no field `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
         ("index missing -o x.tatami", "cannot read missing"),
     ] {
-        let result = dir.run(words);
-        assert!(result.code > 1 && result.err.contains(says), "{words}: {}", result.err);
-        assert!(!dir.names().contains(&"x.tatami".to_owned()), "{words}");
+        let result = dir.run(args);
+        assert!(result.code > 1 && result.err.contains(says), "{args}: {}", result.err);
+        assert!(!dir.names().contains(&"x.tatami".to_owned()), "{args}");
     }
     dir.ok("index docs -o docs.tatami --snippet-only=20");
     let query = |query: &str| run_command(dir.command().args(["search", "docs.tatami", query]));
@@ -171,7 +171,7 @@ fn what_cannot_be_is_refused() {
 
 #[cfg(feature = "arrow")]
 #[test]
-fn rows_of_parquet_are_documents() {
+fn parquet_rows_are_documents() {
     let dir = TestDir::new();
     let rows = "{\"id\":7,\"url\":\"u/1\",\"title\":\"Foxes\",\"body\":\"one red fox\",\"n\":1.5}\n\
         {\"id\":8,\"url\":\"u/2\",\"title\":null,\"body\":\"two dogs\",\"n\":null}\n";
@@ -185,45 +185,45 @@ fn rows_of_parquet_are_documents() {
     dir.ok("index d.parquet -o n.tatami --body-field title --id-field url");
     let (_, found) = hits(&dir, &["n.tatami", "foxes"]);
     assert_eq!(found[0]["doc_id"], "u/1");
-    for (words, says) in [
+    for (args, says) in [
         ("index d.parquet -o x.tatami --body-field nothing", "no column `nothing`"),
         ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: no field `title` or `n`"),
         ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
     ] {
-        let refused = dir.run(words);
-        assert!(refused.code > 1 && refused.err.contains(says), "{words}: {}", refused.err);
+        let refused = dir.run(args);
+        assert!(refused.code > 1 && refused.err.contains(says), "{args}: {}", refused.err);
         assert!(!dir.names().contains(&"x.tatami".to_owned()));
     }
 }
 
-/// Rows of deleted documents stay in the file, and nobody is left in doubt about it.
+/// Rows of deleted documents stay in the file, and every command reports them.
 #[test]
-fn deleted_documents_are_mentioned() {
+fn deleted_documents_are_reported() {
     let dir = dir();
     dir.ok("index docs -o docs.tatami");
     assert_eq!(dir.ok("count docs.tatami").err, "");
     let id = dir.ok("cat docs.tatami --columns doc_id --limit 1").out.split('"').nth(3).unwrap().to_owned();
     dir.ok(&format!("delete docs.tatami --id {id}"));
-    for words in ["count docs.tatami", "cat docs.tatami --columns url"] {
-        let result = dir.ok(words);
+    for args in ["count docs.tatami", "cat docs.tatami --columns url"] {
+        let result = dir.ok(args);
         assert!(
             result.err.contains("docs.tatami: includes 1 row of deleted documents"),
-            "{words}: {}",
+            "{args}: {}",
             result.err
         );
     }
-    let told: Value = serde_json::from_str(&dir.ok("count docs.tatami --json").out).unwrap();
-    assert_eq!((told["count"].as_u64(), told["deleted"].as_u64()), (Some(3), Some(1)));
+    let json: Value = serde_json::from_str(&dir.ok("count docs.tatami --json").out).unwrap();
+    assert_eq!((json["count"].as_u64(), json["deleted"].as_u64()), (Some(3), Some(1)));
     let wrong = run_command(dir.command().args(["delete", "docs.tatami", "--where", "nothing = 1"]));
     assert!(wrong.code == 8 && wrong.err.contains("^^^^^^^"), "{}", wrong.err);
 }
 
-/// The best k are the first of the best k + 1, whatever is as good as the last of them.
+/// The first k of the best k + 1 hits are the best k, also with equal scores.
 #[test]
-fn equal_scores_of_a_directory_come_by_identity() {
+fn equal_scores_are_ordered_by_id() {
     let dir = TestDir::new();
-    for place in ["tie", "same"] {
-        std::fs::create_dir(dir.path(place)).unwrap();
+    for name in ["tie", "same"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
     }
     let line = |id: &str, url: &str, text: &str| format!(r#"{{"id":"{id}","url":"{url}","text":"{text}"}}"#);
     let ids: Vec<String> = (0..40).rev().map(|number| format!("d{number:02}")).collect();
@@ -231,11 +231,11 @@ fn equal_scores_of_a_directory_come_by_identity() {
     dir.ok("index t.jsonl -o tie/1.tatami");
     for k in [1, 2, 3, 7, 40, 50] {
         let (_, found) = hits(&dir, &["tie", "hello", "-k", &k.to_string()]);
-        let told: Vec<&str> = found.iter().map(|hit| hit["doc_id"].as_str().unwrap()).collect();
+        let found: Vec<&str> = found.iter().map(|hit| hit["doc_id"].as_str().unwrap()).collect();
         let expected: Vec<&str> = ids.iter().rev().take(k).map(String::as_str).collect();
-        assert_eq!(told, expected, "{k}");
+        assert_eq!(found, expected, "{k}");
     }
-    // One identity may be there many times.
+    // An ID may occur many times.
     let mut lines: Vec<String> = (0..8).map(|n| line("same", &format!("u{n}"), "hello hello")).collect();
     lines.extend((0..3).map(|n| line(&format!("x{n}"), "", "hello")));
     dir.write("s.jsonl", lines.join("\n"));

@@ -1,4 +1,4 @@
-//! Deleting from search segments and merging them, through the commands.
+//! Deletes and merges of search segments.
 
 use serde_json::Value;
 
@@ -15,13 +15,13 @@ fn with(names: &[&str]) -> Option<TestDir> {
 }
 
 fn ids(dir: &TestDir, file: &str) -> Vec<String> {
-    let told = dir.ok(&format!("cat {file} --columns doc_id")).out;
+    let printed = dir.ok(&format!("cat {file} --columns doc_id")).out;
     let id = |line: &str| serde_json::from_str::<Value>(line).unwrap()["doc_id"].as_str().unwrap().to_owned();
-    told.lines().map(id).collect()
+    printed.lines().map(id).collect()
 }
 
 #[test]
-fn documents_are_deleted_by_identity_condition_and_list() {
+fn documents_are_deleted_by_id_filter_and_list() {
     let Some(dir) = with(&["seg_full.tatami"]) else { return };
     let ids = ids(&dir, "seg_full.tatami");
     let one = dir.ok(&format!("delete seg_full.tatami --id {}", ids[0]));
@@ -29,15 +29,15 @@ fn documents_are_deleted_by_identity_condition_and_list() {
     let two = dir.run(&format!("delete seg_full.tatami --id {} {}", ids[0], ids[1]));
     assert_eq!(two.code, 1, "the first is gone already: {}", two.err);
     assert!(two.out.contains("deleted 1, 398 of 400"), "{}", two.out);
-    let unknown = dir.run("delete seg_full.tatami --id nobody");
+    let unknown = dir.run("delete seg_full.tatami --id unknown");
     assert_eq!(unknown.code, 1);
-    assert!(unknown.err.contains("no document `nobody`"), "{}", unknown.err);
+    assert!(unknown.err.contains("no document `unknown`"), "{}", unknown.err);
     let list = format!("{}\n\n{}\r\n", ids[10], ids[11]);
     let listed = run_command(
         dir.command().args(["delete", "seg_full.tatami", "--ids-from", "-", "--json"]).write_stdin(list),
     );
-    let told: Value = serde_json::from_str(&listed.out).unwrap();
-    assert_eq!((told["deleted"].as_u64(), told["live"].as_u64()), (Some(2), Some(396)));
+    let json: Value = serde_json::from_str(&listed.out).unwrap();
+    assert_eq!((json["deleted"].as_u64(), json["live"].as_u64()), (Some(2), Some(396)));
     let by_condition =
         run_command(dir.command().args(["delete", "seg_full.tatami", "--where", "norm_body >= 0"]));
     assert_eq!(
@@ -52,7 +52,7 @@ fn documents_are_deleted_by_identity_condition_and_list() {
 }
 
 #[test]
-fn what_is_no_segment_loses_nothing() {
+fn delete_needs_a_search_segment() {
     let dir = TestDir::with_cities();
     let before = dir.read("cities.tatami");
     let refused = run_command(dir.command().args(["delete", "cities.tatami", "--where", "people > 0"]));
@@ -63,7 +63,7 @@ fn what_is_no_segment_loses_nothing() {
 }
 
 #[test]
-fn segments_are_merged_without_what_was_deleted() {
+fn merged_segments_omit_deleted_documents() {
     let Some(dir) = with(&["cluster/shard-0.tatami", "cluster/shard-1.tatami", "cluster/shard-2.tatami"])
     else {
         return;
@@ -71,10 +71,10 @@ fn segments_are_merged_without_what_was_deleted() {
     let shards = "shard-0.tatami shard-1.tatami shard-2.tatami";
     let all: Vec<String> = (0..3).flat_map(|shard| ids(&dir, &format!("shard-{shard}.tatami"))).collect();
     dir.ok(&format!("delete shard-0.tatami --id {}", all[3]));
-    let told: Value =
+    let json: Value =
         serde_json::from_str(&dir.ok(&format!("merge {shards} -o all.tatami --json")).out).unwrap();
-    assert_eq!(told["rows"].as_u64().unwrap(), all.len() as u64 - 1);
-    assert_eq!(told["deleted"], 1);
+    assert_eq!(json["rows"].as_u64().unwrap(), all.len() as u64 - 1);
+    assert_eq!(json["deleted"], 1);
     dir.ok("verify --deep -q all.tatami");
     let mut expected = all.clone();
     expected.remove(3);

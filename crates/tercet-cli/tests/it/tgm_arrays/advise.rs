@@ -1,4 +1,4 @@
-//! `advise`: every way of storing an array, measured.
+//! `advise` measures every applicable pipeline.
 
 use serde_json::Value as Json;
 
@@ -6,33 +6,33 @@ use super::npy::{self, Array};
 use super::pipeline::dir;
 use super::run_command as run;
 
-fn names(told: &Json) -> Vec<&str> {
-    told["candidates"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
+fn names(json: &Json) -> Vec<&str> {
+    json["candidates"].as_array().unwrap().iter().map(|one| one["name"].as_str().unwrap()).collect()
 }
 
-fn chosen(told: &Json) -> &Json {
-    let all = told["candidates"].as_array().unwrap();
+fn chosen(json: &Json) -> &Json {
+    let all = json["candidates"].as_array().unwrap();
     let chosen: Vec<&Json> = all.iter().filter(|one| one["chosen"] == true).collect();
-    assert_eq!(chosen.len(), 1, "{told}");
+    assert_eq!(chosen.len(), 1, "{json}");
     chosen[0]
 }
 
 #[test]
-fn create_chooses_what_advise_says() {
+fn create_uses_the_pipeline_of_advise() {
     let (dir, values) = dir();
     for bound in ["0", "0.001", "0.5"] {
         let result = dir.ok(&format!("advise t.npy --max-error {bound} --json"));
         assert_eq!(result.err, "");
-        let told: Json = serde_json::from_str(&result.out).unwrap();
-        assert_eq!((&told["file"], &told["dtype"]), (&"t.npy".into(), &"float64".into()));
+        let json: Json = serde_json::from_str(&result.out).unwrap();
+        assert_eq!((&json["file"], &json["dtype"]), (&"t.npy".into(), &"float64".into()));
         assert_eq!(
-            (&told["shape"], &told["raw_bytes"]),
+            (&json["shape"], &json["raw_bytes"]),
             (&serde_json::json!([30, 40]), &values.len().into())
         );
-        let best = chosen(&told);
+        let best = chosen(&json);
         let bound_number: f64 = bound.parse().unwrap();
         assert!(best["largest_error"].as_f64().unwrap() <= bound_number);
-        for other in told["candidates"].as_array().unwrap() {
+        for other in json["candidates"].as_array().unwrap() {
             let holds = other["largest_error"].as_f64().unwrap() <= bound_number;
             assert!(!holds || other["bytes"].as_u64() >= best["bytes"].as_u64(), "{other}");
             assert!(
@@ -48,7 +48,7 @@ fn create_chooses_what_advise_says() {
 }
 
 #[test]
-fn a_table_for_people() {
+fn advise_prints_a_table() {
     let (dir, _) = dir();
     let result = dir.ok("advise t.npy --max-error 0.01 --threads 1");
     assert!(result.out.starts_with("t.npy: float64 30×40, 9.4 KiB\n"), "{}", result.out);
@@ -60,45 +60,45 @@ fn a_table_for_people() {
 }
 
 #[test]
-fn any_array_can_be_asked_about() {
+fn advise_accepts_any_array() {
     let (dir, mut values) = dir();
-    // Ways that change values are for float64 and a bound only.
-    let told: Json = serde_json::from_str(&dir.ok("advise t.npy --json").out).unwrap();
-    assert!(names(&told).iter().all(|name| !name.contains("packing") && !name.contains("zfp")));
+    // Lossy pipelines need float64 and an error bound.
+    let json: Json = serde_json::from_str(&dir.ok("advise t.npy --json").out).unwrap();
+    assert!(names(&json).iter().all(|name| !name.contains("packing") && !name.contains("zfp")));
     dir.write("i.npy", Array::new("i2", 2, &[300]).file(true, false));
-    let told: Json = serde_json::from_str(&dir.ok("advise i.npy --max-error 3 --json").out).unwrap();
-    assert!(names(&told).contains(&"szip") && !names(&told).iter().any(|name| name.contains("packing")));
+    let json: Json = serde_json::from_str(&dir.ok("advise i.npy --max-error 3 --json").out).unwrap();
+    assert!(names(&json).contains(&"szip") && !names(&json).iter().any(|name| name.contains("packing")));
     let result = dir.ok("advise i.npy --max-error 3 --widen --json");
     assert_eq!(result.err, "note: i.npy: int16 converted to float64\n");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
-    assert!(names(&told).iter().any(|name| name.contains("packing")));
-    // A pipe.
+    let json: Json = serde_json::from_str(&result.out).unwrap();
+    assert!(names(&json).iter().any(|name| name.contains("packing")));
+    // Standard input.
     let mut command = dir.command();
     let piped = run(command.args(["advise", "-", "--json"]).write_stdin(dir.read("t.npy")));
-    let told: Json = serde_json::from_str(&piped.out).unwrap();
-    assert_eq!(told["file"], "standard input");
+    let json: Json = serde_json::from_str(&piped.out).unwrap();
+    assert_eq!(json["file"], "standard input");
     // An object of a message.
     dir.ok("create a.tgm --compression zstd --from t=t.npy --from i=i.npy");
-    let told: Json = serde_json::from_str(&dir.ok("advise a.tgm 0.1 --json").out).unwrap();
+    let json: Json = serde_json::from_str(&dir.ok("advise a.tgm 0.1 --json").out).unwrap();
     assert_eq!(
-        (&told["file"], &told["dtype"]),
+        (&json["file"], &json["dtype"]),
         (&"a.tgm: message 0, object 1 (`i`)".into(), &"int16".into())
     );
-    // What is not finite is allowed, and told.
+    // Non-finite values are allowed and reported.
     values[8..16].copy_from_slice(&f64::INFINITY.to_le_bytes());
     dir.write("inf.npy", npy::with_header("'<f8'", false, &[1200], values));
     let result = dir.ok("advise inf.npy --max-error 0.01");
     assert!(result.err.contains("has NaN or infinities; `tgm create` requires"), "{}", result.err);
-    let told: Json = serde_json::from_str(&dir.ok("advise inf.npy --json").out).unwrap();
-    assert_eq!((&told["has_masks"], &chosen(&told)["largest_error"]), (&true.into(), &0.0.into()));
+    let json: Json = serde_json::from_str(&dir.ok("advise inf.npy --json").out).unwrap();
+    assert_eq!((&json["has_masks"], &chosen(&json)["largest_error"]), (&true.into(), &0.0.into()));
 }
 
 #[test]
-fn what_is_no_array_is_refused() {
+fn non_arrays_are_rejected() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --from t=t.npy --from u=t.npy");
     dir.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("a.tgm", 4, "a.tgm: malformed npy preamble"),
         ("a.tgm 0", 8, "hint: select one: `0.0` to `0.1`"),
         ("a.tgm 7", 8, "has no message 7"),
@@ -107,6 +107,6 @@ fn what_is_no_array_is_refused() {
         ("t.npy --max-error -3", 2, "--max-error"),
         ("big.npy --widen", 8, "big.npy: element 0 has no exact float64 value"),
     ] {
-        dir.refused(&format!("advise {words}"), code, message);
+        dir.refused(&format!("advise {args}"), code, message);
     }
 }

@@ -3,7 +3,7 @@ use tercet::tgm::{self, FrameKind, Value};
 use super::npy::{self, Array, SHAPES, TYPES};
 use super::{TestDir, run_command};
 
-/// Whether the first message of a file is said to have hashes.
+/// Whether the preamble of the first message announces hashes.
 fn has_hashes(dir: &TestDir, name: &str) -> bool {
     dir.message(name, 0).object(0).unwrap().frame().hash().is_some()
 }
@@ -17,8 +17,8 @@ fn every_array_is_stored_row_major_and_little_endian() {
             dir.write("plain.npy", array.file(false, false));
             dir.write("turned.npy", array.file(true, true));
             for mode in ["", "--stream"] {
-                let words = format!("create a.tgm --force {mode} --from a=plain.npy --from b=turned.npy");
-                assert_eq!(dir.ok(&words).err, "", "{kind} {shape:?}");
+                let args = format!("create a.tgm --force {mode} --from a=plain.npy --from b=turned.npy");
+                assert_eq!(dir.ok(&args).err, "", "{kind} {shape:?}");
                 let message = dir.message("a.tgm", 0);
                 assert_eq!(message.object_count(), 2);
                 for (object, name) in message.objects().zip(["a", "b"]) {
@@ -36,7 +36,7 @@ fn every_array_is_stored_row_major_and_little_endian() {
 }
 
 #[test]
-fn truth_values_are_stored_as_numbers_and_that_is_said() {
+fn bools_are_stored_as_uint8_with_a_note() {
     let dir = TestDir::new();
     dir.write("b.npy", npy::with_header("'|b1'", true, &[2, 2], vec![1, 0, 7, 0]));
     let result = dir.ok("create a.tgm --from a=b.npy");
@@ -46,7 +46,7 @@ fn truth_values_are_stored_as_numbers_and_that_is_said() {
 }
 
 #[test]
-fn truth_values_become_bits_for_compressors_of_bits() {
+fn bools_become_bits_for_bit_codecs() {
     let dir = TestDir::new();
     dir.write("b.npy", npy::with_header("'|b1'", false, &[3, 3], vec![1, 0, 7, 0, 0, 0, 0, 1, 1]));
     for codec in ["rle", "roaring"] {
@@ -63,7 +63,7 @@ fn truth_values_become_bits_for_compressors_of_bits() {
 }
 
 #[test]
-fn nobody_loses_all_values_but_one_unknowingly() {
+fn packing_to_zero_bits_is_reported() {
     let dir = TestDir::new();
     let values = (0..4).flat_map(|n| f64::from(n).to_le_bytes()).collect();
     dir.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
@@ -72,19 +72,19 @@ fn nobody_loses_all_values_but_one_unknowingly() {
 }
 
 #[test]
-fn tolerances_of_zfp_hold_or_are_refused() {
+fn zfp_tolerances_hold_or_are_rejected() {
     let dir = TestDir::new();
     let values = [1e20, 0.5, -0.25, 3.0].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     dir.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
-    let result = "value 1 is 0.5, but would come back as 0: neighbouring values are too large";
-    dir.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, result);
+    let expected = "value 1 is 0.5, but would come back as 0: neighbouring values are too large";
+    dir.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, expected);
     let values = [1.0, f64::MAX].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     dir.write("b.npy", npy::with_header("'<f8'", false, &[2], values));
     dir.refused("create a.tgm --from a=b.npy --compression zfp --zfp-rate 13.5", 8, "would come back as inf");
 }
 
 #[test]
-fn metadata_goes_where_readers_look() {
+fn metadata_is_written_where_readers_look() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
     for mode in ["", "--stream"] {
@@ -93,7 +93,7 @@ fn metadata_goes_where_readers_look() {
              --meta levels=[1000,850.5] --meta id=\"7\""
         ));
         let message = dir.message("a.tgm", 0);
-        // A reader that stops at the first frame finds it too.
+        // A reader that stops at the first frame finds it as well.
         for metadata in [message.metadata(), message.first_metadata()] {
             assert_eq!(
                 Value::from(metadata.extra.clone()).printed(),
@@ -111,7 +111,7 @@ fn metadata_goes_where_readers_look() {
 }
 
 #[test]
-fn equal_arrays_make_equal_bytes_if_asked() {
+fn reproducible_output_has_equal_bytes() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("f4", 4, &[5]).file(false, false));
     for mode in ["", "--stream"] {
@@ -126,7 +126,7 @@ fn equal_arrays_make_equal_bytes_if_asked() {
 }
 
 #[test]
-fn hashes_are_written_unless_refused() {
+fn hashes_are_written_by_default() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("f4", 4, &[5]).file(false, false));
     for mode in ["", "--stream"] {
@@ -138,7 +138,7 @@ fn hashes_are_written_unless_refused() {
 }
 
 #[test]
-fn messages_are_added_one_behind_the_other() {
+fn messages_are_appended_in_order() {
     let dir = TestDir::new();
     let first = Array::new("i2", 2, &[4, 3]);
     dir.write("a.npy", first.file(false, false));
@@ -153,7 +153,7 @@ fn messages_are_added_one_behind_the_other() {
     let file = tgm::File::open(dir.path("run.tgm")).unwrap();
     assert_eq!((file.message_count().unwrap(), file.scan().unwrap().junk.len()), (3, 0));
     assert_eq!(dir.values("run.tgm", 1, 0), first.values());
-    // The streamed message in the middle knows its length.
+    // The length of the streamed message in the middle is patched.
     let streamed = file.message(1).unwrap();
     assert_eq!(streamed.layout().unwrap().preamble.total_length, streamed.span().len());
     assert!(streamed.layout().unwrap().frames.iter().any(|frame| frame.kind == FrameKind::FooterIndex));
@@ -161,7 +161,7 @@ fn messages_are_added_one_behind_the_other() {
 }
 
 #[test]
-fn nothing_is_added_to_what_holds_no_messages_or_ends_in_none() {
+fn append_needs_a_file_that_ends_with_a_message() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
     dir.write("notes.txt", "these are notes");
@@ -170,12 +170,12 @@ fn nothing_is_added_to_what_holds_no_messages_or_ends_in_none() {
     let whole = dir.read("run.tgm");
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();
     dir.write("half.tgm", &half);
-    let words = "create half.tgm --append --from a=a.npy";
-    dir.refused(words, 4, "half.tgm: trailing bytes");
+    let args = "create half.tgm --append --from a=a.npy";
+    dir.refused(args, 4, "half.tgm: trailing bytes");
     dir.write("empty.tgm", "");
     dir.ok("create empty.tgm --append --from a=a.npy");
     assert_eq!(dir.values("empty.tgm", 0, 0), dir.values("run.tgm", 0, 0));
-    // Bytes in front do no harm, but are told.
+    // Bytes before the first message are harmless but reported.
     dir.write("junk.tgm", [b"junk", &whole[..]].concat());
     let result = dir.ok("create junk.tgm --append --from a=a.npy");
     assert!(result.err.contains("bytes 0..4 belong to no message"), "{}", result.err);
@@ -183,7 +183,7 @@ fn nothing_is_added_to_what_holds_no_messages_or_ends_in_none() {
 }
 
 #[test]
-fn standard_output_takes_messages() {
+fn messages_are_written_to_standard_output() {
     let dir = TestDir::new();
     let array = Array::new("c16", 16, &[3, 2]);
     dir.write("a.npy", array.file(true, true));
@@ -194,14 +194,14 @@ fn standard_output_takes_messages() {
         let message = tgm::Message::from_bytes("pipe", result.bytes.clone()).unwrap();
         assert_eq!(message.object(0).unwrap().decode().unwrap().bytes(), array.values());
     }
-    // Messages from pipes make files.
+    // Messages written to pipes form valid files.
     dir.write("run.tgm", [&streamed.bytes[..], &whole.bytes[..], &streamed.bytes[..]].concat());
     assert_eq!(tgm::File::open(dir.path("run.tgm")).unwrap().message_count().unwrap(), 3);
     dir.refused("create - --append --from a=a.npy", 8, "`--append` requires a file");
 }
 
 #[test]
-fn what_cannot_be_is_refused_before_anything_is_written() {
+fn invalid_requests_are_rejected_before_writing() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("f4", 4, &[2]).file(false, false));
     dir.write("cut.npy", &Array::new("f4", 4, &[2]).file(false, false)[..70]);
@@ -209,7 +209,7 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
     dir.write("long.npy", npy::with_header("'<c32'", false, &[1], vec![0; 32]));
     dir.write("deep.npy", npy::with_header("'|u1'", false, &[1; 65], vec![0]));
     dir.ok("create old.tgm --from a=a.npy");
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("old.tgm --from a=a.npy", 8, "old.tgm: file exists\n  hint: `--force` replaces it"),
         ("a.npy --from a=a.npy --force", 8, "a.npy: input and output are the same file"),
         ("a.npy --from a=a.npy --append", 8, "a.npy: input and output are the same file"),
@@ -229,13 +229,13 @@ fn what_cannot_be_is_refused_before_anything_is_written() {
         ("x.tgm --from a=a.npy --meta base.x=1", 2, "`base` is a section of the message"),
         ("x.tgm --from a=a.npy --meta step", 2, "expected KEY=VALUE"),
     ] {
-        dir.refused(&format!("create {words}"), code, message);
+        dir.refused(&format!("create {args}"), code, message);
     }
 }
 
-/// Metadata from a command line may hold anything that a terminal would obey.
+/// Metadata from the command line may contain terminal control sequences.
 #[test]
-fn names_are_shown_without_harm() {
+fn names_are_escaped() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("u1", 1, &[1]).file(false, false));
     let mut command = dir.command();

@@ -1,4 +1,4 @@
-//! `set`, `merge`, `split` and `reshuffle`: stored values are carried over as they are.
+//! `set`, `merge`, `split` and `reshuffle` copy stored values unchanged.
 
 use serde_json::Value as Json;
 use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata};
@@ -25,7 +25,7 @@ fn part(dir: &TestDir, name: &str, number: u64) -> Vec<u8> {
 }
 
 #[test]
-fn set_changes_what_it_is_told_and_nothing_else() {
+fn set_changes_only_the_given_keys() {
     let dir = dir();
     let before = stored(&dir, "run.tgm");
     let result = dir.ok("set -s mars.class=rd,extra.mars.step=7 run.tgm new.tgm -w mars.step=6/12");
@@ -45,21 +45,21 @@ fn set_changes_what_it_is_told_and_nothing_else() {
     assert_eq!((&new.extra["n"], new.extra["l"].printed()), (&7.into(), "[1,2]".to_owned()));
     assert_eq!(new.extra["t"], "x,y".into());
     let result = dir.ok("set -s objects.0.quality=good run.tgm new.tgm --force --json -w mars.step=6");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
-    assert_eq!((&told["messages"], &told["changed"], &told["copied"]), (&3.into(), &1.into(), &2.into()));
+    let json: Json = serde_json::from_str(&result.out).unwrap();
+    assert_eq!((&json["messages"], &json["changed"], &json["copied"]), (&3.into(), &1.into(), &2.into()));
     let message = dir.message("new.tgm", 0);
     assert_eq!(message.object(0).unwrap().descriptor().params["quality"], "good".into());
 }
 
 #[test]
-fn set_refuses_and_leaves_no_file() {
+fn a_rejected_set_leaves_no_file() {
     let dir = dir();
     let mut bad = dir.read("run.tgm");
     let payload = dir.message("run.tgm", 1).object(0).unwrap().payload_span();
     bad[payload.start() as usize + 3] ^= 1;
     dir.write("bad.tgm", &bad);
     dir.write("old.tgm", "old");
-    for (words, code, message) in [
+    for (args, code, message) in [
         (
             "-s shape=x run.tgm new.tgm",
             8,
@@ -86,7 +86,7 @@ fn set_refuses_and_leaves_no_file() {
         ("-s a=1 none.tgm new.tgm", 3, "none.tgm: cannot open"),
         ("-s a=1 run.tgm - --json", 8, "cannot write both messages and JSON to standard output"),
     ] {
-        dir.refused(&format!("set {words}"), code, message);
+        dir.refused(&format!("set {args}"), code, message);
     }
 }
 
@@ -110,30 +110,30 @@ fn merge_puts_all_objects_into_one_message() {
         "`mars` is `{\"step\":12}` in message 1 of run.tgm, but `{\"step\":6}` in message 0 of run.tgm";
     dir.refused("merge run.tgm b.tgm -o none.tgm --strategy error", 8, conflict);
     let result = dir.ok("merge b.tgm -o one.tgm --strategy error --json");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
+    let json: Json = serde_json::from_str(&result.out).unwrap();
     assert_eq!(
-        (&told["objects"], &told["files"], &told["strategy"]),
+        (&json["objects"], &json["files"], &json["strategy"]),
         (&1.into(), &1.into(), &"error".into())
     );
-    // Equal bytes, also through pipes.
+    // Reproducible output, also through pipes.
     dir.ok("merge run.tgm -o a.tgm --reproducible");
     let mut command = dir.command();
     command.args("merge - -o - --reproducible".split(' ')).write_stdin(dir.read("run.tgm"));
-    assert!(run_command(&mut command) == dir.read("a.tgm"));
+    assert!(standard_output(&mut command) == dir.read("a.tgm"));
     dir.refused("merge run.tgm -o none.tgm -s other", 2, "possible values: first, last, error");
     dir.refused("merge run.tgm -o run.tgm --force", 8, "input and output are the same file");
 }
 
-fn run_command(command: &mut assert_cmd::Command) -> Vec<u8> {
+fn standard_output(command: &mut assert_cmd::Command) -> Vec<u8> {
     let result = run_command(command);
     assert_eq!((result.code, result.err.as_str()), (0, ""));
     result.bytes
 }
 
-/// The system lets a process hold some files open, not as many as can be merged.
+/// `merge` takes more files than a process may have open.
 #[cfg(unix)]
 #[test]
-fn more_files_are_merged_than_can_be_open() {
+fn merge_is_not_limited_by_open_files() {
     let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let objects = [(&descriptor, &[1, 2, 3][..])];
@@ -143,15 +143,15 @@ fn more_files_are_merged_than_can_be_open() {
         dir.write(name, &message);
     }
     let program = env!("CARGO_BIN_EXE_tgm");
-    let words = format!("ulimit -n 40; exec {program} merge {} -o all.tgm", names.join(" "));
+    let args = format!("ulimit -n 40; exec {program} merge {} -o all.tgm", names.join(" "));
     let mut shell = assert_cmd::Command::new("sh");
-    let ran = run_command(shell.current_dir(dir.0.path()).args(["-c", &words]));
-    assert_eq!(ran.code, 0, "{}", ran.err);
-    assert!(ran.out.starts_with("Merged 80 objects from 80 file(s)"), "{}", ran.out);
+    let output = run_command(shell.current_dir(dir.0.path()).args(["-c", &args]));
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.starts_with("Merged 80 objects from 80 file(s)"), "{}", output.out);
 }
 
 #[test]
-fn split_makes_a_file_for_each_object() {
+fn split_writes_one_file_per_object() {
     let dir = dir();
     let result = dir.ok("split run.tgm -o part.tgm");
     assert_eq!((result.out.as_str(), result.err.as_str()), ("Split into 4 message(s)\n", ""));
@@ -168,9 +168,9 @@ fn split_makes_a_file_for_each_object() {
     assert!(dir.read("part_0002.tgm") == part(&dir, "run.tgm", 1), "one object: byte for byte");
     std::fs::create_dir(dir.path("parts")).unwrap();
     let result = dir.ok("split run.tgm -o parts/[index]x.tgm --json");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
-    assert_eq!((&told["messages"], &told["files"][3]), (&4.into(), &"parts/0003x.tgm".into()));
-    // One name that is taken is enough, and nothing is written.
+    let json: Json = serde_json::from_str(&result.out).unwrap();
+    assert_eq!((&json["messages"], &json["files"][3]), (&4.into(), &"parts/0003x.tgm".into()));
+    // One existing file is an error, and nothing is written.
     std::fs::create_dir(dir.path("taken")).unwrap();
     dir.write("taken/p_0003.tgm", "old");
     dir.refused("split run.tgm -o taken/p.tgm", 8, "taken/p_0003.tgm: file exists");
@@ -181,7 +181,7 @@ fn split_makes_a_file_for_each_object() {
 }
 
 #[test]
-fn more_objects_than_four_digits() {
+fn split_numbers_may_exceed_four_digits() {
     let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [2]);
     let payloads: Vec<[u8; 2]> = (0..10_003u16).map(u16::to_le_bytes).collect();
@@ -189,7 +189,7 @@ fn more_objects_than_four_digits() {
         payloads.iter().map(|p| (&descriptor, &p[..])).collect();
     let bytes = tgm::encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
     dir.write("many.tgm", bytes);
-    // The last name is looked at before the first file is written, which would take a while for all of them.
+    // All names are checked before the first file is written.
     dir.write("p_10002.tgm", "old");
     dir.refused("split many.tgm -o p.tgm", 8, "p_10002.tgm: file exists");
     let result = dir.ok("merge many.tgm many.tgm -o twice.tgm");
@@ -200,7 +200,7 @@ fn more_objects_than_four_digits() {
 }
 
 #[test]
-fn reshuffle_puts_first_what_readers_need_first() {
+fn reshuffle_moves_the_index_to_the_header() {
     let dir = dir();
     let result = dir.ok("reshuffle run.tgm -o new.tgm");
     assert_eq!(result.out, "Reshuffled 3 message(s) from run.tgm to new.tgm\n");
@@ -216,13 +216,13 @@ fn reshuffle_puts_first_what_readers_need_first() {
     assert_eq!(kinds, ["header_metadata", "header_index", "header_hash", "ntensor"]);
     dir.ok("reshuffle new.tgm -o again.tgm");
     assert!(dir.read("again.tgm") == dir.read("new.tgm"));
-    let result = dir.ok("reshuffle run.tgm -o told.tgm --json");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
-    assert_eq!((&told["messages"], &told["changed"]), (&3.into(), &1.into()));
+    let result = dir.ok("reshuffle run.tgm -o third.tgm --json");
+    let json: Json = serde_json::from_str(&result.out).unwrap();
+    assert_eq!((&json["messages"], &json["changed"]), (&3.into(), &1.into()));
 }
 
 #[test]
-fn no_message_cannot_be_merged() {
+fn merging_no_messages_is_an_error() {
     let dir = TestDir::new();
     dir.write("empty.tgm", b"");
     dir.refused("merge empty.tgm -o all.tgm", 8, "no messages to merge");

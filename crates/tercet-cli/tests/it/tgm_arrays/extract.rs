@@ -25,7 +25,7 @@ fn samples(dir: &TestDir) -> (Array, Array) {
 }
 
 #[test]
-fn every_array_comes_back() {
+fn every_array_round_trips() {
     let dir = TestDir::new();
     for (kind, size, _) in TYPES {
         for shape in SHAPES {
@@ -47,9 +47,9 @@ fn every_array_comes_back() {
     }
 }
 
-/// What is no number comes back as one that is none, in the form that the format has for it. A negative zero is a number.
+/// NaN and infinities round-trip with the representation of the format. A negative zero is a number.
 #[test]
-fn values_that_are_no_numbers_come_back() {
+fn nan_and_infinity_round_trip() {
     let dir = TestDir::new();
     let bytes = |bits: [u64; 5]| bits.iter().flat_map(|bits| bits.to_le_bytes()).collect::<Vec<u8>>();
     let (nan, negative_infinity, negative_zero) = (0x7ff8 << 48, 0xfff0 << 48, 1 << 63);
@@ -62,7 +62,7 @@ fn values_that_are_no_numbers_come_back() {
     }
 }
 
-/// Big-endian messages come from elsewhere.
+/// Big-endian messages of other writers.
 #[test]
 fn every_type_is_extracted_little_endian() {
     let dir = TestDir::new();
@@ -85,7 +85,7 @@ fn every_type_is_extracted_little_endian() {
 }
 
 #[test]
-fn types_that_numpy_does_not_have_are_told() {
+fn non_numpy_types_are_reported() {
     let dir = TestDir::new();
     let bfloat16 = DataObjectDescriptor::new(DType::BF16, [2]);
     let bitmask = DataObjectDescriptor::new(DType::Bitmask, [3, 3]);
@@ -108,9 +108,9 @@ fn types_that_numpy_does_not_have_are_told() {
     assert_eq!(dir.read("y.bin"), [0xa5, 0x80]);
 }
 
-/// Extents whose product is no number, but for a zero among them.
+/// The product of the extents overflows, except that one of them is zero.
 #[test]
-fn no_bits_are_no_bits() {
+fn empty_bitmasks_are_empty() {
     let dir = TestDir::new();
     let empty = DataObjectDescriptor::new(DType::Bitmask, [1 << 40, 1 << 40, 0]);
     write(&dir, "a.tgm", &[(&empty, &[])]);
@@ -119,7 +119,7 @@ fn no_bits_are_no_bits() {
 }
 
 #[test]
-fn strides_that_nobody_follows_are_told() {
+fn ignored_strides_are_reported() {
     let dir = TestDir::new();
     let mut descriptor = DataObjectDescriptor::new(DType::U8, [2, 3]);
     descriptor.strides = vec![1, 2];
@@ -131,7 +131,7 @@ fn strides_that_nobody_follows_are_told() {
 }
 
 #[test]
-fn the_format_is_the_users_or_that_of_the_name() {
+fn the_output_format_is_the_option_or_the_extension() {
     let dir = TestDir::new();
     let (a, _) = samples(&dir);
     let result = dir.ok("extract run.tgm 0 -o x.NPY");
@@ -145,7 +145,7 @@ fn the_format_is_the_users_or_that_of_the_name() {
 }
 
 #[test]
-fn a_file_can_come_through_a_pipe() {
+fn standard_input_can_be_extracted() {
     let dir = TestDir::new();
     let (_, b) = samples(&dir);
     let mut command = dir.command();
@@ -156,7 +156,7 @@ fn a_file_can_come_through_a_pipe() {
 }
 
 #[test]
-fn what_is_not_there_cannot_be_had() {
+fn invalid_extracts_are_errors() {
     let dir = TestDir::new();
     samples(&dir);
     write(&dir, "none.tgm", &[]);
@@ -169,7 +169,7 @@ fn what_is_not_there_cannot_be_had() {
     let deep = DataObjectDescriptor::new(DType::U8, vec![1; 65]);
     write(&dir, "deep.tgm", &[(&deep, &[7])]);
     assert_eq!(dir.ok("extract deep.tgm 0 -o -").bytes, [7]);
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("run.tgm 2 -o x", 8, "run.tgm: has no message 2: it holds 2, numbered from 0"),
         ("run.tgm 1.2 -o x", 8, "message 1 has no object 2: it holds 2, numbered from 0"),
         ("run.tgm 1 -o x", 8, "run.tgm: message 1 has 2 objects\n  hint: select one: `1.0` to `1.1`"),
@@ -189,12 +189,12 @@ fn what_is_not_there_cannot_be_had() {
         ("missing.tgm 0 -o x", 3, "missing.tgm: cannot open"),
         ("a.npy 0 -o x", 4, "a.npy: contains no messages"),
     ] {
-        dir.refused(&format!("extract {words}"), code, message);
+        dir.refused(&format!("extract {args}"), code, message);
     }
 }
 
 #[test]
-fn damage_stops_the_extract_unless_the_user_insists() {
+fn damage_stops_extract_unless_forced() {
     let dir = TestDir::new();
     let (a, b) = samples(&dir);
     let payload = dir.message("run.tgm", 1).object(0).unwrap().payload_span();
@@ -204,7 +204,7 @@ fn damage_stops_the_extract_unless_the_user_insists() {
     dir.write("out.bin", "mine");
     dir.refused("extract run.tgm 1.0 -o out.bin --force", 5, "is damaged or was changed");
     dir.refused("extract run.tgm 1.0 -o -", 5, "is damaged or was changed");
-    // What is not touched by it reads as ever.
+    // Objects outside the damage are readable.
     assert!(dir.ok("extract run.tgm 0 -o -").bytes == a.values());
     assert!(dir.ok("extract run.tgm 1.1 -o -").bytes == b.values());
     let found = dir.ok("extract run.tgm 1.0 -o - --ignore-checksums").bytes;
@@ -212,9 +212,9 @@ fn damage_stops_the_extract_unless_the_user_insists() {
     assert_eq!((found.len(), changed), (a.values().len(), vec![5]));
 }
 
-/// Bytes between messages do not change what a number means without a word.
+/// Bytes between messages are reported when messages are numbered.
 #[test]
-fn bytes_that_belong_to_no_message_are_told() {
+fn skipped_bytes_are_reported() {
     let dir = TestDir::new();
     let (_, b) = samples(&dir);
     let whole = dir.read("run.tgm");

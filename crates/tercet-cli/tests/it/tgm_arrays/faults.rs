@@ -1,4 +1,4 @@
-//! Disks that are full, paths that are no files, pipes that are closed.
+//! Full disks, paths that are not files, closed pipes.
 
 use std::process::Command;
 
@@ -13,10 +13,10 @@ fn dir_with_input() -> TestDir {
 }
 
 /// Runs `tgm` in a shell that was prepared by `prepare`.
-fn after(prepare: &str, dir: &TestDir, words: &str) -> CommandOutput {
+fn after(prepare: &str, dir: &TestDir, args: &str) -> CommandOutput {
     let mut command = assert_cmd::Command::new("bash");
     command.current_dir(dir.0.path());
-    command.arg("-c").arg(format!("{prepare} \"$0\" {words}")).arg(env!("CARGO_BIN_EXE_tgm"));
+    command.arg("-c").arg(format!("{prepare} \"$0\" {args}")).arg(env!("CARGO_BIN_EXE_tgm"));
     run_command(&mut command)
 }
 
@@ -26,7 +26,7 @@ fn a_full_disk_leaves_the_old_file() {
     dir.ok("create old.tgm --from a=small.npy");
     dir.ok("create full.tgm --from a=in.npy");
     let (old, full, before) = (dir.read("old.tgm"), dir.read("full.tgm"), dir.names());
-    for words in [
+    for args in [
         "create old.tgm --from a=in.npy --force",
         "create new.tgm --from a=in.npy --stream",
         "create old.tgm --from a=in.npy --append",
@@ -39,23 +39,23 @@ fn a_full_disk_leaves_the_old_file() {
         "recode full.tgm new.tgm --filter none",
         "copy full.tgm new.tgm --compression none",
     ] {
-        // 100 KiB may be written.
-        let result = after("ulimit -f 100;", &dir, words);
-        assert_eq!(result.code, 3, "{words}: {}", result.err);
-        assert!(result.err.contains("cannot write: File too large"), "{words}: {}", result.err);
-        assert!(result.err.contains("the old file, if any, is unchanged"), "{words}: {}", result.err);
-        assert!(dir.read("old.tgm") == old && dir.read("full.tgm") == full, "{words}");
-        assert_eq!(dir.names(), before, "{words}");
+        // The file size limit is 100 KiB.
+        let result = after("ulimit -f 100;", &dir, args);
+        assert_eq!(result.code, 3, "{args}: {}", result.err);
+        assert!(result.err.contains("cannot write: File too large"), "{args}: {}", result.err);
+        assert!(result.err.contains("the old file, if any, is unchanged"), "{args}: {}", result.err);
+        assert!(dir.read("old.tgm") == old && dir.read("full.tgm") == full, "{args}");
+        assert_eq!(dir.names(), before, "{args}");
     }
 }
 
 #[test]
-fn paths_that_are_no_files_are_refused() {
+fn non_file_paths_are_rejected() {
     let dir = dir_with_input();
     dir.ok("create a.tgm --from a=small.npy");
     std::fs::create_dir(dir.path("dir")).unwrap();
     assert!(Command::new("mkfifo").arg(dir.path("pipe")).status().unwrap().success());
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("create dir --from a=small.npy --force", 8, "dir: is a directory, not a file"),
         ("create dir --from a=small.npy --append", 8, "dir: is a directory, not a file"),
         ("create pipe --from a=small.npy --append", 8, "pipe: is a named pipe, not a file"),
@@ -70,16 +70,16 @@ fn paths_that_are_no_files_are_refused() {
         ("advise /dev/zero", 3, "/dev/zero: cannot open: is a device"),
         ("validate a.tgm --against dir", 3, "dir: cannot open: is a directory"),
     ] {
-        dir.refused(words, code, message);
+        dir.refused(args, code, message);
     }
 }
 
-/// Standard output that takes nothing, or is read no longer.
+/// A standard output that accepts no bytes, and a closed pipe.
 #[test]
-fn standard_output_may_fail() {
+fn standard_output_errors_are_reported() {
     let dir = dir_with_input();
     dir.ok("create a.tgm --from a=in.npy");
-    for words in [
+    for args in [
         "extract a.tgm 0 -o -",
         "extract a.tgm 0 --range 0:999999 -o -",
         "create - --from a=in.npy",
@@ -87,34 +87,33 @@ fn standard_output_may_fail() {
         "recode a.tgm - --compression none",
         "copy a.tgm - --compression none",
     ] {
-        let result = after("", &dir, &format!("{words} > /dev/full"));
-        assert_eq!(result.code, 3, "{words}: {}", result.err);
+        let result = after("", &dir, &format!("{args} > /dev/full"));
+        assert_eq!(result.code, 3, "{args}: {}", result.err);
         assert!(
             result.err.contains("cannot write to standard output: No space left"),
-            "{words}: {}",
+            "{args}: {}",
             result.err
         );
-        let result =
-            after("", &dir, &format!("{words} | head -c 10 >/dev/null; echo \"${{PIPESTATUS[0]}}\""));
-        assert_eq!((result.out.as_str(), result.err.as_str()), ("0\n", ""), "{words}");
+        let result = after("", &dir, &format!("{args} | head -c 10 >/dev/null; echo \"${{PIPESTATUS[0]}}\""));
+        assert_eq!((result.out.as_str(), result.err.as_str()), ("0\n", ""), "{args}");
     }
 }
 
-/// While one command changes a file a second one is refused.
+/// While one command changes a file, a second one is rejected.
 #[test]
 fn a_locked_file_is_busy() {
     let dir = dir_with_input();
     dir.ok("create a.tgm --from a=small.npy");
     let lock = tercet::core::publish::FileLock::acquire(&dir.path("a.tgm")).unwrap();
-    let words = "create a.tgm --append --from a=small.npy";
-    dir.refused(words, 3, "another process is changing this file");
+    let args = "create a.tgm --append --from a=small.npy";
+    dir.refused(args, 3, "another process is changing this file");
     drop(lock);
-    dir.ok(words);
+    dir.ok(args);
 }
 
-/// Several commands that make one file: each of them says what became of its message.
+/// Concurrent commands that create one file: each reports success or an error.
 #[test]
-fn nothing_is_lost_when_many_add_to_a_file_that_is_not_there() {
+fn concurrent_appends_to_a_new_file_lose_nothing() {
     let dir = dir_with_input();
     for round in 0..4 {
         let path = format!("new{round}.tgm");

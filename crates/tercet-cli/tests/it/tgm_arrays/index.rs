@@ -1,4 +1,4 @@
-//! `tgm index`: a catalogue at the end of a file.
+//! `tgm index`: an index at the end of a file.
 
 use serde_json::Value as Json;
 
@@ -20,14 +20,14 @@ fn add(dir: &TestDir, step: usize, param: &str) {
     ));
 }
 
-fn json(dir: &TestDir, words: &str) -> Json {
-    serde_json::from_str(&dir.ok(words).out).unwrap()
+fn json(dir: &TestDir, args: &str) -> Json {
+    serde_json::from_str(&dir.ok(args).out).unwrap()
 }
 
 #[test]
-fn verbs_say_the_same_with_and_without_a_catalogue() {
+fn output_is_the_same_with_and_without_an_index() {
     let dir = dir(6);
-    let questions = [
+    let commands = [
         "ls run.tgm -p step,mars.param,name",
         "ls run.tgm -w mars.param=2t -p step",
         "ls run.tgm -w mars.param!=2t -p step -j",
@@ -36,13 +36,13 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
         "get run.tgm -w step=4/5 -p step,mars.param",
         "dump run.tgm -w step=3",
     ];
-    let ask = || questions.map(|words| dir.ok(words).out);
-    let before = ask();
+    let outputs = || commands.map(|args| dir.ok(args).out);
+    let before = outputs();
     assert!(before[1].contains('4'));
     let plain = dir.read("run.tgm");
     let result = dir.ok("index run.tgm --reproducible");
     assert_eq!(result.out, "run.tgm: indexed 6 messages, keys name, mars.param, step\n");
-    assert_eq!(ask(), before);
+    assert_eq!(outputs(), before);
     assert_eq!(
         dir.ok("index run.tgm").out,
         "run.tgm: index is up to date: 6 messages, keys name, mars.param, step\n"
@@ -52,17 +52,17 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
     assert_eq!(info[0]["index"]["keys"], serde_json::json!(["name", "mars.param", "step"]));
     assert!(dir.ok("info run.tgm").out.contains("bytes, keys: name, mars.param, step\n"));
     assert!(dir.ok("validate run.tgm").out.contains("OK (7 messages"));
-    // What is appended is entered.
+    // Appended messages are added to the index.
     add(&dir, 6, "2t");
     assert_eq!(dir.ok("get run.tgm -w step=6 -p mars.param").out, "2t\n");
-    let told = json(&dir, "index run.tgm --json");
+    let report = json(&dir, "index run.tgm --json");
     assert_eq!(
-        told,
+        report,
         serde_json::json!({
             "file": "run.tgm", "messages": 7, "entered": 0, "keys": ["name", "mars.param", "step"], "changed": false
         })
     );
-    // Copies have the messages only.
+    // Copies contain the messages only.
     dir.ok("copy run.tgm copy.tgm -w step!=6");
     assert_eq!(dir.read("copy.tgm"), plain);
     assert_eq!(dir.ok("index run.tgm --remove").out, "run.tgm: index removed\n");
@@ -71,12 +71,12 @@ fn verbs_say_the_same_with_and_without_a_catalogue() {
 }
 
 #[test]
-fn a_catalogue_that_is_not_used_is_told_of() {
+fn an_unused_index_is_reported() {
     let dir = dir(3);
     let plain = dir.read("run.tgm").len();
     dir.ok("index run.tgm --keys step");
     let mut bytes = dir.read("run.tgm");
-    // In the values of the first frame behind the metadata.
+    // A value in the first frame after the metadata.
     let at = bytes.len() - 24 - 8 - 100;
     assert!(at > plain);
     bytes[at] ^= 1;
@@ -90,7 +90,7 @@ fn a_catalogue_that_is_not_used_is_told_of() {
 }
 
 #[test]
-fn a_message_has_the_last_word() {
+fn message_values_override_the_index() {
     let dir = dir(2);
     dir.ok("index run.tgm");
     let bytes = dir.read("run.tgm");
@@ -101,8 +101,8 @@ fn a_message_has_the_last_word() {
     add(&other, 7, "2t");
     add(&other, 8, "msl");
     let mut mixed = other.read("run.tgm");
-    let behind = mixed.len();
-    mixed.extend(&bytes[behind..]);
+    let end = mixed.len();
+    mixed.extend(&bytes[end..]);
     assert_eq!(mixed.len(), len);
     dir.write("run.tgm", mixed);
     let result = dir.tgm("get run.tgm -w step=0 -p step");
@@ -114,7 +114,7 @@ fn a_message_has_the_last_word() {
 }
 
 #[test]
-fn what_cannot_be_indexed_is_refused() {
+fn unindexable_files_are_rejected() {
     let dir = dir(1);
     dir.refused("index -", 8, "cannot index standard input");
     dir.refused("index missing.tgm", 3, "missing.tgm");
@@ -122,9 +122,9 @@ fn what_cannot_be_indexed_is_refused() {
     dir.refused("index run.tgm --keys a,,b", 2, "KEY1,KEY2");
 }
 
-/// Files that were put together: the catalogue of the last one knows nothing of those before it.
+/// Concatenated files: the index of the last one does not list the messages before it.
 #[test]
-fn files_put_together_have_all_their_messages() {
+fn concatenated_files_list_all_messages() {
     let dir = dir(2);
     let front = dir.read("run.tgm");
     dir.ok("index run.tgm");
@@ -138,25 +138,25 @@ fn files_put_together_have_all_their_messages() {
     assert_eq!(dir.ok("get -p step both.tgm").out, "0\n1\n0\n1\n");
 }
 
-/// A message that was overwritten is noticed when it is looked at, whatever is asked for.
+/// An overwritten message is detected when it is read, with any selection.
 #[test]
-fn a_message_that_says_something_else_is_an_error() {
+fn a_message_that_contradicts_the_index_is_an_error() {
     let dir = dir(2);
     dir.ok("create other.tgm --reproducible --from a=a.npy --meta step=7 --meta mars.param=2t");
     dir.ok("index run.tgm");
     let (mut bytes, other) = (dir.read("run.tgm"), dir.read("other.tgm"));
     bytes[..other.len()].copy_from_slice(&other);
     dir.write("run.tgm", &bytes);
-    for words in ["ls -w step=0 run.tgm", "ls -w step=0/7 run.tgm", "get -w step!=1 -p step run.tgm"] {
-        let result = dir.tgm(words);
-        assert_eq!(result.code, 5, "{words}: {} {}", result.out, result.err);
-        assert!(result.err.contains("does not match message 0"), "{words}: {}", result.err);
+    for args in ["ls -w step=0 run.tgm", "ls -w step=0/7 run.tgm", "get -w step!=1 -p step run.tgm"] {
+        let result = dir.tgm(args);
+        assert_eq!(result.code, 5, "{args}: {} {}", result.out, result.err);
+        assert!(result.err.contains("does not match message 0"), "{args}: {}", result.err);
     }
 }
 
-/// A catalogue that ended up between messages is not taken for data, nor data for a catalogue.
+/// An index between messages is not treated as data, nor data as an index.
 #[test]
-fn stray_catalogues_get_into_no_message() {
+fn indexes_are_not_copied_into_messages() {
     let dir = dir(3);
     dir.ok("index run.tgm");
     let once = dir.read("run.tgm");

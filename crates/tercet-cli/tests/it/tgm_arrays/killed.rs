@@ -1,11 +1,11 @@
-//! Commands that are killed while they write, and files that appear meanwhile.
+//! Commands killed while they write, and files created concurrently.
 
 use tercet::tgm::{DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, Provenance, encode_message};
 
 use super::TestDir;
-use crate::support::killed::{appears_meanwhile, kill_at_every_stage};
+use crate::support::killed::{created_concurrently, kill_at_every_stage};
 
-/// Long enough to be killed while it is written.
+/// A file large enough to kill the command while it writes.
 const PAYLOAD: usize = 8 << 20;
 
 fn message(seed: u8) -> Vec<u8> {
@@ -16,7 +16,7 @@ fn message(seed: u8) -> Vec<u8> {
 }
 
 #[test]
-fn a_killed_index_leaves_the_old_file_or_the_new_one() {
+fn a_killed_index_leaves_the_old_or_the_new_file() {
     let dir = TestDir::new();
     dir.write("run.tgm", [message(1), message(2)].concat());
     kill_at_every_stage(&dir, "index run.tgm --reproducible", 0, "run.tgm");
@@ -24,7 +24,7 @@ fn a_killed_index_leaves_the_old_file_or_the_new_one() {
 }
 
 #[test]
-fn a_killed_merge_leaves_the_old_file_or_the_new_one() {
+fn a_killed_merge_leaves_the_old_or_the_new_file() {
     let dir = TestDir::new();
     dir.write("a.tgm", message(1));
     dir.write("b.tgm", message(2));
@@ -33,7 +33,7 @@ fn a_killed_merge_leaves_the_old_file_or_the_new_one() {
 }
 
 #[test]
-fn a_killed_repair_leaves_the_old_file_or_the_new_one() {
+fn a_killed_repair_leaves_the_old_or_the_new_file() {
     let dir = TestDir::new();
     let mut bytes = [message(1), message(2), message(3)].concat();
     let at = bytes.len() / 2;
@@ -43,18 +43,18 @@ fn a_killed_repair_leaves_the_old_file_or_the_new_one() {
     kill_at_every_stage(&dir, "repair bad.tgm -o good.tgm --force --reproducible", 1, "good.tgm");
 }
 
-/// Without `--force` no file is replaced, even if it was not there when the command began.
+/// Without `--force` no file is replaced, even one created after the command started.
 #[test]
-fn a_file_that_appears_meanwhile_stays() {
+fn a_concurrently_created_file_is_kept() {
     let dir = TestDir::new();
     dir.write("a.tgm", [message(1), message(2)].concat());
-    for words in [
+    for args in [
         "merge a.tgm -o new",
         "set -s a=b a.tgm new",
         "repair a.tgm -o new",
         "copy a.tgm new",
         "extract a.tgm 0 -o new",
     ] {
-        appears_meanwhile(&dir, words);
+        created_concurrently(&dir, args);
     }
 }

@@ -1,4 +1,4 @@
-//! NaN and infinities: refused unless asked for, then kept.
+//! NaN and infinities are rejected by default, and kept on request.
 
 use super::npy;
 use super::{CommandOutput, TestDir, run_command};
@@ -27,14 +27,14 @@ fn dir() -> (TestDir, Vec<u8>) {
     (dir, values)
 }
 
-/// Runs `tgm` with variables of the environment.
-fn with_env(dir: &TestDir, words: &str, variables: &[(&str, &str)]) -> CommandOutput {
+/// Runs `tgm` with environment variables.
+fn with_env(dir: &TestDir, args: &str, variables: &[(&str, &str)]) -> CommandOutput {
     let mut command = dir.command();
-    command.args(words.split_whitespace()).envs(variables.iter().copied());
+    command.args(args.split_whitespace()).envs(variables.iter().copied());
     run_command(&mut command)
 }
 
-/// How the masks of the first object are stored.
+/// The storage of the masks of the first object.
 fn methods(dir: &TestDir) -> Vec<(String, String)> {
     let message = dir.message("a.tgm", 0);
     let object = message.object(0).unwrap();
@@ -49,15 +49,15 @@ fn methods(dir: &TestDir) -> Vec<(String, String)> {
 }
 
 #[test]
-fn the_first_value_that_is_not_finite_is_told() {
+fn the_first_non_finite_value_is_reported() {
     let (dir, _) = dir();
     for mode in ["", "--stream", "--compression zstd", "--max-error 0.1", "--allow-nan=false"] {
-        let words = format!("create x.tgm {mode} --from a=a.npy");
+        let args = format!("create x.tgm {mode} --from a=a.npy");
         let hint = "hint: add `--allow-inf` to store infinities as masks";
-        dir.refused(&words, 8, &format!("`a` from a.npy: element 7 is -Inf, which is not allowed\n  {hint}"));
-        let words = format!("create x.tgm {mode} --allow-inf --from a=a.npy");
+        dir.refused(&args, 8, &format!("`a` from a.npy: element 7 is -Inf, which is not allowed\n  {hint}"));
+        let args = format!("create x.tgm {mode} --allow-inf --from a=a.npy");
         dir.refused(
-            &words,
+            &args,
             8,
             "element 100 is NaN, which is not allowed\n  hint: add `--allow-nan` to store NaN as a mask",
         );
@@ -67,7 +67,7 @@ fn the_first_value_that_is_not_finite_is_told() {
 }
 
 #[test]
-fn they_come_back() {
+fn masked_values_round_trip() {
     let (dir, values) = dir();
     for options in [
         "",
@@ -86,10 +86,10 @@ fn they_come_back() {
             self::values().into_iter().map(|v| if v.is_finite() { v } else { 0.0 }).collect();
         assert!(result.bytes == bytes(&zeros), "{options}");
     }
-    // Packed and widened values keep theirs too.
-    let words =
+    // Packed and widened values keep their masks.
+    let args =
         "create a.tgm --force --allow-nan --allow-inf --encoding simple_packing --widen --from a=a.npy";
-    dir.ok(words);
+    dir.ok(args);
     let found = dir.ok("extract a.tgm 0 -o -").bytes;
     let found = found.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
     for (found, original) in found.zip(self::values()) {
@@ -100,7 +100,7 @@ fn they_come_back() {
 }
 
 #[test]
-fn masks_are_compressed_as_asked() {
+fn masks_use_the_requested_codec() {
     let (dir, values) = dir();
     for method in ["none", "rle", "roaring", "lz4", "zstd", "blosc2"] {
         dir.ok(&format!(
@@ -130,7 +130,7 @@ fn masks_are_compressed_as_asked() {
 }
 
 #[test]
-fn the_environment_says_it_too() {
+fn mask_options_are_read_from_the_environment() {
     let (dir, values) = dir();
     let create = "create a.tgm --force --from a=a.npy";
     let allowed = [("TENSOGRAM_ALLOW_NAN", "1"), ("TENSOGRAM_ALLOW_INF", "true")];
@@ -148,7 +148,7 @@ fn the_environment_says_it_too() {
     let threshold = [("TENSOGRAM_SMALL_MASK_THRESHOLD", "1000")];
     assert_eq!(with_env(&dir, create, &[&allowed[..], &threshold].concat()).code, 0);
     assert!(methods(&dir).iter().all(|(_, method)| method == "none"));
-    // The command line has the last word.
+    // Options override the environment.
     assert_eq!(with_env(&dir, &format!("{create} --allow-nan=false"), &allowed).code, 8);
     for (name, value) in [
         ("TENSOGRAM_ALLOW_NAN", "perhaps"),
@@ -161,9 +161,9 @@ fn the_environment_says_it_too() {
     }
 }
 
-/// The options stand where the format's own command takes them: before the verb too.
+/// The options are accepted before the verb, as in the reference command.
 #[test]
-fn options_may_stand_before_the_verb() {
+fn options_are_accepted_before_the_verb() {
     let (dir, values) = dir();
     dir.ok("--allow-nan --allow-inf=yes create a.tgm --from a=a.npy");
     assert!(dir.ok("extract a.tgm 0 -o -").bytes == values);

@@ -1,4 +1,4 @@
-//! Arrays for the tests, made and taken apart in the slowest and most obvious way.
+//! Test arrays, encoded by naive code.
 
 /// NumPy's letters for the element types, their sizes, and their names in messages.
 pub(crate) const TYPES: [(&str, usize, &str); 13] = [
@@ -17,7 +17,7 @@ pub(crate) const TYPES: [(&str, usize, &str); 13] = [
     ("u8", 8, "uint64"),
 ];
 
-/// Shapes with no axis, one, several, and without values.
+/// Shapes with zero, one and several axes, and without values.
 pub(crate) const SHAPES: [&[u64]; 6] = [&[], &[1], &[7], &[3, 4], &[2, 0, 3], &[2, 3, 1, 5]];
 
 /// An array whose element number `n` (row-major) has the bytes `element(n)`.
@@ -37,7 +37,7 @@ impl Array {
         self.shape.iter().product()
     }
 
-    /// Bytes that are swapped together: real and imaginary part each for itself.
+    /// Bytes that are swapped together: real and imaginary parts separately.
     fn unit(&self) -> usize {
         if self.kind.starts_with('c') { self.size / 2 } else { self.size }
     }
@@ -57,7 +57,7 @@ impl Array {
         (0..self.count()).flat_map(|n| self.element(n)).collect()
     }
 
-    /// A `.npy` file of it.
+    /// The array as a `.npy` file.
     pub(crate) fn file(&self, big_endian: bool, fortran: bool) -> Vec<u8> {
         let order = match (self.size, big_endian) {
             (1, _) => '|',

@@ -1,4 +1,4 @@
-//! `create` with a pipeline: every stage, its options, and what they are refused for.
+//! `create` with a pipeline: every stage, its options, and invalid options.
 
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{DType, Value};
@@ -21,7 +21,7 @@ pub(crate) fn dir() -> (TestDir, Vec<u8>) {
     (dir, values)
 }
 
-/// A parameter of the first object, printed.
+/// A descriptor parameter of the first object, printed.
 fn param(dir: &TestDir, key: &str) -> Option<String> {
     let message = dir.message("a.tgm", 0);
     let object = message.object(0).unwrap();
@@ -29,7 +29,7 @@ fn param(dir: &TestDir, key: &str) -> Option<String> {
 }
 
 #[test]
-fn every_pipeline_gives_values_back() {
+fn every_pipeline_round_trips() {
     let (dir, values) = dir();
     let packed = 20.0 * 2.0 / 65535.0;
     for (options, bound) in [
@@ -61,12 +61,12 @@ fn every_pipeline_gives_values_back() {
         ("--encoding simple_packing --max-error 0.01", 0.01),
     ] {
         for mode in ["", "--stream"] {
-            let words = format!("create a.tgm --force {mode} {options} --from t=t.npy");
-            assert_eq!(dir.ok(&words).err, "", "{words}");
+            let args = format!("create a.tgm --force {mode} {options} --from t=t.npy");
+            assert_eq!(dir.ok(&args).err, "", "{args}");
             dir.ok("validate --full a.tgm");
             let found = dir.ok("extract a.tgm 0 -o -").bytes;
             let error = deviation(DType::F64, &values, &found).largest;
-            assert!(error <= bound, "{words}: {error}");
+            assert!(error <= bound, "{args}: {error}");
         }
     }
     for codec in ["blosclz", "lz4", "lz4hc", "zlib", "zstd"] {
@@ -77,7 +77,7 @@ fn every_pipeline_gives_values_back() {
 }
 
 #[test]
-fn every_type_goes_through_the_codecs_that_take_all() {
+fn every_type_round_trips_through_general_codecs() {
     let dir = TestDir::new();
     for (kind, size, dtype) in TYPES {
         let array = Array::new(kind, size, &[6, 50]);
@@ -105,7 +105,7 @@ fn every_type_goes_through_the_codecs_that_take_all() {
 }
 
 #[test]
-fn defaults_are_written_where_the_format_has_them() {
+fn format_defaults_are_written() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --encoding simple_packing --compression szip --from t=t.npy");
     for (key, value) in [
@@ -131,7 +131,7 @@ fn defaults_are_written_where_the_format_has_them() {
 }
 
 #[test]
-fn what_was_done_is_told() {
+fn the_pipeline_is_reported() {
     let (dir, _) = dir();
     let result = dir.ok("create a.tgm --reproducible --encoding simple_packing --bits 8 --from t=t.npy");
     insta::assert_snapshot!(result.out, @r"
@@ -152,7 +152,7 @@ fn what_was_done_is_told() {
 }
 
 #[test]
-fn other_numbers_become_float64_if_asked() {
+fn other_types_are_converted_to_float64_on_request() {
     let dir = TestDir::new();
     for (descr, dtype, values) in [
         ("'<f4'", "float32", [1.5f32, -2.0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>()),
@@ -163,32 +163,32 @@ fn other_numbers_become_float64_if_asked() {
     ] {
         dir.write("a.npy", npy::with_header(descr, false, &[2], values));
         for options in ["--encoding simple_packing", "--compression zfp --zfp-rate 64", "--max-error 0.1"] {
-            let words = format!("create a.tgm --force {options} --from a=a.npy");
+            let args = format!("create a.tgm --force {options} --from a=a.npy");
             if options != "--max-error 0.1" {
                 let hint = "hint: add `--widen` to convert to float64 if exact";
-                dir.refused(&words, 8, &format!("requires float64, found {dtype}\n  {hint}"));
+                dir.refused(&args, 8, &format!("requires float64, found {dtype}\n  {hint}"));
             }
-            let result = dir.ok(&format!("{words} --widen"));
-            assert_eq!(result.err, format!("note: a.npy: {dtype} stored as float64\n"), "{words}");
+            let result = dir.ok(&format!("{args} --widen"));
+            assert_eq!(result.err, format!("note: a.npy: {dtype} stored as float64\n"), "{args}");
             assert_eq!(dir.message("a.tgm", 0).object(0).unwrap().descriptor().dtype, DType::F64);
         }
-        // Where nothing needs it, nothing is made of anything.
+        // Types that need no conversion are not converted.
         dir.ok("create a.tgm --force --compression zstd --widen --from a=a.npy");
         let message = dir.message("a.tgm", 0);
         assert_eq!(message.object(0).unwrap().descriptor().dtype.name(), dtype);
     }
     let large = [1i64, (1 << 53) + 1].iter().flat_map(|v| v.to_le_bytes()).collect();
     dir.write("a.npy", npy::with_header("'<i8'", false, &[2], large));
-    let words = "create x.tgm --encoding simple_packing --widen --from a=a.npy";
-    let result = dir.run(words);
+    let args = "create x.tgm --encoding simple_packing --widen --from a=a.npy";
+    let result = dir.run(args);
     assert_eq!(result.code, 8);
     assert!(result.err.contains("`a` from a.npy: element 1 has no exact float64 value"), "{}", result.err);
     dir.write("a.npy", Array::new("c8", 8, &[3]).file(false, false));
-    dir.refused(words, 8, "`a` from a.npy: encoding `simple_packing` requires float64, found complex64");
+    dir.refused(args, 8, "`a` from a.npy: encoding `simple_packing` requires float64, found complex64");
 }
 
 #[test]
-fn options_without_sense_are_refused() {
+fn invalid_options_are_rejected() {
     let (dir, _) = dir();
     dir.write("i.npy", Array::new("i4", 4, &[3]).file(false, false));
     dir.write(
@@ -261,10 +261,10 @@ fn options_without_sense_are_refused() {
 
 #[test]
 #[cfg(not(feature = "sz3"))]
-fn codecs_that_are_not_built_in_are_told() {
+fn missing_codecs_are_reported() {
     let (dir, _) = dir();
-    let words = "create x.tgm --compression sz3 --sz3-mode rel --sz3-bound 0.01 --from t=t.npy";
-    dir.refused(words, 7, "sz3 is not part of this build");
+    let args = "create x.tgm --compression sz3 --sz3-mode rel --sz3-bound 0.01 --from t=t.npy";
+    dir.refused(args, 7, "sz3 is not part of this build");
     let descriptor = DataObjectDescriptor::new(DType::F64, [2])
         .with_compression("sz3")
         .with_param("sz3_error_bound_mode", "abs")
@@ -272,14 +272,14 @@ fn codecs_that_are_not_built_in_are_told() {
     let object = PreEncoded { descriptor: &descriptor, payload: b"from elsewhere" };
     let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new()).unwrap();
     dir.write("a.tgm", bytes);
-    for words in ["extract a.tgm 0 -o x.npy", "recode a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
-        dir.refused(words, 7, "sz3 is not part of this build");
+    for args in ["extract a.tgm 0 -o x.npy", "recode a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
+        dir.refused(args, 7, "sz3 is not part of this build");
     }
 }
 
-/// The bytes do not depend on the number of threads, where the format promises it.
+/// The bytes do not depend on the number of threads, for formats that guarantee it.
 #[test]
-fn threads_change_nothing() {
+fn bytes_do_not_depend_on_threads() {
     let (dir, _) = dir();
     for options in ["--encoding simple_packing --compression szip", "--filter shuffle --compression lz4"] {
         for threads in ["1", "2", "0"] {

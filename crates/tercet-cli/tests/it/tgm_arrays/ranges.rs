@@ -6,7 +6,7 @@ use super::npy;
 use super::pipeline::dir;
 
 #[test]
-fn ranges_are_parts_of_the_whole() {
+fn ranges_equal_slices_of_the_whole() {
     let (dir, _) = dir();
     for options in [
         "",
@@ -24,11 +24,11 @@ fn ranges_are_parts_of_the_whole() {
         let result = dir.ok("extract a.tgm 0 --range 17:100 -o -");
         assert_eq!(result.err, "", "{options}");
         assert!(result.bytes == cut(17, 100), "{options}");
-        // In the order in which they are asked for, also when they overlap.
+        // In the requested order, also when ranges overlap.
         let expected = [cut(1190, 10), cut(0, 3), vec![], cut(1, 5)].concat();
-        for words in ["--range 1190:10,0:3,5:0,1:5", "--range 1190:10 --range 0:3,5:0 --range 1:5"] {
-            let result = dir.ok(&format!("extract a.tgm 0 {words} -o -"));
-            assert!(result.bytes == expected, "{options} {words}");
+        for args in ["--range 1190:10,0:3,5:0,1:5", "--range 1190:10 --range 0:3,5:0 --range 1:5"] {
+            let result = dir.ok(&format!("extract a.tgm 0 {args} -o -"));
+            assert!(result.bytes == expected, "{options} {args}");
         }
         assert!(dir.ok("extract a.tgm 0 --range 0:1200 --verify -o -").bytes == whole, "{options}");
     }
@@ -39,7 +39,7 @@ fn ranges_are_parts_of_the_whole() {
 }
 
 #[test]
-fn bits_are_joined() {
+fn bit_ranges_are_concatenated() {
     let (dir, _) = dir();
     let descriptor = DataObjectDescriptor::new(DType::Bitmask, [24]).with_compression("rle");
     let message = encode_message(
@@ -56,7 +56,7 @@ fn bits_are_joined() {
 }
 
 #[test]
-fn what_nothing_vouches_for_is_told() {
+fn unverified_ranges_are_reported() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --no-hash --from t=t.npy");
     for verify in ["", "--verify"] {
@@ -69,7 +69,7 @@ fn what_nothing_vouches_for_is_told() {
 }
 
 #[test]
-fn damage_outside_of_the_range_is_noticed() {
+fn damage_outside_the_range_is_detected() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --from t=t.npy");
     let payload = dir.message("a.tgm", 0).object(0).unwrap().payload_span();
@@ -77,14 +77,14 @@ fn damage_outside_of_the_range_is_noticed() {
     bytes[payload.end() as usize - 1] ^= 1;
     dir.write("a.tgm", &bytes);
     for verify in ["", "--verify"] {
-        let words = format!("extract a.tgm 0 --range 0:2 {verify} -o x.npy");
-        dir.refused(&words, 5, "is damaged or was changed");
+        let args = format!("extract a.tgm 0 --range 0:2 {verify} -o x.npy");
+        dir.refused(&args, 5, "is damaged or was changed");
     }
     dir.ok("extract a.tgm 0 --range 0:2 --ignore-checksums -o -");
 }
 
 #[test]
-fn ranges_that_are_not_there_are_refused() {
+fn out_of_bounds_ranges_are_rejected() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --from t=t.npy");
     for (range, code, message) in [

@@ -1,4 +1,4 @@
-//! `recode`, and `copy` with a pipeline: the same values, stored in another way.
+//! `recode`, and `copy` with a pipeline: the same values in another encoding.
 
 use serde_json::Value as Json;
 use tercet::tgm::precision::deviation;
@@ -34,7 +34,7 @@ pub(crate) fn arrays(dir: &TestDir, name: &str) -> Vec<(DType, Vec<u64>, Vec<u8>
     all
 }
 
-/// The metadata of every message that the user wrote.
+/// The user metadata of every message.
 pub(crate) fn metadata(dir: &TestDir, name: &str) -> Vec<GlobalMetadata> {
     let file = tgm::File::open(dir.path(name)).unwrap();
     let users = |message: tgm::Message| {
@@ -47,7 +47,7 @@ pub(crate) fn metadata(dir: &TestDir, name: &str) -> Vec<GlobalMetadata> {
 }
 
 #[test]
-fn values_and_metadata_stay() {
+fn values_and_metadata_are_kept() {
     let dir = dir();
     let (before, described) = (arrays(&dir, "run.tgm"), metadata(&dir, "run.tgm"));
     for options in [
@@ -67,20 +67,20 @@ fn values_and_metadata_stay() {
             assert_eq!(metadata(&dir, "out.tgm"), described, "{options}");
         }
     }
-    // And back.
+    // And the reverse.
     dir.ok("recode out.tgm back.tgm --compression none");
     assert!(arrays(&dir, "back.tgm") == before);
     let file = tgm::File::open(dir.path("back.tgm")).unwrap();
     assert!(
         file.messages().unwrap().all(|message| message.unwrap().layout().unwrap().preamble.total_length > 0)
     );
-    // Only these messages.
+    // Selected messages only.
     dir.ok("recode -w mars.step=6/18 run.tgm some.tgm --compression zstd");
     assert!(arrays(&dir, "some.tgm") == [&before[..2], &before[3..]].concat());
 }
 
 #[test]
-fn a_change_is_an_error_unless_it_is_allowed() {
+fn lossy_changes_need_permission() {
     let dir = dir();
     let pack = "recode run.tgm out.tgm --encoding simple_packing --bits 10";
     dir.refused(pack, 8, "run.tgm: message 0, object 0 (`t`): element ");
@@ -115,9 +115,9 @@ fn a_change_is_an_error_unless_it_is_allowed() {
     assert!(arrays(&dir, "out.tgm").iter().all(|(dtype, ..)| *dtype == DType::F64));
 }
 
-/// The stages of the library that do not go with an object leave it alone too.
+/// Library stages that do not apply to an object leave it unchanged as well.
 #[test]
-fn what_does_not_fit_is_copied_with_all_its_bytes() {
+fn objects_that_do_not_fit_are_copied_verbatim() {
     let dir = dir();
     let result = dir.ok("recode run.tgm out.tgm --compression szip");
     assert!(
@@ -137,7 +137,7 @@ fn what_does_not_fit_is_copied_with_all_its_bytes() {
 }
 
 #[test]
-fn bounds_add_up() {
+fn error_bounds_accumulate() {
     let (dir, values) = field();
     dir.ok("create a.tgm --max-error 0.01 --from t=t.npy");
     let precision = |name: &str, key: &str| {
@@ -153,14 +153,14 @@ fn bounds_add_up() {
     dir.ok("recode b.tgm d.tgm --encoding simple_packing --bits 7 --lossy");
     for name in ["c.tgm", "d.tgm"] {
         let error = deviation(DType::F64, &values, &dir.values(name, 0, 0)).largest;
-        let result = ["max_error", "measured"].map(|key| precision(name, key).as_f64().unwrap());
-        assert!(error <= result[0] && error <= result[1], "{name}: {error} {result:?}");
+        let bounds = ["max_error", "measured"].map(|key| precision(name, key).as_f64().unwrap());
+        assert!(error <= bounds[0] && error <= bounds[1], "{name}: {error} {bounds:?}");
         dir.ok(&format!("validate {name} --against t.npy"));
     }
 }
 
 #[test]
-fn what_others_mean_by_precision_stays() {
+fn foreign_precision_parameters_are_kept() {
     let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     let mut metadata = GlobalMetadata::default();
@@ -188,23 +188,23 @@ fn user_parameters_are_kept() {
 }
 
 #[test]
-fn it_is_told_to_programs_too() {
+fn recode_reports_json() {
     let dir = dir();
     let result = dir.ok("recode run.tgm out.tgm --encoding simple_packing --lossy --json");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
-    assert_eq!((&told["file"], &told["messages"]), (&"out.tgm".into(), &3.into()));
-    assert_eq!((&told["objects_recoded"], &told["objects_copied"]), (&2.into(), &2.into()));
-    assert_eq!(told["bytes_before"], dir.read("run.tgm").len());
-    assert_eq!(told["bytes_after"], dir.read("out.tgm").len());
-    assert!(told["ratio"].as_f64().unwrap() > 1.0 && told["largest_change"].as_f64().unwrap() > 0.0);
+    let json: Json = serde_json::from_str(&result.out).unwrap();
+    assert_eq!((&json["file"], &json["messages"]), (&"out.tgm".into(), &3.into()));
+    assert_eq!((&json["objects_recoded"], &json["objects_copied"]), (&2.into(), &2.into()));
+    assert_eq!(json["bytes_before"], dir.read("run.tgm").len());
+    assert_eq!(json["bytes_after"], dir.read("out.tgm").len());
+    assert!(json["ratio"].as_f64().unwrap() > 1.0 && json["largest_change"].as_f64().unwrap() > 0.0);
 }
 
 #[test]
-fn pipes_and_equal_bytes() {
+fn recode_through_pipes_is_reproducible() {
     let dir = dir();
-    let words = "recode run.tgm --reproducible --compression zstd";
-    dir.ok(&format!("{words} a.tgm"));
-    let piped = dir.ok(&format!("{words} -"));
+    let args = "recode run.tgm --reproducible --compression zstd";
+    dir.ok(&format!("{args} a.tgm"));
+    let piped = dir.ok(&format!("{args} -"));
     assert!(piped.bytes == dir.read("a.tgm"));
     let mut command = dir.command();
     command.args("recode - - --reproducible --compression zstd".split(' ')).write_stdin(dir.read("run.tgm"));
@@ -219,14 +219,14 @@ fn pipes_and_equal_bytes() {
 }
 
 #[test]
-fn nothing_is_done_unasked() {
+fn invalid_recodes_are_rejected() {
     let dir = dir();
     dir.write("old.tgm", "old");
     let mut bad = dir.read("run.tgm");
     let payload = dir.message("run.tgm", 0).object(1).unwrap().payload_span();
     bad[payload.start() as usize] ^= 1;
     dir.write("bad.tgm", &bad);
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("run.tgm out.tgm", 8, "no pipeline given\n  hint: add `--encoding`"),
         ("run.tgm out.tgm --lossy", 8, "no pipeline given"),
         ("run.tgm old.tgm --compression zstd", 8, "old.tgm: file exists\n  hint: `--force` replaces it"),
@@ -236,13 +236,13 @@ fn nothing_is_done_unasked() {
         ("none.tgm out.tgm --compression zstd", 3, "none.tgm: cannot open"),
         ("run.tgm out.tgm --compression zfp --zfp-tolerance 0", 8, "zfp"),
     ] {
-        dir.refused(&format!("recode {words}"), code, message);
+        dir.refused(&format!("recode {args}"), code, message);
     }
     dir.ok("recode bad.tgm out.tgm --compression zstd --ignore-checksums");
 }
 
 #[test]
-fn copy_recodes_if_it_is_told_how() {
+fn copy_recodes_on_request() {
     let dir = dir();
     let before = arrays(&dir, "run.tgm");
     dir.ok("copy run.tgm same.tgm");
@@ -261,9 +261,9 @@ fn copy_recodes_if_it_is_told_how() {
     let result = dir.ok("copy run.tgm step_[mars.step].tgm --compression zstd");
     assert_eq!(result.out.lines().count(), 3, "{}", result.out);
     assert!(arrays(&dir, "step_12.tgm") == before[2..3]);
-    let words = "copy run.tgm x.tgm --encoding simple_packing --bits 4";
-    dir.refused(words, 8, "would change by");
-    dir.ok(&format!("{words} --lossy"));
+    let args = "copy run.tgm x.tgm --encoding simple_packing --bits 4";
+    dir.refused(args, 8, "would change by");
+    dir.ok(&format!("{args} --lossy"));
     for option in ["--lossy", "--strict", "--reproducible"] {
         let message = format!("`{option}` requires a pipeline option");
         dir.refused(&format!("copy run.tgm y.tgm {option}"), 8, &message);

@@ -1,12 +1,12 @@
-//! `repair`: what is intact, in a new file; and what is not, told.
+//! `repair` writes intact objects to a new file and reports losses.
 
 use serde_json::Value as Json;
 
 use super::TestDir;
 use super::recode::{arrays, dir};
 
-/// `run.tgm` with one byte of one object changed.
-fn hurt(dir: &TestDir, message: u64, object: u64) {
+/// Changes one byte of an object of `run.tgm`.
+fn damage_object(dir: &TestDir, message: u64, object: u64) {
     let mut bytes = dir.read("run.tgm");
     let payload = dir.message("run.tgm", message).object(object).unwrap().payload_span();
     bytes[payload.start() as usize + 2] ^= 0x20;
@@ -14,9 +14,9 @@ fn hurt(dir: &TestDir, message: u64, object: u64) {
 }
 
 #[test]
-fn what_is_intact_is_kept() {
+fn intact_objects_are_kept() {
     let dir = dir();
-    hurt(&dir, 0, 1);
+    damage_object(&dir, 0, 1);
     let result = dir.tgm("repair bad.tgm -o good.tgm");
     assert_eq!((result.code, result.err.as_str()), (1, ""));
     let lines: Vec<&str> = result.out.lines().collect();
@@ -34,37 +34,37 @@ fn what_is_intact_is_kept() {
     let mut expected = arrays(&dir, "run.tgm");
     expected.remove(1);
     assert!(arrays(&dir, "good.tgm") == expected);
-    // What was intact is kept byte for byte.
+    // Intact messages are copied byte for byte.
     let (whole, good) = (dir.read("run.tgm"), dir.read("good.tgm"));
     let first = dir.message("run.tgm", 0).span().end() as usize;
     assert!(good.ends_with(&whole[first..]));
     assert_eq!(dir.ok("get -p name good.tgm").out, "t\nn\nc\n");
-    // Nothing is left to repair.
+    // The output needs no repair.
     let result = dir.ok("repair good.tgm");
     assert!(result.out.ends_with("the file is intact\n"), "{}", result.out);
 }
 
 #[test]
-fn what_nothing_is_lost_of_is_0() {
+fn a_lossless_repair_exits_0() {
     let dir = dir();
     let whole = dir.read("run.tgm");
-    // A wrong number in the last postamble, and junk on both sides.
+    // A wrong length in the last postamble, and junk on both sides.
     let mut bytes = whole.clone();
     let at = bytes.len() - 20;
     bytes[at] ^= 1;
     dir.write("bad.tgm", [b"junk", &bytes[..], b"more junk"].concat());
     dir.refused("copy bad.tgm copy.tgm", 5, "postamble");
     let result = dir.ok("repair bad.tgm -o good.tgm --json");
-    let told: Json = serde_json::from_str(&result.out).unwrap();
-    assert_eq!((&told["has_losses"], &told["output"]), (&false.into(), &"good.tgm".into()));
-    assert_eq!((&told["intact_messages"], &told["kept_objects"]), (&2.into(), &4.into()));
-    assert_eq!(told["messages"][0]["state"], "repaired");
-    assert_eq!(told["junk"][0], serde_json::json!({ "start": 0, "end": 4 }));
+    let json: Json = serde_json::from_str(&result.out).unwrap();
+    assert_eq!((&json["has_losses"], &json["output"]), (&false.into(), &"good.tgm".into()));
+    assert_eq!((&json["intact_messages"], &json["kept_objects"]), (&2.into(), &4.into()));
+    assert_eq!(json["messages"][0]["state"], "repaired");
+    assert_eq!(json["junk"][0], serde_json::json!({ "start": 0, "end": 4 }));
     assert!(arrays(&dir, "good.tgm") == arrays(&dir, "run.tgm"));
 }
 
 #[test]
-fn a_file_that_is_cut_keeps_its_start() {
+fn a_truncated_file_keeps_its_first_messages() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     let last = dir.message("run.tgm", 2).span();
@@ -77,16 +77,16 @@ fn a_file_that_is_cut_keeps_its_start() {
 }
 
 #[test]
-fn nothing_is_overwritten_unasked() {
+fn existing_files_need_force() {
     let dir = dir();
-    hurt(&dir, 2, 0);
+    damage_object(&dir, 2, 0);
     dir.write("old.tgm", "old");
     dir.refused("repair bad.tgm -o old.tgm", 8, "old.tgm: file exists\n  hint: `--force` replaces it");
     dir.refused("repair bad.tgm -o bad.tgm --force", 8, "bad.tgm: input and output");
     dir.refused("repair none.tgm -o new.tgm", 3, "none.tgm: cannot open");
     dir.refused("repair bad.tgm -o -", 8, "can only be written to a local path");
     assert_eq!(dir.tgm("repair bad.tgm -o old.tgm --force").code, 1);
-    // Without a place for it nothing is written.
+    // Without an output path nothing is written.
     let names = dir.names();
     assert_eq!(dir.tgm("repair bad.tgm").code, 1);
     assert_eq!(dir.names(), names);
@@ -98,9 +98,9 @@ fn nothing_is_overwritten_unasked() {
 }
 
 #[test]
-fn equal_damage_makes_equal_bytes() {
+fn repair_is_deterministic() {
     let dir = dir();
-    hurt(&dir, 0, 0);
+    damage_object(&dir, 0, 0);
     for name in ["a.tgm", "b.tgm"] {
         assert_eq!(dir.tgm(&format!("repair bad.tgm -o {name} --reproducible")).code, 1);
     }
@@ -112,11 +112,11 @@ fn equal_damage_makes_equal_bytes() {
 }
 
 #[test]
-fn a_file_of_which_nothing_can_be_kept_is_1() {
+fn a_file_without_intact_objects_exits_1() {
     let dir = TestDir::new();
     dir.write("junk.tgm", b"junkjunkjunk");
-    for words in ["repair junk.tgm", "repair junk.tgm -o new.tgm"] {
-        assert_eq!(dir.tgm(words).code, 1, "{words}");
+    for args in ["repair junk.tgm", "repair junk.tgm -o new.tgm"] {
+        assert_eq!(dir.tgm(args).code, 1, "{args}");
     }
     assert_eq!(dir.names(), ["junk.tgm"]);
 }

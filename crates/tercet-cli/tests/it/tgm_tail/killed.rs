@@ -1,4 +1,4 @@
-//! Producers that are killed.
+//! Producers killed while they write.
 
 use std::io::Write as _;
 use std::process::{Child, Command, Stdio};
@@ -8,9 +8,9 @@ use tercet::tgm::{
     DType, DataObjectDescriptor, GlobalMetadata, MaskMethod, StreamingEncoder, encode_message, scan,
 };
 
-use super::{PATIENCE, TestDir, options};
+use super::{TIMEOUT, TestDir, options};
 
-/// A message of another kind for each number: in one piece or streamed, with and without hashes and masks.
+/// Messages of different kinds: in one piece or streamed, with and without hashes and masks.
 fn message(n: u64, len: usize) -> Vec<u8> {
     let mut metadata = GlobalMetadata::default();
     metadata.extra.insert("step".to_owned(), n.into());
@@ -30,34 +30,34 @@ fn message(n: u64, len: usize) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// A process that appends to a file what it is given.
+/// A process that appends its standard input to a file.
 fn producer(dir: &TestDir) -> Child {
     let file = std::fs::OpenOptions::new().append(true).create(true).open(dir.path("run.tgm")).unwrap();
     Command::new("cat").stdin(Stdio::piped()).stdout(file).spawn().unwrap()
 }
 
-/// Waits until a file has so many bytes.
+/// Waits until a file has this length.
 fn wait_for(dir: &TestDir, len: usize) {
     let start = Instant::now();
     while std::fs::metadata(dir.path("run.tgm")).unwrap().len() < len as u64 {
-        assert!(start.elapsed() < PATIENCE, "the producer does not write");
+        assert!(start.elapsed() < TIMEOUT, "the producer does not write");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// A producer is killed at random points, again and again; another one goes on behind what it left. Every message that
-/// is whole is told, once, with the number and the place that a scan of the file finds; nothing else is.
+/// Producers are killed at random points, and the next one appends after the partial message. Every complete message is
+/// printed once, with the number and offset that a scan finds, and nothing else is printed.
 #[test]
-fn only_whole_messages_are_told_and_each_once() {
+fn complete_messages_are_printed_exactly_once() {
     let mut random = 0x9e37_79b9_7f4a_7c15u64;
-    let mut below = |most: usize| {
+    let mut below = |bound: usize| {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;
-        (random % most as u64) as usize
+        (random % bound as u64) as usize
     };
     let dir = TestDir::new();
-    // What each producer writes before it is killed; the last one ends its work.
+    // The bytes each producer writes before it is killed; the last one completes.
     let mut n = 0;
     let mut runs: Vec<Vec<u8>> = (0..25)
         .map(|_| {
@@ -92,8 +92,8 @@ fn only_whole_messages_are_told_and_each_once() {
     assert_eq!(dir.read("run.tgm"), whole);
     for (number, span) in expected.iter().enumerate() {
         let line: serde_json::Value = serde_json::from_str(&tail.line()).unwrap();
-        let told = ["message", "offset", "length"].map(|key| line[key].as_u64().unwrap());
-        assert_eq!(told, [number as u64, span.start(), span.len()]);
+        let printed = ["message", "offset", "length"].map(|key| line[key].as_u64().unwrap());
+        assert_eq!(printed, [number as u64, span.start(), span.len()]);
     }
     let (code, out, err) = tail.end();
     assert_eq!((code, out), (1, vec![]), "{err:?}");

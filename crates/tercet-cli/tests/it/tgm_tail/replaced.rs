@@ -1,4 +1,4 @@
-//! Files that shrink, are replaced, go away and come back.
+//! Files that shrink, are replaced, removed and recreated.
 
 use std::io::Write as _;
 
@@ -22,9 +22,9 @@ fn a_file_that_shrank_is_read_from_its_start() {
     tail.kill();
 }
 
-/// A writer that starts anew takes back half a message first: what was told is not told again.
+/// A restarted writer truncates a partial message first: printed messages are not printed again.
 #[test]
-fn half_a_message_that_is_taken_back_costs_nothing() {
+fn a_truncated_partial_message_loses_nothing() {
     let dir = TestDir::new();
     let good = [message(0, 100), message(1, 100)].concat();
     dir.write("run.tgm", [&good[..], &message(2, 1000)[..700]].concat());
@@ -38,14 +38,14 @@ fn half_a_message_that_is_taken_back_costs_nothing() {
     assert_eq!(tail.note(), "note: run.tgm: file was truncated; continuing after the last complete message");
     dir.append("run.tgm", &message(3, 100));
     assert_eq!(tail.steps(1), [3]);
-    // The same in a file that takes its place; whether the half one was seen by then makes no difference.
+    // The same with a replacement file; it makes no difference whether the partial message was read.
     let good = dir.read("run.tgm");
     dir.append("run.tgm", &message(4, 100)[..99]);
     std::thread::sleep(std::time::Duration::from_millis(100));
     dir.write("next.tgm", [&good[..], &message(5, 100)].concat());
     rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [5]);
-    // And in one that is longer already when it is looked at.
+    // And with one that is longer when it is read.
     let good = dir.read("run.tgm");
     dir.append("run.tgm", &message(6, 100)[..99]);
     std::thread::sleep(std::time::Duration::from_millis(100));
@@ -56,25 +56,25 @@ fn half_a_message_that_is_taken_back_costs_nothing() {
     assert_eq!((code, out), (0, vec![]));
 }
 
-/// Between two looks at a file it can shrink and grow beyond what it was.
+/// Between two polls a file can shrink and grow beyond its old length.
 #[test]
-fn a_file_that_was_written_anew_is_read_from_its_start() {
+fn a_rewritten_file_is_read_from_its_start() {
     let dir = TestDir::new();
     dir.write("run.tgm", message(0, 10));
     let tail = dir.tail("run.tgm --json -p step --interval 0.3");
     assert_eq!(tail.steps(1), [0]);
     dir.write("run.tgm", [message(1, 300), message(2, 300)].concat());
     let note = tail.note();
-    // On a machine that is very busy it may be seen while it is empty.
-    let (anew, shrank) = ("was rewritten", "was truncated");
-    assert!(note.contains(anew) || note.contains(shrank), "{note}");
+    // On a busy machine the file may be polled while it is empty.
+    let (rewritten, truncated) = ("was rewritten", "was truncated");
+    assert!(note.contains(rewritten) || note.contains(truncated), "{note}");
     assert_eq!(tail.steps(2), [1, 2]);
     tail.kill();
 }
 
 /// Messages of one run have the same length, and so have two runs.
 #[test]
-fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
+fn a_rewritten_file_of_equal_length_is_read_again() {
     let dir = TestDir::new();
     let (old, new) =
         ([message(0, 300), message(1, 300)].concat(), [message(2, 300), message(3, 300)].concat());
@@ -82,7 +82,7 @@ fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
     dir.write("run.tgm", &old);
     let tail = dir.tail("run.tgm --json -p step --interval 0.1");
     assert_eq!(tail.steps(2), [0, 1]);
-    // Not shorter for a moment, as a file that is created anew would be.
+    // The length never decreases, unlike that of a recreated file.
     let mut file = std::fs::OpenOptions::new().write(true).open(dir.path("run.tgm")).unwrap();
     file.write_all(&new).unwrap();
     assert_eq!(tail.note(), "note: run.tgm: file was rewritten; reading from its start");
@@ -90,9 +90,9 @@ fn a_file_that_is_written_anew_with_the_same_length_is_read_again() {
     tail.kill();
 }
 
-/// Our own writers put a new file in the place of the old one.
+/// Tercet's writers replace the file atomically.
 #[test]
-fn a_file_that_was_appended_to_is_gone_on_with() {
+fn an_appended_file_continues() {
     let dir = TestDir::new();
     let array =
         [&b"\x93NUMPY\x01\0\x76\0{'descr': '|u1', 'fortran_order': False, 'shape': (3,), }"[..]].concat();
@@ -101,10 +101,10 @@ fn a_file_that_was_appended_to_is_gone_on_with() {
     array[127] = b'\n';
     array.extend([1, 2, 3]);
     dir.write("a.npy", &array);
-    // A catalogue is written anew behind every message; nobody is told.
-    for has_catalogue in [false, true] {
+    // The index is rewritten after every message, without a notice.
+    for has_index in [false, true] {
         dir.ok("create run.tgm --force --from a=a.npy");
-        if has_catalogue {
+        if has_index {
             dir.ok("index run.tgm");
         }
         let tail = dir.tail("run.tgm --until-count 5");
@@ -116,13 +116,13 @@ fn a_file_that_was_appended_to_is_gone_on_with() {
             let line = tail.line();
             assert!(line.starts_with(&format!("{number}\t")), "{line}");
         }
-        assert_eq!(tail.end(), (0, vec![], vec![]), "{has_catalogue}");
+        assert_eq!(tail.end(), (0, vec![], vec![]), "{has_index}");
     }
 }
 
-/// Another file in the place of the old one: what the old one still had is told first.
+/// The remaining messages of a replaced file are printed first.
 #[test]
-fn a_file_that_was_replaced_is_read_to_its_end() {
+fn a_replaced_file_is_read_to_its_end() {
     let dir = TestDir::new();
     dir.write("run.tgm", message(0, 100));
     let tail = dir.tail("run.tgm --json -p step --interval 0.3");
@@ -137,9 +137,9 @@ fn a_file_that_was_replaced_is_read_to_its_end() {
     tail.kill();
 }
 
-/// Half a message at the end of a file that was replaced stays half a message.
+/// A partial message at the end of a replaced file stays partial.
 #[test]
-fn a_file_that_was_replaced_inside_a_message_is_damaged() {
+fn a_file_replaced_inside_a_message_is_damaged() {
     let dir = TestDir::new();
     dir.write("run.tgm", [&message(0, 100)[..], &message(1, 100)[..90]].concat());
     let tail = dir.tail("run.tgm --json -p step --until-count 2");
@@ -162,7 +162,7 @@ fn a_file_that_was_replaced_inside_a_message_is_damaged() {
 }
 
 #[test]
-fn a_file_goes_away_and_comes_back() {
+fn a_removed_file_is_followed_when_recreated() {
     let dir = TestDir::new();
     let tail = dir.tail("run.tgm --json -p step --retry --until-count 4");
     assert_eq!(tail.note(), "note: run.tgm: file not found; waiting for it");
@@ -171,7 +171,7 @@ fn a_file_goes_away_and_comes_back() {
     assert_eq!(tail.steps(1), [0]);
     rename(&dir, "run.tgm", "run.1.tgm");
     assert_eq!(tail.note(), "note: run.tgm: file removed; waiting for it to reappear");
-    // Whoever has it open may still write to it.
+    // A process that has the file open may still write to it.
     dir.append("run.1.tgm", &message(1, 10));
     assert_eq!(tail.steps(1), [1]);
     dir.write("next.tgm", message(2, 10));
@@ -180,7 +180,7 @@ fn a_file_goes_away_and_comes_back() {
     std::fs::remove_file(dir.path("run.tgm")).unwrap();
     assert!(tail.note().contains("was replaced"));
     assert_eq!(tail.note(), "note: run.tgm: file removed; waiting for it to reappear");
-    // The same beginning and more: it is known again.
+    // The same beginning and more bytes: recognised as the same file.
     dir.write("next.tgm", [message(2, 10), message(3, 10)].concat());
     rename(&dir, "next.tgm", "run.tgm");
     assert_eq!(tail.steps(1), [3]);
@@ -188,13 +188,13 @@ fn a_file_goes_away_and_comes_back() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_an_error() {
+fn a_missing_file_is_an_error() {
     let dir = TestDir::new();
-    for words in ["tail run.tgm", "tail run.tgm --retry --no-follow", "tail run.tgm --retry --idle 0.05"] {
-        let result = dir.run(words);
-        assert_eq!(result.code, 3, "{words}: {}", result.err);
-        assert!(result.err.contains("run.tgm: cannot open: no such file"), "{words}: {}", result.err);
-        assert_eq!(result.err.contains("--retry"), !words.contains("--retry"), "{words}: {}", result.err);
+    for args in ["tail run.tgm", "tail run.tgm --retry --no-follow", "tail run.tgm --retry --idle 0.05"] {
+        let result = dir.run(args);
+        assert_eq!(result.code, 3, "{args}: {}", result.err);
+        assert!(result.err.contains("run.tgm: cannot open: no such file"), "{args}: {}", result.err);
+        assert_eq!(result.err.contains("--retry"), !args.contains("--retry"), "{args}: {}", result.err);
     }
     dir.write("run.tgm", message(0, 10));
     let tail = dir.tail("run.tgm --json -p step");

@@ -1,4 +1,4 @@
-//! Standard input, and the ways to end.
+//! Standard input and exit conditions.
 
 use std::io::Write as _;
 
@@ -6,7 +6,7 @@ use super::{TestDir, message};
 use crate::support::test_dir::run_command;
 
 #[test]
-fn a_stream_is_told_as_it_comes() {
+fn stream_messages_are_printed_on_arrival() {
     let dir = TestDir::new();
     let mut tail = dir.tail("- --json -p step");
     let mut stdin = tail.child.stdin.take().unwrap();
@@ -21,7 +21,7 @@ fn a_stream_is_told_as_it_comes() {
     assert_eq!(tail.end(), (0, vec![], vec![]));
 }
 
-/// The end of a stream inside a message is an error, whatever was told before.
+/// The end of a stream inside a message is an error, also after complete messages.
 #[test]
 fn a_stream_that_ends_inside_a_message_is_malformed() {
     let dir = TestDir::new();
@@ -43,9 +43,9 @@ fn a_stream_that_ends_inside_a_message_is_malformed() {
     }
 }
 
-/// Messages that a half one took in are told at the end, and then it is the one that is damaged.
+/// Messages inside a partial message are printed at the end, and the partial one is reported as damaged.
 #[test]
-fn what_half_a_message_took_in_is_told() {
+fn messages_inside_an_incomplete_message_are_printed() {
     let dir = TestDir::new();
     let long = message(0, 100_000);
     let bytes = [&long[..1000], &message(1, 10), &message(2, 10)].concat();
@@ -58,9 +58,9 @@ fn what_half_a_message_took_in_is_told() {
 }
 
 #[test]
-fn a_stream_can_be_given_up() {
+fn tail_of_a_stream_ends_by_idle_time_or_count() {
     let dir = TestDir::new();
-    // Nothing comes, and the pipe stays open.
+    // Nothing arrives, and the pipe stays open.
     let tail = dir.tail("- --json --idle 0.05");
     let mut tail = tail;
     let stdin = tail.child.stdin.take();
@@ -75,9 +75,9 @@ fn a_stream_can_be_given_up() {
     assert_eq!(result.code, 8, "{}", result.err);
 }
 
-/// Whoever reads may stop reading: not an error.
+/// A closed output pipe is not an error.
 #[test]
-fn a_closed_pipe_ends_it() {
+fn a_closed_pipe_ends_tail() {
     let dir = TestDir::new();
     dir.write("run.tgm", message(0, 10));
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_tgm"));
@@ -97,10 +97,10 @@ fn a_closed_pipe_ends_it() {
 fn an_interrupt_is_130() {
     let dir = TestDir::new();
     dir.write("run.tgm", message(0, 10));
-    for words in ["run.tgm --json", "- --json"] {
-        let mut tail = dir.tail(words);
+    for args in ["run.tgm --json", "- --json"] {
+        let mut tail = dir.tail(args);
         let stdin = tail.child.stdin.take();
-        if words.starts_with("run") {
+        if args.starts_with("run") {
             assert!(tail.line().starts_with("{\"message\":0,"));
         } else {
             let mut stdin = stdin.as_ref().unwrap();

@@ -32,7 +32,7 @@ fn a_writer_whose_temporary_file_is_removed_creates_another() {
     let dir = directory();
     let path = dir.path().join("a");
     let (directory, target) = (dir.path().to_owned(), path.clone());
-    let disk = FaultyDisk::real().meanwhile(Op::Create, move || {
+    let disk = FaultyDisk::real().concurrently(Op::Create, move || {
         let other = AtomicFile::create(&target).unwrap();
         assert_eq!(
             names(&directory).len(),
@@ -52,7 +52,7 @@ fn a_file_replaced_before_the_lock_is_locked_again() {
     let path = dir.path().join("a");
     put(&path, OLD);
     let target = path.clone();
-    let disk = FaultyDisk::real().meanwhile(Op::Open, move || {
+    let disk = FaultyDisk::real().concurrently(Op::Open, move || {
         create(Arc::new(RealDisk), &target, NEW).unwrap();
     });
     append(Arc::new(disk), &path, b" and more").unwrap();

@@ -1,4 +1,4 @@
-//! Manifests that are damaged, torn or made to harm.
+//! Damaged, torn and hostile manifests.
 
 use std::fs;
 
@@ -10,7 +10,7 @@ use tercet_testkit::damage::{for_each_flip, truncations};
 
 use super::{three, write};
 
-/// A log of several records, and where each of them ends.
+/// A log of several records, and the end of each.
 fn sample() -> (Vec<u8>, Vec<usize>) {
     let (dir, files) = three();
     let members: Vec<Member> = files
@@ -39,14 +39,14 @@ fn live(replay: &Replay) -> Vec<(String, u8)> {
     replay.members.iter().map(|member| (member.path.clone(), member.tier)).collect()
 }
 
-/// What the log comes to after the first records.
+/// The members after the first records.
 fn after(bytes: &[u8], ends: &[usize], records: usize) -> Vec<(String, u8)> {
     let end = records.checked_sub(1).map_or(5, |last| ends[last]);
     live(&log::replay(&bytes[..end]).unwrap())
 }
 
 #[test]
-fn every_truncation_is_a_shorter_log_and_says_so() {
+fn every_truncation_is_a_reported_shorter_log() {
     let (bytes, ends) = sample();
     for cut in truncations(&bytes) {
         let replay = log::replay(cut).unwrap();
@@ -60,7 +60,7 @@ fn every_truncation_is_a_shorter_log_and_says_so() {
 }
 
 #[test]
-fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
+fn every_flipped_byte_is_an_error_or_a_reported_torn_tail() {
     let (bytes, ends) = sample();
     let last = ends[ends.len() - 2];
     for_each_flip(&bytes, |flip, damaged| {
@@ -68,7 +68,7 @@ fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
         if flip.offset < 5 {
             assert!(replayed.is_err());
         } else if flip.offset < last {
-            // Intact records follow: they must not be lost.
+            // The intact records after it must not be lost.
             let error = replayed.unwrap_err();
             assert!(matches!(error, ErrorKind::ManifestDamaged { .. }), "{error}");
             assert_eq!(error.class(), Class::Corrupt);
@@ -87,9 +87,9 @@ fn every_flipped_byte_is_an_error_or_a_torn_tail_that_is_told() {
     });
 }
 
-/// What was torn is cut off, so that what is appended is found again.
+/// A torn tail is truncated before an append, so that the appended record is found.
 #[test]
-fn appends_behind_a_torn_tail_are_kept() {
+fn appends_after_a_torn_tail_are_kept() {
     let (dir, files) = three();
     let path = dir.path().join(MANIFEST);
     Collection::open(dir.path()).unwrap().add(&files[..2]).unwrap();
@@ -105,7 +105,7 @@ fn appends_behind_a_torn_tail_are_kept() {
         assert!(again.member("c.tatami").is_some());
         assert!(again.replay().warnings.is_empty(), "{:?}", again.replay().warnings);
     }
-    // Zeros and garbage at the end are no records either.
+    // Zeros and garbage at the end are not records either.
     for tail in [&[0; 64][..], &[1; 40], b"TMAN\x01"] {
         fs::write(&path, [&whole[..], tail].concat()).unwrap();
         let mut collection = Collection::open(dir.path()).unwrap();
@@ -138,7 +138,7 @@ fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
 }
 
 #[test]
-fn what_was_changed_behind_the_manifest_is_refused() {
+fn changed_members_are_rejected() {
     let (dir, files) = three();
     let mut collection = Collection::open(dir.path()).unwrap();
     collection.add(&files).unwrap();
@@ -149,7 +149,7 @@ fn what_was_changed_behind_the_manifest_is_refused() {
     assert_eq!(error.class(), Class::Corrupt);
     assert!(error.to_string().contains("b.tatami"), "{error}");
     assert!(collection.scan().count().is_err());
-    // Taken in again, it has one entry, not two.
+    // A file that is added again has one entry, not two.
     collection.add(&files[1..2]).unwrap();
     let again = Collection::open(dir.path()).unwrap();
     assert_eq!(again.members().len(), 3);
@@ -157,9 +157,9 @@ fn what_was_changed_behind_the_manifest_is_refused() {
     assert_eq!(again.scan().count().unwrap(), 42);
 }
 
-/// A log of the reference keeps the entry of what a file was before it was written anew.
+/// A log of the reference keeps the old entry of a rewritten file.
 #[test]
-fn the_older_of_two_entries_of_a_path_is_passed_over() {
+fn the_older_entry_of_a_path_is_ignored() {
     let (dir, files) = three();
     let first = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
     write(&files[0], &[(5, None)]);
@@ -174,13 +174,13 @@ fn the_older_of_two_entries_of_a_path_is_passed_over() {
     assert_eq!(collection.members(), std::slice::from_ref(&second));
     assert_eq!(collection.replay().warnings, [ManifestWarning::Superseded { path: "a.tatami".into() }]);
     assert_eq!(collection.scan().count().unwrap(), 1);
-    // Leaving the older one out, as other programs do, leaves the newer one.
+    // Removing the older entry, as other programs do, keeps the newer one.
     Record::Remove(first.id).put(&mut bytes);
     assert_eq!(log::replay(&bytes).unwrap().members, [second]);
 }
 
 #[test]
-fn paths_do_not_leave_the_directory() {
+fn paths_outside_the_directory_are_rejected() {
     let (dir, files) = three();
     let inside = dir.path().join("inner");
     fs::create_dir(&inside).unwrap();
@@ -190,7 +190,7 @@ fn paths_do_not_leave_the_directory() {
         assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
     }
     assert!(!inside.join(MANIFEST).exists());
-    // A manifest that was made to harm.
+    // A hostile manifest.
     for path in ["../a.tatami", "/etc/passwd", "x/../../a.tatami", "", "."] {
         let mut member = Member::describe("a.tatami", &File::open(&files[0]).unwrap());
         member.path = path.to_owned();
@@ -201,17 +201,17 @@ fn paths_do_not_leave_the_directory() {
         let error = collection.open_member(&collection.members()[0]).unwrap_err();
         assert!(matches!(error.kind(), ErrorKind::Outside { .. }), "{error}");
         assert!(collection.scan().count().is_err());
-        // It can be left out.
+        // It can be removed.
         collection.remove(&[path]).unwrap();
         assert!(collection.members().is_empty());
     }
 }
 
-/// Bytes that look like the start of a long record at every place do not take forever.
+/// Bytes that look like the start of a long record at every offset take linear time.
 #[test]
-fn a_log_made_to_take_long_is_answered_soon() {
+fn adversarial_logs_take_linear_time() {
     let mut bytes = b"TMAN\x01".to_vec();
-    // The start of an ADD with a path of 100 kB, over and over.
+    // The start of an ADD record with a path of 100 kB, repeated.
     for _ in 0..300_000 {
         bytes.extend([1, 0xa0, 0x8d, 0x06]);
     }
@@ -221,7 +221,7 @@ fn a_log_made_to_take_long_is_answered_soon() {
 }
 
 #[test]
-fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
+fn a_copy_with_the_same_id_does_not_replace_the_first() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("a.tatami");
     let schema = tercet_tatami::Schema::new(vec![tercet_tatami::Field::new("n", tercet_tatami::Type::Int8)]);
@@ -237,7 +237,7 @@ fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
     let error = collection.add(&[&copy]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::DuplicateId { .. }), "{error}");
     assert_eq!(collection.rows(), 2);
-    // A file that was moved is the same file.
+    // A moved file keeps its ID.
     fs::remove_file(&path).unwrap();
     collection.add(&[&copy]).unwrap();
     assert_eq!(collection.members().len(), 1);
@@ -246,7 +246,7 @@ fn a_copy_with_the_same_identity_does_not_push_the_first_one_out() {
 
 #[cfg(unix)]
 #[test]
-fn members_are_not_read_through_links_that_leave_the_directory() {
+fn links_out_of_the_directory_are_not_followed() {
     let directory = tempfile::tempdir().unwrap();
     let (root, outside) = (directory.path().join("collection"), directory.path().join("elsewhere"));
     fs::create_dir(&root).unwrap();
@@ -265,7 +265,7 @@ fn members_are_not_read_through_links_that_leave_the_directory() {
 }
 
 #[test]
-fn a_writer_removes_what_a_killed_compaction_left() {
+fn a_writer_removes_files_of_a_killed_compaction() {
     let (directory, files) = three();
     let mut collection = Collection::open(directory.path()).unwrap();
     collection.add(&files[..1]).unwrap();

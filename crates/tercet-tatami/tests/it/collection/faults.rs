@@ -1,4 +1,4 @@
-//! Disks that fail, power that is cut, and several writers at once.
+//! Disk faults, power cuts and concurrent writers.
 
 use std::fs;
 use std::path::Path;
@@ -33,8 +33,8 @@ fn live(dir: &Path) -> Vec<String> {
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 
-/// One change: the collection has it or not, whatever fails, and a change that returned stays.
-fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result<(), Error>) {
+/// Runs one change with every fault: it is applied or not, and a change that returned is durable.
+fn assert_atomic(added: usize, change: impl Fn(&mut Collection, &Path) -> Result<(), Error>) {
     let real: Arc<dyn Disk> = Arc::new(RealDisk);
     let dir = tempfile::tempdir().unwrap();
     prepare(dir.path(), &NAMES, added);
@@ -53,7 +53,7 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
                     assert!(error.to_string().contains(MANIFEST), "{error}");
                 }
             }
-            // What failed can be done again.
+            // A failed change can be repeated.
             change(&mut Collection::open(trial.directory).unwrap(), trial.directory).ok();
             assert_eq!(live(trial.directory), new);
         },
@@ -68,7 +68,7 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
             let now = live(after.path());
             assert!(now == old || now == new, "{cut}: {now:?}");
             assert!(now == new || !cut.complete, "{cut}: done, but the power cut undoes it");
-            // The next change finds a log that it can append to.
+            // The next change can append to the log.
             Collection::open(after.path()).unwrap().add(&[after.path().join("a")]).unwrap();
             assert!(live(after.path()).contains(&"a".to_owned()));
         },
@@ -77,31 +77,31 @@ fn never_between(added: usize, change: impl Fn(&mut Collection, &Path) -> Result
 }
 
 #[test]
-fn a_first_file_is_there_or_not() {
-    never_between(0, |collection, dir| collection.add(&[dir.join("a")]).map(drop));
+fn adding_the_first_file_is_atomic() {
+    assert_atomic(0, |collection, dir| collection.add(&[dir.join("a")]).map(drop));
 }
 
 #[test]
-fn a_further_file_is_there_or_not() {
-    never_between(2, |collection, dir| collection.add(&[dir.join("c")]).map(drop));
+fn adding_another_file_is_atomic() {
+    assert_atomic(2, |collection, dir| collection.add(&[dir.join("c")]).map(drop));
 }
 
 #[test]
-fn a_file_is_left_out_or_not() {
-    never_between(3, |collection, dir| {
+fn removing_a_file_is_atomic() {
+    assert_atomic(3, |collection, dir| {
         let path = dir.join("b");
         if collection.member("b").is_some() { collection.remove(&[path]).map(drop) } else { Ok(()) }
     });
 }
 
 #[test]
-fn compacting_changes_nothing() {
-    never_between(3, |collection, _| collection.compact(false).map(drop));
+fn compaction_is_atomic() {
+    assert_atomic(3, |collection, _| collection.compact(false).map(drop));
 }
 
-/// Every file that one of many writers added is there at the end.
+/// Every file added by any of several writers is a member at the end.
 #[test]
-fn writers_at_once_lose_nothing() {
+fn concurrent_writers_lose_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let names: Vec<String> = (0..40).map(|number| format!("{number:02}.tatami")).collect();
     for (at, name) in names.iter().enumerate() {
@@ -122,5 +122,5 @@ fn writers_at_once_lose_nothing() {
     });
     assert_eq!(live(dir.path()), names);
     let rest: Vec<_> = fs::read_dir(dir.path()).unwrap().collect();
-    assert_eq!(rest.len(), names.len() + 1, "nothing is left behind");
+    assert_eq!(rest.len(), names.len() + 1, "no temporary file is left");
 }

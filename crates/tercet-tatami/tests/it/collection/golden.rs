@@ -33,7 +33,7 @@ fn strings(list: &Value) -> Vec<&str> {
 }
 
 #[test]
-fn members_are_those_of_the_reference() {
+fn members_match_the_reference() {
     let Some((dir, expected)) = golden() else { return };
     let collection = Collection::open(dir.join("collection")).unwrap();
     assert_eq!(collection.replay().records, 9);
@@ -67,9 +67,9 @@ fn members_are_those_of_the_reference() {
     }
 }
 
-/// What is kept of a file is what the reference keeps of it, its identity included.
+/// Member entries equal those of the reference, including the ID.
 #[test]
-fn files_are_described_as_the_reference_does() {
+fn member_entries_match_the_reference() {
     let Some((dir, _)) = golden() else { return };
     let root = dir.join("collection");
     for member in Collection::open(&root).unwrap().members() {
@@ -88,7 +88,7 @@ fn variants_have_the_members_of_the_reference_or_are_reported() {
         let bytes = std::fs::read(dir.join(name)).unwrap();
         let replayed = log::replay(&bytes);
         if name.contains("mid_flip") {
-            // The reference loses every record behind the damaged one without a word.
+            // The reference silently loses every record after the damaged one.
             assert!(matches!(replayed, Err(ErrorKind::ManifestDamaged { .. })), "{name}");
             let saved = log::salvage(&bytes).unwrap();
             assert!(saved.warnings.iter().any(|odd| matches!(odd, ManifestWarning::Damaged { .. })));
@@ -117,7 +117,7 @@ fn a_compacted_log_has_the_bytes_of_the_reference() {
     assert_eq!(std::fs::read(copy.path().join(MANIFEST)).unwrap(), expected);
 }
 
-fn condition(predicate: &Value) -> Expr {
+fn filter(predicate: &Value) -> Expr {
     let column = predicate["col"].as_str().unwrap().to_owned();
     let value = |name: &str| {
         let text = predicate[name].as_str().unwrap().to_owned();
@@ -135,22 +135,22 @@ fn condition(predicate: &Value) -> Expr {
 }
 
 #[test]
-fn scans_have_the_rows_and_files_of_the_reference() {
+fn scans_match_the_reference() {
     let Some((dir, expected)) = golden() else { return };
     let collection = Collection::open(dir.join("collection")).unwrap();
     let scans = expected["scans"].as_array().unwrap();
     assert_eq!(scans.len(), 6);
     for scan in scans {
-        let condition = condition(&scan["pred"]);
+        let filter = filter(&scan["pred"]);
         let faulty = scan["reference_fault"] == true;
         let kept: Vec<&str> =
-            collection.prune(&condition).unwrap().iter().map(|member| member.path.as_str()).collect();
+            collection.prune(&filter).unwrap().iter().map(|member| member.path.as_str()).collect();
         if faulty {
             assert_eq!(kept.len(), 3, "nulls are not counted in the manifest");
         } else {
             assert_eq!(kept, strings(&scan["prune_keeps"]), "{scan}");
         }
-        let found = collection.scan().columns(&["id"]).filter(&condition);
+        let found = collection.scan().columns(&["id"]).filter(&filter);
         let mut ids: Vec<i64> = Vec::new();
         for batch in found.batches().unwrap() {
             let batch = batch.unwrap().batch;
@@ -168,7 +168,7 @@ fn scans_have_the_rows_and_files_of_the_reference() {
 }
 
 #[test]
-fn keys_are_found_where_the_reference_finds_them() {
+fn lookups_match_the_reference() {
     let Some((dir, expected)) = golden() else { return };
     let collection = Collection::open(dir.join("collection")).unwrap();
     for lookup in expected["lookups"].as_array().unwrap() {
@@ -181,10 +181,10 @@ fn keys_are_found_where_the_reference_finds_them() {
         let found = collection.lookup(&collection.parse_key(key).unwrap()).unwrap();
         assert_eq!(found.files_opened, lookup["files_opened"].as_u64().unwrap(), "{key}");
         assert_eq!(found.found.is_some(), lookup["found"].as_bool().unwrap(), "{key}");
-        if let Some((member, _, place)) = found.found {
+        if let Some((member, _, found)) = found.found {
             assert_eq!(member.path, lookup["member"].as_str().unwrap());
-            assert_eq!(place.group as u64, lookup["group"].as_u64().unwrap());
-            assert_eq!(place.row_in_group, lookup["row"].as_u64().unwrap());
+            assert_eq!(found.group as u64, lookup["group"].as_u64().unwrap());
+            assert_eq!(found.row_in_group, lookup["row"].as_u64().unwrap());
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Changes and questions beside a model that does the plain thing.
+//! Changes and scans compared with a naive model.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,7 +13,7 @@ use super::{three, write};
 /// One step of a history.
 #[derive(Clone, Debug)]
 enum Step {
-    /// A file is written anew with so many rows.
+    /// Rewrites a file with this many rows.
     Write(u8, u8),
     Add(u8),
     Remove(u8),
@@ -38,7 +38,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(40)))]
 
     #[test]
-    fn a_history_comes_to_what_a_map_comes_to(steps in prop::collection::vec(step(), 1..25)) {
+    fn replayed_logs_match_a_map_model(steps in prop::collection::vec(step(), 1..25)) {
         let dir = tempfile::tempdir().unwrap();
         let name = |file: u8| format!("{file}.tatami");
         let mut files: BTreeMap<u8, u8> = BTreeMap::new();
@@ -89,7 +89,7 @@ proptest! {
     }
 }
 
-/// Every row of every member, by a plain loop.
+/// Every row of every member, by a naive loop.
 fn rows(collection: &Collection) -> Vec<(i64, Option<Vec<u8>>, f64)> {
     let mut out = Vec::new();
     for member in collection.members() {
@@ -105,16 +105,16 @@ fn rows(collection: &Collection) -> Vec<(i64, Option<Vec<u8>>, f64)> {
     out
 }
 
-/// Whether a row fulfils a condition.
-type Holds = fn(&(i64, Option<Vec<u8>>, f64)) -> bool;
+/// Whether a row matches a filter.
+type Predicate = fn(&(i64, Option<Vec<u8>>, f64)) -> bool;
 
 #[test]
-fn what_is_left_out_holds_no_row_that_is_asked_for() {
+fn pruned_members_hold_no_matching_row() {
     let (dir, files) = three();
     let mut collection = Collection::open(dir.path()).unwrap();
     collection.add(&files).unwrap();
     let all = rows(&collection);
-    let cases: [(&str, usize, Holds); 9] = [
+    let cases: [(&str, usize, Predicate); 9] = [
         ("key < 50", 1, |row| row.0 < 50),
         ("key >= 110 and key < 205", 2, |row| row.0 >= 110 && row.0 < 205),
         ("not key < 115", 2, |row| row.0 >= 115),
@@ -122,14 +122,14 @@ fn what_is_left_out_holds_no_row_that_is_asked_for() {
         ("key = 50", 0, |_| false),
         ("note is null", 3, |row| row.1.is_none()),
         ("not note is null", 3, |row| row.1.is_some()),
-        // NaN hides behind any bounds: floats leave nothing out.
+        // Bounds do not cover NaN: float filters prune nothing.
         ("weight != 3", 3, |row| row.2 != 3.0),
         ("weight > 150", 3, |row| row.2 > 150.0),
     ];
     for (text, kept, holds) in cases {
-        let condition = Expr::parse(text).unwrap();
-        assert_eq!(collection.prune(&condition).unwrap().len(), kept, "{text}");
-        let scan = collection.scan().columns(&["key"]).filter(&condition);
+        let filter = Expr::parse(text).unwrap();
+        assert_eq!(collection.prune(&filter).unwrap().len(), kept, "{text}");
+        let scan = collection.scan().columns(&["key"]).filter(&filter);
         let found: Vec<i64> = scan
             .batches()
             .unwrap()
@@ -152,7 +152,7 @@ fn what_is_left_out_holds_no_row_that_is_asked_for() {
 }
 
 #[test]
-fn merged_members_have_the_rows_in_the_order_of_the_key() {
+fn merged_members_are_sorted_by_key() {
     let dir = tempfile::tempdir().unwrap();
     let path = |name: &str| dir.path().join(name);
     write(&path("x"), &[(1, Some("x")), (3, Some("x")), (3, None), (9, Some("x"))]);

@@ -1,4 +1,4 @@
-//! What the reference wrote, written again: the same bytes wherever the format determines them.
+//! Reference messages encoded again: the same bytes wherever the format determines them.
 
 use std::path::Path;
 
@@ -17,13 +17,12 @@ fn files() -> Option<(std::path::PathBuf, Vec<Json>)> {
     Some((dir, manifest["files"].as_array().unwrap().clone()))
 }
 
-/// The values that an object was made from: those that are kept beside it where it lost something, else what it decodes
-/// to.
+/// The source values of an object: those stored next to it if it is lossy, else its decoded values.
 fn values_of(dir: &Path, file: &Json, at: usize, object: &Object<'_>) -> Vec<u8> {
     let mut values = object.decode().unwrap().bytes().to_vec();
     let is_big = object.descriptor().stored_order() == ByteOrder::Big;
     if let Some(inputs) = file["inputs"].as_array() {
-        // The last one before it of the same size.
+        // The last object before it of the same size.
         let fits = |input: &&Json| input["bytes"].as_u64() == Some(values.len() as u64);
         let input = inputs[..=at.min(inputs.len() - 1)].iter().rev().find(fits);
         if let Some(name) = input.and_then(|input| input["file"].as_str()) {
@@ -41,7 +40,7 @@ fn options_for(masks: Option<&Value>) -> EncodeOptions {
     let mut options = EncodeOptions::new().with_provenance(Provenance::Off).with_allowed(true, true);
     let method =
         |kind: &str| -> Option<MaskMethod> { masks?.get(kind)?.get("method")?.as_text()?.parse().ok() };
-    // A mask that is stored plainly was small, or asked for.
+    // An uncompressed mask was small, or requested.
     options.nan_mask = method("nan").unwrap_or_default();
     options.pos_inf_mask = method("inf+").unwrap_or_default();
     options.neg_inf_mask = method("inf-").unwrap_or_default();
@@ -49,7 +48,7 @@ fn options_for(masks: Option<&Value>) -> EncodeOptions {
 }
 
 #[test]
-fn the_same_values_make_the_same_bytes() {
+fn encoders_reproduce_the_golden_bytes() {
     let Some((dir, files)) = files() else { return };
     let mut same = 0;
     for file in &files {
@@ -72,15 +71,15 @@ fn the_same_values_make_the_same_bytes() {
                 }
                 let at = usize::try_from(object.index()).unwrap();
                 let values = values_of(&dir, file, at, &object);
-                let mut asked = stored.clone();
-                asked.masks = None;
-                asked.params.remove("szip_block_offsets");
+                let mut requested = stored.clone();
+                requested.masks = None;
+                requested.params.remove("szip_block_offsets");
                 if !["sp_explicit.tgm", "mask_packed.tgm"].contains(&name) && stored.encoding != "none" {
-                    asked.params.remove("sp_reference_value");
-                    asked.params.remove("sp_binary_scale_factor");
+                    requested.params.remove("sp_reference_value");
+                    requested.params.remove("sp_binary_scale_factor");
                 }
                 let options = options_for(stored.masks.as_ref());
-                let bytes = encode_message(&GlobalMetadata::default(), &[(&asked, &values)], &options)
+                let bytes = encode_message(&GlobalMetadata::default(), &[(&requested, &values)], &options)
                     .unwrap_or_else(|error| panic!("{name} {at}: {error}"));
                 let ours = Message::from_bytes("ours", bytes).unwrap();
                 let ours = ours.object(0).unwrap();

@@ -1,4 +1,4 @@
-//! NaN and infinities, kept in masks.
+//! NaN and infinities in masks.
 
 use proptest::prelude::*;
 use tercet_core::{Class, Diagnose as _};
@@ -45,7 +45,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     #[test]
-    fn what_is_not_finite_comes_back(values in prop::collection::vec(value(), 0..400), big in any::<bool>()) {
+    fn non_finite_values_round_trip(values in prop::collection::vec(value(), 0..400), big in any::<bool>()) {
         for method in METHODS {
             let mut descriptor = DataObjectDescriptor::new(DType::F64, [values.len() as u64]);
             let mut raw = bytes_of(&values);
@@ -71,7 +71,7 @@ proptest! {
                         prop_assert_eq!(bits[at / 8] >> (7 - at % 8) & 1 == 1, is);
                     }
                 }
-                // Only what occurs has a mask.
+                // Only values that occur have a mask.
                 let kinds = [f64::is_nan, |v| v == f64::INFINITY, |v| v == f64::NEG_INFINITY];
                 let expected = kinds.iter().filter(|is: &&fn(f64) -> bool| values.iter().any(|v| is(*v))).count();
                 prop_assert_eq!(masks.len(), expected);
@@ -80,7 +80,7 @@ proptest! {
     }
 
     #[test]
-    fn packing_ignores_what_is_masked(values in prop::collection::vec(value(), 1..300), bits in 1u32..40) {
+    fn packing_ignores_masked_values(values in prop::collection::vec(value(), 1..300), bits in 1u32..40) {
         let descriptor = packed(bits)(DataObjectDescriptor::new(DType::F64, [values.len() as u64]));
         let message = message_of(&descriptor, &bytes_of(&values), &allowed()).unwrap();
         let object = message.object(0).unwrap();
@@ -95,7 +95,7 @@ proptest! {
 }
 
 #[test]
-fn the_first_that_is_not_allowed_is_named() {
+fn the_first_disallowed_value_is_named() {
     let values = [1.0, 2.0, f64::NEG_INFINITY, f64::NAN, f64::INFINITY];
     let plain = DataObjectDescriptor::new(DType::F64, [5]);
     let refused = |descriptor: &DataObjectDescriptor, nan, inf| {
@@ -121,7 +121,7 @@ fn the_first_that_is_not_allowed_is_named() {
 }
 
 #[test]
-fn without_anything_to_mask_nothing_changes() {
+fn finite_arrays_get_no_mask() {
     let values = bytes_of(&[1.0, -0.0, 3.0]);
     let descriptor = DataObjectDescriptor::new(DType::F64, [3]);
     let with = message_of(&descriptor, &values, &allowed()).unwrap();
@@ -146,7 +146,7 @@ fn small_masks_are_not_compressed() {
 }
 
 #[test]
-fn complex_numbers_and_short_floats_have_one_bit_each() {
+fn complex_and_half_floats_have_one_mask_bit_per_element() {
     let nan = f32::NAN.to_le_bytes();
     let one = 1f32.to_le_bytes();
     let inf = f32::NEG_INFINITY.to_le_bytes();
@@ -172,7 +172,7 @@ fn complex_numbers_and_short_floats_have_one_bit_each() {
 }
 
 #[test]
-fn restoring_can_be_left_out() {
+fn mask_restoration_can_be_skipped() {
     let values = bytes_of(&[1.0, f64::NAN, 2.0]);
     let message = message_of(&DataObjectDescriptor::new(DType::F64, [3]), &values, &allowed()).unwrap();
     let options = ReadOptions::new().with_restore_non_finite(false);

@@ -1,11 +1,11 @@
-//! Every legal pipeline of every type, both byte orders.
+//! Every valid pipeline of every type, in both byte orders.
 
 use rayon::ThreadPoolBuilder;
 use tercet_tgm::{ByteOrder, DTYPES, DType, DataObjectDescriptor, EncodeOptions};
 
 use crate::descriptors::{doubles, field, message_of, packed, pipelines, shuffled, szip, zfp};
 
-/// How far decoded values may be from the originals.
+/// The maximum error of decoded values.
 fn tolerance(descriptor: &DataObjectDescriptor) -> Option<f64> {
     if descriptor.encoding == "simple_packing" {
         let bits = descriptor.params["sp_bits_per_value"].as_u64().unwrap();
@@ -16,7 +16,7 @@ fn tolerance(descriptor: &DataObjectDescriptor) -> Option<f64> {
 }
 
 #[test]
-fn what_goes_in_comes_out() {
+fn every_combination_round_trips() {
     for dtype in DTYPES {
         for elements in [0, 1, 5, 64, 700] {
             let values = field(dtype, elements);

@@ -1,4 +1,4 @@
-//! A bound on the error is held, whatever the values.
+//! Error bounds hold for any values.
 
 use proptest::prelude::*;
 use tercet_tgm::precision::{PRECISION, choose, deviation};
@@ -16,7 +16,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
 
     #[test]
-    fn bounds_hold(
+    fn error_bounds_hold(
         values in prop::collection::vec(prop_oneof![
             4 => -1e3..1e3f64,
             1 => any::<f64>(),
@@ -29,7 +29,7 @@ proptest! {
         let descriptor = DataObjectDescriptor::new(DType::F64, [values.len() as u64]);
         let options = EncodeOptions::new().with_allowed(true, true).with_max_error(Some(bound));
         let message = message_of(&descriptor, &raw, &options).unwrap();
-        // A build with SZ3 may choose it, and reads it for those who trust the bytes.
+        // A build with SZ3 may choose it; trusted payloads are decoded in process.
         let trusting = ReadOptions::new().with_sz3_in_process(true);
         let message = Message::from_bytes_with("test", message.bytes().unwrap(), trusting).unwrap();
         let array = message.object(0).unwrap().decode().unwrap();
@@ -70,7 +70,7 @@ fn a_given_pipeline_is_measured() {
 }
 
 #[test]
-fn other_types_stay_as_they_are() {
+fn other_types_are_unchanged() {
     for dtype in DTYPES {
         let values = field(dtype, 300);
         let descriptor = DataObjectDescriptor::new(dtype, [300]);

@@ -1,4 +1,4 @@
-//! Ranges: the same values as the whole, and no more work than they need.
+//! Ranges equal slices of the complete object, without unnecessary work.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use tercet_tgm::{
 
 use crate::descriptors::{field, message_of, packed, pipelines, szip, zfp};
 
-/// The elements of a range, cut out of all of them.
+/// The elements of a range, sliced from all elements.
 fn cut(dtype: DType, all: &[u8], range: &Range<u64>) -> Vec<u8> {
     if dtype != DType::Bitmask {
         let width = dtype.bits() as usize / 8;
@@ -27,7 +27,7 @@ fn cut(dtype: DType, all: &[u8], range: &Range<u64>) -> Vec<u8> {
 }
 
 #[test]
-fn a_range_is_a_cut_of_the_whole() {
+fn ranges_equal_slices_of_the_decoded_object() {
     for dtype in DTYPES {
         let values = field(dtype, 700);
         for descriptor in pipelines(dtype, 700) {
@@ -49,7 +49,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
-    fn any_range_is_a_cut_of_the_whole(
+    fn random_ranges_equal_slices_of_the_decoded_object(
         elements in 1u64..3000,
         which in any::<prop::sample::Index>(),
         ends in (any::<prop::sample::Index>(), any::<prop::sample::Index>()),
@@ -58,7 +58,7 @@ proptest! {
         let all = pipelines(DType::F64, elements);
         let descriptor = which.get(&all);
         let mut values = field(DType::F64, elements as usize);
-        // A few that are not finite.
+        // Some values are not finite.
         for at in (0..elements as usize).step_by(97) {
             values[8 * at..8 * at + 8].copy_from_slice(&f64::NAN.to_le_bytes());
         }
@@ -76,7 +76,7 @@ proptest! {
 }
 
 #[test]
-fn ranges_outside_are_refused() {
+fn out_of_bounds_ranges_are_rejected() {
     let descriptor = DataObjectDescriptor::new(DType::U8, [10]);
     let message = message_of(&descriptor, &[1; 10], &EncodeOptions::new()).unwrap();
     let object = message.object(0).unwrap();
@@ -89,7 +89,7 @@ fn ranges_outside_are_refused() {
 }
 
 #[test]
-fn damage_is_found_once_and_then_remembered() {
+fn damage_is_detected_once_and_cached() {
     let values = field(DType::F64, 400_000);
     let descriptor = packed(16)(DataObjectDescriptor::new(DType::F64, [400_000]));
     let bytes =
@@ -170,7 +170,7 @@ fn remote_ranges_fetch_little_and_report_it() {
     }
 }
 
-/// A message that does not say who wrote it, with whatever its descriptor says.
+/// A message without provenance, with the given descriptor.
 fn by_others(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Vec<u8> {
     let metadata = GlobalMetadata { base: vec![Entry::new()], ..GlobalMetadata::default() };
     let parts = MessageParts {
@@ -186,7 +186,7 @@ fn by_others(descriptor: &DataObjectDescriptor, payload: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn our_own_offsets_are_believed() {
+fn tercet_szip_offsets_are_trusted() {
     let elements = 400_000;
     let values = field(DType::F64, elements as usize);
     let descriptor = szip(packed(24)(DataObjectDescriptor::new(DType::F64, [elements])), 128, 16, 8);
@@ -215,7 +215,7 @@ fn our_own_offsets_are_believed() {
 }
 
 #[test]
-fn wrong_szip_offsets_are_noticed_and_not_believed() {
+fn wrong_szip_offsets_are_detected_and_ignored() {
     let elements = 5000;
     let values = field(DType::F64, elements as usize);
     let descriptor = szip(packed(24)(DataObjectDescriptor::new(DType::F64, [elements])), 4, 16, 8);

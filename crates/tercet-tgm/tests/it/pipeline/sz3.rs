@@ -14,7 +14,7 @@ fn descriptor(elements: u64, mode: &str, bound: f64) -> DataObjectDescriptor {
 }
 
 #[test]
-fn bounds_hold_for_those_who_trust() {
+fn error_bounds_hold_in_process() {
     let values = field(DType::F64, 3000);
     for bound in [1e-6, 0.01, 1.0] {
         let message = message_of(&descriptor(3000, "abs", bound), &values, &EncodeOptions::new()).unwrap();
@@ -32,7 +32,7 @@ fn bounds_hold_for_those_who_trust() {
 }
 
 #[test]
-fn it_is_tried_where_a_bound_is_asked_for() {
+fn sz3_is_a_candidate_when_a_bound_is_given() {
     let values = field(DType::F64, 500);
     let plain = DataObjectDescriptor::new(DType::F64, [500]);
     let names: Vec<String> =
@@ -41,7 +41,7 @@ fn it_is_tried_where_a_bound_is_asked_for() {
 }
 
 #[test]
-fn other_versions_are_refused_before_the_library_sees_them() {
+fn other_versions_are_rejected_before_the_library_is_called() {
     let values = field(DType::F64, 100);
     let message = message_of(&descriptor(100, "abs", 0.1), &values, &EncodeOptions::new()).unwrap();
     let object = message.object(0).unwrap();
@@ -59,6 +59,6 @@ fn other_versions_are_refused_before_the_library_sees_them() {
 }
 
 #[test]
-fn nothing_cannot_be_compressed() {
+fn empty_arrays_cannot_be_compressed() {
     assert!(message_of(&descriptor(0, "abs", 0.1), &[], &EncodeOptions::new()).is_err());
 }

@@ -1,4 +1,4 @@
-//! Files that are not as they should be.
+//! Damaged and malformed files.
 
 use std::io::Read as _;
 use std::process::Stdio;
@@ -7,21 +7,21 @@ use super::sample::{dir, message_range, with_damaged_metadata, with_damaged_payl
 use crate::cli::support::TestDir;
 
 #[test]
-fn bytes_of_no_message_are_told() {
+fn gaps_between_messages_are_reported() {
     let dir = dir();
     let run = dir.read("run.tgm");
-    dir.write("junk.tgm", &[b"before", &*run, b"behind it"].concat());
+    dir.write("junk.tgm", &[b"before", &*run, b"and after"].concat());
     let (start, end) = (run.len() + 6, run.len() + 15);
-    let result = format!(
+    let expected = format!(
         "warning: junk.tgm: bytes 0..6 belong to no message\n\
          warning: junk.tgm: bytes {start}..{end} belong to no message\n"
     );
     for args in ["info", "ls", "dump", "get -p mars.param", "outline"] {
-        let ran = dir.tgm(&format!("{args} junk.tgm"));
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), result.as_str()), "{args}");
+        let output = dir.tgm(&format!("{args} junk.tgm"));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), expected.as_str()), "{args}");
     }
-    let told: serde_json::Value = serde_json::from_str(&dir.tgm("info --json junk.tgm").stdout).unwrap();
-    assert_eq!(told[0]["junk"][0], serde_json::json!({ "start": 0, "end": 6 }));
+    let json: serde_json::Value = serde_json::from_str(&dir.tgm("info --json junk.tgm").stdout).unwrap();
+    assert_eq!(json[0]["junk"][0], serde_json::json!({ "start": 0, "end": 6 }));
     assert_eq!(dir.tgm("ls -p mars.param junk.tgm").stdout, dir.tgm("ls -p mars.param run.tgm").stdout);
 }
 
@@ -31,10 +31,10 @@ fn many_gaps_are_counted() {
     let first = message_range(&dir, "run.tgm", 0);
     let message = &dir.read("run.tgm")[first];
     dir.write("gaps.tgm", &[message, b"junk"].concat().repeat(7));
-    let ran = dir.tgm("info gaps.tgm");
-    assert!(ran.stdout.contains("  Messages: 7\n"), "{}", ran.stdout);
-    let lines: Vec<&str> = ran.stderr.lines().collect();
-    assert_eq!(lines.len(), 5, "{}", ran.stderr);
+    let output = dir.tgm("info gaps.tgm");
+    assert!(output.stdout.contains("  Messages: 7\n"), "{}", output.stdout);
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    assert_eq!(lines.len(), 5, "{}", output.stderr);
     assert_eq!(lines[4], "warning: gaps.tgm: … and 3 more gaps of 12 bytes");
 }
 
@@ -42,11 +42,11 @@ fn many_gaps_are_counted() {
 fn a_missing_file_is_3_and_leaves_standard_output_clean() {
     let dir = dir();
     for args in ["info", "ls", "ls -j", "dump", "get -p a", "validate --json", "outline"] {
-        let ran = dir.tgm(&format!("{args} missing.tgm"));
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(3), ""), "{args}");
+        let output = dir.tgm(&format!("{args} missing.tgm"));
+        assert_eq!((output.code, output.stdout.as_str()), (Some(3), ""), "{args}");
         let is_json = args.contains("-j");
         let start = if is_json { "{\"error\":{" } else { "error: missing.tgm: cannot open: " };
-        assert!(ran.stderr.starts_with(start), "{args}: {}", ran.stderr);
+        assert!(output.stderr.starts_with(start), "{args}: {}", output.stderr);
     }
 }
 
@@ -56,28 +56,29 @@ fn a_file_without_messages_is_4() {
     dir.write("text.tgm", b"this is no such file, it only has the name of one");
     for args in ["info", "ls", "dump", "get -p a", "copy"] {
         let target = if args == "copy" { "out.tgm" } else { "" };
-        let ran = dir.tgm(&format!("{args} text.tgm {target}"));
-        let result = "error: text.tgm: contains no messages\n  hint: inspect the bytes with `tgm outline`\n";
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), result), "{args}");
+        let output = dir.tgm(&format!("{args} text.tgm {target}"));
+        let expected =
+            "error: text.tgm: contains no messages\n  hint: inspect the bytes with `tgm outline`\n";
+        assert_eq!((output.code, output.stderr.as_str()), (Some(4), expected), "{args}");
     }
     assert!(!dir.path("out.tgm").exists());
 }
 
-/// A cut message, and one of another version, are told what is wrong with them.
+/// The reason is reported for a truncated message and for one of another version.
 #[test]
-fn what_starts_like_a_message_is_told_why_it_is_none() {
+fn a_malformed_message_is_reported_with_the_reason() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     dir.write("cut.tgm", &whole[..200]);
-    let ran = dir.tgm("ls cut.tgm");
-    assert_eq!(ran.code, Some(4));
-    assert!(ran.stderr.contains("preamble › total_length (bytes 16..24)"), "{}", ran.stderr);
+    let output = dir.tgm("ls cut.tgm");
+    assert_eq!(output.code, Some(4));
+    assert!(output.stderr.contains("preamble › total_length (bytes 16..24)"), "{}", output.stderr);
     let mut newer = whole[..200].to_vec();
     newer[9] = 4;
     dir.write("newer.tgm", &newer);
-    let ran = dir.tgm("ls newer.tgm");
-    assert_eq!(ran.code, Some(7));
-    assert!(ran.stderr.contains("is 4, but this build knows version 3 only"), "{}", ran.stderr);
+    let output = dir.tgm("ls newer.tgm");
+    assert_eq!(output.code, Some(7));
+    assert!(output.stderr.contains("is 4, but this build knows version 3 only"), "{}", output.stderr);
 }
 
 #[test]
@@ -85,9 +86,13 @@ fn a_broken_frame_is_4() {
     let dir = dir();
     dir.damaged("run.tgm", "bad.tgm", |bytes| bytes[24] = b'X');
     for args in ["ls", "dump", "get -p mars.param"] {
-        let ran = dir.tgm(&format!("{args} bad.tgm"));
-        assert_eq!(ran.code, Some(4), "{args}: {}", ran.stderr);
-        assert!(ran.stderr.starts_with("error: bad.tgm: malformed message 0 › frame 0"), "{}", ran.stderr);
+        let output = dir.tgm(&format!("{args} bad.tgm"));
+        assert_eq!(output.code, Some(4), "{args}: {}", output.stderr);
+        assert!(
+            output.stderr.starts_with("error: bad.tgm: malformed message 0 › frame 0"),
+            "{}",
+            output.stderr
+        );
     }
 }
 
@@ -96,38 +101,38 @@ fn damaged_metadata_is_5() {
     let dir = dir();
     with_damaged_metadata(&dir, "bad.tgm");
     for args in ["ls", "ls -j", "dump", "get -p centre", "ls -w centre=ecmf"] {
-        let ran = dir.tgm(&format!("{args} bad.tgm"));
-        assert_eq!(ran.code, Some(5), "{args}: {}", ran.stderr);
-        assert!(ran.stderr.contains("message 0 › frame 0 (header_metadata)"), "{args}: {}", ran.stderr);
-        assert!(!ran.stdout.contains("ecmg"), "{args}: {}", ran.stdout);
+        let output = dir.tgm(&format!("{args} bad.tgm"));
+        assert_eq!(output.code, Some(5), "{args}: {}", output.stderr);
+        assert!(output.stderr.contains("message 0 › frame 0 (header_metadata)"), "{args}: {}", output.stderr);
+        assert!(!output.stdout.contains("ecmg"), "{args}: {}", output.stdout);
     }
-    let ran = dir.tgm("get -p centre bad.tgm --ignore-checksums");
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(0), "ecmg\necmf\necmf\n"), "{}", ran.stderr);
+    let output = dir.tgm("get -p centre bad.tgm --ignore-checksums");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "ecmg\necmf\necmf\n"), "{}", output.stderr);
 }
 
 #[test]
-fn a_damaged_payload_concerns_those_who_look_at_objects() {
+fn a_damaged_payload_affects_object_commands_only() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
     assert_eq!(dir.tgm("ls bad.tgm").code, Some(0));
-    let ran = dir.tgm("dump bad.tgm");
-    assert_eq!(ran.code, Some(5));
-    assert!(ran.stdout.contains("=== Message 0 ===") && !ran.stdout.contains("=== Message 1 ==="));
-    assert!(ran.stderr.starts_with("error: bad.tgm: message 1 › object 0 (bytes "), "{}", ran.stderr);
-    let ran = dir.tgm("dump --ignore-checksums bad.tgm");
-    assert_eq!((ran.code, ran.stdout), (Some(0), dir.tgm("dump run.tgm").stdout));
+    let output = dir.tgm("dump bad.tgm");
+    assert_eq!(output.code, Some(5));
+    assert!(output.stdout.contains("=== Message 0 ===") && !output.stdout.contains("=== Message 1 ==="));
+    assert!(output.stderr.starts_with("error: bad.tgm: message 1 › object 0 (bytes "), "{}", output.stderr);
+    let output = dir.tgm("dump --ignore-checksums bad.tgm");
+    assert_eq!((output.code, output.stdout), (Some(0), dir.tgm("dump run.tgm").stdout));
 }
 
 #[test]
-fn every_truncation_is_told() {
+fn every_truncation_is_reported() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     let start = message_range(&dir, "run.tgm", 2).start;
     for len in [1, 24, start - 1, start + 1, start + 60, whole.len() - 1] {
         dir.write("cut.tgm", &whole[..len]);
-        let ran = dir.tgm("ls cut.tgm");
-        let told = ran.code == Some(4) || ran.stderr.contains("belong to no message");
-        assert!(told, "{len}: {}", ran.shot());
+        let output = dir.tgm("ls cut.tgm");
+        let is_reported = output.code == Some(4) || output.stderr.contains("belong to no message");
+        assert!(is_reported, "{len}: {}", output.snapshot());
         assert_eq!(dir.tgm("validate cut.tgm").code, Some(1), "{len}");
     }
 }
@@ -147,7 +152,7 @@ fn a_closed_pipe_is_not_an_error() {
             .spawn()
             .unwrap();
         let mut stdout = child.stdout.take().unwrap();
-        // More is coming than a pipe can hold, so the command is still writing when the pipe is closed.
+        // The output is larger than a pipe buffer, so the command still writes when the pipe is closed.
         stdout.read_exact(&mut [0; 16]).unwrap();
         drop(stdout);
         let output = child.wait_with_output().unwrap();

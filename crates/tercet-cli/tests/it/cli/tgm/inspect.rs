@@ -16,12 +16,12 @@ fn info_counts_messages() {
     let dir = dir();
     let len = dir.read("run.tgm").len();
     dir.write("none.tgm", b"");
-    let ran = dir.tgm("info run.tgm none.tgm");
+    let output = dir.tgm("info run.tgm none.tgm");
     let expected = format!(
         "File: run.tgm\n  Messages: 3\n  Size: {len} bytes\n  Version: 3\n\n\
          File: none.tgm\n  Messages: 0\n  Size: 0 bytes\n\n"
     );
-    assert_eq!((ran.code, ran.stdout, ran.stderr), (Some(0), expected, String::new()));
+    assert_eq!((output.code, output.stdout, output.stderr), (Some(0), expected, String::new()));
     assert_eq!(
         parsed(&dir.tgm("info --json run.tgm none.tgm").stdout),
         json!([
@@ -32,10 +32,10 @@ fn info_counts_messages() {
 }
 
 #[test]
-fn dump_tells_everything() {
+fn dump_prints_all_fields() {
     let dir = dir();
-    assert_snapshot!("tgm_dump", dir.tgm("dump run.tgm").shot());
-    assert_snapshot!("tgm_dump_json", dir.tgm("dump -j -w mars.param=msl run.tgm").shot());
+    assert_snapshot!("tgm_dump", dir.tgm("dump run.tgm").snapshot());
+    assert_snapshot!("tgm_dump_json", dir.tgm("dump -j -w mars.param=msl run.tgm").snapshot());
     let all = dir.tgm("dump --reserved -w mars.param=2t run.tgm").stdout;
     let stamp = "  reserved:\n    encoder: {\"name\":\"tercet\",\"version\":";
     assert!(all.contains(stamp) && all.contains("    time: \"2023-11-14T22:13:20Z\"\n"), "{all}");
@@ -46,15 +46,15 @@ fn dump_tells_everything() {
 #[test]
 fn dump_projects_keys() {
     let dir = dir();
-    let ran = dir.tgm("dump -p scale,mars,nope -w mars.param=2t run.tgm");
+    let output = dir.tgm("dump -p scale,mars,nope -w mars.param=2t run.tgm");
     let expected = "=== Message 0 ===\nmars: {\"step\":0,\"param\":\"2t\"}\nscale: 1\n\n";
-    assert_eq!((ran.stdout.as_str(), ran.code), (expected, Some(0)));
+    assert_eq!((output.stdout.as_str(), output.code), (expected, Some(0)));
     let json = parsed(&dir.tgm("dump -j -p scale,mars.step,nope -w mars.param=msl run.tgm").stdout);
     assert_eq!(json, json!({ "scale": "1", "mars.step": "6" }));
 }
 
 #[test]
-fn dump_keeps_what_json_has_no_form_for() {
+fn dump_keeps_values_that_json_cannot_represent() {
     let dir = dir();
     let value =
         tgm::Value::Array(vec![f64::NAN.into(), f64::NEG_INFINITY.into(), tgm::Value::Bytes(vec![1, 255])]);
@@ -81,52 +81,57 @@ fn dump_needs_no_codec() {
     let object = tgm::PreEncoded { descriptor: &descriptor, payload: b"no zstd at all" };
     let bytes = tgm::encode_pre_encoded(&tgm::GlobalMetadata::default(), &[object], &options()).unwrap();
     dir.write("packed.tgm", &bytes);
-    let ran = dir.tgm("dump packed.tgm");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stdout.contains("object[0]: type=ntensor, dtype=uint8, shape=[9]"), "{}", ran.stdout);
+    let output = dir.tgm("dump packed.tgm");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("object[0]: type=ntensor, dtype=uint8, shape=[9]"), "{}", output.stdout);
 }
 
 #[test]
 fn outline_covers_the_file() {
     let dir = dir();
-    assert_snapshot!("tgm_outline", dir.tgm("outline run.tgm -n 1").shot());
+    assert_snapshot!("tgm_outline", dir.tgm("outline run.tgm -n 1").snapshot());
     let len = dir.read("run.tgm").len();
-    let told = parsed(&dir.tgm("outline --json run.tgm").stdout);
-    assert_eq!(told["span"], json!({ "start": 0, "end": len }));
-    assert_eq!(told["parts"].as_array().unwrap().len(), 3);
+    let json = parsed(&dir.tgm("outline --json run.tgm").stdout);
+    assert_eq!(json["span"], json!({ "start": 0, "end": len }));
+    assert_eq!(json["parts"].as_array().unwrap().len(), 3);
     assert_eq!(dir.tercet("outline run.tgm -n 1").stdout, dir.tgm("outline run.tgm -n 1").stdout);
 }
 
 #[test]
-fn outline_draws_what_is_damaged() {
+fn outline_shows_damaged_regions() {
     let dir = dir();
     dir.damaged("run.tgm", "bad.tgm", |bytes| bytes[24] = b'X');
-    let ran = dir.tgm("outline bad.tgm");
-    assert_eq!(ran.code, Some(0), "{}", ran.stderr);
-    assert!(ran.stdout.contains("damaged"), "{}", ran.stdout);
+    let output = dir.tgm("outline bad.tgm");
+    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert!(output.stdout.contains("damaged"), "{}", output.stdout);
     dir.write("junk.tgm", b"no message at all");
-    let ran = dir.tgm("outline junk.tgm");
-    assert_eq!((ran.code, ran.stdout.contains("bytes of no message")), (Some(0), true), "{}", ran.stderr);
+    let output = dir.tgm("outline junk.tgm");
+    assert_eq!(
+        (output.code, output.stdout.contains("bytes of no message")),
+        (Some(0), true),
+        "{}",
+        output.stderr
+    );
 }
 
 #[test]
 fn doctor_is_healthy() {
     let dir = dir();
-    let ran = dir.tgm("doctor");
-    assert_eq!(ran.code, Some(0), "{}", ran.stdout);
+    let output = dir.tgm("doctor");
+    assert_eq!(output.code, Some(0), "{}", output.stdout);
     for line in ["wire-format           3\n", "encode/decode  complex128, big", "\nStatus: HEALTHY\n"] {
-        assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
+        assert!(output.stdout.contains(line), "{line}\n{}", output.stdout);
     }
-    let told = parsed(&dir.tgm("doctor --json").stdout);
-    assert_eq!(told["healthy"], true);
-    assert_eq!(told["build"]["version"], env!("CARGO_PKG_VERSION"));
-    let rows = told["self_test"].as_array().unwrap();
+    let json = parsed(&dir.tgm("doctor --json").stdout);
+    assert_eq!(json["healthy"], true);
+    assert_eq!(json["build"]["version"], env!("CARGO_PKG_VERSION"));
+    let rows = json["self_test"].as_array().unwrap();
     assert!(rows.len() > 30 && rows.iter().all(|row| row.get("failed").is_none()), "{rows:?}");
     let outcome = |name: &str| rows.iter().find(|row| row["name"] == name).map(|row| row["outcome"].clone());
     assert_eq!(outcome("known bytes    szip, 8 bits"), Some("ok".into()));
     let sz3 = if cfg!(feature = "sz3") { "ok" } else { "skipped" };
     assert_eq!(outcome("pipeline       sz3"), Some(sz3.into()));
-    let features = told["features"].as_array().unwrap();
+    let features = json["features"].as_array().unwrap();
     assert_eq!(features.len(), 14);
     let feature = |name: &str| features.iter().find(|feature| feature["name"] == name).unwrap();
     assert_eq!(
@@ -146,12 +151,12 @@ fn doctor_is_healthy() {
         lines.push("  async                 not built in\n");
     }
     for line in lines {
-        assert!(ran.stdout.contains(line), "{line}\n{}", ran.stdout);
+        assert!(output.stdout.contains(line), "{line}\n{}", output.stdout);
     }
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn standard_input_is_read_like_a_file() {
     let dir = dir();
     let piped = |args: &[&str]| run(dir.command("tgm").args(args).write_stdin(dir.read("run.tgm")));
     assert!(piped(&["info", "-"]).stdout.starts_with("File: standard input\n  Messages: 3\n"));
@@ -169,15 +174,15 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn metadata_cannot_command_a_terminal() {
+fn metadata_is_escaped_for_terminals() {
     let dir = dir();
     write_texts(&dir.path("evil.tgm"), &["a\u{1b}[2J\tb\u{9b}31m\u{202e}\n"]);
     for args in ["ls -p k", "get -p k", "dump", "dump -p k", "ls -p k\u{1b}[2J"] {
-        let ran = dir.tgm(&format!("{args} evil.tgm"));
-        let evil = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
-        assert!(!ran.shot().contains(evil), "{args}: {:?}", ran.shot());
-        assert_eq!(ran.code, Some(0), "{args}: {}", ran.stderr);
+        let output = dir.tgm(&format!("{args} evil.tgm"));
+        let is_unsafe = |c: char| (c.is_control() && c != '\n') || c == '\u{202e}';
+        assert!(!output.snapshot().contains(is_unsafe), "{args}: {:?}", output.snapshot());
+        assert_eq!(output.code, Some(0), "{args}: {}", output.stderr);
     }
-    let told = parsed(&dir.tgm("ls -j -p k evil.tgm").stdout);
-    assert_eq!(told["k"], "a\u{1b}[2J\tb\u{9b}31m\u{202e}\n", "JSON has the value as it is");
+    let json = parsed(&dir.tgm("ls -j -p k evil.tgm").stdout);
+    assert_eq!(json["k"], "a\u{1b}[2J\tb\u{9b}31m\u{202e}\n", "JSON has the value as it is");
 }

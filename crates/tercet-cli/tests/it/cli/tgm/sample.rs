@@ -53,8 +53,8 @@ pub(super) fn dir() -> TestDir {
 }
 
 /// One message for each text, with that text under the key `k`.
-pub(super) fn write_texts(path: &Path, texts: &[&str]) {
-    write_values(path, texts.iter().map(|text| Value::from(*text)));
+pub(super) fn write_texts(path: &Path, strings: &[&str]) {
+    write_values(path, strings.iter().map(|text| Value::from(*text)));
 }
 
 /// One message with a value under the key `k`.

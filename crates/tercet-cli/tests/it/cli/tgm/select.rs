@@ -1,26 +1,26 @@
-//! `ls`, `get`: which messages, which keys.
+//! `ls` and `get`: selection of messages and keys.
 
 use serde_json::{Deserializer, Value, json};
 
 use super::sample::dir;
 
 #[test]
-fn ls_prints_tabs() {
+fn ls_prints_tab_separated_columns() {
     let dir = dir();
     assert_eq!(dir.tgm("ls run.tgm").stdout, "version\n3\n3\n3\n");
-    let ran = dir.tgm("ls run.tgm -p mars.param,mars.step,name,centre,scale,version");
+    let output = dir.tgm("ls run.tgm -p mars.param,mars.step,name,centre,scale,version");
     let expected = "mars.param\tmars.step\tname\tcentre\tscale\tversion\n\
                     2t\t0\tN/A\tecmf\t1\t3\n\
                     msl\t6\tquality\tecmf\t1\t3\n\
                     10u\t12\tN/A\tecmf\t1\t3\n";
-    assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(0), expected, ""));
+    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (Some(0), expected, ""));
     let both = dir.tgm("ls -p mars.param run.tgm run.tgm").stdout;
     assert_eq!(both, "mars.param\n2t\nmsl\n10u\n2t\nmsl\n10u\n", "one line of keys");
 }
 
 #[test]
-fn the_metadata_of_a_stream_is_whole() {
-    // Its first metadata frame has no entry for the object: what preceded it and the footer do.
+fn stream_metadata_is_complete() {
+    // Its first metadata frame has no entry for the object; preceder and footer do.
     let dir = dir();
     assert_eq!(dir.tgm("get -w mars.step=12 -p mars.param run.tgm").stdout, "10u\n");
 }
@@ -47,33 +47,33 @@ fn clauses_select_messages() {
 }
 
 #[test]
-fn json_is_one_object_for_each_message() {
+fn json_is_one_object_per_message() {
     let dir = dir();
-    let ran = dir.tgm("ls -j -p name,mars.param run.tgm");
-    let told: Vec<Value> =
-        Deserializer::from_str(&ran.stdout).into_iter::<Value>().collect::<Result<_, _>>().unwrap();
+    let output = dir.tgm("ls -j -p name,mars.param run.tgm");
+    let json: Vec<Value> =
+        Deserializer::from_str(&output.stdout).into_iter::<Value>().collect::<Result<_, _>>().unwrap();
     let expected = [
         json!({ "mars.param": "2t" }),
         json!({ "mars.param": "msl", "name": "quality" }),
         json!({ "mars.param": "10u" }),
     ];
-    assert_eq!(told, expected);
-    assert!(ran.stdout.starts_with("{\n  \"mars.param\": \"2t\"\n}\n{\n"), "{}", ran.stdout);
+    assert_eq!(json, expected);
+    assert!(output.stdout.starts_with("{\n  \"mars.param\": \"2t\"\n}\n{\n"), "{}", output.stdout);
     assert_eq!(dir.tgm("ls --json -w mars.param=zz run.tgm").stdout, "");
 }
 
 #[test]
-fn get_wants_every_key() {
+fn get_requires_every_key() {
     let dir = dir();
     assert_eq!(dir.tgm("get -p mars.param,mars.step run.tgm").stdout, "2t 0\nmsl 6\n10u 12\n");
-    let ran = dir.tgm("get -p name run.tgm");
-    let result = "error: run.tgm: message 0: no key `name`\n  \
+    let output = dir.tgm("get -p name run.tgm");
+    let expected = "error: run.tgm: message 0: no key `name`\n  \
                 hint: `tgm ls` prints N/A for missing keys\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), result));
+    assert_eq!((output.code, output.stderr.as_str()), (Some(8), expected));
 }
 
 #[test]
-fn nonsense_is_a_wrong_command_line() {
+fn invalid_command_lines_exit_2() {
     let dir = dir();
     for args in [
         "ls",
@@ -87,8 +87,8 @@ fn nonsense_is_a_wrong_command_line() {
         "validate",
         "frobnicate",
     ] {
-        let ran = dir.tgm(args);
-        assert_eq!((ran.code, ran.stdout.as_str()), (Some(2), ""), "{args}: {}", ran.stderr);
-        assert!(!ran.stderr.is_empty(), "{args}");
+        let output = dir.tgm(args);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{args}: {}", output.stderr);
+        assert!(!output.stderr.is_empty(), "{args}");
     }
 }

@@ -1,4 +1,4 @@
-//! `validate`: what is told where, and the exit code.
+//! `validate`: output streams and exit code.
 
 use serde_json::{Value, json};
 
@@ -6,29 +6,33 @@ use super::sample::{dir, with_damaged_metadata, with_damaged_payload};
 use crate::cli::support::TestDir;
 
 #[test]
-fn a_good_file() {
+fn a_valid_file() {
     let dir = dir();
     for depth in ["", "--quick", "--checksum", "--full", "--canonical"] {
-        let ran = dir.tgm(&format!("validate {depth} run.tgm"));
+        let output = dir.tgm(&format!("validate {depth} run.tgm"));
         let hashes = if depth == "--quick" { "" } else { ", hash verified" };
         let expected = format!("run.tgm: OK (3 messages, 4 objects{hashes})\n");
-        assert_eq!((ran.code, ran.stdout, ran.stderr), (Some(0), expected, String::new()), "{depth}");
+        assert_eq!(
+            (output.code, output.stdout, output.stderr),
+            (Some(0), expected, String::new()),
+            "{depth}"
+        );
     }
     dir.write("none.tgm", b"");
     assert_eq!(dir.tgm("validate none.tgm").stdout, "none.tgm: OK (0 messages, 0 objects)\n");
 }
 
 #[test]
-fn problems_are_told_on_standard_error() {
+fn problems_are_reported_on_standard_error() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
     dir.damaged("bad.tgm", "worse.tgm", |bytes| bytes.extend(b"junk"));
-    let ran = dir.tgm("validate worse.tgm run.tgm");
-    assert_eq!(ran.code, Some(1));
-    assert_eq!(ran.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n");
+    let output = dir.tgm("validate worse.tgm run.tgm");
+    assert_eq!(output.code, Some(1));
+    assert_eq!(output.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n");
     let len = dir.read("run.tgm").len();
-    let lines: Vec<&str> = ran.stderr.lines().collect();
-    let [junk, hash, verdict] = lines[..] else { panic!("{}", ran.stderr) };
+    let lines: Vec<&str> = output.stderr.lines().collect();
+    let [junk, hash, verdict] = lines[..] else { panic!("{}", output.stderr) };
     assert!(
         junk.starts_with("worse.tgm: WARNING — ")
             && junk.ends_with(&format!("(at byte offset {len}, 4 bytes)"))
@@ -36,18 +40,18 @@ fn problems_are_told_on_standard_error() {
     assert!(hash.starts_with("worse.tgm: FAILED — message 2, object 1: "), "{hash}");
     assert!(hash.ends_with(')') && hash.contains(" (at byte "), "{hash}");
     assert_eq!(verdict, "worse.tgm: FAILED (2 errors, 3 messages, 4 objects)");
-    assert_eq!(dir.tgm("validate --quick bad.tgm").code, Some(0), "structure alone is well");
+    assert_eq!(dir.tgm("validate --quick bad.tgm").code, Some(0), "the structure is valid");
     let one = dir.tgm("validate --checksum bad.tgm").stderr;
     assert!(one.ends_with("bad.tgm: FAILED (1 error, 3 messages, 4 objects)\n"), "{one}");
 }
 
 #[test]
-fn damaged_metadata_is_found() {
+fn damaged_metadata_is_detected() {
     let dir = dir();
     with_damaged_metadata(&dir, "bad.tgm");
-    let ran = dir.tgm("validate bad.tgm");
-    assert_eq!(ran.code, Some(1));
-    assert!(ran.stderr.contains("bad.tgm: FAILED — message 1: "), "{}", ran.stderr);
+    let output = dir.tgm("validate bad.tgm");
+    assert_eq!(output.code, Some(1));
+    assert!(output.stderr.contains("bad.tgm: FAILED — message 1: "), "{}", output.stderr);
 }
 
 #[test]
@@ -55,26 +59,30 @@ fn json_has_every_finding() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
     dir.damaged("bad.tgm", "worse.tgm", |bytes| bytes.extend(b"junk"));
-    let ran = dir.tgm("validate --json run.tgm worse.tgm");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(1), ""));
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
+    let output = dir.tgm("validate --json run.tgm worse.tgm");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), ""));
+    let json: Value = serde_json::from_str(&output.stdout).unwrap();
     let summary = |file: &Value| {
         ["file", "status", "messages", "objects", "hash_verified"].map(|key| file[key].clone())
     };
-    assert_eq!(json!(summary(&told[0])), json!(["run.tgm", "ok", 3, 4, true]));
-    assert_eq!(json!(summary(&told[1])), json!(["worse.tgm", "failed", 3, 4, false]));
-    assert_eq!(told[1]["file_issues"][0]["length"], 4);
-    let issue = &told[1]["message_reports"][1]["issues"][0];
+    assert_eq!(json!(summary(&json[0])), json!(["run.tgm", "ok", 3, 4, true]));
+    assert_eq!(json!(summary(&json[1])), json!(["worse.tgm", "failed", 3, 4, false]));
+    assert_eq!(json[1]["file_issues"][0]["length"], 4);
+    let issue = &json[1]["message_reports"][1]["issues"][0];
     let facts = ["code", "level", "severity", "object_index"].map(|key| issue[key].clone());
     assert_eq!(json!(facts), json!(["hash_mismatch", "integrity", "error", 0]));
-    assert_eq!(told[1]["message_reports"][0]["issues"], json!([]));
+    assert_eq!(json[1]["message_reports"][0]["issues"], json!([]));
 }
 
 #[test]
-fn a_stranger_is_found_bad() {
+fn a_foreign_file_fails_validation() {
     let dir = TestDir::new();
     dir.write("text.tgm", b"this is no such file, it only has the name of one");
-    let ran = dir.tgm("validate text.tgm");
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), ""));
-    assert!(ran.stderr.ends_with("text.tgm: FAILED (1 error, 0 messages, 0 objects)\n"), "{}", ran.stderr);
+    let output = dir.tgm("validate text.tgm");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), ""));
+    assert!(
+        output.stderr.ends_with("text.tgm: FAILED (1 error, 0 messages, 0 objects)\n"),
+        "{}",
+        output.stderr
+    );
 }

@@ -6,7 +6,7 @@ use super::support::TestDir;
 const WARNING: &str =
     "warning: partial.tet: partly protected: row_stats and stats_crc32c: one is there without the other\n";
 
-/// A directory with `weather.tet` and with `partial.tet`, the same without a column of its block.
+/// A directory with `weather.tet` and `partial.tet`, a copy without one column of the integrity block.
 fn with_partial() -> TestDir {
     let dir = TestDir::with_weather();
     let footer = File::open(dir.path("weather.tet")).unwrap().payload_end();
@@ -14,7 +14,7 @@ fn with_partial() -> TestDir {
         let footer = &mut bytes[usize::try_from(footer).unwrap()..];
         let column = find(footer, b"\"row_stats\"");
         footer[column..column + 11].copy_from_slice(b"\"row_other\"");
-        // The footer is as its writer meant it, so its checksum is right.
+        // The checksum of the changed footer is recomputed.
         let marker = b"\"footer_crc32c\":\"";
         let digits = find(footer, marker) + marker.len();
         footer[digits..digits + 8].fill(b'0');
@@ -30,12 +30,12 @@ fn with_partial() -> TestDir {
     dir
 }
 
-fn find(bytes: &[u8], word: &[u8]) -> usize {
-    bytes.windows(word.len()).position(|found| found == word).unwrap()
+fn find(bytes: &[u8], pattern: &[u8]) -> usize {
+    bytes.windows(pattern.len()).position(|found| found == pattern).unwrap()
 }
 
 #[test]
-fn whoever_reads_unchecked_bytes_is_warned() {
+fn reads_of_unverified_bytes_warn() {
     let dir = with_partial();
     for args in [
         "extract FILE t2m -o FILE.npy",
@@ -45,18 +45,18 @@ fn whoever_reads_unchecked_bytes_is_warned() {
         "info FILE -q",
         "outline FILE",
     ] {
-        let ran = dir.tet(&args.replace("FILE", "partial.tet"));
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), WARNING), "{args}");
-        assert!(!ran.stdout.contains("warning:"), "{args}: {}", ran.stdout);
-        let ran = dir.tet(&args.replace("FILE", "weather.tet"));
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{args}");
+        let output = dir.tet(&args.replace("FILE", "partial.tet"));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), WARNING), "{args}");
+        assert!(!output.stdout.contains("warning:"), "{args}: {}", output.stdout);
+        let output = dir.tet(&args.replace("FILE", "weather.tet"));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{args}");
     }
     assert!(dir.read("partial.tet.npy") == dir.read("weather.tet.npy"));
 }
 
 #[test]
-fn whoever_wants_no_checks_is_not_warned() {
+fn reads_without_verification_do_not_warn() {
     let dir = with_partial();
-    let ran = dir.tet("extract partial.tet t2m --ignore-checksums -o out.npy");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""));
+    let output = dir.tet("extract partial.tet t2m --ignore-checksums -o out.npy");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
 }

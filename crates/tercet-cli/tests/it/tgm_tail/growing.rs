@@ -7,20 +7,20 @@ use tercet::tgm::{DType, DataObjectDescriptor, GlobalMetadata, StreamingEncoder}
 
 use super::{TestDir, message, options};
 
-/// Each message is told once its last byte is there, and not before.
+/// Each message is printed when its last byte is written, not before.
 #[test]
-fn a_message_is_told_when_it_is_whole() {
+fn a_message_is_printed_when_complete() {
     let dir = TestDir::new();
     dir.write("run.tgm", message(0, 100));
     let tail = dir.tail("run.tgm --json -p step");
     assert_eq!(tail.steps(1), [0]);
     for n in 1..4 {
         let bytes = message(n, 5000);
-        let (most, last) = bytes.split_at(bytes.len() - 1);
-        for piece in most.chunks(999) {
+        let (start, last) = bytes.split_at(bytes.len() - 1);
+        for piece in start.chunks(999) {
             dir.append("run.tgm", piece);
         }
-        assert!(tail.out.recv_timeout(Duration::from_millis(100)).is_err(), "half a message was told");
+        assert!(tail.out.recv_timeout(Duration::from_millis(100)).is_err(), "a partial message was printed");
         dir.append("run.tgm", last);
         assert_eq!(tail.steps(1), [n]);
     }
@@ -41,9 +41,9 @@ fn a_file_grows_byte_by_byte() {
     assert_eq!(tail.end(), (0, vec![], vec![]));
 }
 
-/// The last messages that are there, and those that come.
+/// The last existing messages, then new ones.
 #[test]
-fn it_starts_where_it_is_told_to() {
+fn tail_starts_at_the_given_message() {
     let dir = TestDir::new();
     let all: Vec<u8> = (0..5).flat_map(|n| message(n, 300)).collect();
     for (last, expected) in [("", 0), ("-n 2", 3), ("-n 9", 0)] {
@@ -57,13 +57,13 @@ fn it_starts_where_it_is_told_to() {
     }
 }
 
-/// With `-n 0` only what comes; the first of them may be half there.
+/// With `-n 0` only new messages are printed; the first may be partially written at the start.
 #[test]
-fn it_starts_with_what_is_new() {
+fn tail_starts_with_new_messages() {
     let dir = TestDir::new();
     dir.write("run.tgm", [&message(0, 300)[..], &message(1, 300)[..50]].concat());
     let tail = dir.tail("run.tgm --json -p step -n 0 --until-count 1");
-    // Nobody says when it has looked: whatever it tells then is the first that it did not see.
+    // The start of tail is not observable: the first message it prints is the first that it did not skip.
     let mut n = 0;
     let line = loop {
         n += 1;
@@ -71,7 +71,7 @@ fn it_starts_with_what_is_new() {
         if let Ok(line) = tail.out.recv_timeout(Duration::from_millis(100)) {
             break line;
         }
-        assert!(n < 500, "nothing is told");
+        assert!(n < 500, "nothing is printed");
     };
     let line: serde_json::Value = serde_json::from_str(&line).unwrap();
     let number = line["message"].as_u64().unwrap();
@@ -81,21 +81,21 @@ fn it_starts_with_what_is_new() {
 }
 
 #[test]
-fn it_stops_when_nothing_comes() {
+fn tail_exits_after_the_idle_timeout() {
     let dir = TestDir::new();
     dir.write("run.tgm", message(0, 10));
     let result = dir.ok("tail run.tgm --idle 0.05 --json -p step");
     assert_eq!(result.out.lines().count(), 1);
-    // What is there is told whatever the time is.
+    // Existing messages are printed before the idle timeout applies.
     let result = dir.ok("tail run.tgm --no-follow --json -p step");
     assert_eq!(result.out.lines().count(), 1);
     let result = dir.ok("tail run.tgm --until-count 0 --json");
     assert_eq!(result.out, "");
 }
 
-/// A writer that goes back to fill in the length of a message, and one that appends to its file afterwards.
+/// A writer that patches the length of a message afterwards, and one that then appends.
 #[test]
-fn lengths_that_are_filled_in_later_change_nothing() {
+fn lengths_patched_later_change_nothing() {
     let dir = TestDir::new();
     let descriptor = DataObjectDescriptor::new(DType::U8, [50]);
     let mut metadata = GlobalMetadata::default();

@@ -1,4 +1,4 @@
-//! The other doors to `.tgm` files: `tercet`, and a link named `tensogram`.
+//! `.tgm` files through `tercet` and through a link named `tensogram`.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use super::sample::{dir, with_damaged_payload};
 use crate::cli::support::TestDir;
 
 #[test]
-fn tercet_finds_the_format() {
+fn tercet_detects_the_format() {
     let dir = dir();
     std::fs::copy(dir.path("run.tgm"), dir.path("whatever.bin")).unwrap();
     for name in ["run.tgm", "whatever.bin"] {
@@ -19,25 +19,25 @@ fn tercet_finds_the_format() {
     let len = dir.read("run.tgm").len();
     let line = format!("path=run.tgm file_len={len} version=3 messages=3\n");
     assert_eq!(dir.tercet("info -q run.tgm").stdout, line);
-    let told: Value = serde_json::from_str(&dir.tercet("info --json run.tgm").stdout).unwrap();
-    assert_eq!(told[0]["messages"], 3);
+    let json: Value = serde_json::from_str(&dir.tercet("info --json run.tgm").stdout).unwrap();
+    assert_eq!(json[0]["messages"], 3);
     assert_eq!(dir.tercet("tgm ls run.tgm").stdout, dir.tgm("ls run.tgm").stdout);
-    let ran = dir.tercet("info --chunks run.tgm");
-    let result = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(8), result));
+    let output = dir.tercet("info --chunks run.tgm");
+    let expected = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
+    assert_eq!((output.code, output.stderr.as_str()), (Some(8), expected));
 }
 
 #[test]
 fn tercet_verifies() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
-    let ran = dir.tercet("verify run.tgm");
-    assert_eq!(ran.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n", "{}", ran.stderr);
-    let ran = dir.tercet("verify -q --deep bad.tgm");
+    let output = dir.tercet("verify run.tgm");
+    assert_eq!(output.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n", "{}", output.stderr);
+    let output = dir.tercet("verify -q --deep bad.tgm");
     let line = "path=bad.tgm status=failed messages=3 objects=4 errors=1 hash_verified=false\n";
-    assert_eq!((ran.code, ran.stdout.as_str()), (Some(1), line), "{}", ran.stderr);
-    let told: Value = serde_json::from_str(&dir.tercet("verify --json bad.tgm").stdout).unwrap();
-    assert_eq!(told[0]["status"], "failed");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), line), "{}", output.stderr);
+    let json: Value = serde_json::from_str(&dir.tercet("verify --json bad.tgm").stdout).unwrap();
+    assert_eq!(json[0]["status"], "failed");
 }
 
 #[test]
@@ -45,30 +45,30 @@ fn tercet_repairs_messages_too() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     dir.write("junk.tgm", &[b"junk", &*whole].concat());
-    let ran = dir.tercet("repair junk.tgm --salvage good.tgm");
-    assert_eq!((ran.code, ran.stderr.as_str()), (Some(0), ""), "{}", ran.stdout);
-    assert!(ran.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", ran.stdout);
+    let output = dir.tercet("repair junk.tgm --salvage good.tgm");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{}", output.stdout);
+    assert!(output.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", output.stdout);
     assert_eq!(dir.read("good.tgm"), whole);
-    let ran = dir.tercet("repair junk.tgm --json");
-    let told: Value = serde_json::from_str(&ran.stdout).unwrap();
-    assert_eq!((&told["kept_messages"], &told["output"]), (&3.into(), &Value::Null));
+    let output = dir.tercet("repair junk.tgm --json");
+    let json: Value = serde_json::from_str(&output.stdout).unwrap();
+    assert_eq!((&json["kept_messages"], &json["output"]), (&3.into(), &Value::Null));
 }
 
 #[test]
-fn tercet_says_what_it_cannot_do() {
+fn tercet_reports_unsupported_verbs() {
     let dir = dir();
     for (args, reason) in [
         ("repair run.tgm --apply footer_invalid", "`--apply` is for .tet files"),
         ("repair run.tgm --salvage new.tgm --fill 0", "`--fill` is for .tet files"),
         ("verify --repair run.tgm", "only .tet files can be repaired in place"),
     ] {
-        let ran = dir.tercet(args);
-        assert_eq!(ran.code, Some(8), "{args}");
-        assert!(ran.stderr.contains(reason), "{args}: {}", ran.stderr);
+        let output = dir.tercet(args);
+        assert_eq!(output.code, Some(8), "{args}");
+        assert!(output.stderr.contains(reason), "{args}: {}", output.stderr);
     }
-    let ran = dir.tercet("query -t run.tgm {}");
-    assert_eq!(ran.code, Some(8), "{}", ran.stderr);
-    assert!(ran.stderr.contains("queries are for .tet files"), "{}", ran.stderr);
+    let output = dir.tercet("query -t run.tgm {}");
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
+    assert!(output.stderr.contains("queries are for .tet files"), "{}", output.stderr);
 }
 
 #[cfg(unix)]
@@ -77,9 +77,9 @@ fn a_link_named_tensogram_is_tgm() {
     let dir = dir();
     let programs = [env!("CARGO_BIN_EXE_tercet"), env!("CARGO_BIN_EXE_tet"), env!("CARGO_BIN_EXE_tgm")];
     for (number, program) in programs.into_iter().enumerate() {
-        let dir = dir.path(&format!("bin{number}"));
-        std::fs::create_dir(&dir).unwrap();
-        let link = dir.join("tensogram");
+        let bin = dir.path(&format!("bin{number}"));
+        std::fs::create_dir(&bin).unwrap();
+        let link = bin.join("tensogram");
         std::os::unix::fs::symlink(program, &link).unwrap();
         let run = |args: &[&str]| {
             let output =
@@ -97,12 +97,16 @@ fn a_link_named_tensogram_is_tgm() {
 }
 
 #[test]
-fn a_damaged_start_is_still_a_message_by_name() {
+fn a_damaged_start_is_detected_by_extension() {
     let dir = TestDir::new();
     super::sample::write_run(&dir.path("run.tgm"));
     dir.damaged("run.tgm", "late.tgm", |bytes| {
         bytes.splice(0..0, *b"junk");
     });
-    let ran = dir.tercet("info late.tgm");
-    assert!(ran.stdout.contains("Messages: 3") && ran.stderr.contains("bytes 0..4"), "{}", ran.shot());
+    let output = dir.tercet("info late.tgm");
+    assert!(
+        output.stdout.contains("Messages: 3") && output.stderr.contains("bytes 0..4"),
+        "{}",
+        output.snapshot()
+    );
 }

@@ -1,4 +1,4 @@
-//! Dates, times and decimals: printed, written, read and asked for as what they are.
+//! Dates, times and decimals: printing, parsing and filters.
 
 use super::TestDir;
 
@@ -21,14 +21,14 @@ const ROWS: &str = concat!(
 fn made() -> TestDir {
     let dir = TestDir::new();
     dir.write("rows.jsonl", ROWS);
-    let ran = dir.ran(&["convert", "rows.jsonl", "a.parquet", "--schema", SCHEMA]);
-    assert_eq!(ran.code, 0, "{}", ran.err);
+    let output = dir.run_args(&["convert", "rows.jsonl", "a.parquet", "--schema", SCHEMA]);
+    assert_eq!(output.code, 0, "{}", output.err);
     dir.ok("convert a.parquet a.tatami");
     dir
 }
 
 #[test]
-fn tables_are_told_as_what_they_mean_and_read_again() {
+fn logical_types_are_printed_and_parsed() {
     let dir = made();
     for from in ["a.parquet", "a.tatami"] {
         dir.ok(&format!("convert {from} b.arrow --force"));
@@ -41,10 +41,10 @@ fn tables_are_told_as_what_they_mean_and_read_again() {
          2020-06-01T12:00:00,2020-01-01T00:00:00.000001Z,\"[\"\"1969-12-31\"\",null]\"";
     assert_eq!(csv.lines().nth(1), Some(row));
     for text in ["rows.jsonl", "a.csv"] {
-        let ran = dir.ran(&["convert", text, "back.tatami", "--force", "--schema", SCHEMA]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
-        let ran = dir.ran(&["create", "made.tatami", "--force", "--from", text, "--schema", SCHEMA]);
-        assert_eq!(ran.code, 0, "{}", ran.err);
+        let output = dir.run_args(&["convert", text, "back.tatami", "--force", "--schema", SCHEMA]);
+        assert_eq!(output.code, 0, "{}", output.err);
+        let output = dir.run_args(&["create", "made.tatami", "--force", "--from", text, "--schema", SCHEMA]);
+        assert_eq!(output.code, 0, "{}", output.err);
         for made in ["back.tatami", "made.tatami"] {
             assert_eq!(dir.ok(&format!("convert {made} - --to jsonl")).out, ROWS);
             dir.ok(&format!("verify --deep {made}"));
@@ -52,11 +52,11 @@ fn tables_are_told_as_what_they_mean_and_read_again() {
     }
 }
 
-/// `cat` prints what notes tell; times without a note are the numbers that other readers print.
+/// `cat` prints annotated types; times without annotation are printed as numbers, as other readers do.
 #[test]
-fn cat_prints_what_notes_tell() {
+fn cat_prints_annotated_types() {
     let dir = made();
-    let first = |words: &str| dir.ok(words).out.lines().next().unwrap().to_owned();
+    let first = |args: &str| dir.ok(args).out.lines().next().unwrap().to_owned();
     let columns = "--columns price,wide,day,at,for,ms,clock,us,days";
     assert_eq!(
         first(&format!("cat a.tatami {columns}")),
@@ -79,15 +79,15 @@ fn cat_prints_what_notes_tell() {
     dir.ok("convert a.tatami sorted.tatami --sort-key id");
     assert_eq!(first("lookup sorted.tatami 2 --columns price"), r#"{"price":-0.05}"#);
     assert_eq!(first("lookup sorted.tatami 2 --columns price --stored"), r#"{"price":-5}"#);
-    dir.ran(&["convert", "a.tatami", "days.tatami", "--where", "id = 1", "--sort-key", "day"]);
+    dir.run_args(&["convert", "a.tatami", "days.tatami", "--where", "id = 1", "--sort-key", "day"]);
     assert_eq!(first("lookup days.tatami 2020-01-01 --columns id"), r#"{"id":1}"#);
     assert_eq!(first("lookup days.tatami 18262 --columns id"), r#"{"id":1}"#);
-    let ran = dir.run("convert a.tatami x.parquet --stored");
-    assert_eq!(ran.code, 8, "{}", ran.err);
+    let output = dir.run("convert a.tatami x.parquet --stored");
+    assert_eq!(output.code, 8, "{}", output.err);
 }
 
 #[test]
-fn text_that_is_stored_apart_is_text() {
+fn blob_columns_hold_strings() {
     let dir = TestDir::new();
     dir.write("in.jsonl", "{\"body\":\"hello, \\\"é\\\"\",\"n\":1}\n");
     dir.ok("convert in.jsonl a.parquet");
@@ -98,11 +98,11 @@ fn text_that_is_stored_apart_is_text() {
     assert_eq!(dir.ok("convert a.tatami - --to csv").out, "body,n\n\"hello, \"\"é\"\"\",1\n");
 }
 
-/// The same answers from a `.tatami` file, which is asked, and of rows that pass by.
+/// The same results from a scan of a `.tatami` file and from a filter during conversion.
 #[test]
-fn conditions_mean_what_columns_mean() {
+fn filters_use_logical_types() {
     let dir = made();
-    for (condition, ids) in [
+    for (filter, ids) in [
         ("price = 12.5", "1"),
         ("price > 12.5", ""),
         ("price >= 12.5", "1"),
@@ -132,16 +132,16 @@ fn conditions_mean_what_columns_mean() {
         ("days contains \"2024-02-29\"", "3"),
     ] {
         for from in ["a.tatami", "a.parquet"] {
-            let ran =
-                dir.ran(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", condition]);
-            assert_eq!(ran.code, 0, "{condition}: {}", ran.err);
-            let found: Vec<&str> = ran.out.lines().skip(1).collect();
-            assert_eq!(found.join(" "), ids, "{condition} of {from}");
+            let output =
+                dir.run_args(&["convert", from, "-", "--to", "csv", "--columns", "id", "--where", filter]);
+            assert_eq!(output.code, 0, "{filter}: {}", output.err);
+            let found: Vec<&str> = output.out.lines().skip(1).collect();
+            assert_eq!(found.join(" "), ids, "{filter} of {from}");
         }
-        let ran = dir.ran(&["count", "a.tatami", "--where", condition]);
-        assert_eq!(ran.out.trim_end(), ids.split_whitespace().count().to_string(), "{condition}");
+        let output = dir.run_args(&["count", "a.tatami", "--where", filter]);
+        assert_eq!(output.out.trim_end(), ids.split_whitespace().count().to_string(), "{filter}");
     }
-    for (condition, result) in [
+    for (filter, reason) in [
         ("price > \"x\"", "invalid decimal(9, 2) literal \"x\" for column `price`, for example 12.5"),
         ("wide > x'00'", "invalid decimal(40, 3) literal"),
         ("price prefix \"1\"", "column `price` is decimal(9, 2), which does not support `prefix`"),
@@ -149,14 +149,14 @@ fn conditions_mean_what_columns_mean() {
         ("day = \"2020\"", "invalid date literal \"2020\" for column `day`, for example \"2020-01-31\""),
         ("clock < \"1970-01-01T00:00:00Z\"", "invalid timestamp without time zone literal"),
     ] {
-        let ran = dir.ran(&["count", "a.tatami", "--where", condition]);
-        assert_eq!(ran.code, 8);
-        assert!(ran.err.contains(result) && ran.err.contains('^'), "{condition}: {}", ran.err);
+        let output = dir.run_args(&["count", "a.tatami", "--where", filter]);
+        assert_eq!(output.code, 8);
+        assert!(output.err.contains(reason) && output.err.contains('^'), "{filter}: {}", output.err);
     }
 }
 
 #[test]
-fn values_that_no_column_holds_are_refused() {
+fn values_out_of_range_are_rejected() {
     let dir = TestDir::new();
     for (kind, value) in [
         ("decimal128[9, 2]", "12.505"),
@@ -171,20 +171,24 @@ fn values_that_no_column_holds_are_refused() {
         ("timestamp[us, UTC]", "\"2020-01-01T00:00:00\""),
     ] {
         dir.write("in.jsonl", format!("{{\"v\":{value}}}\n"));
-        let ran = dir.ran(&["convert", "in.jsonl", "x.tatami", "--schema", &format!("v:{kind}")]);
-        assert_eq!(ran.code, 8, "{kind} {value}: {}", ran.err);
-        assert!(ran.err.contains("line 1: column `v`: ") && !dir.path("x.tatami").exists(), "{}", ran.err);
+        let output = dir.run_args(&["convert", "in.jsonl", "x.tatami", "--schema", &format!("v:{kind}")]);
+        assert_eq!(output.code, 8, "{kind} {value}: {}", output.err);
+        assert!(
+            output.err.contains("line 1: column `v`: ") && !dir.path("x.tatami").exists(),
+            "{}",
+            output.err
+        );
     }
 }
 
-/// The bytes of long decimals are in another order than the numbers: a file by such a key would be in none.
+/// The byte order of wide decimals is not their numeric order, so they cannot be sort keys.
 #[test]
-fn long_decimals_are_no_sort_keys() {
+fn wide_decimals_cannot_be_sort_keys() {
     let dir = TestDir::new();
     dir.write("a.csv", "p\n-1.25\n1.00\n");
     for (digits, code) in [(18, 0), (19, 8)] {
         let schema = format!("p:decimal128[{digits}, 2]");
-        let ran = dir.ran(&[
+        let output = dir.run_args(&[
             "create",
             "a.tatami",
             "--from",
@@ -195,7 +199,7 @@ fn long_decimals_are_no_sort_keys() {
             "p",
             "--force",
         ]);
-        assert_eq!(ran.code, code, "{}", ran.err);
-        assert_eq!(ran.err.contains("column `p` cannot be the sort key"), code == 8, "{}", ran.err);
+        assert_eq!(output.code, code, "{}", output.err);
+        assert_eq!(output.err.contains("column `p` cannot be the sort key"), code == 8, "{}", output.err);
     }
 }

@@ -1,4 +1,4 @@
-//! What does not go together is refused on both sides.
+//! Invalid combinations are rejected on write and on read.
 
 use tercet_core::{Class, Diagnose as _};
 use tercet_tgm::{
@@ -12,7 +12,7 @@ fn double() -> DataObjectDescriptor {
     DataObjectDescriptor::new(DType::F64, [64])
 }
 
-/// What the reference accepts and returns wrong, and what no one defined.
+/// Combinations that the reference accepts but decodes wrongly, and undefined ones.
 fn illegal() -> Vec<DataObjectDescriptor> {
     let sz3 = |descriptor: DataObjectDescriptor| {
         let descriptor = descriptor.with_compression("sz3").with_param("sz3_error_bound_mode", "abs");
@@ -50,7 +50,7 @@ fn is_combination(error: &PipelineError) -> bool {
 }
 
 #[test]
-fn illegal_pipelines_cannot_be_written() {
+fn invalid_pipelines_are_rejected_on_write() {
     for descriptor in illegal() {
         let values = field(descriptor.dtype, 64);
         let error = message_of(&descriptor, &values, &EncodeOptions::new()).unwrap_err();
@@ -64,7 +64,7 @@ fn illegal_pipelines_cannot_be_written() {
 }
 
 #[test]
-fn illegal_pipelines_are_not_read() {
+fn invalid_pipelines_are_rejected_on_read() {
     for mut descriptor in illegal() {
         if descriptor.encoding == "simple_packing" {
             descriptor = descriptor
@@ -110,7 +110,7 @@ fn wrong_parameters_are_named() {
 }
 
 #[test]
-fn packings_that_cannot_be_undone_are_refused() {
+fn irreversible_packings_are_rejected() {
     let values = field(DType::F64, 64);
     for scale in [-400, 400, i32::MAX] {
         let descriptor = packed(16)(double()).with_param("sp_decimal_scale_factor", scale);
@@ -122,7 +122,7 @@ fn packings_that_cannot_be_undone_are_refused() {
 }
 
 #[test]
-fn codecs_that_are_not_built_in_are_named() {
+fn missing_codecs_are_named() {
     if cfg!(feature = "sz3") {
         return;
     }

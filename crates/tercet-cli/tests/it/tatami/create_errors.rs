@@ -1,22 +1,22 @@
-//! Inputs that are refused, with the line that is wrong.
+//! Rejected inputs; errors name the line.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
 
 use super::{TestDir, lines, run_command};
 
-/// Runs `create` on a text; what it says, without `error: `.
+/// Runs `create` on a text and returns the exit code and the error without `error: `.
 fn refused(dir: &TestDir, input: &str, text: &str, options: &str) -> (i32, String) {
     dir.write(input, text);
-    let ran = dir.run(&format!("create out.tatami --from {input} {options}"));
+    let output = dir.run(&format!("create out.tatami --from {input} {options}"));
     assert!(!dir.path("out.tatami").exists(), "{text}");
-    assert_eq!(ran.out, "", "{text}");
-    let result = ran.err.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
-    (ran.code, result)
+    assert_eq!(output.out, "", "{text}");
+    let result = output.err.lines().next().unwrap_or_default().trim_start_matches("error: ").to_owned();
+    (output.code, result)
 }
 
 #[test]
-fn rows_are_refused_with_their_line() {
+fn rejected_rows_are_named_by_line() {
     let dir = TestDir::new();
     let cases = [
         ("{\"k\":1}\n\n{\"k\":2,}\n", "", 4, "a.jsonl: line 3: expected a quoted key (byte 8)"),
@@ -85,16 +85,16 @@ fn rows_are_refused_with_their_line() {
     for (text, options, code, expected) in cases {
         assert_eq!(refused(&dir, "a.csv", text, options), (code, expected.to_owned()), "{text}");
     }
-    assert_eq!(dir.names(), ["a.csv", "a.jsonl"], "nothing is left behind");
+    assert_eq!(dir.names(), ["a.csv", "a.jsonl"], "no temporary file is left");
 }
 
 #[test]
-fn a_column_has_a_name() {
+fn empty_column_names_are_rejected() {
     let dir = TestDir::new();
-    let (code, result) = refused(&dir, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
-    assert_eq!((code, result.as_str()), (8, "in.jsonl: line 2: empty column name"));
-    let (code, result) = refused(&dir, "in.csv", "a,\n1,2\n", "");
-    assert_eq!((code, result.as_str()), (8, "in.csv: line 1: column 2 has an empty name"));
+    let (code, message) = refused(&dir, "in.jsonl", "{\"a\":1}\n{\"a\":1,\"\":2}\n", "");
+    assert_eq!((code, message.as_str()), (8, "in.jsonl: line 2: empty column name"));
+    let (code, message) = refused(&dir, "in.csv", "a,\n1,2\n", "");
+    assert_eq!((code, message.as_str()), (8, "in.csv: line 1: column 2 has an empty name"));
 }
 
 #[test]
@@ -107,26 +107,26 @@ fn the_first_unsorted_row_of_many_is_named() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
+fn invalid_utf8_is_rejected() {
     let dir = TestDir::new();
     dir.write("a.jsonl", b"{\"k\":\"a\"}\n{\"k\":\"\xff\"}\n");
-    let ran = dir.run("create out.tatami --from a.jsonl");
-    assert_eq!(ran.code, 4);
-    assert!(ran.err.contains("a.jsonl: line 2: invalid UTF-8 (byte 7)"), "{}", ran.err);
+    let output = dir.run("create out.tatami --from a.jsonl");
+    assert_eq!(output.code, 4);
+    assert!(output.err.contains("a.jsonl: line 2: invalid UTF-8 (byte 7)"), "{}", output.err);
     dir.write("a.csv", b"k\n\xff\n");
-    let ran = dir.run("create out.tatami --from a.csv");
-    assert!(ran.err.contains("a.csv: line 2: column `k`: invalid UTF-8"), "{}", ran.err);
+    let output = dir.run("create out.tatami --from a.csv");
+    assert!(output.err.contains("a.csv: line 2: column `k`: invalid UTF-8"), "{}", output.err);
 }
 
 #[test]
-fn files_are_not_overwritten_and_names_must_tell() {
+fn files_need_force_and_a_known_extension() {
     let dir = TestDir::with_cities();
-    let ran = dir.run("create cities.tatami --from cities.jsonl");
-    assert_eq!(ran.code, 8);
-    assert!(ran.err.contains("cities.tatami: file exists"), "{}", ran.err);
+    let output = dir.run("create cities.tatami --from cities.jsonl");
+    assert_eq!(output.code, 8);
+    assert!(output.err.contains("cities.tatami: file exists"), "{}", output.err);
     dir.write("rows.txt", "{\"a\":1}\n");
-    let ran = dir.run("create new.tatami --from rows.txt");
-    assert!(ran.err.contains("`--format jsonl` or `--format csv`"), "{}", ran.err);
+    let output = dir.run("create new.tatami --from rows.txt");
+    assert!(output.err.contains("`--format jsonl` or `--format csv`"), "{}", output.err);
     dir.ok("create new.tatami --from rows.txt --format jsonl");
     for wrong in [
         "create x.tatami",
@@ -143,22 +143,22 @@ fn files_are_not_overwritten_and_names_must_tell() {
     assert_eq!(both.code, 8);
 }
 
-/// Without `--force` no file is replaced, even if it was not there when the command began.
+/// Without `--force` no file is replaced, even one created after the command started.
 #[test]
-fn a_file_that_appears_meanwhile_stays() {
+fn a_concurrently_created_file_is_kept() {
     let dir = TestDir::new();
     let mut command = Command::new(env!("CARGO_BIN_EXE_tatami"));
     command.current_dir(dir.0.path()).args(["create", "new.tatami", "--from", "-"]);
     let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
     let mut input = child.stdin.take().unwrap();
-    // More than a pipe holds: whoever took it looked at the output before.
+    // The input is larger than a pipe buffer: once it is consumed, the output path has been checked.
     input.write_all("{\"n\":1}\n".repeat(1 << 17).as_bytes()).unwrap();
-    dir.write("new.tatami", "somebody else's");
+    dir.write("new.tatami", "another file");
     drop(input);
     let done = child.wait_with_output().unwrap();
-    let told = String::from_utf8_lossy(&done.stderr);
-    assert_eq!(done.status.code(), Some(8), "{told}");
-    assert!(told.contains("new.tatami"), "{told}");
-    assert_eq!(dir.read("new.tatami"), b"somebody else's");
+    let stderr = String::from_utf8_lossy(&done.stderr);
+    assert_eq!(done.status.code(), Some(8), "{stderr}");
+    assert!(stderr.contains("new.tatami"), "{stderr}");
+    assert_eq!(dir.read("new.tatami"), b"another file");
     assert_eq!(dir.names(), ["new.tatami"]);
 }

@@ -1,4 +1,4 @@
-//! Pipes, standard input, and the verbs of `tercet`.
+//! Pipes, standard input, and the commands of `tercet`.
 
 use std::io::Read as _;
 use std::process::{Command, Stdio};
@@ -18,7 +18,7 @@ fn a_closed_pipe_is_not_an_error() {
         command.current_dir(dir.0.path()).args(args);
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut stdout = child.stdout.take().unwrap();
-        // More is coming than a pipe can hold, so the command is still writing when the pipe is closed.
+        // The output is larger than a pipe buffer, so the command still writes when the pipe is closed.
         stdout.read_exact(&mut [0; 16]).unwrap();
         drop(stdout);
         let output = child.wait_with_output().unwrap();
@@ -28,7 +28,7 @@ fn a_closed_pipe_is_not_an_error() {
 }
 
 #[test]
-fn standard_input_is_a_file_too() {
+fn standard_input_is_read_like_a_file() {
     let dir = TestDir::with_cities();
     let piped = |args: &[&str]| run_command(dir.command().args(args).write_stdin(dir.read("cities.tatami")));
     assert_eq!(piped(&["cat", "-"]).out, dir.ok("cat cities.tatami").out);
@@ -40,7 +40,7 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
-fn the_verbs_of_tercet_know_records() {
+fn tercet_commands_support_tatami() {
     let dir = TestDir::with_cities();
     std::fs::copy(dir.path("cities.tatami"), dir.path("cities.bin")).unwrap();
     let tercet = |args: &str| {
@@ -60,8 +60,8 @@ fn the_verbs_of_tercet_know_records() {
     for refused in
         ["verify --repair cities.tatami", "repair cities.tatami --apply x", "info --chunks cities.tatami"]
     {
-        let ran = tercet(refused);
-        assert_eq!(ran.code, 8, "{refused}: {}", ran.err);
-        assert!(ran.err.contains("is a .tatami file"), "{refused}: {}", ran.err);
+        let result = tercet(refused);
+        assert_eq!(result.code, 8, "{refused}: {}", result.err);
+        assert!(result.err.contains("is a .tatami file"), "{refused}: {}", result.err);
     }
 }

@@ -1,4 +1,4 @@
-//! Any rows, written as CSV or JSONL and read again, are the same rows bit for bit.
+//! Rows round-trip through CSV and JSONL bit for bit.
 
 use tercet::tatami::{
     Bitmap, Column, Field, File, Lists, Schema, Strings, Type, Values, Writer, WriterOptions,
@@ -6,7 +6,7 @@ use tercet::tatami::{
 
 use super::TestDir;
 
-/// Numbers that look random and are the same each time.
+/// Pseudo-random numbers, the same in every run.
 struct Random(u64);
 
 impl Random {
@@ -21,7 +21,7 @@ impl Random {
         self.next() % end
     }
 
-    /// Any number, most of them small or at the ends.
+    /// A random integer, mostly small or at the ends of the range.
     fn number(&mut self) -> i64 {
         match self.below(6) {
             0 => i64::MIN,
@@ -86,7 +86,7 @@ impl Random {
         }
     }
 
-    /// Digits of a decimal in so many bytes.
+    /// Digits of a decimal with this number of bytes.
     fn decimal(&mut self, width: usize) -> Vec<u8> {
         let number = i128::from(self.number()) * i128::from(self.next().cast_signed() >> self.below(63));
         let sign = if number < 0 { 0xff } else { 0 };
@@ -132,7 +132,7 @@ impl Random {
                 count.for_each(|_| strings.push(&self.decimal(32)));
                 Values::Bytes(strings)
             }
-            // Only whole milliseconds are such times.
+            // This type stores whole milliseconds only.
             "timestamp[ms, UTC]" => Values::Int64(count.map(|_| self.number() / 1000 * 1000).collect()),
             _ => Values::Int64(count.map(|_| self.number()).collect()),
         }
@@ -174,16 +174,16 @@ const KINDS: [(&str, Type); 28] = [
     ("int64", Type::Int64),
 ];
 
-/// Every type alone, with nulls, and in lists with and without them; the schema as it is told on a command line.
+/// Every type as a column, with nulls, and as lists with and without nulls; and the schema as a command-line option.
 fn table(random: &mut Random, rows: usize, any: bool) -> (Schema, Vec<Column>, String, WriterOptions) {
-    let (mut fields, mut columns, mut told) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut fields, mut columns, mut specs) = (Vec::new(), Vec::new(), Vec::new());
     let mut options = WriterOptions::new();
     for (index, (kind, stored)) in KINDS.into_iter().enumerate() {
         let lists = if stored == Type::BlobRef { 1 } else { 2 };
         for form in 0..lists {
             let name = format!("{}, \"{kind}\" `{form}:\n{index}", ["plain", "list"][form]);
-            let word = if form == 0 { kind.to_owned() } else { format!("list:{kind}") };
-            told.push(format!("`{}`:{word}:nullable", name.replace('`', "``")));
+            let type_name = if form == 0 { kind.to_owned() } else { format!("list:{kind}") };
+            specs.push(format!("`{}`:{type_name}:nullable", name.replace('`', "``")));
             if kind.contains('[') || kind.starts_with("date") {
                 options = options.with_metadata(format!("arrow.type:{name}"), kind);
             }
@@ -206,7 +206,7 @@ fn table(random: &mut Random, rows: usize, any: bool) -> (Schema, Vec<Column>, S
             columns.push(column.with_validity(random.validity(rows)));
         }
     }
-    (Schema::new(fields).unwrap(), columns, told.join(","), options)
+    (Schema::new(fields).unwrap(), columns, specs.join(","), options)
 }
 
 fn rows_of(dir: &TestDir, name: &str) -> Vec<Column> {
@@ -227,7 +227,7 @@ fn rows_of(dir: &TestDir, name: &str) -> Vec<Column> {
     all.unwrap()
 }
 
-/// A value in words that tell every bit.
+/// A value as text that distinguishes every bit.
 fn bits(column: &Column, row: usize) -> String {
     if !column.is_present(row) {
         return "null".to_owned();
@@ -244,7 +244,7 @@ fn bits(column: &Column, row: usize) -> String {
 }
 
 #[test]
-fn rows_come_back_from_texts() {
+fn rows_round_trip_through_text_formats() {
     let dir = TestDir::new();
     for (round, (format, any)) in
         [("csv", true), ("jsonl", false), ("tsv", true), ("csv", true), ("jsonl", false)]
@@ -253,18 +253,18 @@ fn rows_come_back_from_texts() {
     {
         let mut random = Random(0x1234_5678_9abc_def1 + round as u64 * 77);
         let rows = [400, 400, 100, 1, 3][round];
-        let (schema, columns, told, options) = table(&mut random, rows, any);
+        let (schema, columns, spec, options) = table(&mut random, rows, any);
         let path = dir.path("a.tatami");
         let mut writer = Writer::create(&path, schema, options.with_overwrite(true)).unwrap();
         writer.append(&columns).unwrap();
         writer.finish().unwrap();
-        let ran = dir.ran(&["convert", "a.tatami", &format!("b.{format}"), "--force"]);
-        assert_eq!((ran.code, ran.err.as_str()), (0, ""));
-        let words = ["convert", &format!("b.{format}"), "c.tatami", "--force", "--schema", &told];
-        let ran = dir.ran(&words);
-        assert_eq!((ran.code, ran.err.as_str()), (0, ""), "{format}");
+        let output = dir.run_args(&["convert", "a.tatami", &format!("b.{format}"), "--force"]);
+        assert_eq!((output.code, output.err.as_str()), (0, ""));
+        let args = ["convert", &format!("b.{format}"), "c.tatami", "--force", "--schema", &spec];
+        let output = dir.run_args(&args);
+        assert_eq!((output.code, output.err.as_str()), (0, ""), "{format}");
         let back = rows_of(&dir, "c.tatami");
-        for ((kind, before), after) in told.split("nullable,").zip(&rows_of(&dir, "a.tatami")).zip(&back) {
+        for ((kind, before), after) in spec.split("nullable,").zip(&rows_of(&dir, "a.tatami")).zip(&back) {
             assert_eq!((before.len(), after.len()), (rows, rows));
             for row in 0..rows {
                 assert_eq!(bits(after, row), bits(before, row), "{format}, row {row} of {kind}");
@@ -276,9 +276,9 @@ fn rows_come_back_from_texts() {
     }
 }
 
-/// A column alone: a record of CSV with nothing in it is a null row.
+/// A single column: an empty CSV record is a null row.
 #[test]
-fn a_single_column_comes_back() {
+fn a_single_column_round_trips() {
     let dir = TestDir::new();
     for kind in ["string", "bytes", "int64", "list:string"] {
         dir.write(

@@ -1,4 +1,4 @@
-//! `validate --against`: an object beside the array that it was made from.
+//! `validate --against`: compares an object with its source array.
 
 use serde_json::Value as Json;
 
@@ -7,7 +7,7 @@ use super::npy;
 use super::pipeline::dir;
 
 #[test]
-fn a_bound_holds_or_not() {
+fn the_error_bound_is_checked() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --encoding simple_packing --bits 12 --from t=t.npy");
     dir.ok("create b.tgm --max-error 0.01 --from t=t.npy");
@@ -20,16 +20,16 @@ fn a_bound_holds_or_not() {
     let result = dir.ok("verify b.tgm --against t.npy");
     assert!(result.out.contains(", bound 0.01 (recorded))"), "{}", result.out);
     dir.ok("validate a.tgm --against t.npy --max-error 0.1");
-    for words in [
+    for args in [
         "a.tgm --against t.npy",
         "a.tgm --against t.npy --max-error 0.0001",
         "b.tgm --against t.npy --max-error 0",
     ] {
-        let result = dir.run(&format!("validate {words}"));
-        assert_eq!(result.code, 1, "{words}: {}", result.err);
+        let result = dir.run(&format!("validate {args}"));
+        assert_eq!(result.code, 1, "{args}: {}", result.err);
         assert!(result.err.contains(".tgm: FAILED — message 0, object 0 (`t`) against t.npy: max error 0.0"));
         assert!(result.err.contains(" at element "), "{}", result.err);
-        assert_eq!(result.out.lines().count(), 1, "the file itself is well: {}", result.out);
+        assert_eq!(result.out.lines().count(), 1, "the file itself is valid: {}", result.out);
     }
 }
 
@@ -37,13 +37,13 @@ fn a_bound_holds_or_not() {
 fn json_has_the_numbers() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --encoding simple_packing --bits 12 --from t=t.npy");
-    let told = |words: &str| -> Json {
-        serde_json::from_str(&dir.run(&format!("validate a.tgm --json --against t.npy {words}")).out).unwrap()
+    let report = |args: &str| -> Json {
+        serde_json::from_str(&dir.run(&format!("validate a.tgm --json --against t.npy {args}")).out).unwrap()
     };
-    let good = told("--max-error 0.5");
+    let good = report("--max-error 0.5");
     assert_eq!((&good[0]["status"], &good[0]["against"]["holds"]), (&"ok".into(), &true.into()));
     assert_eq!(good[0]["against"]["bound_from"], "command_line");
-    let bad = told("");
+    let bad = report("");
     assert_eq!((&bad[0]["status"], &bad[0]["against"]["holds"]), (&"failed".into(), &false.into()));
     assert_eq!(
         (&bad[0]["against"]["bound"], &bad[0]["against"]["bound_from"]),
@@ -63,13 +63,13 @@ fn the_object_is_found_by_number_or_name() {
     );
     dir.ok("create a.tgm --from t=t.npy");
     dir.ok("create a.tgm --append --from t2=t.npy --from u=u.npy");
-    for words in ["", "--message 0", "--message 0.0", "--message 1.0", "--name t2", "--name t"] {
-        let result = dir.ok(&format!("validate a.tgm --against t.npy {words}"));
-        assert_eq!(result.out.lines().count(), 2, "{words}: {}", result.out);
+    for args in ["", "--message 0", "--message 0.0", "--message 1.0", "--name t2", "--name t"] {
+        let result = dir.ok(&format!("validate a.tgm --against t.npy {args}"));
+        assert_eq!(result.out.lines().count(), 2, "{args}: {}", result.out);
     }
     let result = dir.ok("validate a.tgm --against u.npy --name u");
     assert!(result.out.contains("(message 1, object 1 (`u`) against u.npy"), "{}", result.out);
-    for (words, code, message) in [
+    for (args, code, message) in [
         ("a.tgm --against t.npy --message 1", 8, "hint: select one: `1.0` to `1.1`"),
         ("a.tgm --against t.npy --message 5.0", 8, "has no message 5"),
         (
@@ -83,7 +83,7 @@ fn the_object_is_found_by_number_or_name() {
         ("a.tgm --max-error 1", 2, "--against"),
         ("a.tgm --against t.npy --name t --message 0", 2, "cannot be used with"),
     ] {
-        dir.refused(&format!("validate {words}"), code, message);
+        dir.refused(&format!("validate {args}"), code, message);
     }
 }
 
@@ -105,7 +105,7 @@ fn zeros_keep_their_sign() {
     let lossy = "recode minus.tgm packed.tgm --encoding simple_packing --bits 8";
     dir.refused(lossy, 8, "element 0 would change its sign");
     dir.ok(&format!("{lossy} --lossy"));
-    // Even where packing would be exact.
+    // Also where packing would be exact.
     dir.ok("create small.tgm --from a=minus.npy --max-error 0");
     dir.ok("validate small.tgm --against minus.npy");
 }
@@ -118,14 +118,14 @@ fn shapes_and_types_count() {
     let floats: Vec<u8> = (0..1200u16).flat_map(|n| f32::from(n).to_le_bytes()).collect();
     dir.write("f4.npy", npy::with_header("'<f4'", false, &[30, 40], floats));
     dir.ok("create t.tgm --from t=t.npy");
-    for (words, message) in [
+    for (args, message) in [
         ("t.tgm --against flat.npy", "the object has shape 30×40, the original 1200"),
         ("t.tgm --against c.npy", "the object has shape 30×40, the original 15×40"),
     ] {
-        let result = dir.run(&format!("validate {words} --max-error 1000"));
+        let result = dir.run(&format!("validate {args} --max-error 1000"));
         assert!(result.code == 1 && result.err.contains(message), "{}", result.err);
     }
-    // Values that were widened are compared as such; the other way round nothing is.
+    // Widened values are compared after widening; narrowing is not supported.
     dir.ok("create f.tgm --encoding simple_packing --bits 24 --widen --from f=f4.npy");
     dir.ok("validate f.tgm --against f4.npy --max-error 0.001");
     dir.ok("create f.tgm --force --from f=f4.npy");
@@ -139,7 +139,7 @@ fn shapes_and_types_count() {
 }
 
 #[test]
-fn values_that_are_not_finite_must_stay() {
+fn non_finite_values_must_be_equal() {
     let (dir, mut values) = dir();
     dir.ok("create finite.tgm --from t=t.npy");
     values[16..24].copy_from_slice(&f64::NAN.to_le_bytes());
@@ -155,7 +155,7 @@ fn values_that_are_not_finite_must_stay() {
 }
 
 #[test]
-fn a_bad_file_is_not_compared() {
+fn an_invalid_file_is_not_compared() {
     let (dir, _) = dir();
     dir.ok("create a.tgm --from t=t.npy");
     let payload = dir.message("a.tgm", 0).object(0).unwrap().payload_span();

@@ -1,9 +1,9 @@
-//! What is told.
+//! Output lines.
 
 use super::{TestDir, message};
 
 #[test]
-fn lines_have_numbers_places_and_keys() {
+fn lines_have_numbers_offsets_and_keys() {
     let dir = TestDir::new();
     dir.write("run.tgm", [message(0, 100), message(1, 200), message(2, 300)].concat());
     let result = dir.ok("tail run.tgm --no-follow -p step,missing");
@@ -33,9 +33,9 @@ fn lines_have_numbers_places_and_keys() {
     );
 }
 
-/// Damage is told with its place, passed over, counted, and seen in the exit code.
+/// Damage is reported with its offset, skipped, counted, and sets the exit code.
 #[test]
-fn damage_is_told_and_passed_over() {
+fn damage_is_reported_and_skipped() {
     let dir = TestDir::new();
     let (first, mut second, third) = (message(0, 100), message(1, 100), message(2, 100));
     let at = second.windows(4).position(|four| four == [1, 8, 15, 22]).unwrap();
@@ -67,13 +67,13 @@ fn damage_is_told_and_passed_over() {
 }
 
 #[test]
-fn metadata_cannot_command_a_terminal() {
+fn metadata_is_escaped_for_terminals() {
     let dir = TestDir::new();
     let mut metadata = tercet::tgm::GlobalMetadata::default();
     metadata.extra.insert("step".to_owned(), "a\u{1b}[2J\tb".into());
     dir.write("evil.tgm", tercet::tgm::encode_message(&metadata, &[], &super::options()).unwrap());
-    for words in ["tail evil.tgm --no-follow -p step", "tail evil.tgm --no-follow -p step --json"] {
-        let result = dir.ok(words);
+    for args in ["tail evil.tgm --no-follow -p step", "tail evil.tgm --no-follow -p step --json"] {
+        let result = dir.ok(args);
         assert!(!result.out.contains('\u{1b}'), "{}", result.out);
         assert!(result.out.contains("u{1b}") || result.out.contains("\\u001b"), "{}", result.out);
     }

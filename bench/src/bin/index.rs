@@ -1,9 +1,9 @@
 //! Finding messages in a large file: with its index, and by scanning all of them.
 //!
 //! ```text
-//! motion make FILE MESSAGES          a file of small messages, with a catalogue
-//! motion select FILE KEY=VALUE scan  seconds, messages found
-//! motion select FILE KEY=VALUE catalogue
+//! index make FILE MESSAGES          a file of small messages, with an index
+//! index select FILE KEY=VALUE scan  seconds, messages found
+//! index select FILE KEY=VALUE index
 //! ```
 
 use std::process::ExitCode;
@@ -15,13 +15,13 @@ use tercet_tgm::{
 };
 
 fn main() -> ExitCode {
-    let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(String::as_str).collect();
-    let done = match words.as_slice() {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let args: Vec<&str> = args.iter().map(String::as_str).collect();
+    let done = match args.as_slice() {
         ["make", path, messages] => make(path, messages.parse().expect("a number")),
-        ["select", path, clause, how @ ("scan" | "catalogue")] => select(path, clause, *how == "catalogue"),
+        ["select", path, clause, how @ ("scan" | "index")] => select(path, clause, *how == "index"),
         _ => {
-            eprintln!("usage: motion make FILE MESSAGES | motion select FILE KEY=VALUE scan|catalogue");
+            eprintln!("usage: index make FILE MESSAGES | index select FILE KEY=VALUE scan|index");
             return ExitCode::from(2);
         }
     };
@@ -64,7 +64,7 @@ fn select(path: &str, clause: &str, with_index: bool) -> Done {
     let file = File::open(path)?.with_scan_options(ScanOptions::default().with_index(with_index));
     let mut found = 0u64;
     if with_index {
-        let column = file.index()?.and_then(|catalogue| catalogue.column(key).transpose());
+        let column = file.index()?.and_then(|index| index.column(key).transpose());
         for number in column.ok_or("no such key")??.matching(takes) {
             found += u64::from(takes(file.message(number)?.metadata().get(key)));
         }

@@ -1,8 +1,8 @@
-//! Texts and tables that cannot be taken as they are: nothing is lost silently.
+//! Values without an exact representation are rejected or reported, never changed silently.
 
 use super::{CommandOutput, TestDir};
 
-/// What is said of an input that is refused; nothing is made of it.
+/// The error for a rejected input; no output is written.
 fn refused(dir: &TestDir, name: &str, text: impl AsRef<[u8]>, options: &str) -> CommandOutput {
     dir.write(name, text);
     let result = dir.run(&format!("create none.tatami --from {name} {options}"));
@@ -12,17 +12,17 @@ fn refused(dir: &TestDir, name: &str, text: impl AsRef<[u8]>, options: &str) -> 
 }
 
 #[test]
-fn numbers_that_are_guessed_keep_their_digits() {
+fn inferred_numbers_keep_their_digits() {
     let dir = TestDir::new();
     for number in ["12345678901234567.89", "1.000000000000000000001", "1e-400", "1e400"] {
-        let told = dir.back("a.csv", &format!("x\n0.5\n{number}\n"), "");
-        assert_eq!(told, format!("{{\"x\":\"0.5\"}}\n{{\"x\":\"{number}\"}}\n"));
+        let printed = dir.round_trip("a.csv", &format!("x\n0.5\n{number}\n"), "");
+        assert_eq!(printed, format!("{{\"x\":\"0.5\"}}\n{{\"x\":\"{number}\"}}\n"));
         let result = refused(&dir, "a.jsonl", format!("{{\"x\":0.5}}\n{{\"x\":{number}}}\n"), "");
         assert!(result.err.contains("column `x`: line 2: number is not exact as float64"), "{}", result.err);
     }
-    // Whoever names the type wants it rounded.
-    let told = dir.back("b.csv", "x\n12345678901234567.89\n1e-400\n", "--schema x:float64");
-    assert_eq!(told, "{\"x\":12345678901234568}\n{\"x\":0}\n");
+    // An explicit type allows rounding.
+    let printed = dir.round_trip("b.csv", "x\n12345678901234567.89\n1e-400\n", "--schema x:float64");
+    assert_eq!(printed, "{\"x\":12345678901234568}\n{\"x\":0}\n");
     let result = refused(&dir, "b.jsonl", "{\"x\":1e400}\n", "--schema x:float64");
     assert!(result.err.contains("`1e400` is not a valid float64"), "{}", result.err);
 }
@@ -30,8 +30,8 @@ fn numbers_that_are_guessed_keep_their_digits() {
 #[test]
 fn times_are_read_in_the_unit_of_their_type() {
     let dir = TestDir::new();
-    let told = dir.back("a.csv", "t\n5\n1970-01-01T00:00:06\n", "--schema t:timestamp[s]");
-    assert_eq!(told, "{\"t\":\"1970-01-01T00:00:05\"}\n{\"t\":\"1970-01-01T00:00:06\"}\n");
+    let printed = dir.round_trip("a.csv", "t\n5\n1970-01-01T00:00:06\n", "--schema t:timestamp[s]");
+    assert_eq!(printed, "{\"t\":\"1970-01-01T00:00:05\"}\n{\"t\":\"1970-01-01T00:00:06\"}\n");
     let result = refused(&dir, "b.csv", "t\n1970-01-01T00:00:06.5\n", "--schema t:timestamp[s]");
     assert!(
         result.err.contains("line 2: column `t`: `1970-01-01T00:00:06.5` has a higher precision"),
@@ -41,7 +41,7 @@ fn times_are_read_in_the_unit_of_their_type() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_named() {
+fn invalid_utf8_is_reported_with_its_location() {
     let dir = TestDir::new();
     for (bytes, reason) in [
         (&b"\x1f\x8b\x08\0\0"[..], "a.csv: gzip-compressed data"),
@@ -54,12 +54,12 @@ fn bytes_that_are_no_text_are_named() {
         let result = refused(&dir, "a.csv", bytes, "");
         assert!(result.err.contains(reason), "{}", result.err);
     }
-    assert_eq!(dir.back("b.csv", "a\r\n\"x\ry\"\r\n", ""), "{\"a\":\"x\\ry\"}\n");
+    assert_eq!(dir.round_trip("b.csv", "a\r\n\"x\ry\"\r\n", ""), "{\"a\":\"x\\ry\"}\n");
 }
 
 #[cfg(feature = "arrow")]
 #[test]
-fn columns_that_are_not_there_are_named_with_those_that_are() {
+fn missing_columns_are_reported_with_the_existing_ones() {
     let dir = TestDir::new();
     dir.write("a.jsonl", "{\"a\":1}\n{\"a\":2,\"b\":\"x\"}\n");
     let formats = ["parquet", "arrow", "arrows", "csv", "tatami"];
@@ -72,8 +72,8 @@ fn columns_that_are_not_there_are_named_with_those_that_are() {
             assert!(result.code == 8 && result.err.contains("no column `nope`"), "{format}: {}", result.err);
             assert!(result.err.contains("columns: `a`, `b`"), "{format}: {}", result.err);
         }
-        let words = ["convert", &format!("a.{format}"), "out.csv", "--columns", "b", "--where", "nope = 1"];
-        let result = dir.ran(&words);
+        let args = ["convert", &format!("a.{format}"), "out.csv", "--columns", "b", "--where", "nope = 1"];
+        let result = dir.run_args(&args);
         assert!(result.code == 8 && result.err.contains("columns: `a`, `b`"), "{format}: {}", result.err);
     }
     dir.write("packed", b"\x1f\x8b\x08\0");
@@ -86,12 +86,12 @@ fn columns_that_are_not_there_are_named_with_those_that_are() {
 
 #[cfg(feature = "arrow")]
 #[test]
-fn parquet_is_not_given_what_it_cannot_tell() {
+fn types_without_parquet_form_are_rejected() {
     let dir = TestDir::new();
     dir.write("a.csv", "a,b,c\n100,1,200\n");
     let schema = "a:decimal128[5,-2],b:int8,c:decimal128[5,-1]";
-    let words = ["convert", "a.csv", "a.parquet", "--schema", schema];
-    let result = dir.ran(&words);
+    let args = ["convert", "a.csv", "a.parquet", "--schema", schema];
+    let result = dir.run_args(&args);
     assert_eq!(result.code, 7, "{}", result.err);
     assert!(result.err.contains("a.parquet: Parquet has no type for `a` ("), "{}", result.err);
     assert!(result.err.contains(", `c` (") && dir.names() == ["a.csv"], "{}", result.err);
@@ -99,7 +99,7 @@ fn parquet_is_not_given_what_it_cannot_tell() {
 
 #[cfg(feature = "arrow")]
 #[test]
-fn a_stream_without_its_end_is_warned_of() {
+fn a_truncated_arrow_stream_warns() {
     let dir = TestDir::new();
     dir.write("a.jsonl", "{\"a\":1}\n");
     dir.ok("convert a.jsonl a.arrows");
