@@ -38,7 +38,7 @@ pub(crate) struct OutputArgs {
     /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUT", required_unless_present = "output_option")]
     output: Option<PathBuf>,
-    /// Output file, as an option
+    /// The same as OUT
     #[arg(short = 'o', long = "output", value_name = "OUT", id = "output_option", conflicts_with = "output")]
     option: Option<PathBuf>,
 }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet::core::{ByteSource, Class, Diagnose as _, Hint, SourceError, Span, escape, source};
-use tercet::{Format, detect_source, tet};
+use tercet::{Foreign, Format, HEAD_LEN, detect, detect_source, tet};
 
 use crate::failure::Failure;
 use crate::remote;
@@ -123,6 +123,26 @@ pub(crate) fn must_be(source: Arc<dyn ByteSource>, format: Format) -> Result<Arc
     }
 }
 
+/// Rejects a file of another known format where a NumPy array file is expected.
+pub(crate) fn must_be_npy(source: Arc<dyn ByteSource>) -> Result<Arc<dyn ByteSource>, Failure> {
+    let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
+    let head = head.map_err(|error| Failure::source(source.name(), error))?;
+    let name = escape::name(source.name()).into_owned();
+    let other =
+        |what: &str| Failure::new(Class::Unsupported, format!("{name}: is {what}, not a NumPy array file"));
+    if let Some(format) = detect(&head) {
+        let failure = other(&format!("a {format} file"));
+        return Err(match format {
+            Format::Tatami => failure,
+            _ => failure.with_hint(format!("extract an array with `{} extract`", format.extension())),
+        });
+    }
+    match Foreign::detect(&head) {
+        Some(foreign) if foreign != Foreign::Npy => Err(other(foreign.description())),
+        _ => Ok(source),
+    }
+}
+
 fn is_foreign(error: &tercet::Error) -> bool {
     matches!(error, tercet::Error::UnknownFormat(_)) && error.class() == Class::Unsupported
 }
@@ -137,7 +157,23 @@ pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
         Some(Hint::ImportArray) => {
             failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={name}`, or `tgm create`"))
         }
-        _ => failure,
+        _ => match decompressor(error) {
+            Some(program) => failure.with_hint(format!("decompress it with `{program}`")),
+            None => failure,
+        },
+    }
+}
+
+/// The program that decompresses the file.
+fn decompressor(error: &tercet::Error) -> Option<&'static str> {
+    let tercet::Error::UnknownFormat(error) = error else { return None };
+    match error.kind().foreign? {
+        Foreign::Gzip => Some("gunzip"),
+        Foreign::Zstd => Some("unzstd"),
+        Foreign::Bzip2 => Some("bunzip2"),
+        Foreign::Xz => Some("unxz"),
+        Foreign::Zip => Some("unzip"),
+        _ => None,
     }
 }
 

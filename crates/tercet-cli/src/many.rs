@@ -111,12 +111,11 @@ impl Files {
                 if let Err(failure @ (Failure::Interrupted | Failure::BrokenPipe)) = result {
                     return Err(failure);
                 }
-                let has_text =
-                    pieces.iter().any(|piece| matches!(piece, Piece::Text(text) if text.lines().count() > 1));
-                if has_text && tally.files > 0 {
+                // A blank line between files, unless each is one line or the output is that of another program.
+                let is_block = |piece: &Piece| matches!(piece, Piece::Text(text) if text.lines().count() > 1);
+                if list == JsonList::ForMany && tally.files > 0 && pieces.iter().any(is_block) {
                     out.line("")?;
                 }
-                tally.needs_separator |= has_text;
                 tally.add(found, &result);
                 documents.print(pieces, out)?;
                 if let Err(failure) = &result {
@@ -346,7 +345,6 @@ struct Tally {
     failed: usize,
     errors: usize,
     worst: u8,
-    needs_separator: bool,
 }
 
 impl Tally {
@@ -361,13 +359,10 @@ impl Tally {
         self.worst = self.worst.max(exit_code(result));
     }
 
-    /// Prints the summary, except after JSON and with `--quiet`.
+    /// Prints the summary on standard error, except after JSON and with `--quiet`.
     fn print(&self, documents: &Documents, out: &mut Ui) -> Result<(), Failure> {
         if documents.printed > 0 || out.is_quiet() {
             return Ok(());
-        }
-        if self.needs_separator {
-            out.line("")?;
         }
         let mut parts = vec![format!("{} ok", self.ok)];
         if self.failed > 0 {
@@ -380,7 +375,7 @@ impl Tally {
         }
         let noun = if self.files == 1 { "file" } else { "files" };
         let (files, size, parts) = (self.files, human_size(self.bytes), parts.join(", "));
-        out.line(format_args!("{files} {noun}, {size}: {parts}"))
+        out.note(format_args!("{files} {noun}, {size}: {parts}"))
     }
 
     fn outcome(&self) -> Outcome {

@@ -10,7 +10,7 @@ use tercet::core::{Progress, Sink, escape};
 use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
 
 use crate::failure::Failure;
-use crate::input::{self, Input};
+use crate::input::{self, Input, must_be_npy};
 use crate::named_file::{NamedFile, named_file};
 use crate::remote;
 use crate::render::parse_size;
@@ -179,9 +179,9 @@ impl Arrays {
     fn open_npy(&self, path: &Path) -> Result<Npy, Failure> {
         if is_stdin(path) {
             let stdin = Input { path: path.to_owned(), max_stdin: self.max_stdin };
-            return Ok(Npy::from_source(stdin.source()?)?);
+            return Ok(Npy::from_source(must_be_npy(stdin.source()?)?)?);
         }
-        Ok(Npy::from_source(input::open(path)?)?)
+        Ok(Npy::from_source(must_be_npy(input::open(path)?)?)?)
     }
 
     /// The input file names for the history, without directories.

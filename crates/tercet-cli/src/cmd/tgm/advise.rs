@@ -16,7 +16,7 @@ use super::open::ReadArgs;
 use super::pipeline::{bound, can_widen, widen};
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::Input;
+use crate::input::{Input, must_be_npy};
 use crate::ui::Ui;
 
 mod report;
@@ -117,7 +117,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 impl Args {
     fn subject(&self, out: &mut Ui) -> Result<Subject, Failure> {
         let Some(id) = self.object else {
-            let array = npy::Array::from_source(self.input.source()?)?;
+            let array = npy::Array::from_source(must_be_npy(self.input.source()?)?)?;
             let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
             let dtype = dtype_of(array.element());
             return Ok(Subject { name, dtype, shape, values: Values::Read(read_into_memory(&array)?) });

@@ -118,7 +118,7 @@ fn invalid_extracts_are_errors() {
         ("a.tet a -o a.tet --force", 8, "a.tet: input and output are the same file"),
         ("a.tet a -o none/x", 3, "does not exist\n  hint: create the directory first"),
         ("none.tet a -o x", 3, "none.tet: cannot open"),
-        ("in.npy a -o x", 4, "in.npy: malformed superblock › magic"),
+        ("in.npy a -o x", 7, "in.npy: is a NumPy array file, not a Tercet container"),
         ("a.tet a", 2, "--output"),
         ("a.tet a -o x --as csv", 2, "possible values: npy, raw"),
     ] {

@@ -26,8 +26,8 @@ fn a_directory() {
     std::fs::create_dir(dir.path("dir.tet")).unwrap();
     for verb in READERS {
         let output = dir.tet(&format!("{verb} dir.tet"));
-        let expected = "error: dir.tet: cannot open: is a directory, not a regular file\n";
-        assert_eq!((output.code, output.stderr.as_str()), (Some(3), expected), "{verb}");
+        let expected = "error: dir.tet: is a directory without .tet files\n";
+        assert_eq!((output.code, output.stderr.as_str()), (Some(8), expected), "{verb}");
     }
 }
 

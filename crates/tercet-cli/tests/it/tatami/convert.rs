@@ -244,17 +244,17 @@ fn other_formats_are_named_in_errors() {
     dir.write("a.jsonl", lines(0..100, |n| format!("{{\"n\":{n},\"m\":1}}")));
     for (format, what) in [
         ("parquet", "a Parquet file"),
-        ("arrow", "an Arrow file"),
-        ("arrows", "an Arrow stream"),
-        ("csv", "CSV"),
-        ("jsonl", "JSON"),
+        ("arrow", "an Arrow IPC file"),
+        ("arrows", "an Arrow IPC stream"),
+        ("csv", "a text table such as CSV"),
+        ("jsonl", "a JSON file"),
     ] {
         dir.ok(&format!("convert a.jsonl b.{format}"));
         for verb in ["cat", "count", "inspect", "stats"] {
             let output = dir.run(&format!("{verb} b.{format}"));
-            assert_eq!(output.code, 4, "{}", output.err);
+            assert_eq!(output.code, 7, "{}", output.err);
             assert!(
-                output.err.contains(&format!("b.{format}: {what}, not a .tatami file")),
+                output.err.contains(&format!("b.{format}: is {what}, not a Tercet container")),
                 "{}",
                 output.err
             );
@@ -263,5 +263,6 @@ fn other_formats_are_named_in_errors() {
     }
     dir.write("a.gz", [&[0x1f, 0x8b, 8, 0][..], &[0; 200]].concat());
     let output = dir.run("cat a.gz");
-    assert!(output.err.contains("a.gz: gzip-compressed data, not a .tatami file"), "{}", output.err);
+    assert!(output.err.contains("a.gz: is gzip-compressed, not a Tercet container"), "{}", output.err);
+    assert!(output.err.contains("`gunzip`"), "{}", output.err);
 }

@@ -99,10 +99,10 @@ fn non_arrays_are_rejected() {
     dir.ok("create a.tgm --from t=t.npy --from u=t.npy");
     dir.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
     for (args, code, message) in [
-        ("a.tgm", 4, "a.tgm: malformed npy preamble"),
+        ("a.tgm", 7, "a.tgm: is a .tgm file, not a NumPy array file"),
         ("a.tgm 0", 8, "hint: select one: `0.0` to `0.1`"),
         ("a.tgm 7", 8, "has no message 7"),
-        ("t.npy 0", 4, "t.npy: contains no messages"),
+        ("t.npy 0", 7, "t.npy: is a NumPy array file, not a Tercet container"),
         ("none.npy", 3, "none.npy: cannot open"),
         ("t.npy --max-error -3", 2, "--max-error"),
         ("big.npy --widen", 8, "big.npy: element 0 has no exact float64 value"),

@@ -217,7 +217,7 @@ fn invalid_requests_are_rejected_before_writing() {
         ("x.tgm --from a=a.npy --meta k=1 --meta k.l=2", 8, "`--meta k.l`: `k` already has a value"),
         ("x.tgm --from a=none.npy", 3, "none.npy: cannot open"),
         ("x.tgm --from a=cut.npy", 4, "cut.npy: malformed npy"),
-        ("x.tgm --from a=old.tgm", 4, "old.tgm: malformed npy preamble › magic"),
+        ("x.tgm --from a=old.tgm", 7, "old.tgm: is a .tgm file, not a NumPy array file"),
         ("x.tgm --from a=text.npy", 7, "text.npy: holds text strings (dtype `<U3`)"),
         ("x.tgm --from a=long.npy", 7, "hint: save `array.astype('complex128')` instead"),
         ("x.tgm --from a=deep.npy", 7, "deep.npy: has 65 axes, but at most 64 are allowed"),

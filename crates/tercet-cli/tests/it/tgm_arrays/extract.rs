@@ -187,7 +187,7 @@ fn invalid_extracts_are_errors() {
         ("run.tgm 0 -o run.tgm --force", 8, "run.tgm: input and output are the same file"),
         ("run.tgm 0 -o none/x", 3, "does not exist\n  hint: create the directory first"),
         ("missing.tgm 0 -o x", 3, "missing.tgm: cannot open"),
-        ("a.npy 0 -o x", 4, "a.npy: contains no messages"),
+        ("a.npy 0 -o x", 7, "a.npy: is a NumPy array file, not a Tercet container"),
     ] {
         dir.refused(&format!("extract {args}"), code, message);
     }

@@ -10,7 +10,7 @@ use tercet::tgm::{DType, DataObjectDescriptor};
 
 use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
 use crate::failure::Failure;
-use crate::input;
+use crate::input::{self, must_be_npy};
 use crate::named_file::NamedFile;
 use crate::ui::Ui;
 
@@ -62,7 +62,7 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
-        let array = Array::from_source(input::open(&from.path)?)?;
+        let array = Array::from_source(must_be_npy(input::open(&from.path)?)?)?;
         let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
         if array.element() == Element::Bool && !is_bitmask {
             let name = escape::name(array.name());

@@ -15,7 +15,7 @@ use crate::cmd::tgm::object_id::{ObjectId, describe, name_of};
 use crate::cmd::tgm::open::ReadArgs;
 use crate::cmd::tgm::pipeline::{can_widen, widen};
 use crate::failure::Failure;
-use crate::input;
+use crate::input::{self, must_be_npy};
 use crate::render::exact;
 use crate::ui::{BAD, GOOD, Ui, paint};
 
@@ -94,7 +94,7 @@ pub(super) fn compare(
     let file = ReadArgs::default().open(Arc::clone(source), out)?;
     let message = message_of(against, &file)?;
     let object = object_of(against, &message)?;
-    let array = npy::Array::from_source(input::open(original)?)?;
+    let array = npy::Array::from_source(must_be_npy(input::open(original)?)?)?;
     let (bound, bound_from) = bound_of(against, &message, &object);
     let mut comparison = Comparison {
         original: array.name().to_owned(),

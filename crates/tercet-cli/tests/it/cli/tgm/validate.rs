@@ -32,7 +32,7 @@ fn problems_are_reported_on_standard_error() {
     assert_eq!(output.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n");
     let len = dir.read("run.tgm").len();
     let lines: Vec<&str> = output.stderr.lines().collect();
-    let [junk, hash, verdict] = lines[..] else { panic!("{}", output.stderr) };
+    let [junk, hash, verdict, summary] = lines[..] else { panic!("{}", output.stderr) };
     assert!(
         junk.starts_with("worse.tgm: WARNING — ")
             && junk.ends_with(&format!("(at byte offset {len}, 4 bytes)"))
@@ -40,6 +40,7 @@ fn problems_are_reported_on_standard_error() {
     assert!(hash.starts_with("worse.tgm: FAILED — message 2, object 1: "), "{hash}");
     assert!(hash.ends_with(')') && hash.contains(" (at byte "), "{hash}");
     assert_eq!(verdict, "worse.tgm: FAILED (2 errors, 3 messages, 4 objects)");
+    assert!(summary.starts_with("2 files, ") && summary.ends_with(": 1 ok, 1 failed"), "{summary}");
     assert_eq!(dir.tgm("validate --quick bad.tgm").code, Some(0), "the structure is valid");
     let one = dir.tgm("validate --checksum bad.tgm").stderr;
     assert!(one.ends_with("bad.tgm: FAILED (1 error, 3 messages, 4 objects)\n"), "{one}");
