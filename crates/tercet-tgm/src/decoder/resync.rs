@@ -1,4 +1,4 @@
-//! The way back into a stream after damage.
+//! Resynchronisation of a decoder after damage.
 
 use bytes::BytesMut;
 use memchr::memmem;
@@ -6,27 +6,27 @@ use memchr::memmem;
 use super::{Decoder, PREAMBLE, State};
 use crate::wire::ids::{END_MAGIC, MAGIC};
 
-// What may be the start of either is kept while a decoder searches.
+// The search keeps the bytes that may be the start of either magic.
 const _: () = assert!(MAGIC.len() == END_MAGIC.len());
 
-/// How often the bytes of a stream may be searched again, and how many whatever its length: see [`Decoder::look_again`].
+/// Bounds on the bytes that are searched again, per byte of the stream and in total: see [`Decoder::look_again`].
 const LOOKS_PER_BYTE: u64 = 4;
 const FREE_LOOKS: u64 = 1 << 20;
 
-/// Where a damaged message ends, if it was not cut off.
+/// The end of a damaged message that is not truncated.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// At this byte, as its preamble says.
+    /// At this offset, according to its preamble.
     At(u64),
     /// Somewhere before the next message.
     Anywhere,
 }
 
 impl Decoder {
-    /// Starts to search for the next message.
+    /// Starts the search for the next message.
     pub(super) fn lose(&mut self) {
         if self.held >= PREAMBLE && self.buffer.starts_with(MAGIC) {
-            // Past the magic, so that a search does not find it again.
+            // Skip the magic, so that the search does not find it again.
             self.consume(MAGIC.len() as u64);
         }
         self.held = 0;
@@ -44,9 +44,9 @@ impl Decoder {
         self.state = State::Lost { since: self.at, awaited };
     }
 
-    /// Goes to the next magic. Passes over each byte once: only what may be the start of a magic is kept.
+    /// Advances to the next magic. Scans each byte once and keeps only what may be the start of a magic.
     ///
-    /// A message whose end comes by was damaged, and keeps its number; one that has no end was cut off.
+    /// A message whose end is found was damaged and keeps its number; one without an end was truncated.
     pub(super) fn search(&mut self, since: u64, awaited: Option<End>) -> bool {
         let found = memmem::find(&self.buffer, MAGIC);
         let passed = found.unwrap_or(self.buffer.len());
@@ -68,12 +68,12 @@ impl Decoder {
         found.is_some()
     }
 
-    /// Takes back the bytes of a frame that is not what it says. It may have been cut off, so that its length took in
-    /// what was written after it: messages that are whole.
+    /// Puts the bytes of an invalid frame back into the buffer. A truncated frame may contain complete messages that were
+    /// written after it, within its length.
     ///
-    /// Frames inside frames could make that a search without end, so there is a bound on the bytes taken back.
+    /// Nested frames could make this search quadratic, so the number of bytes put back is bounded.
     pub(super) fn look_again(&mut self, frame: BytesMut) {
-        // They were cut apart just now: joining them copies nothing.
+        // They are adjacent in memory: joining them copies nothing.
         if self.may_look_again(frame.len()) {
             self.put_back(frame);
         } else {
@@ -81,7 +81,7 @@ impl Decoder {
         }
     }
 
-    /// The same for a frame whose bytes were given away.
+    /// Like [`look_again`](Self::look_again), for a frame whose bytes were handed out.
     pub(super) fn look_again_at_a_copy(&mut self, frame: &[u8]) {
         if self.may_look_again(frame.len().saturating_add(self.buffer.len())) {
             self.put_back(BytesMut::from(frame));
@@ -90,9 +90,9 @@ impl Decoder {
         }
     }
 
-    /// Keeps the bytes of a frame that no hash proves right, from the start of a message among them on, with all that
-    /// follows up to the end of the message it belongs to. That one may have been cut off, and its frame may happen to
-    /// end where one of the message after it ends: only what comes later shows it.
+    /// Keeps the bytes of a frame without a hash from the first message start in it, and everything up to the end of its message.
+    /// The message may be truncated, and its frame may happen to
+    /// end where a frame of the next message ends; only later bytes show it.
     pub(super) fn doubt(&mut self, frame: &[u8], is_proved: bool) {
         if !self.doubtful.is_empty() {
             self.doubtful.extend_from_slice(frame);
@@ -124,7 +124,7 @@ impl Decoder {
     }
 }
 
-/// Whether a message may start with these bytes, which are all there are.
+/// Whether a message may start with these bytes, which may be only its first ones.
 pub(super) fn may_be_a_start(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || MAGIC.starts_with(bytes)
 }

@@ -246,8 +246,8 @@ fn values_are_set_where_they_belong() {
 fn what_describes_stored_bytes_cannot_be_set() {
     let message = message(&[("number", 7.into())]);
     for (path, reason) in [
-        ("shape", "`shape` says what the stored bytes are"),
-        ("mars.type", "`type` says what the stored bytes are"),
+        ("shape", "`shape` describes the stored bytes"),
+        ("mars.type", "`type` describes the stored bytes"),
         ("extra.hash", "`hash` says"),
         ("objects.0.dtype", "`dtype` says"),
         ("objects.0.sp_bits_per_value", "says what"),
@@ -258,9 +258,9 @@ fn what_describes_stored_bytes_cannot_be_set() {
         ("objects.0.sz3_error_bound", "says what"),
         ("objects.0.masks.nan.offset", "`masks` says what"),
         ("objects.0.byte_order", "says what"),
-        ("_reserved_.uuid", "belongs to the library"),
-        ("extra._reserved_.uuid", "belongs to the library"),
-        ("objects.0._reserved_", "belongs to the library"),
+        ("_reserved_.uuid", "is reserved for the library"),
+        ("extra._reserved_.uuid", "is reserved for the library"),
+        ("objects.0._reserved_", "is reserved for the library"),
         ("objects.2.a", "a.tgm: message 0 has no object 2"),
         ("objects.x.a", "expected the number of an object"),
         ("objects.0", "not a key in it"),
@@ -270,8 +270,8 @@ fn what_describes_stored_bytes_cannot_be_set() {
         ("a..b", "is empty"),
         ("", "is empty"),
         ("mars.step.x", "a.tgm: `mars.step.x` cannot be set: `base[0].mars.step` is an integer"),
-        ("extra.number.x", "`_extra_.number` is an integer, which holds no keys"),
-        ("objects.1.quality.x", "`objects.1.quality` is a float, which holds no keys"),
+        ("extra.number.x", "`_extra_.number` is an integer, not a map"),
+        ("objects.1.quality.x", "`objects.1.quality` is a float, not a map"),
     ] {
         let error = changed(&message, &[(path, "x".into())]).unwrap_err();
         assert!(error.contains(reason), "{path}: {error}");
