@@ -1,134 +1,68 @@
-//! Numeric element types of `.npy` files.
+//! NumPy type strings of element types.
 
-use tercet_core::ElementType;
+use tercet_core::DType;
 
-/// Numeric element type. Complex numbers are pairs: real part, then imaginary part.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Element {
-    Bool,
-    I8,
-    I16,
-    I32,
-    I64,
-    U8,
-    U16,
-    U32,
-    U64,
-    F16,
-    F32,
-    F64,
-    C64,
-    C128,
+/// The element types of NumPy: all of [`DType`] but `bfloat16` and `bitmask`.
+pub const DTYPES: [DType; 14] = [
+    DType::Bool,
+    DType::I8,
+    DType::I16,
+    DType::I32,
+    DType::I64,
+    DType::U8,
+    DType::U16,
+    DType::U32,
+    DType::U64,
+    DType::F16,
+    DType::F32,
+    DType::F64,
+    DType::C64,
+    DType::C128,
+];
+
+/// The NumPy type string of an element type, little-endian: `<f4`, `|u1`, … `None` for types that NumPy does not have.
+///
+/// ```
+/// use tercet_convert::npy::type_string;
+/// use tercet_core::DType;
+///
+/// assert_eq!(type_string(DType::F32), Some("<f4"));
+/// assert_eq!(type_string(DType::BF16), None);
+/// ```
+pub const fn type_string(dtype: DType) -> Option<&'static str> {
+    Some(match dtype {
+        DType::Bool => "|b1",
+        DType::I8 => "|i1",
+        DType::I16 => "<i2",
+        DType::I32 => "<i4",
+        DType::I64 => "<i8",
+        DType::U8 => "|u1",
+        DType::U16 => "<u2",
+        DType::U32 => "<u4",
+        DType::U64 => "<u8",
+        DType::F16 => "<f2",
+        DType::F32 => "<f4",
+        DType::F64 => "<f8",
+        DType::C64 => "<c8",
+        DType::C128 => "<c16",
+        _ => return None,
+    })
 }
 
-impl Element {
-    /// Every element type.
-    pub const ALL: [Self; 14] = [
-        Self::Bool,
-        Self::I8,
-        Self::I16,
-        Self::I32,
-        Self::I64,
-        Self::U8,
-        Self::U16,
-        Self::U32,
-        Self::U64,
-        Self::F16,
-        Self::F32,
-        Self::F64,
-        Self::C64,
-        Self::C128,
-    ];
-
-    /// NumPy type string, little-endian: `<f4`, `|u1`, …
-    pub const fn descr(self) -> &'static str {
-        match self {
-            Self::Bool => "|b1",
-            Self::I8 => "|i1",
-            Self::I16 => "<i2",
-            Self::I32 => "<i4",
-            Self::I64 => "<i8",
-            Self::U8 => "|u1",
-            Self::U16 => "<u2",
-            Self::U32 => "<u4",
-            Self::U64 => "<u8",
-            Self::F16 => "<f2",
-            Self::F32 => "<f4",
-            Self::F64 => "<f8",
-            Self::C64 => "<c8",
-            Self::C128 => "<c16",
-        }
-    }
-
-    /// Size of one element in bytes.
-    pub const fn size(self) -> usize {
-        match self {
-            Self::Bool | Self::I8 | Self::U8 => 1,
-            Self::I16 | Self::U16 | Self::F16 => 2,
-            Self::I32 | Self::U32 | Self::F32 => 4,
-            Self::I64 | Self::U64 | Self::F64 | Self::C64 => 8,
-            Self::C128 => 16,
-        }
-    }
-
-    /// The shared element type, if there is one.
-    pub const fn core(self) -> Option<ElementType> {
-        match self {
-            Self::I16 => Some(ElementType::I16),
-            Self::I32 => Some(ElementType::I32),
-            Self::I64 => Some(ElementType::I64),
-            Self::U8 => Some(ElementType::U8),
-            Self::U16 => Some(ElementType::U16),
-            Self::U32 => Some(ElementType::U32),
-            Self::U64 => Some(ElementType::U64),
-            Self::F16 => Some(ElementType::F16),
-            Self::F32 => Some(ElementType::F32),
-            Self::F64 => Some(ElementType::F64),
-            Self::Bool | Self::I8 | Self::C64 | Self::C128 => None,
-        }
-    }
-
-    /// Parses a type code without byte order: `f4`, `b1`, ….
-    pub(super) fn parse(kind: &str) -> Option<Self> {
-        match kind {
-            "?" => Some(Self::Bool),
-            _ => Self::ALL.into_iter().find(|element| &element.descr()[1..] == kind),
-        }
-    }
-
-    /// Converts elements of the file in place: to little-endian numbers, and to bools of 0 and 1.
-    pub(super) fn finish(self, swapped: bool, out: &mut [u8]) {
-        match self {
-            Self::Bool => out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
-            _ if swapped => swap(self.swap_unit(), out),
-            _ => {}
-        }
-    }
-
-    /// Number of bytes that a swap reverses together: the parts of a complex number are swapped separately.
-    const fn swap_unit(self) -> usize {
-        match self {
-            Self::C64 | Self::C128 => self.size() / 2,
-            _ => self.size(),
-        }
+/// Parses a type code without byte order: `f4`, `b1`, ….
+pub(super) fn parse(code: &str) -> Option<DType> {
+    match code {
+        "?" => Some(DType::Bool),
+        _ => DTYPES.into_iter().find(|&dtype| type_string(dtype).is_some_and(|name| &name[1..] == code)),
     }
 }
 
-impl From<ElementType> for Element {
-    fn from(dtype: ElementType) -> Self {
-        match dtype {
-            ElementType::F16 => Self::F16,
-            ElementType::F32 => Self::F32,
-            ElementType::F64 => Self::F64,
-            ElementType::I16 => Self::I16,
-            ElementType::I32 => Self::I32,
-            ElementType::I64 => Self::I64,
-            ElementType::U8 => Self::U8,
-            ElementType::U16 => Self::U16,
-            ElementType::U32 => Self::U32,
-            ElementType::U64 => Self::U64,
-        }
+/// Converts elements of a file in place: to little-endian numbers, and to bools of 0 and 1.
+pub(super) fn convert(dtype: DType, is_big_endian: bool, out: &mut [u8]) {
+    match dtype {
+        DType::Bool => out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0)),
+        _ if is_big_endian => swap(dtype.swap_unit(), out),
+        _ => {}
     }
 }
 
@@ -150,35 +84,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shared_types_are_the_same_both_ways() {
-        for dtype in ElementType::ALL {
-            let element = Element::from(dtype);
-            assert_eq!((element.core(), element.size()), (Some(dtype), dtype.size()));
+    fn every_numpy_type_has_a_type_string() {
+        for dtype in DType::ALL {
+            assert_eq!(type_string(dtype).is_some(), DTYPES.contains(&dtype), "{dtype}");
         }
-        assert_eq!(
-            Element::ALL.iter().filter(|element| element.core().is_some()).count(),
-            ElementType::ALL.len()
-        );
     }
 
     #[test]
-    fn names_tell_the_size() {
-        for element in Element::ALL {
-            let (order, kind) = element.descr().split_at(1);
-            assert_eq!(kind[1..].parse(), Ok(element.size()), "{kind}");
-            assert_eq!(order == "|", element.size() == 1, "{kind}");
-            assert_eq!(Element::parse(kind), Some(element));
+    fn type_strings_contain_the_size() {
+        for dtype in DTYPES {
+            let (order, code) = type_string(dtype).unwrap().split_at(1);
+            let size = dtype.size().unwrap();
+            assert_eq!(code[1..].parse(), Ok(size), "{code}");
+            assert_eq!(order == "|", size == 1, "{code}");
+            assert_eq!(parse(code), Some(dtype));
         }
-        assert_eq!(Element::parse("?"), Some(Element::Bool));
-        assert_eq!(Element::parse("f3"), None);
+        assert_eq!(parse("?"), Some(DType::Bool));
+        assert_eq!(parse("f3"), None);
     }
 
     #[test]
-    fn parts_of_complex_numbers_are_swapped_each() {
+    fn both_parts_of_complex_numbers_are_swapped() {
         let mut bytes: Vec<u8> = (0..16).collect();
-        Element::C128.finish(true, &mut bytes);
+        convert(DType::C128, true, &mut bytes);
         assert_eq!(bytes, [7, 6, 5, 4, 3, 2, 1, 0, 15, 14, 13, 12, 11, 10, 9, 8]);
-        Element::C64.finish(true, &mut bytes[..8]);
+        convert(DType::C64, true, &mut bytes[..8]);
         assert_eq!(bytes[..8], [4, 5, 6, 7, 0, 1, 2, 3]);
     }
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
-use tercet::convert::npy::{Array, Element};
+use tercet::convert::npy::Array;
 use tercet::core::tensor::{Buffer, OutOfMemory};
 use tercet::core::{Class, escape, limits};
-use tercet::tgm::{DType, DataObjectDescriptor};
+use tercet::tgm::{DType, DataObjectDescriptor, can_widen_to_f64, widen_to_f64};
 
-use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
+use crate::cmd::tgm::pipeline::Pipeline;
 use crate::failure::Failure;
 use crate::input;
 use crate::named_file::NamedFile;
@@ -63,13 +63,13 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = Array::from_source(input::open(&from.path)?)?;
-        let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
-        if array.element() == Element::Bool && !is_bitmask {
+        let is_bitmask = array.dtype() == DType::Bool && pipeline.makes_bitmasks();
+        if array.dtype() == DType::Bool && !is_bitmask {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name}: bool stored as uint8"))?;
         }
-        let found = if is_bitmask { DType::Bitmask } else { dtype_of(array.element()) };
-        let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen(*dtype));
+        let found = if is_bitmask { DType::Bitmask } else { stored_dtype(array.dtype()) };
+        let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen_to_f64(*dtype));
         let dtype = if widened_from.is_some() { DType::F64 } else { found };
         let plain = DataObjectDescriptor::new(dtype, array.shape().to_vec());
         let name = from.name.clone();
@@ -112,7 +112,7 @@ impl Object {
                 .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.called())));
         }
         let Some(dtype) = self.widened_from else { return Ok(values) };
-        let widened = widen(dtype, &values);
+        let widened = widen_to_f64(dtype, &values);
         widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.called())))
     }
 
@@ -150,21 +150,7 @@ fn called(name: &str, array: &Array) -> String {
     format!("`{}` from {}", escape::name(name), escape::name(array.name()))
 }
 
-/// The dtype of a `.npy` element type in a message.
-pub(in crate::cmd::tgm) fn dtype_of(element: Element) -> DType {
-    match element {
-        Element::Bool | Element::U8 => DType::U8,
-        Element::I8 => DType::I8,
-        Element::I16 => DType::I16,
-        Element::I32 => DType::I32,
-        Element::I64 => DType::I64,
-        Element::U16 => DType::U16,
-        Element::U32 => DType::U32,
-        Element::U64 => DType::U64,
-        Element::F16 => DType::F16,
-        Element::F32 => DType::F32,
-        Element::F64 => DType::F64,
-        Element::C64 => DType::C64,
-        Element::C128 => DType::C128,
-    }
+/// The dtype in which a message stores a dtype of NumPy: bools become bytes.
+pub(in crate::cmd::tgm) fn stored_dtype(dtype: DType) -> DType {
+    if dtype == DType::Bool { DType::U8 } else { dtype }
 }

@@ -4,13 +4,13 @@ use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
 use tercet::tgm::{
     DType, DataObjectDescriptor, EncodeError, EncodeOptions, Entry, ErrorKind, GlobalMetadata, Message,
-    Object, PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded, is_pipeline_parameter,
+    Object, PipelineError, PreEncoded, Provenance, Value, can_widen_to_f64, encode_pre_encoded,
+    is_pipeline_parameter, widen_to_f64,
 };
 
 use super::{Recoding, Tally};
 use crate::cmd::tgm::Globals;
 use crate::cmd::tgm::object_id::describe;
-use crate::cmd::tgm::pipeline::{can_widen, widen};
 use crate::failure::{Failure, hint_text};
 use crate::render::exact;
 use crate::ui::Ui;
@@ -74,8 +74,8 @@ impl<'a> Recoder<'a> {
                 Some(change) => {
                     tally.recoded += 1;
                     tally.largest_change = tally.largest_change.max(change);
-                    let message = self.record(&one, change, &mut metadata, stored.len());
-                    message.map_err(|reason| {
+                    let recorded = self.record(&one, change, &mut metadata, stored.len());
+                    recorded.map_err(|reason| {
                         Failure::request(format!("{}: {reason}", called(message, &object)))
                     })?;
                 }
@@ -112,23 +112,23 @@ impl<'a> Recoder<'a> {
         let pipeline = &self.recoding.pipeline;
         let called = || called(message, object);
         let found = object.descriptor().dtype;
-        let is_widened = pipeline.widens() && can_widen(found);
+        let is_widened = pipeline.widens() && can_widen_to_f64(found);
         let dtype = if is_widened { DType::F64 } else { found };
-        let asked = pipeline.apply(plain(object.descriptor(), dtype)).map_err(|unfit| {
-            let reason = unfit.reason.clone();
-            Refusal::Unfit(unfit.failure(&called()).into(), reason)
-        })?;
+        let descriptor = pipeline
+            .apply(plain(object.descriptor(), dtype))
+            .map_err(|unfit| Refusal::Unfit(unfit.failure(&called()).into(), unfit.reason()))?;
         let array = object.decode()?;
         let widened;
         let values: &[u8] = if is_widened {
-            widened = widen(found, array.bytes()).map_err(|reason| {
-                Refusal::Unfit(Failure::request(format!("{}: {reason}", called())).into(), reason)
+            widened = widen_to_f64(found, array.bytes()).map_err(|error| {
+                let failure = Failure::request(format!("{}: {error}", called()));
+                Refusal::Unfit(failure.into(), error.to_string())
             })?;
             &widened
         } else {
             array.bytes()
         };
-        self.encode(&asked, values, &called, object.index())
+        self.encode(&descriptor, values, &called, object.index())
     }
 
     /// Encodes values and compares the decoded result.

@@ -7,13 +7,12 @@ use serde::Serialize;
 use tercet::convert::npy;
 use tercet::core::{ByteSource, Shape, escape};
 use tercet::tgm::precision::{PRECISION, deviation};
-use tercet::tgm::{DType, File, Message, Object};
+use tercet::tgm::{DType, File, Message, Object, can_widen_to_f64, widen_to_f64};
 
 use super::Against;
-use crate::cmd::tgm::create::arrays::{dtype_of, read_into_memory};
+use crate::cmd::tgm::create::arrays::{read_into_memory, stored_dtype};
 use crate::cmd::tgm::object_id::{ObjectId, describe, name_of};
 use crate::cmd::tgm::open::ReadArgs;
-use crate::cmd::tgm::pipeline::{can_widen, widen};
 use crate::failure::Failure;
 use crate::input;
 use crate::render::exact;
@@ -110,11 +109,11 @@ pub(super) fn compare(
     };
     if comparison.differs.is_none() {
         let decoded = object.decode()?;
-        let (values, found) = (read_into_memory(&array)?, dtype_of(array.element()));
+        let (values, found) = (read_into_memory(&array)?, stored_dtype(array.dtype()));
         let found = if found == decoded.dtype() {
             deviation(found, &values, decoded.bytes())
         } else {
-            let widened = widen(found, &values);
+            let widened = widen_to_f64(found, &values);
             let called = escape::name(array.name());
             let widened = widened.map_err(|reason| Failure::request(format!("{called}: {reason}")))?;
             deviation(DType::F64, &widened, decoded.bytes())
@@ -180,7 +179,7 @@ fn differences(object: &Object<'_>, original: &npy::Array) -> Option<String> {
     if shape != *found {
         return Some(format!("the object has shape {shape}, the original {found}"));
     }
-    let (dtype, found) = (descriptor.dtype, dtype_of(original.element()));
-    let is_widened = dtype == DType::F64 && can_widen(found);
+    let (dtype, found) = (descriptor.dtype, stored_dtype(original.dtype()));
+    let is_widened = dtype == DType::F64 && can_widen_to_f64(found);
     (dtype != found && !is_widened).then(|| format!("the object has dtype {dtype}, the original {found}"))
 }
