@@ -43,7 +43,7 @@ impl From<Inconsistency> for ErrorKind {
 }
 
 /// Rejects a frame without a hash if the preamble announces hashes for all frames.
-pub(crate) fn check_promise(layout: &Layout) -> Result<(), ErrorKind> {
+pub(crate) fn check_announced_hash(layout: &Layout) -> Result<(), ErrorKind> {
     if !layout.preamble.flags.contains(MessageFlags::HASHES_PRESENT) {
         return Ok(());
     }

@@ -67,14 +67,14 @@ pub enum Event {
 
 /// Decodes messages from pieces of a stream.
 ///
-/// Events and errors do not depend on how the stream is split. Memory holds the largest frame and the
-/// metadata of one message.
+/// Events and errors do not depend on how the stream is split. Memory holds the largest frame and the metadata of one
+/// message.
 ///
 /// A decoder that resynchronises also keeps the bytes after a message start inside a frame without a hash, up to the frame
 /// limit, until the message of that frame has ended.
 ///
-/// It numbers messages as [`scan`](fn@crate::scan) does: a damaged message keeps its number
-/// if its end is found before another message starts; a truncated one has no number.
+/// It numbers messages as [`scan`](fn@crate::scan) does: a damaged message keeps its number if its end is found before
+/// another message starts; a truncated one has no number.
 ///
 /// ```
 /// use tercet_tgm::{Decoder, EncodeOptions, Event, GlobalMetadata, encode_message};
@@ -102,12 +102,12 @@ pub struct Decoder {
     /// The number of bytes at the start of the buffer that are decoded but not confirmed by a following frame: a preamble,
     /// padding. If the message is truncated there, the next message starts among them.
     held: usize,
-    /// Decoded bytes before the buffer that may still contain messages: see [`Decoder::doubt`].
-    doubtful: BytesMut,
+    /// Decoded bytes before the buffer that may still contain messages: see [`Decoder::keep_unverified`].
+    unverified: BytesMut,
     /// The number of the next message.
     number: u64,
     /// The number of bytes searched again after a frame turned out to be invalid.
-    looked_again: u64,
+    rescanned: u64,
     state: State,
 }
 
@@ -148,8 +148,8 @@ impl Decoder {
 
     /// A decoder with these options.
     pub fn with_options(options: ReadOptions) -> Self {
-        let (buffer, doubtful, state) = (BytesMut::new(), BytesMut::new(), State::Between);
-        Self { options, resync: false, buffer, at: 0, held: 0, doubtful, number: 0, looked_again: 0, state }
+        let (buffer, unverified, state) = (BytesMut::new(), BytesMut::new(), State::Between);
+        Self { options, resync: false, buffer, at: 0, held: 0, unverified, number: 0, rescanned: 0, state }
     }
 
     /// Sets the position of the first byte and the number of the first message, for a stream that starts between two messages.
@@ -212,12 +212,12 @@ impl Decoder {
         }
         let event = match self.state {
             State::Between => self.begin(),
-            State::Inside(_) => self.go_on(),
+            State::Inside(_) => self.next_frame_event(),
             State::GivenUp | State::Lost { .. } => return Err(ErrorKind::GivenUp),
         };
         event.inspect_err(|_| {
             if self.resync {
-                self.lose();
+                self.start_search();
             } else {
                 self.state = State::GivenUp;
                 self.buffer = BytesMut::new();
@@ -247,7 +247,7 @@ impl Decoder {
             }
             State::GivenUp => Err(ErrorKind::GivenUp),
             State::Between | State::Inside(_) => {
-                let cut = ErrorKind::CutStream { message: self.number, at: end };
+                let cut = ErrorKind::TruncatedStream { message: self.number, at: end };
                 if !self.resync {
                     self.state = State::GivenUp;
                     return Err(cut);
@@ -256,7 +256,7 @@ impl Decoder {
                     // Skip the magic, so that the search does not find it again.
                     self.consume(MAGIC.len() as u64);
                 }
-                self.lose();
+                self.start_search();
                 Err(cut)
             }
         }
@@ -296,7 +296,7 @@ impl Decoder {
         Ok(Some(Event::Start(preamble)))
     }
 
-    fn go_on(&mut self) -> Result<Option<Event>, ErrorKind> {
+    fn next_frame_event(&mut self) -> Result<Option<Event>, ErrorKind> {
         loop {
             let rest = self.rest().len();
             let State::Inside(inside) = &mut self.state else { return Ok(None) };
@@ -356,20 +356,20 @@ impl Decoder {
         let bytes = self.buffer.split_to(len);
         self.at += header.total_length;
         let Some(frame) = frame else {
-            self.doubt(&bytes, false);
+            self.keep_unverified(&bytes, false);
             return Ok(None);
         };
         if let Err(fault) = self.check_frame(&frame, &bytes[FRAME_HEADER..tail_at]) {
-            self.look_again(bytes);
+            self.rescan(bytes);
             return Err(fault);
         }
         let bytes = bytes.freeze();
-        let event = self.understand(frame, &bytes.slice(FRAME_HEADER..tail_at));
-        let is_proved = self.options.verify && frame.hash().is_some();
+        let event = self.parse_frame(frame, &bytes.slice(FRAME_HEADER..tail_at));
+        let is_verified = self.options.verify && frame.hash().is_some();
         if event.is_ok() {
-            self.doubt(&bytes, is_proved);
-        } else if !is_proved || !self.doubtful.is_empty() {
-            self.look_again_at_a_copy(&bytes);
+            self.keep_unverified(&bytes, is_verified);
+        } else if !is_verified || !self.unverified.is_empty() {
+            self.rescan_copy(&bytes);
         }
         event.map(Some)
     }
@@ -389,12 +389,12 @@ impl Decoder {
         inside.frames.push(*frame, &self.options)?;
         if self.options.verify {
             check_hash(self.number, frame, body)?;
-            inside.frames.check_promise(frame)?;
+            inside.frames.check_announced_hash(frame)?;
         }
         Ok(())
     }
 
-    fn understand(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
+    fn parse_frame(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
         let (number, options) = (self.number, self.options);
         let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
         if frame.kind == FrameKind::NTensor {
@@ -420,7 +420,7 @@ impl Decoder {
         let metadata = inside.contents.take_metadata(layout.number, layout.span, layout.object_count())?;
         self.consume(self.held as u64 + POSTAMBLE_LEN);
         self.held = 0;
-        self.doubtful.clear();
+        self.unverified.clear();
         self.number += 1;
         self.state = State::Between;
         Ok(Event::End { postamble, metadata })
@@ -428,8 +428,8 @@ impl Decoder {
 
     fn consume(&mut self, len: u64) {
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.buffer.len());
-        if !self.doubtful.is_empty() {
-            self.doubtful.extend_from_slice(&self.buffer[..len]);
+        if !self.unverified.is_empty() {
+            self.unverified.extend_from_slice(&self.buffer[..len]);
         }
         self.buffer.advance(len);
         self.at += len as u64;

@@ -203,7 +203,7 @@ impl DataObjectDescriptor {
             "`none`, `szip`, `zstd`, `lz4`, `blosc2`, `zfp`, `sz3`, `rle` or `roaring`",
         )?;
         match FIELDS.into_iter().find(|field| self.params.contains_key(*field)) {
-            Some(field) => Err(MetadataError::new(field, MetadataErrorKind::Twice { other: "params" })),
+            Some(field) => Err(MetadataError::new(field, MetadataErrorKind::Duplicate { other: "params" })),
             None => Ok(()),
         }
     }

@@ -1,8 +1,8 @@
 //! Editing of messages without decoding: set, merge, split, reshuffle.
 //!
-//! Payloads and masks are copied as stored, so no lossy codec runs again and non-finite values need no permission.
-//! An object with an unchanged descriptor keeps its bytes and its hash.
-//! Copied bytes are verified first; what the library adds (`_reserved_`) is rebuilt.
+//! Payloads and masks are copied as stored, so no lossy codec runs again and non-finite values need no permission. An
+//! object with an unchanged descriptor keeps its bytes and its hash. Copied bytes are verified first; what the library
+//! adds (`_reserved_`) is rebuilt.
 //!
 //! Every operation returns a [`MessageBuilder`]: a message whose length and hashes are known, with payloads that are still
 //! in their source. Writing it copies them in pieces, with memory for one piece.
@@ -33,7 +33,7 @@ pub use builder::MessageBuilder;
 pub use error::{EditError, Origin};
 pub use merge::{Merge, Strategy};
 pub use path::{Change, Changes};
-pub(crate) use raw_object::{RawObject, decodes, prove, sound};
+pub(crate) use raw_object::{RawObject, check_decodes, check_structure, verify_object};
 pub use set::set;
 
 use crate::encode::EncodeOptions;
@@ -43,10 +43,9 @@ use crate::metadata::GlobalMetadata;
 use crate::wire::ids::FrameKind;
 use crate::wire::order::DecodePhase;
 
-/// Verifies the hash of every object and checks payloads against descriptors, as far as possible
-/// without decoding.
+/// Verifies the hash of every object and checks payloads against descriptors, as far as possible without decoding.
 pub fn check(message: &Message) -> Result<(), Error> {
-    message.objects().try_for_each(|object| prove(&object?))
+    message.objects().try_for_each(|object| verify_object(&object?))
 }
 
 /// A message with one object of another: its entry in `base` and all of `_extra_` are kept.

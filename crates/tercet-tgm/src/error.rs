@@ -136,7 +136,7 @@ pub enum ErrorKind {
     },
     /// The stream ended inside a message.
     #[error("the stream ends inside message {message}, at byte {at}")]
-    CutStream {
+    TruncatedStream {
         /// The number of the message.
         message: u64,
         /// The number of bytes in the stream.
@@ -251,7 +251,7 @@ impl Diagnose for ErrorKind {
             | Self::Cbor { .. }
             | Self::Metadata { .. }
             | Self::PayloadLength { .. }
-            | Self::CutStream { .. } => Class::Malformed,
+            | Self::TruncatedStream { .. } => Class::Malformed,
             Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
             Self::Encode(error) => error.class(),

@@ -26,10 +26,9 @@ use crate::verification_cache::VerificationCache;
 
 /// A file of messages, with random access.
 ///
-/// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads
-/// a block around each preamble and postamble, and keeps the list. A file that ends with an index is not scanned: the
-/// index contains the positions, and is not counted as a message. Clones are cheap and share
-/// the list.
+/// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads a block around
+/// each preamble and postamble, and keeps the list. A file that ends with an index is not scanned: the index contains
+/// the positions, and is not counted as a message. Clones are cheap and share the list.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};

@@ -51,12 +51,12 @@ pub enum FollowEvent {
 
 /// Follows a growing stream: takes bytes, returns an event for each complete message.
 ///
-/// It does no I/O, so the same code follows a polled file, a pipe and a socket. The events do not
-/// depend on how the stream is split. Damage does not end it: the next complete message is found.
+/// It does no I/O, so the same code follows a polled file, a pipe and a socket. The events do not depend on how the
+/// stream is split. Damage does not end it: the next complete message is found.
 ///
 /// A truncated frame includes the bytes after it, up to its length, so complete messages among them are reported only
-/// after that many bytes, or at the end. Memory use is that of a [`Decoder`]: the largest frame
-/// and the metadata of one message.
+/// after that many bytes, or at the end. Memory use is that of a [`Decoder`]: the largest frame and the metadata of
+/// one message.
 ///
 /// ```
 /// use tercet_tgm::{EncodeOptions, Follower, GlobalMetadata, FollowEvent, encode_message};
@@ -75,7 +75,7 @@ pub enum FollowEvent {
 #[derive(Debug)]
 pub struct Follower {
     decoder: Decoder,
-    begun: Option<Begun>,
+    begun: Option<PartialMessage>,
     /// Whether the last event was damage.
     after_damage: bool,
     is_finished: bool,
@@ -83,7 +83,7 @@ pub struct Follower {
 
 /// An incomplete message.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct PartialMessage {
     start: u64,
     preamble: Preamble,
     objects: u64,
@@ -135,7 +135,7 @@ impl Follower {
 
     /// Ends the stream. Call it after the last `next_event` until it returns `None`.
     ///
-    /// An incomplete message is reported as damaged, with [`ErrorKind::CutStream`]; complete messages inside its
+    /// An incomplete message is reported as damaged, with [`ErrorKind::TruncatedStream`]; complete messages inside its
     /// length follow.
     pub fn finish(&mut self) -> Option<FollowEvent> {
         while !self.is_finished {
@@ -165,7 +165,7 @@ impl Follower {
         match event {
             Event::Start(preamble) => {
                 let start = self.decoder.position().saturating_sub(PREAMBLE_LEN);
-                self.begun = Some(Begun { start, preamble, objects: 0 });
+                self.begun = Some(PartialMessage { start, preamble, objects: 0 });
                 None
             }
             Event::Object(_) => {
@@ -173,7 +173,7 @@ impl Follower {
                 None
             }
             Event::End { metadata, .. } => {
-                let Begun { start, preamble, objects } = self.begun.take()?;
+                let PartialMessage { start, preamble, objects } = self.begun.take()?;
                 let span = Span::between(start, self.decoder.position())?;
                 let number = self.decoder.message_number().saturating_sub(1);
                 self.after_damage = false;

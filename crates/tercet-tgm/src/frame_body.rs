@@ -158,7 +158,7 @@ impl Contents {
     /// Rejects a message with contradictions, unless the options allow them.
     pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
-            consistency::check_promise(layout)?;
+            consistency::check_announced_hash(layout)?;
         }
         if options.strict
             && let Some(found) = self.inconsistencies(layout).into_iter().next()

@@ -1,8 +1,7 @@
 //! The message index of a file: positions of messages and values of their keys, stored in a message at the end.
 //!
-//! The index is an ordinary message, which other readers ignore. With it, two reads locate all messages of a file
-//! and the values of indexed keys. The byte layout is
-//! specified in `docs/spec/tgm.md`.
+//! The index is an ordinary message, which other readers ignore. With it, two reads locate all messages of a file and
+//! the values of indexed keys. The byte layout is specified in `docs/spec/tgm.md`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -49,8 +48,8 @@ impl GlobalMetadata {
         self.is_marked() && self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
     }
 
-    /// Whether the message is marked as an index and has no other objects. A data message that happens to
-    /// have the key is not an index and must not be treated as one.
+    /// Whether the message is marked as an index and has no other objects. A data message that happens to have the key
+    /// is not an index and must not be treated as one.
     fn is_marked(&self) -> bool {
         let is_column = |entry: &Entry| entry.contains_key(ENTRY) || entry.keys().all(|key| key == RESERVED);
         self.extra.contains_key(MARK) && self.base.iter().all(is_column)

@@ -1,7 +1,7 @@
 //! Remote messages, whose objects are located by the index frame.
 //!
-//! Reading head and tail of every frame costs two requests per object. With the index there are none until
-//! an object is requested; its frame is then compared with the index.
+//! Reading head and tail of every frame costs two requests per object. With the index there are none until an object
+//! is requested; its frame is then compared with the index.
 
 use std::sync::OnceLock;
 
@@ -161,7 +161,7 @@ impl IndexedMessage {
 
     fn check_hash_of(&self, frame: &Frame, position: usize, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
-            check_promise(self.number, self.flags, frame)?;
+            check_announced_hash(self.number, self.flags, frame)?;
         }
         let Some((list_frame, list)) = self.hashes.as_ref().filter(|_| options.strict) else {
             return Ok(());
@@ -195,7 +195,7 @@ fn ends(source: &dyn ByteSource, span: Span) -> Result<(bytes::Bytes, bytes::Byt
     Ok((ends.next().unwrap_or_default(), ends.next().unwrap_or_default()))
 }
 
-fn check_promise(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), ErrorKind> {
+fn check_announced_hash(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), ErrorKind> {
     if frame.hash().is_none() && flags.contains(MessageFlags::HASHES_PRESENT) {
         return Err(ErrorKind::MissingHash { region: frame.region(message), span: frame.span });
     }
@@ -251,7 +251,7 @@ impl Opening<'_, '_> {
             let tail = self.window.peek(tail_at, header.tail_len())?;
             let Ok(Some(frame)) = self.walk.take(&header, &tail) else { return Ok(false) };
             if options.verify {
-                check_promise(number, flags, &frame)?;
+                check_announced_hash(number, flags, &frame)?;
             }
             read_frame(self.window, number, &frame, options, &budget, &mut self.contents)?;
         }
@@ -269,7 +269,7 @@ impl Opening<'_, '_> {
     fn finish(self, number: u64, flags: MessageFlags) -> Option<(IndexedMessage, Contents)> {
         let index = self.contents.index()?.clone();
         let is_dense = fill(&index, self.body)?;
-        // Something is between the objects: preceders, which the footer metadata repeats.
+        // Bytes between the objects may be preceders, whose contents are known only if footer metadata repeats them.
         if !is_dense && !self.has_footer_metadata {
             return None;
         }

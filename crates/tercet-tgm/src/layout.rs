@@ -152,7 +152,7 @@ impl Collected {
     }
 
     /// Rejects a frame without a hash if the preamble announces hashes for all frames.
-    pub(crate) fn check_promise(&self, frame: &Frame) -> Result<(), ErrorKind> {
+    pub(crate) fn check_announced_hash(&self, frame: &Frame) -> Result<(), ErrorKind> {
         if frame.hash().is_none() && self.preamble.flags.contains(MessageFlags::HASHES_PRESENT) {
             return Err(ErrorKind::MissingHash { region: frame.region(self.number), span: frame.span });
         }

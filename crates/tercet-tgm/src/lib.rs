@@ -1,7 +1,7 @@
 //! `.tgm` messages: tensors in motion.
 //!
-//! A message consists of frames with tensors and metadata, each with a hash. It can be written before
-//! its length is known and read before its end has arrived. A file is a sequence of messages:
+//! A message consists of frames with tensors and metadata, each with a hash. It can be written before its length is
+//! known and read before its end has arrived. A file is a sequence of messages:
 //!
 //! ```text
 //! 0          24                                                                     total_length
@@ -33,8 +33,8 @@
 //! # Ok::<(), tercet_tgm::Error>(())
 //! ```
 //!
-//! Every frame is verified against its hash, and index, hash lists, flags and postamble against the
-//! frames. [`ReadOptions`] can turn that off.
+//! Every frame is verified against its hash, and index, hash lists, flags and postamble against the frames.
+//! [`ReadOptions`] can turn that off.
 //!
 //! | module | contents |
 //! |---|---|

@@ -68,7 +68,7 @@ impl GlobalMetadata {
         }
         for (key, value) in stray {
             if metadata.extra.contains_key(&key) {
-                return Err(MetadataError::new(key, MetadataErrorKind::Twice { other: EXTRA }));
+                return Err(MetadataError::new(key, MetadataErrorKind::Duplicate { other: EXTRA }));
             }
             metadata.extra.insert(key, value);
         }
@@ -95,8 +95,8 @@ impl GlobalMetadata {
         cbor::encode(&self.to_value())
     }
 
-    /// The metadata of the user, without what the library added, for a new message. The last of duplicate
-    /// keys is kept, which is the one that readers see.
+    /// The metadata of the user, without what the library added, for a new message. The last of duplicate keys is
+    /// kept, which is the one that readers see.
     pub fn without_reserved(&self) -> Self {
         let mut kept = Self { reserved: Entry::new(), ..self.clone() };
         for entry in &mut kept.base {
@@ -107,8 +107,7 @@ impl GlobalMetadata {
         kept
     }
 
-    /// Merges a preceder into the entry of an object: its keys replace existing ones. Missing entries
-    /// are added.
+    /// Merges a preceder into the entry of an object: its keys replace existing ones. Missing entries are added.
     pub(crate) fn merge_preceder(&mut self, object: usize, entry: Entry) {
         if self.base.len() <= object {
             self.base.resize_with(object + 1, Entry::new);

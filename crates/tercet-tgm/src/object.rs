@@ -59,7 +59,7 @@ pub(crate) fn tensor(dtype: DType, shape: Vec<u64>, bytes: Buffer) -> Result<Ten
 }
 
 /// Whether the CBOR is only truncated: more bytes may complete it.
-fn is_cut(error: &CborError) -> bool {
+fn is_truncated(error: &CborError) -> bool {
     matches!(error.reason, CborErrorKind::Truncated { .. })
 }
 
@@ -131,7 +131,7 @@ impl<'a> Object<'a> {
         loop {
             let bytes = source.read_at(all.slice(0, len).unwrap_or(all))?;
             match read_descriptor(message, frame, &bytes, options) {
-                Err(ErrorKind::Cbor { error, .. }) if is_cut(&error) && len < all.len() => {
+                Err(ErrorKind::Cbor { error, .. }) if is_truncated(&error) && len < all.len() => {
                     len = len.saturating_mul(8).min(all.len());
                     check_limit("a descriptor", len, options.limits.metadata_bytes)?;
                 }

@@ -21,7 +21,7 @@ pub enum Sz3Decoding {
 /// How messages are read. The default verifies everything.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct ReadOptions {
     /// Verify the hash of every frame that is read.
     pub verify: bool,

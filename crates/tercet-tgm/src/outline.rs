@@ -14,8 +14,8 @@ use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, PREAMBLE_LEN, VERSION};
 use crate::wire::preamble::Preamble;
 
 impl File {
-    /// The byte layout of the file as a tree: messages, frames, fields. Without a row limit the
-    /// leaves cover every byte exactly once, also in damaged files.
+    /// The byte layout of the file as a tree: messages, frames, fields. Without a row limit the leaves cover every
+    /// byte exactly once, also in damaged files.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         let scan = self.scan()?;
         let mut root = Outline::region("file", Span::first(self.len()));

@@ -5,8 +5,8 @@
 //!           §            simple_packing          shuffle     zstd, szip, …
 //! ```
 //!
-//! A [`Pipeline`] is a descriptor with checked parameters. Reading and writing share it, so
-//! that both reject the same descriptors.
+//! A [`Pipeline`] is a descriptor with checked parameters. Reading and writing share it, so that both reject the same
+//! descriptors.
 
 mod builder;
 mod decode;
@@ -30,7 +30,7 @@ pub(crate) use encode::encode;
 pub use error::PipelineError;
 pub(crate) use masks::Mask;
 pub use masks::{MaskKind, MaskMethod};
-pub(crate) use range::{Intervals, RangePlan, check_szip_offsets, with_right_szip_offsets};
+pub(crate) use range::{Intervals, RangePlan, check_szip_offsets, with_correct_szip_offsets};
 pub use widen::{WidenError, can_widen_to_f64, widen_to_f64};
 
 use crate::descriptor::DataObjectDescriptor;

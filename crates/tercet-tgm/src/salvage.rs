@@ -1,12 +1,12 @@
 //! Recovery of damaged files.
 //!
-//! An intact message is copied byte for byte. Of any other
-//! message every object with an intact frame and a matching hash is kept, with all intact metadata; payloads
-//! and masks keep their bytes. After a damaged length the next frame is searched for by what no payload contains by
-//! chance: a header with a known type, a length that ends with the end marker of a frame, and a matching hash.
+//! An intact message is copied byte for byte. Of any other message every object with an intact frame and a matching
+//! hash is kept, with all intact metadata; payloads and masks keep their bytes. After a damaged length the next frame
+//! is searched for by what no payload contains by chance: a header with a known type, a length that ends with the end
+//! marker of a frame, and a matching hash.
 //!
-//! The time is linear in the length of the file: the search only moves forward, and the bytes
-//! hashed for invalid candidates are counted and bounded.
+//! The time is linear in the length of the file: the search only moves forward, and the bytes hashed for invalid
+//! candidates are counted and bounded.
 //!
 //! | file | contents |
 //! |---|---|
@@ -164,8 +164,8 @@ pub fn plan(
                     rebuild::read_contents(source, found.messages, &broken, &reading).map_err(named)?;
                 chain.push(Fragment { broken, contents });
             }
-            Item::Intact { span, objects, proven } => {
-                found.report.unproven_messages += u64::from(!proven);
+            Item::Intact { span, objects, verified } => {
+                found.report.unproven_messages += u64::from(!verified);
                 found.keep(span, objects);
             }
             Item::Junk(span) => found.report.junk.push(span),

@@ -100,8 +100,8 @@ pub fn scan(buffer: &[u8]) -> Vec<Span> {
 
 /// Finds the messages of a source. Reads blocks around preambles and postambles only.
 ///
-/// Bytes between messages are searched for the next one, each byte once: the time is linear.
-/// Messages without a length are parsed frame by frame, so an end magic inside a payload does not end them.
+/// Bytes between messages are searched for the next one, each byte once: the time is linear. Messages without a length
+/// are parsed frame by frame, so an end magic inside a payload does not end them.
 pub fn scan_source(
     source: &dyn ByteSource,
     options: ScanOptions,
@@ -138,7 +138,7 @@ pub fn scan_source(
 
 struct Scanner<'a> {
     ahead: Window<'a>,
-    behind: Window<'a>,
+    backward: Window<'a>,
     starts: Search,
     ends: Search,
     /// Frames from which a walk without a known length did not reach a postamble.
@@ -149,7 +149,7 @@ impl<'a> Scanner<'a> {
     fn new(source: &'a dyn ByteSource) -> Result<Self, ErrorKind> {
         Ok(Self {
             ahead: Window::new(source)?,
-            behind: Window::backward(source)?,
+            backward: Window::backward(source)?,
             starts: Search::new(MAGIC),
             ends: Search::new(END_MAGIC),
             dead_ends: HashSet::new(),
@@ -250,14 +250,14 @@ impl<'a> Scanner<'a> {
             return Ok(None);
         }
         let tail_at = end - POSTAMBLE_LEN;
-        let tail = self.behind.get(tail_at, POSTAMBLE_LEN)?;
+        let tail = self.backward.get(tail_at, POSTAMBLE_LEN)?;
         let Ok(postamble) = Postamble::parse(0, tail_at, tail) else { return Ok(None) };
         let length = postamble.total_length;
         if length < MIN_MESSAGE || length > longest || length > end - from {
             return Ok(None);
         }
         let at = end - length;
-        let head = self.behind.peek(at, PREAMBLE_LEN)?;
+        let head = self.backward.peek(at, PREAMBLE_LEN)?;
         let preamble = Preamble::parse(0, at, &head).ok();
         let agrees = preamble.is_some_and(|preamble| [0, length].contains(&preamble.total_length));
         Ok(agrees.then(|| Span::between(at, end)).flatten())

@@ -73,8 +73,7 @@ impl<'a> Window<'a> {
         Ok(self.block.get(inside(at)..inside(end)).unwrap_or_default())
     }
 
-    /// Like [`get`](Self::get), but bytes outside the block do not replace it: an untrusted length
-    /// may point anywhere.
+    /// Like [`get`](Self::get), but bytes outside the block do not replace it: an untrusted length may point anywhere.
     pub(crate) fn peek(&mut self, at: u64, len: u64) -> Result<Bytes, SourceError> {
         let end = at.saturating_add(len).min(self.len());
         let at = at.min(end);

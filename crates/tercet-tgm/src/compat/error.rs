@@ -80,10 +80,10 @@ impl TensogramError {
         match fault {
             ErrorKind::Common(error) => Self::from_common(error, message),
             ErrorKind::MissingHash { .. } => Self::MissingHash(message),
-            ErrorKind::CutStream { .. }
+            ErrorKind::TruncatedStream { .. }
             | ErrorKind::GivenUp
             | ErrorKind::StaleIndex { .. }
-            | ErrorKind::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder)
+            | ErrorKind::Encode(EncodeError::DuplicatePreceder | EncodeError::DanglingPreceder)
             | ErrorKind::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..

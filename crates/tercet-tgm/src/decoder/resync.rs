@@ -9,9 +9,9 @@ use crate::wire::ids::{END_MAGIC, MAGIC};
 // The search keeps the bytes that may be the start of either magic.
 const _: () = assert!(MAGIC.len() == END_MAGIC.len());
 
-/// Bounds on the bytes that are searched again, per byte of the stream and in total: see [`Decoder::look_again`].
-const LOOKS_PER_BYTE: u64 = 4;
-const FREE_LOOKS: u64 = 1 << 20;
+/// Bounds on the bytes that are searched again, per byte of the stream and in total: see [`Decoder::rescan`].
+const RESCANS_PER_BYTE: u64 = 4;
+const FREE_RESCANS: u64 = 1 << 20;
 
 /// The end of a damaged message that is not truncated.
 #[derive(Clone, Copy, Debug)]
@@ -24,15 +24,15 @@ pub(super) enum End {
 
 impl Decoder {
     /// Starts the search for the next message.
-    pub(super) fn lose(&mut self) {
+    pub(super) fn start_search(&mut self) {
         if self.held >= PREAMBLE && self.buffer.starts_with(MAGIC) {
             // Skip the magic, so that the search does not find it again.
             self.consume(MAGIC.len() as u64);
         }
         self.held = 0;
-        let doubtful = std::mem::take(&mut self.doubtful);
-        if self.may_look_again(doubtful.len()) {
-            self.put_back(doubtful);
+        let unverified = std::mem::take(&mut self.unverified);
+        if self.may_rescan(unverified.len()) {
+            self.put_back(unverified);
         }
         let awaited = match &self.state {
             State::Inside(inside) => Some(match inside.frames.known_end() {
@@ -72,38 +72,38 @@ impl Decoder {
     /// written after it, within its length.
     ///
     /// Nested frames could make this search quadratic, so the number of bytes put back is bounded.
-    pub(super) fn look_again(&mut self, frame: BytesMut) {
-        // They are adjacent in memory: joining them copies nothing.
-        if self.may_look_again(frame.len()) {
+    pub(super) fn rescan(&mut self, frame: BytesMut) {
+        // Frame and buffer are adjacent in memory: joining them copies nothing.
+        if self.may_rescan(frame.len()) {
             self.put_back(frame);
         } else {
-            self.doubtful.clear();
+            self.unverified.clear();
         }
     }
 
-    /// Like [`look_again`](Self::look_again), for a frame whose bytes were handed out.
-    pub(super) fn look_again_at_a_copy(&mut self, frame: &[u8]) {
-        if self.may_look_again(frame.len().saturating_add(self.buffer.len())) {
+    /// Like [`rescan`](Self::rescan), for a frame whose bytes were handed out.
+    pub(super) fn rescan_copy(&mut self, frame: &[u8]) {
+        if self.may_rescan(frame.len().saturating_add(self.buffer.len())) {
             self.put_back(BytesMut::from(frame));
         } else {
-            self.doubtful.clear();
+            self.unverified.clear();
         }
     }
 
-    /// Keeps the bytes of a frame without a hash from the first message start in it, and everything up to the end of its message.
-    /// The message may be truncated, and its frame may happen to
-    /// end where a frame of the next message ends; only later bytes show it.
-    pub(super) fn doubt(&mut self, frame: &[u8], is_proved: bool) {
-        if !self.doubtful.is_empty() {
-            self.doubtful.extend_from_slice(frame);
+    /// Keeps the bytes of a frame without a hash from the first message start in it, and everything up to the end of
+    /// its message. The message may be truncated, and its frame may happen to end where a frame of the next message
+    /// ends; only later bytes show it.
+    pub(super) fn keep_unverified(&mut self, frame: &[u8], is_verified: bool) {
+        if !self.unverified.is_empty() {
+            self.unverified.extend_from_slice(frame);
         } else if self.resync
-            && !is_proved
+            && !is_verified
             && let Some(start) = memmem::find(frame, MAGIC)
         {
-            self.doubtful.extend_from_slice(&frame[start..]);
+            self.unverified.extend_from_slice(&frame[start..]);
         }
-        if self.doubtful.len() as u64 > self.options.limits.chunk_bytes {
-            self.doubtful = BytesMut::new();
+        if self.unverified.len() as u64 > self.options.limits.chunk_bytes {
+            self.unverified = BytesMut::new();
         }
     }
 
@@ -113,12 +113,12 @@ impl Decoder {
         self.buffer = frame;
     }
 
-    fn may_look_again(&mut self, cost: usize) -> bool {
+    fn may_rescan(&mut self, cost: usize) -> bool {
         let came = self.at.saturating_add(self.buffer.len() as u64);
-        let total = self.looked_again.saturating_add(cost as u64);
-        let may = self.resync && total <= came.saturating_mul(LOOKS_PER_BYTE).saturating_add(FREE_LOOKS);
+        let total = self.rescanned.saturating_add(cost as u64);
+        let may = self.resync && total <= came.saturating_mul(RESCANS_PER_BYTE).saturating_add(FREE_RESCANS);
         if may {
-            self.looked_again = total;
+            self.rescanned = total;
         }
         may
     }

@@ -26,7 +26,7 @@ pub struct MessageBuilder {
     metadata: GlobalMetadata,
     /// The bytes before the objects.
     head: Vec<u8>,
-    objects: Vec<Laid>,
+    objects: Vec<ObjectLayout>,
     /// The bytes after the objects.
     tail: Vec<u8>,
     len: u64,
@@ -35,7 +35,7 @@ pub struct MessageBuilder {
 
 /// An object and its frame.
 #[derive(Clone, Debug)]
-struct Laid {
+struct ObjectLayout {
     raw: RawObject,
     header: FrameHeader,
     /// The hash, if the message has hashes.
@@ -63,13 +63,13 @@ impl MessageBuilder {
         metadata.reserved = options.provenance.section();
         let is_hashed = options.hash && objects.iter().all(RawObject::is_hashed);
         let options = &options.clone().with_hash(is_hashed);
-        let objects = objects.into_iter().map(|raw| Laid::new(name, raw, options.hash));
+        let objects = objects.into_iter().map(|raw| ObjectLayout::new(name, raw, options.hash));
         Self::lay_out(metadata, objects.collect::<Result<_, _>>()?, options).map_err(named)
     }
 
     fn lay_out(
         metadata: GlobalMetadata,
-        objects: Vec<Laid>,
+        objects: Vec<ObjectLayout>,
         options: &EncodeOptions,
     ) -> Result<Self, EncodeError> {
         let none = (false, false);
@@ -185,7 +185,7 @@ impl MessageBuilder {
     }
 }
 
-impl Laid {
+impl ObjectLayout {
     fn new(name: &Arc<str>, raw: RawObject, hashed: bool) -> Result<Self, Error> {
         let kind = FrameKind::NTensor;
         let total = raw.body_len().and_then(|body| body.checked_add(FRAME_HEADER_LEN + kind.tail_len()));

@@ -7,7 +7,7 @@ use tercet_core::{Hint, escape};
 use thiserror::Error;
 
 /// The number of characters of a value in an error message.
-const SHOWN: usize = 80;
+const MAX_CHARS: usize = 80;
 
 /// A message of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub enum EditError {
     },
     /// Two changes of the same value.
     #[error("`{}` and `{}` cannot both be set", escape::name(.first), escape::name(.second))]
-    Twice {
+    Overlap {
         /// The first path.
         first: String,
         /// The second path: of the same value, of a map around it or of a value in it.
@@ -54,7 +54,7 @@ pub enum EditError {
     },
     /// A value on the path that is not a map.
     #[error("`{}` cannot be set: `{}` is {found}, not a map", escape::name(.path), escape::name(.at))]
-    InTheWay {
+    NotAMap {
         /// The path.
         path: String,
         /// The path of that value.
@@ -96,7 +96,7 @@ impl EditError {
 
 /// The first characters of a value, quoted.
 fn display(value: &str) -> String {
-    let cut: String = value.chars().take(SHOWN).collect();
+    let cut: String = value.chars().take(MAX_CHARS).collect();
     let more = if cut.len() < value.len() { "…" } else { "" };
     format!("`{}{more}`", escape::name(&cut))
 }

@@ -122,7 +122,7 @@ impl Changes {
         for (at, second) in changes.iter().enumerate() {
             if let Some(first) = changes[..at].iter().find(|first| first.meets(second)) {
                 let (first, second) = (first.path.clone(), second.path.clone());
-                return Err(EditError::Twice { first, second });
+                return Err(EditError::Overlap { first, second });
             }
         }
         Ok(Self(changes))

@@ -11,7 +11,7 @@ use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Error, ErrorKind};
 use crate::frame_body::budget;
 use crate::object::{Object, hash_span};
-use crate::pipeline::with_right_szip_offsets;
+use crate::pipeline::with_correct_szip_offsets;
 use crate::region::Region;
 use crate::value::Value;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
@@ -39,12 +39,12 @@ pub(crate) struct RawObject {
 impl RawObject {
     /// Copies an object of a message, after verification.
     pub(crate) fn new(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
-        prove(object)?;
-        Self::proven(source, object)
+        verify_object(object)?;
+        Self::from_verified(source, object)
     }
 
     /// Copies an object that was verified before.
-    pub(crate) fn proven(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
+    pub(crate) fn from_verified(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
         let read = || {
             let (payload, masks) = (object.payload_span(), object.masks_span());
             let region = Span::between(payload.start(), masks.end()).unwrap_or(payload);
@@ -72,7 +72,7 @@ impl RawObject {
         }
         check_limit("the payload", object.payload_span().len(), object.options().limits.array_bytes)?;
         let payload = self.source.read_at(object.payload_span())?;
-        if let Some(right) = with_right_szip_offsets(&self.descriptor, &payload) {
+        if let Some(right) = with_correct_szip_offsets(&self.descriptor, &payload) {
             self.change(right);
         }
         Ok(())
@@ -155,13 +155,13 @@ impl RawObject {
 ///
 /// The hash covers neither the flag for the position of the descriptor nor its offset. If payload and descriptor do not
 /// fill the body of the frame exactly, the object is decoded to check them.
-pub(crate) fn prove(object: &Object<'_>) -> Result<(), Error> {
+pub(crate) fn verify_object(object: &Object<'_>) -> Result<(), Error> {
     object.verify()?;
-    sound(object)
+    check_structure(object)
 }
 
-/// The checks of [`prove`] apart from the hash.
-pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
+/// The checks of [`verify_object`] apart from the hash.
+pub(crate) fn check_structure(object: &Object<'_>) -> Result<(), Error> {
     if !fills_its_frame(object)? {
         let named = |fault: ErrorKind| object.named(fault);
         let limit = object.options().limits.chunk_bytes;
@@ -176,7 +176,7 @@ pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
 }
 
 /// Checks an object without a hash: a compressed payload must decode.
-pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
+pub(crate) fn check_decodes(object: &Object<'_>) -> Result<(), Error> {
     if object.frame().hash().is_some() || object.descriptor().is_plain() {
         return Ok(());
     }

@@ -52,7 +52,7 @@ fn put(entry: &mut Entry, change: &Change, section: &dyn Fn() -> String) -> Resu
         let kind = here.kind();
         let Value::Map(pairs) = here else {
             let at = section() + &change.keys[..=depth].join(".");
-            return Err(EditError::InTheWay { path: change.path.clone(), at, found: kind });
+            return Err(EditError::NotAMap { path: change.path.clone(), at, found: kind });
         };
         let there = pairs.iter().rposition(|(found, _)| found.as_text() == Some(key));
         let at = there.unwrap_or_else(|| {

@@ -39,7 +39,7 @@ pub enum EncodeError {
     },
     /// A descriptor with masks; the encoder creates them.
     #[error("object {object}: the encoder creates masks; the descriptor must have none")]
-    MasksGiven {
+    ReservedMasks {
         /// The object.
         object: u64,
     },
@@ -61,7 +61,7 @@ pub enum EncodeError {
     },
     /// A user key `precision` in the metadata of an object with an error bound.
     #[error("base[{object}]: `precision` is reserved for the error bound of the object")]
-    PrecisionGiven {
+    ReservedPrecision {
         /// The object.
         object: u64,
     },
@@ -98,7 +98,7 @@ pub enum EncodeError {
     },
     /// Two preceders for one object.
     #[error("the next object already has a preceder")]
-    PrecederTwice,
+    DuplicatePreceder,
     /// A preceder without an object.
     #[error("the message ends with a preceder without an object")]
     DanglingPreceder,

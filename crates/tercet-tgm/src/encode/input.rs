@@ -52,7 +52,7 @@ impl<'a> Ready<'a> {
         options: &EncodeOptions,
     ) -> Result<Self, EncodeError> {
         if descriptor.masks.is_some() {
-            return Err(EncodeError::MasksGiven { object });
+            return Err(EncodeError::ReservedMasks { object });
         }
         check_descriptor(object, descriptor)?;
         check_length(object, descriptor, values.len() as u64)?;
@@ -138,7 +138,7 @@ impl<'a> Ready<'a> {
         if let Some(precision) = &self.precision
             && entry.insert(PRECISION.to_owned(), precision.clone()).is_some()
         {
-            return Err(EncodeError::PrecisionGiven { object });
+            return Err(EncodeError::ReservedPrecision { object });
         }
         Ok(())
     }

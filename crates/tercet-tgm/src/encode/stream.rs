@@ -102,7 +102,7 @@ impl<W: Write> StreamingEncoder<W> {
     /// Sets metadata of the next object. Its keys override those of the object's entry in `base`.
     pub fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         if self.preceder.is_some() {
-            return Err(EncodeError::PrecederTwice.into());
+            return Err(EncodeError::DuplicatePreceder.into());
         }
         if entry.contains_key(RESERVED) {
             return Err(EncodeError::Reserved { place: "the preceder".into() }.into());

@@ -40,8 +40,8 @@ pub(crate) enum IndexLookup {
 /// Searches for an index at the end of the source. One read for a file without an index, two for a file with one, three
 /// if its footer frames are long.
 pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<IndexLookup, ErrorKind> {
-    match Ending::read(source, source.len())? {
-        Some(ending) => ending.message_index(source, options),
+    match MessageEnd::read(source, source.len())? {
+        Some(message_end) => message_end.message_index(source, options),
         None => Ok(IndexLookup::None),
     }
 }
@@ -52,8 +52,8 @@ pub(crate) fn marked(
     end: u64,
     options: &ReadOptions,
 ) -> Result<Option<Span>, SourceError> {
-    let ending = Ending::read(source, end)?.filter(|ending| ending.is_marked(options));
-    Ok(ending.map(|ending| ending.message))
+    let message_end = MessageEnd::read(source, end)?.filter(|message_end| message_end.is_marked(options));
+    Ok(message_end.map(|message_end| message_end.message))
 }
 
 /// Searches for the last index, skipping messages after it; returns the byte ranges of the index and of the messages
@@ -65,22 +65,22 @@ pub(crate) fn find_last(
     let mut after = Vec::new();
     let mut end = source.len();
     while after.len() <= MAX_MESSAGES_AFTER {
-        let Some(ending) = Ending::read(source, end)? else { return Ok(None) };
-        match ending.message_index(source, options)? {
+        let Some(message_end) = MessageEnd::read(source, end)? else { return Ok(None) };
+        match message_end.message_index(source, options)? {
             IndexLookup::Found(message_index) => {
                 after.reverse();
                 return Ok(Some((*message_index, after)));
             }
             IndexLookup::Rejected(..) => return Ok(None),
-            IndexLookup::None => after.push(ending.message),
+            IndexLookup::None => after.push(message_end.message),
         }
-        end = ending.message.start();
+        end = message_end.message.start();
     }
     Ok(None)
 }
 
 /// The last bytes of a message whose postamble has a length.
-struct Ending {
+struct MessageEnd {
     message: Span,
     /// The offset of the first footer frame.
     footer: u64,
@@ -88,7 +88,7 @@ struct Ending {
     tail_at: u64,
 }
 
-impl Ending {
+impl MessageEnd {
     /// Reads the last bytes before `end`. `None` unless they are the end of a message whose postamble has a length.
     fn read(source: &dyn ByteSource, end: u64) -> Result<Option<Self>, SourceError> {
         let tail_at = end.saturating_sub(FIRST);
@@ -102,11 +102,11 @@ impl Ending {
         let message = start.and_then(|start| Span::between(start, end));
         let Some(message) = message else { return Ok(None) };
         let footer = message.start().saturating_add(postamble.first_footer_offset);
-        let mut ending = Self { message, footer, tail, tail_at };
+        let mut message_end = Self { message, footer, tail, tail_at };
         if footer < tail_at && footer >= end.saturating_sub(TAIL) {
-            ending.reach(source, footer)?;
+            message_end.reach(source, footer)?;
         }
-        Ok(Some(ending))
+        Ok(Some(message_end))
     }
 
     /// Reads the bytes before the tail, from `start` on.
@@ -150,7 +150,7 @@ impl Ending {
         }
         let message = self.open(source, options);
         let message_index = message.and_then(|message| MessageIndex::read(self.message, message));
-        match message_index.and_then(|message_index| leaves_out_none(source, message_index)) {
+        match message_index.and_then(|message_index| check_complete(source, message_index)) {
             Ok(message_index) => Ok(IndexLookup::Found(Box::new(message_index))),
             // An I/O error does not make the index invalid.
             Err(IndexError::Message(fault))
@@ -177,9 +177,9 @@ impl Ending {
     }
 }
 
-/// Rejects an index that omits messages, such as that of a file that was appended to another: its
-/// byte ranges would be those of other messages.
-fn leaves_out_none(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
+/// Rejects an index that omits messages, such as that of a file that was appended to another: its byte ranges would be
+/// those of other messages.
+fn check_complete(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
     let mut rest = MAX_GAP_BYTES;
     for &span in &message_index.scan().junk {
         rest = rest.checked_sub(span.len()).ok_or(IndexError::Incomplete { span, is_seen: false })?;

@@ -59,7 +59,7 @@ pub enum MetadataErrorKind {
     },
     /// A key that is also in another section.
     #[error("is also in `{other}`")]
-    Twice {
+    Duplicate {
         /// The other section.
         other: &'static str,
     },

@@ -6,9 +6,9 @@ use crate::value::Value;
 impl GlobalMetadata {
     /// The value at a path like `mars.param`.
     ///
-    /// The prefix `extra.` or `_extra_.` restricts the lookup to [`extra`](Self::extra). Otherwise the first object that has
-    /// the path is used, then `extra`. Paths enter maps, not arrays. The `_reserved_`
-    /// entries of objects are not found.
+    /// The prefix `extra.` or `_extra_.` restricts the lookup to [`extra`](Self::extra). Otherwise the first object
+    /// that has the path is used, then `extra`. Paths enter maps, not arrays. The `_reserved_` entries of objects are
+    /// not found.
     pub fn get(&self, path: &str) -> Option<&Value> {
         if let Some((EXTRA | "extra", path)) = path.split_once('.') {
             return walk(&self.extra, path);

@@ -24,8 +24,8 @@ use tercet_core::Tensor;
 pub struct Ranges {
     /// The values of each range as one-dimensional arrays, in the requested order.
     pub arrays: Vec<Tensor>,
-    /// Whether the hash of the object is verified, now or earlier. Never for an object without
-    /// a hash, and not by default for remote files: [`Object::verify`] reads the complete object.
+    /// Whether the hash of the object is verified, now or earlier. Never for an object without a hash, and not by
+    /// default for remote files: [`Object::verify`] reads the complete object.
     pub verified: bool,
 }
 
@@ -209,8 +209,8 @@ impl Object<'_> {
             .then_some(Cow::Borrowed(stored))
     }
 
-    /// The first wrong szip offset in the descriptor. Decoding of the complete object does not use
-    /// these offsets; programs that decode ranges may.
+    /// The first wrong szip offset in the descriptor. Decoding of the complete object does not use these offsets;
+    /// programs that decode ranges may.
     pub fn wrong_szip_offset(&self) -> Result<Option<PipelineError>, Error> {
         let find = || {
             let values = self.values()?;
@@ -235,8 +235,7 @@ impl Object<'_> {
         Ok(starts)
     }
 
-    /// The bit range from the first interval to the end of the last one, or to the end of the
-    /// stream.
+    /// The bit range from the first interval to the end of the last one, or to the end of the stream.
     fn between(&self, starts: &[u64], intervals: &Intervals) -> Option<(u64, u64)> {
         let start_of = |interval: u64| starts.get(usize::try_from(interval).ok()?).copied();
         let total_bits = self.spans.payload.len().checked_mul(8)?;

@@ -58,8 +58,7 @@ impl Values {
         self.pipeline.is_plain() && (self.masks.is_empty() || !self.options.restore_non_finite)
     }
 
-    /// Decodes payload and masks in `stored` into exactly
-    /// [`len`](Self::len) bytes.
+    /// Decodes payload and masks in `stored` into exactly [`len`](Self::len) bytes.
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), ErrorKind> {
         let masks = if self.options.restore_non_finite { self.bits(stored)? } else { Vec::new() };
         self.decode_payload(stored, &masks, out)

@@ -141,13 +141,13 @@ pub(super) fn append(
         (MaskKind::NegInf, &masks.neg_inf, options.neg_inf_mask),
     ];
     let mut entries = Vec::new();
-    for (kind, bits, asked) in found {
+    for (kind, bits, method) in found {
         let Some(bits) = bits else { continue };
-        let method = match asked {
+        let method = match method {
             _ if bits.len() as u64 <= options.small_mask_threshold => MaskMethod::None,
             // Positions in roaring bitmaps have 32 bits.
             MaskMethod::Roaring if elements > u32::MAX.into() => MaskMethod::Rle,
-            asked => asked,
+            method => method,
         };
         let offset = payload.len() as u64;
         compress(bits, elements, method, payload.to_mut())

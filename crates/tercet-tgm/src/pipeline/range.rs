@@ -189,8 +189,7 @@ impl Pipeline {
         Ok(packing.unpack(&packed, range.start - first, values)?)
     }
 
-    /// Decodes a range from intervals, the first of which starts at bit `at` of `stored`; returns the
-    /// bit after them.
+    /// Decodes a range from intervals, the first of which starts at bit `at` of `stored`; returns the bit after them.
     pub(crate) fn decode_intervals(
         &self,
         intervals: &Intervals,
@@ -237,8 +236,7 @@ impl Pipeline {
     }
 }
 
-/// Rejects wrong szip offsets. Payloads that this build cannot
-/// parse are not checked.
+/// Rejects wrong szip offsets. Payloads that this build cannot parse are not checked.
 pub(crate) fn check_szip_offsets(
     descriptor: &DataObjectDescriptor,
     payload: &[u8],
@@ -261,7 +259,7 @@ pub(crate) fn check_szip_offsets(
 }
 
 /// The parameters of an szip payload with wrong offsets, with correct ones.
-pub(crate) fn with_right_szip_offsets(
+pub(crate) fn with_correct_szip_offsets(
     descriptor: &DataObjectDescriptor,
     payload: &[u8],
 ) -> Option<DataObjectDescriptor> {

@@ -22,8 +22,8 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// All candidates for these values: lossless ones and, for float64 values and an error bound,
-    /// lossy ones. `descriptor` has no pipeline.
+    /// All candidates for these values: lossless ones and, for float64 values and an error bound, lossy ones.
+    /// `descriptor` has no pipeline.
     pub fn all(descriptor: &DataObjectDescriptor, values: &[u8], bound: Option<f64>) -> Vec<Self> {
         let mut all: Vec<Self> = lossless(descriptor)
             .into_iter()

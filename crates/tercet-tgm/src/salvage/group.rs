@@ -12,15 +12,15 @@ use crate::wire::postamble::Postamble;
 #[derive(Debug)]
 pub(super) enum Item {
     /// An intact message.
-    Intact { span: Span, objects: u64, proven: bool },
+    Intact { span: Span, objects: u64, verified: bool },
     /// A damaged message.
     Broken(Broken),
     /// Bytes outside messages.
     Junk(Span),
 }
 
-/// A damaged message, or a part of one: the bytes after a gap may belong to the next message,
-/// unless both ends of this one are known.
+/// A damaged message, or a part of one: the bytes after a gap may belong to the next message, unless both ends of this
+/// one are known.
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) span: Span,
@@ -39,7 +39,7 @@ pub(super) struct Broken {
 #[derive(Debug)]
 pub(super) enum Part {
     /// An intact frame, and whether its hash was verified.
-    Frame { frame: Frame, proven: bool },
+    Frame { frame: Frame, verified: bool },
     /// A damaged frame.
     Damaged { frame: Frame, reason: String },
     /// Unreadable bytes.
@@ -66,9 +66,9 @@ impl Groups {
     /// The items that this token completes.
     pub(super) fn take(&mut self, token: Token) -> Vec<Item> {
         match token {
-            Token::Intact { span, objects, proven } => {
+            Token::Intact { span, objects, verified } => {
                 let mut done = self.finish();
-                done.push(Item::Intact { span, objects, proven });
+                done.push(Item::Intact { span, objects, verified });
                 done
             }
             Token::Preamble { at, end } => {
@@ -76,14 +76,14 @@ impl Groups {
                 self.begin(at, Some(at), end.is_some());
                 done
             }
-            Token::Frame { frame, proven } => {
+            Token::Frame { frame, verified } => {
                 let (phase, before) = (DecodePhase::for_frame(frame.kind), self.phase);
                 // A frame of an earlier phase belongs to the next message, whose preamble is damaged. In a message with known
                 // ends its type must be damaged.
                 let is_next = |open: &Broken| !open.is_framed && (phase < before || open.ends_with_gap());
                 let done = self.finish_if(is_next);
                 self.phase = self.phase.max(phase);
-                self.add(Part::Frame { frame, proven });
+                self.add(Part::Frame { frame, verified });
                 done
             }
             Token::Damaged { frame, reason } => {
@@ -117,7 +117,7 @@ impl Groups {
     fn finish_at(&mut self, at: u64) -> Vec<Item> {
         self.phase = DecodePhase::Header;
         let Some(mut open) = self.open.take() else { return Vec::new() };
-        if !open.is_torn(at) {
+        if !open.spans_two_messages(at) {
             return vec![Item::Broken(open)];
         }
         let is_header = |part: &Part| matches!(part, Part::Frame { frame, .. } | Part::Damaged { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Header);
@@ -175,7 +175,7 @@ impl Broken {
 
     /// Whether start and postamble at `at` count from different offsets: bytes are missing between them, and it
     /// may consist of two messages.
-    fn is_torn(&self, at: u64) -> bool {
+    fn spans_two_messages(&self, at: u64) -> bool {
         let (Some(start), Some(postamble)) = (self.start, self.postamble) else { return false };
         let Postamble { first_footer_offset, total_length } = postamble;
         if total_length > 0 && start.checked_add(total_length) != Some(self.span.end()) {
@@ -223,11 +223,11 @@ impl Broken {
 
     /// Writers hash all frames of a message or none: if one hash was verified, a frame without a hash is damaged.
     pub(super) fn distrusted(mut self) -> Self {
-        if !self.parts.iter().any(|part| matches!(part, Part::Frame { proven: true, .. })) {
+        if !self.parts.iter().any(|part| matches!(part, Part::Frame { verified: true, .. })) {
             return self;
         }
         for part in &mut self.parts {
-            if let Part::Frame { frame, proven: false } = part {
+            if let Part::Frame { frame, verified: false } = part {
                 let reason = "it has no hash, but the other frames of the message have one".to_owned();
                 *part = Part::Damaged { frame: *frame, reason };
             }

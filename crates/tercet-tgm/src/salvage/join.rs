@@ -94,8 +94,8 @@ impl Fragment {
         all
     }
 
-    /// Whether a lone postamble is the end of this fragment: its length is unknown, and the footer
-    /// frames it refers to are in the gap.
+    /// Whether a lone postamble is the end of this fragment: its length is unknown, and the footer frames it refers to
+    /// are in the gap.
     fn ends_with(&self, next: &Broken) -> bool {
         let (Some(start), Some(Part::Gap(gap)), Some(postamble)) =
             (self.broken.start, self.broken.parts.last(), next.postamble.filter(|_| next.parts.is_empty()))

@@ -28,7 +28,7 @@ const MAX_END: u64 = 7 + POSTAMBLE_LEN;
 /// An object that is kept.
 struct Kept {
     raw: RawObject,
-    proven: bool,
+    verified: bool,
     span: Span,
     number: Option<u64>,
     /// The preceder before it.
@@ -88,7 +88,7 @@ pub(super) fn rebuild(
         state: if lost.is_empty() { State::Repaired } else { State::Damaged },
         output: None,
         objects_kept: kept.len() as u64,
-        unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.proven).map(|(at, _)| at).collect(),
+        unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.verified).map(|(at, _)| at).collect(),
         lost,
         notes,
     };
@@ -189,7 +189,7 @@ fn keep(
                     before = Some((frame.span, entry));
                 }
             }
-            Part::Frame { frame, proven } if frame.kind == FrameKind::NTensor => {
+            Part::Frame { frame, verified } if frame.kind == FrameKind::NTensor => {
                 let number = of.next().flatten();
                 if number.is_none() && is_foreign(broken, lists.index.as_ref(), frame) {
                     // It is inside a payload: the index, whose hash was verified, lists no object here.
@@ -197,13 +197,13 @@ fn keep(
                 }
                 let object =
                     Object::open(&**source, reading, &verification_cache, message, *frame).map_err(named);
-                let raw = object.and_then(|object| RawObject::proven(source, &object));
+                let raw = object.and_then(|object| RawObject::from_verified(source, &object));
                 match damage_or(raw).map_err(named)? {
                     Ok(raw) => {
                         let preceder =
                             preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);
-                        let (proven, span) = (*proven, frame.span);
-                        kept.push(Kept { raw, proven, span, number, preceder });
+                        let (verified, span) = (*verified, frame.span);
+                        kept.push(Kept { raw, verified, span, number, preceder });
                     }
                     Err(error) => lost.push(object_lost(frame, number, &error.kind().to_string())),
                 }
@@ -270,11 +270,11 @@ fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Los
             lost.push(Loss { what: Lost::Objects, object: None, span, reason });
         }
         None if gaps.is_empty() => {
-            let reason = "the message ends here without its end: what followed is lost".to_owned();
+            let reason = "the message is truncated here; the rest is lost".to_owned();
             lost.push(Loss { what: Lost::Bytes, object: None, span, reason });
         }
         None => lost.extend(gaps.into_iter().map(|span| {
-            let reason = "these bytes cannot be read, and may have held objects".to_owned();
+            let reason = "these bytes cannot be read; they may have contained objects".to_owned();
             Loss { what: Lost::Bytes, object: None, span, reason }
         })),
     }
@@ -291,7 +291,7 @@ fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
     let overlaps = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
     let reported = lost.iter().filter(overlaps).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
     let rest = Span::between(reported, gap.end()).filter(|rest| rest.len() > MAX_END)?;
-    let reason = "these bytes cannot be read, and may have held more, even other messages".to_owned();
+    let reason = "these bytes cannot be read; they may have contained other messages".to_owned();
     Some(Loss { what: Lost::Bytes, object: None, span: rest, reason })
 }
 
@@ -303,7 +303,7 @@ fn metadata(
     kept: &[Kept],
     lost: &mut Vec<Loss>,
 ) -> (GlobalMetadata, bool) {
-    let is_hashed = kept.iter().all(|kept| kept.proven);
+    let is_hashed = kept.iter().all(|kept| kept.verified);
     let Some(found) = &lists.metadata else {
         let at = Span::at(broken.span.start(), broken.span.len().min(24)).unwrap_or(broken.span);
         let is_damaged = |part: &&Part| match part {

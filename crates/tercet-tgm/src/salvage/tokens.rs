@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tercet_core::progress::Cancelled;
 use tercet_core::{ByteSource, CommonError, Progress, Span};
 
-use crate::edit::{decodes, prove, sound};
+use crate::edit::{check_decodes, check_structure, verify_object};
 use crate::error::{Error, ErrorKind};
 use crate::frame_body::{Body, budget};
 use crate::message::Message;
@@ -31,11 +31,11 @@ const ZEROS: u64 = 4096;
 #[derive(Debug)]
 pub(super) enum Token {
     /// An intact message, and whether the hashes of all its objects were verified.
-    Intact { span: Span, objects: u64, proven: bool },
+    Intact { span: Span, objects: u64, verified: bool },
     /// The start of a damaged message. `end` is its end, if preamble and postamble agree.
     Preamble { at: u64, end: Option<u64> },
     /// An intact frame, and whether its hash was verified.
-    Frame { frame: Frame, proven: bool },
+    Frame { frame: Frame, verified: bool },
     /// A frame with a valid start and end that is damaged in between.
     Damaged { frame: Frame, reason: String },
     /// The end of a message. The contents are omitted if preamble and postamble agree.
@@ -45,8 +45,8 @@ pub(super) enum Token {
 }
 
 /// The result of a search for a frame.
-enum Looked {
-    Intact { frame: Frame, proven: bool },
+enum FrameSearch {
+    Intact { frame: Frame, verified: bool },
     Damaged { frame: Frame, reason: String },
     Nothing,
 }
@@ -137,8 +137,8 @@ impl<'a> Tokens<'a> {
             }
             if head.starts_with(FRAME_MAGIC) {
                 match self.look(at, limit, !self.inside.in_step)? {
-                    Looked::Intact { frame, proven } => return Ok(Some(self.take(frame, proven))),
-                    Looked::Damaged { frame, reason } if self.inside.in_step => {
+                    FrameSearch::Intact { frame, verified } => return Ok(Some(self.take(frame, verified))),
+                    FrameSearch::Damaged { frame, reason } if self.inside.in_step => {
                         self.pass(&frame);
                         return Ok(Some(Token::Damaged { frame, reason }));
                     }
@@ -175,19 +175,19 @@ impl<'a> Tokens<'a> {
         self.messages += 1;
         let rest = Span::between(at, self.source.len()).unwrap_or(Span::empty(at));
         let opened = Message::open(Arc::clone(self.source), number, rest, self.options).and_then(|message| {
-            let mut proven = true;
+            let mut verified = true;
             for object in message.objects() {
                 let object = object?;
-                prove(&object)?;
-                decodes(&object)?;
-                proven &= object.frame().hash().is_some();
+                verify_object(&object)?;
+                check_decodes(&object)?;
+                verified &= object.frame().hash().is_some();
             }
-            Ok((message.span(), message.object_count(), proven))
+            Ok((message.span(), message.object_count(), verified))
         });
-        if let Ok((span, objects, proven)) = damage_or(opened)? {
+        if let Ok((span, objects, verified)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
-            return Ok(Token::Intact { span, objects, proven });
+            return Ok(Token::Intact { span, objects, verified });
         }
         let end = match preamble.known_length().and_then(|length| at.checked_add(length)) {
             Some(end) if end <= self.source.len() => {
@@ -204,22 +204,22 @@ impl<'a> Tokens<'a> {
     }
 
     /// Searches for a frame. A frame at an unexpected offset must have a matching hash.
-    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<Looked, ErrorKind> {
+    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<FrameSearch, ErrorKind> {
         let here = Region {
             message: self.messages.saturating_sub(1),
             part: Part::Frame { index: self.inside.frames },
         };
         let header = FrameHeader::parse(here, at, self.window.get(at, FRAME_HEADER_LEN)?);
         let Some((header, kind)) = header.ok().and_then(|header| Some((header, header.kind()?))) else {
-            return Ok(Looked::Nothing);
+            return Ok(FrameSearch::Nothing);
         };
         let Some(span) = Span::at(at, header.total_length).filter(|span| span.end() <= limit) else {
-            return Ok(Looked::Nothing);
+            return Ok(FrameSearch::Nothing);
         };
         let tail_at = span.end() - kind.tail_len();
         let tail = self.window.peek(tail_at, kind.tail_len())?;
         if !tail.ends_with(FRAME_END) {
-            return Ok(Looked::Nothing);
+            return Ok(FrameSearch::Nothing);
         }
         let mut frame = Frame {
             index: self.inside.frames,
@@ -235,28 +235,28 @@ impl<'a> Tokens<'a> {
                 frame.hash_slot = tail.hash;
                 frame.cbor_offset = tail.cbor_offset.unwrap_or(0);
             }
-            Err(error) => return Ok(Looked::Damaged { frame, reason: error.to_string() }),
+            Err(error) => return Ok(FrameSearch::Damaged { frame, reason: error.to_string() }),
         }
         if searching {
             // A frame without a hash can only belong to another message of which nothing else is intact.
             let may_lack = !self.inside.is_hashed || self.inside.end.is_none();
             let is_plausible = frame.hash().is_some() || (may_lack && is_as_written(&frame));
             if !is_plausible || !self.may_spend(span.len()) {
-                return Ok(Looked::Nothing);
+                return Ok(FrameSearch::Nothing);
             }
         }
         let checked = self.check(here.message, &frame, searching);
         Ok(match damage_or(checked)? {
-            Ok(proven) => Looked::Intact { frame, proven },
-            Err(error) => Looked::Damaged { frame, reason: error.kind().to_string() },
+            Ok(verified) => FrameSearch::Intact { frame, verified },
+            Err(error) => FrameSearch::Damaged { frame, reason: error.kind().to_string() },
         })
     }
 
     /// Whether a frame is intact, and whether its hash was verified.
     fn check(&self, message: u64, frame: &Frame, searching: bool) -> Result<bool, Error> {
         let named = |fault: ErrorKind| Error::new(self.source.name().clone(), fault);
-        let proven = frame.hash().is_some();
-        if !proven && self.inside.is_hashed && !searching {
+        let verified = frame.hash().is_some();
+        if !verified && self.inside.is_hashed && !searching {
             return Err(named(ErrorKind::MissingHash { region: frame.region(message), span: frame.span }));
         }
         verify_frame(&**self.source, message, frame).map_err(named)?;
@@ -264,12 +264,12 @@ impl<'a> Tokens<'a> {
             let verification_cache = VerificationCache::default();
             let object = Object::open(&**self.source, &self.options, &verification_cache, message, *frame);
             let object = object.map_err(named)?;
-            sound(&object)?;
-            decodes(&object)?;
+            check_structure(&object)?;
+            check_decodes(&object)?;
         } else {
             body(&**self.source, message, frame, &self.options).map_err(named)?;
         }
-        Ok(proven)
+        Ok(verified)
     }
 
     /// Reserves bytes for hashing during the search.
@@ -281,16 +281,16 @@ impl<'a> Tokens<'a> {
     }
 
     /// Advances after an intact frame.
-    fn take(&mut self, frame: Frame, proven: bool) -> Token {
+    fn take(&mut self, frame: Frame, verified: bool) -> Token {
         if !self.inside.in_step {
             self.inside.grid = Some(frame.span.start());
             // It may belong to the next message.
             self.inside.start = None;
-            self.inside.is_hashed &= proven;
+            self.inside.is_hashed &= verified;
         }
-        self.inside.is_hashed |= proven;
+        self.inside.is_hashed |= verified;
         self.pass(&frame);
-        Token::Frame { frame, proven }
+        Token::Frame { frame, verified }
     }
 
     /// Advances after a frame and its padding.
@@ -369,7 +369,7 @@ impl<'a> Tokens<'a> {
                 return Ok(next);
             }
             if frame == Some(next)
-                && let Looked::Intact { .. } = self.look(next, limit, true)?
+                && let FrameSearch::Intact { .. } = self.look(next, limit, true)?
             {
                 return Ok(next);
             }
@@ -438,20 +438,20 @@ struct Ahead<'a> {
     window: Window<'a>,
     found: Option<u64>,
     /// The last requested offset; unknown before the first request.
-    asked: Option<u64>,
+    last_from: Option<u64>,
 }
 
 impl<'a> Ahead<'a> {
     fn new(source: &'a Arc<dyn ByteSource>, needle: &'static [u8]) -> Result<Self, ErrorKind> {
-        Ok(Self { needle, window: Window::new(&**source)?, found: None, asked: None })
+        Ok(Self { needle, window: Window::new(&**source)?, found: None, last_from: None })
     }
 
     fn next(&mut self, from: u64) -> Result<Option<u64>, ErrorKind> {
-        let is_known = self.asked.is_some_and(|asked| asked <= from);
+        let is_known = self.last_from.is_some_and(|last| last <= from);
         if !is_known || self.found.is_some_and(|found| found < from) {
             self.found = self.window.find(self.needle, from, self.window.len())?;
         }
-        self.asked = Some(from);
+        self.last_from = Some(from);
         Ok(self.found)
     }
 }

@@ -19,10 +19,10 @@ const MAP: &str = "$map";
 impl Value {
     /// The value as JSON.
     ///
-    /// What JSON cannot represent becomes an object: `{"$float": "nan"}` (also `inf`, `-inf`),
-    /// `{"$bytes": "00ff"}`, `{"$tag": 1, "value": …}` and, for maps with keys that are not strings or are one of these
-    /// names, `{"$map": [[key, value], …]}`. Integers outside 64 bits become strings of digits. The last of duplicate string
-    /// keys is used.
+    /// What JSON cannot represent becomes an object: `{"$float": "nan"}` (also `inf`, `-inf`), `{"$bytes": "00ff"}`,
+    /// `{"$tag": 1, "value": …}` and, for maps with keys that are not strings or are one of these names, `{"$map":
+    /// [[key, value], …]}`. Integers outside 64 bits become strings of digits. The last of duplicate string keys is
+    /// used.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Null => Json::Null,

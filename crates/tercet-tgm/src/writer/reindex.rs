@@ -69,8 +69,8 @@ pub struct ReindexReport {
 impl Writer {
     /// Adds an index to a file, replacing an existing one.
     ///
-    /// Messages in the old index are not read again, unless the keys differ. A message that
-    /// cannot be read is an error, because the index could not list it.
+    /// Messages in the old index are not read again, unless the keys differ. A message that cannot be read is an
+    /// error, because the index could not list it.
     pub fn reindex(
         path: impl AsRef<Path>,
         how: &ReindexOptions,
@@ -95,8 +95,8 @@ impl Writer {
         let (lock, source) = hold(disk, path).map_err(named)?;
         let old = index::find_last(&*source, &ReadOptions::new()).map_err(named)?;
         let kept = old.filter(|(old, _)| !how.rebuild && keys.is_none_or(|keys| has_keys(old, keys)));
-        if let Some((old, behind)) = &kept
-            && behind.is_empty()
+        if let Some((old, after)) = &kept
+            && after.is_empty()
         {
             let messages = old.scan().messages.len() as u64;
             let keys = old.keys().map(str::to_owned).collect();
@@ -106,14 +106,14 @@ impl Writer {
             Self::new(&name, lock.replace().map_err(|error| named(error.into()))?, WriterOptions::new());
         writer.provenance = how.provenance.clone();
         let mut before = 0;
-        if let Some((old, behind)) = kept {
+        if let Some((old, after)) = kept {
             let resumed = IndexBuilder::resume(&old);
             let resumed = resumed
                 .map_err(|error| named(ErrorKind::CannotIndex { reason: error.to_string().into() }))?;
             before = resumed.len() as u64;
             writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
             writer.message_index = Some(resumed);
-            for span in behind {
+            for span in after {
                 writer.copy(&*source, span, progress).map_err(named)?;
             }
         } else {

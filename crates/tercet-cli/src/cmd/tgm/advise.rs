@@ -143,7 +143,7 @@ impl Subject {
     }
 }
 
-/// A shape as it is shown.
+/// A shape for display.
 fn display_shape(shape: &[u64]) -> Shape {
     Shape::new(shape.to_vec())
 }

@@ -40,7 +40,7 @@ impl Avx2 {
     }
 }
 
-#[allow(unsafe_code, reason = "functions for a processor that was asked for")]
+#[allow(unsafe_code, reason = "the functions require detected CPU features")]
 impl Kernel for Avx2 {
     fn unpack<C: Container>(
         self,

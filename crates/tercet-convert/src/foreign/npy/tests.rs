@@ -177,7 +177,7 @@ fn the_length_must_be_right() {
 }
 
 #[test]
-fn broken_headers_say_what_is_broken() {
+fn errors_name_the_broken_part_of_a_header() {
     let message = |bytes: Vec<u8>| open(bytes).unwrap_err().to_string();
     assert!(message(b"PK\x03\x04....".to_vec()).contains("npy preamble › magic"));
     assert!(message(Vec::new()).contains("needs 6 bytes, but only 0"));
@@ -189,7 +189,7 @@ fn broken_headers_say_what_is_broken() {
         ("{'descr': '<f4', 'shape': (1,)}", "fortran_order"),
         ("{'shape': (1,), 'fortran_order': False}", "descr"),
         ("{'descr': 1, 'shape': (1,), 'fortran_order': False}", "descr"),
-        ("{'descr': '<f4', 'descr': '<f4', 'shape': (1,), 'fortran_order': False}", "twice"),
+        ("{'descr': '<f4', 'descr': '<f4', 'shape': (1,), 'fortran_order': False}", "duplicate"),
         ("{'descr': '<f4', 'shape': (1,), 'fortran_order': 0}", "neither `True` nor `False`"),
         ("{'descr': '<f4', 'shape': [1], 'fortran_order': False}", "not a tuple"),
         ("{'descr': '<f4', 'shape': ('1',), 'fortran_order': False}", "not an integer"),

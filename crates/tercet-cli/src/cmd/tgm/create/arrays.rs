@@ -73,7 +73,7 @@ impl Object {
         let dtype = if widened_from.is_some() { DType::F64 } else { found };
         let plain = DataObjectDescriptor::new(dtype, array.shape().to_vec());
         let name = from.name.clone();
-        let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&called(&name, &array)))?;
+        let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&label(&name, &array)))?;
         if let Some(dtype) = widened_from {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name}: {dtype} stored as float64"))?;
@@ -86,8 +86,8 @@ impl Object {
     }
 
     /// The object name and its file, for messages.
-    pub(super) fn called(&self) -> String {
-        called(&self.name, &self.array)
+    pub(super) fn label(&self) -> String {
+        label(&self.name, &self.array)
     }
 
     /// The object name.
@@ -109,11 +109,11 @@ impl Object {
         if self.descriptor.dtype == DType::Bitmask {
             return packed_bits(&values)
                 .map(Payload::Read)
-                .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.called())));
+                .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.label())));
         }
         let Some(dtype) = self.widened_from else { return Ok(values) };
         let widened = widen_to_f64(dtype, &values);
-        widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.called())))
+        widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.label())))
     }
 
     fn read_as_found(&self) -> Result<Payload<'_>, Failure> {
@@ -146,7 +146,7 @@ fn packed_bits(values: &[u8]) -> Result<Buffer, OutOfMemory> {
     Ok(bits)
 }
 
-fn called(name: &str, array: &Array) -> String {
+fn label(name: &str, array: &Array) -> String {
     format!("`{}` from {}", escape::name(name), escape::name(array.name()))
 }
 

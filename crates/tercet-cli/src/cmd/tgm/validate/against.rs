@@ -25,7 +25,7 @@ pub(super) struct Comparison {
     message: u64,
     object: u64,
     #[serde(skip)]
-    called: String,
+    label: String,
     /// The maximum error.
     bound: f64,
     /// The origin of the bound.
@@ -56,7 +56,7 @@ impl Comparison {
 
     /// Prints the result: on standard output if it holds, else on standard error.
     pub(super) fn print(&self, file: &str, out: &mut Ui) -> Result<(), Failure> {
-        let (file, original, called) = (escape::name(file), escape::name(&self.original), &self.called);
+        let (file, original, label) = (escape::name(file), escape::name(&self.original), &self.label);
         let from = match self.bound_from {
             BoundFrom::CommandLine => "",
             BoundFrom::Metadata => " (recorded)",
@@ -77,9 +77,9 @@ impl Comparison {
         };
         if self.holds {
             return out
-                .line(format_args!("{file}: {} ({called} against {original}: {found})", paint(GOOD, "OK")));
+                .line(format_args!("{file}: {} ({label} against {original}: {found})", paint(GOOD, "OK")));
         }
-        out.note(format_args!("{file}: {} — {called} against {original}: {found}", paint(BAD, "FAILED")))
+        out.note(format_args!("{file}: {} — {label} against {original}: {found}", paint(BAD, "FAILED")))
     }
 }
 
@@ -99,7 +99,7 @@ pub(super) fn compare(
         original: array.name().to_owned(),
         message: message.number(),
         object: object.index(),
-        called: describe(&message, &object),
+        label: describe(&message, &object),
         bound,
         bound_from,
         measured: None,
@@ -114,8 +114,8 @@ pub(super) fn compare(
             deviation(found, &values, decoded.bytes())
         } else {
             let widened = widen_to_f64(found, &values);
-            let called = escape::name(array.name());
-            let widened = widened.map_err(|reason| Failure::request(format!("{called}: {reason}")))?;
+            let label = escape::name(array.name());
+            let widened = widened.map_err(|reason| Failure::request(format!("{label}: {reason}")))?;
             deviation(DType::F64, &widened, decoded.bytes())
         };
         comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
