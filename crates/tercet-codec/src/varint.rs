@@ -96,14 +96,14 @@ mod tests {
 
     proptest! {
         #[test]
-        fn round_trips(bits in 0u32..=64, noise in any::<u64>(), behind in any::<u8>()) {
+        fn round_trips(bits in 0u32..=64, noise in any::<u64>(), tail in any::<u8>()) {
             let value = noise.checked_shr(64 - bits).unwrap_or(0);
             let mut bytes = written(value);
             prop_assert_eq!(bytes.len(), len(value));
             for cut in 0..bytes.len() {
                 prop_assert!(get(&bytes[..cut]).is_err());
             }
-            bytes.push(behind);
+            bytes.push(tail);
             prop_assert_eq!(get(&bytes), Ok((value, bytes.len() - 1)));
         }
     }

@@ -13,7 +13,7 @@
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let (input, output) = (directory.path().join("a.npy"), directory.path().join("a.tet"));
-//! let mut bytes = npy::header(ElementType::U8, &[2, 3]);
+//! let mut bytes = npy::header(ElementType::U8, &[2, 3]).unwrap();
 //! bytes.extend([1, 2, 3, 4, 5, 6]);
 //! # #[expect(clippy::disallowed_methods, reason = "an example makes its own input")]
 //! std::fs::write(&input, bytes)?;

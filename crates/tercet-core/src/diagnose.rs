@@ -125,24 +125,24 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated { need, have } => write!(f, "needs {need} bytes, but only {have} are there"),
+            Self::Truncated { need, have } => write!(f, "needs {need} bytes, but only {have} are available"),
             Self::BadMagic { want, found } => {
                 write!(f, "expected `{}`, found `{}`", want.escape_ascii(), found.escape_ascii())
             }
-            Self::OutOfRange { found, allowed } => write!(f, "says {found}, but must be {allowed}"),
+            Self::OutOfRange { found, allowed } => write!(f, "is {found}, but must be {allowed}"),
             Self::UnknownVersion { found, known } => {
                 write!(f, "is {found}, but this build knows version {known} only")
             }
             Self::Mismatch { found, expected, because } => {
-                write!(f, "says {found}, but must be {expected} ({because})")
+                write!(f, "is {found}, but must be {expected} ({because})")
             }
             Self::OutOfBounds { offset, len, end, what } => {
-                write!(f, "says {len} bytes at offset {offset}, but {what} end at {end}")
+                write!(f, "declares {len} bytes at offset {offset}, but {what} end at {end}")
             }
             Self::NotUtf8 => f.write_str("is not valid UTF-8"),
             Self::Unparsable { detail } => write!(f, "does not parse: {detail}"),
-            Self::Leftover { len: 1 } => write!(f, "1 byte is left over"),
-            Self::Leftover { len } => write!(f, "{len} bytes are left over"),
+            Self::Leftover { len: 1 } => write!(f, "1 trailing byte"),
+            Self::Leftover { len } => write!(f, "{len} trailing bytes"),
             Self::Unexpected { rule } => write!(f, "does not belong here: {rule}"),
             Self::Overflow { what } => write!(f, "{what} overflows 64 bits"),
         }

@@ -21,7 +21,7 @@ use crate::{Malformed, Reason, Region, Site, Span};
 /// let error = fields.u32_le("version").unwrap_err();
 /// assert_eq!(
 ///     error.to_string(),
-///     "malformed header › version (bytes 104..108)\n  needs 4 bytes, but only 2 are there"
+///     "malformed header › version (bytes 104..108)\n  needs 4 bytes, but only 2 are available"
 /// );
 /// ```
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
-//! The same for async runtimes: files on tokio's blocking pool, streams over `AsyncRead` and `AsyncWrite`.
+//! Async API: files on tokio's blocking pool, streams over `AsyncRead` and `AsyncWrite`.
 //!
-//! There is one parser and one encoder. What is here moves bytes to and from them, and moves them to the blocking
-//! pool while they hash or code more than a little.
+//! The parser and the encoder are those of the blocking API. This module moves bytes to and from them and runs them on
+//! the blocking pool when they hash or encode more than [`WORTH_A_THREAD`] bytes.
 
 mod decoder;
 mod encoder;
@@ -17,10 +17,10 @@ use tokio::task::{JoinError, JoinHandle, spawn_blocking};
 pub use decoder::AsyncDecoder;
 pub use encoder::AsyncStreamingEncoder;
 
-/// Bytes whose hashing or coding is worth the way to another thread: some ten microseconds.
+/// The input size from which hashing or encoding runs on another thread, which costs about 10 µs.
 const WORTH_A_THREAD: usize = 128 << 10;
 
-/// Does work on the blocking pool. A panic there goes on here; a runtime that ends before the work starts cancels it.
+/// Runs work on the blocking pool. A panic is propagated; if the runtime shuts down first, the work is cancelled.
 pub(crate) async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, Cancelled> {
@@ -34,19 +34,19 @@ fn joined<T>(done: Result<T, JoinError>) -> Result<T, Cancelled> {
     })
 }
 
-/// A tool that is either here or at work on the blocking pool.
+/// A value that is either idle or in use by a task on the blocking pool.
 ///
-/// A caller that waits for it may give up waiting: the tool comes back with what it made to a caller that waits next.
+/// A caller may stop waiting for the task: the next caller that waits gets its result.
 #[derive(Debug)]
 enum Worker<T, A> {
     Idle(T),
     Busy(JoinHandle<(T, A)>),
-    /// The runtime ended while it was away.
+    /// The runtime shut down during the task.
     Lost,
 }
 
 impl<T: Send + 'static, A: Send + 'static> Worker<T, A> {
-    /// The tool, if it is here.
+    /// The value, if it is idle.
     fn here(&mut self) -> Result<&mut T, Cancelled> {
         match self {
             Self::Idle(tool) => Ok(tool),
@@ -54,7 +54,7 @@ impl<T: Send + 'static, A: Send + 'static> Worker<T, A> {
         }
     }
 
-    /// Sends it to work. It must be here.
+    /// Starts a task. The value must be idle.
     fn send(&mut self, work: impl FnOnce(&mut T) -> A + Send + 'static) -> Result<(), Cancelled> {
         match std::mem::replace(self, Self::Lost) {
             Self::Idle(mut tool) => {
@@ -71,13 +71,13 @@ impl<T: Send + 'static, A: Send + 'static> Worker<T, A> {
         }
     }
 
-    /// What it made, once it is back; `None` if it was not away.
+    /// Waits for the task and returns its result; `None` if there is none.
     async fn back(&mut self) -> Result<Option<A>, Cancelled> {
         Back(self).await
     }
 }
 
-/// Waits for a tool without taking it: dropping this loses nothing.
+/// Waits for the task without owning it: dropping this future loses nothing.
 struct Back<'a, T, A>(&'a mut Worker<T, A>);
 
 impl<T, A> Future for Back<'_, T, A> {

@@ -19,15 +19,15 @@ pub(crate) use encode::{bignum, without_zeros};
 pub use encode::{encode, encode_into};
 pub(crate) use encode::{head, text};
 
-/// The most containers inside each other, the outermost included. A tag counts as one.
+/// The maximum nesting depth, including the outermost container. A tag counts as a container.
 pub const MAX_DEPTH: usize = 256;
 
 /// CBOR that cannot be read, or that is not canonical.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CborError {
-    /// The byte at which the item starts, from 0. 0 when the item is a value in memory.
+    /// The offset of the item, from 0; 0 for a value in memory.
     pub at: usize,
-    /// What is wrong with it.
+    /// The error.
     pub reason: CborErrorKind,
 }
 
@@ -56,23 +56,23 @@ impl std::fmt::Display for CborError {
 
 impl std::error::Error for CborError {}
 
-/// The ways CBOR can be wrong.
+/// The errors of CBOR.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CborErrorKind {
     /// The bytes end before the item does.
-    #[error("an item needs {need} bytes, but only {have} are there")]
+    #[error("an item needs {need} bytes, but only {have} are available")]
     Truncated {
-        /// The fewest bytes that can follow the start of the item.
+        /// The minimum number of bytes of the item.
         need: u64,
-        /// Bytes that do.
+        /// The number of bytes available.
         have: u64,
     },
-    /// A text that is not UTF-8.
+    /// A string that is not UTF-8.
     #[error("a string is not valid UTF-8")]
     NotUtf8,
-    /// Containers too deep inside each other.
-    #[error("more than {MAX_DEPTH} containers inside each other")]
+    /// Containers nested too deeply.
+    #[error("containers are nested more than {MAX_DEPTH} deep")]
     Depth,
     /// A simple value other than false, true, null and undefined.
     #[error("the simple value {0} has no meaning")]
@@ -81,22 +81,22 @@ pub enum CborErrorKind {
     #[error("the reserved initial byte 0x{0:02x}")]
     Reserved(u8),
     /// A break where no item of indefinite length can end.
-    #[error("a break where nothing can end")]
+    #[error("a break outside an indefinite-length item")]
     UnexpectedBreak,
-    /// A part of a string of indefinite length that is not a definite string of the same type.
-    #[error("a part of a string starts with 0x{0:02x}")]
+    /// A chunk of an indefinite-length string that is not a definite-length string of the same type.
+    #[error("a chunk of a string starts with 0x{0:02x}")]
     Chunk(u8),
-    /// The item is larger than the caller allows.
+    /// The item exceeds the limits of the caller.
     #[error("{0}")]
     Limit(LimitExceeded),
     /// The bytes are valid, but not in canonical form.
     #[error("not canonical: {0}")]
     NotCanonical(NonCanonical),
-    /// A map in memory has a key twice. Holds the printed form of the key.
-    #[error("the map key `{}` occurs twice", tercet_core::escape::name(.0))]
+    /// A map in memory has a duplicate key. Holds the printed form of the key.
+    #[error("the map key `{}` is a duplicate", tercet_core::escape::name(.0))]
     Duplicate(String),
     /// Bytes after the item.
-    #[error("{0} bytes left over")]
+    #[error("{0} trailing bytes")]
     Leftover(usize),
 }
 
@@ -113,13 +113,13 @@ pub enum NonCanonical {
     /// A bignum starts with a zero byte or fits into an integer.
     #[error("a bignum has a shorter form")]
     LongBignum,
-    /// A string, array or map has no definite length.
-    #[error("a length is indefinite")]
+    /// A string, array or map has an indefinite length.
+    #[error("an item has an indefinite length")]
     Indefinite,
-    /// A map key sorts before the key in front of it.
-    #[error("a map key sorts before the one in front of it")]
+    /// A map key sorts before the previous key.
+    #[error("a map key sorts before the previous one")]
     KeyOrder,
-    /// A map key equals the key in front of it.
-    #[error("a map key occurs twice")]
+    /// A map key equals the previous key.
+    #[error("a map key is a duplicate")]
     DuplicateKey,
 }

@@ -1,7 +1,7 @@
-//! The names that the format's own documentation uses, as one-liners over this crate.
+//! The names of the format's own documentation, as thin wrappers over this crate.
 //!
-//! For programs that know the format by those names. Everything else of this crate says more: where in a file a
-//! fault is, what contradicts what, and values without a copy.
+//! For programs written against those names. The rest of this crate offers more: errors with byte ranges, the
+//! parts of a message that disagree, and values without a copy.
 //!
 //! ```
 //! use tercet_tgm::compat::{EncodeOptions, Result, TensogramFile, encode, scan, verify_canonical_cbor};
@@ -32,7 +32,7 @@
 //! # }
 //! ```
 //!
-//! Every other name of that documentation:
+//! All other names of that documentation:
 //!
 //! ```
 //! use tercet_tgm::FrameKind;
@@ -127,13 +127,13 @@ use crate::value::Value;
 /// A decoded message: its metadata, and descriptor and values of each object.
 pub type DecodedMessage = (GlobalMetadata, Vec<(DataObjectDescriptor, Vec<u8>)>);
 
-/// Where the messages of a buffer are: offset and length of each.
+/// The messages of a buffer: offset and length of each.
 pub fn scan(buffer: &[u8]) -> Vec<(usize, usize)> {
     let pair = |span: &Span| Some((usize::try_from(span.start()).ok()?, span.len_usize()?));
     crate::scan::scan(buffer).iter().filter_map(pair).collect()
 }
 
-/// Where the messages of anything that can seek are: offset and length of each. Never reads all of it.
+/// The messages of a seekable reader: offset and length of each. Reads only the framing.
 pub fn scan_file<R: Read + Seek + Send>(reader: &mut R) -> Result<Vec<(u64, u64)>> {
     let len = reader.seek(SeekFrom::End(0))?;
     let source = Seeking { name: Arc::from("reader"), len, reader: Mutex::new(reader) };
@@ -141,7 +141,7 @@ pub fn scan_file<R: Read + Seek + Send>(reader: &mut R) -> Result<Vec<(u64, u64)
     Ok(scan.messages.iter().map(|span| (span.start(), span.len())).collect())
 }
 
-/// Makes a message.
+/// Encodes a message.
 pub fn encode(
     metadata: &GlobalMetadata,
     objects: &[(&DataObjectDescriptor, &[u8])],
@@ -150,7 +150,7 @@ pub fn encode(
     Ok(crate::encode::encode_message(metadata, objects, options)?)
 }
 
-/// Makes a message. The name that the documentation of the encoder uses.
+/// Encodes a message. The name in the documentation of the encoder.
 pub fn encode_message(
     metadata: &GlobalMetadata,
     objects: &[(&DataObjectDescriptor, &[u8])],
@@ -189,7 +189,7 @@ fn decode_whole(message: &Message) -> Result<DecodedMessage> {
     Ok((message.metadata().clone(), objects))
 }
 
-/// Something that seeks, as a source. Only one read at a time.
+/// A seekable reader as a source. Reads are serialized.
 struct Seeking<'a, R> {
     name: Arc<str>,
     len: u64,

@@ -1,4 +1,4 @@
-//! Whether the parts of a message agree with its frames.
+//! Consistency of a message: index, hash lists, flags and postamble compared with the frames.
 
 use tercet_core::checksum::{Mismatch, xxh3};
 use tercet_core::{CommonError, Span};
@@ -21,14 +21,14 @@ pub(crate) fn check_hash(message: u64, frame: &Frame, body: &[u8]) -> Result<(),
     }
 }
 
-/// Compares the hash of a frame with one that was computed.
+/// Compares a stored hash with a computed one.
 pub(crate) fn compare(message: u64, frame: &Frame, expected: u64, actual: u64) -> Result<(), ErrorKind> {
     Mismatch::check_xxh3(expected, actual).map_err(|mismatch| {
         CommonError::Checksum { region: frame.region(message), span: frame.body(), mismatch }.into()
     })
 }
 
-/// A disagreement between a part of a message and its frames.
+/// A contradiction between a part of a message and its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Inconsistency {
     pub(crate) region: Region,
@@ -42,8 +42,8 @@ impl From<Inconsistency> for ErrorKind {
     }
 }
 
-/// Refuses a message in which a frame lacks its hash although the preamble promises it.
-pub(crate) fn check_promise(layout: &Layout) -> Result<(), ErrorKind> {
+/// Rejects a frame without a hash if the preamble announces hashes for all frames.
+pub(crate) fn check_announced_hash(layout: &Layout) -> Result<(), ErrorKind> {
     if !layout.preamble.flags.contains(MessageFlags::HASHES_PRESENT) {
         return Ok(());
     }
@@ -53,7 +53,7 @@ pub(crate) fn check_promise(layout: &Layout) -> Result<(), ErrorKind> {
     }
 }
 
-/// What preamble and postamble say that the frames deny.
+/// Contradictions of preamble and postamble.
 pub(crate) fn outer(layout: &Layout) -> Vec<Inconsistency> {
     let mut found = Vec::new();
     let message = layout.number;
@@ -70,7 +70,7 @@ pub(crate) fn outer(layout: &Layout) -> Vec<Inconsistency> {
         }
     }
     for kind in [FrameKind::HeaderMetadata, FrameKind::FooterMetadata] {
-        // A second one would replace the first, and a preceder whose type is damaged looks like one.
+        // A second one would replace the first, and a preceder with a damaged type looks like one.
         if let Some(second) = layout.frames.iter().filter(|frame| frame.kind == kind).nth(1) {
             let part = Part::Typed { index: second.index, kind };
             add(part, second.span, Contradiction::SecondMetadata);
@@ -89,7 +89,7 @@ pub(crate) fn outer(layout: &Layout) -> Vec<Inconsistency> {
         let what = Contradiction::Postamble { field: "first_footer_offset", found, expected };
         add(Part::Postamble, field(0), what);
     }
-    // Without a length in the preamble, one in the postamble must still be true.
+    // If only the postamble has a length, it must be correct.
     if postamble.total_length != 0 && postamble.total_length != layout.span.len() {
         let (found, expected) = (postamble.total_length, layout.span.len());
         let what = Contradiction::Postamble { field: "total_length", found, expected };
@@ -111,7 +111,7 @@ fn name_of(flag: MessageFlags) -> &'static str {
     MessageFlags::NAMED.into_iter().find(|(named, _)| *named == flag).map_or("", |(_, name)| name)
 }
 
-/// What an index says that the frames deny.
+/// The contradiction of an index, if any.
 pub(crate) fn index(layout: &Layout, frame: &Frame, index: &IndexFrame) -> Option<Inconsistency> {
     let here = |what| Some(Inconsistency { region: frame.region(layout.number), span: frame.body(), what });
     let objects = layout.object_count();
@@ -135,7 +135,7 @@ pub(crate) fn index(layout: &Layout, frame: &Frame, index: &IndexFrame) -> Optio
     None
 }
 
-/// What a hash list says that the frames deny. Lists of unknown algorithms say nothing.
+/// The contradiction of a hash list, if any. Lists of unknown algorithms are ignored.
 pub(crate) fn hashes(layout: &Layout, frame: &Frame, list: &HashFrame) -> Option<Inconsistency> {
     let here = |what| Some(Inconsistency { region: frame.region(layout.number), span: frame.body(), what });
     if list.algorithm != ALGORITHM {

@@ -1,4 +1,4 @@
-//! Messages from a stream, whatever pieces it comes in.
+//! Decoding of messages from a stream that arrives in pieces of any size.
 
 use bytes::{Buf as _, Bytes, BytesMut};
 use tercet_core::limits::check_limit;
@@ -22,18 +22,18 @@ mod resync;
 
 use resync::{End, may_be_a_start};
 
-/// Bytes of a preamble.
+/// The length of a preamble.
 const PREAMBLE: usize = 24;
-/// Bytes of the header of a frame.
+/// The length of a frame header.
 const FRAME_HEADER: usize = 16;
-/// Bytes of a postamble.
+/// The length of a postamble.
 const POSTAMBLE: usize = 24;
 const _: () = assert!(PREAMBLE as u64 == PREAMBLE_LEN && POSTAMBLE as u64 == POSTAMBLE_LEN);
 const _: () = assert!(FRAME_HEADER as u64 == FRAME_HEADER_LEN);
-/// Bytes that are kept until the frame after them proves them right: see [`Decoder::held`].
+/// The number of bytes kept until the next frame confirms them: see [`Decoder::held`].
 const MAX_HELD: usize = 64 << 10;
 
-/// What comes by in a stream.
+/// An event of a stream.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Event {
@@ -43,38 +43,38 @@ pub enum Event {
     Metadata {
         /// Whether it is before or after the objects.
         kind: FrameKind,
-        /// What it says.
+        /// The metadata.
         metadata: GlobalMetadata,
     },
-    /// The places of the objects.
+    /// The index frame: positions of the objects.
     Index(IndexFrame),
-    /// The hashes of the objects.
+    /// The hash frame: hashes of the objects.
     Hashes(HashFrame),
-    /// Metadata of the object that comes next.
+    /// Metadata of the next object.
     Preceder(Entry),
     /// A data object.
     Object(Box<StreamedObject>),
-    /// A message ended, and everything it said about itself was true.
+    /// The end of a message. Index, hash lists, flags and postamble agree with its frames.
     End {
-        /// Its last bytes.
+        /// The postamble.
         postamble: Postamble,
-        /// Its metadata as a whole: the last copy, what preceded each object merged into its entry.
+        /// The metadata of the message: the last copy, with each preceder merged into the entry of its object.
         metadata: GlobalMetadata,
     },
-    /// Bytes that belong to no message. Only decoders that resynchronise pass over them.
+    /// Bytes outside messages. Only decoders that resynchronise skip them.
     Skipped(Span),
 }
 
 /// Decodes messages from pieces of a stream.
 ///
-/// The events, and the errors, are the same however the stream is cut. Memory is that of the largest frame and of the
-/// metadata of one message.
+/// Events and errors do not depend on how the stream is split. Memory holds the largest frame and the metadata of one
+/// message.
 ///
-/// One that resynchronises also keeps, up to the limit of a frame, what follows the start of a message inside a frame
-/// without a hash, until the message that frame belongs to has ended.
+/// A decoder that resynchronises also keeps the bytes after a message start inside a frame without a hash, up to the frame
+/// limit, until the message of that frame has ended.
 ///
-/// A decoder that resynchronises numbers messages as [`scan`](fn@crate::scan) does: one that is damaged keeps its number
-/// if its end is found before another message starts; one that was cut off has none.
+/// It numbers messages as [`scan`](fn@crate::scan) does: a damaged message keeps its number if its end is found before
+/// another message starts; a truncated one has no number.
 ///
 /// ```
 /// use tercet_tgm::{Decoder, EncodeOptions, Event, GlobalMetadata, encode_message};
@@ -97,17 +97,17 @@ pub struct Decoder {
     options: ReadOptions,
     resync: bool,
     buffer: BytesMut,
-    /// Where in the stream the buffer starts.
+    /// The stream offset of the buffer.
     at: u64,
-    /// Bytes at the start of the buffer that are decoded but not proved right by a frame after them: a preamble,
-    /// padding. If that is cut off, the next message starts among them.
+    /// The number of bytes at the start of the buffer that are decoded but not confirmed by a following frame: a preamble,
+    /// padding. If the message is truncated there, the next message starts among them.
     held: usize,
-    /// Decoded bytes that are right before the buffer and may hold messages after all: see [`Decoder::doubt`].
-    doubtful: BytesMut,
+    /// Decoded bytes before the buffer that may still contain messages: see [`Decoder::keep_unverified`].
+    unverified: BytesMut,
     /// The number of the next message.
     number: u64,
-    /// Bytes that were searched again after a frame turned out wrong.
-    looked_again: u64,
+    /// The number of bytes searched again after a frame turned out to be invalid.
+    rescanned: u64,
     state: State,
 }
 
@@ -115,7 +115,7 @@ pub struct Decoder {
 enum State {
     /// Between messages.
     Between,
-    /// In bytes that belong to no message, which started at `since`. If they are the rest of one, its end is `awaited`.
+    /// In bytes outside messages, from `since` on. If they are the rest of a message, it ends at `awaited`.
     Lost { since: u64, awaited: Option<End> },
     /// Inside a message.
     Inside(Box<Inside>),
@@ -128,9 +128,9 @@ struct Inside {
     walk: Walk,
     frames: Collected,
     contents: Contents,
-    /// For all metadata of the message together.
+    /// The memory budget for the metadata of the message.
     budget: Budget,
-    /// Padding that is still to come.
+    /// The number of padding bytes still to be skipped.
     skip: u64,
 }
 
@@ -141,53 +141,53 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// A decoder that checks everything and stops at the first error.
+    /// A decoder that verifies everything and stops at the first error.
     pub fn new() -> Self {
         Self::with_options(ReadOptions::new())
     }
 
-    /// A decoder that reads with these options.
+    /// A decoder with these options.
     pub fn with_options(options: ReadOptions) -> Self {
-        let (buffer, doubtful, state) = (BytesMut::new(), BytesMut::new(), State::Between);
-        Self { options, resync: false, buffer, at: 0, held: 0, doubtful, number: 0, looked_again: 0, state }
+        let (buffer, unverified, state) = (BytesMut::new(), BytesMut::new(), State::Between);
+        Self { options, resync: false, buffer, at: 0, held: 0, unverified, number: 0, rescanned: 0, state }
     }
 
-    /// Counts bytes and messages from here on: for a stream that starts in the middle of a file, between two messages.
+    /// Sets the position of the first byte and the number of the first message, for a stream that starts between two messages.
     pub fn with_start(mut self, at: u64, number: u64) -> Self {
         (self.at, self.number) = (at, number);
         self
     }
 
-    /// Goes on with the next message after junk or an error, instead of giving up.
+    /// Sets whether the decoder continues with the next message after junk or an error.
     pub fn with_resync(mut self, resync: bool) -> Self {
         self.resync = resync;
         self
     }
 
-    /// Takes the next bytes of the stream.
+    /// Appends bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
         if !matches!(self.state, State::GivenUp) {
             self.buffer.extend_from_slice(bytes);
         }
     }
 
-    /// Bytes that were taken but not yet decoded.
+    /// The number of bytes not decoded yet.
     pub fn buffered(&self) -> usize {
         self.rest().len()
     }
 
-    /// Where in the stream the first byte is that is not decoded yet.
+    /// The stream offset of the first byte not decoded yet.
     pub fn position(&self) -> u64 {
         self.at + self.held as u64
     }
 
-    /// The number of the message that is being decoded, or else of the next one.
+    /// The number of the current message, or of the next one.
     pub fn message_number(&self) -> u64 {
         self.number
     }
 
-    /// The frame that comes next, if its header is here: how many of its bytes are, and how many there must be. One
-    /// that will be refused is none.
+    /// The next frame, if its header has arrived: the number of its bytes that have arrived, and its length. `None` for
+    /// a frame that will be rejected.
     #[cfg(feature = "async")]
     pub(crate) fn next_frame(&self) -> Option<(usize, usize)> {
         let State::Inside(inside) = &self.state else { return None };
@@ -199,7 +199,7 @@ impl Decoder {
         }
     }
 
-    /// The next event, or `None` if it needs more bytes.
+    /// The next event, or `None` if more bytes are needed.
     pub fn next_event(&mut self) -> Result<Option<Event>, ErrorKind> {
         if let State::Lost { since, awaited } = self.state {
             if !self.search(since, awaited) {
@@ -212,12 +212,12 @@ impl Decoder {
         }
         let event = match self.state {
             State::Between => self.begin(),
-            State::Inside(_) => self.go_on(),
+            State::Inside(_) => self.next_frame_event(),
             State::GivenUp | State::Lost { .. } => return Err(ErrorKind::GivenUp),
         };
         event.inspect_err(|_| {
             if self.resync {
-                self.lose();
+                self.start_search();
             } else {
                 self.state = State::GivenUp;
                 self.buffer = BytesMut::new();
@@ -225,11 +225,11 @@ impl Decoder {
         })
     }
 
-    /// Ends the stream. It must not end inside a message.
+    /// Ends the stream, which must not be inside a message.
     ///
-    /// After the last [`next_event`](Self::next_event). A decoder that resynchronises goes on after a message that was
-    /// cut off: what its lengths took in may hold whole messages, so ask for events again, then `finish` again, until
-    /// that says `Ok(None)`.
+    /// Call it after the last [`next_event`](Self::next_event). A decoder that resynchronises continues after a truncated
+    /// message, because complete messages may follow inside the length of a truncated frame: call `next_event` again, then
+    /// `finish` again, until it returns `Ok(None)`.
     pub fn finish(&mut self) -> Result<Option<Event>, ErrorKind> {
         let end = self.at + self.buffer.len() as u64;
         match self.state {
@@ -247,22 +247,22 @@ impl Decoder {
             }
             State::GivenUp => Err(ErrorKind::GivenUp),
             State::Between | State::Inside(_) => {
-                let cut = ErrorKind::CutStream { message: self.number, at: end };
+                let cut = ErrorKind::TruncatedStream { message: self.number, at: end };
                 if !self.resync {
                     self.state = State::GivenUp;
                     return Err(cut);
                 }
                 if matches!(self.state, State::Between) {
-                    // Past the magic, so that a search does not find it again.
+                    // Skip the magic, so that the search does not find it again.
                     self.consume(MAGIC.len() as u64);
                 }
-                self.lose();
+                self.start_search();
                 Err(cut)
             }
         }
     }
 
-    /// The bytes that are not decoded yet.
+    /// The bytes not decoded yet.
     fn rest(&self) -> &[u8] {
         self.buffer.get(self.held..).unwrap_or_default()
     }
@@ -277,7 +277,7 @@ impl Decoder {
         let preamble = match Preamble::parse(self.number, self.at, head) {
             Ok(preamble) => preamble,
             Err(error) => {
-                // Past the magic, so that a search does not find it again.
+                // Skip the magic, so that the search does not find it again.
                 self.consume(if self.resync { MAGIC.len() as u64 } else { 0 });
                 return Err(error.into());
             }
@@ -296,7 +296,7 @@ impl Decoder {
         Ok(Some(Event::Start(preamble)))
     }
 
-    fn go_on(&mut self) -> Result<Option<Event>, ErrorKind> {
+    fn next_frame_event(&mut self) -> Result<Option<Event>, ErrorKind> {
         loop {
             let rest = self.rest().len();
             let State::Inside(inside) = &mut self.state else { return Ok(None) };
@@ -321,7 +321,7 @@ impl Decoder {
                 }
                 Next::Postamble => return self.end().map(Some),
                 Next::Frame(header) => {
-                    // Refused before its bytes are collected.
+                    // Rejected before its bytes are collected.
                     let len = self.frame_len(&header)?;
                     if rest < len {
                         return Ok(None);
@@ -334,7 +334,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes of a frame, if it is within the limits.
+    /// The length of a frame, if it is within the limits.
     fn frame_len(&self, header: &FrameHeader) -> Result<usize, ErrorKind> {
         let limits = &self.options.limits;
         let limit = match header.kind() {
@@ -344,7 +344,7 @@ impl Decoder {
         Ok(check_limit("a frame", header.total_length, limit)?)
     }
 
-    /// Decodes a frame whose bytes are all here. `None` for one of an unknown type that is passed over.
+    /// Decodes a frame that has arrived completely. `None` for a skipped frame of an unknown type.
     fn take_frame(&mut self, header: &FrameHeader, len: usize) -> Result<Option<Event>, ErrorKind> {
         let tail_at = len - usize::try_from(header.tail_len()).unwrap_or(len);
         let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
@@ -356,29 +356,29 @@ impl Decoder {
         let bytes = self.buffer.split_to(len);
         self.at += header.total_length;
         let Some(frame) = frame else {
-            self.doubt(&bytes, false);
+            self.keep_unverified(&bytes, false);
             return Ok(None);
         };
         if let Err(fault) = self.check_frame(&frame, &bytes[FRAME_HEADER..tail_at]) {
-            self.look_again(bytes);
+            self.rescan(bytes);
             return Err(fault);
         }
         let bytes = bytes.freeze();
-        let event = self.understand(frame, &bytes.slice(FRAME_HEADER..tail_at));
-        let is_proved = self.options.verify && frame.hash().is_some();
+        let event = self.parse_frame(frame, &bytes.slice(FRAME_HEADER..tail_at));
+        let is_verified = self.options.verify && frame.hash().is_some();
         if event.is_ok() {
-            self.doubt(&bytes, is_proved);
-        } else if !is_proved || !self.doubtful.is_empty() {
-            self.look_again_at_a_copy(&bytes);
+            self.keep_unverified(&bytes, is_verified);
+        } else if !is_verified || !self.unverified.is_empty() {
+            self.rescan_copy(&bytes);
         }
         event.map(Some)
     }
 
-    /// Passes over bytes that nothing proves right yet.
+    /// Skips bytes that no frame has confirmed yet.
     fn hold(&mut self, len: usize) {
         self.held += len;
         if self.held > MAX_HELD {
-            // So many zeros: no message starts among them.
+            // A run of zeros this long contains no message start.
             self.consume(self.held as u64);
             self.held = 0;
         }
@@ -389,12 +389,12 @@ impl Decoder {
         inside.frames.push(*frame, &self.options)?;
         if self.options.verify {
             check_hash(self.number, frame, body)?;
-            inside.frames.check_promise(frame)?;
+            inside.frames.check_announced_hash(frame)?;
         }
         Ok(())
     }
 
-    fn understand(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
+    fn parse_frame(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
         let (number, options) = (self.number, self.options);
         let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
         if frame.kind == FrameKind::NTensor {
@@ -420,7 +420,7 @@ impl Decoder {
         let metadata = inside.contents.take_metadata(layout.number, layout.span, layout.object_count())?;
         self.consume(self.held as u64 + POSTAMBLE_LEN);
         self.held = 0;
-        self.doubtful.clear();
+        self.unverified.clear();
         self.number += 1;
         self.state = State::Between;
         Ok(Event::End { postamble, metadata })
@@ -428,8 +428,8 @@ impl Decoder {
 
     fn consume(&mut self, len: u64) {
         let len = usize::try_from(len).unwrap_or(usize::MAX).min(self.buffer.len());
-        if !self.doubtful.is_empty() {
-            self.doubtful.extend_from_slice(&self.buffer[..len]);
+        if !self.unverified.is_empty() {
+            self.unverified.extend_from_slice(&self.buffer[..len]);
         }
         self.buffer.advance(len);
         self.at += len as u64;

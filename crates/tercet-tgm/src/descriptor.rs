@@ -1,11 +1,11 @@
-//! What a data object is: its shape, its element type and how its bytes were made.
+//! Descriptors of data objects: shape, element type, pipeline.
 
 use std::collections::BTreeMap;
 
 use crate::cbor;
 use crate::dtype::{ByteOrder, DTYPES};
 use crate::metadata::{
-    Entry, Keys, MetadataError, MetadataErrorKind, entry_of, text_of, type_error, u64_of, u64s_of,
+    Entry, Keys, MetadataError, MetadataErrorKind, entry_of, string_of, type_error, u64_of, u64s_of,
 };
 use crate::pipeline::{COMPRESSIONS, ENCODINGS, FILTERS, Mask, NONE};
 use crate::value::Value;
@@ -25,28 +25,28 @@ pub struct DataObjectDescriptor {
     pub obj_type: String,
     /// The number of dimensions. Readers do not compare it with the shape.
     pub ndim: u64,
-    /// Elements along each dimension.
+    /// The extents.
     pub shape: Vec<u64>,
-    /// Elements from one index to the next, for each dimension. Kept, never applied.
+    /// The strides in elements. Stored, but not used.
     pub strides: Vec<u64>,
-    /// The type of the elements.
+    /// The element type.
     pub dtype: DType,
-    /// The order of the bytes of an element, if it is stated.
+    /// The byte order, if stored.
     pub byte_order: Option<ByteOrder>,
-    /// How values became numbers of another width: `none` or `simple_packing`.
+    /// The encoding: `none` or `simple_packing`.
     pub encoding: String,
-    /// How the bytes were rearranged: `none` or `shuffle`.
+    /// The filter: `none` or `shuffle`.
     pub filter: String,
-    /// How the bytes were compressed: `none` or the name of a compressor.
+    /// The compression: `none` or the name of a compressor.
     pub compression: String,
-    /// Where the masks of NaN and infinities lie.
+    /// The positions of the masks of NaN and infinities.
     pub masks: Option<Value>,
-    /// Every other key.
+    /// All other keys: parameters of the pipeline and of the user.
     pub params: BTreeMap<String, Value>,
 }
 
 impl DataObjectDescriptor {
-    /// A descriptor of contiguous little-endian elements, neither encoded nor compressed.
+    /// A descriptor of contiguous little-endian elements without a pipeline.
     pub fn new(dtype: DType, shape: impl Into<Vec<u64>>) -> Self {
         let shape = shape.into();
         Self {
@@ -64,52 +64,52 @@ impl DataObjectDescriptor {
         }
     }
 
-    /// Stores numbers in this way: `none` or `simple_packing`.
+    /// Sets the encoding: `none` or `simple_packing`.
     pub fn with_encoding(mut self, encoding: &str) -> Self {
         encoding.clone_into(&mut self.encoding);
         self
     }
 
-    /// Rearranges bytes in this way: `none` or `shuffle`.
+    /// Sets the filter: `none` or `shuffle`.
     pub fn with_filter(mut self, filter: &str) -> Self {
         filter.clone_into(&mut self.filter);
         self
     }
 
-    /// Compresses in this way: `none` or the name of a compressor.
+    /// Sets the compression: `none` or the name of a compressor.
     pub fn with_compression(mut self, compression: &str) -> Self {
         compression.clone_into(&mut self.compression);
         self
     }
 
-    /// Gives a parameter to one of them.
+    /// Sets a parameter.
     pub fn with_param(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.params.insert(key.to_owned(), value.into());
         self
     }
 
-    /// Reads a descriptor. The texts of encoding, filter and compression may be unknown ones.
+    /// Reads a descriptor. Encoding, filter and compression may be unknown names.
     pub fn from_value(value: Value) -> Result<Self, MetadataError> {
         let mut entry = entry_of(value, Keys::At(""))?;
         let mut field = |key: &'static str| {
             entry.remove(key).ok_or_else(|| MetadataError::new(key, MetadataErrorKind::Missing))
         };
         Ok(Self {
-            obj_type: text_of(field("type")?, "type")?,
+            obj_type: string_of(field("type")?, "type")?,
             ndim: u64_of(&field("ndim")?, "ndim")?,
             shape: u64s_of(&field("shape")?, "shape")?,
             strides: u64s_of(&field("strides")?, "strides")?,
             dtype: dtype_of(field("dtype")?)?,
-            encoding: text_of(field("encoding")?, "encoding")?,
-            filter: text_of(field("filter")?, "filter")?,
-            compression: text_of(field("compression")?, "compression")?,
+            encoding: string_of(field("encoding")?, "encoding")?,
+            filter: string_of(field("filter")?, "filter")?,
+            compression: string_of(field("compression")?, "compression")?,
             byte_order: entry.remove("byte_order").map(byte_order_of).transpose()?,
             masks: entry.remove("masks").map_or(Ok(None), masks_of)?,
             params: entry,
         })
     }
 
-    /// The descriptor as a map. A parameter with the name of a field is left out.
+    /// The descriptor as a map. A parameter with the name of a field is omitted.
     pub fn to_value(&self) -> Value {
         let mut entry: Entry = self.params.clone();
         let mut field = |key: &str, value: Value| entry.insert(key.to_owned(), value);
@@ -137,7 +137,7 @@ impl DataObjectDescriptor {
         cbor::encode(&self.to_value())
     }
 
-    /// The number of elements, if that is a 64-bit number. 1 without dimensions.
+    /// The number of elements, unless it overflows. 1 without dimensions.
     pub fn elements(&self) -> Option<u64> {
         if self.shape.contains(&0) {
             return Some(0);
@@ -145,18 +145,18 @@ impl DataObjectDescriptor {
         self.shape.iter().try_fold(1_u64, |product, &n| product.checked_mul(n))
     }
 
-    /// The order of the stored bytes: little unless stated, on every host.
+    /// The byte order of the stored bytes: little-endian unless stored otherwise, on every host.
     pub fn stored_order(&self) -> ByteOrder {
         self.byte_order.unwrap_or(ByteOrder::Little)
     }
 
-    /// Whether the payload is the elements themselves: not encoded, filtered or compressed, and without masks.
+    /// Whether the payload is the elements themselves: no encoding, filter, compression or masks.
     pub fn is_plain(&self) -> bool {
-        [&self.encoding, &self.filter, &self.compression].into_iter().all(|text| text == NONE)
+        [&self.encoding, &self.filter, &self.compression].into_iter().all(|name| name == NONE)
             && Mask::all(self).is_ok_and(|masks| masks.is_empty())
     }
 
-    /// Element counts from one index to the next along each dimension, the last one densest.
+    /// Row-major strides in elements.
     pub fn row_major_strides(shape: &[u64]) -> Vec<u64> {
         let mut strides = vec![1; shape.len()];
         let mut product = 1_u64;
@@ -203,12 +203,12 @@ impl DataObjectDescriptor {
             "`none`, `szip`, `zstd`, `lz4`, `blosc2`, `zfp`, `sz3`, `rle` or `roaring`",
         )?;
         match FIELDS.into_iter().find(|field| self.params.contains_key(*field)) {
-            Some(field) => Err(MetadataError::new(field, MetadataErrorKind::Twice { other: "params" })),
+            Some(field) => Err(MetadataError::new(field, MetadataErrorKind::Duplicate { other: "params" })),
             None => Ok(()),
         }
     }
 
-    /// What a writer puts under `_reserved_.tensor` of the object's metadata.
+    /// The entry `_reserved_.tensor` of the object's metadata.
     pub fn tensor_entry(&self) -> Value {
         Value::Map(vec![
             ("ndim".into(), self.ndim.into()),
@@ -218,7 +218,7 @@ impl DataObjectDescriptor {
         ])
     }
 
-    /// Bytes of the payload in a payload region of `region` bytes: it ends where the first mask starts.
+    /// The length of the payload in a payload region of `region` bytes: it ends at the first mask.
     pub(crate) fn payload_len_in(&self, region: u64) -> Result<u64, MetadataError> {
         let mut payload = region;
         for mask in Mask::all(self)? {
@@ -236,12 +236,12 @@ impl DataObjectDescriptor {
     }
 }
 
-/// The names of the element types in errors.
+/// The names of the element types, for error messages.
 const DTYPE_NAMES: &str = "`float16`, `bfloat16`, `float32`, `float64`, `complex64`, `complex128`, `int8` to `int64`, \
                            `uint8` to `uint64` or `bitmask`";
 
 fn dtype_of(value: Value) -> Result<DType, MetadataError> {
-    let name = text_of(value, "dtype")?;
+    let name = string_of(value, "dtype")?;
     let reason = |found| MetadataErrorKind::Unknown { found, allowed: DTYPE_NAMES };
     let unknown = |found| MetadataError::new("dtype", reason(found));
     let dtype = DType::from_name(&name).filter(|dtype| DTYPES.contains(dtype));
@@ -249,7 +249,7 @@ fn dtype_of(value: Value) -> Result<DType, MetadataError> {
 }
 
 fn byte_order_of(value: Value) -> Result<ByteOrder, MetadataError> {
-    let name = text_of(value, "byte_order")?;
+    let name = string_of(value, "byte_order")?;
     match name.as_str() {
         "big" => Ok(ByteOrder::Big),
         "little" => Ok(ByteOrder::Little),

@@ -25,7 +25,7 @@ pub const DTYPES: [DType; 15] = [
     DType::Bitmask,
 ];
 
-/// The floating-point type of the elements, or of the parts of complex elements.
+/// The floating-point type of real elements, or of the parts of complex elements.
 pub(crate) const fn float_type(dtype: DType) -> Option<Float> {
     match dtype {
         DType::F16 => Some(Float::F16),
@@ -38,21 +38,21 @@ pub(crate) const fn float_type(dtype: DType) -> Option<Float> {
     }
 }
 
-/// The order of the bytes of an element.
+/// The byte order of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByteOrder {
-    /// The most significant byte first.
+    /// Big-endian.
     Big,
-    /// The least significant byte first.
+    /// Little-endian.
     Little,
 }
 
 impl ByteOrder {
-    /// The order of this host.
+    /// The byte order of this host.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
 
-    /// The name on the wire.
+    /// The name in descriptors.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Big => "big",
@@ -67,9 +67,9 @@ impl fmt::Display for ByteOrder {
     }
 }
 
-/// Reverses the bytes of every `unit` bytes. Bytes after the last whole unit stay as they are.
+/// Reverses the bytes of every unit of `unit` bytes. An incomplete unit at the end is unchanged.
 pub(crate) fn swap_in_place(bytes: &mut [u8], unit: usize) {
-    // The arms are loops over whole integers, which compile to vector shuffles.
+    // The arms are loops over integers, which compile to vector shuffles.
     match unit {
         0 | 1 => {}
         2 => bytes.as_chunks_mut().0.iter_mut().for_each(|b| *b = u16::from_le_bytes(*b).to_be_bytes()),
@@ -97,10 +97,10 @@ mod tests {
         fn units_are_reversed(bytes in vec(any::<u8>(), 0..100), unit in 0_usize..17) {
             let mut swapped = bytes.clone();
             swap_in_place(&mut swapped, unit);
-            let whole = bytes.len() / unit.max(1) * unit.max(1);
+            let end = bytes.len() / unit.max(1) * unit.max(1);
             for (at, byte) in swapped.into_iter().enumerate() {
                 let unit = unit.max(1);
-                let from = if at < whole { at / unit * unit + unit - 1 - at % unit } else { at };
+                let from = if at < end { at / unit * unit + unit - 1 - at % unit } else { at };
                 prop_assert_eq!(byte, bytes[from]);
             }
         }

@@ -1,11 +1,11 @@
-//! Messages made of other messages, without decoding a value.
+//! Editing of messages without decoding: set, merge, split, reshuffle.
 //!
-//! Payloads and masks are carried over as they are stored, so no lossy codec runs again and nothing is asked of values
-//! that are not finite. A descriptor that does not change keeps its bytes, and with them the object keeps its hash.
-//! What is carried was compared with its hash before; what the library adds (`_reserved_`) is rebuilt.
+//! Payloads and masks are copied as stored, so no lossy codec runs again and non-finite values need no permission. An
+//! object with an unchanged descriptor keeps its bytes and its hash. Copied bytes are verified first; what the library
+//! adds (`_reserved_`) is rebuilt.
 //!
-//! Every operation returns a [`MessageBuilder`]: a message whose length and hashes are known and whose payloads are still where
-//! they were. Writing it copies them piece by piece, with memory for one piece.
+//! Every operation returns a [`MessageBuilder`]: a message whose length and hashes are known, with payloads that are still
+//! in their source. Writing it copies them in pieces, with memory for one piece.
 //!
 //! ```
 //! use tercet_tgm::edit::{Change, Changes, set};
@@ -33,7 +33,7 @@ pub use builder::MessageBuilder;
 pub use error::{EditError, Origin};
 pub use merge::{Merge, Strategy};
 pub use path::{Change, Changes};
-pub(crate) use raw_object::{RawObject, decodes, prove, sound};
+pub(crate) use raw_object::{RawObject, check_decodes, check_structure, verify_object};
 pub use set::set;
 
 use crate::encode::EncodeOptions;
@@ -43,27 +43,25 @@ use crate::metadata::GlobalMetadata;
 use crate::wire::ids::FrameKind;
 use crate::wire::order::DecodePhase;
 
-/// Compares every object of a message with its hash and its payload with its descriptor, as far as that is possible
-/// without decoding.
+/// Verifies the hash of every object and checks payloads against descriptors, as far as possible without decoding.
 pub fn check(message: &Message) -> Result<(), Error> {
-    message.objects().try_for_each(|object| prove(&object?))
+    message.objects().try_for_each(|object| verify_object(&object?))
 }
 
-/// The message with one object of another: its entry in `base` and everything in `_extra_` go with it.
+/// A message with one object of another: its entry in `base` and all of `_extra_` are kept.
 pub fn split(message: &Message, object: u64, options: &EncodeOptions) -> Result<MessageBuilder, Error> {
     let raw = RawObject::new(message.source(), &message.object(object)?)?;
-    let whole = message.metadata();
-    let entry = usize::try_from(object).ok().and_then(|at| whole.base.get(at));
+    let metadata = message.metadata();
+    let entry = usize::try_from(object).ok().and_then(|at| metadata.base.get(at));
     let metadata = GlobalMetadata {
         base: entry.into_iter().cloned().collect(),
-        extra: whole.extra.clone(),
+        extra: metadata.extra.clone(),
         ..GlobalMetadata::default()
     };
     MessageBuilder::new(message.name(), metadata.without_reserved(), vec![raw], options)
 }
 
-/// Whether everything that a reader needs before the objects is before them: length, metadata, index; and nothing
-/// after them.
+/// Whether length, metadata and index are before the objects, and nothing is after them.
 pub fn is_header_style(message: &Message) -> Result<bool, Error> {
     let layout = message.layout()?;
     let has_index = layout.frames.iter().any(|frame| frame.kind == FrameKind::HeaderIndex);
@@ -73,8 +71,8 @@ pub fn is_header_style(message: &Message) -> Result<bool, Error> {
         && (has_index || layout.object_count() == 0))
 }
 
-/// The message with its index, its hashes and all its metadata before its objects. `None` for one that has them there
-/// already: its own bytes will do.
+/// The message with index, hashes and all metadata before the objects; `None` if it is stored that way
+/// already.
 pub fn reshuffle(message: &Message, options: &EncodeOptions) -> Result<Option<MessageBuilder>, Error> {
     if is_header_style(message)? {
         return Ok(None);
@@ -83,12 +81,12 @@ pub fn reshuffle(message: &Message, options: &EncodeOptions) -> Result<Option<Me
     MessageBuilder::new(message.name(), message.metadata().without_reserved(), objects, options).map(Some)
 }
 
-/// All objects of a message, checked.
+/// All objects of a message, verified.
 fn raw(message: &Message) -> Result<Vec<RawObject>, Error> {
     message.objects().map(|object| RawObject::new(message.source(), &object?)).collect()
 }
 
-/// An error about a message.
+/// An error with the location of a message.
 fn error(message: &Message, fault: ErrorKind) -> Error {
     Error::new(message.name().clone(), fault)
 }

@@ -1,9 +1,9 @@
-//! Messages from metadata and payloads.
+//! Encoding of messages.
 //!
-//! [`encode_message`] makes a message in one piece, with its index before the objects; [`StreamingEncoder`] writes one
-//! object after the other to any `Write`, with its index after them.
+//! [`encode_message`] encodes a complete message with its index before the objects; [`StreamingEncoder`] writes object
+//! by object to any `Write`, with its index after them.
 //!
-//! The message in one piece is made by five helpers: [`build_hash_frame_cbor`], [`build_index_frame`],
+//! A complete message is assembled by five functions: [`build_hash_frame_cbor`], [`build_index_frame`],
 //! [`compute_object_offsets`], [`compute_message_flags`] and [`assemble_message`].
 
 mod assemble;

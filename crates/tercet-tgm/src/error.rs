@@ -1,4 +1,4 @@
-//! What can go wrong with a message or a file of messages.
+//! Errors of messages and files.
 
 use std::fmt;
 
@@ -12,143 +12,143 @@ use crate::metadata::MetadataError;
 use crate::pipeline::PipelineError;
 use crate::region::Region;
 
-/// A fault together with the name of its file.
+/// An error with the location of the file.
 pub type Error = tercet_core::Error<ErrorKind>;
 
-/// What went wrong.
+/// The kind of an error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// An error of a kind that every format has: I/O, malformed bytes, checksums, limits, cancellation.
+    /// An error that all formats share: I/O, malformed bytes, checksums, limits, cancellation.
     #[error(transparent)]
     Common(CommonError<Region>),
-    /// The body of a frame is no CBOR.
+    /// The body of a frame is not valid CBOR.
     #[error("malformed {region} (bytes {span})\n  {error}")]
     Cbor {
         /// The frame.
         region: Region,
-        /// The CBOR.
+        /// The bytes of the CBOR.
         span: Span,
-        /// What is wrong with it.
+        /// The error.
         error: CborError,
     },
-    /// The CBOR of a frame says something that the format does not allow.
+    /// The metadata in a frame violates the format.
     #[error("malformed {region} (bytes {span})\n  {error}")]
     Metadata {
         /// The frame.
         region: Region,
-        /// The CBOR.
+        /// The bytes of the CBOR.
         span: Span,
-        /// What is wrong with it.
+        /// The error.
         error: MetadataError,
     },
-    /// A frame carries no hash although its message says that every frame does.
-    #[error("{region} (bytes {span}) carries no hash, but its message says that every frame does")]
+    /// A frame has no hash, but the preamble announces hashes for all frames.
+    #[error("{region} (bytes {span}) has no hash, but the preamble announces hashes for all frames")]
     MissingHash {
         /// The frame.
         region: Region,
-        /// Its bytes.
+        /// The bytes of the frame.
         span: Span,
     },
-    /// Two parts of a message say different things.
+    /// Two parts of a message contradict each other.
     #[error("{region} (bytes {span}) contradicts the frames of the message\n  {what}")]
     Contradiction {
-        /// The part that disagrees with the frames.
+        /// The part that contradicts the frames.
         region: Region,
-        /// Its bytes.
+        /// The bytes of that part.
         span: Span,
-        /// What it says, and what is there.
+        /// The contradiction.
         what: Contradiction,
     },
-    /// A payload has another length than its descriptor needs.
+    /// A payload has the wrong length.
     #[error("{region} (bytes {span}): the payload has {found} bytes, but its descriptor needs {expected}")]
     PayloadLength {
         /// The object.
         region: Region,
-        /// Its payload.
+        /// The bytes of the payload.
         span: Span,
-        /// Bytes found.
+        /// The length of the payload.
         found: u64,
-        /// Bytes needed.
+        /// The length that the descriptor requires.
         expected: u64,
     },
-    /// A payload that cannot be decoded as its descriptor says.
+    /// A payload cannot be decoded with the pipeline of its descriptor.
     #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]
     Pipeline {
         /// The object.
         region: Region,
-        /// Its payload.
+        /// The bytes of the payload.
         span: Span,
-        /// What is wrong with it.
+        /// The error.
         error: Box<PipelineError>,
     },
-    /// There are no such elements.
+    /// Elements that do not exist.
     #[error("{region} has no elements {start} to {end}: it holds {elements}, numbered from 0")]
     NoSuchElements {
         /// The object.
         region: Region,
-        /// The first one asked for.
+        /// The first requested element.
         start: u64,
-        /// The one after the last.
+        /// The end of the requested range, exclusive.
         end: u64,
-        /// Elements there are.
+        /// The number of elements.
         elements: u64,
     },
-    /// There is no message of this number.
+    /// A message that does not exist.
     #[error("has no message {index}: it holds {count}, numbered from 0")]
     NoSuchMessage {
-        /// The number asked for.
+        /// The requested number.
         index: u64,
-        /// Messages there are.
+        /// The number of messages.
         count: u64,
     },
-    /// There is no object of this number.
+    /// An object that does not exist.
     #[error("message {message} has no object {index}: it holds {count}, numbered from 0")]
     NoSuchObject {
         /// The message.
         message: u64,
-        /// The number asked for.
+        /// The requested number.
         index: u64,
-        /// Objects there are.
+        /// The number of objects.
         count: u64,
     },
-    /// The index of the file gives a message a place where there is none: the file was changed without updating it.
-    #[error("the index lists message {message} at bytes {span}, but it is not there")]
+    /// The index of the file is stale: the file was changed without updating it.
+    #[error("the index lists message {message} at bytes {span}, but there is none")]
     StaleIndex {
         /// The message.
         message: u64,
-        /// Its place.
+        /// The byte range in the index.
         span: Span,
     },
-    /// The index cannot be made.
+    /// The index cannot be created.
     #[error("cannot index: {reason}")]
     CannotIndex {
-        /// Reason.
+        /// The reason.
         reason: Box<str>,
     },
-    /// The caller's buffer has another size than the array.
+    /// The caller's buffer has the wrong size.
     #[error("the buffer has {found} bytes, but the array has {expected}")]
     BufferSize {
-        /// Bytes of the array.
+        /// The length of the array in bytes.
         expected: u64,
-        /// Bytes of the buffer.
+        /// The length of the buffer in bytes.
         found: u64,
     },
     /// The stream ended inside a message.
     #[error("the stream ends inside message {message}, at byte {at}")]
-    CutStream {
-        /// The message.
+    TruncatedStream {
+        /// The number of the message.
         message: u64,
-        /// Bytes there were.
+        /// The number of bytes in the stream.
         at: u64,
     },
-    /// A decoder was used after it had failed.
-    #[error("the stream was given up after an earlier error")]
+    /// A decoder was used after an error.
+    #[error("the decoder stopped at an earlier error")]
     GivenUp,
-    /// The message cannot be written as asked.
+    /// The message cannot be encoded as requested.
     #[error(transparent)]
     Encode(#[from] EncodeError),
-    /// The message cannot be changed as asked.
+    /// The message cannot be edited as requested.
     #[error(transparent)]
     Edit(Box<EditError>),
 }
@@ -161,17 +161,17 @@ impl From<EditError> for ErrorKind {
     }
 }
 
-/// Something a message says about its frames that the frames deny.
+/// A contradiction between a part of a message and its frames.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Contradiction {
     /// The number of objects in an index or a hash list, or of entries in `base`.
     Count {
-        /// What is counted.
+        /// The list.
         what: &'static str,
-        /// The number it says.
+        /// The number of entries.
         found: u64,
-        /// Objects there are.
+        /// The number of objects.
         objects: u64,
     },
     /// A number in the index.
@@ -180,23 +180,23 @@ pub enum Contradiction {
         list: &'static str,
         /// The object.
         object: u64,
-        /// The number it says.
+        /// The stored number.
         found: u64,
-        /// The number it should say.
+        /// The correct number.
         expected: u64,
     },
     /// A hash in a hash list.
     Hash {
         /// The object.
         object: u64,
-        /// The hash it says.
+        /// The stored hash.
         found: Box<str>,
         /// The hash in the frame of the object.
         expected: u64,
     },
     /// A flag of the preamble.
     Flag {
-        /// Its name.
+        /// The name of the flag.
         flag: &'static str,
         /// Whether it is set.
         set: bool,
@@ -205,14 +205,14 @@ pub enum Contradiction {
     Postamble {
         /// The field.
         field: &'static str,
-        /// The number it says.
+        /// The stored number.
         found: u64,
-        /// The number it should say.
+        /// The correct number.
         expected: u64,
     },
-    /// There is no metadata frame.
+    /// The message has no metadata frame.
     NoMetadata,
-    /// There are two metadata frames on the same side of the objects.
+    /// A second metadata frame before or after the objects.
     SecondMetadata,
 }
 
@@ -223,18 +223,20 @@ impl fmt::Display for Contradiction {
                 write!(f, "{what} has {found} entries, but the message has {objects} objects")
             }
             Self::Index { list, object, found, expected } => {
-                write!(f, "{list}[{object}] says {found}, but the object has {expected}")
+                write!(f, "{list}[{object}] is {found}, but the object has {expected}")
             }
             Self::Hash { object, found, expected } => {
                 let found = escape::name(found);
-                write!(f, "hashes[{object}] says {found}, but the object has {expected:016x}")
+                write!(f, "hashes[{object}] is {found}, but the object has {expected:016x}")
             }
-            Self::Flag { flag, set: true } => write!(f, "{flag} is set, but there is no such frame"),
-            Self::Flag { flag, set: false } => write!(f, "{flag} is not set, but there is such a frame"),
+            Self::Flag { flag, set: true } => write!(f, "{flag} is set, but the message has no such frame"),
+            Self::Flag { flag, set: false } => {
+                write!(f, "{flag} is not set, but the message has such a frame")
+            }
             Self::Postamble { field, found, expected } => {
-                write!(f, "{field} says {found}, but must be {expected}")
+                write!(f, "{field} is {found}, but must be {expected}")
             }
-            Self::NoMetadata => f.write_str("there is no metadata frame"),
+            Self::NoMetadata => f.write_str("the message has no metadata frame"),
             Self::SecondMetadata => f.write_str("it is the second one on its side of the objects"),
         }
     }
@@ -249,7 +251,7 @@ impl Diagnose for ErrorKind {
             | Self::Cbor { .. }
             | Self::Metadata { .. }
             | Self::PayloadLength { .. }
-            | Self::CutStream { .. } => Class::Malformed,
+            | Self::TruncatedStream { .. } => Class::Malformed,
             Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
             Self::Encode(error) => error.class(),

@@ -1,15 +1,20 @@
-//! Many messages in a file.
+//! Files of messages.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 use rayon::prelude::*;
+#[cfg(any(unix, windows))]
+use tercet_core::Location;
 use tercet_core::limits::check_limit;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
+#[cfg(all(any(unix, windows), not(feature = "remote")))]
+use tercet_core::source::open_location;
+use tercet_core::threads::install;
 use tercet_core::{ByteSource, CommonError, Progress, Span};
-#[cfg(any(unix, windows))]
-use tercet_core::{Location, SourceError};
+#[cfg(all(any(unix, windows), feature = "remote"))]
+use tercet_remote::open_location;
 
 use crate::error::{Error, ErrorKind};
 use crate::index::{self, IndexError, IndexLookup, MessageIndex};
@@ -19,12 +24,11 @@ use crate::region::Part;
 use crate::scan::{Scan, ScanOptions, scan_source};
 use crate::verification_cache::VerificationCache;
 
-/// A file of messages, any of which can be read without reading the others.
+/// A file of messages, with random access.
 ///
-/// Opening it reads nothing. The first call that needs to know where messages are finds them, by one pass that reads
-/// a block around each preamble and postamble; the list is kept. A file that ends with an index is not passed over: the
-/// index states where they are, and is not one of them. Clones are cheap and share
-/// the list.
+/// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads a block around
+/// each preamble and postamble, and keeps the list. A file that ends with an index is not scanned: the index contains
+/// the positions, and is not counted as a message. Clones are cheap and share the list.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
@@ -49,42 +53,39 @@ use crate::verification_cache::VerificationCache;
 pub struct File {
     source: Arc<dyn ByteSource>,
     options: ReadOptions,
-    /// What was found out about objects.
+    /// Verified objects of this file.
     verification_cache: Arc<VerificationCache>,
     scan_options: ScanOptions,
     /// Shared by all clones.
     message_table: Arc<Mutex<Option<MessageTable>>>,
 }
 
-/// Where the messages are, and how that is known.
+/// The positions of the messages, and their origin.
 #[derive(Clone, Debug)]
 struct MessageTable {
     scan: Arc<Scan>,
     message_index: Option<Arc<MessageIndex>>,
-    /// An index that is there but not used, and why.
+    /// The span of an index that is not used, and the reason.
     refused: Option<(Span, Arc<IndexError>)>,
 }
 
 impl File {
-    /// Opens a file with default options. Reads nothing.
+    /// Opens a path, or a URL with the feature `remote`, with default options. Reads no message.
     #[cfg(any(unix, windows))]
     pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
         Self::open_with(location, ReadOptions::new())
     }
 
-    /// Opens a file. Reads nothing.
+    /// Opens a path, or a URL with the feature `remote`. Reads no message.
     #[cfg(any(unix, windows))]
     pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
         let location = location.into();
-        let source = match &location {
-            Location::Path(path) => options.access.open(path),
-            Location::Url(_) => Err(SourceError::RemoteDisabled),
-        };
-        let source = source.map_err(|error| Error::new(location.to_string().into(), error.into()))?;
+        let source = open_location(&location, options.access)
+            .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
         Self::from_source(source, options)
     }
 
-    /// Opens the messages of a byte source. Reads nothing.
+    /// Opens a byte source. Reads nothing.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
         Ok(Self {
             source,
@@ -95,41 +96,41 @@ impl File {
         })
     }
 
-    /// Opens the messages of a buffer. `name` appears in errors.
+    /// Opens a buffer. `name` appears in errors.
     pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
         Self::from_source(Arc::new(Memory::new(name, bytes)), ReadOptions::new())
     }
 
-    /// Looks for messages in another way.
+    /// Sets how messages are found.
     pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
         self.scan_options = options;
         self.message_table = Arc::default();
         self
     }
 
-    /// Reads with other options. Where messages are does not depend on them, so that is not looked for again.
+    /// Sets the read options. The list of messages is kept.
     pub fn with_options(mut self, options: ReadOptions) -> Self {
         self.options = options;
         self.verification_cache = Arc::default();
         self
     }
 
-    /// The name, as it was opened.
+    /// The path or URL, as it was opened.
     pub fn name(&self) -> &Arc<str> {
         self.source.name()
     }
 
-    /// Bytes of the file.
+    /// The length of the file in bytes.
     pub fn len(&self) -> u64 {
         self.source.len()
     }
 
-    /// Whether the file holds no byte.
+    /// Whether the file is empty.
     pub fn is_empty(&self) -> bool {
         self.source.is_empty()
     }
 
-    /// Where the messages are, and the bytes that belong to none. Found once.
+    /// The byte ranges of the messages, and the bytes outside messages. The file is scanned once.
     pub fn scan(&self) -> Result<Arc<Scan>, Error> {
         self.scan_with(&NoProgress)
     }
@@ -139,17 +140,17 @@ impl File {
         Ok(self.message_table(progress)?.scan)
     }
 
-    /// The index at the end of the file, if there is one that checks out and the options do not forbid its use.
+    /// The index at the end of the file, if it is valid and the options allow its use.
     pub fn index(&self) -> Result<Option<Arc<MessageIndex>>, Error> {
         Ok(self.message_table(&NoProgress)?.message_index)
     }
 
-    /// Reason the index at the end of the file is not used, if there is one that is not. The file was passed over instead.
+    /// The reason why the index at the end of the file is not used, if any. The file is then scanned instead.
     pub fn rejected_index(&self) -> Result<Option<Arc<IndexError>>, Error> {
         Ok(self.message_table(&NoProgress)?.refused.map(|(_, reason)| reason))
     }
 
-    /// Where the index at the end of the file is, whether it is used or not.
+    /// The byte range of the index at the end of the file, whether it is used or not.
     pub fn index_span(&self) -> Result<Option<Span>, Error> {
         let message_table = self.message_table(&NoProgress)?;
         let used = message_table.message_index.map(|message_index| message_index.span());
@@ -179,7 +180,7 @@ impl File {
         let mut scan = scan_source(&*self.source, self.scan_options, progress)?;
         let refused = match found {
             IndexLookup::Rejected(span, error) => {
-                // It is no message for anybody, whether it can be used or not.
+                // It is not a message, even if it is not used.
                 scan.messages.pop_if(|last| *last == span);
                 Some((span, Arc::new(error)))
             }
@@ -193,7 +194,7 @@ impl File {
         Ok(self.scan()?.messages.len() as u64)
     }
 
-    /// Where a message is.
+    /// The byte range of a message.
     pub fn message_span(&self, index: u64) -> Result<Span, Error> {
         let scan = self.scan()?;
         let span = usize::try_from(index).ok().and_then(|index| scan.messages.get(index).copied());
@@ -201,7 +202,7 @@ impl File {
         span.ok_or_else(|| self.error(ErrorKind::NoSuchMessage { index, count }))
     }
 
-    /// The bytes of a message, as they are.
+    /// The bytes of a message.
     pub fn read_message(&self, index: u64) -> Result<Bytes, Error> {
         let span = self.message_span(index)?;
         let read = || {
@@ -211,7 +212,7 @@ impl File {
         read().map_err(|fault: ErrorKind| self.error(fault))
     }
 
-    /// A message, with its framing and metadata checked.
+    /// A message; its framing and metadata are verified.
     pub fn message(&self, index: u64) -> Result<Message, Error> {
         let span = self.message_span(index)?;
         let verification_cache = Arc::clone(&self.verification_cache);
@@ -220,7 +221,7 @@ impl File {
         if self.message_table(&NoProgress)?.message_index.is_none() {
             return opened;
         }
-        // The places come from the index, not from the messages.
+        // The byte ranges come from the index, not from the messages.
         let is_there = match &opened {
             Ok(message) => message.span() == span,
             Err(error) => {
@@ -230,10 +231,10 @@ impl File {
         if is_there { opened } else { Err(self.error(ErrorKind::StaleIndex { message: index, span })) }
     }
 
-    /// All messages in turn. One that is damaged is an error in its place and does not end the walk.
+    /// Iterates over all messages. A damaged message is an error item and does not end the iteration.
     ///
-    /// Messages are opened ahead, on all threads: the first alone, then more and more at a time, so that a caller that looks
-    /// at all of them waits for few, and a caller that looks at the first does not wait for others.
+    /// Messages are opened ahead and in parallel: one at first, then twice as many each time, so that the first message is
+    /// returned immediately and later ones are ready when needed.
     pub fn messages(&self) -> Result<Messages<'_>, Error> {
         Ok(Messages {
             file: self,
@@ -249,7 +250,7 @@ impl File {
         &self.source
     }
 
-    /// How it is read.
+    /// The read options.
     pub fn options(&self) -> &ReadOptions {
         &self.options
     }
@@ -259,20 +260,20 @@ impl File {
     }
 }
 
-/// The most messages that are opened ahead, and the most bytes they may have together: what their metadata takes in
-/// memory depends on these.
+/// The maximum number of messages opened ahead, and the maximum of their total length in bytes. They bound the memory for
+/// metadata.
 const MAX_AHEAD: u64 = 512;
 const MAX_BYTES_AHEAD: u64 = 1 << 20;
 
-/// The messages of a file in turn: see [`File::messages`].
+/// Iterator over the messages of a file: see [`File::messages`].
 #[derive(Debug)]
 pub struct Messages<'a> {
     file: &'a File,
-    /// The first message that is not opened yet.
+    /// The number of the next message to open.
     next: u64,
     count: u64,
     batch: std::vec::IntoIter<Result<Message, Error>>,
-    /// How many are opened at a time.
+    /// The number of messages to open at a time.
     ahead: u64,
 }
 
@@ -294,8 +295,8 @@ impl Iterator for Messages<'_> {
             end += 1;
         }
         let numbers: Vec<u64> = (self.next..end).collect();
-        let opened: Vec<_> =
-            numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();
+        let open = || numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();
+        let opened: Vec<_> = install(self.file.options.threads, open);
         self.batch = opened.into_iter();
         self.next = end;
         self.ahead = (self.ahead * 2).min(MAX_AHEAD);

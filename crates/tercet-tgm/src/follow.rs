@@ -1,4 +1,4 @@
-//! Whole messages out of bytes that keep coming.
+//! Following of a growing stream: complete messages out of bytes that arrive.
 
 use tercet_core::Span;
 
@@ -9,54 +9,54 @@ use crate::options::ReadOptions;
 use crate::wire::ids::PREAMBLE_LEN;
 use crate::wire::preamble::Preamble;
 
-/// A message that came by whole: its postamble was seen, and every hash it carries was compared.
+/// A complete message: its postamble has arrived, and all its hashes are verified.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FollowedMessage {
-    /// Its number, from 0; as [`scan`](fn@crate::scan) counts.
+    /// The number, from 0, as in [`scan`](fn@crate::scan).
     pub number: u64,
-    /// Its bytes in the stream.
+    /// The byte range in the stream.
     pub span: Span,
-    /// Its first 24 bytes, as they were when they came by.
+    /// The preamble as it arrived.
     pub preamble: Preamble,
-    /// The number of its objects.
+    /// The number of objects.
     pub objects: u64,
-    /// Its metadata as a whole, as [`Message::metadata`](crate::Message::metadata) has it.
+    /// The metadata, as in [`Message::metadata`](crate::Message::metadata).
     pub metadata: GlobalMetadata,
 }
 
-/// What a [`Follower`] has to say.
+/// An event of a [`Follower`].
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FollowEvent {
-    /// A message is whole.
+    /// A complete message.
     Message(Box<FollowedMessage>),
-    /// A message is damaged, or was cut off. It is passed over.
+    /// A damaged or truncated message, which is skipped.
     Damaged {
-        /// The number it has, or would have.
+        /// The number of the message.
         number: u64,
-        /// Where it starts.
+        /// The offset of the message.
         start: u64,
-        /// What is wrong with it.
+        /// The error.
         fault: ErrorKind,
     },
-    /// Bytes that were passed over.
+    /// Skipped bytes.
     Skipped {
-        /// Where they are.
+        /// The byte range.
         span: Span,
-        /// Whether they are after a message that was found damaged, and may be the rest of it.
+        /// Whether they follow a damaged message and may be the rest of it.
         after_damage: bool,
     },
 }
 
-/// Follows a stream that grows: bytes in, a report for each message that became whole out.
+/// Follows a growing stream: takes bytes, returns an event for each complete message.
 ///
-/// It does no I/O, so a file that is polled, a pipe and a socket are followed by the same code. The reports are the
-/// same however the stream is cut. Damage never ends it: the next message that is whole is found.
+/// It does no I/O, so the same code follows a polled file, a pipe and a socket. The events do not depend on how the
+/// stream is split. Damage does not end it: the next complete message is found.
 ///
-/// A frame that was cut off takes in what is written after it, as far as its length says; so whole messages that
-/// follow are reported once that many bytes came, or at the end. Memory is that of a [`Decoder`]: the largest frame,
-/// and the metadata of one message.
+/// A truncated frame includes the bytes after it, up to its length, so complete messages among them are reported only
+/// after that many bytes, or at the end. Memory use is that of a [`Decoder`]: the largest frame and the metadata of
+/// one message.
 ///
 /// ```
 /// use tercet_tgm::{EncodeOptions, Follower, GlobalMetadata, FollowEvent, encode_message};
@@ -75,15 +75,15 @@ pub enum FollowEvent {
 #[derive(Debug)]
 pub struct Follower {
     decoder: Decoder,
-    begun: Option<Begun>,
-    /// Whether the last thing reported was damage.
+    begun: Option<PartialMessage>,
+    /// Whether the last event was damage.
     after_damage: bool,
     is_finished: bool,
 }
 
-/// A message that is not whole yet.
+/// An incomplete message.
 #[derive(Clone, Copy, Debug)]
-struct Begun {
+struct PartialMessage {
     start: u64,
     preamble: Preamble,
     objects: u64,
@@ -96,29 +96,29 @@ impl Default for Follower {
 }
 
 impl Follower {
-    /// Follows a stream from its first byte, and checks everything.
+    /// Follows a stream from its first byte and verifies everything.
     pub fn new() -> Self {
         Self::with_options(ReadOptions::new())
     }
 
-    /// Reads with these options.
+    /// Sets the read options.
     pub fn with_options(options: ReadOptions) -> Self {
         let decoder = Decoder::with_options(options).with_resync(true);
         Self { decoder, begun: None, after_damage: false, is_finished: false }
     }
 
-    /// Counts bytes and messages from here on: for a stream whose first `at` bytes, with `number` messages, are known.
+    /// Sets the position of the first byte and the number of the first message: the stream before them is known.
     pub fn starting_at(mut self, at: u64, number: u64) -> Self {
         self.decoder = self.decoder.with_start(at, number);
         self
     }
 
-    /// Takes the next bytes of the stream. Ask for reports before there are more: what is not reported is kept.
+    /// Appends bytes of the stream. Call [`next_event`](Self::next_event) before the next call, because undecoded bytes are kept.
     pub fn push(&mut self, bytes: &[u8]) {
         self.decoder.push(bytes);
     }
 
-    /// The next report, or `None` if more bytes are needed.
+    /// The next event, or `None` if more bytes are needed.
     pub fn next_event(&mut self) -> Option<FollowEvent> {
         loop {
             let before = self.decoder.position();
@@ -133,10 +133,10 @@ impl Follower {
         }
     }
 
-    /// Ends the stream: to be called, after the last `next_event`, until there is no report any more.
+    /// Ends the stream. Call it after the last `next_event` until it returns `None`.
     ///
-    /// A message that is not whole is reported as damaged, with [`ErrorKind::CutStream`]; whole messages that its lengths
-    /// took in come after it.
+    /// An incomplete message is reported as damaged, with [`ErrorKind::TruncatedStream`]; complete messages inside its
+    /// length follow.
     pub fn finish(&mut self) -> Option<FollowEvent> {
         while !self.is_finished {
             if let Some(report) = self.next_event() {
@@ -156,7 +156,7 @@ impl Follower {
         None
     }
 
-    /// The message that has begun and is not whole yet: where it starts, and its first 24 bytes.
+    /// The incomplete message, if any: its offset and preamble.
     pub fn pending(&self) -> Option<(u64, Preamble)> {
         self.begun.map(|begun| (begun.start, begun.preamble))
     }
@@ -165,7 +165,7 @@ impl Follower {
         match event {
             Event::Start(preamble) => {
                 let start = self.decoder.position().saturating_sub(PREAMBLE_LEN);
-                self.begun = Some(Begun { start, preamble, objects: 0 });
+                self.begun = Some(PartialMessage { start, preamble, objects: 0 });
                 None
             }
             Event::Object(_) => {
@@ -173,7 +173,7 @@ impl Follower {
                 None
             }
             Event::End { metadata, .. } => {
-                let Begun { start, preamble, objects } = self.begun.take()?;
+                let PartialMessage { start, preamble, objects } = self.begun.take()?;
                 let span = Span::between(start, self.decoder.position())?;
                 let number = self.decoder.message_number().saturating_sub(1);
                 self.after_damage = false;
@@ -193,7 +193,7 @@ impl Follower {
         }
     }
 
-    /// A message that starts where it began, or at `at` if its preamble says nonsense.
+    /// A damaged message; `at` is its offset if its preamble is invalid.
     fn damaged(&mut self, at: u64, fault: ErrorKind) -> FollowEvent {
         let start = self.begun.take().map_or(at, |begun| begun.start);
         self.after_damage = true;

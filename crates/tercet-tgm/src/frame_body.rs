@@ -1,4 +1,4 @@
-//! What the frames around the objects say.
+//! The contents of metadata, index, hash and preceder frames.
 
 use tercet_core::{Budget, Span};
 
@@ -13,7 +13,7 @@ use crate::region::{Part, Region};
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
-/// The body of a frame, understood.
+/// The parsed body of a frame.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Body {
     Metadata(GlobalMetadata),
@@ -23,8 +23,8 @@ pub(crate) enum Body {
 }
 
 impl Body {
-    /// Understands the body of a frame that is no data object; returns how many of its bytes were the CBOR too. Bytes
-    /// after it are allowed by the format.
+    /// Parses the body of a frame that is not a data object; also returns the length of the CBOR. The format allows bytes
+    /// after it.
     pub(crate) fn parse(
         message: u64,
         frame: &Frame,
@@ -51,25 +51,25 @@ impl Body {
     }
 }
 
-/// An allowance for the metadata of one message.
+/// The memory budget for the metadata of one message.
 pub(crate) fn budget(options: &ReadOptions) -> Budget {
     Budget::new("metadata", options.limits.metadata_bytes)
 }
 
-/// Everything that the frames around the objects say, collected while they come by.
+/// The contents of all frames except objects, collected in order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Contents {
-    /// The first copy, if there is more than one.
+    /// The first copy, if there are several.
     first: Option<GlobalMetadata>,
     last: Option<GlobalMetadata>,
-    /// The frame of the metadata that counts.
-    place: Option<(Region, Span)>,
+    /// The frame of the current metadata.
+    position: Option<(Region, Span)>,
     preceders: Vec<(u32, Entry)>,
     lists: Vec<(Frame, Body)>,
 }
 
 impl Contents {
-    /// Adds what a frame says.
+    /// Adds the contents of a frame.
     pub(crate) fn add(&mut self, message: u64, frame: &Frame, body: Body) {
         match body {
             Body::Metadata(metadata) => {
@@ -77,30 +77,31 @@ impl Contents {
                 if self.first.is_none() {
                     self.first = before;
                 }
-                self.place = Some((frame.region(message), frame.body()));
+                self.position = Some((frame.region(message), frame.body()));
             }
             Body::Preceder(entry) => self.preceders.push((frame.object, entry)),
             list => self.lists.push((*frame, list)),
         }
     }
 
-    /// The metadata of the message: the last copy, an entry for each object, what preceded each merged into its entry.
+    /// The metadata of the message: the last copy, an entry for each object, preceders merged into the entries.
     ///
-    /// Taken out: what was collected is not needed any more.
+    /// Moves it out of the collection.
     pub(crate) fn take_metadata(
         &mut self,
         message: u64,
-        whole: Span,
+        message_span: Span,
         objects: u64,
     ) -> Result<GlobalMetadata, ErrorKind> {
         let first = if self.has_bare_copy(objects) { self.last.clone() } else { None };
         let Some(mut metadata) = self.last.take() else {
-            let (region, span) = (Region { message, part: Part::Preamble }, whole);
+            let (region, span) = (Region { message, part: Part::Preamble }, message_span);
             return Err(ErrorKind::Contradiction { region, span, what: Contradiction::NoMetadata });
         };
         let found = metadata.base.len() as u64;
         if found > objects {
-            let (region, span) = self.place.unwrap_or((Region { message, part: Part::Preamble }, whole));
+            let (region, span) =
+                self.position.unwrap_or((Region { message, part: Part::Preamble }, message_span));
             let what = Contradiction::Count { what: "base", found, objects };
             return Err(ErrorKind::Contradiction { region, span, what });
         }
@@ -112,19 +113,18 @@ impl Contents {
         Ok(metadata)
     }
 
-    /// Whether the only copy of the metadata is not yet what the message says as a whole.
+    /// Whether the only copy of the metadata lacks entries or preceders.
     fn has_bare_copy(&self, objects: u64) -> bool {
         let entries = self.last.as_ref().map_or(0, |metadata| metadata.base.len() as u64);
         self.first.is_none() && (!self.preceders.is_empty() || entries != objects)
     }
 
-    /// The metadata as the first frame has it, where that differs from the whole: what can be known before the objects
-    /// came.
+    /// The first copy of the metadata, if it differs from the final one: what is known before the objects.
     pub(crate) fn take_first(&mut self) -> Option<GlobalMetadata> {
         self.first.take()
     }
 
-    /// What all indexes say, if they say the same.
+    /// The index, if all copies are equal.
     pub(crate) fn index(&self) -> Option<&IndexFrame> {
         let mut indexes = self.lists.iter().filter_map(|(_, body)| match body {
             Body::Index(index) => Some(index),
@@ -134,7 +134,7 @@ impl Contents {
         indexes.all(|index| index == first).then_some(first)
     }
 
-    /// The lists of hashes, each with its frame.
+    /// The hash lists with their frames.
     pub(crate) fn hash_lists(&self) -> impl Iterator<Item = (&Frame, &HashFrame)> {
         self.lists.iter().filter_map(|(frame, body)| match body {
             Body::Hashes(list) => Some((frame, list)),
@@ -142,7 +142,7 @@ impl Contents {
         })
     }
 
-    /// Every list whose numbers the frames deny, and everything preamble and postamble say that is not so.
+    /// All contradictions of lists, preamble and postamble.
     pub(crate) fn inconsistencies(&self, layout: &Layout) -> Vec<consistency::Inconsistency> {
         let mut found = consistency::outer(layout);
         for (frame, body) in &self.lists {
@@ -155,10 +155,10 @@ impl Contents {
         found
     }
 
-    /// Refuses a message that contradicts itself, unless the options say otherwise.
+    /// Rejects a message with contradictions, unless the options allow them.
     pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
-            consistency::check_promise(layout)?;
+            consistency::check_announced_hash(layout)?;
         }
         if options.strict
             && let Some(found) = self.inconsistencies(layout).into_iter().next()

@@ -1,8 +1,7 @@
-//! The index of a file: where its messages are and what some of their keys say, in a message at its end.
+//! The message index of a file: positions of messages and values of their keys, stored in a message at the end.
 //!
-//! It is an ordinary message, so readers that do not know it are not disturbed. A caller that knows it needs two reads to know
-//! where the messages of a file are, however many there are, and which of them have a key with a value. Its bytes are
-//! specified in `docs/spec/tgm.md`.
+//! The index is an ordinary message, which other readers ignore. With it, two reads locate all messages of a file and
+//! the values of indexed keys. The byte layout is specified in `docs/spec/tgm.md`.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,9 +24,9 @@ pub use build::{IndexBuilder, IndexKeys, MAX_KEYS};
 pub use error::IndexError;
 pub(crate) use find::{IndexLookup, find, find_last, marked};
 
-/// The key in `_extra_` that makes a message an index.
+/// The key in `_extra_` that marks an index.
 pub(crate) const MARK: &str = "tercet_catalogue";
-/// The key of the entry in `base` that states what an object of the index is.
+/// The key in `base` that describes an object of the index.
 const ENTRY: &str = "catalogue";
 /// The version that this library writes and reads.
 const VERSION: u64 = 1;
@@ -37,27 +36,27 @@ const GAPS: &str = "gaps";
 const CODES: &str = "codes";
 const VALUES: &str = "values";
 
-/// The longest head of a list in CBOR.
+/// The maximum length of the head of a CBOR array.
 const CBOR_HEAD: u64 = 9;
 
-/// The code of a value that is too long for an index.
-const NOT_HELD: u32 = u32::MAX;
+/// The code of a value that is too long for the index.
+const NOT_STORED: u32 = u32::MAX;
 
 impl GlobalMetadata {
-    /// Whether this is the metadata of an index: a message that lists other messages.
+    /// Whether this is the metadata of an index.
     pub fn is_message_index(&self) -> bool {
         self.is_marked() && self.extra.get(MARK).is_some_and(|mark| mark.get("version").is_some())
     }
 
-    /// Whether it has the mark of an index, and no object of which something else is reported: a message of data that got
-    /// the key somehow is none, and must never be left out like one.
+    /// Whether the message is marked as an index and has no other objects. A data message that happens to have the key
+    /// is not an index and must not be treated as one.
     fn is_marked(&self) -> bool {
         let is_column = |entry: &Entry| entry.contains_key(ENTRY) || entry.keys().all(|key| key == RESERVED);
         self.extra.contains_key(MARK) && self.base.iter().all(is_column)
     }
 }
 
-/// Where the messages of a file are, and the values of some keys of each.
+/// The positions of the messages of a file, and the values of some of their keys.
 ///
 /// ```
 /// use tercet_tgm::{IndexKeys, DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Value, Writer, WriterOptions};
@@ -84,23 +83,23 @@ pub struct MessageIndex {
     span: Span,
     message: Message,
     scan: Arc<Scan>,
-    /// The objects with the codes and the values of each key.
+    /// The objects with the codes and values of each key.
     keys: Vec<(String, u64, u64)>,
-    /// Columns that were asked for.
+    /// Columns that are already decoded.
     columns: Mutex<BTreeMap<String, Arc<Column>>>,
 }
 
-/// The values of one key in all messages of a file.
+/// The values of one key in all messages.
 #[derive(Debug)]
 pub struct Column {
-    /// For each message 0 if it does not have the key, [`NOT_HELD`] if only the message knows its value, else the number of
-    /// its value, from 1.
+    /// For each message: 0 if it does not have the key, [`NOT_STORED`] if its value is not in the index, else the number of
+    /// the value, from 1.
     codes: Vec<u32>,
     values: Vec<Value>,
 }
 
 impl MessageIndex {
-    /// Understands an index that is at `span` in its file.
+    /// Parses the index at `span` of its file.
     fn read(span: Span, message: Message) -> Result<Self, IndexError> {
         let mark = message.metadata().extra.get(MARK);
         let number = |key| mark.and_then(|mark| mark.get(key)?.as_u64());
@@ -109,7 +108,7 @@ impl MessageIndex {
             return Err(IndexError::Version { found: version });
         }
         let count = number("messages").ok_or(IndexError::Missing { what: "messages" })?;
-        // Messages that the file has no room for are not believed, nor memory taken for them.
+        // A count that exceeds the file is rejected before memory is allocated.
         if count > span.start() / MIN_MESSAGE {
             return Err(IndexError::Count { found: count, room: span.start() / MIN_MESSAGE });
         }
@@ -121,28 +120,28 @@ impl MessageIndex {
         Ok(Self { span, message, scan, keys: objects.keys, columns })
     }
 
-    /// Where it is in its file.
+    /// The byte range in the file.
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Where the messages are.
+    /// The byte ranges of the messages.
     pub fn scan(&self) -> &Arc<Scan> {
         &self.scan
     }
 
-    /// The keys whose values it has.
+    /// The indexed keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|(key, ..)| key.as_str())
     }
 
-    /// Whether it takes up every key that a message has.
+    /// Whether all keys of the messages are indexed.
     pub fn has_all_keys(&self) -> bool {
         let mark = self.message.metadata().extra.get(MARK);
         mark.and_then(|mark| mark.get("all_keys")?.as_bool()) == Some(true)
     }
 
-    /// The values of a key, if it has them. They are decoded once.
+    /// The values of a key, if it is indexed. They are decoded once.
     pub fn column(&self, key: &str) -> Result<Option<Arc<Column>>, IndexError> {
         let Some((_, codes, values)) = self.keys.iter().find(|(found, ..)| found == key) else {
             return Ok(None);
@@ -159,7 +158,7 @@ impl MessageIndex {
     fn read_column(&self, key: &str, codes: u64, values: u64) -> Result<Column, IndexError> {
         let (values, codes) = (self.message.object(values)?, self.message.object(codes)?);
         let count = self.scan.messages.len() as u64;
-        // Before memory is taken for them.
+        // Checked before memory is allocated.
         let most = count.saturating_mul(build::MAX_VALUE_LEN as u64).saturating_add(CBOR_HEAD);
         if values.descriptor().elements().is_none_or(|bytes| bytes > most) {
             return Err(IndexError::InvalidValues { key: key.into() });
@@ -178,7 +177,7 @@ impl MessageIndex {
         let codes = codes.decode()?.to_vec::<u32>();
         let codes = codes.filter(|codes| codes.len() == self.scan.messages.len());
         let codes = codes.ok_or(IndexError::Missing { what: CODES })?;
-        match codes.iter().position(|&code| code != NOT_HELD && code as usize > values.len()) {
+        match codes.iter().position(|&code| code != NOT_STORED && code as usize > values.len()) {
             Some(message) => Err(IndexError::UnknownCode { key: key.into(), message: message as u64 }),
             None => Ok(Column { codes, values }),
         }
@@ -186,34 +185,35 @@ impl MessageIndex {
 }
 
 impl Column {
-    /// Whether the index knows the value of a message, or knows that it has none. Long values are not held.
-    pub fn is_held(&self, message: u64) -> bool {
+    /// Whether the index has the value of a message, or knows that the message does not have the key. Long values are not stored.
+    pub fn is_stored(&self, message: u64) -> bool {
         let code = usize::try_from(message).ok().and_then(|message| self.codes.get(message));
-        code.is_some_and(|&code| code != NOT_HELD)
+        code.is_some_and(|&code| code != NOT_STORED)
     }
 
-    /// The value of a message, if it has the key and the value is held.
+    /// The value of a message, if the message has the key and the value is stored.
     pub fn value(&self, message: u64) -> Option<&Value> {
         let code = *self.codes.get(usize::try_from(message).ok()?)?;
         self.values.get(usize::try_from(code).ok()?.checked_sub(1)?)
     }
 
-    /// The different values, in the order in which messages have them first.
+    /// The distinct values, in order of first occurrence.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// The numbers of the messages whose value is taken, or [not held](Self::is_held): these have to be looked at. Every
-    /// different value is asked about once; `None` stands for messages without the key.
-    pub fn matching(&self, mut takes: impl FnMut(Option<&Value>) -> bool) -> Vec<u64> {
-        let taken: Vec<bool> =
-            std::iter::once(takes(None)).chain(self.values.iter().map(|value| takes(Some(value)))).collect();
-        let is_taken = |code: u32| code == NOT_HELD || taken.get(code as usize).copied().unwrap_or(false);
-        self.codes.iter().zip(0..).filter(|(code, _)| is_taken(**code)).map(|(_, number)| number).collect()
+    /// The numbers of messages whose value matches, or is [not stored](Self::is_stored) and must be read from the message.
+    /// `matches` is called once for each distinct value, with `None` for messages without the key.
+    pub fn matching(&self, mut matches: impl FnMut(Option<&Value>) -> bool) -> Vec<u64> {
+        let is_match: Vec<bool> = std::iter::once(matches(None))
+            .chain(self.values.iter().map(|value| matches(Some(value))))
+            .collect();
+        let keep = |code: u32| code == NOT_STORED || is_match.get(code as usize).copied().unwrap_or(false);
+        self.codes.iter().zip(0..).filter(|(code, _)| keep(**code)).map(|(_, number)| number).collect()
     }
 }
 
-/// Which object of an index is what.
+/// The objects of an index by role.
 struct Objects {
     lengths: u64,
     gaps: u64,
@@ -237,7 +237,7 @@ impl Objects {
                     &mut keys.entry(key).or_default().0
                 }
                 (Some(VALUES), Some(key)) => &mut keys.entry(key).or_default().1,
-                // Later versions may add columns of other kinds.
+                // Later versions may add other columns.
                 _ => continue,
             };
             if slot.replace(number).is_some() {
@@ -259,14 +259,14 @@ impl Objects {
 /// A column of `count` numbers.
 fn numbers(message: &Message, object: u64, count: u64) -> Result<Vec<u64>, IndexError> {
     let object = message.object(object)?;
-    // Before memory is taken for them.
+    // Checked before memory is allocated.
     if object.descriptor().elements() != Some(count) {
         return Err(IndexError::Missing { what: LENGTHS });
     }
     object.decode()?.to_vec().ok_or(IndexError::Missing { what: LENGTHS })
 }
 
-/// The places of the messages, which fill the file up to the index.
+/// The byte ranges of the messages, which fill the file up to the index.
 fn message_table(lengths: &[u64], gaps: &[u64], message_index: Span) -> Result<Scan, IndexError> {
     let mut scan = Scan::default();
     let mut at = 0u64;

@@ -1,25 +1,25 @@
-//! The lists of a message: where its objects are and which hashes they have.
+//! Index and hash frames: positions and hashes of the objects of a message.
 
 use crate::cbor;
-use crate::metadata::{Keys, MetadataError, MetadataErrorKind, entry_of, items_of, text_of, u64s_of};
+use crate::metadata::{Keys, MetadataError, MetadataErrorKind, entry_of, items_of, string_of, u64s_of};
 use crate::value::Value;
 
-/// The number of the major type of arrays.
+/// The major type of arrays.
 const ARRAY: u8 = 4;
-/// The number of the major type of maps.
+/// The major type of maps.
 const MAP: u8 = 5;
 
-/// The places of the objects of a message.
+/// The positions of the objects of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexFrame {
-    /// Where the frame of each object starts, from the start of the message.
+    /// The offset of each object frame from the start of the message.
     pub offsets: Vec<u64>,
-    /// Bytes of the frame of each object, without padding.
+    /// The length of each object frame, without padding.
     pub lengths: Vec<u64>,
 }
 
 impl IndexFrame {
-    /// Reads the body of an index frame. An absent list is an empty one; unknown keys are ignored.
+    /// Reads the body of an index frame. A missing list is empty; unknown keys are ignored.
     pub fn from_value(value: Value) -> Result<Self, MetadataError> {
         let mut entry = entry_of(value, Keys::Body)?;
         let mut list = |key| entry.remove(key).map_or(Ok(Vec::new()), |value| u64s_of(&value, key));
@@ -34,7 +34,7 @@ impl IndexFrame {
 
     /// The body of an index frame as canonical CBOR.
     pub fn to_cbor(&self) -> Vec<u8> {
-        // Written without values in between: the writer makes this list several times.
+        // Encoded without intermediate values, because the writer encodes the list several times.
         let mut out = Vec::with_capacity(32 + 12 * self.offsets.len());
         cbor::head(MAP, 2, &mut out);
         for (key, numbers) in [("lengths", &self.lengths), ("offsets", &self.offsets)] {
@@ -51,20 +51,20 @@ impl IndexFrame {
 /// The hashes of the objects of a message.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct HashFrame {
-    /// The algorithm, `xxh3`. Empty when it is not stated.
+    /// The algorithm, `xxh3`. Empty if not stored.
     pub algorithm: String,
     /// The hash of the frame of each object, in hexadecimal.
     pub hashes: Vec<String>,
 }
 
 impl HashFrame {
-    /// Reads the body of a hash frame. Both keys may be absent; unknown keys are ignored.
+    /// Reads the body of a hash frame. Both keys may be missing; unknown keys are ignored.
     pub fn from_value(value: Value) -> Result<Self, MetadataError> {
         let mut entry = entry_of(value, Keys::Body)?;
         let algorithm =
-            entry.remove("algorithm").map_or(Ok(String::new()), |value| text_of(value, "algorithm"))?;
+            entry.remove("algorithm").map_or(Ok(String::new()), |value| string_of(value, "algorithm"))?;
         let hashes = entry.remove("hashes").map_or(Ok(Vec::new()), |value| items_of(value, "hashes"))?;
-        let hash = |(at, value)| match text_of(value, "") {
+        let hash = |(at, value)| match string_of(value, "") {
             Ok(hash) => Ok(hash),
             Err(error) => Err(MetadataError::new(format!("hashes[{at}]"), error.reason)),
         };

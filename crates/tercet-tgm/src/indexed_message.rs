@@ -1,7 +1,7 @@
-//! A remote message, whose index states where its objects are.
+//! Remote messages, whose objects are located by the index frame.
 //!
-//! Looking at the head and the tail of every frame needs two requests for each object. With the index they need none until
-//! an object is asked for, and then its frame must be what the index says.
+//! Reading head and tail of every frame costs two requests per object. With the index there are none until an object
+//! is requested; its frame is then compared with the index.
 
 use std::sync::OnceLock;
 
@@ -24,10 +24,10 @@ use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
-/// Frames of up to this many bytes are read whole when they are looked at: remote sources keep what they read.
+/// Frames up to this length are read completely: remote sources cache what they read.
 const SMALL_FRAME: u64 = 32 << 10;
 
-/// A message whose frames around the objects were read.
+/// A message of which all frames except the objects are read.
 #[derive(Clone, Debug)]
 pub(crate) struct IndexedMessage {
     number: u64,
@@ -38,26 +38,26 @@ pub(crate) struct IndexedMessage {
     index: IndexFrame,
     /// The list of hashes, with its frame.
     hashes: Option<(Frame, HashFrame)>,
-    /// All frames, if somebody wanted to know.
+    /// All frames, once they were requested.
     layout: OnceLock<Layout>,
 }
 
-/// What was read of a message so far.
+/// The state of opening a message.
 struct Opening<'a, 'w> {
     window: &'a mut Window<'w>,
     span: Span,
     walk: Walk,
     /// Frames before the objects.
     header_frames: u32,
-    /// Where the objects start and end, counted from the start of the message.
+    /// The start and the end of the objects, relative to the message.
     body: (u64, u64),
     has_footer_metadata: bool,
     contents: Contents,
 }
 
 impl IndexedMessage {
-    /// Reads what is before and after the objects. `None` for a message without an index, and for one that has to be
-    /// looked at as a whole to say what is wrong with it.
+    /// Reads the frames before and after the objects. `None` for a message without an index, and for an invalid message, whose
+    /// error is found by reading all frames.
     pub(crate) fn open(
         window: &mut Window<'_>,
         number: u64,
@@ -96,7 +96,7 @@ impl IndexedMessage {
         self.index.offsets.len() as u64
     }
 
-    /// All frames, looked at one by one.
+    /// The layout of all frames.
     pub(crate) fn layout(
         &self,
         source: &dyn ByteSource,
@@ -110,7 +110,7 @@ impl IndexedMessage {
         Ok(self.layout.get_or_init(|| layout))
     }
 
-    /// The frame of an object, which must be what index and hash list say.
+    /// The frame of an object, compared with index and hash list.
     pub(crate) fn object(
         &self,
         source: &dyn ByteSource,
@@ -120,8 +120,8 @@ impl IndexedMessage {
         let count = self.object_count();
         let none = || ErrorKind::NoSuchObject { message: self.number, index, count };
         let position = usize::try_from(index).map_err(|_| none())?;
-        let place = self.index.offsets.get(position).zip(self.index.lengths.get(position));
-        let (&offset, &length) = place.ok_or_else(none)?;
+        let entry = self.index.offsets.get(position).zip(self.index.lengths.get(position));
+        let (&offset, &length) = entry.ok_or_else(none)?;
         let object = u32::try_from(index).map_err(|_| none())?;
         let region = Region { message: self.number, part: Part::Object { object } };
         let start = self.span.start().saturating_add(offset);
@@ -131,7 +131,7 @@ impl IndexedMessage {
         if header.kind() != Some(FrameKind::NTensor) {
             let reason = Reason::OutOfRange {
                 found: header.code.into(),
-                allowed: "9, an object, where the index says that one is",
+                allowed: "9, an object, according to the index",
             };
             let span = Span::at(start.saturating_add(2), 2).unwrap_or(span);
             return Err(Malformed { site: Site { region, field: "type", span }, reason }.into());
@@ -161,7 +161,7 @@ impl IndexedMessage {
 
     fn check_hash_of(&self, frame: &Frame, position: usize, options: &ReadOptions) -> Result<(), ErrorKind> {
         if options.verify {
-            check_promise(self.number, self.flags, frame)?;
+            check_announced_hash(self.number, self.flags, frame)?;
         }
         let Some((list_frame, list)) = self.hashes.as_ref().filter(|_| options.strict) else {
             return Ok(());
@@ -190,12 +190,12 @@ fn ends(source: &dyn ByteSource, span: Span) -> Result<(bytes::Bytes, bytes::Byt
     }
     let head = span.slice(0, FRAME_HEADER_LEN).unwrap_or(span);
     let tail = span.slice(from_end, tail_len).unwrap_or(span);
-    // Both at once.
+    // Both in one request.
     let mut ends = source.read_many(&[head, tail])?.into_iter();
     Ok((ends.next().unwrap_or_default(), ends.next().unwrap_or_default()))
 }
 
-fn check_promise(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), ErrorKind> {
+fn check_announced_hash(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(), ErrorKind> {
     if frame.hash().is_none() && flags.contains(MessageFlags::HASHES_PRESENT) {
         return Err(ErrorKind::MissingHash { region: frame.region(message), span: frame.span });
     }
@@ -203,14 +203,14 @@ fn check_promise(message: u64, flags: MessageFlags, frame: &Frame) -> Result<(),
 }
 
 impl Opening<'_, '_> {
-    /// Reads the frames around the objects. `false` where a plain walk is needed.
+    /// Reads the frames around the objects. `false` if all frames must be read.
     fn read(&mut self, number: u64, flags: MessageFlags, options: &ReadOptions) -> Result<bool, ErrorKind> {
         let budget = budget(options);
         let footers =
             [MessageFlags::FOOTER_INDEX, MessageFlags::FOOTER_METADATA, MessageFlags::FOOTER_HASHES];
         let has_footers = footers.into_iter().any(|flag| flags.contains(flag));
         let mut metadata_frames = 0;
-        let mut is_behind = false;
+        let mut is_footer = false;
         loop {
             let at = self.walk.at();
             let room = self.span.end().saturating_sub(at).min(self.walk.wants());
@@ -225,9 +225,9 @@ impl Opening<'_, '_> {
             };
             let Some(kind) = header.kind() else { return Ok(false) };
             match DecodePhase::for_frame(kind) {
-                DecodePhase::Body if is_behind => return Ok(false),
+                DecodePhase::Body if is_footer => return Ok(false),
                 DecodePhase::Body if has_footers => {
-                    is_behind = true;
+                    is_footer = true;
                     let Some(footer) = self.first_footer(number)? else { return Ok(false) };
                     self.body = (self.walk.inside(), footer);
                     self.walk.jump(footer);
@@ -243,7 +243,7 @@ impl Opening<'_, '_> {
             let is_metadata = matches!(kind, FrameKind::HeaderMetadata | FrameKind::FooterMetadata);
             metadata_frames += u32::from(is_metadata);
             self.has_footer_metadata |= kind == FrameKind::FooterMetadata;
-            // Two copies of one kind are a contradiction.
+            // Two copies of one kind contradict each other.
             if metadata_frames > 1 + u32::from(self.has_footer_metadata) {
                 return Ok(false);
             }
@@ -251,13 +251,13 @@ impl Opening<'_, '_> {
             let tail = self.window.peek(tail_at, header.tail_len())?;
             let Ok(Some(frame)) = self.walk.take(&header, &tail) else { return Ok(false) };
             if options.verify {
-                check_promise(number, flags, &frame)?;
+                check_announced_hash(number, flags, &frame)?;
             }
             read_frame(self.window, number, &frame, options, &budget, &mut self.contents)?;
         }
     }
 
-    /// Where the frames after the objects start, as the postamble says.
+    /// The offset of the footer frames in the postamble.
     fn first_footer(&mut self, number: u64) -> Result<Option<u64>, ErrorKind> {
         let at = self.span.end() - POSTAMBLE_LEN;
         let postamble = Postamble::parse(number, at, &self.window.peek(at, POSTAMBLE_LEN)?)?;
@@ -269,7 +269,7 @@ impl Opening<'_, '_> {
     fn finish(self, number: u64, flags: MessageFlags) -> Option<(IndexedMessage, Contents)> {
         let index = self.contents.index()?.clone();
         let is_dense = fill(&index, self.body)?;
-        // Something is between the objects: metadata that only a later copy would repeat.
+        // Bytes between the objects may be preceders, whose contents are known only if footer metadata repeats them.
         if !is_dense && !self.has_footer_metadata {
             return None;
         }
@@ -283,7 +283,7 @@ impl Opening<'_, '_> {
     }
 }
 
-/// Whether the objects of an index fill the bytes between header and footer. `None` if they do not fit there.
+/// Whether the objects of an index fill the bytes between header and footer. `None` if they do not fit.
 fn fill(index: &IndexFrame, (start, end): (u64, u64)) -> Option<bool> {
     let (mut at, mut is_dense) = (start, true);
     let least = FRAME_HEADER_LEN + FrameKind::NTensor.tail_len();

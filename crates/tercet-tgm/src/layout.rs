@@ -1,4 +1,4 @@
-//! The frames of one message, found by walking over their headers.
+//! The frame layout of a message, read from frame headers.
 
 use tercet_core::limits::check_limit;
 use tercet_core::{Malformed, Reason, Site, Span};
@@ -13,28 +13,28 @@ use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
-/// Where everything in a message is.
+/// The byte layout of a message.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Layout {
     /// The number of the message in its file.
     pub number: u64,
-    /// Its bytes.
+    /// The byte range of the message.
     pub span: Span,
-    /// Its first 24 bytes.
+    /// The preamble.
     pub preamble: Preamble,
-    /// Its frames, in the order of their bytes.
+    /// The frames, in file order.
     pub frames: Vec<Frame>,
-    /// Its last 24 bytes.
+    /// The postamble.
     pub postamble: Postamble,
-    /// Where the first footer frame is, or else the postamble; counted from the start of the message.
+    /// The offset of the first footer frame, or of the postamble, from the start of the message.
     pub first_footer: u64,
-    /// Positions in `frames` of the data objects.
+    /// The positions of the data objects in `frames`.
     objects: Vec<u32>,
 }
 
 impl Layout {
-    /// Walks over the message that starts where `span` starts and ends inside it. Reads headers and tails of frames,
-    /// not what is between them.
+    /// Reads the layout of the message that starts at the start of `span` and ends inside it. Reads headers and tails of
+    /// frames only.
     pub(crate) fn read(
         window: &mut Window<'_>,
         number: u64,
@@ -44,7 +44,7 @@ impl Layout {
         Self::follow(window, number, span, options, &mut None)
     }
 
-    /// Like [`read`](Self::read); what was found before a fault is kept.
+    /// Like [`read`](Self::read); frames before an error are kept.
     pub(crate) fn follow(
         window: &mut Window<'_>,
         number: u64,
@@ -102,18 +102,18 @@ impl Layout {
         self.frames.iter().filter(|frame| frame.kind == FrameKind::NTensor)
     }
 
-    /// Where the preamble is.
+    /// The byte range of the preamble.
     pub fn preamble_span(&self) -> Span {
         Span::at(self.span.start(), PREAMBLE_LEN).unwrap_or(self.span)
     }
 
-    /// Where the postamble is.
+    /// The byte range of the postamble.
     pub fn postamble_span(&self) -> Span {
         Span::between(self.span.end().saturating_sub(POSTAMBLE_LEN), self.span.end()).unwrap_or(self.span)
     }
 }
 
-/// The frames of a message while they are found.
+/// The frames found so far.
 #[derive(Debug)]
 pub(crate) struct Collected {
     number: u64,
@@ -132,7 +132,7 @@ impl Collected {
         &self.preamble
     }
 
-    /// Where the message ends, as its preamble says.
+    /// The end of the message according to its preamble.
     pub(crate) fn known_end(&self) -> Option<u64> {
         self.preamble.known_length().and_then(|length| self.base.checked_add(length))
     }
@@ -151,15 +151,15 @@ impl Collected {
         Ok(())
     }
 
-    /// Refuses a frame without a hash in a message that promises one for every frame.
-    pub(crate) fn check_promise(&self, frame: &Frame) -> Result<(), ErrorKind> {
+    /// Rejects a frame without a hash if the preamble announces hashes for all frames.
+    pub(crate) fn check_announced_hash(&self, frame: &Frame) -> Result<(), ErrorKind> {
         if frame.hash().is_none() && self.preamble.flags.contains(MessageFlags::HASHES_PRESENT) {
             return Err(ErrorKind::MissingHash { region: frame.region(self.number), span: frame.span });
         }
         Ok(())
     }
 
-    /// The layout of a message whose walk ended at its postamble.
+    /// The layout of a message, once the postamble is reached.
     pub(crate) fn finish(&mut self, walk: &Walk, postamble: Postamble) -> Layout {
         Layout {
             number: self.number,

@@ -1,7 +1,7 @@
 //! `.tgm` messages: tensors in motion.
 //!
-//! A message carries tensors with metadata. It is made of frames, each with its hash, so that it can be written before
-//! its length is known and read before its end has come; a file is messages one after the other:
+//! A message consists of frames with tensors and metadata, each with a hash. It can be written before its length is
+//! known and read before its end has arrived. A file is a sequence of messages:
 //!
 //! ```text
 //! 0          24                                                                     total_length
@@ -33,20 +33,21 @@
 //! # Ok::<(), tercet_tgm::Error>(())
 //! ```
 //!
-//! Every frame that is read is compared with its hash, and what a message says about itself (index, hash lists, flags,
-//! postamble) with its frames. [`ReadOptions`] can turn that off.
+//! Every frame is verified against its hash, and index, hash lists, flags and postamble against the frames.
+//! [`ReadOptions`] can turn that off.
 //!
-//! | module | the road |
+//! | module | contents |
 //! |---|---|
 //! | `wire` | bytes ↔ preamble, frames, postamble; no I/O |
-//! | `value`, `cbor`, `metadata`, `descriptor`, `lists` | CBOR ↔ what frames say; no offsets |
+//! | `value`, `cbor`, `metadata`, `descriptor`, `index_and_hash` | CBOR ↔ contents of frames; no offsets |
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
-//! | `index` | where the messages of a file are and what their keys say, in a message at its end |
-//! | `decoder`, `follow` | a stream in pieces → events; → whole messages, past damage |
-//! | `encode`, `writer` | arrays → messages → files |
-//! | `asynchronous` | the same for async runtimes, with the feature `async` |
-//! | [`edit`], [`mod@salvage`] | messages → other messages, payloads as they are; what is intact of a damaged file |
-//! | `validate`, `outline` | whether messages are valid; what is where |
+//! | `index` | message index of a file: positions and key values, in a message at its end |
+//! | `decoder`, `follow` | streams: pieces of bytes → events → complete messages, past damage |
+//! | `encode`, `writer` | arrays → messages → files; [`EncodeOptions`], [`Writer`] |
+//! | `pipeline`, [`precision`] | encoding, filter and compression: [`PipelineBuilder`]; choice by an error bound |
+//! | `asynchronous` | async API, with the feature `async` |
+//! | [`edit`], [`mod@salvage`] | editing without decoding; recovery of damaged files |
+//! | `verify`, `validate`, `outline` | verification; byte layout |
 //! | [`compat`] | the names of the format's own documentation |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
@@ -118,12 +119,17 @@ pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
 pub use options::{ReadOptions, Sz3Decoding};
 pub use pipeline::{
-    COMPRESSIONS, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineError, is_pipeline_parameter,
+    COMPRESSIONS, Compression, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineBuildError, PipelineBuilder,
+    PipelineError, SimplePacking, SzipOptions, WidenError, can_widen_to_f64, is_pipeline_parameter,
+    widen_to_f64,
 };
 pub use region::{Part, Region};
 pub use salvage::{SalvageOptions, SalvageReport, salvage};
 pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
 pub use summary::{IndexSummary, Summary};
+pub use tercet_codec::bytes::blosc2::Inner as Blosc2Codec;
+pub use tercet_codec::bytes::sz3::Sz3 as Sz3Bound;
+pub use tercet_codec::bytes::zfp::Zfp as ZfpMode;
 pub use tercet_core::{DType, OutlineOptions, Tensor, VerifyOptions};
 pub use validate::{
     Code, Depth, FileIssue, FileReport, Issue, Level, MessageReport, ValidateOptions, validate_bytes,

@@ -1,4 +1,4 @@
-//! One message: its metadata and its objects.
+//! Messages: metadata and objects.
 
 use std::sync::Arc;
 
@@ -6,6 +6,7 @@ use bytes::Bytes;
 use rayon::prelude::*;
 use tercet_core::limits::check_limit;
 use tercet_core::source::Memory;
+use tercet_core::threads::install;
 use tercet_core::{Budget, ByteSource, Span};
 
 use crate::consistency::check_hash;
@@ -22,9 +23,9 @@ use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 use tercet_core::Tensor;
 
-/// A message whose framing and metadata are read and checked; its objects are read when they are asked for.
+/// A message whose framing and metadata are read and verified. Objects are read on request.
 ///
-/// Opening one reads the headers and tails of its frames and the frames around the objects, never a payload.
+/// Opening reads headers and tails of frames and the frames around the objects, never a payload.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, encode_message};
@@ -41,17 +42,17 @@ pub struct Message {
     options: ReadOptions,
     verification_cache: Arc<VerificationCache>,
     frames: Frames,
-    /// Where it differs from the whole.
+    /// The first copy of the metadata, if it differs from the final one.
     first_metadata: Option<GlobalMetadata>,
     metadata: GlobalMetadata,
 }
 
-/// How the frames of a message are known.
+/// The frames of a message.
 #[derive(Clone, Debug)]
 enum Frames {
-    /// All of them were looked at.
+    /// All frames were read.
     Walked(Layout),
-    /// Those around the objects were, and an index states where the objects are.
+    /// The frames around the objects were read; the index locates the objects.
     IndexedMessage(IndexedMessage),
 }
 
@@ -68,7 +69,7 @@ impl Message {
         Self::open(source, 0, span, options)
     }
 
-    /// Opens the message that starts where `span` starts and ends inside it.
+    /// Opens the message that starts at the start of `span` and ends inside it.
     pub fn open(
         source: Arc<dyn ByteSource>,
         number: u64,
@@ -78,7 +79,7 @@ impl Message {
         Self::open_known(source, number, span, options, Arc::default())
     }
 
-    /// Opens a message of a file about which something is known.
+    /// Opens a message of a file with its cache.
     pub(crate) fn open_known(
         source: Arc<dyn ByteSource>,
         number: u64,
@@ -98,16 +99,16 @@ impl Message {
         verification_cache: Arc<VerificationCache>,
     ) -> Result<Self, ErrorKind> {
         let (frames, mut contents) = Self::frames(&*source, number, span, &options)?;
-        let (whole, objects) = match &frames {
+        let (message_span, objects) = match &frames {
             Frames::Walked(layout) => (layout.span, layout.object_count()),
             Frames::IndexedMessage(indexed) => (span, indexed.object_count()),
         };
-        let metadata = contents.take_metadata(number, whole, objects)?;
+        let metadata = contents.take_metadata(number, message_span, objects)?;
         let first_metadata = contents.take_first();
         Ok(Self { source, options, verification_cache, frames, first_metadata, metadata })
     }
 
-    /// Finds the frames, and reads those around the objects.
+    /// Finds the frames and reads those around the objects.
     fn frames(
         source: &dyn ByteSource,
         number: u64,
@@ -115,7 +116,7 @@ impl Message {
         options: &ReadOptions,
     ) -> Result<(Frames, Contents), ErrorKind> {
         let mut window = Window::up_to(source, span.end())?;
-        // Looking at the head and the tail of every object is cheap, except for remote files.
+        // Reading head and tail of every object is cheap, except for remote files.
         if source.is_remote()
             && let Some((indexed, contents)) = IndexedMessage::open(&mut window, number, span, options)?
         {
@@ -126,7 +127,7 @@ impl Message {
         Ok((Frames::Walked(layout), contents))
     }
 
-    /// The name of the file or buffer.
+    /// The location of the file or buffer.
     pub fn name(&self) -> &Arc<str> {
         self.source.name()
     }
@@ -144,7 +145,7 @@ impl Message {
         }
     }
 
-    /// Its bytes in the file.
+    /// The byte range in the file.
     pub fn span(&self) -> Span {
         match &self.frames {
             Frames::Walked(layout) => layout.span,
@@ -152,12 +153,12 @@ impl Message {
         }
     }
 
-    /// How it is read.
+    /// The read options.
     pub fn options(&self) -> &ReadOptions {
         &self.options
     }
 
-    /// Where everything in it is. The first call for a remote message looks at every frame.
+    /// The byte layout. The first call for a remote message reads every frame header.
     pub fn layout(&self) -> Result<&Layout, Error> {
         match &self.frames {
             Frames::Walked(layout) => Ok(layout),
@@ -167,18 +168,18 @@ impl Message {
         }
     }
 
-    /// Its metadata: the last copy, an entry of `base` for each object, what preceded each object merged into its
-    /// entry.
+    /// The metadata: the last copy, with an entry of `base` for each object and preceders merged into the
+    /// entries.
     pub fn metadata(&self) -> &GlobalMetadata {
         &self.metadata
     }
 
-    /// Its metadata as its first metadata frame has it. A streaming writer could not know more at that point.
+    /// The metadata of the first metadata frame: what a streaming writer knew before the objects.
     pub fn first_metadata(&self) -> &GlobalMetadata {
         self.first_metadata.as_ref().unwrap_or(&self.metadata)
     }
 
-    /// The number of its objects.
+    /// The number of objects.
     pub fn object_count(&self) -> u64 {
         match &self.frames {
             Frames::Walked(layout) => layout.object_count(),
@@ -195,26 +196,25 @@ impl Message {
         let frame = frame.map_err(|fault| self.error(fault))?;
         let opened =
             Object::open(&*self.source, &self.options, &self.verification_cache, self.number(), frame);
-        // Our writer checks where szip intervals start, also in payloads that it did not make.
+        // This library checks the szip offsets it writes, also in payloads that it did not encode.
         let opened = opened.map(|object| object.with_trusted_offsets(self.metadata.is_ours()));
         opened.map_err(|fault| self.error(fault))
     }
 
-    /// All objects in turn.
+    /// Iterates over all objects.
     pub fn objects(&self) -> impl Iterator<Item = Result<Object<'_>, Error>> {
         (0..self.object_count()).map(|index| self.object(index))
     }
 
-    /// The arrays of all objects, decoded on all threads.
+    /// Decodes all objects, in parallel.
     pub fn decode(&self) -> Result<Vec<Tensor>, Error> {
-        let arrays: Vec<_> = (0..self.object_count())
-            .into_par_iter()
-            .map(|index| self.object(index).and_then(|object| object.decode()))
-            .collect();
+        let decode = |index| self.object(index).and_then(|object| object.decode());
+        let objects = 0..self.object_count();
+        let arrays: Vec<_> = install(self.options.threads, || objects.into_par_iter().map(decode).collect());
         arrays.into_iter().collect()
     }
 
-    /// The bytes of the whole message.
+    /// The bytes of the message.
     pub fn bytes(&self) -> Result<Bytes, Error> {
         let read = || {
             check_limit("the message", self.span().len(), self.options.limits.array_bytes)?;
@@ -228,7 +228,7 @@ impl Message {
     }
 }
 
-/// Reads the frames around the objects and checks them.
+/// Reads and checks the frames around the objects.
 fn read_contents(
     window: &mut Window<'_>,
     layout: &Layout,
@@ -243,7 +243,7 @@ fn read_contents(
     Ok(contents)
 }
 
-/// Reads a frame that is no object, compares its hash and understands it.
+/// Reads, verifies and parses a frame that is not an object.
 pub(crate) fn read_frame(
     window: &mut Window<'_>,
     message: u64,
@@ -261,7 +261,7 @@ pub(crate) fn read_frame(
     Ok(())
 }
 
-/// The metadata of a message as a whole, for a caller that does not need its objects.
+/// The metadata of a message, for a caller that does not need its objects.
 pub(crate) fn read_metadata(
     source: &dyn ByteSource,
     span: Span,
@@ -270,4 +270,70 @@ pub(crate) fn read_metadata(
     let mut window = Window::up_to(source, span.end())?;
     let layout = Layout::read(&mut window, 0, span, options)?;
     read_contents(&mut window, &layout, options)?.take_metadata(0, layout.span, layout.object_count())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroUsize;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use tercet_core::SourceError;
+    use tercet_core::progress::NoProgress;
+
+    use super::*;
+    use crate::{
+        DType, DataObjectDescriptor, EncodeOptions, File, ValidateOptions, encode_message, validate_source,
+    };
+
+    /// Records the size of the thread pool in which it was read last.
+    #[derive(Debug)]
+    struct PoolSize {
+        memory: Memory,
+        threads: AtomicUsize,
+    }
+
+    impl PoolSize {
+        fn take(&self) -> usize {
+            self.threads.swap(0, Ordering::Relaxed)
+        }
+    }
+
+    impl ByteSource for PoolSize {
+        fn name(&self) -> &Arc<str> {
+            self.memory.name()
+        }
+        fn len(&self) -> u64 {
+            self.memory.len()
+        }
+        fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+            self.threads.store(rayon::current_num_threads(), Ordering::Relaxed);
+            self.memory.read_at(span)
+        }
+    }
+
+    #[test]
+    fn the_threads_option_sets_the_pool() {
+        let threads = NonZeroUsize::new(3);
+        let descriptor = DataObjectDescriptor::new(DType::U8, [4]);
+        let objects: [(&_, &[u8]); 2] = [(&descriptor, &[1; 4]), (&descriptor, &[2; 4])];
+        let options = EncodeOptions::new().with_threads(threads);
+        let bytes = encode_message(&GlobalMetadata::default(), &objects, &options).unwrap();
+        let source = Arc::new(PoolSize { memory: Memory::new("m", bytes), threads: AtomicUsize::new(0) });
+        let options = ReadOptions::new().with_threads(threads);
+        let file = File::from_source(source.clone(), options).unwrap();
+        let message = file.messages().unwrap().next().unwrap().unwrap();
+        assert_eq!(source.take(), 3, "opening");
+        assert_eq!(message.decode().unwrap().len(), 2);
+        assert_eq!(source.take(), 3, "message");
+        let object = message.object(1).unwrap();
+        source.take();
+        assert_eq!(object.decode().unwrap().bytes(), [2; 4]);
+        assert_eq!(source.take(), 3, "object");
+        object.decode_ranges(&[1..2]).unwrap();
+        assert_eq!(source.take(), 3, "ranges");
+        let dynamic: Arc<dyn ByteSource> = source.clone();
+        let options = ValidateOptions::new().with_threads(threads);
+        assert!(validate_source(&dynamic, &options, &NoProgress).unwrap().is_ok());
+        assert_eq!(source.take(), 3, "validation");
+    }
 }

@@ -1,4 +1,4 @@
-//! The metadata of a message: one map per object, what the library adds, everything else.
+//! The metadata of a message: an entry per object, a reserved section, everything else.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ mod lookup;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use error::{Keys, entry_of, items_of, text_of, type_error, u64_of, u64s_of};
+pub(crate) use error::{Keys, entry_of, items_of, string_of, type_error, u64_of, u64s_of};
 pub use error::{MetadataError, MetadataErrorKind};
 
-/// A map with text keys.
+/// A map with string keys.
 pub type Entry = BTreeMap<String, Value>;
 
-/// The name under which this library writes messages.
+/// The name of this library as a writer of messages.
 pub(crate) const ENCODER: &str = "tercet";
-/// The key of the maps that belong to the objects.
+/// The key of the entries of the objects.
 const BASE: &str = "base";
-/// The key of what the library adds, to a message and to each object.
+/// The key of what the library adds to a message and to each object.
 pub(crate) const RESERVED: &str = "_reserved_";
-/// The key of everything else.
+/// The key of all other metadata.
 pub(crate) const EXTRA: &str = "_extra_";
 
 /// The metadata of a message.
@@ -32,14 +32,14 @@ pub(crate) const EXTRA: &str = "_extra_";
 pub struct GlobalMetadata {
     /// Entry `i` belongs to object `i`. May be shorter than the list of objects.
     pub base: Vec<Entry>,
-    /// Everything that is neither of an object nor of the library.
+    /// Metadata of the message, from the user.
     pub extra: Entry,
-    /// What the library adds to a message: time, identity, encoder.
+    /// Metadata that the library adds: time, UUID, encoder.
     pub reserved: Entry,
 }
 
 impl GlobalMetadata {
-    /// Whether the message says that this library wrote it.
+    /// Whether this library wrote the message, according to its metadata.
     pub(crate) fn is_ours(&self) -> bool {
         let name = self.reserved.get("encoder").and_then(|encoder| encoder.get("name")?.as_text());
         name == Some(ENCODER)
@@ -68,14 +68,14 @@ impl GlobalMetadata {
         }
         for (key, value) in stray {
             if metadata.extra.contains_key(&key) {
-                return Err(MetadataError::new(key, MetadataErrorKind::Twice { other: EXTRA }));
+                return Err(MetadataError::new(key, MetadataErrorKind::Duplicate { other: EXTRA }));
             }
             metadata.extra.insert(key, value);
         }
         Ok(metadata)
     }
 
-    /// The body of a metadata frame. Empty sections are left out.
+    /// The body of a metadata frame. Empty sections are omitted.
     pub fn to_value(&self) -> Value {
         let mut pairs = Vec::new();
         if !self.base.is_empty() {
@@ -95,8 +95,8 @@ impl GlobalMetadata {
         cbor::encode(&self.to_value())
     }
 
-    /// What its writer said, without what the library added: as a new message can be made of it. Of keys that a map has
-    /// twice the last one stays, which is the one that readers see.
+    /// The metadata of the user, without what the library added, for a new message. The last of duplicate keys is
+    /// kept, which is the one that readers see.
     pub fn without_reserved(&self) -> Self {
         let mut kept = Self { reserved: Entry::new(), ..self.clone() };
         for entry in &mut kept.base {
@@ -107,8 +107,7 @@ impl GlobalMetadata {
         kept
     }
 
-    /// Puts the keys of a preceder over those of an object; values are replaced whole. Entries that are not there
-    /// yet are added.
+    /// Merges a preceder into the entry of an object: its keys replace existing ones. Missing entries are added.
     pub(crate) fn merge_preceder(&mut self, object: usize, entry: Entry) {
         if self.base.len() <= object {
             self.base.resize_with(object + 1, Entry::new);
@@ -119,7 +118,7 @@ impl GlobalMetadata {
     }
 }
 
-/// Reads the body of a preceder: the entry of the object that follows it, without `_reserved_`.
+/// Parses the body of a preceder: the entry of the next object, without `_reserved_`.
 pub(crate) fn preceder_entry(value: Value) -> Result<Entry, MetadataError> {
     let mut base = GlobalMetadata::from_value(value)?.base;
     match (base.pop(), base.len()) {

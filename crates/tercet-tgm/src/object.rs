@@ -1,4 +1,4 @@
-//! One data object: its descriptor and its payload.
+//! Data objects: descriptor and payload.
 
 mod range;
 mod spans;
@@ -9,6 +9,7 @@ use bytes::Bytes;
 use tercet_core::checksum::Xxh3;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
+use tercet_core::threads::install;
 use tercet_core::{ByteSource, Shape, Span};
 
 use crate::cbor::{CborError, CborErrorKind};
@@ -27,12 +28,12 @@ pub use streamed::StreamedObject;
 use tercet_core::{DType, Tensor};
 pub(crate) use values::Values;
 
-/// Bytes that are hashed and copied while they are in the cache.
+/// The number of bytes hashed and copied at a time, while they are in the cache.
 const PIECE: usize = 64 << 10;
-/// Bytes of an object of remote files at a time when only its hash is wanted.
+/// The number of bytes per request when only the hash of a remote object is computed.
 const REMOTE_PIECE: usize = 8 << 20;
 
-/// The packed bits of masks: first element in the highest bit of the first byte.
+/// The packed bits of masks: the first element is the highest bit of the first byte.
 pub type Bitmaps = Vec<(MaskKind, Vec<u8>)>;
 
 /// A data object of a message.
@@ -43,13 +44,13 @@ pub struct Object<'a> {
     verification_cache: &'a VerificationCache,
     message: u64,
     frame: Frame,
-    place: ObjectSpans,
+    spans: ObjectSpans,
     descriptor: DataObjectDescriptor,
-    /// Whether the writer of the message is known to have checked where szip intervals start.
+    /// Whether the szip offsets were checked by the writer of the message.
     trusts_offsets: bool,
 }
 
-/// A decoded array. Its length was computed from the same type and shape.
+/// A decoded array. Its length was computed from type and shape.
 pub(crate) fn tensor(dtype: DType, shape: Vec<u64>, bytes: Buffer) -> Result<Tensor, ErrorKind> {
     let shape = Shape::new(shape);
     let found = bytes.len() as u64;
@@ -58,11 +59,11 @@ pub(crate) fn tensor(dtype: DType, shape: Vec<u64>, bytes: Buffer) -> Result<Ten
 }
 
 /// Whether the CBOR is only truncated: more bytes may complete it.
-fn is_cut(error: &CborError) -> bool {
+fn is_truncated(error: &CborError) -> bool {
     matches!(error.reason, CborErrorKind::Truncated { .. })
 }
 
-/// Compares the hash of an object frame with its bytes, piece by piece. A frame without a hash passes.
+/// Verifies the hash of an object frame in pieces. A frame without a hash passes.
 pub(crate) fn verify_frame(source: &dyn ByteSource, message: u64, frame: &Frame) -> Result<(), ErrorKind> {
     let Some(expected) = frame.hash() else { return Ok(()) };
     let mut hash = Xxh3::new();
@@ -100,7 +101,7 @@ impl<'a> Object<'a> {
         let start = frame.span.start().saturating_add(from);
         let all = Span::between(start, frame.body().end()).unwrap_or(Span::empty(start));
         let after = frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER);
-        let (descriptor, place) = if after || source.is_zero_copy() {
+        let (descriptor, spans) = if after || source.is_zero_copy() {
             check_limit("a descriptor", if after { all.len() } else { 0 }, options.limits.metadata_bytes)?;
             read_descriptor(message, &frame, &source.read_at(all)?, options)?
         } else {
@@ -112,13 +113,13 @@ impl<'a> Object<'a> {
             verification_cache,
             message,
             frame,
-            place,
+            spans,
             descriptor,
             trusts_offsets: false,
         })
     }
 
-    /// Reads a descriptor that is before its payload, whose length is stored only in its own bytes.
+    /// Reads a descriptor before its payload. Its length is known only after parsing it.
     fn descriptor_first(
         source: &dyn ByteSource,
         options: &ReadOptions,
@@ -130,7 +131,7 @@ impl<'a> Object<'a> {
         loop {
             let bytes = source.read_at(all.slice(0, len).unwrap_or(all))?;
             match read_descriptor(message, frame, &bytes, options) {
-                Err(ErrorKind::Cbor { error, .. }) if is_cut(&error) && len < all.len() => {
+                Err(ErrorKind::Cbor { error, .. }) if is_truncated(&error) && len < all.len() => {
                     len = len.saturating_mul(8).min(all.len());
                     check_limit("a descriptor", len, options.limits.metadata_bytes)?;
                 }
@@ -139,7 +140,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// Believes stored positions of szip intervals.
+    /// Sets whether stored szip offsets are trusted.
     pub(crate) fn with_trusted_offsets(mut self, trusted: bool) -> Self {
         self.trusts_offsets = trusted;
         self
@@ -150,70 +151,70 @@ impl<'a> Object<'a> {
         self.frame.object.into()
     }
 
-    /// What it is. The hash of the object covers these bytes too, but is compared only when the payload is read.
+    /// The descriptor. The hash of the object covers it too, but is verified only when the payload is read.
     pub fn descriptor(&self) -> &DataObjectDescriptor {
         &self.descriptor
     }
 
-    /// Its frame.
+    /// The frame.
     pub fn frame(&self) -> &Frame {
         &self.frame
     }
 
-    /// Where its payload is in the file, without masks.
+    /// The byte range of the payload in the file, without masks.
     pub fn payload_span(&self) -> Span {
-        self.place.payload
+        self.spans.payload
     }
 
-    /// Where its masks are in the file: everything between the payload and the end of its region.
+    /// The byte range of the masks in the file: from the end of the payload to the end of its region.
     pub fn masks_span(&self) -> Span {
-        let end = self.place.region.end();
-        Span::between(self.place.payload.end(), end).unwrap_or(Span::empty(end))
+        let end = self.spans.region.end();
+        Span::between(self.spans.payload.end(), end).unwrap_or(Span::empty(end))
     }
 
-    /// Where its descriptor is in the file.
+    /// The byte range of the descriptor in the file.
     pub fn descriptor_span(&self) -> Span {
-        self.place.descriptor
+        self.spans.descriptor
     }
 
-    /// What errors call it.
+    /// The region in error messages.
     pub(crate) fn region(&self) -> crate::region::Region {
         self.frame.region(self.message)
     }
 
-    /// How it is read.
+    /// The read options.
     pub(crate) fn options(&self) -> &ReadOptions {
         self.options
     }
 
-    /// An error about it.
+    /// An error with the location of the file.
     pub(crate) fn named(&self, fault: ErrorKind) -> Error {
         self.error(fault)
     }
 
-    /// The bytes of its descriptor, and what is after it where nothing else should.
+    /// The bytes of the descriptor, including trailing bytes.
     pub(crate) fn descriptor_bytes(&self) -> Result<Bytes, Error> {
-        self.source.read_at(self.place.descriptor).map_err(|error| self.error(error.into()))
+        self.source.read_at(self.spans.descriptor).map_err(|error| self.error(error.into()))
     }
 
-    /// Compares its hash with its bytes. An object without a hash passes.
+    /// Verifies the hash. An object without a hash passes.
     pub fn verify(&self) -> Result<(), Error> {
         verify_frame(self.source, self.message, &self.frame).map_err(|fault| self.error(fault))?;
         self.verification_cache.insert_verified(&self.frame);
         Ok(())
     }
 
-    /// Its payload as it is stored, without masks.
+    /// The payload as stored, without masks.
     pub fn payload(&self) -> Result<Bytes, Error> {
-        self.part(self.place.payload)
+        self.part(self.spans.payload)
     }
 
-    /// Its payload as it is stored, with its masks.
+    /// The payload as stored, with masks.
     pub fn stored(&self) -> Result<Bytes, Error> {
-        self.part(self.place.region)
+        self.part(self.spans.region)
     }
 
-    /// A part of the body, once the whole of it is checked.
+    /// A part of the body, after verification of the body.
     fn part(&self, part: Span) -> Result<Bytes, Error> {
         let read = || {
             let body = self.body()?;
@@ -225,7 +226,7 @@ impl<'a> Object<'a> {
         read().map_err(|fault| self.error(fault))
     }
 
-    /// Everything between header and tail of the frame.
+    /// The bytes between header and tail of the frame.
     fn body(&self) -> Result<Bytes, ErrorKind> {
         let body = self.frame.body();
         check_limit("the payload", body.len(), self.options.limits.array_bytes)?;
@@ -239,9 +240,9 @@ impl<'a> Object<'a> {
         body.slice(start..start + len)
     }
 
-    /// What is needed to decode it.
+    /// The decoder of the values.
     fn values(&self) -> Result<Values, ErrorKind> {
-        Values::new(self.frame.region(self.message), &self.descriptor, self.place.payload, self.options)
+        Values::new(self.frame.region(self.message), &self.descriptor, self.spans.payload, self.options)
     }
 
     /// The limit for the decoded array.
@@ -249,12 +250,12 @@ impl<'a> Object<'a> {
         self.options.limits.for_file(self.source.len()).array_bytes
     }
 
-    /// Bytes of the decoded array.
+    /// The length of the decoded array in bytes.
     pub fn decoded_len(&self) -> Result<u64, Error> {
         Ok(self.values().map_err(|fault| self.error(fault))?.len())
     }
 
-    /// The array.
+    /// Decodes the object.
     pub fn decode(&self) -> Result<Tensor, Error> {
         let fill = || {
             let values = self.values()?;
@@ -262,10 +263,10 @@ impl<'a> Object<'a> {
             self.fill(&values, &mut bytes)?;
             self.array(bytes)
         };
-        fill().map_err(|fault: ErrorKind| self.error(fault))
+        install(self.options.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
     }
 
-    /// The array with zeros where values are not finite, and the packed bits that tell where those are.
+    /// Decodes the object with zeros in place of non-finite values; also returns the masks of those values.
     pub fn decode_with_masks(&self) -> Result<(Tensor, Bitmaps), Error> {
         let fill = || {
             let values = self.values()?;
@@ -276,7 +277,7 @@ impl<'a> Object<'a> {
             })?;
             Ok((self.array(bytes)?, masks))
         };
-        fill().map_err(|fault: ErrorKind| self.error(fault))
+        install(self.options.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
     }
 
     fn array(&self, bytes: Buffer) -> Result<Tensor, ErrorKind> {
@@ -285,16 +286,16 @@ impl<'a> Object<'a> {
 
     /// Decodes the array into a buffer of exactly its size, little-endian.
     ///
-    /// What is in the buffer after an error is not to be used.
+    /// After an error the contents of the buffer are unspecified.
     pub fn decode_into(&self, out: &mut [u8]) -> Result<(), Error> {
-        let mut fill = || {
+        let fill = || {
             let values = self.values()?;
             if values.len() != out.len() as u64 {
                 return Err(ErrorKind::BufferSize { expected: values.len(), found: out.len() as u64 });
             }
             self.fill(&values, out)
         };
-        fill().map_err(|fault| self.error(fault))
+        install(self.options.threads, fill).map_err(|fault| self.error(fault))
     }
 
     fn fill(&self, values: &Values, out: &mut [u8]) -> Result<(), ErrorKind> {
@@ -306,7 +307,7 @@ impl<'a> Object<'a> {
                 self.fill_checked(out, expected)?;
                 self.verification_cache.insert_verified(&self.frame);
             }
-            None => self.source.read_into(self.place.payload.start(), out)?,
+            None => self.source.read_into(self.spans.payload.start(), out)?,
         }
         if self.descriptor.stored_order() == ByteOrder::Big {
             swap_in_place(out, self.descriptor.dtype.swap_unit());
@@ -314,14 +315,14 @@ impl<'a> Object<'a> {
         Ok(())
     }
 
-    /// Does something with payload and masks while their hash is compared: the bytes are read from memory twice, but at
-    /// the same time. What was done counts only if the hash is right.
+    /// Runs `work` on payload and masks while their hash is verified in parallel. The result is returned only if
+    /// the hash matches.
     fn with_stored<T: Send>(
         &self,
         work: impl FnOnce(&Bytes) -> Result<T, ErrorKind> + Send,
     ) -> Result<T, ErrorKind> {
         let body = self.body()?;
-        let stored = self.slice(&body, self.place.region);
+        let stored = self.slice(&body, self.spans.region);
         if !self.options.verify || self.verification_cache.is_verified(&self.frame) {
             return work(&stored);
         }
@@ -332,9 +333,9 @@ impl<'a> Object<'a> {
         done
     }
 
-    /// Copies and hashes piece by piece, so that memory is passed over once.
+    /// Copies and hashes in pieces, so that memory is read once.
     fn fill_checked(&self, out: &mut [u8], expected: u64) -> Result<(), ErrorKind> {
-        let payload = self.place.payload;
+        let payload = self.spans.payload;
         if self.source.is_remote() {
             // One request instead of many.
             let body = self.body()?;

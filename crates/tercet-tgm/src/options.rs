@@ -1,40 +1,44 @@
-//! How messages are read.
+//! Options of reading.
+
+use std::num::NonZeroUsize;
 
 use tercet_core::Limits;
 use tercet_core::source::Access;
 
-/// What happens to payloads that SZ3 compressed. The library that decodes them can be crashed by their bytes.
+/// How SZ3 payloads are decoded. A malicious payload can crash the SZ3 library.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub enum Sz3Decoding {
-    /// They are not decoded.
+    /// SZ3 payloads are an error.
     #[default]
     Reject,
-    /// They are decoded in this process.
+    /// Decode in this process.
     InProcess,
-    /// They are decoded by this function, in a process of its own: payload in, exactly this many bytes out, or why not.
+    /// Decode with this function, in a separate process: payload, output of the exact length, error message.
     External(fn(&[u8], &mut [u8]) -> Result<(), String>),
 }
 
-/// How messages are read. The default checks everything that can be checked.
+/// How messages are read. The default verifies everything.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct ReadOptions {
-    /// Compare the hash of every frame that is read.
+    /// Verify the hash of every frame that is read.
     pub verify: bool,
-    /// Refuse messages whose index, hash lists, flags or postamble contradict their frames.
+    /// Reject messages whose index, hash lists, flags or postamble contradict their frames.
     pub strict: bool,
-    /// Pass over frames of types that version 3 does not define. The reference refuses them, and so does the default.
+    /// Skip frames of types that version 3 does not define. By default they are an error, as in the reference implementation.
     pub skip_unknown_frames: bool,
-    /// Put values back that are not finite. Without it there are zeros in their places.
+    /// Restore non-finite values from masks. Otherwise they are zeros.
     pub restore_non_finite: bool,
-    /// How files on disk are read: by positional reads, or mapped into memory.
+    /// How files on this machine are read: positional reads or a memory map.
     pub access: Access,
-    /// What happens to payloads that SZ3 compressed.
+    /// How SZ3 payloads are decoded.
     pub sz3: Sz3Decoding,
-    /// The largest sizes that are believed.
+    /// The largest sizes accepted.
     pub limits: Limits,
+    /// The number of threads; see [`tercet_core::ReadOptions::threads`].
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for ReadOptions {
@@ -47,61 +51,68 @@ impl Default for ReadOptions {
             access: Access::Pread,
             sz3: Sz3Decoding::Reject,
             limits: Limits::default(),
+            threads: None,
         }
     }
 }
 
 impl ReadOptions {
-    /// Checks everything.
+    /// Verifies everything.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Compares hashes, or trusts the bytes.
+    /// Sets whether hashes are verified.
     pub fn with_verify(mut self, verify: bool) -> Self {
         self.verify = verify;
         self
     }
 
-    /// Refuses contradictions, or passes over them.
+    /// Sets whether contradictions are rejected.
     pub fn with_strict(mut self, refuse: bool) -> Self {
         self.strict = refuse;
         self
     }
 
-    /// Passes over frames of unknown types.
+    /// Sets whether frames of unknown types are skipped.
     pub fn with_skip_unknown_frames(mut self, skip: bool) -> Self {
         self.skip_unknown_frames = skip;
         self
     }
 
-    /// Puts values back that are not finite, or leaves zeros in their places.
+    /// Sets whether non-finite values are restored.
     pub fn with_restore_non_finite(mut self, restore: bool) -> Self {
         self.restore_non_finite = restore;
         self
     }
 
-    /// Sets how files on disk are read.
+    /// Sets how files on this machine are read.
     pub fn with_access(mut self, access: Access) -> Self {
         self.access = access;
         self
     }
 
-    /// Decodes SZ3 payloads in this process, or refuses them. Damaged ones can crash the process.
+    /// Sets whether SZ3 payloads are decoded in this process, which damaged ones can crash.
     pub fn with_sz3_in_process(mut self, trust: bool) -> Self {
         self.sz3 = if trust { Sz3Decoding::InProcess } else { Sz3Decoding::Reject };
         self
     }
 
-    /// Has SZ3 payloads decoded by a function.
+    /// Sets how SZ3 payloads are decoded.
     pub fn with_sz3(mut self, sz3: Sz3Decoding) -> Self {
         self.sz3 = sz3;
         self
     }
 
-    /// Believes sizes up to these.
+    /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the number of threads.
+    pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.threads = threads;
         self
     }
 }

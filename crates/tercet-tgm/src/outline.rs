@@ -14,8 +14,8 @@ use crate::wire::ids::{FrameKind, MAGIC, MessageFlags, PREAMBLE_LEN, VERSION};
 use crate::wire::preamble::Preamble;
 
 impl File {
-    /// The byte layout of the file as a tree: messages, their frames, the fields of frames. Without a row limit the
-    /// leaves cover every byte exactly once, also in damaged files.
+    /// The byte layout of the file as a tree: messages, frames, fields. Without a row limit the leaves cover every
+    /// byte exactly once, also in damaged files.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         let scan = self.scan()?;
         let mut root = Outline::region("file", Span::first(self.len()));
@@ -44,7 +44,7 @@ impl File {
         let fail = |fault: ErrorKind| Error::new(self.name().clone(), fault);
         let mut message = Outline::region(format!("message {number}"), span);
         let mut window = Window::up_to(&**self.source(), span.end()).map_err(|error| fail(error.into()))?;
-        // Damaged files have an outline too, so nothing is rejected that can be followed.
+        // Damaged files have an outline too, so nothing is verified.
         let reading = ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().limits);
         let mut kept = None;
         let followed = Layout::follow(&mut window, number, span, &reading, &mut kept);
@@ -62,10 +62,10 @@ impl File {
                     let end = kept.frames().last().map_or(head.end(), |frame| frame.span.end());
                     self.outline_frames(number, kept.frames(), rows, end, &mut message);
                 }
-                let words = fault.to_string().replace("\n  ", ": ");
+                let description = fault.to_string().replace("\n  ", ": ");
                 let from = message.parts.last().map_or(span.start(), |last| last.span.end());
                 let rest = Span::between(from, span.end()).unwrap_or(Span::empty(span.end()));
-                message.parts.push(Outline::leaf("damaged", rest, words));
+                message.parts.push(Outline::leaf("damaged", rest, description));
             }
             Err(fault) => return Err(fail(fault)),
         }
@@ -79,12 +79,12 @@ impl File {
             let from = message.parts.last().map_or(until, |last| last.span.end());
             let aligned = from.saturating_sub(start).next_multiple_of(8).saturating_add(start).min(until);
             if let Some(padding) = Span::between(from, aligned).filter(|padding| !padding.is_empty()) {
-                let words = format_args!("{} bytes", padding.len());
-                message.parts.push(Outline::leaf("padding", padding, words));
+                let length = format_args!("{} bytes", padding.len());
+                message.parts.push(Outline::leaf("padding", padding, length));
             }
             if let Some(gap) = Span::between(aligned, until).filter(|gap| !gap.is_empty()) {
-                let words = format_args!("{} bytes: zeros, or frames of unknown types", gap.len());
-                message.parts.push(Outline::leaf("bytes of no known frame", gap, words));
+                let description = format_args!("{} bytes: zeros, or frames of unknown types", gap.len());
+                message.parts.push(Outline::leaf("bytes of no known frame", gap, description));
             }
         };
         for frame in frames.iter().take(rows) {
@@ -192,7 +192,7 @@ fn postamble(layout: &Layout) -> Outline {
     region
 }
 
-/// Adds a leaf for parts beyond the row limit; they end at `end`.
+/// Adds a leaf for the parts beyond the row limit; they end at `end`.
 fn more(region: &mut Outline, left: usize, what: &str, end: u64) {
     if left > 0 {
         let start = region.parts.last().map_or(region.span.start(), |last| last.span.end());
@@ -222,14 +222,14 @@ mod tests {
         let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
         let objects: [(&DataObjectDescriptor, &[u8]); 2] = [(&descriptor, &[1]), (&descriptor, &[2])];
         let bytes = encode_message(&GlobalMetadata::default(), &objects, &EncodeOptions::new()).unwrap();
-        let whole = names(bytes.clone());
-        assert_eq!(whole.len(), 12, "{whole:?}");
+        let complete = names(bytes.clone());
+        assert_eq!(complete.len(), 12, "{complete:?}");
         let second =
             crate::Message::from_bytes("m", bytes.clone()).unwrap().layout().unwrap().frames[4].span.start();
         let mut bad = bytes;
         bad[usize::try_from(second).unwrap() + 15] ^= 1;
         let drawn = names(bad);
-        assert_eq!(drawn[..8], whole[..8]);
+        assert_eq!(drawn[..8], complete[..8]);
         assert_eq!(drawn[8..], ["damaged"]);
     }
 }

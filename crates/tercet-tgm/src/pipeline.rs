@@ -1,13 +1,14 @@
-//! What happens to the values of an object on their way into a payload and back.
+//! Pipelines: how values become a payload and back.
 //!
 //! ```text
 //! values ─ masks ─▶ finite values ─ encoding ─▶ bytes ─ filter ─▶ bytes ─ compression ─▶ payload
 //!           §            simple_packing          shuffle     zstd, szip, …
 //! ```
 //!
-//! A [`Pipeline`] is a descriptor whose parameters were read and found to go together. Reading and writing share it, so
-//! that what is refused on one side is refused on the other.
+//! A [`Pipeline`] is a descriptor with checked parameters. Reading and writing share it, so that both reject the same
+//! descriptors.
 
+mod builder;
 mod decode;
 mod encode;
 mod error;
@@ -15,6 +16,7 @@ mod masks;
 mod parameters;
 mod range;
 mod rules;
+mod widen;
 
 use tercet_codec::bytes::blosc2::{Blosc2, Shuffle};
 use tercet_codec::bytes::sz3::Sz3;
@@ -23,11 +25,13 @@ use tercet_codec::bytes::zfp::Zfp;
 use tercet_codec::finite::Float;
 use tercet_codec::pack::Packing;
 
+pub use builder::{Compression, PipelineBuildError, PipelineBuilder, SimplePacking, SzipOptions};
 pub(crate) use encode::encode;
 pub use error::PipelineError;
 pub(crate) use masks::Mask;
 pub use masks::{MaskKind, MaskMethod};
-pub(crate) use range::{Intervals, RangePlan, check_szip_offsets, with_right_szip_offsets};
+pub(crate) use range::{Intervals, RangePlan, check_szip_offsets, with_correct_szip_offsets};
+pub use widen::{WidenError, can_widen_to_f64, widen_to_f64};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::{ByteOrder, float_type};
@@ -35,45 +39,45 @@ use crate::metadata::{MetadataError, MetadataErrorKind};
 use parameters::Parameters;
 use tercet_core::DType;
 
-/// The text for a stage that does nothing.
+/// The name of a stage that does nothing.
 pub(crate) const NONE: &str = "none";
-/// The encoding that turns numbers into integers of few bits.
+/// The encoding that packs numbers into integers of few bits.
 pub(crate) const PACKING: &str = "simple_packing";
-/// The filter that groups the bytes of numbers by their position.
+/// The filter that groups the bytes of elements by significance.
 pub(crate) const SHUFFLE: &str = "shuffle";
 
-/// The encodings that the format knows.
+/// The encodings of the format.
 pub const ENCODINGS: &[&str] = &[NONE, PACKING];
-/// The filters that the format knows.
+/// The filters of the format.
 pub const FILTERS: &[&str] = &[NONE, SHUFFLE];
-/// The compressions that the format knows.
+/// The compressions of the format.
 pub const COMPRESSIONS: &[&str] = &[NONE, "szip", "zstd", "lz4", "blosc2", "zfp", "sz3", "rle", "roaring"];
 
-/// The starts of the names of parameters that belong to a pipeline. All others are the user's.
+/// The prefixes of pipeline parameters. All other parameters are the user's.
 const PARAMETERS: [&str; 7] = ["sp_", "shuffle_", "szip_", "zstd_", "blosc2_", "zfp_", "sz3_"];
 
-/// Whether a key of a descriptor says how its payload was made: a caller that changes it changes what the payload means.
+/// Whether a key of a descriptor is a pipeline parameter, which must not change while the payload is kept.
 pub fn is_pipeline_parameter(key: &str) -> bool {
     PARAMETERS.iter().any(|start| key.starts_with(start))
 }
 
-/// How the values of one object are stored.
+/// The pipeline of one object.
 #[derive(Clone, Debug)]
 pub(crate) struct Pipeline {
     dtype: DType,
     order: ByteOrder,
     elements: u64,
-    /// Bytes of the values.
+    /// The length of the values in bytes.
     raw_len: u64,
-    /// Bytes between encoding and compression; the filter changes their order only.
+    /// The length in bytes between encoding and compression; the filter does not change it.
     encoded_len: u64,
     packing: Option<Packing>,
-    /// Bytes of a shuffled element.
+    /// The element size of the shuffle filter.
     shuffle: Option<usize>,
     codec: Codec,
 }
 
-/// A compression with its parameters.
+/// A compression and its parameters.
 #[derive(Clone, Debug)]
 enum Codec {
     None,
@@ -82,7 +86,7 @@ enum Codec {
     },
     Lz4,
     Blosc2(Blosc2),
-    /// With the stored offsets of its intervals: hints, not to be trusted.
+    /// With the stored offsets of its intervals, which may be wrong.
     Szip(Szip, Option<Vec<u64>>),
     Zfp(Zfp),
     Sz3(Sz3),
@@ -91,7 +95,7 @@ enum Codec {
 }
 
 impl Pipeline {
-    /// The pipeline of an object that has all its parameters.
+    /// The pipeline of an object with all its parameters.
     pub(crate) fn new(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
         rules::check_names(descriptor)?;
         let parameters = Parameters::new(&descriptor.params);
@@ -102,7 +106,7 @@ impl Pipeline {
         Self::with_packing(descriptor, packing)
     }
 
-    /// The pipeline of an object whose packing is known already.
+    /// The pipeline of an object with a known packing.
     fn with_packing(
         descriptor: &DataObjectDescriptor,
         packing: Option<Packing>,
@@ -152,12 +156,12 @@ impl Pipeline {
         Ok(Self { dtype, order, elements, raw_len, encoded_len, packing, shuffle, codec })
     }
 
-    /// Bytes of the decoded values.
+    /// The length of the decoded values in bytes.
     pub(crate) fn decoded_len(&self) -> u64 {
         self.raw_len
     }
 
-    /// Bytes that the payload must have, if that is known without decoding it.
+    /// The length of the payload, if it is known without decoding.
     pub(crate) fn stored_len(&self) -> Option<u64> {
         match &self.codec {
             Codec::None => Some(self.encoded_len),
@@ -171,13 +175,13 @@ impl Pipeline {
         self.packing.is_none() && self.shuffle.is_none() && matches!(self.codec, Codec::None)
     }
 
-    /// The kind of floating-point number, if the values are such.
+    /// The floating-point type, if the values are floats.
     fn float(&self) -> Option<Float> {
         float_type(self.dtype)
     }
 
-    /// Whether what comes out of the pipeline has the bytes of each number in the stored order. Otherwise numbers were
-    /// rebuilt.
+    /// Whether decoded numbers have the stored byte order. Packing, zfp and sz3 compute numbers, which are
+    /// little-endian.
     fn keeps_bytes(&self) -> bool {
         self.packing.is_none() && !matches!(self.codec, Codec::Zfp(_) | Codec::Sz3(_))
     }

@@ -1,6 +1,6 @@
-//! The smallest form of an array whose error stays within a bound.
+//! Selection of the smallest pipeline within an error bound.
 //!
-//! Every candidate is encoded, decoded and compared with the original, so that a bound is measured, not believed.
+//! Every candidate is encoded, decoded and compared with the original, so the error is measured, not estimated.
 //!
 //! ```
 //! use tercet_tgm::precision::{Candidate, deviation};
@@ -22,6 +22,7 @@ mod deviation;
 use std::borrow::Cow;
 
 use tercet_core::Span;
+use tercet_core::threads::install;
 
 pub use candidates::Candidate;
 pub use deviation::{Deviation, deviation};
@@ -36,13 +37,13 @@ use crate::pipeline::{self, PipelineError};
 use crate::region::{Part, Region};
 use crate::value::Value;
 
-/// The key under which the metadata of an object states which bound was asked for, and what was done to hold it.
+/// The key of the error bound in the metadata of an object, with the measured error and the method.
 pub const PRECISION: &str = "precision";
 
-/// An array as it would be stored.
+/// An encoded array.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// With all parameters.
+    /// The descriptor with all parameters.
     pub descriptor: DataObjectDescriptor,
     /// Payload and masks.
     pub stored: Vec<u8>,
@@ -58,17 +59,17 @@ impl Trial {
         Ok(Self { descriptor: descriptor.into_owned(), stored: stored.into_owned() })
     }
 
-    /// Bytes of payload, masks and descriptor.
+    /// The length of payload, masks and descriptor in bytes.
     pub fn len(&self) -> u64 {
         self.stored.len() as u64 + self.descriptor.to_cbor().len() as u64
     }
 
-    /// Whether nothing is stored. Never: there is a descriptor.
+    /// Always false: there is a descriptor.
     pub fn is_empty(&self) -> bool {
         false
     }
 
-    /// The values that a reader gets, little-endian.
+    /// The decoded values, little-endian.
     pub fn decode(&self) -> Result<Vec<u8>, PipelineError> {
         let region = Region { message: 0, part: Part::Object { object: 0 } };
         let len = self.descriptor.payload_len_in(self.stored.len() as u64)?;
@@ -89,21 +90,30 @@ impl Trial {
     }
 }
 
-/// The smallest candidate that holds a bound.
+/// The smallest candidate within a bound.
 #[derive(Clone, Debug)]
 pub struct Chosen {
-    /// How it is stored.
+    /// The candidate.
     pub candidate: Candidate,
-    /// As it is stored.
+    /// The encoded array.
     pub trial: Trial,
-    /// The largest error there is.
+    /// The maximum error.
     pub error: f64,
 }
 
-/// Finds the smallest candidate whose largest error is at most `bound`. Storing values as they are always holds it.
+/// Finds the smallest candidate with a maximum error of at most `bound`. Storing the values unchanged is always one.
 ///
-/// `descriptor` says what the values are; its pipeline does nothing yet.
+/// `descriptor` has no pipeline.
 pub fn choose(
+    descriptor: &DataObjectDescriptor,
+    values: &[u8],
+    bound: f64,
+    options: &EncodeOptions,
+) -> Result<Chosen, PipelineError> {
+    install(options.threads, || try_candidates(descriptor, values, bound, options))
+}
+
+fn try_candidates(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
     bound: f64,
@@ -116,7 +126,7 @@ pub fn choose(
         let trial = match candidate.encode(values, options) {
             Ok(trial) => trial,
             Err(error) => {
-                // What is wrong with one candidate need not be wrong with the others; values that are not finite are.
+                // Another candidate may succeed; non-finite values fail with all of them.
                 refused.get_or_insert(error);
                 continue;
             }
@@ -125,29 +135,31 @@ pub fn choose(
             continue;
         }
         let found = deviation(descriptor.dtype, &little, &trial.decode()?);
-        // A caller that allows no error wants every bit.
+        // A bound of 0 requires identical bits.
         if found.largest <= bound && (bound > 0.0 || found.is_exact) {
             best = Some(Chosen { candidate, trial, error: found.largest });
         }
     }
     best.ok_or_else(|| {
-        // Only a complex number of which one part is not finite does not come back from being stored as it is.
+        // Only a complex number with one non-finite part differs when it is stored unchanged.
         let what = "no way of storing the values holds the bound: one of them is a complex number".into();
         let reason = "of which only one part is finite, and loses that part to a mask";
         refused.unwrap_or(PipelineError::Combination { what, reason })
     })
 }
 
-/// Stores values as their descriptor asks, and measures the error.
+/// Encodes values with the pipeline of their descriptor, and measures the error.
 pub fn measure(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
     options: &EncodeOptions,
 ) -> Result<Chosen, PipelineError> {
     let candidate = Candidate::given(descriptor);
-    let trial = candidate.encode(values, options)?;
-    let error = deviation(descriptor.dtype, &little_endian(descriptor, values), &trial.decode()?).largest;
-    Ok(Chosen { candidate, trial, error })
+    install(options.threads, || {
+        let trial = candidate.encode(values, options)?;
+        let error = deviation(descriptor.dtype, &little_endian(descriptor, values), &trial.decode()?).largest;
+        Ok(Chosen { candidate, trial, error })
+    })
 }
 
 fn little_endian<'a>(descriptor: &DataObjectDescriptor, values: &'a [u8]) -> Cow<'a, [u8]> {
@@ -160,7 +172,7 @@ fn little_endian<'a>(descriptor: &DataObjectDescriptor, values: &'a [u8]) -> Cow
 }
 
 impl Chosen {
-    /// What the metadata of the object says about it.
+    /// The entry `precision` of the metadata of the object.
     pub fn record(&self, bound: f64) -> Value {
         let entry: Entry = [
             ("max_error".to_owned(), Value::Float(bound)),

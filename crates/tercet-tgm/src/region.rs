@@ -1,34 +1,34 @@
-//! The parts of a message, as errors name them.
+//! The regions of a message in error messages.
 
 use std::fmt;
 
 use crate::wire::ids::FrameKind;
 
-/// A part of a message.
+/// A region of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Region {
     /// The number of the message in its file or stream, from 0.
     pub message: u64,
-    /// The part of it.
+    /// The part of the message.
     pub part: Part,
 }
 
-/// The parts that every message has.
+/// The parts of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Part {
-    /// The first 24 bytes.
+    /// The preamble.
     Preamble,
-    /// A frame whose type is not known yet.
+    /// A frame of an unknown type.
     Frame {
-        /// Its position among the frames, from 0.
+        /// The position among the frames, from 0.
         index: u32,
     },
     /// A frame of a known type.
     Typed {
-        /// Its position among the frames, from 0.
+        /// The position among the frames, from 0.
         index: u32,
-        /// Its type.
+        /// The type.
         kind: FrameKind,
     },
     /// The frame of a data object.
@@ -41,7 +41,7 @@ pub enum Part {
         /// The number of the object, from 0.
         object: u32,
     },
-    /// The last 24 bytes.
+    /// The postamble.
     Postamble,
 }
 

@@ -1,20 +1,20 @@
-//! What is intact of a damaged file, in a new one.
+//! Recovery of damaged files.
 //!
-//! A message that reads well as a whole is kept byte for byte, and nothing inside it is looked at twice. Of any other
-//! message every object is kept whose frame is sound and whose hash is right, with as much metadata as is intact; payloads
-//! and masks keep their bytes. Where a length is damaged the next frame is searched for, by what no payload has by
-//! chance: a header with a known type and a length that ends with the mark of a frame, and the right hash in between.
+//! An intact message is copied byte for byte. Of any other message every object with an intact frame and a matching
+//! hash is kept, with all intact metadata; payloads and masks keep their bytes. After a damaged length the next frame
+//! is searched for by what no payload contains by chance: a header with a known type, a length that ends with the end
+//! marker of a frame, and a matching hash.
 //!
-//! The time is linear in the length of the file, whatever it holds: searching goes forward only, and the bytes that are
-//! hashed in vain on the way are counted and bounded.
+//! The time is linear in the length of the file: the search only moves forward, and the bytes hashed for invalid
+//! candidates are counted and bounded.
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
-//! | `tokens` | bytes → whole messages, preambles, frames, postambles, gaps |
-//! | `group` | those → fragments of frames that follow each other |
+//! | `tokens` | bytes → intact messages, preambles, frames, postambles, gaps |
+//! | `group` | tokens → fragments of adjacent frames |
 //! | `join` | fragments → damaged messages |
-//! | `number` | which object of its message a frame is |
-//! | `rebuild` | a damaged message → a new one, and what it lost |
+//! | `number` | the object numbers of frames |
+//! | `rebuild` | a damaged message → a new one, and its losses |
 
 mod group;
 mod join;
@@ -45,9 +45,9 @@ use group::{Groups, Item};
 use join::Fragment;
 use tokens::{Token, Tokens};
 
-/// The memory of one finding about a damaged message, with its words.
+/// The memory of one entry of the report.
 const FOR_EACH: u64 = 1024;
-/// Bytes that are copied at a time.
+/// The number of bytes copied at a time.
 const PIECE: u64 = 1 << 20;
 
 /// How a file is salvaged.
@@ -61,7 +61,7 @@ pub struct SalvageOptions {
 }
 
 impl SalvageOptions {
-    /// Default limits; rewritten messages state when and by which program they were written.
+    /// Default limits; rewritten messages record when and by which program they were written.
     pub fn new() -> Self {
         Self::default()
     }
@@ -113,14 +113,14 @@ pub fn salvage(
     Ok(found.report)
 }
 
-/// What is kept of a damaged file and what is lost, before anything is written.
+/// The plan of a recovery: what is kept and what is lost.
 #[derive(Debug)]
 pub struct SalvagePlan {
     /// The report.
     pub report: SalvageReport,
     source: Arc<dyn ByteSource>,
     pieces: Vec<Piece>,
-    /// Messages so far, intact or not.
+    /// The number of messages so far, intact or not.
     messages: u64,
 }
 
@@ -153,18 +153,19 @@ pub fn plan(
             Item::Broken(broken) => {
                 broken.start.is_some() || chain.iter().any(|fragment| fragment.broken.is_ended)
             }
-            Item::Whole { .. } | Item::Junk(_) => true,
+            Item::Intact { .. } | Item::Junk(_) => true,
         };
         if is_next {
             found.repair(std::mem::take(&mut chain), &reading, writing)?;
         }
         match item {
             Item::Broken(broken) => {
-                let said = rebuild::said(source, found.messages, &broken, &reading).map_err(named)?;
-                chain.push(Fragment { broken, said });
+                let contents =
+                    rebuild::read_contents(source, found.messages, &broken, &reading).map_err(named)?;
+                chain.push(Fragment { broken, contents });
             }
-            Item::Whole { span, objects, proven } => {
-                found.report.unproven_messages += u64::from(!proven);
+            Item::Intact { span, objects, verified } => {
+                found.report.unproven_messages += u64::from(!verified);
                 found.keep(span, objects);
             }
             Item::Junk(span) => found.report.junk.push(span),
@@ -173,7 +174,7 @@ pub fn plan(
     };
     let budget = Budget::new("what is known of damaged messages", reading.limits.table_bytes);
     while let Some(token) = tokens.next().map_err(named)? {
-        if !matches!(token, Token::Whole { .. }) {
+        if !matches!(token, Token::Intact { .. }) {
             budget.reserve(FOR_EACH).map_err(|over| named(over.into()))?;
         }
         groups.take(token).into_iter().try_for_each(&mut add)?;
@@ -187,7 +188,7 @@ pub fn plan(
 }
 
 impl SalvagePlan {
-    /// Keeps a message as it is.
+    /// Keeps an intact message.
     fn keep(&mut self, span: Span, objects: u64) {
         self.messages += 1;
         self.report.intact_messages += 1;
@@ -201,7 +202,7 @@ impl SalvagePlan {
         }
     }
 
-    /// Makes messages of what is intact of damaged ones.
+    /// Rebuilds damaged messages.
     fn repair(
         &mut self,
         chain: Vec<Fragment>,
@@ -234,7 +235,7 @@ impl SalvagePlan {
         self.report.messages.push(repaired);
     }
 
-    /// Leaves out an index at the end, unless everything before it is where it was.
+    /// Drops an index at the end, unless all messages before it are in place.
     fn drop_index(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
         let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
         let Some(Piece::Intact(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
@@ -255,12 +256,12 @@ impl SalvagePlan {
         Ok(())
     }
 
-    /// Whether there is anything to write. Of a file without a byte everything is kept.
+    /// Whether there is anything to write. An empty file is kept completely.
     pub fn is_worth_writing(&self) -> bool {
         !self.pieces.is_empty() || self.source.is_empty()
     }
 
-    /// Bytes of the new file.
+    /// The length of the new file in bytes.
     pub fn len(&self) -> u64 {
         let len = |piece: &Piece| match piece {
             Piece::Intact(span) => span.len(),
@@ -269,12 +270,12 @@ impl SalvagePlan {
         self.pieces.iter().map(len).sum()
     }
 
-    /// Whether the new file would have no byte.
+    /// Whether the new file would be empty.
     pub fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
-    /// Writes everything that is kept with a writer, which can add an index.
+    /// Writes the output with a writer, which can add an index.
     #[cfg(any(unix, windows))]
     pub fn write<S: Sink>(&self, writer: &mut Writer<S>, progress: &dyn Progress) -> Result<(), Error> {
         for piece in &self.pieces {
@@ -286,7 +287,7 @@ impl SalvagePlan {
         Ok(())
     }
 
-    /// Writes everything that is kept to a sink.
+    /// Writes the output to a sink.
     pub fn write_to(&self, sink: &mut dyn Write, progress: &dyn Progress) -> Result<(), Error> {
         for piece in &self.pieces {
             match piece {
@@ -311,7 +312,7 @@ impl SalvagePlan {
         Ok(())
     }
 
-    /// Everything that is kept, in memory.
+    /// The output in memory.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         self.write_to(&mut out, &NoProgress)?;

@@ -1,4 +1,4 @@
-//! Where the messages of a file are.
+//! Scanning of a file for messages.
 
 use std::collections::HashSet;
 
@@ -11,30 +11,30 @@ use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
-/// Zero bytes that are passed over at a time.
+/// The number of zero bytes skipped at a time.
 const ZEROS: u64 = 4096;
 
-/// From which side messages are looked for. All ways find the same messages in an undamaged file.
+/// The direction of a scan. All directions find the same messages in an undamaged file.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// From the first byte on.
+    /// From the start.
     #[default]
     Forward,
-    /// From the last byte back, by the lengths in postambles; ends at the first message that has none.
+    /// From the end, by the lengths in postambles; stops at the first message without one.
     Backward,
     /// From both ends in turn.
     Bidirectional,
 }
 
-/// How messages are looked for.
+/// Options of a scan.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct ScanOptions {
-    /// From which side.
+    /// The direction.
     pub direction: Direction,
-    /// Longer messages are not believed when they are found from after.
+    /// The maximum length of a message found from its postamble.
     pub max_message_bytes: u64,
-    /// Whether a [`File`](crate::File) uses the index at its end. Without, the index is a message like the others.
+    /// Whether a [`File`](crate::File) uses the index at its end. Otherwise the index is an ordinary message.
     pub use_index: bool,
 }
 
@@ -45,31 +45,31 @@ impl Default for ScanOptions {
 }
 
 impl ScanOptions {
-    /// Looks from this side.
+    /// Sets the direction.
     pub fn with_direction(mut self, direction: Direction) -> Self {
         self.direction = direction;
         self
     }
 
-    /// Uses the index of a file, or passes over all its messages.
+    /// Sets whether the index of a file is used.
     pub fn with_index(mut self, uses: bool) -> Self {
         self.use_index = uses;
         self
     }
 
-    /// Believes lengths up to this one from after.
+    /// Sets the maximum length of a message found from its postamble.
     pub fn with_max_message_bytes(mut self, bytes: u64) -> Self {
         self.max_message_bytes = bytes;
         self
     }
 }
 
-/// The messages of a file in the order of their bytes, and the bytes that belong to none.
+/// The messages of a file in order, and the bytes outside messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// The bytes of each message.
+    /// The byte range of each message.
     pub messages: Vec<Span>,
-    /// Bytes that belong to no message.
+    /// The byte ranges outside messages.
     pub junk: Vec<Span>,
 }
 
@@ -98,10 +98,10 @@ pub fn scan(buffer: &[u8]) -> Vec<Span> {
         .unwrap_or_default()
 }
 
-/// Finds the messages of a source, reading blocks around preambles and postambles and nothing between them.
+/// Finds the messages of a source. Reads blocks around preambles and postambles only.
 ///
-/// Bytes between messages are searched for the next one, each of them once: the time is linear in their number.
-/// Messages without a length are walked frame by frame, so a payload that contains the end magic does not cut them.
+/// Bytes between messages are searched for the next one, each byte once: the time is linear. Messages without a length
+/// are parsed frame by frame, so an end magic inside a payload does not end them.
 pub fn scan_source(
     source: &dyn ByteSource,
     options: ScanOptions,
@@ -138,7 +138,7 @@ pub fn scan_source(
 
 struct Scanner<'a> {
     ahead: Window<'a>,
-    behind: Window<'a>,
+    backward: Window<'a>,
     starts: Search,
     ends: Search,
     /// Frames from which a walk without a known length did not reach a postamble.
@@ -149,7 +149,7 @@ impl<'a> Scanner<'a> {
     fn new(source: &'a dyn ByteSource) -> Result<Self, ErrorKind> {
         Ok(Self {
             ahead: Window::new(source)?,
-            behind: Window::backward(source)?,
+            backward: Window::backward(source)?,
             starts: Search::new(MAGIC),
             ends: Search::new(END_MAGIC),
             dead_ends: HashSet::new(),
@@ -180,14 +180,14 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The end of a message that says its length, if its last bytes are those of a message.
+    /// The end of a message with a length, if it ends with a valid postamble.
     fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<u64>, ErrorKind> {
         let Some(end) = at.checked_add(length).filter(|&end| end <= limit) else { return Ok(None) };
         let tail = self.ahead.peek(end - POSTAMBLE_LEN, POSTAMBLE_LEN)?;
         Ok(tail.ends_with(END_MAGIC).then_some(end))
     }
 
-    /// The end of a message that does not say its length.
+    /// The end of a message without a length.
     fn walked_end(&mut self, at: u64, preamble: &Preamble, limit: u64) -> Result<Option<u64>, ErrorKind> {
         let mut walk = Walk::new(0, at, preamble).skipping_unknown(true);
         let mut passed = Vec::new();
@@ -200,7 +200,7 @@ impl<'a> Scanner<'a> {
             match walk.look(self.ahead.get(here, walk.wants())?) {
                 Ok(Next::Postamble) => return Ok(Some(here + POSTAMBLE_LEN)),
                 Ok(Next::Gap(_)) => {
-                    // A run of zeros is entered from few places: what is remembered of it is where.
+                    // Only the entry points into a run of zeros are remembered.
                     passed.push(here);
                     walk.skip(self.zeros(here, limit)?);
                 }
@@ -219,18 +219,18 @@ impl<'a> Scanner<'a> {
             }
         };
         self.dead_ends.extend(passed);
-        // Damaged inside. It keeps its place if it ends before another message starts.
+        // Damaged inside. It is counted if it ends before another message starts.
         let end = self.ends.next(&mut self.ahead, broken)?;
         let Some(end) = end.map(|end| end + END_MAGIC.len() as u64).filter(|&end| end <= limit) else {
             return Ok(None);
         };
-        // The padding in front of it may be missing, and be the start of that message instead.
+        // The padding before it may be missing, and its bytes be the start of that message.
         let next = self.starts.next(&mut self.ahead, broken.saturating_sub(7).max(at + 1))?;
         let whole = end - at >= MIN_MESSAGE && next.is_none_or(|next| end <= next);
         Ok(whole.then_some(end))
     }
 
-    /// How many zero bytes are here, in steps of 8; at least 8 of them do.
+    /// The number of zero bytes here, in steps of 8; at least 8.
     fn zeros(&mut self, at: u64, limit: u64) -> Result<u64, ErrorKind> {
         let mut end = at + 8;
         while end + POSTAMBLE_LEN <= limit {
@@ -250,14 +250,14 @@ impl<'a> Scanner<'a> {
             return Ok(None);
         }
         let tail_at = end - POSTAMBLE_LEN;
-        let tail = self.behind.get(tail_at, POSTAMBLE_LEN)?;
+        let tail = self.backward.get(tail_at, POSTAMBLE_LEN)?;
         let Ok(postamble) = Postamble::parse(0, tail_at, tail) else { return Ok(None) };
         let length = postamble.total_length;
         if length < MIN_MESSAGE || length > longest || length > end - from {
             return Ok(None);
         }
         let at = end - length;
-        let head = self.behind.peek(at, PREAMBLE_LEN)?;
+        let head = self.backward.peek(at, PREAMBLE_LEN)?;
         let preamble = Preamble::parse(0, at, &head).ok();
         let agrees = preamble.is_some_and(|preamble| [0, length].contains(&preamble.total_length));
         Ok(agrees.then(|| Span::between(at, end)).flatten())

@@ -1,8 +1,8 @@
-//! Whether messages are valid.
+//! Validation of messages.
 //!
-//! Four levels, each with the ones before: structure, metadata, integrity, fidelity. Every finding has a stable code.
-//! A message without errors is one that the default reader accepts; findings that the reference lets pass, because its
-//! readers never look there, are errors here.
+//! There are four levels, each including the previous ones: structure, metadata, integrity, fidelity. Every finding has a
+//! stable code. The default reader accepts a message without errors. Findings that the reference ignores, because its
+//! readers do not check them, are errors here.
 
 mod code;
 mod content;
@@ -11,8 +11,10 @@ mod integrity;
 mod report;
 mod structure;
 
+use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use tercet_core::threads::install;
 use tercet_core::{ByteSource, Progress, Span};
 
 pub use code::{Code, Level};
@@ -23,7 +25,7 @@ use crate::options::{ReadOptions, Sz3Decoding};
 use crate::scan::{ScanOptions, scan_source};
 use crate::window::Window;
 
-/// How deep to look.
+/// The depth of a validation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     /// Structure.
@@ -31,24 +33,26 @@ pub enum Depth {
     /// Structure, metadata and integrity.
     #[default]
     Default,
-    /// Structure, and the hashes of integrity. Nothing is decoded.
+    /// Structure and hashes. Nothing is decoded.
     Checksum,
-    /// Everything: objects are decoded and looked through.
+    /// Everything: objects are decoded and their values checked.
     Full,
 }
 
-/// What to look at.
+/// Options of a validation.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct ValidateOptions {
-    /// How deep.
+    /// The depth.
     pub depth: Depth,
-    /// Whether CBOR must be in its canonical form.
+    /// Whether CBOR must be canonical.
     pub canonical: bool,
-    /// What happens to payloads that SZ3 compressed.
+    /// How SZ3 payloads are decoded.
     pub sz3: Sz3Decoding,
-    /// The largest sizes that are believed.
+    /// The largest sizes accepted.
     pub limits: tercet_core::Limits,
+    /// The number of threads; see [`tercet_core::ReadOptions::threads`].
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl ValidateOptions {
@@ -57,27 +61,33 @@ impl ValidateOptions {
         Self::default()
     }
 
-    /// Looks so deep.
+    /// Sets the depth.
     pub fn with_depth(mut self, depth: Depth) -> Self {
         self.depth = depth;
         self
     }
 
-    /// Asks for canonical CBOR.
+    /// Sets whether CBOR must be canonical.
     pub fn with_canonical(mut self, canonical: bool) -> Self {
         self.canonical = canonical;
         self
     }
 
-    /// Has SZ3 payloads decoded like this when values are looked at.
+    /// Sets how SZ3 payloads are decoded.
     pub fn with_sz3(mut self, sz3: Sz3Decoding) -> Self {
         self.sz3 = sz3;
         self
     }
 
-    /// Believes sizes up to these.
+    /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: tercet_core::Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the number of threads.
+    pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.threads = threads;
         self
     }
 
@@ -90,14 +100,27 @@ impl ValidateOptions {
         }
     }
 
-    /// Readers that stop at nothing: what they would stop at is what is looked for.
+    /// Lenient read options: the validation itself reports what a reader would reject.
     fn reading(&self) -> ReadOptions {
-        ReadOptions::new().with_verify(false).with_strict(false).with_limits(self.limits).with_sz3(self.sz3)
+        ReadOptions::new()
+            .with_verify(false)
+            .with_strict(false)
+            .with_limits(self.limits)
+            .with_sz3(self.sz3)
+            .with_threads(self.threads)
     }
 }
 
-/// Checks every message of a file, and that there is nothing between them.
+/// Validates every message of a file, and reports bytes between them.
 pub fn validate_source(
+    source: &Arc<dyn ByteSource>,
+    options: &ValidateOptions,
+    progress: &dyn Progress,
+) -> Result<FileReport, Error> {
+    install(options.threads, || validate_messages(source, options, progress))
+}
+
+fn validate_messages(
     source: &Arc<dyn ByteSource>,
     options: &ValidateOptions,
     progress: &dyn Progress,
@@ -118,12 +141,13 @@ pub fn validate_source(
     Ok(report)
 }
 
-/// Checks one message, given as bytes.
+/// Validates one message.
 pub fn validate_bytes(bytes: &[u8], options: &ValidateOptions) -> Result<MessageReport, Error> {
     let memory = tercet_core::source::Memory::new("buffer", bytes::Bytes::copy_from_slice(bytes));
     let source: Arc<dyn ByteSource> = Arc::new(memory);
     let span = Span::first(source.len());
-    validate_message(&source, 0, span, options).map_err(|fault| Error::new(source.name().clone(), fault))
+    install(options.threads, || validate_message(&source, 0, span, options))
+        .map_err(|fault| Error::new(source.name().clone(), fault))
 }
 
 fn validate_message(
@@ -159,13 +183,13 @@ fn validate_message(
     Ok(report)
 }
 
-/// The words of a fault in one line, without the number of the message, which the report counts for itself.
-fn words(fault: &dyn std::fmt::Display) -> String {
-    let text = fault.to_string().replace("\n  ", ": ");
-    let Some((before, behind)) = text.split_once("message ") else { return text };
-    match behind.split_once(" › ") {
-        Some((number, place)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
-            format!("{before}{place}")
+/// The error message in one line, without the number of the message, which the report contains.
+fn one_line(error: &dyn std::fmt::Display) -> String {
+    let text = error.to_string().replace("\n  ", ": ");
+    let Some((before, rest)) = text.split_once("message ") else { return text };
+    match rest.split_once(" › ") {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => {
+            format!("{before}{rest}")
         }
         _ => text,
     }

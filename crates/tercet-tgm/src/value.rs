@@ -12,15 +12,15 @@ pub(crate) mod tests;
 
 /// One CBOR item.
 ///
-/// Maps keep their pairs in the order of the wire, repeated keys included; [`get`](Self::get) returns the last one.
-/// Equality is that of the parts: a NaN is unequal to itself.
+/// Maps keep their pairs in file order, including duplicate keys; [`get`](Self::get) returns the last one.
+/// Values are compared structurally: NaN is not equal to itself.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// `null` or `undefined`.
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// An integer. Outside 64 bits it is written as a bignum.
+    /// An integer. It is encoded as a bignum if it does not fit into 64 bits.
     Integer(i128),
     /// A floating-point number of any width.
     Float(f64),
@@ -32,15 +32,15 @@ pub enum Value {
     Array(Vec<Value>),
     /// A map.
     Map(Vec<(Value, Value)>),
-    /// A tag and the item it is in front of.
+    /// A tag and its item.
     Tag(u64, Box<Value>),
 }
 
-/// The largest magnitude up to which every integer is an `f64`.
+/// The largest magnitude up to which every integer is exact in `f64`.
 const EXACT_IN_F64: u128 = 1 << 53;
 
 impl Value {
-    /// The text, if this is one.
+    /// The string, if this is one.
     pub fn as_text(&self) -> Option<&str> {
         match self {
             Self::Text(text) => Some(text),
@@ -56,12 +56,12 @@ impl Value {
         }
     }
 
-    /// The integer, if this is one that fits.
+    /// The integer, if this is one that fits into `u64`.
     pub fn as_u64(&self) -> Option<u64> {
         self.as_i128().and_then(|integer| integer.try_into().ok())
     }
 
-    /// The number: a float, or an integer of magnitude up to 2^53, where none is rounded.
+    /// The number: a float, or an integer of magnitude up to 2^53, which is exact.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
             Self::Float(float) => Some(*float),
@@ -87,7 +87,7 @@ impl Value {
         }
     }
 
-    /// The truth value, if this is one.
+    /// The boolean, if this is one.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Self::Bool(bool) => Some(*bool),
@@ -95,16 +95,16 @@ impl Value {
         }
     }
 
-    /// The value of a text key, if this is a map that has it. Of repeated keys the last one counts.
+    /// The value of a string key, if this is a map that has it. The last of duplicate keys is used.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_map()?.iter().rev().find(|(found, _)| found.as_text() == Some(key)).map(|(_, value)| value)
     }
 
-    /// The printed form, which where-clauses compare.
+    /// The printed form, which `where` expressions compare.
     ///
-    /// Text is printed as it is, integers in decimal, floats with the shortest digits that read back equal and never
-    /// with an exponent (`1` for 1.0), then `true`, `false` and `null`. Everything else is printed as the compact
-    /// form of [`to_json`](Self::to_json).
+    /// Strings are printed unchanged, integers in decimal, floats with the fewest digits that parse to the same value and
+    /// without an exponent (`1` for 1.0), then `true`, `false` and `null`. Everything else is printed as compact
+    /// [`to_json`](Self::to_json).
     ///
     /// ```
     /// use tercet_tgm::Value;
@@ -124,7 +124,7 @@ impl Value {
         }
     }
 
-    /// What this is, in words with an article.
+    /// The type, with an article.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Null => "null",
@@ -139,7 +139,7 @@ impl Value {
         }
     }
 
-    /// The item after any tags.
+    /// The item without tags.
     pub(crate) fn untagged(&self) -> &Self {
         let mut value = self;
         while let Self::Tag(_, inner) = value {
@@ -148,7 +148,7 @@ impl Value {
         value
     }
 
-    /// The item after any tags.
+    /// The item without tags.
     pub(crate) fn into_untagged(self) -> Self {
         let mut value = self;
         while let Self::Tag(_, inner) = value {
@@ -157,7 +157,7 @@ impl Value {
         value
     }
 
-    /// Takes out all but the last pair of every key that a map has twice.
+    /// Removes all but the last of duplicate keys in every map.
     pub(crate) fn keep_last_of_keys(&mut self) {
         match self {
             Self::Array(items) => items.iter_mut().for_each(Self::keep_last_of_keys),
@@ -179,7 +179,7 @@ impl Value {
         }
     }
 
-    /// Whether both are the same item: floats bit by bit, pairs of maps in the same order.
+    /// Whether both are the same item: floats are compared bit by bit, maps in order.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Float(a), Self::Float(b)) => a.to_bits() == b.to_bits(),

@@ -1,22 +1,22 @@
-//! What was found out about the bytes of an open file.
+//! Cache of verified objects of an open file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::wire::frame::Frame;
 
-/// What was found out about objects, by the position of their frames, so that it is found out once.
+/// Verified objects and szip offsets, by the position of their frames.
 #[derive(Debug, Default)]
 pub(crate) struct VerificationCache {
     verified: Mutex<BTreeSet<u64>>,
-    /// True starts of the intervals of szip streams, as far as anybody looked.
+    /// The correct offsets of szip intervals, as far as they were computed.
     intervals: Mutex<BTreeMap<u64, Vec<u64>>>,
-    /// Objects whose stored positions were found to be wrong.
+    /// Objects whose stored szip offsets are wrong.
     distrusted_offsets: Mutex<BTreeSet<u64>>,
 }
 
 impl VerificationCache {
-    /// Whether the hash of a frame was compared with its bytes and found right.
+    /// Whether the hash of a frame was verified.
     pub(crate) fn is_verified(&self, frame: &Frame) -> bool {
         lock(&self.verified).contains(&frame.span.start())
     }
@@ -27,7 +27,7 @@ impl VerificationCache {
         }
     }
 
-    /// Whether stored positions of an object were found to be wrong.
+    /// Whether the stored szip offsets of an object are wrong.
     pub(crate) fn has_distrusted_offsets(&self, frame: &Frame) -> bool {
         lock(&self.distrusted_offsets).contains(&frame.span.start())
     }
@@ -36,7 +36,7 @@ impl VerificationCache {
         lock(&self.distrusted_offsets).insert(frame.span.start());
     }
 
-    /// Starts of intervals that are known; the first is.
+    /// The known offsets of intervals; at least the first.
     pub(crate) fn intervals(&self, frame: &Frame) -> Vec<u64> {
         lock(&self.intervals).get(&frame.span.start()).cloned().unwrap_or_else(|| vec![0])
     }

@@ -13,11 +13,11 @@ use crate::validate::{
 /// The report of a verification.
 pub type Report = tercet_core::Report<VerifyDetails>;
 
-/// What a verification counts.
+/// The counts of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct VerifyDetails {
-    /// The number of messages, with the index.
+    /// The number of messages, including the index.
     pub messages: u64,
     /// The number of objects.
     pub objects: u64,
@@ -52,7 +52,8 @@ pub fn verify(
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
     let depth = if options.deep { Depth::Full } else { Depth::Default };
-    let validation = ValidateOptions::new().with_depth(depth).with_limits(options.limits);
+    let validation =
+        ValidateOptions::new().with_depth(depth).with_limits(options.limits).with_threads(options.threads);
     let report = validate_source(&source, &validation, progress)?;
     Ok(report.to_report(source.name(), source.len(), options.deep))
 }

@@ -1,4 +1,4 @@
-//! A source seen through one block at a time.
+//! Buffered reads of small pieces of a source.
 
 use std::collections::BTreeMap;
 
@@ -6,28 +6,28 @@ use bytes::Bytes;
 use memchr::memmem;
 use tercet_core::{ByteSource, SourceError, Span};
 
-/// Bytes fetched around a preamble or a postamble.
+/// The block size for reads of preambles and postambles.
 const BLOCK: u64 = 64 << 10;
-/// Bytes fetched from a remote file around what is read of a message.
+/// The block size for reads of a remote message.
 const REMOTE_BLOCK: u64 = 8 << 10;
-/// Bytes fetched from a remote file at a time while messages are looked for: remote sources keep blocks of their own.
+/// The block size for scans of a remote file: remote sources have a block cache of their own.
 const REMOTE_STEP: u64 = 64;
-/// Bytes fetched at a time while searching through junk.
+/// The block size for searches through bytes outside messages.
 const SEARCH_BLOCK: u64 = 1 << 20;
 
-/// Reads small pieces of a source, one block for many of them.
+/// Reads small pieces of a source through one block.
 ///
-/// A source that costs no copy is one block.
+/// A zero-copy source is one block.
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
     source: &'a dyn ByteSource,
     block: Bytes,
     start: u64,
-    /// Where it ends: bytes after are not fetched.
+    /// The end: bytes after it are not read.
     end: u64,
-    /// Bytes fetched at a time.
+    /// The block size.
     block_len: u64,
-    /// Whether blocks reach back from what is asked for, instead of ahead.
+    /// Whether blocks end at the requested bytes instead of starting there.
     backward: bool,
 }
 
@@ -55,7 +55,7 @@ impl<'a> Window<'a> {
         self.end
     }
 
-    /// `len` bytes at `at`, or those up to the end of the source.
+    /// `len` bytes at `at`, or fewer at the end of the source.
     pub(crate) fn get(&mut self, at: u64, len: u64) -> Result<&[u8], SourceError> {
         let end = at.saturating_add(len).min(self.len());
         let at = at.min(end);
@@ -73,8 +73,7 @@ impl<'a> Window<'a> {
         Ok(self.block.get(inside(at)..inside(end)).unwrap_or_default())
     }
 
-    /// Like [`get`](Self::get), but bytes outside the block do not replace it: what an untrusted length points at
-    /// may be anywhere, and is not worth a block before it has proved right.
+    /// Like [`get`](Self::get), but bytes outside the block do not replace it: an untrusted length may point anywhere.
     pub(crate) fn peek(&mut self, at: u64, len: u64) -> Result<Bytes, SourceError> {
         let end = at.saturating_add(len).min(self.len());
         let at = at.min(end);
@@ -86,7 +85,7 @@ impl<'a> Window<'a> {
         }
     }
 
-    /// Where `needle` is next in `from..end`. Blocks grow while nothing is found.
+    /// The next occurrence of `needle` in `from..end`. The block size grows during the search.
     pub(crate) fn find(&mut self, needle: &[u8], from: u64, end: u64) -> Result<Option<u64>, SourceError> {
         let end = end.min(self.len());
         let finder = memmem::Finder::new(needle);
@@ -103,23 +102,23 @@ impl<'a> Window<'a> {
                 continue;
             }
             let stop = block_end.min(end);
-            let place = |position: u64| usize::try_from(position - self.start).unwrap_or(usize::MAX);
-            let bytes = self.block.get(place(at)..place(stop)).unwrap_or_default();
+            let offset = |position: u64| usize::try_from(position - self.start).unwrap_or(usize::MAX);
+            let bytes = self.block.get(offset(at)..offset(stop)).unwrap_or_default();
             if let Some(found) = finder.find(bytes) {
                 return Ok(Some(at + found as u64));
             }
-            // A needle that starts in the last bytes of the block ends in the next one.
+            // A needle may start in the last bytes of the block and end in the next one.
             at = stop.saturating_sub(overlap).max(at + 1);
         }
         Ok(None)
     }
 }
 
-/// Remembers where a needle was found, so that searches from any places in any order pass over each byte once.
+/// Caches the positions of a needle, so that searches from any offset in any order scan each byte once.
 #[derive(Debug)]
 pub(crate) struct Search {
     needle: &'static [u8],
-    /// For each place from which a search started, what it found. No two of these fragments overlap.
+    /// The result for each start of a search. The ranges do not overlap.
     known: BTreeMap<u64, Option<u64>>,
 }
 
@@ -128,16 +127,16 @@ impl Search {
         Self { needle, known: BTreeMap::new() }
     }
 
-    /// Where the needle is next, at `from` or after it.
+    /// The next occurrence of the needle at or after `from`.
     pub(crate) fn next(&mut self, window: &mut Window<'_>, from: u64) -> Result<Option<u64>, SourceError> {
         if let Some((_, &found)) = self.known.range(..=from).next_back()
             && found.is_none_or(|found| from <= found)
         {
             return Ok(found);
         }
-        let behind = self.known.range(from..).next().map(|(&start, &found)| (start, found));
-        let found = match behind {
-            // Only what lies before a fragment that is known already is new.
+        let next = self.known.range(from..).next().map(|(&start, &found)| (start, found));
+        let found = match next {
+            // Only the bytes before a known range are scanned.
             Some((start, further)) => {
                 let between = start.saturating_add(self.needle.len() as u64 - 1);
                 let found = window.find(self.needle, from, between)?;
@@ -159,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// Searches in any order find what a plain search finds.
+    /// Searches in any order return what a plain search returns.
     #[test]
     fn searches_remember_rightly() {
         let text: Vec<u8> = b"..ab...abab......ab..".repeat(7);

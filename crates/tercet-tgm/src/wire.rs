@@ -1,7 +1,7 @@
-//! Bytes ↔ preambles, frames, postambles. No I/O, no meaning of CBOR.
+//! The byte layout of preambles, frames and postambles. No I/O, no CBOR.
 //!
-//! [`walk::Walk`] is the one parser of a message: it is reported bytes and says what they are. A caller that has the bytes
-//! (a stream, a file, a buffer) drives it.
+//! [`walk::Walk`] is the only parser of messages. It does no I/O: a driver passes it the bytes of a stream, a file or
+//! a buffer.
 #![deny(clippy::indexing_slicing, clippy::arithmetic_side_effects, clippy::as_conversions)]
 
 pub(crate) mod frame;

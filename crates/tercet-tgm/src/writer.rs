@@ -25,7 +25,7 @@ mod view;
 pub use reindex::{ReindexOptions, ReindexReport};
 use view::{Part, Slice};
 
-/// Bytes copied at a time.
+/// The number of bytes copied at a time.
 const PIECE: u64 = 1 << 20;
 
 /// How a [`Writer`] creates a file.
@@ -36,7 +36,7 @@ pub struct WriterOptions {
     pub overwrite: bool,
     /// The keys of the index at the end of the file; `None` writes no index.
     pub index: Option<IndexKeys>,
-    /// Whether the index states when and by which program it was written.
+    /// Whether the index records when and by which program it was written.
     pub provenance: Provenance,
 }
 
@@ -58,7 +58,7 @@ impl WriterOptions {
         self
     }
 
-    /// Sets whether the index states when and by which program it was written.
+    /// Sets whether the index records when and by which program it was written.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
@@ -99,9 +99,9 @@ pub struct Writer<S = AtomicFile> {
     buffer: Vec<u8>,
     /// The index, if the file gets one.
     message_index: Option<IndexBuilder>,
-    /// Whether the index states when and by which program it was written.
+    /// Whether the index records when and by which program it was written.
     provenance: Provenance,
-    /// Whether every message that was started is finished.
+    /// Whether every message is complete.
     is_whole: bool,
 }
 
@@ -176,13 +176,13 @@ impl<S: Sink> Writer<S> {
         }
     }
 
-    /// Sets whether the index states when and by which program it was written.
+    /// Sets whether the index records when and by which program it was written.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
     }
 
-    /// Writes a message in one piece.
+    /// Writes a complete message.
     pub fn message(
         &mut self,
         metadata: &GlobalMetadata,
@@ -207,7 +207,7 @@ impl<S: Sink> Writer<S> {
 
     /// Writes a message object by object: `fill` gets the encoder, and the message ends when it returns.
     ///
-    /// If it fails, there is half a message, so nothing can be written after it and the file does not appear.
+    /// If it fails, the message is incomplete: nothing can be written after it, and the file does not appear.
     pub fn stream<E: From<Error>>(
         &mut self,
         metadata: &GlobalMetadata,
@@ -221,7 +221,7 @@ impl<S: Sink> Writer<S> {
         self.is_whole = false;
         let mut encoder = StreamingEncoder::new(&mut self.sink, metadata, options).map_err(fail)?;
         fill(&mut encoder)?;
-        // What goes into the last metadata frame: also what the objects brought along.
+        // The metadata of the last metadata frame, including preceders.
         let metadata = self.message_index.is_some().then(|| encoder.metadata().clone());
         encoder.finish_with_length().map_err(fail)?;
         let end = self.position().map_err(fail)?;
@@ -232,16 +232,16 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes messages that are bytes already.
+    /// Writes encoded messages.
     pub fn raw(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.must_be_whole()?;
         let written = self.enter_bytes(bytes).and_then(|()| Ok(self.sink.write_all(bytes)?));
         written.map_err(|fault| self.error(fault))
     }
 
-    /// Writes a message that is made of stored objects, which are copied piece by piece.
+    /// Writes a message of stored objects, which are copied in pieces.
     ///
-    /// If it fails, there is half a message, so nothing can be written after it and the file does not appear.
+    /// If it fails, the message is incomplete: nothing can be written after it, and the file does not appear.
     pub fn write(&mut self, message: &MessageBuilder, progress: &dyn Progress) -> Result<(), Error> {
         self.must_be_whole()?;
         let at = self.position().map_err(|fault| self.error(fault))?;
@@ -258,7 +258,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Copies bytes of a source: messages, and what may are between them.
+    /// Copies bytes of a source: messages and the bytes between them.
     pub fn copy_from(
         &mut self,
         source: &dyn ByteSource,
@@ -266,7 +266,7 @@ impl<S: Sink> Writer<S> {
         progress: &dyn Progress,
     ) -> Result<(), Error> {
         self.copy(source, span, progress).map_err(|fault| match fault {
-            // What cannot be read is not the file that is written.
+            // A read error concerns the source, not the file being written.
             ErrorKind::Common(CommonError::Source(_)) => Error::new(source.name().clone(), fault),
             fault => self.error(fault),
         })
@@ -293,13 +293,13 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Enters messages that are about to be written into the index.
+    /// Adds encoded messages to the index.
     fn enter_bytes(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
         let source = Slice::new(Arc::clone(&self.name), bytes);
         self.enter(&source, Span::first(bytes.len() as u64))
     }
 
-    /// Enters messages that are about to be copied into the index.
+    /// Adds copied messages to the index.
     fn enter(&mut self, source: &dyn ByteSource, span: Span) -> Result<(), ErrorKind> {
         let to = self.position()?;
         let Some(message_index) = &mut self.message_index else { return Ok(()) };
@@ -313,7 +313,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes the index, makes the file durable and gives it its name.
+    /// Writes the index, syncs the file and renames it to its target.
     pub fn finish(mut self) -> Result<Written<S::Done>, Error> {
         self.must_be_whole()?;
         if let Some(message_index) =

@@ -12,7 +12,7 @@ fn dir() -> (TestDir, Vec<u8>) {
     let dir = TestDir::for_program(env!("CARGO_BIN_EXE_tgm"));
     let values: Vec<u8> =
         (0..1200u32).flat_map(|n| (280.0 + 20.0 * (f64::from(n) / 40.0).sin()).to_le_bytes()).collect();
-    let mut file = tercet::convert::npy::header(tercet::convert::npy::Element::F64, &[1200]);
+    let mut file = tercet::convert::npy::header(tercet::core::DType::F64, &[1200]).unwrap();
     file.extend(&values);
     dir.write("t.npy", file);
     (dir, values)

@@ -9,7 +9,7 @@ use super::{Float, lanes};
 pub(super) fn above(block: &[u8], float: Float, limit: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if block.len() == lanes::BLOCK * float.lane_width() && is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        #[expect(unsafe_code, reason = "the kernel requires AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         return unsafe { avx2::above(block, float.lane_width(), limit) };
     }

@@ -20,7 +20,7 @@ macro_rules! pass {
                 fn with_avx2<T: Lane>(values: &[T]) -> $out {
                     $plain(values)
                 }
-                #[expect(unsafe_code, reason = "the pass wants a machine with AVX2")]
+                #[expect(unsafe_code, reason = "the pass requires AVX2")]
                 // SAFETY: the line above made sure that this machine has AVX2, the only thing the pass asks for.
                 return unsafe { with_avx2(values) };
             }
@@ -49,7 +49,7 @@ pass! {
 pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) -> bool {
     #[cfg(target_arch = "x86_64")]
     if width <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        #[expect(unsafe_code, reason = "the kernel requires AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         unsafe {
             avx2::unpack(width, packed, n, sink);

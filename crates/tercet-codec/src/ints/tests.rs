@@ -126,7 +126,7 @@ fn picked_values_are_those_of_the_whole() {
         assert_eq!(picked(scheme, &bytes, n, &[]).unwrap(), [5]);
         assert!(picked(scheme, &bytes, n, &[0, n]).is_err(), "{scheme:?}: past the end");
         assert!(picked(scheme, &bytes[..bytes.len() - 1], n, &[0]).is_err(), "{scheme:?}: cut");
-        assert!(picked(scheme, &[&bytes[..], &[0]].concat(), n, &[0]).is_err(), "{scheme:?}: junk behind");
+        assert!(picked(scheme, &[&bytes[..], &[0]].concat(), n, &[0]).is_err(), "{scheme:?}: trailing junk");
     }
     assert!(picked(Scheme::BitpackFor, &[], 0, &[0]).is_err());
 }
@@ -193,9 +193,9 @@ fn every_exception_has_room_in_the_count() {
 fn runs_are_found_wherever_they_begin() {
     for before in 0..12 {
         for len in 0..20 {
-            for behind in 0..10 {
+            for tail in 0..10 {
                 let values: Vec<u32> =
-                    (0..before).chain(std::iter::repeat_n(77, len)).chain(100..100 + behind).collect();
+                    (0..before).chain(std::iter::repeat_n(77, len)).chain(100..100 + tail).collect();
                 check(Scheme::Rle, &values, &slow::rle(&values));
             }
         }

@@ -9,7 +9,7 @@ use super::samples::{self, Backward, Forward};
 pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        #[expect(unsafe_code, reason = "the kernel requires AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         return unsafe { avx2::pack(rule, values, packed) };
     }
@@ -21,7 +21,7 @@ pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
 pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        #[expect(unsafe_code, reason = "the kernel requires AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         unsafe {
             avx2::pack_noting(rule, values, packed, seen);
@@ -36,7 +36,7 @@ pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen
 pub(super) fn unpack(rule: &Backward, packed: &[u8], values: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
-        #[expect(unsafe_code, reason = "the kernel wants a machine with AVX2")]
+        #[expect(unsafe_code, reason = "the kernel requires AVX2")]
         // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
         return unsafe { avx2::unpack(rule, packed, values) };
     }

@@ -12,7 +12,7 @@ impl super::blocks::Interleave for Vector {
     fn interleave(self, other: Self) -> [Self; 2] {
         use std::arch::x86_64::{_mm_unpackhi_epi8, _mm_unpacklo_epi8};
 
-        #[expect(unsafe_code, reason = "the instructions want a machine with SSE2")]
+        #[expect(unsafe_code, reason = "the instructions require SSE2")]
         // SAFETY: every machine of this architecture has SSE2.
         unsafe {
             [_mm_unpacklo_epi8(self, other), _mm_unpackhi_epi8(self, other)]

@@ -38,8 +38,8 @@ pub(super) fn split(raw: &[u8], planes: &mut [&mut [u8]]) -> usize {
         let blocks = raw.as_chunks::<16>().0.as_chunks::<3>().0;
         let planes = a.as_chunks_mut().0.iter_mut().zip(b.as_chunks_mut().0).zip(c.as_chunks_mut().0);
         for ([one, two, three], ((a, b), c)) in blocks.iter().zip(planes) {
-            #[expect(unsafe_code, reason = "the kernel wants a machine with SSSE3")]
-            // SAFETY: this machine has SSSE3, as was made sure above, the only thing the kernel asks for.
+            #[expect(unsafe_code, reason = "the kernel requires SSSE3")]
+            // SAFETY: SSSE3, the only requirement of the kernel, was detected above.
             unsafe {
                 move_bytes([one, two, three], [a, b, c], &SPLIT);
             }
@@ -58,8 +58,8 @@ pub(super) fn join(planes: &Planes<'_>, out: &mut [u8]) -> usize {
         let done = blocks.len() * 16;
         let [a, b, c] = [0, 1, 2].map(|byte| planes.plane(byte, done).as_chunks().0);
         for ([one, two, three], ((a, b), c)) in blocks.iter_mut().zip(a.iter().zip(b).zip(c)) {
-            #[expect(unsafe_code, reason = "the kernel wants a machine with SSSE3")]
-            // SAFETY: this machine has SSSE3, as was made sure above, the only thing the kernel asks for.
+            #[expect(unsafe_code, reason = "the kernel requires SSSE3")]
+            // SAFETY: SSSE3, the only requirement of the kernel, was detected above.
             unsafe {
                 move_bytes([a, b, c], [one, two, three], &JOIN);
             }

@@ -182,8 +182,8 @@ impl Symbols {
         let mut rest = coded;
         let mut decode = || {
             for (index, &len) in lengths.iter().enumerate() {
-                let (string, behind) = rest.split_at(len as usize);
-                rest = behind;
+                let (string, tail) = rest.split_at(len as usize);
+                rest = tail;
                 at = self.decode_at(string, &mut raw[start..], at).map_err(|wrong| wrong.explain(index))?;
                 ends.push((start + at) as u64);
             }
@@ -219,7 +219,7 @@ impl Symbols {
     fn decode_at(&self, coded: &[u8], raw: &mut [u8], mut at: usize) -> Result<usize, Wrong> {
         let mut rest = coded;
         // Several symbols at once: one bounds check for all of them.
-        while let Some((four, behind)) = rest.split_first_chunk::<4>() {
+        while let Some((four, tail)) = rest.split_first_chunk::<4>() {
             let symbols = four.map(|code| &self.by_code[usize::from(code)]);
             let Some(places) = raw.get_mut(at..at + 5 * MAX_SYMBOL_BYTES) else { break };
             if symbols.iter().any(|symbol| symbol.len == 0) {
@@ -231,7 +231,7 @@ impl Symbols {
                 end += usize::from(symbol.len);
             }
             at += end;
-            rest = behind;
+            rest = tail;
         }
         let mut codes = rest.iter();
         while let Some(&code) = codes.next() {

@@ -13,7 +13,7 @@
 //! [`Array`] reads every numeric array, [`Npy`] those that a `.tet` file can store.
 
 mod array;
-mod element;
+mod dtype;
 mod error;
 mod header;
 mod literal;
@@ -26,10 +26,10 @@ mod tests;
 use std::path::Path;
 use std::sync::Arc;
 
-use tercet_core::{ByteSource, ElementType, Shape};
+use tercet_core::{ByteSource, DType, ElementType, Shape};
 
 pub use array::{Array, MAX_RANK};
-pub use element::Element;
+pub use dtype::{DTYPES, type_string};
 pub use error::{Error, ErrorKind, ForeignType, Region, ShapeErrorKind};
 pub use write::header;
 
@@ -66,11 +66,11 @@ impl ElementConversion {
     }
 
     /// The conversion of an element type; `None` if `.tet` cannot store it.
-    fn for_element(element: Element) -> Option<Self> {
-        match element {
-            Element::Bool => Some(Self::Bool),
-            Element::I8 => Some(Self::Int8),
-            other => other.core().map(Self::Plain),
+    fn for_dtype(dtype: DType) -> Option<Self> {
+        match dtype {
+            DType::Bool => Some(Self::Bool),
+            DType::I8 => Some(Self::Int8),
+            other => other.element().map(Self::Plain),
         }
     }
 }
@@ -86,7 +86,7 @@ impl Npy {
         let name = source.name().clone();
         let read = || {
             let array = Array::read(source, &check)?;
-            Ok(Self { conversion: conversion(array.element(), array.descr())?, array })
+            Ok(Self { conversion: conversion(array.dtype(), array.descr())?, array })
         };
         read().map_err(|fault| Error::new(name, fault))
     }
@@ -121,7 +121,7 @@ impl Npy {
         self.array.is_fortran()
     }
 
-    /// Size of the whole array in bytes, after conversion.
+    /// The length of the array in bytes, after conversion.
     pub fn bytes(&self) -> u64 {
         // Checked when the file was opened; widening at most doubles a size of at most 63 bits.
         self.shape().bytes(self.dtype().size()).unwrap_or(u64::MAX)
@@ -148,7 +148,7 @@ impl Npy {
 
 /// Rejects shapes that no dataset can have.
 fn check(header: &Header) -> Result<(), ErrorKind> {
-    conversion(header.element, &header.descr)?;
+    conversion(header.dtype, &header.descr)?;
     let reason = match header.shape.rank() {
         0 => ShapeErrorKind::NoAxes,
         rank if rank > tercet_tet::MAX_RANK => {
@@ -162,8 +162,8 @@ fn check(header: &Header) -> Result<(), ErrorKind> {
     Err(ErrorKind::Shape { reason, shape: header.shape.clone() })
 }
 
-fn conversion(element: Element, descr: &str) -> Result<ElementConversion, ErrorKind> {
-    ElementConversion::for_element(element)
+fn conversion(dtype: DType, descr: &str) -> Result<ElementConversion, ErrorKind> {
+    ElementConversion::for_dtype(dtype)
         .ok_or_else(|| ErrorKind::ForeignType { kind: ForeignType::Complex, descr: descr.into() })
 }
 

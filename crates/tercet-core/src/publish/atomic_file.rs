@@ -75,7 +75,7 @@ impl AtomicFile {
     pub fn create_new_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), target)?;
         if target.existing.is_some() {
-            return Err(PublishError::Exists { path: target.shown });
+            return Err(PublishError::Exists { path: target.given });
         }
         Self::start(disk, target, None, Replaces::Nothing, None)
     }
@@ -194,7 +194,7 @@ impl AtomicFile {
     }
 
     fn exists(&self) -> PublishError {
-        PublishError::Exists { path: self.target.shown.clone() }
+        PublishError::Exists { path: self.target.given.clone() }
     }
 
     /// Locks the file that is about to be replaced and checks that it may be replaced.
@@ -213,7 +213,7 @@ impl AtomicFile {
                 self.lock = FileLock::try_acquire(&self.disk, &self.target)?;
                 Ok(())
             }
-            Ok(entry) => Err(PublishError::NotAFile { path: self.target.shown.clone(), kind: entry.kind }),
+            Ok(entry) => Err(PublishError::NotAFile { path: self.target.given.clone(), kind: entry.kind }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
             Err(error) => Err(self.target.error(Operation::Inspect, error)),
         }
@@ -234,7 +234,7 @@ impl AtomicFile {
         act: impl FnOnce(&mut dyn DiskFile) -> io::Result<T>,
     ) -> Result<T, PublishError> {
         if self.state == State::Failed {
-            return Err(PublishError::Incomplete { path: self.target.shown.clone() });
+            return Err(PublishError::Incomplete { path: self.target.given.clone() });
         }
         act(self.file.as_mut()).map_err(|error| {
             self.state = State::Failed;

@@ -75,7 +75,7 @@ impl FileLock {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
                 Err(self.target.error(Operation::Inspect, error))
             }
-            _ => Err(PublishError::Replaced { path: self.target.shown.clone() }),
+            _ => Err(PublishError::Replaced { path: self.target.given.clone() }),
         }
     }
 
@@ -156,5 +156,5 @@ fn lock(disk: &dyn Disk, target: &Target) -> Result<(Box<dyn DiskFile>, Permissi
             Err(error) => return Err(target.error(Operation::Inspect, error)),
         }
     }
-    Err(PublishError::Busy { path: target.shown.clone() })
+    Err(PublishError::Busy { path: target.given.clone() })
 }

@@ -34,7 +34,7 @@ impl Disk for RealDisk {
         Ok(Box::new(RealFile(system::open(&mut options, path, None)?)))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the layer that the others must go through")]
+    #[expect(clippy::disallowed_methods, reason = "this is the layer for the others to use")]
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         fs::rename(from, to)
     }
@@ -43,7 +43,7 @@ impl Disk for RealDisk {
         fs::hard_link(from, to)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "this is the layer that the others must go through")]
+    #[expect(clippy::disallowed_methods, reason = "this is the layer for the others to use")]
     fn remove(&self, path: &Path) -> io::Result<()> {
         fs::remove_file(path)
     }

@@ -13,7 +13,7 @@ const MAX_LINKS: usize = 40;
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     /// The path as the caller gave it, for messages.
-    pub(super) shown: PathBuf,
+    pub(super) given: PathBuf,
     /// The absolute path with links resolved, independent of the working directory.
     pub(super) path: PathBuf,
     /// The directory of `path`.
@@ -24,37 +24,37 @@ pub(super) struct Target {
 
 impl Target {
     /// Resolves the links of a path and refuses what a file cannot replace.
-    pub(super) fn resolve(disk: &dyn Disk, shown: &Path) -> Result<Self, PublishError> {
-        let no_file_name = || PublishError::NoFileName { path: shown.to_owned() };
-        let mut path = std::path::absolute(shown).map_err(|_| no_file_name())?;
+    pub(super) fn resolve(disk: &dyn Disk, given: &Path) -> Result<Self, PublishError> {
+        let no_file_name = || PublishError::NoFileName { path: given.to_owned() };
+        let mut path = std::path::absolute(given).map_err(|_| no_file_name())?;
         for _ in 0..=MAX_LINKS {
             let existing = match disk.entry(&path) {
                 Ok(entry) => Some(entry),
                 Err(error) if error.kind() == io::ErrorKind::NotFound => None,
-                Err(error) => return Err(PublishError::io(shown, Operation::Inspect, error)),
+                Err(error) => return Err(PublishError::io(given, Operation::Inspect, error)),
             };
             match existing.as_ref().map(|entry| entry.kind) {
                 Some(EntryKind::Link) => {
                     let to = disk
                         .read_link(&path)
-                        .map_err(|error| PublishError::io(shown, Operation::Inspect, error))?;
+                        .map_err(|error| PublishError::io(given, Operation::Inspect, error))?;
                     path = path.parent().unwrap_or(Path::new("")).join(to);
                 }
                 Some(EntryKind::File) | None => {
                     // Both, because `absolute` may already have dropped the end of the given path.
-                    let name = file_name_of(shown).and(file_name_of(&path)).ok_or_else(no_file_name)?;
+                    let name = file_name_of(given).and(file_name_of(&path)).ok_or_else(no_file_name)?;
                     let directory = path.parent().ok_or_else(no_file_name)?.to_owned();
                     return Ok(Self {
-                        shown: shown.to_owned(),
+                        given: given.to_owned(),
                         path: directory.join(name),
                         directory,
                         existing,
                     });
                 }
-                Some(kind) => return Err(PublishError::NotAFile { path: shown.to_owned(), kind }),
+                Some(kind) => return Err(PublishError::NotAFile { path: given.to_owned(), kind }),
             }
         }
-        Err(PublishError::LinkLoop { path: shown.to_owned() })
+        Err(PublishError::LinkLoop { path: given.to_owned() })
     }
 
     /// The name of the file, in its directory.
@@ -63,7 +63,7 @@ impl Target {
     }
 
     pub(super) fn error(&self, operation: Operation, source: io::Error) -> PublishError {
-        PublishError::io(&self.shown, operation, source)
+        PublishError::io(&self.given, operation, source)
     }
 }
 
@@ -97,6 +97,6 @@ mod tests {
         let target = Target::resolve(&RealDisk, Path::new("no-such-file.bin")).unwrap();
         assert_eq!(target.directory, std::env::current_dir().unwrap());
         assert_eq!(target.name(), "no-such-file.bin");
-        assert_eq!(target.shown, Path::new("no-such-file.bin"));
+        assert_eq!(target.given, Path::new("no-such-file.bin"));
     }
 }

@@ -51,7 +51,7 @@ pub(super) fn create(
             }
         }
     }
-    Err(PublishError::Busy { path: target.shown.clone() })
+    Err(PublishError::Busy { path: target.given.clone() })
 }
 
 /// Locks a file that was just created; `false` if another writer removed it as stale in between.
@@ -99,7 +99,7 @@ pub(super) fn remove_stale_temps(disk: &dyn Disk, target: &Target) {
 }
 
 fn directory_error(target: &Target, source: io::Error) -> PublishError {
-    let (path, directory) = (target.shown.clone(), target.directory.clone());
+    let (path, directory) = (target.given.clone(), target.directory.clone());
     if source.kind() == io::ErrorKind::NotFound {
         PublishError::NoDirectory { path, directory }
     } else {

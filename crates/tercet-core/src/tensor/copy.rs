@@ -253,7 +253,7 @@ mod tests {
             let mut seen = Vec::new();
             copy.run_pieces(&from, &mut pieces, piece, |bytes| seen.extend_from_slice(bytes)).unwrap();
             prop_assert_eq!(pieces, whole);
-            prop_assert_eq!(&seen, &from, "every byte is shown once, in order");
+            prop_assert_eq!(&seen, &from, "every byte is inspected once, in order");
             let longer = [&from[..], &[0]].concat();
             prop_assert!(copy.run_pieces(&longer, &mut seen, piece, |_| ()).is_err());
         }

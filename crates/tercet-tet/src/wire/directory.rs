@@ -115,7 +115,7 @@ mod tests {
         let error = parse(&blob, 2).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "malformed dataset record 1 › ndim (bytes 104..108)\n  says 9, but must be 1 to 8"
+            "malformed dataset record 1 › ndim (bytes 104..108)\n  is 9, but must be 1 to 8"
         );
     }
 }

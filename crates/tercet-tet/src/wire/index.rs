@@ -186,7 +186,7 @@ mod tests {
         assert_eq!(
             error.to_string(),
             "malformed chunk index › row 17 › stored_byte_len (bytes 1832..1840)\n  \
-             says 51 bytes at offset 4096, but payloads end at 4146"
+             declares 51 bytes at offset 4096, but payloads end at 4146"
         );
     }
 }

@@ -10,10 +10,10 @@ use crate::error::ErrorKind;
 /// Bytes read at a time.
 const PIECE: usize = 64 << 10;
 
-/// Decodes messages from anything that is `AsyncRead`.
+/// Decodes messages from an `AsyncRead`.
 ///
-/// The events and the errors are those of a [`Decoder`], which does the work: large frames are hashed on the blocking
-/// pool. No more is read than the next event needs, up to 64 KiB, so a caller that writes is held back; memory is that of
+/// Events and errors are those of the [`Decoder`] inside; large frames are hashed on the blocking pool. It reads at most
+/// 64 KiB more than the next event needs, so a slow consumer slows the producer down. Memory use is that of
 /// the [`Decoder`].
 ///
 /// ```
@@ -59,24 +59,24 @@ pub struct AsyncDecoder<R> {
     source: R,
     decoder: Worker<Decoder, Result<Option<Event>, ErrorKind>>,
     piece: Box<[u8]>,
-    /// Bytes read.
+    /// The read buffer.
     len: u64,
     is_at_end: bool,
 }
 
 impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
-    /// A decoder that checks everything and stops at the first error.
+    /// A decoder that verifies everything and stops at the first error.
     pub fn new(source: R) -> Self {
         Self::with_decoder(source, Decoder::new())
     }
 
-    /// Reads with a decoder that was made ready: with options, or one that resynchronises.
+    /// Reads with a configured decoder, for example one that resynchronises.
     pub fn with_decoder(source: R, decoder: Decoder) -> Self {
         let piece = vec![0; PIECE].into_boxed_slice();
         Self { source, decoder: Worker::Idle(decoder), piece, len: 0, is_at_end: false }
     }
 
-    /// The next event; `None` when the stream has ended, which must not be inside a message.
+    /// The next event; `None` at the end of the stream. A stream that ends inside a message is an error.
     ///
     /// Cancellation safe: if the future is dropped, no byte and no event is lost.
     pub async fn next_event(&mut self) -> Result<Option<Event>, ErrorKind> {
@@ -95,7 +95,7 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
         }
     }
 
-    /// An event out of the bytes that are here.
+    /// The next event in the bytes read so far.
     async fn turn(&mut self) -> Result<Option<Event>, ErrorKind> {
         if let Some(made) = self.decoder.back().await? {
             return made;
@@ -111,12 +111,12 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
         }
     }
 
-    /// What is left at the end of the stream.
+    /// The last event, at the end of the stream.
     fn end(&mut self) -> Result<Option<Event>, ErrorKind> {
         self.decoder.here()?.finish()
     }
 
-    /// The stream. Bytes that were read from it and are not decoded yet are lost.
+    /// The stream. Bytes that were read but not decoded are lost.
     pub fn into_inner(self) -> R {
         self.source
     }

@@ -1,4 +1,4 @@
-//! A message that is written to an async sink while its objects are made.
+//! Streaming encoder for async sinks.
 
 use std::io::{self, SeekFrom};
 
@@ -12,16 +12,16 @@ use crate::encode::{EncodeError, EncodeOptions, PreEncoded, StreamingEncoder};
 use crate::error::ErrorKind;
 use crate::metadata::{Entry, GlobalMetadata};
 
-/// Writes one message to anything that is `AsyncWrite`, object by object: the calls, the bytes and the errors of
-/// [`StreamingEncoder`], which does the work, for large objects on the blocking pool.
+/// Writes one message to an `AsyncWrite`, object by object. Calls, bytes and errors are those of [`StreamingEncoder`];
+/// large objects are encoded on the blocking pool.
 ///
-/// An object is encoded whole and then written, as fast as the sink takes it: one encoded object is in memory, and the
-/// next is not begun before it is gone.
+/// An object is encoded completely and then written: one encoded object is in memory, and the next one is encoded when
+/// it is written.
 ///
-/// If the future of a write is dropped, its object is part of the message if it was begun, and else not. What was begun is
-/// never half written: the call that comes next writes the rest, or states the error. [`flush`](Self::flush) does just
-/// that, and then [`object_count`](Self::object_count) states which of the two it is. A message of which `finish` was
-/// dropped is half a message.
+/// If the future of a write is dropped, its object is either part of the message or not, depending on whether its encoding had
+/// started. It is never written in part: the next call writes the rest or returns the error. [`flush`](Self::flush) does only
+/// that; [`object_count`](Self::object_count) then shows whether the object is part of the message. If the future of
+/// `finish` is dropped, the message is incomplete.
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
@@ -45,12 +45,12 @@ use crate::metadata::{Entry, GlobalMetadata};
 #[derive(Debug)]
 pub struct AsyncStreamingEncoder<W> {
     sink: W,
-    /// Its sink is what is still to be written.
+    /// Its sink holds the bytes to be written.
     encoder: Worker<StreamingEncoder<Vec<u8>>, Result<(), ErrorKind>>,
-    /// Bytes of that which are written.
+    /// The number of those bytes that are written.
     written: usize,
     objects: u64,
-    /// A write failed: what is there is half a message.
+    /// A write failed: the message is incomplete.
     failed: bool,
 }
 
@@ -63,7 +63,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         Ok(this)
     }
 
-    /// The number of objects written, without one whose writing was given up and that is not done yet.
+    /// The number of objects written, excluding one whose write was cancelled and is not complete.
     pub fn object_count(&self) -> u64 {
         match &self.encoder {
             Worker::Idle(encoder) => encoder.object_count(),
@@ -71,14 +71,14 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         }
     }
 
-    /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
+    /// Sets metadata of the next object. Its keys override those of the object's entry in `base`.
     pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         self.settle().await?;
         self.encoder.here()?.write_preceder(entry)?;
         self.drain().await
     }
 
-    /// Writes an object, whose values go through its pipeline. Values given as `Vec<u8>` or `Bytes` are not copied.
+    /// Encodes and writes an object. Values given as `Vec<u8>` or `Bytes` are not copied.
     pub async fn write_object(
         &mut self,
         descriptor: &DataObjectDescriptor,
@@ -88,7 +88,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         self.work(values.len(), move |encoder| encoder.write_object(&descriptor, &values)).await
     }
 
-    /// Writes an object whose payload went through its pipeline already.
+    /// Writes an object whose payload is already encoded.
     pub async fn write_pre_encoded(
         &mut self,
         descriptor: &DataObjectDescriptor,
@@ -102,13 +102,13 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         self.work(len, write).await
     }
 
-    /// Writes everything that was begun, and flushes the sink.
+    /// Writes everything that was started, and flushes the sink.
     pub async fn flush(&mut self) -> Result<(), ErrorKind> {
         self.settle().await?;
         self.sink.flush().await.map_err(written)
     }
 
-    /// Ends the message and flushes the sink. Its length stays unknown to its preamble, as a stream cannot go back.
+    /// Ends the message and flushes the sink. The preamble has no length, because a stream cannot seek.
     pub async fn finish(mut self) -> Result<W, ErrorKind> {
         let rest = self.take_encoder().await?.finish()?;
         self.write_rest(&rest).await?;
@@ -131,14 +131,14 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         self.drain().await
     }
 
-    /// Waits until everything that was given is written.
+    /// Waits until all objects are written.
     async fn settle(&mut self) -> Result<(), ErrorKind> {
         let made = self.encoder.back().await?;
         self.drain().await?;
         made.unwrap_or(Ok(()))
     }
 
-    /// Writes what the encoder made. Nothing is lost or written twice if this is dropped.
+    /// Writes the output of the encoder. Dropping the future neither loses nor repeats bytes.
     async fn drain(&mut self) -> Result<(), ErrorKind> {
         if self.failed {
             return Err(EncodeError::Unfinished.into());
@@ -174,7 +174,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
 }
 
 impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
-    /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
+    /// Ends the message and seeks back to write its length into the preamble.
     pub async fn finish_with_length(mut self) -> Result<W, ErrorKind> {
         let (rest, total) = self.take_encoder().await?.finish_counted()?;
         self.write_rest(&rest).await?;

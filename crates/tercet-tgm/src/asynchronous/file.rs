@@ -16,8 +16,8 @@ use crate::options::ReadOptions;
 use crate::scan::Scan;
 use tercet_core::Tensor;
 
-/// Async variants, with the feature `async`: the work is done on tokio's blocking pool, whatever the source. Dropping
-/// one of these futures loses nothing but its answer; work that was started goes on to its end.
+/// Async variants, with the feature `async`: the work runs on tokio's blocking pool for every source. Dropping one of these
+/// futures only discards its result; work that was started runs to its end.
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
@@ -42,13 +42,13 @@ use tercet_core::Tensor;
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
 impl File {
-    /// Opens a file for reading by position. Reads nothing.
+    /// Opens a file with positional reads. Reads nothing.
     #[cfg(any(unix, windows))]
     pub async fn open_async(location: impl Into<Location>) -> Result<Self, Error> {
         Self::open_with_async(location, ReadOptions::new()).await
     }
 
-    /// Opens a file for reading by position. Reads nothing.
+    /// Opens a file with positional reads. Reads nothing.
     #[cfg(any(unix, windows))]
     pub async fn open_with_async(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
         let location = location.into();
@@ -57,7 +57,7 @@ impl File {
         opened.unwrap_or_else(|cancelled| Err(Error::new(name, cancelled.into())))
     }
 
-    /// Where the messages are: see [`scan`](Self::scan).
+    /// The byte ranges of the messages: see [`scan`](Self::scan).
     pub async fn scan_async(&self) -> Result<Arc<Scan>, Error> {
         self.with(Self::scan).await
     }
@@ -67,12 +67,12 @@ impl File {
         self.with(Self::message_count).await
     }
 
-    /// The bytes of a message, as they are.
+    /// The bytes of a message.
     pub async fn read_message_async(&self, index: u64) -> Result<Bytes, Error> {
         self.with(move |file| file.read_message(index)).await
     }
 
-    /// A message, with its framing and metadata checked.
+    /// A message; its framing and metadata are verified.
     pub async fn message_async(&self, index: u64) -> Result<Message, Error> {
         self.with(move |file| file.message(index)).await
     }
@@ -98,7 +98,7 @@ impl File {
 }
 
 impl Message {
-    /// The arrays of all objects, decoded on the blocking pool.
+    /// Decodes all objects on the blocking pool.
     pub async fn decode_async(&self) -> Result<Vec<Tensor>, Error> {
         let message = self.clone();
         let done = off_thread(move || message.decode()).await;
@@ -107,7 +107,7 @@ impl Message {
 }
 
 impl StreamedObject {
-    /// The array, decoded on the blocking pool.
+    /// Decodes the object on the blocking pool.
     pub async fn decode_async(&self) -> Result<Tensor, ErrorKind> {
         let object = self.clone();
         off_thread(move || object.decode()).await?

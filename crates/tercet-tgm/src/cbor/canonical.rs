@@ -1,4 +1,4 @@
-//! The canonical form: putting values into it, and checking bytes for it.
+//! The canonical form: sorting of values, verification of bytes.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -11,16 +11,15 @@ use super::head::{Head, Reader, major};
 use super::{CborError, CborErrorKind, MAX_DEPTH, NonCanonical, decode};
 use crate::value::Value;
 
-/// Sorts the maps of a value at every depth by the bytes of their keys. A key that occurs twice is an error, and so are
-/// more containers inside each other than a reader accepts; then the value stays as it is.
+/// Sorts the maps of a value at every depth by the encoded bytes of their keys. Duplicate keys and containers nested too
+/// deeply are errors; the value is then unchanged.
 pub fn canonicalize(value: &mut Value) -> Result<(), CborError> {
     check_writable(value, 0)?;
     sort(value);
     Ok(())
 }
 
-/// Refuses what no reader accepts: containers too deep inside each other, counted from `depth`, and keys that occur
-/// twice.
+/// Rejects what no reader accepts: duplicate keys, and containers nested too deeply, counted from `depth`.
 pub(crate) fn check_writable(value: &Value, depth: usize) -> Result<(), CborError> {
     let inside = depth + 1;
     let is_container = matches!(value, Value::Array(_) | Value::Map(_) | Value::Tag(..));
@@ -64,8 +63,8 @@ fn sort(value: &mut Value) {
 
 /// Checks that bytes are exactly one item in the canonical form of RFC 8949, section 4.2.1.
 ///
-/// That is: integers, lengths, tags, floats and bignums as short as they can be, definite lengths, map keys in the
-/// order of their bytes and none twice, nothing after the item. A NaN must be `f97e00`.
+/// Integers, lengths, tags, floats and bignums are as short as possible, lengths are definite, map keys are sorted by their
+/// bytes without duplicates, and nothing follows the item. A NaN must be `f97e00`.
 ///
 /// ```
 /// use tercet_tgm::cbor::{CborErrorKind, NonCanonical, verify_canonical_cbor};
@@ -83,16 +82,16 @@ pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<(), CborError> {
     }
 }
 
-/// Checks that the keys of every map, put into canonical form, are in order and none is there twice. Long forms,
-/// indefinite lengths and bytes after the item pass.
+/// Checks that the keys of every map, in canonical form, are sorted and without duplicates. Long forms, indefinite
+/// lengths and trailing bytes are accepted.
 pub fn key_order(bytes: &[u8]) -> Result<(), CborError> {
     Walker { reader: Reader::new(bytes), is_strict: false }.item(0)
 }
 
-/// A walk over one item that builds nothing.
+/// A pass over one item that builds no value.
 struct Walker<'a> {
     reader: Reader<'a>,
-    /// Whether every rule counts, or only those about keys.
+    /// Whether all rules apply, or only those about keys.
     is_strict: bool,
 }
 
@@ -190,7 +189,7 @@ impl<'a> Walker<'a> {
         self.item(depth)
     }
 
-    /// The canonical form of the key that was just walked over.
+    /// The canonical form of the key that was just parsed.
     fn key(&self, head: Head) -> Result<Cow<'a, [u8]>, CborError> {
         let bytes = self.reader.since(head.at);
         let is_scalar = head.major() <= major::TEXT && !head.is_indefinite() && head.is_shortest();

@@ -1,4 +1,4 @@
-//! Reading, as lenient as the format asks.
+//! Reading, as lenient as the format requires.
 
 use tercet_core::Budget;
 use tercet_core::tensor::f16;
@@ -7,24 +7,24 @@ use super::head::{Head, Read, Reader, major};
 use super::{CborError, CborErrorKind, MAX_DEPTH};
 use crate::value::Value;
 
-/// Items that a container makes room for before it has read them.
-const FIRST_ROOM: u64 = 8;
+/// The initial capacity of a container in items.
+const FIRST_CAPACITY: u64 = 8;
 
-/// Reads one item and answers it with the number of its bytes. What follows them is not looked at.
+/// Reads one item and returns it with its length in bytes. The bytes after it are not examined.
 ///
-/// Keys in any order, repeated keys, long forms and indefinite lengths are accepted. `undefined` reads as null, a
-/// bignum as an integer if it fits; other tags are kept. Memory for every item and every string is taken from
-/// `budget`; nothing is taken when the reading fails.
+/// Keys in any order, duplicate keys, long forms and indefinite lengths are accepted. `undefined` reads as null, a
+/// bignum as an integer if it fits; other tags are kept. Memory for items and strings is reserved from
+/// `budget`, and released on failure.
 pub fn decode(bytes: &[u8], budget: &Budget) -> Result<(Value, usize), CborError> {
     let mut decoder = Decoder { reader: Reader::new(bytes), budget, left: budget.left(), spent: 0 };
     let mut value = Value::Null;
     decoder.item(&mut value, 0)?;
-    // What others took meanwhile counts.
+    // Other users of the budget may have reserved bytes in the meantime.
     budget.reserve(decoder.spent).map_err(|exceeded| CborError::new(0, CborErrorKind::Limit(exceeded)))?;
     Ok((value, decoder.reader.at()))
 }
 
-/// A tag in front of an item, or the integer that both are.
+/// A tagged item, or the integer if it is a bignum.
 pub(crate) fn tagged(tag: u64, inner: Value) -> Value {
     let integer = match (tag, &inner) {
         (2, Value::Bytes(bytes)) => magnitude(bytes),
@@ -34,7 +34,7 @@ pub(crate) fn tagged(tag: u64, inner: Value) -> Value {
     integer.map_or_else(|| Value::Tag(tag, Box::new(inner)), Value::Integer)
 }
 
-/// The bytes of a bignum as a number, if it fits.
+/// The bytes of a bignum as an integer, if it fits.
 fn magnitude(bytes: &[u8]) -> Option<i128> {
     let mut sum = 0_i128;
     for &byte in super::encode::without_zeros(bytes) {
@@ -43,8 +43,8 @@ fn magnitude(bytes: &[u8]) -> Option<i128> {
     Some(sum)
 }
 
-/// The number that the bits after a head stand for.
-#[expect(clippy::cast_possible_truncation, reason = "the head says how many bits there are")]
+/// The float of a head.
+#[expect(clippy::cast_possible_truncation, reason = "the head determines the number of bits")]
 pub(super) fn float(head: Head) -> Option<f64> {
     match head.info() {
         25 => Some(f16::from_bits(head.argument as u16).to_f64()),
@@ -54,12 +54,12 @@ pub(super) fn float(head: Head) -> Option<f64> {
     }
 }
 
-/// The number of a simple value that is refused.
+/// The error of an unsupported simple value.
 pub(super) fn simple(head: Head) -> CborErrorKind {
     CborErrorKind::Simple(u8::try_from(head.argument).unwrap_or(head.info()))
 }
 
-/// The depth inside a container.
+/// The nesting depth inside a container.
 pub(super) fn deeper(head: Head, depth: usize) -> Read<usize> {
     if depth < MAX_DEPTH { Ok(depth + 1) } else { Err(head.fault(CborErrorKind::Depth).into()) }
 }
@@ -67,14 +67,14 @@ pub(super) fn deeper(head: Head, depth: usize) -> Read<usize> {
 struct Decoder<'a, 'b> {
     reader: Reader<'a>,
     budget: &'b Budget,
-    /// Bytes that may be taken, and those taken.
+    /// Bytes that may still be reserved, and bytes reserved.
     left: u64,
     spent: u64,
 }
 
 impl Decoder<'_, '_> {
-    /// Reads an item into its place. Values are large, and handing them up through results moves them in pieces that
-    /// stall the processor: in place, 100,000 messages take half the time.
+    /// Reads an item into its slot. Values are large, and returning them through results copies them in pieces that
+    /// stall the processor: reading in place halves the time for 100,000 messages.
     fn item(&mut self, slot: &mut Value, depth: usize) -> Read<()> {
         let head = self.reader.head()?;
         self.item_of(head, slot, depth)
@@ -134,14 +134,14 @@ impl Decoder<'_, '_> {
     fn array(&mut self, head: Head, depth: usize) -> Read<Vec<Value>> {
         let depth = deeper(head, depth)?;
         self.reader.expect(head, head.argument)?;
-        let mut items = Vec::with_capacity(room(head));
+        let mut items = Vec::with_capacity(capacity(head));
         if head.is_indefinite() {
             while let Some(head) = self.reader.head_before_break()? {
-                self.item_of(head, place(&mut items), depth)?;
+                self.item_of(head, slot(&mut items), depth)?;
             }
         } else {
             for _ in 0..head.argument {
-                self.item(place(&mut items), depth)?;
+                self.item(slot(&mut items), depth)?;
             }
         }
         Ok(items)
@@ -150,7 +150,7 @@ impl Decoder<'_, '_> {
     fn map(&mut self, head: Head, depth: usize) -> Read<Vec<(Value, Value)>> {
         let depth = deeper(head, depth)?;
         self.reader.expect(head, head.argument.saturating_mul(2))?;
-        let mut pairs = Vec::with_capacity(room(head));
+        let mut pairs = Vec::with_capacity(capacity(head));
         if head.is_indefinite() {
             while let Some(head) = self.reader.head_before_break()? {
                 let (key, value) = pair(&mut pairs);
@@ -181,7 +181,7 @@ impl Decoder<'_, '_> {
         if self.spent <= self.left {
             return Ok(());
         }
-        // The budget knows its name and its size; what it answers is the error.
+        // The error comes from the budget, which knows its name and size.
         if let Err(exceeded) = self.budget.reserve(self.spent) {
             return Err(head.fault(CborErrorKind::Limit(exceeded)).into());
         }
@@ -191,17 +191,17 @@ impl Decoder<'_, '_> {
     }
 }
 
-/// Room for the first items of a container; more is made as they come.
-fn room(head: Head) -> usize {
-    usize::try_from(head.argument.min(FIRST_ROOM)).unwrap_or_default()
+/// The initial capacity of a container; it grows with its items.
+fn capacity(head: Head) -> usize {
+    usize::try_from(head.argument.min(FIRST_CAPACITY)).unwrap_or_default()
 }
 
-/// A place for the next item of an array.
-fn place(items: &mut Vec<Value>) -> &mut Value {
+/// The slot of the next array item.
+fn slot(items: &mut Vec<Value>) -> &mut Value {
     items.push_mut(Value::Null)
 }
 
-/// A place for the next pair of a map.
+/// The slot of the next map pair.
 fn pair(pairs: &mut Vec<(Value, Value)>) -> (&mut Value, &mut Value) {
     let (key, value) = pairs.push_mut((Value::Null, Value::Null));
     (key, value)

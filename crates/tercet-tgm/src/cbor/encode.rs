@@ -5,8 +5,8 @@ use tercet_core::tensor::f16;
 use super::head::major;
 use crate::value::Value;
 
-/// A value in canonical form: maps sorted by the bytes of their keys at every depth, everything else as short as it
-/// can be. Repeated keys are written one after the other, as they are.
+/// Encodes a value in canonical form: maps sorted by the bytes of their keys at every depth, everything else as short as
+/// possible. Duplicate keys are written one after the other.
 pub fn encode(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     encode_into(value, &mut out);
@@ -49,7 +49,7 @@ pub fn encode_into(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends a text.
+/// Appends a text string.
 pub(crate) fn text(content: &str, out: &mut Vec<u8>) {
     head(major::TEXT, content.len() as u64, out);
     out.extend_from_slice(content.as_bytes());
@@ -77,18 +77,18 @@ pub(crate) fn head(major: u8, argument: u64, out: &mut Vec<u8>) {
     }
 }
 
-/// The tag and the magnitude of the bignum that an integer is. The magnitude of a negative one is −1 − n.
+/// The tag and the magnitude of an integer as a bignum. The magnitude of a negative one is −1 − n.
 pub(crate) fn bignum(integer: i128) -> (u64, [u8; 16]) {
     if integer < 0 { (3, (!integer).to_be_bytes()) } else { (2, integer.to_be_bytes()) }
 }
 
-/// A big-endian number without the zeros in front.
+/// A big-endian number without leading zeros.
 pub(crate) fn without_zeros(bytes: &[u8]) -> &[u8] {
     let zeros = bytes.iter().take_while(|&&byte| byte == 0).count();
     bytes.get(zeros..).unwrap_or_default()
 }
 
-/// Appends an integer, given as the parts of a bignum: as one only if it must be.
+/// Appends an integer given as the parts of a bignum; a bignum is written only if necessary.
 fn number(tag: u64, magnitude: &[u8], out: &mut Vec<u8>) {
     let digits = without_zeros(magnitude);
     if digits.len() <= 8 {
@@ -119,7 +119,7 @@ pub(super) fn shortest_float(float: f64) -> (u8, u64) {
     }
 }
 
-/// Appends a map: first as it is, then put into order if it was not.
+/// Appends a map, and sorts it if it is not sorted.
 fn map(pairs: &[(Value, Value)], out: &mut Vec<u8>) {
     head(major::MAP, pairs.len() as u64, out);
     let start = out.len();

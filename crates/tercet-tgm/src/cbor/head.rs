@@ -1,4 +1,4 @@
-//! The first bytes of items.
+//! The heads of items: initial byte and argument.
 
 use super::{CborError, CborErrorKind};
 
@@ -14,13 +14,13 @@ pub(super) mod major {
     pub(in crate::cbor) const SIMPLE: u8 = 7;
 }
 
-/// The low bits of an initial byte that stand for an indefinite length, or for a break.
+/// The low bits of an initial byte for an indefinite length or a break.
 const INDEFINITE: u8 = 31;
 
 /// An initial byte and the argument after it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Head {
-    /// Where it starts.
+    /// The offset of the item.
     pub(super) at: usize,
     /// The initial byte.
     pub(super) initial: u8,
@@ -45,7 +45,7 @@ impl Head {
         self.initial == 0xff
     }
 
-    /// Whether no shorter head has the same argument. Says nothing about floats.
+    /// Whether no shorter head has the same argument. Not meaningful for floats.
     pub(super) const fn is_shortest(self) -> bool {
         match self.info() {
             24 => self.argument >= 24,
@@ -62,7 +62,7 @@ impl Head {
     }
 }
 
-/// An error is rare and large: after a box it does not weigh on everything that is handed up.
+/// Errors are rare and large; boxing them keeps results small.
 pub(super) type Read<T> = Result<T, Box<CborError>>;
 
 /// A cursor over CBOR.
@@ -160,7 +160,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// A big-endian number of `N` bytes; 0 when they are not there.
+/// A big-endian number of `N` bytes; 0 if there are fewer.
 fn be<const N: usize>(bytes: &[u8]) -> u64 {
     bytes.first_chunk::<N>().map_or(0, |bytes| bytes.iter().fold(0, |sum, &byte| sum << 8 | u64::from(byte)))
 }

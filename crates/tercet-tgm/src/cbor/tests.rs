@@ -21,7 +21,7 @@ fn unhex(digits: &str) -> Vec<u8> {
     (0..digits.len()).step_by(2).map(|at| u8::from_str_radix(&digits[at..at + 2], 16).unwrap()).collect()
 }
 
-/// The value with its maps sorted the slow way and every NaN the same.
+/// The value with its maps sorted naively and every NaN equal.
 fn canonical(value: &Value) -> Value {
     match value {
         Value::Float(float) if float.is_nan() => Value::Float(f64::NAN),
@@ -140,7 +140,7 @@ fn errors_say_what_and_where() {
     }
     assert_eq!(
         CborError::new(3, Truncated { need: 3, have: 2 }).to_string(),
-        "an item needs 3 bytes, but only 2 are there at byte 3 of the CBOR"
+        "an item needs 3 bytes, but only 2 are available at byte 3 of the CBOR"
     );
 }
 
@@ -183,7 +183,7 @@ fn keys_are_compared_in_their_short_forms() {
     key_order(&unhex("a2 1805 00 0a 00")).unwrap();
     let error = key_order(&unhex("a2 05 00 1805 00")).unwrap_err();
     assert_eq!(error, CborError::new(3, CborErrorKind::NotCanonical(NonCanonical::DuplicateKey)));
-    // A key in parts.
+    // A key in chunks.
     let error = key_order(&unhex("a2 6162 00 7f 6161 ff 00")).unwrap_err();
     assert_eq!(error, CborError::new(4, CborErrorKind::NotCanonical(NonCanonical::KeyOrder)));
 }
@@ -193,10 +193,10 @@ fn sorting_names_the_key_that_occurs_twice() {
     let mut value = Value::from(vec![Value::Map(vec![("a".into(), 1.into()), ("a".into(), 1.into())])]);
     let error = canonicalize(&mut value).unwrap_err();
     assert_eq!(error.reason, CborErrorKind::Duplicate("a".to_owned()));
-    assert_eq!(error.to_string(), "the map key `a` occurs twice");
+    assert_eq!(error.to_string(), "the map key `a` is a duplicate");
 }
 
-/// `depth` containers inside each other, of one kind.
+/// `depth` nested containers of one kind.
 fn nested(open: &str, depth: usize, close: &str) -> Vec<u8> {
     let mut bytes = unhex(open).repeat(depth);
     bytes.push(1);
@@ -222,7 +222,7 @@ fn depth_is_limited_and_fits_a_small_stack() {
             let far = nested(open, 100_000, close);
             assert_eq!(decode(&far, &unlimited()).unwrap_err().reason, CborErrorKind::Depth);
         }
-        // A bignum is no container.
+        // A bignum is not a container.
         let mut bytes = unhex("81").repeat(256);
         bytes.extend(unhex("c24101"));
         read(&bytes).unwrap();
@@ -239,7 +239,7 @@ fn memory_is_taken_from_the_budget() {
     let budget = Budget::new("metadata", items - 1);
     let error = decode(&nulls, &budget).unwrap_err();
     assert!(matches!(error.reason, CborErrorKind::Limit(exceeded) if exceeded.what == "metadata"));
-    // What was taken for the failure is back.
+    // The reservation of the failed decode is released.
     assert!(budget.reserve(items - 1).is_ok());
     let text = encode(&Value::from("x".repeat(1000)));
     assert!(decode(&text, &Budget::new("metadata", 1000)).is_err());

@@ -14,52 +14,52 @@ use crate::region::Region;
 /// A result with the errors of the documentation.
 pub type Result<T, E = TensogramError> = std::result::Result<T, E>;
 
-/// The errors of the documentation. The words are those of [`crate::Error`](type@crate::Error): they name the place.
+/// The errors of the documentation, with the messages of [`crate::Error`](type@crate::Error).
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum TensogramError {
     /// Invalid magic, truncated preamble, bad frame markers, missing postamble, frames out of order.
     #[error("framing: {0}")]
     Framing(String),
-    /// CBOR that does not parse, or says what the format does not allow.
+    /// CBOR that does not parse, or metadata that violates the format.
     #[error("metadata: {0}")]
     Metadata(String),
     /// Invalid parameters, payloads of the wrong length.
     #[error("encoding: {0}")]
     Encoding(String),
-    /// A compressor failed or is not there.
+    /// A compressor failed or is not built in.
     #[error("compression: {0}")]
     Compression(String),
-    /// An object or a message that is not there.
+    /// An object or message that does not exist.
     #[error("object: {0}")]
     Object(String),
-    /// The file system.
+    /// I/O errors.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// Bytes that changed since they were written.
+    /// A hash mismatch: the bytes changed since they were written.
     #[error("hash mismatch: {expected} expected, {actual} found")]
     HashMismatch {
-        /// The hash that is stored, 16 hex digits.
+        /// The stored hash, 16 hex digits.
         expected: String,
-        /// The hash of the bytes as they are.
+        /// The hash of the bytes.
         actual: String,
     },
-    /// A hash that should be there.
+    /// A missing hash.
     #[error("missing hash: {0}")]
     MissingHash(String),
 }
 
 impl From<Error> for TensogramError {
     fn from(error: Error) -> Self {
-        let words = error.to_string();
-        Self::from_kind(error.into_kind(), words)
+        let message = error.to_string();
+        Self::from_kind(error.into_kind(), message)
     }
 }
 
 impl From<ErrorKind> for TensogramError {
     fn from(fault: ErrorKind) -> Self {
-        let words = fault.to_string();
-        Self::from_kind(fault, words)
+        let message = fault.to_string();
+        Self::from_kind(fault, message)
     }
 }
 
@@ -76,18 +76,18 @@ impl From<CborError> for TensogramError {
 }
 
 impl TensogramError {
-    fn from_kind(fault: ErrorKind, words: String) -> Self {
+    fn from_kind(fault: ErrorKind, message: String) -> Self {
         match fault {
-            ErrorKind::Common(error) => Self::from_common(error, words),
-            ErrorKind::MissingHash { .. } => Self::MissingHash(words),
-            ErrorKind::CutStream { .. }
+            ErrorKind::Common(error) => Self::from_common(error, message),
+            ErrorKind::MissingHash { .. } => Self::MissingHash(message),
+            ErrorKind::TruncatedStream { .. }
             | ErrorKind::GivenUp
             | ErrorKind::StaleIndex { .. }
-            | ErrorKind::Encode(EncodeError::PrecederTwice | EncodeError::DanglingPreceder)
+            | ErrorKind::Encode(EncodeError::DuplicatePreceder | EncodeError::DanglingPreceder)
             | ErrorKind::Contradiction {
                 what: Contradiction::Flag { .. } | Contradiction::Postamble { .. },
                 ..
-            } => Self::Framing(words),
+            } => Self::Framing(message),
             ErrorKind::Cbor { .. }
             | ErrorKind::Metadata { .. }
             | ErrorKind::Contradiction { .. }
@@ -98,25 +98,25 @@ impl TensogramError {
                 | EncodeError::Value { .. }
                 | EncodeError::TooManyEntries { .. }
                 | EncodeError::PayloadLength { .. },
-            ) => Self::Metadata(words),
+            ) => Self::Metadata(message),
             ErrorKind::Pipeline { error, .. } | ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => {
                 match *error {
-                    PipelineError::Parameter(_) => Self::Metadata(words),
-                    PipelineError::Codec(_) => Self::Compression(words),
-                    _ => Self::Encoding(words),
+                    PipelineError::Parameter(_) => Self::Metadata(message),
+                    PipelineError::Codec(_) => Self::Compression(message),
+                    _ => Self::Encoding(message),
                 }
             }
             ErrorKind::NoSuchMessage { .. }
             | ErrorKind::NoSuchObject { .. }
-            | ErrorKind::NoSuchElements { .. } => Self::Object(words),
+            | ErrorKind::NoSuchElements { .. } => Self::Object(message),
             ErrorKind::PayloadLength { .. }
             | ErrorKind::BufferSize { .. }
             | ErrorKind::CannotIndex { .. }
-            | ErrorKind::Encode(_) => Self::Encoding(words),
+            | ErrorKind::Encode(_) => Self::Encoding(message),
         }
     }
 
-    fn from_common(error: CommonError<Region>, words: String) -> Self {
+    fn from_common(error: CommonError<Region>, message: String) -> Self {
         match error {
             CommonError::Source(SourceError::Open(error) | SourceError::Read { error, .. })
             | CommonError::Write(error) => Self::Io(error),
@@ -124,10 +124,10 @@ impl TensogramError {
                 expected: format!("{:016x}", mismatch.expected),
                 actual: format!("{:016x}", mismatch.actual),
             },
-            CommonError::Malformed(_) => Self::Framing(words),
+            CommonError::Malformed(_) => Self::Framing(message),
             CommonError::Publish(error) => Self::Io(io::Error::other(error)),
-            CommonError::Limit(_) | CommonError::OutOfMemory(_) => Self::Encoding(words),
-            _ => Self::Io(io::Error::other(words)),
+            CommonError::Limit(_) | CommonError::OutOfMemory(_) => Self::Encoding(message),
+            _ => Self::Io(io::Error::other(message)),
         }
     }
 }

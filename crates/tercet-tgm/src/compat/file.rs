@@ -17,7 +17,7 @@ use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
 use crate::writer::{Writer, WriterOptions};
 
-/// A file of messages under the names of the documentation.
+/// A file of messages, with the names of the documentation.
 ///
 /// Memory-mapped:
 ///
@@ -59,7 +59,7 @@ impl TensogramFile {
         Ok(Self { path: path.to_owned(), file: Arc::new(File::open(path)?) })
     }
 
-    /// Maps a file into memory and scans it for messages. A program that truncates a mapped file ends this process.
+    /// Memory-maps a file and scans it for messages. If another program truncates the file, the process is killed.
     pub fn open_mmap(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
         let file = File::open_with(path, ReadOptions::new().with_access(Access::Mmap))?;
@@ -67,17 +67,17 @@ impl TensogramFile {
         Ok(Self { path: path.to_owned(), file: Arc::new(file) })
     }
 
-    /// Makes an empty file, in the place of one that may be there; missing directories are made.
+    /// Creates an empty file, replacing an existing one; creates missing directories.
     pub fn create(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder)?;
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory)?;
         }
         Writer::create(path, WriterOptions::new().with_overwrite(true))?.finish()?;
         Self::open(path)
     }
 
-    /// Appends a message. The file is replaced by one that has it; a crash leaves the one or the other.
+    /// Appends a message. The file is replaced atomically.
     pub fn append(
         &mut self,
         metadata: &GlobalMetadata,
@@ -132,7 +132,7 @@ impl TensogramFile {
         Ok((object.descriptor().clone(), object.decode()?.bytes().to_vec()))
     }
 
-    /// The bytes of each message in turn.
+    /// The bytes of each message, in order.
     pub fn messages(&self) -> Result<impl Iterator<Item = Result<Vec<u8>>> + '_> {
         Ok((0..self.message_count()?).map(|index| self.read_message(index)))
     }

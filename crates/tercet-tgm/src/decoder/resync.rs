@@ -1,4 +1,4 @@
-//! The way back into a stream after damage.
+//! Resynchronisation of a decoder after damage.
 
 use bytes::BytesMut;
 use memchr::memmem;
@@ -6,33 +6,33 @@ use memchr::memmem;
 use super::{Decoder, PREAMBLE, State};
 use crate::wire::ids::{END_MAGIC, MAGIC};
 
-// What may be the start of either is kept while a decoder searches.
+// The search keeps the bytes that may be the start of either magic.
 const _: () = assert!(MAGIC.len() == END_MAGIC.len());
 
-/// How often the bytes of a stream may be searched again, and how many whatever its length: see [`Decoder::look_again`].
-const LOOKS_PER_BYTE: u64 = 4;
-const FREE_LOOKS: u64 = 1 << 20;
+/// Bounds on the bytes that are searched again, per byte of the stream and in total: see [`Decoder::rescan`].
+const RESCANS_PER_BYTE: u64 = 4;
+const FREE_RESCANS: u64 = 1 << 20;
 
-/// Where a damaged message ends, if it was not cut off.
+/// The end of a damaged message that is not truncated.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum End {
-    /// At this byte, as its preamble says.
+    /// At this offset, according to its preamble.
     At(u64),
     /// Somewhere before the next message.
     Anywhere,
 }
 
 impl Decoder {
-    /// Starts to search for the next message.
-    pub(super) fn lose(&mut self) {
+    /// Starts the search for the next message.
+    pub(super) fn start_search(&mut self) {
         if self.held >= PREAMBLE && self.buffer.starts_with(MAGIC) {
-            // Past the magic, so that a search does not find it again.
+            // Skip the magic, so that the search does not find it again.
             self.consume(MAGIC.len() as u64);
         }
         self.held = 0;
-        let doubtful = std::mem::take(&mut self.doubtful);
-        if self.may_look_again(doubtful.len()) {
-            self.put_back(doubtful);
+        let unverified = std::mem::take(&mut self.unverified);
+        if self.may_rescan(unverified.len()) {
+            self.put_back(unverified);
         }
         let awaited = match &self.state {
             State::Inside(inside) => Some(match inside.frames.known_end() {
@@ -44,9 +44,9 @@ impl Decoder {
         self.state = State::Lost { since: self.at, awaited };
     }
 
-    /// Goes to the next magic. Passes over each byte once: only what may be the start of a magic is kept.
+    /// Advances to the next magic. Scans each byte once and keeps only what may be the start of a magic.
     ///
-    /// A message whose end comes by was damaged, and keeps its number; one that has no end was cut off.
+    /// A message whose end is found was damaged and keeps its number; one without an end was truncated.
     pub(super) fn search(&mut self, since: u64, awaited: Option<End>) -> bool {
         let found = memmem::find(&self.buffer, MAGIC);
         let passed = found.unwrap_or(self.buffer.len());
@@ -68,42 +68,42 @@ impl Decoder {
         found.is_some()
     }
 
-    /// Takes back the bytes of a frame that is not what it says. It may have been cut off, so that its length took in
-    /// what was written after it: messages that are whole.
+    /// Puts the bytes of an invalid frame back into the buffer. A truncated frame may contain complete messages that were
+    /// written after it, within its length.
     ///
-    /// Frames inside frames could make that a search without end, so there is a bound on the bytes taken back.
-    pub(super) fn look_again(&mut self, frame: BytesMut) {
-        // They were cut apart just now: joining them copies nothing.
-        if self.may_look_again(frame.len()) {
+    /// Nested frames could make this search quadratic, so the number of bytes put back is bounded.
+    pub(super) fn rescan(&mut self, frame: BytesMut) {
+        // Frame and buffer are adjacent in memory: joining them copies nothing.
+        if self.may_rescan(frame.len()) {
             self.put_back(frame);
         } else {
-            self.doubtful.clear();
+            self.unverified.clear();
         }
     }
 
-    /// The same for a frame whose bytes were given away.
-    pub(super) fn look_again_at_a_copy(&mut self, frame: &[u8]) {
-        if self.may_look_again(frame.len().saturating_add(self.buffer.len())) {
+    /// Like [`rescan`](Self::rescan), for a frame whose bytes were handed out.
+    pub(super) fn rescan_copy(&mut self, frame: &[u8]) {
+        if self.may_rescan(frame.len().saturating_add(self.buffer.len())) {
             self.put_back(BytesMut::from(frame));
         } else {
-            self.doubtful.clear();
+            self.unverified.clear();
         }
     }
 
-    /// Keeps the bytes of a frame that no hash proves right, from the start of a message among them on, with all that
-    /// follows up to the end of the message it belongs to. That one may have been cut off, and its frame may happen to
-    /// end where one of the message after it ends: only what comes later shows it.
-    pub(super) fn doubt(&mut self, frame: &[u8], is_proved: bool) {
-        if !self.doubtful.is_empty() {
-            self.doubtful.extend_from_slice(frame);
+    /// Keeps the bytes of a frame without a hash from the first message start in it, and everything up to the end of
+    /// its message. The message may be truncated, and its frame may happen to end where a frame of the next message
+    /// ends; only later bytes show it.
+    pub(super) fn keep_unverified(&mut self, frame: &[u8], is_verified: bool) {
+        if !self.unverified.is_empty() {
+            self.unverified.extend_from_slice(frame);
         } else if self.resync
-            && !is_proved
+            && !is_verified
             && let Some(start) = memmem::find(frame, MAGIC)
         {
-            self.doubtful.extend_from_slice(&frame[start..]);
+            self.unverified.extend_from_slice(&frame[start..]);
         }
-        if self.doubtful.len() as u64 > self.options.limits.chunk_bytes {
-            self.doubtful = BytesMut::new();
+        if self.unverified.len() as u64 > self.options.limits.chunk_bytes {
+            self.unverified = BytesMut::new();
         }
     }
 
@@ -113,18 +113,18 @@ impl Decoder {
         self.buffer = frame;
     }
 
-    fn may_look_again(&mut self, cost: usize) -> bool {
+    fn may_rescan(&mut self, cost: usize) -> bool {
         let came = self.at.saturating_add(self.buffer.len() as u64);
-        let total = self.looked_again.saturating_add(cost as u64);
-        let may = self.resync && total <= came.saturating_mul(LOOKS_PER_BYTE).saturating_add(FREE_LOOKS);
+        let total = self.rescanned.saturating_add(cost as u64);
+        let may = self.resync && total <= came.saturating_mul(RESCANS_PER_BYTE).saturating_add(FREE_RESCANS);
         if may {
-            self.looked_again = total;
+            self.rescanned = total;
         }
         may
     }
 }
 
-/// Whether a message may start with these bytes, which are all there are.
+/// Whether a message may start with these bytes, which may be only its first ones.
 pub(super) fn may_be_a_start(bytes: &[u8]) -> bool {
     bytes.starts_with(MAGIC) || MAGIC.starts_with(bytes)
 }

@@ -37,7 +37,7 @@ fn a_new_descriptor_is_valid_and_canonical() {
 }
 
 #[test]
-fn unknown_keys_and_texts_are_kept() {
+fn unknown_keys_and_strings_are_kept() {
     let mut json = with("compression", json!("future"));
     json["xyz"] = json!([1]);
     let descriptor = read(&json).unwrap();
@@ -77,7 +77,7 @@ fn errors_say_key_found_and_allowed() {
 }
 
 #[test]
-fn tags_in_front_of_texts_arrays_and_the_descriptor_are_ignored() {
+fn tags_in_front_of_strings_arrays_and_the_descriptor_are_ignored() {
     let json = with("shape", json!({ "$tag": 9, "value": [4, 3] }));
     let json = json!({ "$tag": 8, "value": json });
     assert_eq!(read(&json), read(&valid()));
@@ -128,7 +128,7 @@ fn counts_and_strides_have_no_overflow() {
     assert_eq!(descriptor(&[4, 3]).strides, [3, 1]);
     assert_eq!(descriptor(&[1 << 40, 1 << 40]).elements(), None);
     let error = descriptor(&[1 << 40, 1 << 40]).check_for_writing().unwrap_err();
-    assert_eq!(error.to_string(), "key `shape` has a product of more than 64 bits");
+    assert_eq!(error.to_string(), "key `shape` has a product that overflows 64 bits");
 }
 
 #[test]

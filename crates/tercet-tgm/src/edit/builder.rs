@@ -1,4 +1,4 @@
-//! A message that is ready to be written.
+//! A message of stored objects, ready to be written.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -20,33 +20,33 @@ use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags, FrameKind, POSTAMBLE_LEN, P
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 
-/// A message that is laid out and not written yet. Its payloads are still in the files they come from.
+/// A message with a fixed layout that is not written yet. Its payloads are still in their sources.
 #[derive(Clone, Debug)]
 pub struct MessageBuilder {
     metadata: GlobalMetadata,
-    /// Everything before the objects.
+    /// The bytes before the objects.
     head: Vec<u8>,
-    objects: Vec<Laid>,
-    /// Everything after them.
+    objects: Vec<ObjectLayout>,
+    /// The bytes after the objects.
     tail: Vec<u8>,
     len: u64,
     is_hashed: bool,
 }
 
-/// An object, and what its frame says.
+/// An object and its frame.
 #[derive(Clone, Debug)]
-struct Laid {
+struct ObjectLayout {
     raw: RawObject,
     header: FrameHeader,
-    /// The hash, if the message has some.
+    /// The hash, if the message has hashes.
     hash: Option<u64>,
 }
 
 impl MessageBuilder {
-    /// Lays out a message. `metadata` is what the user says; what the library knows is added.
+    /// Lays out a message. `metadata` is that of the user; the library adds its own.
     ///
-    /// It has hashes if `options` ask for them and every object had one. `name` is the file that errors are about, unless
-    /// they are about one of the objects.
+    /// The message has hashes if `options` ask for them and every object had one. `name` is the location in errors that do
+    /// not concern an object.
     pub(crate) fn new(
         name: &Arc<str>,
         mut metadata: GlobalMetadata,
@@ -63,13 +63,13 @@ impl MessageBuilder {
         metadata.reserved = options.provenance.section();
         let is_hashed = options.hash && objects.iter().all(RawObject::is_hashed);
         let options = &options.clone().with_hash(is_hashed);
-        let objects = objects.into_iter().map(|raw| Laid::new(name, raw, options.hash));
+        let objects = objects.into_iter().map(|raw| ObjectLayout::new(name, raw, options.hash));
         Self::lay_out(metadata, objects.collect::<Result<_, _>>()?, options).map_err(named)
     }
 
     fn lay_out(
         metadata: GlobalMetadata,
-        objects: Vec<Laid>,
+        objects: Vec<ObjectLayout>,
         options: &EncodeOptions,
     ) -> Result<Self, EncodeError> {
         let none = (false, false);
@@ -126,39 +126,39 @@ impl MessageBuilder {
         Ok(Self { metadata, head, objects, tail, len: total_length, is_hashed: options.hash })
     }
 
-    /// Its metadata.
+    /// The metadata.
     pub fn metadata(&self) -> &GlobalMetadata {
         &self.metadata
     }
 
-    /// Whether its frames have hashes.
+    /// Whether the frames have hashes.
     pub fn is_hashed(&self) -> bool {
         self.is_hashed
     }
 
-    /// The number of its objects.
+    /// The number of objects.
     pub fn object_count(&self) -> u64 {
         self.objects.len() as u64
     }
 
-    /// Bytes of the message.
+    /// The length of the message in bytes.
     pub fn len(&self) -> u64 {
         self.len
     }
 
-    /// A message has bytes even without objects.
+    /// Always false: a message without objects has bytes too.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Writes the message. Payloads are read now, and compared with the hashes that are written.
+    /// Writes the message. Payloads are read now and compared with the hashes that are written.
     pub fn write_to(&self, sink: &mut dyn Write, progress: &dyn Progress) -> Result<(), Error> {
         self.send(progress, &mut |bytes| {
             sink.write_all(bytes).map_err(|error| Error::new("output".into(), error.into()))
         })
     }
 
-    /// The message in memory.
+    /// The bytes of the message.
     pub fn to_bytes(&self) -> Result<Vec<u8>, Error> {
         let mut out = Vec::new();
         let room = usize::try_from(self.len).ok().filter(|&len| out.try_reserve_exact(len).is_ok());
@@ -169,7 +169,7 @@ impl MessageBuilder {
         Ok(out)
     }
 
-    /// Hands over the bytes of the message in order.
+    /// Passes the bytes of the message to `sink`, in order.
     pub(crate) fn send(
         &self,
         progress: &dyn Progress,
@@ -185,7 +185,7 @@ impl MessageBuilder {
     }
 }
 
-impl Laid {
+impl ObjectLayout {
     fn new(name: &Arc<str>, raw: RawObject, hashed: bool) -> Result<Self, Error> {
         let kind = FrameKind::NTensor;
         let total = raw.body_len().and_then(|body| body.checked_add(FRAME_HEADER_LEN + kind.tail_len()));

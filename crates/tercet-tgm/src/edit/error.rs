@@ -1,4 +1,4 @@
-//! Reason a message cannot be changed as asked.
+//! Errors of editing.
 
 use std::fmt;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tercet_core::{Hint, escape};
 use thiserror::Error;
 
-/// Characters of a value that are told in a message.
-const SHOWN: usize = 80;
+/// The number of characters of a value in an error message.
+const MAX_CHARS: usize = 80;
 
 /// A message of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,45 +24,45 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Reason a message cannot be changed as asked.
+/// The error of a message that cannot be edited as requested.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum EditError {
-    /// A path that leads nowhere.
+    /// An invalid path.
     #[error("`{}`: {reason}", escape::name(.path))]
     Path {
         /// The path.
         path: String,
-        /// What is wrong with it.
+        /// The error.
         reason: &'static str,
     },
-    /// A key that says what the bytes of an object are.
-    #[error("`{}`: `{}` says what the stored bytes are and cannot be set", escape::name(.path), escape::name(.key))]
+    /// A key that describes the stored bytes of an object.
+    #[error("`{}`: `{}` describes the stored bytes and cannot be set", escape::name(.path), escape::name(.key))]
     Immutable {
         /// The path.
         path: String,
-        /// The key in it.
+        /// The key.
         key: String,
     },
-    /// Two changes of one place.
+    /// Two changes of the same value.
     #[error("`{}` and `{}` cannot both be set", escape::name(.first), escape::name(.second))]
-    Twice {
-        /// The path that was given first.
+    Overlap {
+        /// The first path.
         first: String,
-        /// The path of the same value, or of one around it or in it.
+        /// The second path: of the same value, of a map around it or of a value in it.
         second: String,
     },
-    /// A value on the way to a key that holds no keys.
-    #[error("`{}` cannot be set: `{}` is {found}, which holds no keys", escape::name(.path), escape::name(.at))]
-    InTheWay {
+    /// A value on the path that is not a map.
+    #[error("`{}` cannot be set: `{}` is {found}, not a map", escape::name(.path), escape::name(.at))]
+    NotAMap {
         /// The path.
         path: String,
-        /// The value in the way.
+        /// The path of that value.
         at: String,
-        /// What it is.
+        /// The type of that value.
         found: &'static str,
     },
-    /// Different values for one key of the messages that are merged.
+    /// Merged messages have different values for a key.
     #[error(
         "`{}` is {} in {second}, but {} in {first}",
         escape::name(.key),
@@ -72,13 +72,13 @@ pub enum EditError {
     Conflict {
         /// The key in `_extra_`.
         key: String,
-        /// Where it was seen first.
+        /// The message with the first value.
         first: Origin,
-        /// What it is there.
+        /// The first value.
         first_value: String,
-        /// Where it is something else.
+        /// The message with the other value.
         second: Origin,
-        /// What it is there.
+        /// The other value.
         second_value: String,
     },
 }
@@ -94,9 +94,9 @@ impl EditError {
     }
 }
 
-/// A value in a message: its first characters are enough.
+/// The first characters of a value, quoted.
 fn display(value: &str) -> String {
-    let cut: String = value.chars().take(SHOWN).collect();
+    let cut: String = value.chars().take(MAX_CHARS).collect();
     let more = if cut.len() < value.len() { "…" } else { "" };
     format!("`{}{more}`", escape::name(&cut))
 }

@@ -1,4 +1,4 @@
-//! Many messages into one.
+//! Merging of messages.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -13,23 +13,23 @@ use crate::error::{Error, ErrorKind};
 use crate::message::Message;
 use crate::metadata::GlobalMetadata;
 
-/// Which value a key of `_extra_` gets when messages disagree.
+/// The conflict resolution for keys of `_extra_`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Strategy {
-    /// That of the first message that has it.
+    /// Keep the value of the first message.
     #[default]
     First,
-    /// That of the last message that has it.
+    /// Keep the value of the last message.
     Last,
-    /// None: different values are an error.
+    /// Fail if values differ.
     Error,
 }
 
 impl Strategy {
-    /// Every one, in the order of help texts.
+    /// All strategies, in the order of help texts.
     pub const ALL: [Self; 3] = [Self::First, Self::Last, Self::Error];
 
-    /// What users call it.
+    /// The name on the command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::First => "first",
@@ -47,23 +47,23 @@ impl FromStr for Strategy {
     }
 }
 
-/// Many messages on their way into one: objects and entries of `base` one after the other, `_extra_` key by key.
+/// Merges messages: objects and entries of `base` are concatenated, `_extra_` is merged key by key.
 #[derive(Clone, Debug, Default)]
 pub struct Merge {
     strategy: Strategy,
     metadata: GlobalMetadata,
     objects: Vec<RawObject>,
-    /// Which message each key of `_extra_` came from.
+    /// The origin of each key of `_extra_`.
     origins: BTreeMap<String, Origin>,
 }
 
 impl Merge {
-    /// Nothing yet.
+    /// An empty merge.
     pub fn new(strategy: Strategy) -> Self {
         Self { strategy, ..Self::default() }
     }
 
-    /// Adds a message: all its objects are checked. An index, which lists a file that was, is left out.
+    /// Adds a message; all its objects are verified. An index, which describes another file, is skipped.
     pub fn add(&mut self, message: &Message) -> Result<(), Error> {
         if message.metadata().is_message_index() {
             return Ok(());
@@ -82,7 +82,7 @@ impl Merge {
                     self.origins.insert(key.clone(), origin.clone());
                     self.metadata.extra.insert(key, value);
                 }
-                // As they would be written: the order of keys in a map makes no difference, and NaN is NaN.
+                // Compared in encoded form: the order of map keys is irrelevant, and NaN equals NaN.
                 Strategy::Error if cbor::encode(there) == cbor::encode(&value) => {}
                 Strategy::Error => {
                     let first = self.origins.get(&key).unwrap_or(&origin).clone();
@@ -94,7 +94,7 @@ impl Merge {
             }
         }
         self.objects.extend(raw(message)?);
-        // One for each object: the reader saw to that.
+        // There is one entry for each object: the reader guarantees it.
         self.metadata.base.extend(metadata.base);
         Ok(())
     }

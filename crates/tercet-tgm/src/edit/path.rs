@@ -1,4 +1,4 @@
-//! Which values are set, and which cannot be.
+//! Changes of metadata values: paths, targets and immutable keys.
 
 use super::error::EditError;
 use crate::index::MARK;
@@ -6,10 +6,10 @@ use crate::metadata::{EXTRA, RESERVED};
 use crate::pipeline::is_pipeline_parameter;
 use crate::value::Value;
 
-/// Deeper keys are a mistake, and readers have a limit too.
+/// The maximum depth of a path; readers have a limit too.
 const MAX_DEPTH: usize = 32;
 
-/// Last parts of paths that cannot be set, whatever they are in: they are the names of what describes stored bytes.
+/// Names that cannot be the last part of a path: keys that describe stored bytes.
 const IMMUTABLE: [&str; 18] = [
     "shape",
     "strides",
@@ -31,33 +31,33 @@ const IMMUTABLE: [&str; 18] = [
     "shuffle_element_size",
 ];
 
-/// Further keys of a descriptor that are no parameters of the user.
+/// Other keys of a descriptor that are not parameters of the user.
 const FIELDS: [&str; 2] = ["byte_order", "masks"];
 
-/// Where a value is set.
+/// The section in which a value is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// In every entry of `base`; in `_extra_` of a message without objects.
+    /// Every entry of `base`; `_extra_` in a message without objects.
     Base,
-    /// In `_extra_`.
+    /// `_extra_`.
     Extra,
-    /// Among the parameters of the descriptor of one object.
+    /// The parameters in the descriptor of one object.
     Object(u64),
 }
 
-/// A value that is set.
+/// A change of one value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change {
     pub(super) path: String,
     pub(super) target: Target,
-    /// The keys from the outermost to the innermost. There is one at least.
+    /// The keys from the outermost to the innermost; at least one.
     pub(super) keys: Vec<String>,
     pub(super) value: Value,
 }
 
 impl Change {
-    /// Sets the value at a path: `objects.2.quality` is a parameter of object 2, `extra.centre` a key of `_extra_`, and
-    /// `mars.step` one of every object.
+    /// Sets the value at a path: `objects.2.quality` is a parameter of object 2, `extra.centre` a key of `_extra_`,
+    /// `mars.step` a key of every object.
     pub fn new(path: &str, value: impl Into<Value>) -> Result<Self, EditError> {
         let wrong = |reason| EditError::Path { path: path.to_owned(), reason };
         let immutable = |key: &str| EditError::Immutable { path: path.to_owned(), key: key.to_owned() };
@@ -89,10 +89,10 @@ impl Change {
             return Err(wrong("names a section of the message, not a key in it"));
         };
         if *first == RESERVED {
-            return Err(wrong("`_reserved_` belongs to the library"));
+            return Err(wrong("`_reserved_` is reserved for the library"));
         }
         if *first == MARK {
-            return Err(wrong("`tercet_catalogue` makes a message an index of others"));
+            return Err(wrong("`tercet_catalogue` is the mark of an index"));
         }
         if IMMUTABLE.contains(last) {
             return Err(immutable(last));
@@ -106,23 +106,23 @@ impl Change {
         Ok(Self { path: path.to_owned(), target, keys, value: value.into() })
     }
 
-    /// Whether both set the same value, or one of them a value in that of the other.
+    /// Whether both set the same value, or one of them a value inside that of the other.
     fn meets(&self, other: &Self) -> bool {
         self.target == other.target && self.keys.iter().zip(&other.keys).all(|(a, b)| a == b)
     }
 }
 
-/// Values that are set together. No two of them meet.
+/// A set of changes, none of which overlap.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Changes(pub(super) Vec<Change>);
 
 impl Changes {
-    /// Checks that every value is set once.
+    /// Checks that no value is set twice.
     pub fn new(changes: Vec<Change>) -> Result<Self, EditError> {
         for (at, second) in changes.iter().enumerate() {
             if let Some(first) = changes[..at].iter().find(|first| first.meets(second)) {
                 let (first, second) = (first.path.clone(), second.path.clone());
-                return Err(EditError::Twice { first, second });
+                return Err(EditError::Overlap { first, second });
             }
         }
         Ok(Self(changes))

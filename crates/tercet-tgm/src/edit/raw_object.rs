@@ -1,4 +1,4 @@
-//! One object on its way from a message into another.
+//! An object copied from one message to another as stored.
 
 use std::sync::Arc;
 
@@ -11,40 +11,40 @@ use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Error, ErrorKind};
 use crate::frame_body::budget;
 use crate::object::{Object, hash_span};
-use crate::pipeline::with_right_szip_offsets;
+use crate::pipeline::with_correct_szip_offsets;
 use crate::region::Region;
 use crate::value::Value;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
 
-/// Bytes that are read, hashed and written at a time.
+/// The number of bytes read, hashed and written at a time.
 const PIECE: u64 = 1 << 20;
 
-/// An object that was checked, as its bytes are stored.
+/// A verified object, as stored.
 #[derive(Clone, Debug)]
 pub(crate) struct RawObject {
     source: Arc<dyn ByteSource>,
-    /// What errors call it.
+    /// The region in error messages.
     called: Region,
     /// Payload and masks.
     region: Span,
     descriptor: DataObjectDescriptor,
-    /// The descriptor: the stored bytes, unless it changed.
+    /// The descriptor: the stored bytes, or the changed ones.
     cbor: Bytes,
-    /// The hash of payload, masks and descriptor, if that is known already.
+    /// The hash of payload, masks and descriptor, if known.
     hash: Option<u64>,
-    /// Whether it had a hash where it comes from.
+    /// Whether it had a hash in its source.
     is_hashed: bool,
 }
 
 impl RawObject {
-    /// Takes an object of a message, unless it is damaged.
+    /// Copies an object of a message, after verification.
     pub(crate) fn new(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
-        prove(object)?;
-        Self::proven(source, object)
+        verify_object(object)?;
+        Self::from_verified(source, object)
     }
 
-    /// Takes an object that was proven before.
-    pub(crate) fn proven(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
+    /// Copies an object that was verified before.
+    pub(crate) fn from_verified(source: &Arc<dyn ByteSource>, object: &Object<'_>) -> Result<Self, Error> {
         let read = || {
             let (payload, masks) = (object.payload_span(), object.masks_span());
             let region = Span::between(payload.start(), masks.end()).unwrap_or(payload);
@@ -55,24 +55,24 @@ impl RawObject {
                 region,
                 descriptor: object.descriptor().clone(),
                 cbor: source.read_at(object.descriptor_span())?,
-                // The frame that is written has the descriptor after the payload.
+                // The written frame has the descriptor after the payload.
                 hash: object.frame().hash().filter(|_| is_after),
                 is_hashed: object.frame().hash().is_some(),
             };
-            raw.mend_szip_offsets(object)?;
+            raw.repair_szip_offsets(object)?;
             Ok(raw)
         };
         read().map_err(|fault: ErrorKind| Error::new(source.name().clone(), fault))
     }
 
-    /// Readers believe the positions of szip intervals in a message of ours, and other writers get some of them wrong.
-    fn mend_szip_offsets(&mut self, object: &Object<'_>) -> Result<(), ErrorKind> {
+    /// Readers trust the szip offsets in messages of this library, and other writers store wrong ones.
+    fn repair_szip_offsets(&mut self, object: &Object<'_>) -> Result<(), ErrorKind> {
         if self.descriptor.compression != "szip" {
             return Ok(());
         }
         check_limit("the payload", object.payload_span().len(), object.options().limits.array_bytes)?;
         let payload = self.source.read_at(object.payload_span())?;
-        if let Some(right) = with_right_szip_offsets(&self.descriptor, &payload) {
+        if let Some(right) = with_correct_szip_offsets(&self.descriptor, &payload) {
             self.change(right);
         }
         Ok(())
@@ -82,29 +82,29 @@ impl RawObject {
         &self.descriptor
     }
 
-    /// Whether a hash proved it. A new hash would vouch for bytes that no one checked.
+    /// Whether its hash was verified. A new hash would certify bytes that were not verified.
     pub(crate) fn is_hashed(&self) -> bool {
         self.is_hashed
     }
 
-    /// Describes the same payload in other words.
+    /// Changes the descriptor of the same payload.
     pub(crate) fn change(&mut self, descriptor: DataObjectDescriptor) {
         self.cbor = descriptor.to_cbor().into();
         self.descriptor = descriptor;
         self.hash = None;
     }
 
-    /// Bytes of payload, masks and descriptor.
+    /// The length of payload, masks and descriptor.
     pub(crate) fn body_len(&self) -> Option<u64> {
         self.region.len().checked_add(self.cbor.len() as u64)
     }
 
-    /// Bytes of payload and masks.
+    /// The length of payload and masks.
     pub(crate) fn region_len(&self) -> u64 {
         self.region.len()
     }
 
-    /// The hash of its frame.
+    /// The hash of the frame.
     pub(crate) fn hash(&self) -> Result<u64, Error> {
         if let Some(hash) = self.hash {
             return Ok(hash);
@@ -115,8 +115,8 @@ impl RawObject {
         Ok(hash.digest())
     }
 
-    /// Hands over payload, masks and descriptor, piece by piece. They must have the hash that was known before: the file
-    /// may have changed since it was checked.
+    /// Passes payload, masks and descriptor to `sink` in pieces. They are compared with the known hash: the file
+    /// may have changed since it was verified.
     pub(crate) fn send(
         &self,
         expected: Option<u64>,
@@ -151,17 +151,17 @@ impl RawObject {
     }
 }
 
-/// Refuses an object that is not what it was: by its hash, and by what must be so even without one.
+/// Verifies an object: its hash, and what must hold even without one.
 ///
-/// No hash covers the flag that says on which side of the payload the descriptor is, nor the offset of the
-/// descriptor. Where the two do not share the body of the frame exactly, only decoding states whether they are right.
-pub(crate) fn prove(object: &Object<'_>) -> Result<(), Error> {
+/// The hash covers neither the flag for the position of the descriptor nor its offset. If payload and descriptor do not
+/// fill the body of the frame exactly, the object is decoded to check them.
+pub(crate) fn verify_object(object: &Object<'_>) -> Result<(), Error> {
     object.verify()?;
-    sound(object)
+    check_structure(object)
 }
 
-/// What [`prove`] asks besides the hash.
-pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
+/// The checks of [`verify_object`] apart from the hash.
+pub(crate) fn check_structure(object: &Object<'_>) -> Result<(), Error> {
     if !fills_its_frame(object)? {
         let named = |fault: ErrorKind| object.named(fault);
         let limit = object.options().limits.chunk_bytes;
@@ -169,14 +169,14 @@ pub(crate) fn sound(object: &Object<'_>) -> Result<(), Error> {
         return object.decode().map(drop);
     }
     match object.decoded_len() {
-        // What cannot be decoded here may be right all the same.
+        // An object that cannot be decoded here may still be valid.
         Err(error) if error.class() != Class::Unsupported => Err(error),
         _ => Ok(()),
     }
 }
 
-/// What else can be asked of an object without a hash: what is compressed must decode.
-pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
+/// Checks an object without a hash: a compressed payload must decode.
+pub(crate) fn check_decodes(object: &Object<'_>) -> Result<(), Error> {
     if object.frame().hash().is_some() || object.descriptor().is_plain() {
         return Ok(());
     }
@@ -190,14 +190,14 @@ pub(crate) fn decodes(object: &Object<'_>) -> Result<(), Error> {
     }
 }
 
-/// Whether descriptor and payload have no byte between, before or after them.
+/// Whether descriptor and payload fill the body of the frame exactly.
 fn fills_its_frame(object: &Object<'_>) -> Result<bool, Error> {
     let frame = object.frame();
     if !frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER) {
         return Ok(frame.cbor_offset == FRAME_HEADER_LEN);
     }
     let bytes = object.descriptor_bytes()?;
-    // A last byte of the payload that reads as a tag would pass for a part of the descriptor.
+    // If the last byte of the payload reads as a tag, it would be parsed as part of the descriptor.
     let decoded = crate::cbor::decode(&bytes, &budget(object.options()));
     Ok(decoded.is_ok_and(|(value, used)| used == bytes.len() && matches!(value, Value::Map(_))))
 }

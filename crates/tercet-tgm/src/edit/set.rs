@@ -1,4 +1,4 @@
-//! A message with other values in its metadata.
+//! Setting of metadata values.
 
 use super::builder::MessageBuilder;
 use super::error::EditError;
@@ -10,8 +10,8 @@ use crate::message::Message;
 use crate::metadata::Entry;
 use crate::value::Value;
 
-/// The message with values set. Keys that are not there are added, maps on the way to them too; a value of another kind
-/// on the way is an error.
+/// The message with values set. Missing keys and maps on the path are added; a value on the path that is not a map
+/// is an error.
 pub fn set(message: &Message, changes: &Changes, options: &EncodeOptions) -> Result<MessageBuilder, Error> {
     let mut metadata = message.metadata().without_reserved();
     let mut objects = raw(message)?;
@@ -40,7 +40,7 @@ pub fn set(message: &Message, changes: &Changes, options: &EncodeOptions) -> Res
     MessageBuilder::new(message.name(), metadata, objects, options)
 }
 
-/// Puts a value in its place in a section; `section` is what comes before its keys in errors.
+/// Sets a value in a section; `section` is the prefix of its path in errors.
 fn put(entry: &mut Entry, change: &Change, section: &dyn Fn() -> String) -> Result<(), EditError> {
     let Some((first, inner)) = change.keys.split_first() else { return Ok(()) };
     if inner.is_empty() {
@@ -52,7 +52,7 @@ fn put(entry: &mut Entry, change: &Change, section: &dyn Fn() -> String) -> Resu
         let kind = here.kind();
         let Value::Map(pairs) = here else {
             let at = section() + &change.keys[..=depth].join(".");
-            return Err(EditError::InTheWay { path: change.path.clone(), at, found: kind });
+            return Err(EditError::NotAMap { path: change.path.clone(), at, found: kind });
         };
         let there = pairs.iter().rposition(|(found, _)| found.as_text() == Some(key));
         let at = there.unwrap_or_else(|| {

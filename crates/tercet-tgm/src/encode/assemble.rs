@@ -1,6 +1,7 @@
-//! A message in one piece.
+//! Encoding of complete messages.
 
 use tercet_core::checksum::{Xxh3, xxh3};
+use tercet_core::threads::install;
 
 use super::error::EncodeError;
 use super::index::{build_index_frame, compute_object_offsets, padded_len};
@@ -17,13 +18,13 @@ use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags, FrameKind, MessageFlags, PO
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 
-/// Bytes that are copied and hashed while they are in the cache.
+/// The number of bytes copied and hashed at a time, while they are in the cache.
 const PIECE: usize = 64 << 10;
 
-/// The name of a message in errors.
+/// The location of a new message in errors.
 const NAME: &str = "new message";
 
-/// Makes a message of values, which go through the pipelines of their descriptors: little-endian or as those say.
+/// Encodes a message. Values are in the byte order of their descriptors, by default little-endian.
 pub fn encode_message(
     metadata: &GlobalMetadata,
     objects: &[(&DataObjectDescriptor, &[u8])],
@@ -34,18 +35,18 @@ pub fn encode_message(
     Ok(out)
 }
 
-/// Appends a message to a buffer: one that is used again costs no new memory.
+/// Appends an encoded message to a buffer, which can be reused.
 pub fn encode_message_into(
     metadata: &GlobalMetadata,
     objects: &[(&DataObjectDescriptor, &[u8])],
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let mut make = || assemble(metadata, Ready::all(objects, options)?, options, out);
-    make().map_err(|error| Error::new(NAME.into(), ErrorKind::from(error)))
+    let make = || assemble(metadata, Ready::all(objects, options)?, options, out);
+    install(options.threads, make).map_err(|error| Error::new(NAME.into(), ErrorKind::from(error)))
 }
 
-/// Makes a message of payloads that went through their pipelines already.
+/// Encodes a message of payloads that are already encoded.
 pub fn encode_pre_encoded(
     metadata: &GlobalMetadata,
     objects: &[PreEncoded<'_>],
@@ -61,19 +62,19 @@ pub fn encode_pre_encoded(
     make().map_err(|error: EncodeError| Error::new(NAME.into(), ErrorKind::from(error)))
 }
 
-/// The CBOR of the hash list of objects with these hashes.
+/// The CBOR of a hash frame.
 pub fn build_hash_frame_cbor(hashes: &[u64]) -> Vec<u8> {
     let hashes = hashes.iter().map(|hash| format!("{hash:016x}")).collect();
     HashFrame { algorithm: ALGORITHM.to_owned(), hashes }.to_cbor()
 }
 
-/// The flags of a message with these frames, besides those of its objects.
+/// The preamble flags of a message with these frames.
 pub fn compute_message_flags(kinds: impl IntoIterator<Item = FrameKind>, hashed: bool) -> MessageFlags {
     let start = if hashed { MessageFlags::HASHES_PRESENT } else { MessageFlags::default() };
     kinds.into_iter().filter_map(FrameKind::flag).fold(start, MessageFlags::with)
 }
 
-/// What is where in a message that is about to be written.
+/// The parts of a message to be assembled.
 #[derive(Clone, Debug)]
 pub struct MessageParts<'a> {
     /// The metadata as CBOR.
@@ -82,9 +83,9 @@ pub struct MessageParts<'a> {
     pub objects: Vec<ObjectParts<'a>>,
     /// Whether an index is before and after the objects.
     pub index: (bool, bool),
-    /// Whether a list of hashes is before and after the objects.
+    /// Whether a hash list is before and after the objects.
     pub hashes: (bool, bool),
-    /// Whether every frame carries its hash.
+    /// Whether every frame has a hash.
     pub hash: bool,
 }
 
@@ -116,7 +117,7 @@ fn assemble(
     assemble_message(&parts, out)
 }
 
-/// Bytes of the frame of an object, padding excluded.
+/// The length of the frame of an object, without padding.
 fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
     let body = (object.payload.len() as u64).checked_add(object.cbor.len() as u64)?;
     body.checked_add(FRAME_HEADER_LEN + FrameKind::NTensor.tail_len())
@@ -124,13 +125,13 @@ fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
 
 /// Appends preamble, frames and postamble to a buffer.
 ///
-/// Everything is laid out before a byte is written, so hashes are computed while payloads are copied; the list of hashes
-/// before the objects is filled in at the end.
+/// The layout is computed before the first byte is written, so hashes are computed while payloads are copied; the hash
+/// list before the objects is filled in at the end.
 pub fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let base = out.len();
     let lengths = parts.objects.iter().map(object_len).collect::<Option<Vec<_>>>();
     let lengths = lengths.ok_or(EncodeError::TooLarge)?;
-    // The hash list is as long as it will be before a hash is known.
+    // The length of the hash list does not depend on the hashes.
     let blank = build_hash_frame_cbor(&vec![0; parts.objects.len()]);
     let header_hashes = if parts.hashes.0 { padded(&blank)? } else { 0 };
     let before = PREAMBLE_LEN + padded(&parts.metadata)?;
@@ -179,7 +180,7 @@ pub fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(
     Ok(())
 }
 
-/// Makes room for the whole message at once.
+/// Reserves memory for the message.
 fn reserve(
     parts: &MessageParts<'_>,
     offsets: &[u64],
@@ -224,7 +225,7 @@ pub(super) fn object_tail(object: &ObjectParts<'_>, hash: u64) -> FrameTail {
     FrameTail { cbor_offset: Some(FRAME_HEADER_LEN + object.payload.len() as u64), hash }
 }
 
-/// Appends the frame of an object and returns its hash, 0 without.
+/// Appends the frame of an object and returns its hash; 0 if it has none.
 fn put_object(out: &mut Vec<u8>, base: usize, object: &ObjectParts<'_>, hashed: bool) -> u64 {
     out.extend(object_header(object, hashed).to_bytes());
     let mut hash = Xxh3::new();
@@ -244,7 +245,7 @@ fn put_object(out: &mut Vec<u8>, base: usize, object: &ObjectParts<'_>, hashed: 
     hash
 }
 
-/// Fills up to the next multiple of 8 of the message that starts at `base`.
+/// Pads the message that starts at `base` to a multiple of 8 bytes.
 pub(super) fn pad(out: &mut Vec<u8>, base: usize) {
     let len = (out.len() - base) as u64;
     let padding = align8(len).map_or(0, |next| next - len);

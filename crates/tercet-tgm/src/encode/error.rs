@@ -1,4 +1,4 @@
-//! Reason a message cannot be written as asked.
+//! Errors of encoding.
 
 use tercet_core::Class;
 use thiserror::Error;
@@ -7,11 +7,11 @@ use crate::cbor::CborError;
 use crate::metadata::MetadataError;
 use crate::pipeline::PipelineError;
 
-/// Reason a message cannot be written as asked.
+/// The error of a message that cannot be encoded as requested.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum EncodeError {
-    /// A descriptor breaks the rules of the format.
+    /// A descriptor violates the format.
     #[error("object {object}: {error}")]
     Descriptor {
         /// The object.
@@ -19,96 +19,96 @@ pub enum EncodeError {
         /// The rule.
         error: MetadataError,
     },
-    /// A payload has another length than its descriptor needs.
+    /// A payload has the wrong length.
     #[error("object {object}: the payload has {found} bytes, but its descriptor needs {expected}")]
     PayloadLength {
         /// The object.
         object: u64,
-        /// Bytes given.
+        /// The given length in bytes.
         found: u64,
-        /// Bytes needed.
+        /// The length that the descriptor requires.
         expected: u64,
     },
-    /// Values that cannot be stored as their descriptor asks.
+    /// Values that the pipeline of the descriptor cannot encode.
     #[error("object {object}: {error}")]
     Pipeline {
         /// The object.
         object: u64,
-        /// Reason not.
+        /// The error.
         error: Box<PipelineError>,
     },
-    /// Masks in the descriptor of values that are not encoded yet: they are made from the values.
-    #[error("object {object}: masks are made by the writer and cannot be given")]
-    MasksGiven {
+    /// A descriptor with masks; the encoder creates them.
+    #[error("object {object}: the encoder creates masks; the descriptor must have none")]
+    ReservedMasks {
         /// The object.
         object: u64,
     },
-    /// A bound on errors that is none.
-    #[error("the largest error must be a number that is not negative, not {found}")]
+    /// A negative or infinite error bound.
+    #[error("the maximum error must be finite and not negative, not {found}")]
     Bound {
-        /// What was asked for.
+        /// The requested bound.
         found: f64,
     },
-    /// A pipeline that does not hold the bound that was asked for.
-    #[error("object {object}: its pipeline changes a value by {found}, but at most {bound} is allowed")]
+    /// A pipeline that exceeds the requested error bound.
+    #[error("object {object}: the maximum error is {found}, but at most {bound} is allowed")]
     Inexact {
         /// The object.
         object: u64,
-        /// The largest error there is.
+        /// The maximum error.
         found: f64,
-        /// What was asked for.
+        /// The requested bound.
         bound: f64,
     },
-    /// Metadata under the key that states which bound an object holds, for an object that is to hold one.
-    #[error("base[{object}]: `precision` is written by the library where a largest error is asked for")]
-    PrecisionGiven {
+    /// A user key `precision` in the metadata of an object with an error bound.
+    #[error("base[{object}]: `precision` is reserved for the error bound of the object")]
+    ReservedPrecision {
         /// The object.
         object: u64,
     },
-    /// A key that belongs to the library.
-    #[error("{place}: `_reserved_` belongs to the library and cannot be given")]
+    /// A reserved key.
+    #[error("{place}: `_reserved_` is reserved for the library")]
     Reserved {
-        /// Where it was given.
+        /// The place of the key.
         place: Box<str>,
     },
     /// More entries in `base` than objects.
     #[error("base has {entries} entries, but there are {objects} objects")]
     TooManyEntries {
-        /// Entries given.
+        /// The number of entries.
         entries: u64,
-        /// Objects given.
+        /// The number of objects.
         objects: u64,
     },
     /// A value that no reader would accept.
     #[error("{place}: {error}")]
     Value {
-        /// Where it was given.
+        /// The place of the value.
         place: Box<str>,
-        /// What is wrong with it.
+        /// The error.
         error: CborError,
     },
-    /// A message that was started and not finished, or whose writing failed.
-    #[error("a message was started but not finished, so nothing can be written after it")]
+    /// An incomplete message: it was not finished, or a write failed.
+    #[error("the previous message is incomplete, so nothing can be written after it")]
     Unfinished,
-    /// A place in front of the objects, asked of a writer that does not know them yet.
-    #[error("a streaming writer cannot put {what} before the objects")]
+    /// A frame before the objects, in a stream.
+    #[error("a streaming encoder cannot write {what} before the objects")]
     Placement {
         /// The index or the hash list.
         what: &'static str,
     },
-    /// Metadata for the next object, twice.
-    #[error("the next object has a preceder already")]
-    PrecederTwice,
-    /// Metadata for an object that does not come.
-    #[error("the message ends with a preceder whose object was not written")]
+    /// Two preceders for one object.
+    #[error("the next object already has a preceder")]
+    DuplicatePreceder,
+    /// A preceder without an object.
+    #[error("the message ends with a preceder without an object")]
     DanglingPreceder,
-    /// Sizes that no message can have.
-    #[error("the message would have more than 2^63 bytes")]
+    /// A message that is too large.
+    #[error("the message is too large")]
     TooLarge,
 }
 
 impl EncodeError {
-    /// The kind of failure.
+    /// The class.
     pub(crate) fn class(&self) -> Class {
         match self {
             Self::Pipeline { error, .. } if error.is_unsupported() => Class::Unsupported,

@@ -1,11 +1,11 @@
-//! The index, whose size moves what it points at.
+//! The index frame, whose size changes the offsets in it.
 
 use super::error::EncodeError;
 use crate::index_and_hash::IndexFrame;
 use crate::wire::align8;
 use crate::wire::ids::FRAME_HEADER_LEN;
 
-/// Where the frames of objects start when the first of them may start at `start`: each at a multiple of 8.
+/// The offsets of object frames, the first at `start` or after it, each at a multiple of 8.
 pub fn compute_object_offsets(start: u64, lengths: &[u64]) -> Option<Vec<u64>> {
     let mut at = align8(start)?;
     let mut offsets = Vec::with_capacity(lengths.len());
@@ -16,13 +16,13 @@ pub fn compute_object_offsets(start: u64, lengths: &[u64]) -> Option<Vec<u64>> {
     Some(offsets)
 }
 
-/// The CBOR of the index of a message whose objects have frames of these lengths. `before` and `after` are the bytes
-/// of the header frames before and after the index, padding included; the preamble counts to those before.
+/// The CBOR of the index frame of a message whose object frames have these lengths. `before` and `after` are the lengths
+/// of the header frames before and after the index, with padding; the preamble is part of `before`.
 ///
-/// The offsets depend on the size of the index, and its size on the offsets. The first pass takes offsets of 0, each
-/// further pass the size that the pass before had. Larger offsets never make a smaller index, so the sizes only grow,
-/// and a number has at most nine bytes: the passes end, for any number of objects. The classic way gives up after the
-/// second or third.
+/// The offsets depend on the size of the index, and its size on the offsets. The first pass uses offsets of 0, each
+/// later pass the size of the previous one. Larger offsets never make the index smaller, so the size only grows,
+/// and a number has at most nine bytes: the passes end for any number of objects. Two or three passes are not
+/// always enough.
 pub fn build_index_frame(
     before: u64,
     after: u64,
@@ -43,7 +43,7 @@ pub fn build_index_frame(
     }
 }
 
-/// Bytes of a frame around a CBOR body, padding included.
+/// The length of a frame with a CBOR body, with padding.
 pub(crate) fn padded_len(body: u64) -> Option<u64> {
     body.checked_add(FRAME_HEADER_LEN + 12).and_then(align8)
 }
@@ -52,7 +52,7 @@ pub(crate) fn padded_len(body: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
-    /// Every number of objects finds an index that says where they are.
+    /// The index is correct for every number of objects.
     #[test]
     fn the_index_converges_for_every_number_of_objects() {
         for count in 0..=2000 {

@@ -1,4 +1,4 @@
-//! Objects on their way into a message.
+//! Objects to be encoded.
 
 use std::borrow::Cow;
 
@@ -13,38 +13,38 @@ use crate::pipeline::{self, NONE};
 use crate::precision::{self, PRECISION};
 use crate::value::Value;
 
-/// The key that belongs to the library.
+/// The reserved key.
 pub(super) const RESERVED: &str = "_reserved_";
 
-/// A payload that went through its pipeline already. Its bytes are stored as they are.
+/// A payload that is already encoded. Its bytes are stored unchanged.
 #[derive(Clone, Copy, Debug)]
 pub struct PreEncoded<'a> {
-    /// What the bytes are, with all parameters of their pipeline.
+    /// The descriptor, with all parameters of the pipeline.
     pub descriptor: &'a DataObjectDescriptor,
-    /// The bytes: payload, then masks where the descriptor says.
+    /// The bytes: the payload, then the masks at the offsets in the descriptor.
     pub payload: &'a [u8],
 }
 
-/// What the frame of an object holds.
+/// The contents of an object frame.
 #[derive(Clone, Debug)]
 pub struct ObjectParts<'a> {
     /// The descriptor as CBOR.
     pub cbor: Vec<u8>,
-    /// The payload, with its masks.
+    /// The payload and its masks.
     pub payload: Cow<'a, [u8]>,
 }
 
-/// An object that passed every check.
+/// An encoded object.
 #[derive(Debug)]
 pub(super) struct Ready<'a> {
     pub(super) descriptor: Cow<'a, DataObjectDescriptor>,
     pub(super) parts: ObjectParts<'a>,
-    /// Which bound on its error it holds, and how.
+    /// The entry `precision` of its metadata.
     precision: Option<Value>,
 }
 
 impl<'a> Ready<'a> {
-    /// Checks an object and runs its values through its pipeline.
+    /// Checks and encodes an object.
     pub(super) fn prepare(
         object: u64,
         descriptor: &'a DataObjectDescriptor,
@@ -52,7 +52,7 @@ impl<'a> Ready<'a> {
         options: &EncodeOptions,
     ) -> Result<Self, EncodeError> {
         if descriptor.masks.is_some() {
-            return Err(EncodeError::MasksGiven { object });
+            return Err(EncodeError::ReservedMasks { object });
         }
         check_descriptor(object, descriptor)?;
         check_length(object, descriptor, values.len() as u64)?;
@@ -66,7 +66,7 @@ impl<'a> Ready<'a> {
         Ok(Self { descriptor, parts, precision: None })
     }
 
-    /// Runs values through a pipeline that holds a bound on their error: the smallest, unless one is asked for.
+    /// Encodes an object within an error bound: with the pipeline of its descriptor, or else with the smallest candidate.
     fn check_limit(
         object: u64,
         descriptor: &DataObjectDescriptor,
@@ -94,7 +94,7 @@ impl<'a> Ready<'a> {
         Ok(Self { descriptor, parts, precision })
     }
 
-    /// Checks and encodes the objects of a message, on all threads.
+    /// Checks and encodes the objects of a message in parallel.
     pub(super) fn all(
         objects: &[(&'a DataObjectDescriptor, &'a [u8])],
         options: &EncodeOptions,
@@ -102,7 +102,7 @@ impl<'a> Ready<'a> {
         let one = |(at, (descriptor, values)): (usize, &(&'a DataObjectDescriptor, &'a [u8]))| {
             Self::prepare(at as u64, descriptor, values, options)
         };
-        // Small ones are encoded before another thread has woken up.
+        // Starting another thread takes longer than encoding small objects.
         if objects.len() < 2 || objects.iter().all(|(_, values)| values.len() < 64 << 10) {
             return objects.iter().enumerate().map(one).collect();
         }
@@ -110,7 +110,7 @@ impl<'a> Ready<'a> {
         ready.into_iter().collect()
     }
 
-    /// Checks an object whose payload is encoded already.
+    /// Checks an object whose payload is already encoded.
     pub(super) fn pre_encoded(
         object: u64,
         descriptor: &'a DataObjectDescriptor,
@@ -119,50 +119,50 @@ impl<'a> Ready<'a> {
         check_descriptor(object, descriptor)?;
         let found = descriptor.payload_len_in(payload.len() as u64);
         let found = found.map_err(|error| EncodeError::Descriptor { object, error })?;
-        // Only what is stored plainly has a length that its shape states.
+        // Only an object without a pipeline has a length that follows from its shape.
         if is_bare(descriptor) {
             check_length(object, descriptor, found)?;
         }
         let payload_len = usize::try_from(found).unwrap_or(usize::MAX).min(payload.len());
-        // Readers believe the positions in a message of ours.
+        // Readers trust the szip offsets in messages of this library.
         pipeline::check_szip_offsets(descriptor, &payload[..payload_len])
             .map_err(|error| EncodeError::Pipeline { object, error: Box::new(error) })?;
         let parts = ObjectParts { cbor: descriptor.to_cbor(), payload: Cow::Borrowed(payload) };
         Ok(Self { descriptor: Cow::Borrowed(descriptor), parts, precision: None })
     }
 
-    /// Adds what the library knows about the object to its entry.
+    /// Adds the reserved entries to the metadata of the object.
     pub(super) fn enrich(&self, object: u64, entry: &mut Entry) -> Result<(), EncodeError> {
         let section: Entry = [("tensor".to_owned(), self.descriptor.tensor_entry())].into();
         entry.insert(RESERVED.to_owned(), Value::from(section));
         if let Some(precision) = &self.precision
             && entry.insert(PRECISION.to_owned(), precision.clone()).is_some()
         {
-            return Err(EncodeError::PrecisionGiven { object });
+            return Err(EncodeError::ReservedPrecision { object });
         }
         Ok(())
     }
 }
 
-/// Whether a descriptor asks for no pipeline.
+/// Whether a descriptor has no pipeline.
 fn is_bare(descriptor: &DataObjectDescriptor) -> bool {
     [&descriptor.encoding, &descriptor.filter, &descriptor.compression].into_iter().all(|name| name == NONE)
 }
 
-/// Refuses what readers would not understand.
+/// Rejects a descriptor that readers would not accept.
 fn check_descriptor(object: u64, descriptor: &DataObjectDescriptor) -> Result<(), EncodeError> {
     descriptor.check_for_writing().map_err(|error| EncodeError::Descriptor { object, error })?;
     check_values(&descriptor.params, 1, |key| format!("object {object}: {key}"))
 }
 
-/// Refuses values of another number than the shape states.
+/// Rejects a payload whose length does not match the shape.
 fn check_length(object: u64, descriptor: &DataObjectDescriptor, found: u64) -> Result<(), EncodeError> {
     let expected = descriptor.elements().and_then(|n| descriptor.dtype.byte_len(n));
     let expected = expected.unwrap_or(u64::MAX);
     if found == expected { Ok(()) } else { Err(EncodeError::PayloadLength { object, found, expected }) }
 }
 
-/// Refuses values that no reader would accept; `depth` containers are around them.
+/// Rejects values that no reader would accept; `depth` is their nesting depth.
 pub(crate) fn check_values(
     entry: &Entry,
     depth: usize,
@@ -175,7 +175,7 @@ pub(crate) fn check_values(
     Ok(())
 }
 
-/// Refuses keys that belong to the library, and values that no reader would accept.
+/// Rejects reserved keys and values that no reader would accept.
 pub(crate) fn check_metadata(metadata: &GlobalMetadata) -> Result<(), EncodeError> {
     for (object, entry) in metadata.base.iter().enumerate() {
         check_values(entry, 3, |key| format!("base[{object}].{key}"))?;

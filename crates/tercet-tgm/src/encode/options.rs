@@ -1,16 +1,18 @@
-//! How messages are written.
+//! Options of encoding.
+
+use std::num::NonZeroUsize;
 
 use super::error::EncodeError;
 use super::provenance::Provenance;
 use crate::pipeline::MaskMethod;
 
-/// Where an index or a hash list is.
+/// The position of an index or a hash list.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Placement {
-    /// Before the objects in a message of one piece, after them in a stream.
+    /// Before the objects in a complete message, after them in a stream.
     #[default]
     Auto,
-    /// Nowhere.
+    /// Not written.
     None,
     /// Before the objects.
     Header,
@@ -21,7 +23,7 @@ pub enum Placement {
 }
 
 impl Placement {
-    /// Whether it is before and after the objects of a message in one piece.
+    /// Whether it is before and after the objects of a complete message.
     pub(crate) fn in_one_piece(self) -> (bool, bool) {
         match self {
             Self::Auto | Self::Header => (true, false),
@@ -41,33 +43,35 @@ impl Placement {
     }
 }
 
-/// How messages are written.
+/// How messages are encoded.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct EncodeOptions {
-    /// Whether every frame carries its hash.
+    /// Whether every frame has a hash.
     pub hash: bool,
-    /// Where the list of hashes is. Without hashes there is none.
+    /// The position of the hash list. Not written without hashes.
     pub hashes: Placement,
-    /// Where the index is.
+    /// The position of the index.
     pub index: Placement,
-    /// Whether the message says when and by what it was written.
+    /// Whether the message records when and by which program it was written.
     pub provenance: Provenance,
-    /// Keep NaN, in masks beside the values. Otherwise the first one is an error.
+    /// Store NaN in a mask. Otherwise NaN is an error.
     pub allow_nan: bool,
-    /// Keep infinities, in masks beside the values. Otherwise the first one is an error.
+    /// Store infinities in masks. Otherwise they are an error.
     pub allow_inf: bool,
-    /// How masks of NaN are compressed.
+    /// The compression of NaN masks.
     pub nan_mask: MaskMethod,
-    /// How masks of positive infinities are compressed.
+    /// The compression of masks of positive infinity.
     pub pos_inf_mask: MaskMethod,
-    /// How masks of negative infinities are compressed.
+    /// The compression of masks of negative infinity.
     pub neg_inf_mask: MaskMethod,
-    /// Masks of up to this many bytes are not compressed.
+    /// Masks up to this size in bytes are not compressed.
     pub small_mask_threshold: u64,
-    /// How far a decoded value may be from the original. Objects whose descriptor asks for no pipeline get the smallest
-    /// one that holds it; the others are refused if they do not hold it.
+    /// The maximum absolute error of decoded values. An object without a pipeline gets the smallest one within the bound;
+    /// an object whose pipeline exceeds the bound is rejected.
     pub max_error: Option<f64>,
+    /// The number of threads; see [`tercet_core::ReadOptions::threads`].
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for EncodeOptions {
@@ -84,48 +88,49 @@ impl Default for EncodeOptions {
             neg_inf_mask: MaskMethod::default(),
             small_mask_threshold: 128,
             max_error: None,
+            threads: None,
         }
     }
 }
 
 impl EncodeOptions {
-    /// Hashes on, index and hash list where readers look first, provenance recorded.
+    /// Hashes, index and hash list in their default positions, provenance recorded.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Writes hashes, or none.
+    /// Sets whether frames have hashes.
     pub fn with_hash(mut self, hash: bool) -> Self {
         self.hash = hash;
         self
     }
 
-    /// Puts the list of hashes there.
-    pub fn with_hashes(mut self, place: Placement) -> Self {
-        self.hashes = place;
+    /// Sets the position of the hash list.
+    pub fn with_hashes(mut self, placement: Placement) -> Self {
+        self.hashes = placement;
         self
     }
 
-    /// Puts the index there.
-    pub fn with_index(mut self, place: Placement) -> Self {
-        self.index = place;
+    /// Sets the position of the index.
+    pub fn with_index(mut self, placement: Placement) -> Self {
+        self.index = placement;
         self
     }
 
-    /// Records provenance, leaves it out, or writes what is given: the last two make the bytes reproducible.
+    /// Sets the provenance. `None` and a fixed stamp make the bytes reproducible.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
     }
 
-    /// Keeps NaN and infinities, or refuses them.
+    /// Sets whether NaN and infinities are stored.
     pub fn with_allowed(mut self, nan: bool, inf: bool) -> Self {
         self.allow_nan = nan;
         self.allow_inf = inf;
         self
     }
 
-    /// Compresses every mask in this way.
+    /// Sets the compression of all masks.
     pub fn with_masks(mut self, method: MaskMethod) -> Self {
         self.nan_mask = method;
         self.pos_inf_mask = method;
@@ -133,15 +138,21 @@ impl EncodeOptions {
         self
     }
 
-    /// Lets decoded values be so far from the originals, and no farther; see [`precision`](crate::precision).
+    /// Sets the maximum error; see [`precision`](crate::precision).
     pub fn with_max_error(mut self, bound: Option<f64>) -> Self {
         self.max_error = bound;
         self
     }
 
-    /// Does not compress masks of up to this many bytes.
+    /// Sets the size up to which masks are not compressed.
     pub fn with_small_mask_threshold(mut self, bytes: u64) -> Self {
         self.small_mask_threshold = bytes;
+        self
+    }
+
+    /// Sets the number of threads. The encoded bytes do not depend on it.
+    pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.threads = threads;
         self
     }
 }

@@ -1,21 +1,21 @@
-//! When and by what a message was written.
+//! Provenance: when and by which program a message was written.
 
 use crate::metadata::{ENCODER, Entry};
 use crate::value::Value;
 
-/// Whether a message says when and by what it was written.
+/// Whether a message records when and by which program it was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Provenance {
-    /// The time, a new identity, and this library.
+    /// The current time, a new UUID and this library.
     Recorded,
-    /// Nothing.
+    /// Not recorded.
     Off,
-    /// What is given.
+    /// A given stamp.
     Fixed(Box<Stamp>),
 }
 
-/// Where there is no clock and no source of random numbers nothing is recorded.
+/// Without a clock and a source of random numbers, nothing is recorded.
 impl Default for Provenance {
     fn default() -> Self {
         if cfg!(any(unix, windows)) { Self::Recorded } else { Self::Off }
@@ -36,7 +36,7 @@ pub struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a message that is written now by this library. `SOURCE_DATE_EPOCH`, if it is set, is the time.
+    /// The stamp of this library now; `SOURCE_DATE_EPOCH` sets the time.
     #[cfg(any(unix, windows))]
     pub fn now() -> Self {
         let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.parse::<i64>().ok());
@@ -45,7 +45,7 @@ impl Stamp {
         Self::at(time, uuid::Uuid::new_v4().hyphenated().to_string())
     }
 
-    /// The stamp of a message written by this library at a time given in seconds since 1970, under an identity.
+    /// The stamp of this library at a time in seconds since 1970, with a UUID.
     pub fn fixed(unix_seconds: i64, uuid: impl Into<String>) -> Self {
         Self::at(jiff::Timestamp::from_second(unix_seconds).unwrap_or_default(), uuid.into())
     }
@@ -73,7 +73,7 @@ impl Stamp {
 }
 
 impl Provenance {
-    /// The `_reserved_` section of a message that is written now.
+    /// The `_reserved_` section of a message.
     pub(crate) fn section(&self) -> Entry {
         match self {
             #[cfg(any(unix, windows))]

@@ -1,8 +1,9 @@
-//! A message that is written while its objects are made.
+//! Streaming encoder: writes a message object by object.
 
 use std::io::{self, Seek, SeekFrom, Write};
 
 use tercet_core::checksum::Xxh3;
+use tercet_core::threads::install;
 
 use super::assemble::{build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame};
 use super::error::EncodeError;
@@ -17,11 +18,11 @@ use crate::wire::ids::{FrameKind, MessageFlags, POSTAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 
-/// Bytes that are hashed and written while they are in the cache.
+/// The number of bytes hashed and written at a time, while they are in the cache.
 const PIECE: usize = 256 << 10;
 
-/// Writes one message to any `Write`, object by object. Holds the entries of `base` and the places of the objects in
-/// memory, no payload.
+/// Writes one message to any `Write`, object by object. Holds the entries of `base` and the positions of the objects in
+/// memory, but no payload.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, StreamingEncoder};
@@ -42,7 +43,7 @@ pub struct StreamingEncoder<W> {
     sink: W,
     options: EncodeOptions,
     metadata: GlobalMetadata,
-    /// Bytes of the message so far.
+    /// The number of bytes written.
     len: u64,
     offsets: Vec<u64>,
     lengths: Vec<u64>,
@@ -50,12 +51,12 @@ pub struct StreamingEncoder<W> {
     preceder: Option<Entry>,
     footer_hashes: bool,
     footer_index: bool,
-    /// A write failed: what is there is half a message.
+    /// A write failed: the message is incomplete.
     failed: bool,
 }
 
 impl<W: Write> StreamingEncoder<W> {
-    /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
+    /// Starts a message: writes the preamble and the first metadata frame with `metadata`.
     pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, ErrorKind> {
         check_metadata(metadata)?;
         let footer_hashes = options.hashes.in_a_stream("the list of hashes")? && options.hash;
@@ -93,15 +94,15 @@ impl<W: Write> StreamingEncoder<W> {
         self.offsets.len() as u64
     }
 
-    /// What the message says about itself so far.
+    /// The metadata so far.
     pub(crate) fn metadata(&self) -> &GlobalMetadata {
         &self.metadata
     }
 
-    /// Gives metadata to the object that is written next. Its keys win over those of its entry in `base`.
+    /// Sets metadata of the next object. Its keys override those of the object's entry in `base`.
     pub fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         if self.preceder.is_some() {
-            return Err(EncodeError::PrecederTwice.into());
+            return Err(EncodeError::DuplicatePreceder.into());
         }
         if entry.contains_key(RESERVED) {
             return Err(EncodeError::Reserved { place: "the preceder".into() }.into());
@@ -112,35 +113,36 @@ impl<W: Write> StreamingEncoder<W> {
         Ok(())
     }
 
-    /// Writes an object, whose values go through its pipeline.
+    /// Encodes and writes an object.
     pub fn write_object(
         &mut self,
         descriptor: &DataObjectDescriptor,
         values: &[u8],
     ) -> Result<(), ErrorKind> {
-        let ready = Ready::prepare(self.object_count(), descriptor, values, &self.options)?;
+        let (object, options) = (self.object_count(), &self.options);
+        let ready = install(options.threads, || Ready::prepare(object, descriptor, values, options))?;
         self.put_object(&ready)
     }
 
-    /// Writes an object whose payload went through its pipeline already.
+    /// Writes an object whose payload is already encoded.
     pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), ErrorKind> {
         let ready = Ready::pre_encoded(self.object_count(), object.descriptor, object.payload)?;
         self.put_object(&ready)
     }
 
-    /// Ends the message. Its length stays unknown to its preamble, as a stream cannot go back.
+    /// Ends the message. The preamble has no length, because a stream cannot seek.
     pub fn finish(mut self) -> Result<W, ErrorKind> {
         self.put_footer(false)?;
         Ok(self.sink)
     }
 
-    /// Where the bytes go.
+    /// The sink.
     #[cfg(feature = "async")]
     pub(crate) fn sink_mut(&mut self) -> &mut W {
         &mut self.sink
     }
 
-    /// Ends the message with its length after it. A caller that calls writes the length into the preamble.
+    /// Ends the message and returns its length, which the caller writes into the preamble.
     pub(crate) fn finish_counted(mut self) -> Result<(W, u64), ErrorKind> {
         let total = self.put_footer(true)?;
         Ok((self.sink, total))
@@ -227,7 +229,7 @@ impl<W: Write> StreamingEncoder<W> {
 }
 
 impl<W: Write + Seek> StreamingEncoder<W> {
-    /// Ends the message and goes back to write its length into its preamble, wherever in the sink it started.
+    /// Ends the message and seeks back to write its length into the preamble.
     pub fn finish_with_length(self) -> Result<W, ErrorKind> {
         let (mut sink, total) = self.finish_counted()?;
         let go = |sink: &mut W| -> io::Result<()> {

@@ -1,4 +1,4 @@
-//! Making the index of a file.
+//! Building of the message index.
 
 use std::collections::HashMap;
 use std::io::{Seek, Write};
@@ -6,7 +6,7 @@ use std::io::{Seek, Write};
 use tercet_codec::bytes::zstd;
 use tercet_core::Span;
 
-use super::{CODES, ENTRY, GAPS, IndexError, LENGTHS, MARK, MessageIndex, NOT_HELD, VALUES, VERSION};
+use super::{CODES, ENTRY, GAPS, IndexError, LENGTHS, MARK, MessageIndex, NOT_STORED, VALUES, VERSION};
 use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::{EncodeOptions, Provenance, StreamingEncoder};
@@ -15,32 +15,32 @@ use crate::metadata::{EXTRA, Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
 use tercet_core::DType;
 
-/// The most keys of an index: what it says about them must fit into its last bytes.
+/// The maximum number of keys: their description must fit into the last bytes of the index.
 pub const MAX_KEYS: usize = 64;
-/// The longest key, in bytes.
+/// The maximum length of a key in bytes.
 const MAX_KEY_LEN: usize = 128;
-/// The longest value that is held, as CBOR.
+/// The maximum length of a stored value as CBOR.
 pub(super) const MAX_VALUE_LEN: usize = 256;
-/// Maps inside each other in which keys are looked for.
+/// The maximum depth of nested maps in which keys are found.
 const MAX_KEY_DEPTH: usize = 4;
 
-/// Whose values an index holds.
+/// The keys to index.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexKeys {
-    /// All keys whose values are no maps, up to [`MAX_KEYS`] of them in the order in which messages have them first.
+    /// All keys whose values are not maps, up to [`MAX_KEYS`], in order of first occurrence.
     All,
-    /// These, as [`GlobalMetadata::get`] understands them.
+    /// These keys, as in [`GlobalMetadata::get`].
     Only(Vec<String>),
 }
 
-/// Collects what an index says.
+/// Builds the index of a file.
 #[derive(Debug)]
 pub struct IndexBuilder {
     finds_keys: bool,
     columns: Vec<Column>,
     lengths: Vec<u64>,
     gaps: Vec<u64>,
-    /// Where the last message ends.
+    /// The end of the last message.
     end: u64,
 }
 
@@ -54,7 +54,7 @@ struct Column {
 }
 
 impl Column {
-    /// A column of a key that this many messages do not have.
+    /// A column for a key that the first `messages` messages do not have.
     fn new(key: &str, messages: usize) -> Self {
         Self { key: key.to_owned(), codes: vec![0; messages], values: Vec::new(), known: HashMap::new() }
     }
@@ -66,9 +66,9 @@ impl Column {
 
     fn code(&mut self, value: &Value) -> u32 {
         let cbor = cbor::encode(value);
-        let next = u32::try_from(self.values.len() + 1).unwrap_or(NOT_HELD);
-        if cbor.len() > MAX_VALUE_LEN || next == NOT_HELD {
-            return NOT_HELD;
+        let next = u32::try_from(self.values.len() + 1).unwrap_or(NOT_STORED);
+        if cbor.len() > MAX_VALUE_LEN || next == NOT_STORED {
+            return NOT_STORED;
         }
         *self.known.entry(cbor).or_insert_with(|| {
             self.values.push(value.clone());
@@ -78,7 +78,7 @@ impl Column {
 }
 
 impl IndexBuilder {
-    /// An index of no message yet.
+    /// An empty index.
     pub fn new(keys: &IndexKeys) -> Self {
         let columns = match keys {
             IndexKeys::All => Vec::new(),
@@ -96,7 +96,7 @@ impl IndexBuilder {
         Self { finds_keys, columns, lengths: Vec::new(), gaps: Vec::new(), end: 0 }
     }
 
-    /// An index that goes on where another one ends.
+    /// A builder that continues an existing index.
     pub fn resume(message_index: &MessageIndex) -> Result<Self, IndexError> {
         let mut builder = Self::new(&IndexKeys::Only(Vec::new()));
         builder.finds_keys = message_index.has_all_keys();
@@ -109,22 +109,22 @@ impl IndexBuilder {
             builder.columns.push(Column { key, codes, values, known });
         }
         for span in &message_index.scan.messages {
-            builder.place(*span);
+            builder.add_span(*span);
         }
         Ok(builder)
     }
 
-    /// The number of messages so far.
+    /// The number of messages.
     pub fn len(&self) -> usize {
         self.lengths.len()
     }
 
-    /// Whether there is no message yet.
+    /// Whether the index has no messages.
     pub fn is_empty(&self) -> bool {
         self.lengths.is_empty()
     }
 
-    /// The keys so far.
+    /// The keys.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.columns.iter().map(|column| column.key.as_str())
     }
@@ -137,10 +137,10 @@ impl IndexBuilder {
         for column in &mut self.columns {
             column.push(metadata.get(&column.key));
         }
-        self.place(span);
+        self.add_span(span);
     }
 
-    fn place(&mut self, span: Span) {
+    fn add_span(&mut self, span: Span) {
         self.gaps.push(span.start().saturating_sub(self.end));
         self.lengths.push(span.len());
         self.end = span.end();
@@ -154,10 +154,10 @@ impl IndexBuilder {
             }
         }
         for key in found {
-            // A key that was a map before: messages that have it so would be said to have none.
+            // The key was a map in earlier messages, which the index would report as missing.
             let is_inside = |other: &str| other.strip_prefix(&*key).is_some_and(|rest| rest.starts_with('.'));
             let is_new = self.columns.iter().all(|column| column.key != key && !is_inside(&column.key));
-            // What looks like a section is looked for elsewhere.
+            // A name that looks like a section is not looked up in the objects.
             let is_section = [EXTRA, "extra", "version"].contains(&key.split('.').next().unwrap_or_default());
             if is_new && !is_section && self.columns.len() < MAX_KEYS {
                 self.columns.push(Column::new(&key, self.lengths.len()));
@@ -200,7 +200,7 @@ impl IndexBuilder {
     }
 }
 
-/// Refuses keys that an index cannot hold.
+/// Rejects keys that an index cannot store.
 pub(crate) fn check_keys(keys: &IndexKeys) -> Result<(), String> {
     let IndexKeys::Only(keys) = keys else { return Ok(()) };
     if keys.len() > MAX_KEYS {
@@ -223,7 +223,7 @@ fn compressed(descriptor: DataObjectDescriptor, width: u64) -> DataObjectDescrip
     }
 }
 
-/// The paths of everything in a value that is no map. A map without any is a value itself.
+/// The paths of all values that are not maps. An empty map is a value.
 fn leaves(path: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
     let before = found.len();
     if let Value::Map(pairs) = value
@@ -240,7 +240,7 @@ fn leaves(path: &str, value: &Value, depth: usize, found: &mut Vec<String>) {
     }
 }
 
-/// Whether a name can be a step of a path: a dot in it could not be told from the end of the step.
+/// Whether a name can be a component of a path: it must not contain a dot.
 fn is_step(name: &str) -> bool {
     !name.is_empty() && !name.contains('.')
 }

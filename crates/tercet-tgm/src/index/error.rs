@@ -1,56 +1,56 @@
-//! Reason an index is not used.
+//! Errors of the message index.
 
 use thiserror::Error;
 
 use crate::error;
 
-/// Reason an index is not used. The file can be read without it.
+/// The reason why an index is not used. The file can be read without it.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum IndexError {
-    /// It cannot be read as a message.
+    /// It is not a valid message.
     #[error("{0}")]
     Message(Box<error::ErrorKind>),
-    /// It is of a version that this library does not know.
+    /// The version is not supported.
     #[error("its version is {found}; supported: 1")]
     Version {
         /// The version.
         found: u64,
     },
-    /// Something that every index has is missing, or of another kind.
+    /// A required part is missing or has the wrong type.
     #[error("`{what}` is missing or invalid")]
     Missing {
-        /// What.
+        /// The part.
         what: &'static str,
     },
-    /// Two objects say that they are the same column.
+    /// Two objects are the same column.
     #[error("object {object} is a duplicate column")]
     DuplicateColumn {
-        /// The second of them.
+        /// The second object.
         object: u64,
     },
-    /// It lists more messages than the file has room for.
+    /// It lists more messages than fit into the file.
     #[error("it lists {found} messages, but the bytes before it have room for {room} at most")]
     Count {
-        /// Messages it lists.
+        /// The number of messages listed.
         found: u64,
-        /// The most that there can be.
+        /// The maximum number of messages.
         room: u64,
     },
-    /// A message would end after the start of the index, or is too short to be one.
+    /// A message ends after the start of the index, or is too short.
     #[error("message {message} has an invalid byte range: the messages end at byte {limit}")]
     InvalidSpan {
-        /// The message.
+        /// The number of the message.
         message: u64,
-        /// Where the index starts.
+        /// The start of the index.
         limit: u64,
     },
-    /// Bytes that it lists as junk hold a message, or are too many to look at.
-    #[error("it omits bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to look at" })]
+    /// Bytes listed as junk contain a message, or are too many to check.
+    #[error("it omits bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to check" })]
     Incomplete {
         /// The bytes.
         span: tercet_core::Span,
-        /// Whether a message was found there.
+        /// Whether a message was found.
         is_seen: bool,
     },
     /// The values of a key cannot be read.
@@ -59,12 +59,12 @@ pub enum IndexError {
         /// The key.
         key: Box<str>,
     },
-    /// A message has a value that is not in the list.
+    /// The code of a value is out of range.
     #[error("the value of `{}` of message {message} is not among its values", tercet_core::escape::name(.key))]
     UnknownCode {
         /// The key.
         key: Box<str>,
-        /// The message.
+        /// The number of the message.
         message: u64,
     },
 }

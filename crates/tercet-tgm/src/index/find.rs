@@ -15,81 +15,81 @@ use crate::wire::frame::FrameHeader;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameKind, MIN_MESSAGE, POSTAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 
-/// The bytes at the end of an index that hold all its footer frames.
+/// The number of bytes at the end of an index that hold all its footer frames.
 pub(super) const TAIL: u64 = 64 << 10;
-/// The bytes at the end of a file that are read at first. They hold those frames unless there are many keys, and the whole
-/// index of a few thousand messages.
+/// The number of bytes at the end of a file that are read first. They hold the footer frames unless there are many keys, and
+/// the complete index of a few thousand messages.
 const FIRST: u64 = 16 << 10;
-/// Messages after an index that are passed over to find it.
+/// The maximum number of messages after an index that are skipped to find it.
 const MAX_MESSAGES_AFTER: usize = 4096;
 
-/// Bytes of no message that are looked at before an index is believed.
+/// The maximum number of bytes outside messages that are checked before an index is used.
 const MAX_GAP_BYTES: u64 = 1 << 20;
 
-/// What is at the end of a file.
+/// The result of the search for an index.
 #[derive(Debug)]
 pub(crate) enum IndexLookup {
     /// No index.
     None,
-    /// An index that checks out.
+    /// A valid index.
     Found(Box<MessageIndex>),
-    /// A message that is marked as an index but does not check out.
+    /// A message marked as an index that is not valid.
     Rejected(Span, IndexError),
 }
 
-/// Looks for an index that ends where the source ends. One read for a file that has none; two for one that has, and
-/// one more if its footer frames are long.
+/// Searches for an index at the end of the source. One read for a file without an index, two for a file with one, three
+/// if its footer frames are long.
 pub(crate) fn find(source: &dyn ByteSource, options: &ReadOptions) -> Result<IndexLookup, ErrorKind> {
-    match Ending::read(source, source.len())? {
-        Some(ending) => ending.message_index(source, options),
+    match MessageEnd::read(source, source.len())? {
+        Some(message_end) => message_end.message_index(source, options),
         None => Ok(IndexLookup::None),
     }
 }
 
-/// Where a message that ends here and is marked as an index is, whether it checks out or not.
+/// The byte range of a message that ends at `end` and is marked as an index, valid or not.
 pub(crate) fn marked(
     source: &dyn ByteSource,
     end: u64,
     options: &ReadOptions,
 ) -> Result<Option<Span>, SourceError> {
-    let ending = Ending::read(source, end)?.filter(|ending| ending.is_marked(options));
-    Ok(ending.map(|ending| ending.message))
+    let message_end = MessageEnd::read(source, end)?.filter(|message_end| message_end.is_marked(options));
+    Ok(message_end.map(|message_end| message_end.message))
 }
 
-/// Looks for the last index, passing over messages that were written after it; returns where it and the messages
-/// after it are.
+/// Searches for the last index, skipping messages after it; returns the byte ranges of the index and of the messages
+/// after it.
 pub(crate) fn find_last(
     source: &dyn ByteSource,
     options: &ReadOptions,
 ) -> Result<Option<(MessageIndex, Vec<Span>)>, ErrorKind> {
-    let mut behind = Vec::new();
+    let mut after = Vec::new();
     let mut end = source.len();
-    while behind.len() <= MAX_MESSAGES_AFTER {
-        let Some(ending) = Ending::read(source, end)? else { return Ok(None) };
-        match ending.message_index(source, options)? {
+    while after.len() <= MAX_MESSAGES_AFTER {
+        let Some(message_end) = MessageEnd::read(source, end)? else { return Ok(None) };
+        match message_end.message_index(source, options)? {
             IndexLookup::Found(message_index) => {
-                behind.reverse();
-                return Ok(Some((*message_index, behind)));
+                after.reverse();
+                return Ok(Some((*message_index, after)));
             }
             IndexLookup::Rejected(..) => return Ok(None),
-            IndexLookup::None => behind.push(ending.message),
+            IndexLookup::None => after.push(message_end.message),
         }
-        end = ending.message.start();
+        end = message_end.message.start();
     }
     Ok(None)
 }
 
-/// The last bytes of a message that says its length.
-struct Ending {
+/// The last bytes of a message whose postamble has a length.
+struct MessageEnd {
     message: Span,
-    /// Where the first footer frame would be in the file.
+    /// The offset of the first footer frame.
     footer: u64,
     tail: Bytes,
     tail_at: u64,
 }
 
-impl Ending {
-    /// Reads the last bytes before `end`. `None` if they are not those of a message that says its length.
+impl MessageEnd {
+    /// Reads the last bytes before `end`. `None` unless they are the end of a message whose postamble has a length.
     fn read(source: &dyn ByteSource, end: u64) -> Result<Option<Self>, SourceError> {
         let tail_at = end.saturating_sub(FIRST);
         let Some(span) = Span::between(tail_at, end).filter(|_| end >= MIN_MESSAGE) else { return Ok(None) };
@@ -102,14 +102,14 @@ impl Ending {
         let message = start.and_then(|start| Span::between(start, end));
         let Some(message) = message else { return Ok(None) };
         let footer = message.start().saturating_add(postamble.first_footer_offset);
-        let mut ending = Self { message, footer, tail, tail_at };
+        let mut message_end = Self { message, footer, tail, tail_at };
         if footer < tail_at && footer >= end.saturating_sub(TAIL) {
-            ending.reach(source, footer)?;
+            message_end.reach(source, footer)?;
         }
-        Ok(Some(ending))
+        Ok(Some(message_end))
     }
 
-    /// Reads what lies before the tail, from `start` on.
+    /// Reads the bytes before the tail, from `start` on.
     fn reach(&mut self, source: &dyn ByteSource, start: u64) -> Result<(), SourceError> {
         let Some(before) = Span::between(start, self.tail_at).filter(|before| !before.is_empty()) else {
             return Ok(());
@@ -120,7 +120,7 @@ impl Ending {
         Ok(())
     }
 
-    /// Whether its last metadata says that it is an index.
+    /// Whether its last metadata frame marks it as an index.
     fn is_marked(&self, options: &ReadOptions) -> bool {
         let last = self.message.end() - POSTAMBLE_LEN;
         let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return false };
@@ -139,7 +139,7 @@ impl Ending {
         GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked())
     }
 
-    /// The message as an index, if it is marked as one. One more read for those that are longer than the tail.
+    /// The message as an index, if it is marked as one. One more read if it is longer than the tail.
     fn message_index(
         &self,
         source: &dyn ByteSource,
@@ -150,9 +150,9 @@ impl Ending {
         }
         let message = self.open(source, options);
         let message_index = message.and_then(|message| MessageIndex::read(self.message, message));
-        match message_index.and_then(|message_index| leaves_out_none(source, message_index)) {
+        match message_index.and_then(|message_index| check_complete(source, message_index)) {
             Ok(message_index) => Ok(IndexLookup::Found(Box::new(message_index))),
-            // Bytes that cannot be had are not a matter of the index.
+            // An I/O error does not make the index invalid.
             Err(IndexError::Message(fault))
                 if matches!(*fault, ErrorKind::Common(CommonError::Source(_))) =>
             {
@@ -162,7 +162,7 @@ impl Ending {
         }
     }
 
-    /// The whole message, read and checked.
+    /// The complete message, read and verified.
     fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, IndexError> {
         let refused = |fault: ErrorKind| IndexError::Message(Box::new(fault));
         let len = check_limit("the index", self.message.len(), options.limits.metadata_bytes);
@@ -177,9 +177,9 @@ impl Ending {
     }
 }
 
-/// Refuses an index that does not list all messages, as that of a file that another one was put in front of: then
-/// places that fit are those of other messages.
-fn leaves_out_none(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
+/// Rejects an index that omits messages, such as that of a file that was appended to another: its byte ranges would be
+/// those of other messages.
+fn check_complete(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
     let mut rest = MAX_GAP_BYTES;
     for &span in &message_index.scan().junk {
         rest = rest.checked_sub(span.len()).ok_or(IndexError::Incomplete { span, is_seen: false })?;
@@ -200,7 +200,7 @@ mod tests {
     use crate::encode::{EncodeOptions, Provenance, encode_message};
     use crate::index::{IndexBuilder, IndexKeys};
 
-    /// Every message after an index costs one read, and so does the index.
+    /// The index and every message after it cost one read each.
     #[test]
     fn every_tail_is_read_once() {
         let options = EncodeOptions::new().with_provenance(Provenance::Off);
@@ -215,9 +215,9 @@ mod tests {
             bytes.extend(&message);
         }
         let source = Counting::new(Memory::new("m", bytes));
-        let (message_index, behind) = find_last(&source, &ReadOptions::new()).unwrap().expect("an index");
+        let (message_index, after) = find_last(&source, &ReadOptions::new()).unwrap().expect("an index");
         assert_eq!(message_index.scan().messages, [Span::first(message.len() as u64)]);
-        assert_eq!(behind.len(), 3);
+        assert_eq!(after.len(), 3);
         assert_eq!(source.reads(), 4, "{:?}", source.spans());
     }
 }

@@ -1,4 +1,4 @@
-//! Metadata that breaks the rules, and the checks that find it.
+//! Errors of metadata, and the checks that return them.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use tercet_core::escape;
 use super::Entry;
 use crate::value::Value;
 
-/// Metadata that breaks the rules of the format.
+/// Metadata that violates the format.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MetadataError {
-    /// The path of the key, like `base[2].mars`. Empty for the whole structure.
+    /// The path of the key, like `base[2].mars`. Empty for the top-level map.
     pub key: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: MetadataErrorKind,
 }
 
@@ -36,106 +36,106 @@ impl fmt::Display for MetadataError {
 
 impl std::error::Error for MetadataError {}
 
-/// The ways metadata can break the rules.
+/// The errors of metadata.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum MetadataErrorKind {
     /// A value of the wrong type.
     #[error("is {found}, but must be {allowed}")]
     Type {
-        /// The type found, in words.
+        /// The type found, with an article.
         found: &'static str,
-        /// The types allowed, in words.
+        /// The types allowed.
         allowed: &'static str,
     },
-    /// A key that must be there is not.
+    /// A required key is missing.
     #[error("is missing")]
     Missing,
-    /// A map whose keys must be texts has another one.
+    /// A key that is not a string.
     #[error("has {found} as a key, but all keys must be strings")]
     NonTextKey {
-        /// The type of the key found, in words.
+        /// The type of the key, with an article.
         found: &'static str,
     },
     /// A key that is also in another section.
     #[error("is also in `{other}`")]
-    Twice {
+    Duplicate {
         /// The other section.
         other: &'static str,
     },
     /// An array of the wrong length.
     #[error("has {found} entries, but must have {allowed}")]
     Entries {
-        /// The number of entries found.
+        /// The number of entries.
         found: usize,
-        /// The numbers allowed, in words.
+        /// The numbers allowed.
         allowed: &'static str,
     },
-    /// An integer outside the values allowed.
+    /// An integer out of range.
     #[error("is {found}, but must be {allowed}")]
     OutOfRange {
         /// The integer found.
         found: i128,
-        /// The values allowed, in words.
+        /// The values allowed.
         allowed: &'static str,
     },
-    /// A text that is none of those allowed.
+    /// A string that is not one of those allowed.
     #[error("is `{}`, but must be {allowed}", escape::name(.found))]
     Unknown {
-        /// The text found.
+        /// The string found.
         found: String,
-        /// The texts allowed, in words.
+        /// The strings allowed.
         allowed: &'static str,
     },
-    /// A number that must equal another one.
+    /// A number that differs from a redundant one.
     #[error("is {found}, but must be {expected} ({because})")]
     Mismatch {
         /// The number found.
         found: u64,
-        /// The number it must equal.
+        /// The expected number.
         expected: u64,
-        /// What the expected number is.
+        /// The origin of the expected number.
         because: &'static str,
     },
-    /// A span that leaves the bytes it must lie in.
+    /// A span that exceeds its region.
     #[error("spans {length} bytes at offset {offset}, but the payload region has {region}")]
     OutOfBounds {
-        /// Where the span starts.
+        /// The start of the span.
         offset: u64,
-        /// Its length in bytes.
+        /// The length of the span in bytes.
         length: u64,
-        /// Bytes of the region it must lie in.
+        /// The length of the region in bytes.
         region: u64,
     },
-    /// A product that is no 64-bit number.
-    #[error("has a product of more than 64 bits")]
+    /// A product that overflows 64 bits.
+    #[error("has a product that overflows 64 bits")]
     Overflow,
 }
 
-/// Whose keys are read.
+/// The map whose keys are read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Keys<'a> {
-    /// Those of a whole structure, which must not be tagged.
+    /// The top-level map, which must not be tagged.
     Body,
-    /// Those of the map with this path. Tags in front of it are ignored.
+    /// The map at this path; tags are ignored.
     At(&'a str),
 }
 
-/// A map with text keys. Of repeated keys the last one counts.
+/// A map with string keys. The last of duplicate keys is used.
 pub(crate) fn entry_of(value: Value, keys: Keys<'_>) -> Result<Entry, MetadataError> {
     let (value, path) = match keys {
         Keys::Body => (value, ""),
         Keys::At(path) => (value.into_untagged(), path),
     };
     let Value::Map(pairs) = value else { return Err(type_error(&value, path, "a map")) };
-    let text = |(key, value)| match key {
+    let string_key = |(key, value)| match key {
         Value::Text(key) => Ok((key, value)),
         key => Err(MetadataError::new(path, MetadataErrorKind::NonTextKey { found: key.kind() })),
     };
-    pairs.into_iter().map(text).collect()
+    pairs.into_iter().map(string_key).collect()
 }
 
-/// The items of an array, tags in front of it ignored.
+/// The items of an array; tags are ignored.
 pub(crate) fn items_of(value: Value, path: &str) -> Result<Vec<Value>, MetadataError> {
     match value.into_untagged() {
         Value::Array(items) => Ok(items),
@@ -143,10 +143,10 @@ pub(crate) fn items_of(value: Value, path: &str) -> Result<Vec<Value>, MetadataE
     }
 }
 
-/// A text, tags in front of it ignored.
-pub(crate) fn text_of(value: Value, path: &str) -> Result<String, MetadataError> {
+/// A string; tags are ignored.
+pub(crate) fn string_of(value: Value, path: &str) -> Result<String, MetadataError> {
     match value.into_untagged() {
-        Value::Text(text) => Ok(text),
+        Value::Text(string) => Ok(string),
         value => Err(type_error(&value, path, "a string")),
     }
 }
@@ -160,7 +160,7 @@ pub(crate) fn u64_of(value: &Value, path: &str) -> Result<u64, MetadataError> {
     u64::try_from(found).map_err(|error| MetadataError::new(path, out_of_range(error)))
 }
 
-/// The items of an array of unsigned integers, tags in front of it ignored.
+/// An array of unsigned integers; tags are ignored.
 pub(crate) fn u64s_of(value: &Value, path: &str) -> Result<Vec<u64>, MetadataError> {
     let value = value.untagged();
     let items = value.as_array().ok_or_else(|| type_error(value, path, "an array"))?;

@@ -1,4 +1,4 @@
-//! Finding values by path, and what all objects have in common.
+//! Lookup of values by path, and metadata that all objects share.
 
 use super::{EXTRA, Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
@@ -6,9 +6,9 @@ use crate::value::Value;
 impl GlobalMetadata {
     /// The value at a path like `mars.param`.
     ///
-    /// `extra.` or `_extra_.` in front looks into [`extra`](Self::extra) only. Otherwise the first object that has
-    /// the path answers, and after the objects `extra`. Only maps are walked into, not arrays. What the library
-    /// added to the objects (`_reserved_`) is not found.
+    /// The prefix `extra.` or `_extra_.` restricts the lookup to [`extra`](Self::extra). Otherwise the first object
+    /// that has the path is used, then `extra`. Paths enter maps, not arrays. The `_reserved_` entries of objects are
+    /// not found.
     pub fn get(&self, path: &str) -> Option<&Value> {
         if let Some((EXTRA | "extra", path)) = path.split_once('.') {
             return walk(&self.extra, path);
@@ -22,9 +22,9 @@ impl GlobalMetadata {
         walk_object(self.base.get(object)?, path)
     }
 
-    /// What all objects have in common, and what is left of each.
+    /// The metadata that all objects share, and the rest of each.
     ///
-    /// Common are the keys other than `_reserved_` that are in every entry with the same value; floats are compared
+    /// Shared are the keys other than `_reserved_` that have the same value in every entry; floats are compared
     /// bit by bit.
     pub fn common(&self) -> (Entry, Vec<Entry>) {
         let Some((first, others)) = self.base.split_first() else { return (Entry::new(), Vec::new()) };
@@ -41,14 +41,14 @@ impl GlobalMetadata {
     }
 }
 
-/// Walks from a map along the segments of a path.
+/// The value at a path of a map.
 fn walk<'a>(entry: &'a Entry, path: &str) -> Option<&'a Value> {
     let mut segments = path.split('.');
     let first = entry.get(segments.next()?)?;
     segments.try_fold(first, |value, segment| value.get(segment))
 }
 
-/// Like [`walk`], in the entry of an object.
+/// Like [`walk`], without `_reserved_`.
 fn walk_object<'a>(entry: &'a Entry, path: &str) -> Option<&'a Value> {
     if path.split('.').next() == Some(RESERVED) { None } else { walk(entry, path) }
 }

@@ -88,7 +88,7 @@ fn a_preceder_has_one_entry() {
 }
 
 #[test]
-fn preceders_replace_whole_values() {
+fn preceders_replace_values() {
     let mut metadata = read(&json!({ "base": [{ "a": { "x": 1 }, "b": 1 }] })).unwrap();
     let entry = preceder_entry(value(&json!({ "base": [{ "a": { "y": 2 } }] }))).unwrap();
     metadata.merge_preceder(0, entry.clone());

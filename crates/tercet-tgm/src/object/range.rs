@@ -1,4 +1,4 @@
-//! A few values of an object, without decoding the rest.
+//! Decoding of element ranges.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -10,6 +10,7 @@ use tercet_codec::bytes::szip;
 use tercet_core::Span;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
+use tercet_core::threads::install;
 
 use super::values::Values;
 use super::{Object, tensor};
@@ -18,22 +19,22 @@ use crate::pipeline::{Intervals, PipelineError, RangePlan};
 use tercet_core::DType;
 use tercet_core::Tensor;
 
-/// Values of some ranges of an object.
+/// The decoded ranges of an object.
 #[derive(Debug)]
 pub struct Ranges {
-    /// The values of each range, in the order in which they were asked for: arrays of one dimension.
+    /// The values of each range as one-dimensional arrays, in the requested order.
     pub arrays: Vec<Tensor>,
-    /// Whether the hash of the whole object was compared with its bytes, now or earlier. Never for an object without
-    /// a hash, and not of itself for bytes of remote files: [`Object::verify`] fetches them all.
+    /// Whether the hash of the object is verified, now or earlier. Never for an object without a hash, and not by
+    /// default for remote files: [`Object::verify`] reads the complete object.
     pub verified: bool,
 }
 
 impl Object<'_> {
-    /// The values of ranges of elements, counted through the whole array in row-major order.
+    /// Decodes ranges of elements, numbered in row-major order.
     ///
-    /// Reads and decodes only what holds them where the pipeline allows it (stored plainly or packed; `szip`, `blosc2`
-    /// and `zfp` at a fixed rate; without `shuffle`), else everything, once for all ranges. The hash of a local object
-    /// is compared once per open file and then remembered.
+    /// Reads and decodes only the required bytes if the pipeline allows it (no compression, packed or not; `szip`, `blosc2`
+    /// and `zfp` at a fixed rate; without `shuffle`), else the complete object, once for all ranges. The hash of a local object
+    /// is verified once per open file.
     ///
     /// ```
     /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, GlobalMetadata, Message, encode_message};
@@ -48,19 +49,19 @@ impl Object<'_> {
     /// # Ok::<(), tercet_tgm::Error>(())
     /// ```
     pub fn decode_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, Error> {
-        self.read_ranges(ranges).map_err(|fault| self.error(fault))
+        install(self.options.threads, || self.read_ranges(ranges)).map_err(|fault| self.error(fault))
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, ErrorKind> {
         let values = self.values()?;
-        let mut arrays = self.rooms(ranges)?;
+        let mut arrays = self.buffers(ranges)?;
         let wanted = |range: &&Range<u64>| range.start < range.end;
         let plans: Vec<_> =
             ranges.iter().filter(wanted).map(|range| values.pipeline.plan_range(range)).collect();
         let mut loaded = Loaded::default();
-        // A caller that reads everything anyway compares it on the way.
-        if plans.iter().any(|plan| matches!(plan, RangePlan::Whole)) {
-            loaded.whole = Some(self.whole(&values)?);
+        // If everything is read, its hash is verified on the way.
+        if plans.iter().any(|plan| matches!(plan, RangePlan::Full)) {
+            loaded.decoded = Some(self.decode_all(&values)?);
         } else if plans.iter().any(|plan| self.needs_payload(&values, plan)) {
             loaded.payload = Some(self.with_stored(|stored| Ok(stored.slice(..self.payload_len(stored))))?);
         } else if self.is_checked() && !self.verification_cache.is_verified(&self.frame) {
@@ -72,8 +73,8 @@ impl Object<'_> {
                 self.read_range(&values, &loaded, range, bytes)?;
             }
         }
-        if loaded.whole.is_none() && values.has_masks() {
-            let stored = self.source.read_at(self.place.region)?;
+        if loaded.decoded.is_none() && values.has_masks() {
+            let stored = self.source.read_at(self.spans.region)?;
             for (range, bytes) in ranges.iter().zip(&mut arrays) {
                 values.restore(&stored, range.start, bytes)?;
             }
@@ -85,25 +86,25 @@ impl Object<'_> {
         Ok(Ranges { arrays, verified: self.verification_cache.is_verified(&self.frame) })
     }
 
-    /// Whether the hash is compared before a value is handed out.
+    /// Whether the hash is verified before values are returned.
     fn is_checked(&self) -> bool {
         self.options.verify && !self.source.is_remote()
     }
 
-    /// Whether a reading needs the payload as a whole, though not all of it decoded.
+    /// Whether a range needs all stored bytes, although not all are decoded.
     fn needs_payload(&self, values: &Values, plan: &RangePlan) -> bool {
         match plan {
             RangePlan::Blocks => true,
             RangePlan::Intervals(intervals) => self.known_starts(values, intervals).is_none(),
-            RangePlan::Part { .. } | RangePlan::Whole => false,
+            RangePlan::Part { .. } | RangePlan::Full => false,
         }
     }
 
-    /// Memory for the values of each range, once all ranges were found inside the array.
-    fn rooms(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, ErrorKind> {
+    /// Buffers for the ranges, after checking that they are inside the array.
+    fn buffers(&self, ranges: &[Range<u64>]) -> Result<Vec<Buffer>, ErrorKind> {
         let elements = self.descriptor.elements().unwrap_or(0);
         let mut total = 0u64;
-        let room = |range: &Range<u64>| {
+        let buffer = |range: &Range<u64>| {
             let Range { start, end } = *range;
             if start > end || end > elements {
                 let region = self.frame.region(self.message);
@@ -114,11 +115,11 @@ impl Object<'_> {
             check_limit("all ranges together", total, self.array_limit())?;
             Ok(Buffer::zeroed(check_limit("a range", len, self.array_limit())?)?)
         };
-        ranges.iter().map(room).collect()
+        ranges.iter().map(buffer).collect()
     }
 
-    /// Everything, decoded.
-    fn whole(&self, values: &Values) -> Result<Buffer, ErrorKind> {
+    /// The complete decoded array.
+    fn decode_all(&self, values: &Values) -> Result<Buffer, ErrorKind> {
         let len = check_limit("the array", values.len(), self.array_limit())?;
         let mut all = Buffer::zeroed(len)?;
         self.fill(values, &mut all)?;
@@ -132,7 +133,7 @@ impl Object<'_> {
         range: &Range<u64>,
         out: &mut [u8],
     ) -> Result<(), ErrorKind> {
-        if let Some(all) = &loaded.whole {
+        if let Some(all) = &loaded.decoded {
             values.pipeline.cut(all, range.start, out);
             if self.descriptor.dtype == DType::Bitmask {
                 clear_spare_bits(range.end - range.start, out);
@@ -145,14 +146,14 @@ impl Object<'_> {
                 pipeline.decode_part(&stored, first, range, out)
             }
             RangePlan::Blocks => {
-                let stored = self.payload_part(loaded, 0..self.place.payload.len())?;
+                let stored = self.payload_part(loaded, 0..self.spans.payload.len())?;
                 values.pipeline.decode_blocks(&stored, range, out)
             }
             RangePlan::Intervals(intervals) => {
                 return self.read_intervals(values, loaded, &intervals, range, out);
             }
-            RangePlan::Whole => {
-                values.pipeline.cut(&self.whole(values)?, range.start, out);
+            RangePlan::Full => {
+                values.pipeline.cut(&self.decode_all(values)?, range.start, out);
                 Ok(())
             }
         };
@@ -176,7 +177,7 @@ impl Object<'_> {
             let stop = values.pipeline.decode_intervals(intervals, &bytes, start % 8, range, out);
             match stop {
                 Ok(stop) if self.ends_at(start / 8 * 8 + stop, end) => return Ok(()),
-                // Positions that were only said to be right are not: the stream is followed from its start.
+                // The offsets were not verified and are wrong: index the stream from its start.
                 _ => self.verification_cache.distrust_offsets(&self.frame),
             }
         }
@@ -190,12 +191,12 @@ impl Object<'_> {
         Ok(())
     }
 
-    /// Starts of intervals that need not be found first.
+    /// The offsets of intervals, if they need not be searched.
     ///
-    /// Stored positions can be wrong (the reference writes wrong ones), and decoding from a wrong one gives wrong values
-    /// without an error. They are believed in a message of ours, whose writer checks them, and where nothing is verified
-    /// anyway; still the intervals must end where the next one is said to start. Otherwise the stream is followed from its
-    /// start, once, which is far cheaper than decoding it.
+    /// Stored offsets can be wrong (the reference implementation writes wrong ones), and decoding from a wrong offset returns
+    /// wrong values without an error. They are trusted in messages of this library, whose writer checks them, and if verification
+    /// is off; even then, an interval must end at the next offset. Otherwise the stream is indexed from its
+    /// start once, which is much cheaper than decoding it.
     fn known_starts<'v>(&self, values: &'v Values, intervals: &Intervals) -> Option<Cow<'v, [u64]>> {
         let known = self.verification_cache.intervals(&self.frame);
         if known.len() as u64 > intervals.end || known.len() as u64 == intervals.count() {
@@ -208,8 +209,8 @@ impl Object<'_> {
             .then_some(Cow::Borrowed(stored))
     }
 
-    /// The first stored position of an szip interval that is not where the interval starts. Full decoding does not need
-    /// these positions; programs that read ranges may trust them.
+    /// The first wrong szip offset in the descriptor. Decoding of the complete object does not use these offsets;
+    /// programs that decode ranges may.
     pub fn wrong_szip_offset(&self) -> Result<Option<PipelineError>, Error> {
         let find = || {
             let values = self.values()?;
@@ -221,12 +222,12 @@ impl Object<'_> {
         find().map_err(|fault: ErrorKind| self.error(fault))
     }
 
-    /// True starts of intervals, at least up to those that are wanted.
+    /// The correct offsets of intervals, at least up to the requested ones.
     fn starts(&self, values: &Values, loaded: &Loaded, intervals: &Intervals) -> Result<Vec<u64>, ErrorKind> {
         let mut starts = self.verification_cache.intervals(&self.frame);
         let found = starts.len() as u64;
         if found <= intervals.end && found < intervals.count() {
-            let payload = self.payload_part(loaded, 0..self.place.payload.len())?;
+            let payload = self.payload_part(loaded, 0..self.spans.payload.len())?;
             szip::index(&payload, &intervals.szip, intervals.samples(), &mut starts, intervals.end)
                 .map_err(|error| values.wrong(error.into()))?;
             self.verification_cache.insert_intervals(&self.frame, starts.clone());
@@ -234,25 +235,24 @@ impl Object<'_> {
         Ok(starts)
     }
 
-    /// The bits from the start of the first interval to the start of the one after the last, or to the end of the
-    /// stream.
+    /// The bit range from the first interval to the end of the last one, or to the end of the stream.
     fn between(&self, starts: &[u64], intervals: &Intervals) -> Option<(u64, u64)> {
         let start_of = |interval: u64| starts.get(usize::try_from(interval).ok()?).copied();
-        let whole = self.place.payload.len().checked_mul(8)?;
+        let total_bits = self.spans.payload.len().checked_mul(8)?;
         let start = start_of(intervals.first)?;
-        let end = if intervals.end == intervals.count() { whole } else { start_of(intervals.end)? };
-        (start <= end && end <= whole).then_some((start, end))
+        let end = if intervals.end == intervals.count() { total_bits } else { start_of(intervals.end)? };
+        (start <= end && end <= total_bits).then_some((start, end))
     }
 
-    /// Whether decoding stopped where it should: at the next start, or in the last byte of the stream.
+    /// Whether decoding stopped at the expected bit: the next offset, or inside the last byte of the stream.
     fn ends_at(&self, stop: u64, end: u64) -> bool {
-        let whole = self.place.payload.len() * 8;
-        if end == whole { stop <= end && end - stop < 8 } else { stop == end }
+        let total_bits = self.spans.payload.len() * 8;
+        if end == total_bits { stop <= end && end - stop < 8 } else { stop == end }
     }
 
-    /// Bytes of the payload, read unless they are loaded already.
+    /// Bytes of the payload, from memory if they are loaded.
     fn payload_part(&self, loaded: &Loaded, bytes: Range<u64>) -> Result<Bytes, ErrorKind> {
-        let payload = self.place.payload;
+        let payload = self.spans.payload;
         if let Some(all) = &loaded.payload {
             let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
             return Ok(all.slice(inside(bytes.start)..inside(bytes.end)));
@@ -261,17 +261,17 @@ impl Object<'_> {
         Ok(self.source.read_at(span.unwrap_or(Span::empty(payload.start())))?)
     }
 
-    /// Bytes of the payload in `stored`, which has masks after it.
+    /// The length of the payload in `stored`, where masks follow it.
     fn payload_len(&self, stored: &[u8]) -> usize {
-        self.place.payload.len_usize().unwrap_or(usize::MAX).min(stored.len())
+        self.spans.payload.len_usize().unwrap_or(usize::MAX).min(stored.len())
     }
 }
 
-/// What was read because more than one range needs it.
+/// Bytes that several ranges need.
 #[derive(Default)]
 struct Loaded {
     /// All values.
-    whole: Option<Buffer>,
+    decoded: Option<Buffer>,
     /// All stored bytes.
     payload: Option<Bytes>,
 }

@@ -1,4 +1,4 @@
-//! Where the parts of an object are, and what its descriptor says.
+//! The byte ranges of an object frame, and its descriptor.
 
 use tercet_core::Span;
 
@@ -10,7 +10,7 @@ use crate::region::{Part, Region};
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameFlags;
 
-/// Where the parts of an object frame are.
+/// The byte ranges of the parts of an object frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ObjectSpans {
     /// The descriptor.
@@ -22,7 +22,7 @@ pub(crate) struct ObjectSpans {
 }
 
 impl ObjectSpans {
-    /// Finds the parts of a frame whose descriptor is `descriptor_len` bytes long when it is first.
+    /// The parts of a frame; `descriptor_len` is the length of a descriptor before the payload.
     pub(super) fn new(frame: &Frame, descriptor_len: u64) -> Self {
         let body = frame.body();
         let split = frame.span.start().saturating_add(frame.cbor_offset).clamp(body.start(), body.end());
@@ -37,7 +37,7 @@ impl ObjectSpans {
     }
 }
 
-/// Reads the descriptor of an object frame from the bytes that hold it: everything from `cbor_offset` to the tail.
+/// Reads the descriptor of an object frame from the bytes between `cbor_offset` and the tail.
 pub(crate) fn read_descriptor(
     message: u64,
     frame: &Frame,
@@ -52,10 +52,10 @@ pub(crate) fn read_descriptor(
         span,
         error,
     })?;
-    let mut place = ObjectSpans::new(frame, used as u64);
-    let wrong = |error| ErrorKind::Metadata { region, span: place.descriptor, error };
+    let mut spans = ObjectSpans::new(frame, used as u64);
+    let wrong = |error| ErrorKind::Metadata { region, span: spans.descriptor, error };
     let descriptor = DataObjectDescriptor::from_value(value).map_err(wrong)?;
-    let len = descriptor.payload_len_in(place.region.len()).map_err(wrong)?;
-    place.payload = Span::at(place.region.start(), len).unwrap_or(place.region);
-    Ok((descriptor, place))
+    let len = descriptor.payload_len_in(spans.region.len()).map_err(wrong)?;
+    spans.payload = Span::at(spans.region.start(), len).unwrap_or(spans.region);
+    Ok((descriptor, spans))
 }

@@ -1,8 +1,9 @@
-//! An object out of a stream.
+//! Objects of a stream.
 
 use bytes::Bytes;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
+use tercet_core::threads::install;
 
 use super::spans::{ObjectSpans, read_descriptor};
 use super::tensor;
@@ -14,20 +15,20 @@ use crate::wire::frame::Frame;
 use crate::wire::ids::FRAME_HEADER_LEN;
 use tercet_core::Tensor;
 
-/// An object that came by in a stream, with its bytes.
+/// A data object of a stream, with its bytes.
 #[derive(Clone, Debug)]
 pub struct StreamedObject {
     message: u64,
     frame: Frame,
     descriptor: DataObjectDescriptor,
     options: ReadOptions,
-    place: ObjectSpans,
+    spans: ObjectSpans,
     /// Payload and masks.
     stored: Bytes,
 }
 
 impl StreamedObject {
-    /// Understands the body of an object frame.
+    /// Parses the body of an object frame.
     pub(crate) fn parse(
         message: u64,
         frame: Frame,
@@ -36,10 +37,10 @@ impl StreamedObject {
     ) -> Result<Self, ErrorKind> {
         let inside = |position: u64| usize::try_from(position).unwrap_or(usize::MAX).min(body.len());
         let from = inside(frame.cbor_offset.saturating_sub(FRAME_HEADER_LEN));
-        let (descriptor, place) = read_descriptor(message, &frame, &body[from..], options)?;
+        let (descriptor, spans) = read_descriptor(message, &frame, &body[from..], options)?;
         let offset = |position: u64| inside(position.saturating_sub(frame.body().start()));
-        let stored = body.slice(offset(place.region.start())..offset(place.region.end()));
-        Ok(Self { message, frame, descriptor, options: *options, place, stored })
+        let stored = body.slice(offset(spans.region.start())..offset(spans.region.end()));
+        Ok(Self { message, frame, descriptor, options: *options, spans, stored })
     }
 
     /// The number of the object in its message, from 0.
@@ -47,24 +48,24 @@ impl StreamedObject {
         self.frame.object.into()
     }
 
-    /// What it is.
+    /// The descriptor.
     pub fn descriptor(&self) -> &DataObjectDescriptor {
         &self.descriptor
     }
 
-    /// Its payload as it is stored, without masks.
+    /// The payload as stored, without masks.
     pub fn payload(&self) -> Bytes {
-        let len = self.place.payload.len_usize().unwrap_or(usize::MAX).min(self.stored.len());
+        let len = self.spans.payload.len_usize().unwrap_or(usize::MAX).min(self.stored.len());
         self.stored.slice(..len)
     }
 
-    /// The array.
+    /// Decodes the object.
     pub fn decode(&self) -> Result<Tensor, ErrorKind> {
         let region = self.frame.region(self.message);
-        let values = Values::new(region, &self.descriptor, self.place.payload, &self.options)?;
+        let values = Values::new(region, &self.descriptor, self.spans.payload, &self.options)?;
         let limits = self.options.limits.for_file(self.stored.len() as u64);
         let mut bytes = Buffer::zeroed(check_limit("the array", values.len(), limits.array_bytes)?)?;
-        values.decode(&self.stored, &mut bytes)?;
+        install(self.options.threads, || values.decode(&self.stored, &mut bytes))?;
         tensor(self.descriptor.dtype, self.descriptor.shape.clone(), bytes)
     }
 }

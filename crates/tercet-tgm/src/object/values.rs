@@ -1,4 +1,4 @@
-//! The values of an object out of its stored bytes.
+//! Decoding of stored bytes to values.
 
 use tercet_core::Span;
 
@@ -10,13 +10,13 @@ use crate::pipeline::{Mask, MaskKind, Pipeline, PipelineError};
 use crate::region::Region;
 use tercet_core::DType;
 
-/// What is needed to decode an object, checked before a byte of its payload is read.
+/// The decoder of an object, checked before its payload is read.
 #[derive(Clone, Debug)]
 pub(crate) struct Values {
     region: Region,
     payload: Span,
     pub(super) pipeline: Pipeline,
-    /// Those that are to be applied.
+    /// The masks to be applied.
     masks: Vec<Mask>,
     elements: u64,
     options: ReadOptions,
@@ -41,31 +41,30 @@ impl Values {
             return Err(wrong(PipelineError::Combination { what, reason: "are not defined" }));
         }
         if float_type(descriptor.dtype).is_none() {
-            // Numbers that are always finite have nothing to restore.
+            // Types without non-finite values have nothing to restore.
             masks.clear();
         }
         let elements = descriptor.elements().unwrap_or(u64::MAX);
         Ok(Self { region, payload, pipeline, masks, elements, options: *options })
     }
 
-    /// Bytes of the decoded values.
+    /// The length of the decoded values in bytes.
     pub(crate) fn len(&self) -> u64 {
         self.pipeline.decoded_len()
     }
 
-    /// Whether the payload is the values themselves, and all of them.
+    /// Whether the payload is the values themselves, without masks to apply.
     pub(crate) fn is_plain(&self) -> bool {
         self.pipeline.is_plain() && (self.masks.is_empty() || !self.options.restore_non_finite)
     }
 
-    /// Decodes payload and masks, which are in `stored` one after the other, into exactly
-    /// [`len`](Self::len) bytes.
+    /// Decodes payload and masks in `stored` into exactly [`len`](Self::len) bytes.
     pub(crate) fn decode(&self, stored: &[u8], out: &mut [u8]) -> Result<(), ErrorKind> {
         let masks = if self.options.restore_non_finite { self.bits(stored)? } else { Vec::new() };
         self.decode_payload(stored, &masks, out)
     }
 
-    /// Decodes the payload and puts back what these masks mark.
+    /// Decodes the payload and applies these masks.
     pub(super) fn decode_payload(
         &self,
         stored: &[u8],
@@ -77,7 +76,7 @@ impl Values {
         decoded.map_err(|error| self.wrong(error))
     }
 
-    /// Puts values back that are not finite; `out` starts with element `first`.
+    /// Restores non-finite values; `out` starts with element `first`.
     pub(super) fn restore(&self, stored: &[u8], first: u64, out: &mut [u8]) -> Result<(), ErrorKind> {
         for mask in &self.masks {
             self.pipeline.put_back(mask.kind, &self.bits_of(mask, stored)?, first, out);
@@ -91,14 +90,14 @@ impl Values {
     }
 
     fn bits_of(&self, mask: &Mask, stored: &[u8]) -> Result<Vec<u8>, ErrorKind> {
-        // Inside: compared when the descriptor was read.
+        // The range was checked when the descriptor was read.
         let start = usize::try_from(mask.offset).unwrap_or(usize::MAX).min(stored.len());
         let len = usize::try_from(mask.length).unwrap_or(usize::MAX);
         let end = start.saturating_add(len).min(stored.len());
         mask.bits(&stored[start..end], self.elements).map_err(|error| self.wrong(error))
     }
 
-    /// Whether there is something to put back.
+    /// Whether there are masks to apply.
     pub(super) fn has_masks(&self) -> bool {
         self.options.restore_non_finite && !self.masks.is_empty()
     }

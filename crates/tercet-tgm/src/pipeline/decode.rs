@@ -1,4 +1,4 @@
-//! Payload → values.
+//! Decoding: payload → values.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,12 @@ use super::{Codec, Pipeline};
 use crate::dtype::{ByteOrder, swap_in_place};
 use crate::options::Sz3Decoding;
 
-/// The stage names that memory is asked for by.
+/// The name of intermediate buffers in errors.
 const BETWEEN: &str = "the pipeline";
 
 impl Pipeline {
-    /// Decodes a payload into exactly [`decoded_len`](Self::decoded_len) bytes, little-endian, and puts back what masks
-    /// mark.
+    /// Decodes a payload into exactly [`decoded_len`](Self::decoded_len) bytes, little-endian, and applies the
+    /// masks.
     pub(crate) fn decode(
         &self,
         stored: &[u8],
@@ -26,8 +26,8 @@ impl Pipeline {
         values: &mut [u8],
     ) -> Result<(), PipelineError> {
         if let Some(packing) = &self.packing {
-            let mut room = Vec::new();
-            let mut packed = Cow::Borrowed(self.decompressed(stored, sz3, &mut room)?);
+            let mut buffer = Vec::new();
+            let mut packed = Cow::Borrowed(self.decompressed(stored, sz3, &mut buffer)?);
             if let Some(size) = self.shuffle {
                 let mut unshuffled = zeroed(self.encoded_len)?;
                 shuffle::unshuffle(&packed, size, &mut unshuffled)?;
@@ -39,8 +39,8 @@ impl Pipeline {
         match self.shuffle {
             None => self.decompress(stored, sz3, values)?,
             Some(size) => {
-                let mut room = Vec::new();
-                shuffle::unshuffle(self.decompressed(stored, sz3, &mut room)?, size, values)?;
+                let mut buffer = Vec::new();
+                shuffle::unshuffle(self.decompressed(stored, sz3, &mut buffer)?, size, values)?;
             }
         }
         self.to_little_endian(values);
@@ -50,19 +50,19 @@ impl Pipeline {
         Ok(())
     }
 
-    /// The bytes in front of the compression: those of the payload where there is none, else made in `room`.
+    /// The decompressed bytes: the payload itself without compression, else in `buffer`.
     fn decompressed<'a>(
         &self,
         stored: &'a [u8],
         sz3: Sz3Decoding,
-        room: &'a mut Vec<u8>,
+        buffer: &'a mut Vec<u8>,
     ) -> Result<&'a [u8], PipelineError> {
         if matches!(self.codec, Codec::None) {
             return self.same_length(stored).map(|()| stored);
         }
-        *room = zeroed(self.encoded_len)?;
-        self.decompress(stored, sz3, room)?;
-        Ok(room)
+        *buffer = zeroed(self.encoded_len)?;
+        self.decompress(stored, sz3, buffer)?;
+        Ok(buffer)
     }
 
     fn same_length(&self, stored: &[u8]) -> Result<(), PipelineError> {
@@ -88,7 +88,7 @@ impl Pipeline {
             Codec::Zfp(zfp) => zfp::decode(stored, zfp, out)?,
             Codec::Sz3(_) => match sz3 {
                 Sz3Decoding::Reject if sz3::is_built_in() => return Err(PipelineError::Untrusted),
-                // One that is not built in says so, whatever it is trusted with.
+                // A codec that is not built in is reported first.
                 Sz3Decoding::Reject | Sz3Decoding::InProcess => sz3::decode(stored, out)?,
                 Sz3Decoding::External(decode) => {
                     decode(stored, out).map_err(|detail| CodecError::Decode { codec: "sz3", detail })?;
@@ -100,7 +100,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Turns what came out of the pipeline into little-endian values.
+    /// Converts decoded values to little-endian.
     pub(super) fn to_little_endian(&self, values: &mut [u8]) {
         if self.keeps_bytes() && self.order == ByteOrder::Big {
             swap_in_place(values, self.dtype.swap_unit());
@@ -108,10 +108,10 @@ impl Pipeline {
     }
 }
 
-/// Memory for bytes between two stages. Their number was compared with the limits.
+/// An intermediate buffer. Its length was checked against the limits.
 pub(super) fn zeroed(len: u64) -> Result<Vec<u8>, PipelineError> {
     let refused = || CodecError::OutOfMemory { codec: BETWEEN, bytes: len };
     let len = usize::try_from(len).map_err(|_| refused())?;
-    // Pages that no one touches cost nothing.
+    // Untouched pages cost nothing.
     Ok(bytemuck::allocation::try_zeroed_vec(len).map_err(|()| refused())?)
 }

@@ -1,4 +1,4 @@
-//! Values → payload.
+//! Encoding: values → payload.
 
 use std::borrow::Cow;
 
@@ -17,11 +17,11 @@ use crate::dtype::{ByteOrder, float_type, swap_in_place};
 use crate::encode::EncodeOptions;
 use crate::value::Value;
 
-/// The largest block that the library of other programs was made for.
+/// The maximum block size of libaec.
 const MAX_SZIP_BLOCK: u64 = 64;
 
-/// Runs values through the pipeline that a descriptor asks for; returns the descriptor with all parameters, and the
-/// payload with its masks. What needs no change is not copied.
+/// Encodes values with the pipeline of a descriptor; returns the descriptor with all parameters, and the
+/// payload with its masks. Unchanged values are not copied.
 pub(crate) fn encode<'a>(
     descriptor: &'a DataObjectDescriptor,
     values: &'a [u8],
@@ -31,13 +31,13 @@ pub(crate) fn encode<'a>(
     let mut descriptor = Cow::Borrowed(descriptor);
     let float = float_type(descriptor.dtype);
     let is_packed = descriptor.encoding == PACKING;
-    let asked = if is_packed { Some(AskedPacking::parse(&descriptor)?) } else { None };
+    let requested = if is_packed { Some(RequestedPacking::parse(&descriptor)?) } else { None };
     let mut values = Values { given: values, order: descriptor.stored_order(), little: None };
     let is_allowed = options.allow_nan || options.allow_inf;
     let mut masks = Masks::default();
     if let Some(float) = float {
         values.make_little_endian(descriptor.dtype.swap_unit());
-        // Packing meets what is not finite on its way.
+        // Packing detects non-finite values itself.
         if !is_packed || is_allowed {
             refuse_non_finite(values.little_endian(), float, options)?;
         }
@@ -45,7 +45,8 @@ pub(crate) fn encode<'a>(
             masks = finite::take_out(values.to_mut(), float)?;
         }
     }
-    let packing = asked.map(|asked| asked.settle(values.little_endian(), is_allowed)).transpose()?;
+    let packing =
+        requested.map(|requested| requested.resolve(values.little_endian(), is_allowed)).transpose()?;
     if let Some(packing) = packing {
         write_packing(&mut descriptor, packing);
     }
@@ -76,7 +77,7 @@ pub(crate) fn encode<'a>(
     Ok((descriptor, payload))
 }
 
-/// Refuses values that are not finite unless they are allowed.
+/// Rejects non-finite values unless they are allowed.
 fn refuse_non_finite(little: &[u8], float: Float, options: &EncodeOptions) -> Result<(), PipelineError> {
     match finite::first(little, float, options.allow_nan, options.allow_inf) {
         Some((index, what)) => Err(PipelineError::NonFinite { index, what }),
@@ -84,12 +85,12 @@ fn refuse_non_finite(little: &[u8], float: Float, options: &EncodeOptions) -> Re
     }
 }
 
-/// Values on their way to the first stage.
+/// The values to be encoded.
 struct Values<'a> {
-    /// In the order of the descriptor.
+    /// In the byte order of the descriptor.
     given: &'a [u8],
     order: ByteOrder,
-    /// Where they are not given in this order, or were changed.
+    /// A little-endian copy, if they are big-endian or changed.
     little: Option<Vec<u8>>,
 }
 
@@ -110,7 +111,7 @@ impl<'a> Values<'a> {
         self.little.get_or_insert_with(|| self.given.to_vec())
     }
 
-    /// The bytes that the pipeline takes: numbers, or bytes in the order of the descriptor.
+    /// The input of the pipeline: numbers, or bytes in the order of the descriptor.
     fn into_input(self, pipeline: &Pipeline) -> Cow<'a, [u8]> {
         match self.little {
             Some(mut little) if pipeline.keeps_bytes() => {
@@ -125,14 +126,14 @@ impl<'a> Values<'a> {
     }
 }
 
-/// What a descriptor asks of a packing.
-struct AskedPacking {
+/// The requested packing of a descriptor.
+struct RequestedPacking {
     bits: u32,
     decimal_scale: i32,
     explicit: Option<(f64, i32)>,
 }
 
-impl AskedPacking {
+impl RequestedPacking {
     fn parse(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
         let parameters = Parameters::new(&descriptor.params);
         let bits = parameters.bits()?;
@@ -141,7 +142,7 @@ impl AskedPacking {
         Ok(Self { bits, decimal_scale, explicit: parameters.explicit_packing()? })
     }
 
-    fn settle(self, values: &[u8], skip_non_finite: bool) -> Result<Packing, PipelineError> {
+    fn resolve(self, values: &[u8], skip_non_finite: bool) -> Result<Packing, PipelineError> {
         let Self { bits, decimal_scale, explicit } = self;
         let packing = match explicit {
             Some((reference, binary_scale)) => Packing { reference, binary_scale, decimal_scale, bits },
@@ -152,7 +153,7 @@ impl AskedPacking {
     }
 }
 
-/// Completes the parameters of a packing. What the caller gave stays as it was given.
+/// Completes the parameters of a packing. Given parameters are kept.
 fn write_packing(descriptor: &mut Cow<'_, DataObjectDescriptor>, packing: Packing) {
     let values = [
         (SP_BITS, packing.bits.into()),
@@ -167,11 +168,11 @@ fn write_packing(descriptor: &mut Cow<'_, DataObjectDescriptor>, packing: Packin
     }
 }
 
-/// Compressed bytes, and where the intervals of szip start in them.
+/// Compressed bytes, and the szip offsets in them.
 type Compressed<'a> = (Cow<'a, [u8]>, Option<Vec<u64>>);
 
 impl Pipeline {
-    /// Compresses what the stages before made; returns the positions of szip intervals too.
+    /// Compresses the output of the previous stages; also returns the szip offsets.
     fn compress<'a>(&self, bytes: Cow<'a, [u8]>) -> Result<Compressed<'a>, PipelineError> {
         let mut out = Vec::new();
         let mut offsets = None;
@@ -187,7 +188,7 @@ impl Pipeline {
                     let what = format!("szip blocks of {} samples", szip.block()).into();
                     return Err(PipelineError::Combination {
                         what,
-                        reason: "are not written: others fail on them",
+                        reason: "are not supported by other readers",
                     });
                 }
                 offsets = Some(szip::encode(&bytes, szip, &mut out)?);

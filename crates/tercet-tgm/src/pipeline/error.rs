@@ -1,4 +1,4 @@
-//! Reason a pipeline cannot run.
+//! Errors of pipelines.
 
 use tercet_codec::CodecError;
 use tercet_codec::finite::NonFinite;
@@ -9,72 +9,72 @@ use thiserror::Error;
 use super::masks::MaskKind;
 use crate::metadata::MetadataError;
 
-/// Reason values cannot be encoded or decoded as a descriptor says.
+/// The error of values that cannot be encoded or decoded with the pipeline of a descriptor.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PipelineError {
-    /// A parameter that is missing or wrong.
+    /// A missing or invalid parameter.
     #[error(transparent)]
     Parameter(#[from] MetadataError),
-    /// A name that the format does not define.
+    /// An unknown encoding, filter, compression or mask method.
     #[error("{stage} `{}` is not known", escape::name(name))]
     Unknown {
         /// `encoding`, `filter`, `compression` or `mask method`.
         stage: &'static str,
-        /// What the descriptor says.
+        /// The name in the descriptor.
         name: Box<str>,
     },
-    /// Stages that do not go together: other programs write or read them, and get wrong values.
+    /// An invalid combination of stages, which other programs may accept and decode to wrong values.
     #[error("{what} {reason}")]
     Combination {
-        /// The stages, in words.
+        /// The combination.
         what: Box<str>,
-        /// Reason they do not go together.
+        /// The reason.
         reason: &'static str,
     },
-    /// A value that is not finite, where that was not allowed.
+    /// A non-finite value that is not allowed.
     #[error("element {index} is {what}, which is not allowed")]
     NonFinite {
-        /// The first such element.
+        /// The number of the first such element.
         index: u64,
-        /// What it is.
+        /// The value.
         what: NonFinite,
     },
-    /// Numbers that cannot be packed, or parameters that cannot have packed any.
+    /// Values that cannot be packed, or invalid packing parameters.
     #[error(transparent)]
     Packing(PackError),
-    /// A compressor that failed.
+    /// A codec error.
     #[error(transparent)]
     Codec(#[from] CodecError),
-    /// A mask that cannot be read or written.
+    /// An invalid mask.
     #[error("mask `{kind}`: {error}")]
     Mask {
-        /// Which one.
+        /// The mask.
         kind: MaskKind,
-        /// What is wrong with it.
+        /// The error.
         error: CodecError,
     },
-    /// A payload that is not decoded in this process, because its library can be crashed by it.
+    /// A payload that is not decoded in this process, because it could crash the SZ3 library.
     #[error("sz3 payloads can crash the library that decodes them, so they are not decoded unless trusted")]
     Untrusted,
-    /// A stored position of an szip interval that is not where the interval starts.
+    /// A wrong szip offset.
     #[error(
         "key `szip_block_offsets[{entry}]` is {}, but must be {}",
-        said(*found),
-        said(*expected)
+        offset(*found),
+        offset(*expected)
     )]
     SzipOffset {
-        /// The first wrong entry.
+        /// The number of the first wrong offset.
         entry: u64,
-        /// What it says, if it is there.
+        /// The stored offset, if any.
         found: Option<u64>,
-        /// Where the interval starts, if there is one.
+        /// The correct offset, if any.
         expected: Option<u64>,
     },
 }
 
-/// A position that may be missing.
-fn said(position: Option<u64>) -> String {
+/// An offset in bits, or `missing`.
+fn offset(position: Option<u64>) -> String {
     position.map_or_else(|| "missing".to_owned(), |bit| format!("bit {bit}"))
 }
 
@@ -88,7 +88,7 @@ impl From<PackError> for PipelineError {
 }
 
 impl PipelineError {
-    /// Whether another build, or other options, could do it.
+    /// Whether another build or other options could decode it.
     pub(crate) fn is_unsupported(&self) -> bool {
         match self {
             Self::Unknown { .. } | Self::Untrusted => true,
@@ -97,7 +97,7 @@ impl PipelineError {
         }
     }
 
-    /// Whether the descriptor alone is wrong, whatever the payload.
+    /// Whether the error concerns only the descriptor.
     pub(crate) fn is_about_descriptor(&self) -> bool {
         matches!(
             self,
@@ -105,7 +105,7 @@ impl PipelineError {
         ) || matches!(self, Self::Codec(CodecError::Parameter { .. }))
     }
 
-    /// The kind of failure when bytes are read.
+    /// The class of the error when reading.
     pub(crate) fn class(&self) -> Class {
         match self {
             error if error.is_unsupported() => Class::Unsupported,

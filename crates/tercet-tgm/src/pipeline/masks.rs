@@ -1,4 +1,4 @@
-//! Masks: where values were that are not finite.
+//! Masks: positions of non-finite values.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,10 +14,10 @@ use super::decode::zeroed;
 use super::error::PipelineError;
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::EncodeOptions;
-use crate::metadata::{MetadataError, MetadataErrorKind, text_of, type_error, u64_of};
+use crate::metadata::{MetadataError, MetadataErrorKind, string_of, type_error, u64_of};
 use crate::value::Value;
 
-/// What a mask states apart from other values.
+/// The non-finite values that a mask marks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MaskKind {
     /// Not a number.
@@ -29,7 +29,7 @@ pub enum MaskKind {
 }
 
 impl MaskKind {
-    /// In the order in which masks are stored and applied.
+    /// All kinds, in the order in which masks are stored and applied.
     pub const ALL: [Self; 3] = [Self::Nan, Self::PosInf, Self::NegInf];
 
     /// The key in the descriptor.
@@ -56,35 +56,35 @@ impl fmt::Display for MaskKind {
     }
 }
 
-/// How a mask is compressed.
+/// The compression of a mask.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MaskMethod {
     /// Packed bits.
     None,
-    /// Lengths of runs.
+    /// Run lengths.
     Rle,
-    /// A roaring bitmap of the positions: small wherever few values are masked.
+    /// A roaring bitmap of the positions: small if few values are masked.
     #[default]
     Roaring,
     /// LZ4 over the packed bits.
     Lz4,
     /// Zstandard over the packed bits.
     Zstd {
-        /// The level. 3 if it is not chosen.
+        /// The level; 3 by default.
         level: Option<i32>,
     },
-    /// Blosc2 over the packed bits. The reference cannot read these in a process that did nothing else with Blosc2.
+    /// Blosc2 over the packed bits. The reference cannot read it unless the process has used Blosc2 before.
     Blosc2 {
-        /// The compressor inside.
+        /// The inner compressor.
         codec: Inner,
-        /// 0 to 9.
+        /// The level, 0 to 9.
         level: u8,
     },
 }
 
 impl MaskMethod {
-    /// The names, in the order of the documentation.
+    /// The names of all methods, in the order of the documentation.
     pub const NAMES: [&'static str; 6] = ["none", "rle", "roaring", "lz4", "zstd", "blosc2"];
 
     /// The name in the descriptor.
@@ -99,7 +99,7 @@ impl MaskMethod {
         }
     }
 
-    /// What the descriptor says about the method besides its name.
+    /// The parameters of the method in the descriptor.
     fn parameters(self) -> Option<Value> {
         match self {
             Self::Zstd { level: Some(level) } => Some(Value::Map(vec![("level".into(), level.into())])),
@@ -128,7 +128,7 @@ impl FromStr for MaskMethod {
     }
 }
 
-/// Appends masks to a payload; returns what the descriptor says about them, if there are any.
+/// Appends masks to a payload; returns their entry in the descriptor, if any.
 pub(super) fn append(
     masks: &Masks,
     elements: u64,
@@ -141,13 +141,13 @@ pub(super) fn append(
         (MaskKind::NegInf, &masks.neg_inf, options.neg_inf_mask),
     ];
     let mut entries = Vec::new();
-    for (kind, bits, asked) in found {
+    for (kind, bits, method) in found {
         let Some(bits) = bits else { continue };
-        let method = match asked {
+        let method = match method {
             _ if bits.len() as u64 <= options.small_mask_threshold => MaskMethod::None,
-            // Positions of roaring bitmaps have 32 bits.
+            // Positions in roaring bitmaps have 32 bits.
             MaskMethod::Roaring if elements > u32::MAX.into() => MaskMethod::Rle,
-            asked => asked,
+            method => method,
         };
         let offset = payload.len() as u64;
         compress(bits, elements, method, payload.to_mut())
@@ -177,12 +177,12 @@ fn compress(bits: &[u8], elements: u64, method: MaskMethod, out: &mut Vec<u8>) -
     Ok(())
 }
 
-/// A mask that a descriptor speaks of.
+/// A mask of a descriptor.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Mask {
     pub(crate) kind: MaskKind,
     method: Box<str>,
-    /// From the start of the payload region.
+    /// The offset from the start of the payload region.
     pub(crate) offset: u64,
     pub(crate) length: u64,
 }
@@ -209,13 +209,13 @@ impl Mask {
             let number = |key| field(key).and_then(|(value, path)| u64_of(value, &path));
             let (offset, length) = (number("offset")?, number("length")?);
             let (method, path) = field("method")?;
-            let method = text_of(method.clone(), &path)?.into();
+            let method = string_of(method.clone(), &path)?.into();
             all.push(Self { kind, method, offset, length });
         }
         Ok(all)
     }
 
-    /// The packed bits of the mask; `region` are the bytes of payload and masks, and `elements` those of the object.
+    /// The packed bits of the mask; `elements` is the number of elements of the object.
     pub(crate) fn bits(&self, blob: &[u8], elements: u64) -> Result<Vec<u8>, PipelineError> {
         let mut bits = zeroed(elements.div_ceil(8))?;
         let wrong = |error| PipelineError::Mask { kind: self.kind, error };
@@ -241,7 +241,7 @@ impl Mask {
 }
 
 impl super::Pipeline {
-    /// Puts a mask back into values, of which the first is element `first` of the object.
+    /// Restores masked values; the first value is element `first` of the object.
     pub(crate) fn put_back(&self, kind: MaskKind, bits: &[u8], first: u64, values: &mut [u8]) {
         if let Some(float) = self.float() {
             finite::put_back(values, float, kind.value(), bits, first);

@@ -1,4 +1,4 @@
-//! The parameters of a descriptor, as numbers.
+//! The typed parameters of a descriptor.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub(super) const SP_BITS: &str = "sp_bits_per_value";
 pub(super) const SP_REFERENCE: &str = "sp_reference_value";
 pub(super) const SP_BINARY: &str = "sp_binary_scale_factor";
 pub(super) const SP_DECIMAL: &str = "sp_decimal_scale_factor";
-/// Where the intervals of an szip stream start, in bits.
+/// The bit offsets of the intervals of an szip stream.
 pub(super) const SZIP_OFFSETS: &str = "szip_block_offsets";
 
 /// The parameters of one descriptor.
@@ -30,7 +30,7 @@ impl<'a> Parameters<'a> {
         Self(parameters)
     }
 
-    /// A parameter, without the tags in front of it.
+    /// A parameter without its tags.
     fn get(self, key: &str) -> Option<&'a Value> {
         self.0.get(key).map(Value::untagged)
     }
@@ -61,7 +61,7 @@ impl<'a> Parameters<'a> {
         value.as_text().map(Some).ok_or_else(|| type_error(value, key, "a string"))
     }
 
-    /// Bits of a packed value.
+    /// The number of bits per packed value.
     pub(super) fn bits(self) -> Result<u32, MetadataError> {
         let found = self.unsigned(SP_BITS)?;
         let bits = u32::try_from(found).ok().filter(|bits| *bits <= 64);
@@ -69,12 +69,12 @@ impl<'a> Parameters<'a> {
         bits.ok_or_else(|| MetadataError::new(SP_BITS, reason))
     }
 
-    /// The decimal scale, if it is given.
+    /// The decimal scale, if given.
     pub(super) fn decimal_scale(self) -> Result<Option<i32>, MetadataError> {
         self.integer(SP_DECIMAL)
     }
 
-    /// Reference value and binary scale, if they are given. One without the other is an error.
+    /// Reference value and binary scale, if given. One without the other is an error.
     pub(super) fn explicit_packing(self) -> Result<Option<(f64, i32)>, MetadataError> {
         match (self.get(SP_REFERENCE), self.integer(SP_BINARY)?) {
             (None, None) => Ok(None),
@@ -84,7 +84,7 @@ impl<'a> Parameters<'a> {
         }
     }
 
-    /// A packing whose parameters are all there.
+    /// A packing with all its parameters.
     pub(super) fn packing(self) -> Result<Packing, PipelineError> {
         let missing = |key| MetadataError::new(key, MetadataErrorKind::Missing);
         let bits = self.bits()?;
@@ -95,7 +95,7 @@ impl<'a> Parameters<'a> {
         Ok(packing)
     }
 
-    /// Bytes of a shuffled element; they must divide the `len` bytes that are shuffled.
+    /// The element size of the shuffle filter, which must divide the `len` bytes.
     pub(super) fn shuffle(self, len: u64) -> Result<usize, MetadataError> {
         const KEY: &str = "shuffle_element_size";
         let found = self.unsigned(KEY)?;
@@ -110,7 +110,7 @@ impl<'a> Parameters<'a> {
         Ok(self.integer("zstd_level")?.unwrap_or(zstd::DEFAULT_LEVEL))
     }
 
-    /// Inner codec and level; type size and shuffle are the pipeline's.
+    /// Inner codec and level; type size and shuffle come from the pipeline.
     pub(super) fn blosc2(self) -> Result<Blosc2, MetadataError> {
         let codec = match self.text("blosc2_codec")? {
             None => Inner::Lz4,
@@ -128,15 +128,15 @@ impl<'a> Parameters<'a> {
         Ok(Blosc2 { codec, level, type_size: 1, shuffle: Shuffle::Bytes })
     }
 
-    /// The parameters of szip for samples of so many bits. Packed samples have their highest byte first, whatever is
-    /// stored.
+    /// The parameters of szip for samples of `bits` bits. Packed samples are big-endian, independent of the
+    /// stored byte order.
     pub(super) fn szip(self, bits: u32, is_packed: bool) -> Result<Szip, PipelineError> {
         let implied = if is_packed { szip::flags::MSB } else { 0 };
         let flags = self.unsigned("szip_flags")? | implied;
         Ok(Szip::new(bits, self.unsigned("szip_block_size")?, self.unsigned("szip_rsi")?, flags)?)
     }
 
-    /// Where intervals start, as the writer said.
+    /// The stored offsets of intervals.
     pub(super) fn szip_offsets(self) -> Result<Option<Vec<u64>>, MetadataError> {
         let Some(value) = self.get(SZIP_OFFSETS) else { return Ok(None) };
         u64s_of(value, SZIP_OFFSETS).map(Some)

@@ -1,4 +1,4 @@
-//! A few values out of a payload.
+//! Decoding of element ranges of a payload.
 
 use std::ops::Range;
 
@@ -14,54 +14,54 @@ use crate::options::Sz3Decoding;
 use crate::value::Value;
 use tercet_core::DType;
 
-/// Values in a block of zfp.
+/// The number of values in a zfp block.
 const ZFP_BLOCK: u64 = 4;
 
-/// What a range of values needs to be read.
+/// How a range of elements is read.
 #[derive(Clone, Debug)]
 pub(crate) enum RangePlan {
     /// These bytes of the payload, which are the payload of the elements from `first` on.
     Part {
-        /// From the start of the payload.
+        /// The byte range in the payload.
         bytes: Range<u64>,
-        /// The first element in them.
+        /// The number of the first element.
         first: u64,
         /// The pipeline of those elements.
         pipeline: Box<Pipeline>,
     },
     /// Intervals of an szip stream.
     Intervals(Intervals),
-    /// Blocks of a blosc2 frame, which finds them itself.
+    /// Blocks of a blosc2 frame, which locates them itself.
     Blocks,
-    /// Everything.
-    Whole,
+    /// The complete payload.
+    Full,
 }
 
-/// The intervals of an szip stream that hold a range.
+/// The intervals of an szip stream for a range.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Intervals {
     pub(crate) szip: Szip,
-    /// The first one, and the one after the last.
+    /// The first interval, and the end, exclusive.
     pub(crate) first: u64,
     pub(crate) end: u64,
-    /// All samples of the stream.
+    /// The number of samples of the stream.
     samples: u64,
-    /// Samples of an interval.
+    /// The number of samples per interval.
     each: u64,
 }
 
 impl Intervals {
-    /// All samples of the stream.
+    /// The number of samples of the stream.
     pub(crate) fn samples(&self) -> u64 {
         self.samples
     }
 
-    /// All intervals of the stream.
+    /// The number of intervals of the stream.
     pub(crate) fn count(&self) -> u64 {
         self.samples.div_ceil(self.each)
     }
 
-    /// The first stored position that is not where its interval starts; `starts` are the true ones.
+    /// The first stored offset that differs from the correct ones in `starts`.
     pub(crate) fn wrong_entry(&self, stored: &[u64], starts: &[u64]) -> Option<PipelineError> {
         let count = usize::try_from(self.count()).unwrap_or(usize::MAX);
         let starts = &starts[..starts.len().min(count)];
@@ -83,35 +83,35 @@ impl Intervals {
 }
 
 impl Pipeline {
-    /// How a range of values is read.
+    /// Plans the read of a range of elements.
     pub(crate) fn plan_range(&self, range: &Range<u64>) -> RangePlan {
         if self.dtype == DType::Bitmask || self.shuffle.is_some() {
-            return RangePlan::Whole;
+            return RangePlan::Full;
         }
         match &self.codec {
             Codec::None => match &self.packing {
-                // Eight packed values end on a whole byte.
+                // Eight packed values end at a byte boundary.
                 Some(packing) => self.part(range, 8, packing.bits.into(), 1),
                 None => self.part(range, 1, self.dtype.bits().into(), 1),
             },
             Codec::Zfp(zfp) => match zfp.bits_per_block() {
-                // 64 blocks end on a whole word of the stream.
+                // 64 blocks end at a word boundary of the stream.
                 Some(bits) => self.part(range, 64 * ZFP_BLOCK, bits, ZFP_BLOCK),
-                None => RangePlan::Whole,
+                None => RangePlan::Full,
             },
-            // Whether the padding that is promised is there shows only at the end of the stream.
-            Codec::Szip(szip, _) if szip.promises_padding() => RangePlan::Whole,
+            // Missing padding is detected only at the end of the stream.
+            Codec::Szip(szip, _) if szip.promises_padding() => RangePlan::Full,
             Codec::Szip(szip, _) => {
                 let each = szip.interval_samples();
                 let (first, end) = (range.start / each, range.end.div_ceil(each));
                 RangePlan::Intervals(Intervals { szip: *szip, first, end, samples: self.elements, each })
             }
             Codec::Blosc2(_) => RangePlan::Blocks,
-            _ => RangePlan::Whole,
+            _ => RangePlan::Full,
         }
     }
 
-    /// All intervals of an szip stream, shuffled or not. `None` where they cannot be followed without decoding.
+    /// All intervals of an szip stream, shuffled or not. `None` if they cannot be located without decoding.
     pub(crate) fn intervals(&self) -> Option<Intervals> {
         let Codec::Szip(szip, _) = &self.codec else { return None };
         if szip.promises_padding() {
@@ -122,7 +122,7 @@ impl Pipeline {
         Some(Intervals { szip: *szip, first: 0, end: samples.div_ceil(each), samples, each })
     }
 
-    /// The part of a payload in which `bits` hold `values`, and every `align` values end on a whole byte or word.
+    /// The part of a payload with `bits` bits per `values` values; every `align` values end at a byte or word boundary.
     fn part(&self, range: &Range<u64>, align: u64, bits: u64, values: u64) -> RangePlan {
         let position = |element: u64| {
             let bits = u128::from(element / values) * u128::from(bits);
@@ -131,13 +131,13 @@ impl Pipeline {
         let first = range.start / align * align;
         let end = range.end.checked_next_multiple_of(align).unwrap_or(u64::MAX).min(self.elements);
         let end_byte = if end == self.elements { self.stored_len().unwrap_or(0) } else { position(end) };
-        let pipeline = Box::new(self.of_elements(end - first));
+        let pipeline = Box::new(self.for_elements(end - first));
         RangePlan::Part { bytes: position(first)..end_byte, first, pipeline }
     }
 
     /// The same pipeline for fewer elements.
-    fn of_elements(&self, elements: u64) -> Self {
-        let len = |whole: Option<u64>| whole.unwrap_or(u64::MAX);
+    fn for_elements(&self, elements: u64) -> Self {
+        let len = |bytes: Option<u64>| bytes.unwrap_or(u64::MAX);
         let raw_len = len(self.dtype.byte_len(elements));
         let encoded_len = match &self.packing {
             Some(packing) => len(packing.packed_len(elements)),
@@ -146,7 +146,7 @@ impl Pipeline {
         Self { elements, raw_len, encoded_len, ..self.clone() }
     }
 
-    /// Decodes the values of a range out of a part, which starts with element `first`.
+    /// Decodes a range from a part that starts with element `first`.
     pub(crate) fn decode_part(
         &self,
         stored: &[u8],
@@ -168,7 +168,7 @@ impl Pipeline {
         Ok(())
     }
 
-    /// Decodes the values of a range out of the blocks of a frame.
+    /// Decodes a range from the blocks of a frame.
     pub(crate) fn decode_blocks(
         &self,
         stored: &[u8],
@@ -189,8 +189,7 @@ impl Pipeline {
         Ok(packing.unpack(&packed, range.start - first, values)?)
     }
 
-    /// Decodes the values of a range out of intervals, of which the first starts at bit `at` of `stored`; returns the
-    /// bit after them.
+    /// Decodes a range from intervals, the first of which starts at bit `at` of `stored`; returns the bit after them.
     pub(crate) fn decode_intervals(
         &self,
         intervals: &Intervals,
@@ -213,7 +212,7 @@ impl Pipeline {
         Ok(end)
     }
 
-    /// Where the intervals of an szip stream start, as its writer said.
+    /// The stored offsets of the intervals of an szip stream.
     pub(crate) fn stored_offsets(&self) -> Option<&[u64]> {
         match &self.codec {
             Codec::Szip(_, offsets) => offsets.as_deref(),
@@ -221,7 +220,7 @@ impl Pipeline {
         }
     }
 
-    /// Copies values out of all of them, from element `first` on.
+    /// Copies the values from element `first` on.
     pub(crate) fn cut(&self, all: &[u8], first: u64, values: &mut [u8]) {
         if self.dtype == DType::Bitmask {
             return cut_bits(all, first, values);
@@ -237,8 +236,7 @@ impl Pipeline {
     }
 }
 
-/// Refuses stored positions of szip intervals that are not where the intervals start. Payloads that this build cannot
-/// follow are left to those who decode them.
+/// Rejects wrong szip offsets. Payloads that this build cannot parse are not checked.
 pub(crate) fn check_szip_offsets(
     descriptor: &DataObjectDescriptor,
     payload: &[u8],
@@ -260,8 +258,8 @@ pub(crate) fn check_szip_offsets(
     }
 }
 
-/// The parameters of an szip payload whose stored positions of intervals are wrong, with right ones in their place.
-pub(crate) fn with_right_szip_offsets(
+/// The parameters of an szip payload with wrong offsets, with correct ones.
+pub(crate) fn with_correct_szip_offsets(
     descriptor: &DataObjectDescriptor,
     payload: &[u8],
 ) -> Option<DataObjectDescriptor> {
@@ -278,13 +276,13 @@ pub(crate) fn with_right_szip_offsets(
         let starts = starts.into_iter().map(Value::from).collect();
         right.params.insert(SZIP_OFFSETS.to_owned(), Value::Array(starts));
     } else {
-        // Their positions are not stored; readers compute them.
+        // Their offsets are not stored; readers compute them.
         right.params.remove(SZIP_OFFSETS);
     }
     Some(right)
 }
 
-/// Copies bits, first one in the highest position of the first byte. What is after the last one is not cleared.
+/// Copies bits; the first one is the highest bit of the first byte. Bits after the last one are not cleared.
 fn cut_bits(all: &[u8], first: u64, out: &mut [u8]) {
     let (start, shift) = (usize::try_from(first / 8).unwrap_or(usize::MAX), (first % 8) as u32);
     let byte = |at: usize| u16::from(all.get(start.saturating_add(at)).copied().unwrap_or(0));

@@ -1,13 +1,13 @@
-//! Which stages go together.
+//! Valid combinations of stages.
 //!
-//! The reference accepts most of what is refused here, on both sides, and returns wrong values without a word.
+//! The reference accepts most of the combinations that are rejected here and returns wrong values without an error.
 
 use super::error::PipelineError;
 use super::{COMPRESSIONS, ENCODINGS, FILTERS, NONE, PACKING, SHUFFLE};
 use crate::descriptor::DataObjectDescriptor;
 use tercet_core::DType;
 
-/// Refuses names that the format does not define.
+/// Rejects unknown names.
 pub(super) fn check_names(descriptor: &DataObjectDescriptor) -> Result<(), PipelineError> {
     let stages = [
         ("encoding", &descriptor.encoding, ENCODINGS),
@@ -22,7 +22,7 @@ pub(super) fn check_names(descriptor: &DataObjectDescriptor) -> Result<(), Pipel
     Ok(())
 }
 
-/// Refuses stages that do not go together; `bits` are those of packed values.
+/// Rejects invalid combinations; `bits` is the number of bits per packed value.
 pub(super) fn check_combination(
     descriptor: &DataObjectDescriptor,
     bits: Option<u32>,
@@ -71,7 +71,7 @@ pub(super) fn check_combination(
         ),
         "blosc2" if dtype == DType::Bitmask && !is_filtered => refuse(
             "compression `blosc2` of bitmask values".to_owned(),
-            "is not defined: its elements are whole bytes",
+            "is not defined: its elements are bytes",
         ),
         _ => Ok(()),
     }

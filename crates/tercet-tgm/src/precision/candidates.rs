@@ -1,9 +1,10 @@
-//! Ways of storing an array that are worth a try.
+//! Candidate pipelines.
 
 use std::fmt;
 
 use tercet_codec::bytes::{blosc2, lz4, sz3, zfp, zstd};
 use tercet_codec::pack::BINARY_SCALES;
+use tercet_core::threads::install;
 
 use super::Trial;
 use crate::descriptor::DataObjectDescriptor;
@@ -12,17 +13,17 @@ use crate::pipeline::{NONE, PACKING, PipelineError, SHUFFLE};
 use crate::value::Value;
 use tercet_core::DType;
 
-/// A way of storing an array.
+/// A candidate pipeline.
 #[derive(Clone, Debug)]
 pub struct Candidate {
-    /// What is asked of the encoder.
+    /// The descriptor with the pipeline.
     pub descriptor: DataObjectDescriptor,
     is_lossless: bool,
 }
 
 impl Candidate {
-    /// Everything that is worth a try for these values: without loss, and, for float64 values and a bound on their
-    /// error, with. `descriptor` says what the values are.
+    /// All candidates for these values: lossless ones and, for float64 values and an error bound, lossy ones.
+    /// `descriptor` has no pipeline.
     pub fn all(descriptor: &DataObjectDescriptor, values: &[u8], bound: Option<f64>) -> Vec<Self> {
         let mut all: Vec<Self> = lossless(descriptor)
             .into_iter()
@@ -35,20 +36,20 @@ impl Candidate {
         all
     }
 
-    /// What a descriptor asks for.
+    /// The pipeline of a descriptor.
     pub fn given(descriptor: &DataObjectDescriptor) -> Self {
         let is_lossless = descriptor.encoding == NONE && !["zfp", "sz3"].contains(&&*descriptor.compression);
         Self { descriptor: descriptor.clone(), is_lossless }
     }
 
-    /// Whether every value comes back as it was.
+    /// Whether decoding returns the original values.
     pub fn is_lossless(&self) -> bool {
         self.is_lossless
     }
 
-    /// Stores values in this way.
+    /// Encodes values.
     pub fn encode(&self, values: &[u8], options: &EncodeOptions) -> Result<Trial, PipelineError> {
-        Trial::run(&self.descriptor, values, options)
+        install(options.threads, || Trial::run(&self.descriptor, values, options))
     }
 }
 
@@ -88,7 +89,7 @@ impl fmt::Display for Candidate {
     }
 }
 
-/// The general compressors that are built in, over anything.
+/// The general-purpose compressors that are built in.
 fn general(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     let mut all = vec![descriptor.clone()];
     if zstd::is_built_in() {
@@ -142,7 +143,7 @@ fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<Da
     let mut all = Vec::new();
     let little = super::little_endian(descriptor, values);
     if let Some(extent) = Extent::measure(&little) {
-        // Values that are multiples of a power of two come back as they were; a bound may allow longer steps.
+        // Multiples of a power of two are packed without loss; a bound may allow larger steps.
         let exact = extent.exact_scale(&little);
         let longer = (bound > 0.0).then(|| scale_for(bound)).filter(|scale| Some(*scale) != exact);
         for scale in exact.into_iter().chain(longer) {
@@ -162,7 +163,7 @@ fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<Da
     all
 }
 
-/// Every way to store packed values: in the fewest bits, and in whole bytes.
+/// Packed values in the fewest bits and in full bytes.
 fn packed(descriptor: &DataObjectDescriptor, low: f64, scale: i32, least: u32) -> Vec<DataObjectDescriptor> {
     let with = |bits: u32| {
         descriptor
@@ -174,19 +175,19 @@ fn packed(descriptor: &DataObjectDescriptor, low: f64, scale: i32, least: u32) -
             .with_param("sp_bits_per_value", bits)
     };
     let mut all = general(&with(least));
-    let whole = least.max(1).next_multiple_of(8);
-    if whole <= 32 {
-        all.push(with_szip(&with(whole), 8));
+    let width = least.max(1).next_multiple_of(8);
+    if width <= 32 {
+        all.push(with_szip(&with(width), 8));
     }
-    if whole != least {
-        all.extend(general(&with(whole)).into_iter().skip(1));
+    if width != least {
+        all.extend(general(&with(width)).into_iter().skip(1));
     }
-    all.extend(general(&with_shuffle(&with(whole), whole / 8)).into_iter().skip(1));
-    all.extend(with_blosc2(&with(whole)));
+    all.extend(general(&with_shuffle(&with(width), width / 8)).into_iter().skip(1));
+    all.extend(with_blosc2(&with(width)));
     all
 }
 
-/// The binary scale whose steps are at most twice the bound apart.
+/// The binary scale whose step is at most twice the bound.
 fn scale_for(bound: f64) -> i32 {
     #[expect(clippy::cast_possible_truncation, reason = "logarithms of doubles are small")]
     let scale = (2.0 * bound).log2().floor() as i32;
@@ -198,7 +199,7 @@ fn finite(little: &[u8]) -> impl Iterator<Item = f64> {
     numbers.iter().map(|bytes| f64::from_le_bytes(*bytes)).filter(|number| number.is_finite())
 }
 
-/// The smallest and the largest value that is finite.
+/// The minimum and maximum of the finite values.
 #[derive(Clone, Copy)]
 struct Extent {
     low: f64,
@@ -206,7 +207,7 @@ struct Extent {
 }
 
 impl Extent {
-    /// `None` where there is no such value, or they are too far apart.
+    /// `None` if there is no finite value, or the range overflows.
     fn measure(little: &[u8]) -> Option<Self> {
         let start = (f64::INFINITY, f64::NEG_INFINITY);
         let (low, high) =
@@ -214,14 +215,14 @@ impl Extent {
         (high - low).is_finite().then_some(Self { low, high })
     }
 
-    /// The fewest bits that hold all steps of a scale.
+    /// The number of bits for all steps of a scale.
     fn bits(self, scale: i32) -> Option<u32> {
-        // One more than the largest number of steps, so that rounding up fits too.
+        // One more than the number of steps, so that rounding up fits.
         let steps = (self.high - self.low) * f64::exp2(f64::from(-scale)) + 1.0;
         (0..=64).find(|bits| f64::exp2(f64::from(*bits)) >= steps.ceil())
     }
 
-    /// The largest scale of which all distances from the smallest value are multiples.
+    /// The largest scale of which all differences from the minimum are multiples.
     fn exact_scale(self, little: &[u8]) -> Option<i32> {
         let mut scale = *BINARY_SCALES.end();
         for number in finite(little) {
@@ -240,13 +241,13 @@ impl Extent {
     }
 }
 
-/// The exponent of the lowest bit that is set in a number that is not zero.
+/// The exponent of the lowest set bit of a nonzero number.
 fn lowest_bit(number: f64) -> i32 {
     const FRACTION: u32 = f64::MANTISSA_DIGITS - 1;
     let bits = number.to_bits();
     let exponent = (bits >> FRACTION & 0x7ff) as i32;
     let fraction = bits & ((1 << FRACTION) - 1);
-    // Without the hidden bit where there is none.
+    // Subnormal numbers have no hidden bit.
     let (digits, exponent) = if exponent == 0 { (fraction, 1) } else { (fraction | 1 << FRACTION, exponent) };
     exponent - 1075 + digits.trailing_zeros().cast_signed()
 }

@@ -1,25 +1,25 @@
-//! How far decoded values are from the originals.
+//! The maximum difference between decoded and original values.
 
 use rayon::prelude::*;
 use tercet_core::tensor::f16;
 
 use tercet_core::DType;
 
-/// The largest difference between two arrays.
+/// The maximum difference between two arrays.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Deviation {
-    /// The largest difference, rounded up. Infinite if a value that is not finite was lost, gained or changed.
+    /// The maximum difference, rounded up. Infinite if a non-finite value was lost, added or changed.
     pub largest: f64,
-    /// The first element that has it; where all differences are zero, the first one whose bits changed.
+    /// The first element with that difference; if all differences are zero, the first element with changed bits.
     pub at: Option<u64>,
-    /// Whether every bit is the same, NaN of any kind aside: zeros keep their sign.
+    /// Whether all bits are equal, except for NaN: zeros keep their sign.
     pub is_exact: bool,
 }
 
 /// No difference at all.
 const EXACT: Deviation = Deviation { largest: 0.0, at: None, is_exact: true };
 
-/// Values compared by one thread at a time.
+/// The number of values per parallel task.
 const PIECE: usize = 1 << 16;
 
 /// Compares two arrays of one type, little-endian. NaN equals NaN. Arrays of different lengths differ infinitely.
@@ -42,13 +42,13 @@ pub fn deviation(dtype: DType, original: &[u8], decoded: &[u8]) -> Deviation {
         DType::U16 => compare(original, decoded, 1, |b| f64::from(u16::from_le_bytes(b))),
         DType::U32 => compare(original, decoded, 1, |b| f64::from(u32::from_le_bytes(b))),
         DType::U8 => compare(original, decoded, 1, |b| f64::from(u8::from_le_bytes(b))),
-        // Differences of what f64 cannot hold, or has no size, are equal or not.
+        // Types that f64 cannot represent are only compared for equality.
         DType::I64 | DType::U64 => same(original, decoded, 8),
         _ => same(original, decoded, 1),
     }
 }
 
-/// The largest difference of `parts` numbers per element, each of `N` bytes.
+/// The maximum difference of `parts` numbers of `N` bytes per element.
 fn compare<const N: usize>(
     original: &[u8],
     decoded: &[u8],
@@ -59,7 +59,7 @@ fn compare<const N: usize>(
     let piece = |at: usize, original: &[[u8; N]], decoded: &[[u8; N]]| {
         let mut piece = EXACT;
         for (i, (a, b)) in original.iter().zip(decoded).enumerate() {
-            // Bytes that are equal need no arithmetic.
+            // Equal bytes need no arithmetic.
             if a != b {
                 let (a, b) = (number(*a), number(*b));
                 let found = difference(a, b);
@@ -80,7 +80,7 @@ fn compare<const N: usize>(
     };
     let pieces = original.par_chunks(PIECE).zip(decoded.par_chunks(PIECE)).enumerate();
     let pieces = pieces.map(|(at, (original, decoded))| piece(at, original, decoded));
-    // In order: of equal differences the first one counts.
+    // In order: the first of equal differences is used.
     pieces.collect::<Vec<_>>().into_iter().fold(EXACT, larger)
 }
 
@@ -95,7 +95,7 @@ fn difference(a: f64, b: f64) -> f64 {
     if !rounded.is_finite() {
         return f64::INFINITY;
     }
-    // What rounding took away or added, exactly.
+    // The exact rounding error.
     let part = rounded - high;
     let rest = (high - (rounded - part)) + (-low - part);
     if rest > 0.0 { rounded.next_up() } else { rounded }

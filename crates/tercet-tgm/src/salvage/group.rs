@@ -1,4 +1,4 @@
-//! Which tokens follow each other without a gap.
+//! Grouping of tokens into fragments of messages.
 
 use tercet_core::Span;
 
@@ -11,26 +11,26 @@ use crate::wire::postamble::Postamble;
 /// A range of the file.
 #[derive(Debug)]
 pub(super) enum Item {
-    /// A message that is as it was written.
-    Whole { span: Span, objects: u64, proven: bool },
-    /// A message that is not.
+    /// An intact message.
+    Intact { span: Span, objects: u64, verified: bool },
+    /// A damaged message.
     Broken(Broken),
-    /// Bytes that belong to no message.
+    /// Bytes outside messages.
     Junk(Span),
 }
 
-/// What is there of a damaged message, or a range of one: what lies after a gap may belong to the next message,
-/// unless both ends of this one are known.
+/// A damaged message, or a part of one: the bytes after a gap may belong to the next message, unless both ends of this
+/// one are known.
 #[derive(Debug)]
 pub(super) struct Broken {
     pub(super) span: Span,
-    /// Where its preamble is, if that is intact.
+    /// The offset of its preamble, if it is intact.
     pub(super) start: Option<u64>,
-    /// Whether preamble and postamble agree on its length: then offsets in it mean what they say.
+    /// Whether preamble and postamble agree on its length, so that offsets in it are valid.
     pub(super) is_framed: bool,
-    /// Whether its postamble is there.
+    /// Whether its postamble was found.
     pub(super) is_ended: bool,
-    /// What its postamble says, unless that is known to be right.
+    /// The contents of its postamble, unless they are known to be correct.
     pub(super) postamble: Option<Postamble>,
     pub(super) parts: Vec<Part>,
 }
@@ -38,11 +38,11 @@ pub(super) struct Broken {
 /// A part of a damaged message.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// A frame that is as it was written. Proven means by its hash.
-    Frame { frame: Frame, proven: bool },
-    /// A frame that is not.
+    /// An intact frame, and whether its hash was verified.
+    Frame { frame: Frame, verified: bool },
+    /// A damaged frame.
     Damaged { frame: Frame, reason: String },
-    /// Bytes that cannot be read.
+    /// Unreadable bytes.
     Gap(Span),
 }
 
@@ -55,7 +55,7 @@ impl Part {
     }
 }
 
-/// Puts tokens together.
+/// Groups tokens.
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     open: Option<Broken>,
@@ -63,12 +63,12 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    /// What is complete once this token has come.
+    /// The items that this token completes.
     pub(super) fn take(&mut self, token: Token) -> Vec<Item> {
         match token {
-            Token::Whole { span, objects, proven } => {
+            Token::Intact { span, objects, verified } => {
                 let mut done = self.finish();
-                done.push(Item::Whole { span, objects, proven });
+                done.push(Item::Intact { span, objects, verified });
                 done
             }
             Token::Preamble { at, end } => {
@@ -76,18 +76,18 @@ impl Groups {
                 self.begin(at, Some(at), end.is_some());
                 done
             }
-            Token::Frame { frame, proven } => {
+            Token::Frame { frame, verified } => {
                 let (phase, before) = (DecodePhase::for_frame(frame.kind), self.phase);
-                // A frame of an earlier phase is one of the next message, whose preamble is damaged. In a message whose
-                // ends are known it can only be one whose type is damaged.
-                let is_next = |open: &Broken| !open.is_framed && (phase < before || open.has_gap_behind());
+                // A frame of an earlier phase belongs to the next message, whose preamble is damaged. In a message with known
+                // ends its type must be damaged.
+                let is_next = |open: &Broken| !open.is_framed && (phase < before || open.ends_with_gap());
                 let done = self.finish_if(is_next);
                 self.phase = self.phase.max(phase);
-                self.add(Part::Frame { frame, proven });
+                self.add(Part::Frame { frame, verified });
                 done
             }
             Token::Damaged { frame, reason } => {
-                let done = self.finish_if(|open| !open.is_framed && open.has_gap_behind());
+                let done = self.finish_if(|open| !open.is_framed && open.ends_with_gap());
                 self.add(Part::Damaged { frame, reason });
                 done
             }
@@ -98,14 +98,14 @@ impl Groups {
                 }
                 None => vec![Item::Junk(span)],
             },
-            Token::Postamble { span, said } => {
-                let mut done = self.finish_if(|open| !open.is_framed && open.has_gap_behind());
+            Token::Postamble { span, postamble } => {
+                let mut done = self.finish_if(|open| !open.is_framed && open.ends_with_gap());
                 let open = match self.open.take() {
                     Some(open) => self.open.insert(open),
                     None if done.is_empty() => return vec![Item::Junk(span)],
                     None => self.begin(span.start(), None, false),
                 };
-                (open.is_ended, open.postamble) = (true, said);
+                (open.is_ended, open.postamble) = (true, postamble);
                 open.span = Span::between(open.span.start(), span.end()).unwrap_or(open.span);
                 done.extend(self.finish_at(span.start()));
                 done
@@ -113,11 +113,11 @@ impl Groups {
         }
     }
 
-    /// A message that ends with a postamble at `at`: two fragments if that counts from another start.
+    /// A message that ends with a postamble at `at`: two fragments if the postamble counts from another start.
     fn finish_at(&mut self, at: u64) -> Vec<Item> {
         self.phase = DecodePhase::Header;
         let Some(mut open) = self.open.take() else { return Vec::new() };
-        if !open.is_torn(at) {
+        if !open.spans_two_messages(at) {
             return vec![Item::Broken(open)];
         }
         let is_header = |part: &Part| matches!(part, Part::Frame { frame, .. } | Part::Damaged { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Header);
@@ -125,7 +125,7 @@ impl Groups {
         let parts = open.parts.split_off(header);
         let from = open.parts.last().map_or(open.span.start() + PREAMBLE_LEN, |part| part.span().end());
         let span = |start, end| Span::between(start, end).unwrap_or(open.span);
-        let behind = Broken {
+        let second = Broken {
             span: span(from, open.span.end()),
             start: None,
             is_framed: false,
@@ -134,14 +134,14 @@ impl Groups {
             parts,
         };
         (open.span, open.is_ended) = (span(open.span.start(), from), false);
-        vec![Item::Broken(open), Item::Broken(behind)]
+        vec![Item::Broken(open), Item::Broken(second)]
     }
 
     fn finish_if(&mut self, is_done: impl FnOnce(&Broken) -> bool) -> Vec<Item> {
         if self.open.as_ref().is_some_and(is_done) { self.finish() } else { Vec::new() }
     }
 
-    /// What is left at the end.
+    /// The remaining items at the end.
     pub(super) fn finish(&mut self) -> Vec<Item> {
         self.phase = DecodePhase::Header;
         self.open.take().map(Item::Broken).into_iter().collect()
@@ -168,14 +168,14 @@ impl Groups {
 }
 
 impl Broken {
-    /// Whether what comes next is not known to belong to it.
-    fn has_gap_behind(&self) -> bool {
+    /// Whether the following bytes are not known to belong to it.
+    fn ends_with_gap(&self) -> bool {
         self.parts.last().is_some_and(|part| matches!(part, Part::Gap(_)))
     }
 
-    /// Whether its start and its end, a postamble at `at`, count from different places: bytes are missing in between, and it
-    /// may be made of two messages.
-    fn is_torn(&self, at: u64) -> bool {
+    /// Whether start and postamble at `at` count from different offsets: bytes are missing between them, and it
+    /// may consist of two messages.
+    fn spans_two_messages(&self, at: u64) -> bool {
         let (Some(start), Some(postamble)) = (self.start, self.postamble) else { return false };
         let Postamble { first_footer_offset, total_length } = postamble;
         if total_length > 0 && start.checked_add(total_length) != Some(self.span.end()) {
@@ -188,14 +188,14 @@ impl Broken {
                     footer = frame.span.start();
                 }
                 Part::Frame { .. } => break,
-                // Where the first footer frame was is unknown.
+                // The offset of the first footer frame is unknown.
                 Part::Damaged { .. } | Part::Gap(_) => return false,
             }
         }
         start.checked_add(first_footer_offset) != Some(footer)
     }
 
-    /// Its objects, intact or not, in the order of their bytes.
+    /// The objects, intact or not, in file order.
     pub(super) fn objects(&self) -> impl DoubleEndedIterator<Item = &Frame> {
         self.parts.iter().filter_map(|part| match part {
             Part::Frame { frame, .. } | Part::Damaged { frame, .. } => {
@@ -205,7 +205,7 @@ impl Broken {
         })
     }
 
-    /// The first and the last phase of its intact frames.
+    /// The first and the last phase of the intact frames.
     pub(super) fn phases(&self) -> Option<(DecodePhase, DecodePhase)> {
         let phases = self.parts.iter().filter_map(|part| match part {
             Part::Frame { frame, .. } => Some(DecodePhase::for_frame(frame.kind)),
@@ -214,21 +214,21 @@ impl Broken {
         Some((phases.clone().min()?, phases.max()?))
     }
 
-    /// Takes in what belongs to it further after.
+    /// Appends a later fragment of the same message.
     pub(super) fn extend(&mut self, next: Self) {
         self.span = Span::between(self.span.start(), next.span.end()).unwrap_or(self.span);
         self.parts.extend(next.parts);
         (self.is_ended, self.postamble) = (next.is_ended, next.postamble);
     }
 
-    /// Writers hash all frames of a message or none: beside one that its hash proves, one without proves nothing.
+    /// Writers hash all frames of a message or none: if one hash was verified, a frame without a hash is damaged.
     pub(super) fn distrusted(mut self) -> Self {
-        if !self.parts.iter().any(|part| matches!(part, Part::Frame { proven: true, .. })) {
+        if !self.parts.iter().any(|part| matches!(part, Part::Frame { verified: true, .. })) {
             return self;
         }
         for part in &mut self.parts {
-            if let Part::Frame { frame, proven: false } = part {
-                let reason = "it carries no hash, but the other frames of the message do".to_owned();
+            if let Part::Frame { frame, verified: false } = part {
+                let reason = "it has no hash, but the other frames of the message have one".to_owned();
                 *part = Part::Damaged { frame: *frame, reason };
             }
         }

@@ -1,8 +1,8 @@
-//! Which fragments of frames belong to one message.
+//! Joining of fragments into messages.
 //!
-//! After a gap the next message may have begun, with a preamble that was lost. So what lies after one belongs to what
-//! lies before it only where places tell that they count from the same start, and then so does everything in between.
-//! Where nothing states, each fragment becomes a message of its own: no object gets what another message says.
+//! After a gap the next message may have started, with a lost preamble. A fragment after a gap belongs to a fragment
+//! before it only if offsets show that both count from the same start; then so does everything between them.
+//! Otherwise each fragment becomes a message of its own: no object gets metadata of another message.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,22 +15,22 @@ use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
 use crate::wire::order::DecodePhase;
 
-/// Frames that follow each other, and what those around the objects say.
+/// Adjacent frames, and the contents of those that are not objects.
 #[derive(Debug)]
 pub(super) struct Fragment {
     pub(super) broken: Broken,
-    pub(super) said: FrameContents,
+    pub(super) contents: FrameContents,
 }
 
-/// Footer frames that are tried as the first one.
+/// The number of footer frames that are tried as the first one.
 const MAX_FOOTERS: usize = 8;
 
-/// Puts fragments together that belong to one message. They are one after the other, with gaps in between.
+/// Joins the fragments of each message. They are in file order, with gaps between them.
 pub(super) fn join(chain: Vec<Fragment>) -> Vec<Fragment> {
     if chain.len() < 2 {
         return chain;
     }
-    // The last fragment that counts from a place, and the fragments in which objects are.
+    // The last fragment with a given start, and the fragments with objects.
     let mut ends: BTreeMap<u64, usize> = BTreeMap::new();
     let mut objects: BTreeMap<u64, (u64, usize)> = BTreeMap::new();
     for (at, fragment) in chain.iter().enumerate() {
@@ -40,8 +40,8 @@ pub(super) fn join(chain: Vec<Fragment>) -> Vec<Fragment> {
     let mut last: Vec<usize> = Vec::with_capacity(chain.len());
     for (at, fragment) in chain.iter().enumerate() {
         let by_place = fragment.origin().and_then(|origin| {
-            // Places alone may be those of another message, after bytes in between were lost: hashes prove the objects.
-            let index = fragment.said.index().filter(|_| fragment.said.hashes().is_some());
+            // Offsets alone may match another message, after bytes between them were lost: hashes verify the objects.
+            let index = fragment.contents.index().filter(|_| fragment.contents.hashes().is_some());
             let known = index.into_iter().flat_map(|index| index.offsets.iter().zip(&index.lengths));
             let found = known.filter_map(|(offset, len)| {
                 let (there, at) = objects.get(&origin.checked_add(*offset)?)?;
@@ -58,13 +58,13 @@ pub(super) fn join(chain: Vec<Fragment>) -> Vec<Fragment> {
     for (at, fragment) in chain.into_iter().enumerate() {
         if let Some(open) = joined.last_mut().filter(|_| at <= until && at > 0) {
             open.broken.extend(fragment.broken);
-            open.said.extend(fragment.said);
+            open.contents.extend(fragment.contents);
             continue;
         }
         until = last.get(at).copied().unwrap_or(at);
         let inside = phases.get(at..=until).unwrap_or_default();
         if !inside.iter().flatten().is_sorted_by(|before, next| before.1 <= next.0) {
-            // Frames of a message do not come again: places that fit are those of two messages.
+            // Phases of a message do not repeat: matching offsets belong to two messages.
             until = at;
         }
         joined.push(fragment);
@@ -73,13 +73,13 @@ pub(super) fn join(chain: Vec<Fragment>) -> Vec<Fragment> {
 }
 
 impl Fragment {
-    /// Where its message starts, if only one place fits.
+    /// The start of its message, if it is unique.
     fn origin(&self) -> Option<u64> {
         let all: BTreeSet<u64> = self.origins().into_iter().collect();
         self.broken.start.or(all.first().copied().filter(|_| all.len() == 1))
     }
 
-    /// The places from which it may count.
+    /// The possible starts of its message.
     fn origins(&self) -> Vec<u64> {
         let mut all: Vec<u64> = self.broken.start.into_iter().collect();
         if let Some(postamble) = self.broken.postamble {
@@ -90,12 +90,12 @@ impl Fragment {
                 footers.filter_map(|part| part.span().start().checked_sub(postamble.first_footer_offset)),
             );
         }
-        all.extend(self.said.index().and_then(|index| by_index(&self.broken, index)));
+        all.extend(self.contents.index().and_then(|index| by_index(&self.broken, index)));
         all
     }
 
-    /// Whether a postamble of which nothing else is there is the end of this one: its length is not told, and the footer
-    /// frames that it lists lie in the gap in between.
+    /// Whether a lone postamble is the end of this fragment: its length is unknown, and the footer frames it refers to
+    /// are in the gap.
     fn ends_with(&self, next: &Broken) -> bool {
         let (Some(start), Some(Part::Gap(gap)), Some(postamble)) =
             (self.broken.start, self.broken.parts.last(), next.postamble.filter(|_| next.parts.is_empty()))
@@ -107,15 +107,15 @@ impl Fragment {
         postamble.total_length == 0 && gap.start() <= footer && footer <= postamble_at
     }
 
-    /// Takes out objects that are not those of the message around them, by its list of hashes: bytes of another message
-    /// are there.
+    /// Removes objects that do not match the hash list of the message around them: they belong to another
+    /// message.
     pub(super) fn take_foreign_objects(&mut self) -> Option<Self> {
-        let list = self.said.hashes()?;
+        let list = self.contents.hashes()?;
         let own: BTreeSet<&str> = list.hashes.iter().map(String::as_str).collect();
-        let index = self.said.index();
+        let index = self.contents.index();
         let is_stranger = |broken: &Broken, frame: &Frame| {
             let is_other = frame.hash().is_some_and(|hash| !own.contains(&*format!("{hash:016x}")));
-            // Frames inside a payload are not of any message; the index knows where payloads are.
+            // Frames inside a payload belong to no message; the index locates payloads.
             is_other && (is_at_a_place(broken, index, frame) || !is_foreign(broken, index, frame))
         };
         let at: Vec<usize> = (0..)
@@ -137,10 +137,10 @@ impl Fragment {
                 parts.push(std::mem::replace(part, gap));
             }
         }
-        let place = |at: usize| self.broken.parts.get(at).map_or(self.broken.span, Part::span);
-        let span = Span::between(place(first).start(), place(last).end()).unwrap_or(self.broken.span);
+        let span_of = |at: usize| self.broken.parts.get(at).map_or(self.broken.span, Part::span);
+        let span = Span::between(span_of(first).start(), span_of(last).end()).unwrap_or(self.broken.span);
         let broken = Broken { span, start: None, is_framed: false, is_ended: false, postamble: None, parts };
-        Some(Self { broken, said: FrameContents::default() })
+        Some(Self { broken, contents: FrameContents::default() })
     }
 }
 
@@ -148,7 +148,7 @@ fn is_footer(part: &Part) -> bool {
     matches!(part, Part::Frame { frame, .. } if DecodePhase::for_frame(frame.kind) == DecodePhase::Footer)
 }
 
-/// Whether the index lists an object of this length in this place.
+/// Whether the index lists an object of this length at this offset.
 fn is_at_a_place(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
     let (Some(start), Some(index)) = (broken.start, index) else { return false };
     frame.span.start().checked_sub(start).is_some_and(|offset| fits(index, offset, frame.span.len()))
@@ -159,7 +159,7 @@ fn fits(index: &IndexFrame, offset: u64, len: u64) -> bool {
     at.and_then(|at| index.lengths.get(at)) == Some(&len)
 }
 
-/// Where the message starts, by the places of its first and its last object, if only one place fits.
+/// The start of the message from the offsets of its first and last object, if it is unique.
 fn by_index(broken: &Broken, index: &IndexFrame) -> Option<u64> {
     let (first, last) = (broken.objects().next()?.span, broken.objects().next_back()?.span);
     let message_table = index.offsets.iter().zip(&index.lengths).filter(|(_, len)| **len == first.len());

@@ -1,4 +1,4 @@
-//! Which object of its message a frame is.
+//! Object numbers of the frames of a damaged message.
 
 use super::group::{Broken, Part};
 use crate::index_and_hash::{HashFrame, IndexFrame};
@@ -6,7 +6,7 @@ use crate::metadata::{GlobalMetadata, RESERVED};
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
-/// What the intact frames of a damaged message say about its objects.
+/// The information about objects in the intact frames of a damaged message.
 #[derive(Debug, Default)]
 pub(super) struct Lists {
     pub(super) index: Option<IndexFrame>,
@@ -14,17 +14,17 @@ pub(super) struct Lists {
     pub(super) metadata: Option<GlobalMetadata>,
 }
 
-/// The numbers of the objects of a damaged message.
+/// The object numbers of a damaged message.
 #[derive(Debug)]
 pub(super) struct Numbers {
-    /// For each object that is there, intact or not, its number; `None` where it is unknown.
+    /// The number of each object found, intact or not; `None` if unknown.
     pub(super) of: Vec<Option<u64>>,
-    /// How many there were, if that is known.
+    /// The number of objects of the original message, if known.
     pub(super) total: Option<u64>,
 }
 
 impl Lists {
-    /// What these say, and where they say nothing the others.
+    /// These values, or those of `other` where they are missing.
     pub(super) fn or(self, others: Self) -> Self {
         Self {
             index: self.index.or(others.index),
@@ -33,9 +33,9 @@ impl Lists {
         }
     }
 
-    /// How many objects the message had.
+    /// The number of objects of the message.
     fn total(&self) -> Option<u64> {
-        // A writer that enriches its metadata has an entry for each object, and each says so.
+        // A writer that adds `_reserved_` entries writes one for each object.
         let entries = self.metadata.as_ref().map(|metadata| &metadata.base);
         let entries =
             entries.filter(|base| !base.is_empty() && base.iter().all(|entry| entry.contains_key(RESERVED)));
@@ -46,7 +46,7 @@ impl Lists {
 }
 
 impl Numbers {
-    /// Numbers the object frames of a message, in the order of their bytes.
+    /// Numbers the object frames of a message, in file order.
     pub(super) fn assign(broken: &Broken, lists: &Lists) -> Self {
         let frames: Vec<&Frame> = broken.objects().collect();
         let (mut of, counted) = count(broken, frames.len());
@@ -54,7 +54,7 @@ impl Numbers {
         if let Some(by_place) = by_index(broken, lists, &frames) {
             return Self { of: by_place, total };
         }
-        // If all are there they are in order, unless a list says that these are others.
+        // If all are present, they are in order, unless a list contradicts.
         if total == Some(frames.len() as u64) && is_in_order(broken, lists, &frames) {
             return Self { of: (0..frames.len() as u64).map(Some).collect(), total };
         }
@@ -78,7 +78,7 @@ fn object(part: &Part) -> Option<&Frame> {
     }
 }
 
-/// Whether nothing speaks against frames being all objects of a message, from the first to the last.
+/// Whether the frames may be all objects of a message, from the first to the last.
 fn is_in_order(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> bool {
     if let Some(list) = &lists.hashes {
         let fits = |(frame, listed): (&&Frame, &String)| {
@@ -86,12 +86,12 @@ fn is_in_order(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> bool {
         };
         return frames.iter().zip(&list.hashes).all(fits);
     }
-    // An index that knows none of them may be that of another message, with a gap in between.
+    // An index that matches none of them may belong to another message, with a gap between.
     let has_places = broken.start.is_some() && lists.index.is_some();
     !has_places || !broken.parts.iter().any(is_unclear)
 }
 
-/// Whether the number of objects of a part is unknown. A damaged frame may have a damaged type.
+/// Whether the number of objects in a part is unknown. The type of a damaged frame may be damaged.
 fn is_unclear(part: &Part) -> bool {
     match part {
         Part::Frame { .. } => false,
@@ -100,7 +100,7 @@ fn is_unclear(part: &Part) -> bool {
     }
 }
 
-/// Counts objects from the start, as far as nothing is unclear; all of them if nothing is up to the end.
+/// Numbers objects from the start up to the first unclear part; all of them if there is none.
 fn count(broken: &Broken, objects: usize) -> (Vec<Option<u64>>, Option<u64>) {
     let mut of = Vec::with_capacity(objects);
     let mut next = broken.start.map(|_| 0);
@@ -116,7 +116,7 @@ fn count(broken: &Broken, objects: usize) -> (Vec<Option<u64>>, Option<u64>) {
     (of, next.filter(|_| broken.is_ended))
 }
 
-/// Numbers by the places that the index states; nothing if it lists other places than these.
+/// Numbers objects by their offsets in the index; none if the index lists other offsets.
 fn by_index(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> Option<Vec<Option<u64>>> {
     let (start, index) = (broken.start?, lists.index.as_ref()?);
     let number = |frame: &&Frame| {
@@ -125,7 +125,7 @@ fn by_index(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> Option<Vec<Opt
         Some(at as u64).filter(|_| index.lengths.get(at) == Some(&frame.span.len()))
     };
     let of: Vec<Option<u64>> = frames.iter().map(number).collect();
-    // Bytes that moved may be where the index lists others; the hashes know better.
+    // After a shift, frames may be at offsets of other objects in the index; hashes decide.
     let fits = |(number, frame): (&Option<u64>, &&Frame)| match (number, frame.hash(), &lists.hashes) {
         (Some(number), Some(hash), Some(list)) => {
             let listed = usize::try_from(*number).ok().and_then(|number| list.hashes.get(number));
@@ -137,7 +137,7 @@ fn by_index(broken: &Broken, lists: &Lists, frames: &[&Frame]) -> Option<Vec<Opt
     (is_right && of.iter().any(Option::is_some)).then_some(of)
 }
 
-/// Counts objects from the end, if that is there and it is known how many there were.
+/// Numbers objects from the end, if the end and the number of objects are known.
 fn from_the_end(broken: &Broken, total: Option<u64>, of: &mut [Option<u64>]) {
     let footer = |part: &Part| {
         use FrameKind::{FooterHash, FooterIndex, FooterMetadata};
@@ -162,7 +162,7 @@ fn from_the_end(broken: &Broken, total: Option<u64>, of: &mut [Option<u64>]) {
     }
 }
 
-/// Numbers by the list of hashes, where there is only one place for a hash between the numbers around it.
+/// Numbers objects by the hash list, if a hash is unique between the numbers around it.
 fn by_hash(lists: &Lists, frames: &[&Frame], total: Option<u64>, of: &mut [Option<u64>]) {
     let Some(list) = &lists.hashes else { return };
     let total = total.unwrap_or(list.hashes.len() as u64);
@@ -183,8 +183,8 @@ fn by_hash(lists: &Lists, frames: &[&Frame], total: Option<u64>, of: &mut [Optio
             && let Some(message_table) = message_table.get(&*format!("{hash:016x}"))
         {
             let first = below.map_or(0, |below: u64| below + 1);
-            let from = message_table.partition_point(|&place| place < first);
-            let to = message_table.partition_point(|&place| place < above);
+            let from = message_table.partition_point(|&offset| offset < first);
+            let to = message_table.partition_point(|&offset| offset < above);
             if to.saturating_sub(from) == 1 {
                 *number = message_table.get(from).copied();
             }

@@ -1,4 +1,4 @@
-//! A new message of what is intact of a damaged one.
+//! Rebuilding of a damaged message.
 
 use std::sync::Arc;
 
@@ -22,20 +22,20 @@ use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
 use crate::wire::order::DecodePhase;
 
-/// The longest end of a message without footer frames: padding and postamble.
+/// The maximum length of the end of a message without footer frames: padding and postamble.
 const MAX_END: u64 = 7 + POSTAMBLE_LEN;
 
 /// An object that is kept.
 struct Kept {
     raw: RawObject,
-    proven: bool,
+    verified: bool,
     span: Span,
     number: Option<u64>,
-    /// What stood before it.
+    /// The preceder before it.
     preceder: Option<Entry>,
 }
 
-/// What the intact frames of a damaged message say.
+/// The contents of the intact frames of a damaged message.
 #[derive(Debug, Default)]
 pub(super) struct FrameContents {
     /// The first before the objects and the last after them: others are in a payload.
@@ -45,25 +45,25 @@ pub(super) struct FrameContents {
 }
 
 impl FrameContents {
-    /// Takes in what frames further after say.
+    /// Adds the contents of later frames.
     pub(super) fn extend(&mut self, next: Self) {
         self.header = std::mem::take(&mut self.header).or(next.header);
         self.footer = next.footer.or(std::mem::take(&mut self.footer));
         self.notes.extend(next.notes);
     }
 
-    /// The places of the objects.
+    /// The index, if any.
     pub(super) fn index(&self) -> Option<&IndexFrame> {
         self.footer.index.as_ref().or(self.header.index.as_ref())
     }
 
-    /// The hashes of the objects.
+    /// The hash list, if any.
     pub(super) fn hashes(&self) -> Option<&HashFrame> {
         self.footer.hashes.as_ref().or(self.header.hashes.as_ref())
     }
 }
 
-/// Makes a message of everything that is intact, and states what is not.
+/// Builds a message of all intact parts, and lists the others.
 pub(super) fn rebuild(
     source: &Arc<dyn ByteSource>,
     number: u64,
@@ -71,11 +71,11 @@ pub(super) fn rebuild(
     reading: &ReadOptions,
     writing: &EncodeOptions,
 ) -> Result<(RepairedMessage, Option<MessageBuilder>), Error> {
-    let Fragment { broken, said } = fragment;
+    let Fragment { broken, contents } = fragment;
     let broken = &broken.distrusted();
-    // What is after the objects also has what preceded them.
-    let is_footer = said.footer.metadata.is_some();
-    let (lists, notes) = (said.footer.or(said.header), said.notes);
+    // The metadata after the objects includes the preceders.
+    let is_footer = contents.footer.metadata.is_some();
+    let (lists, notes) = (contents.footer.or(contents.header), contents.notes);
     let numbers = Numbers::assign(broken, &lists);
     let mut lost = Vec::new();
     let kept = keep(source, number, broken, reading, &lists, &numbers, &mut lost)?;
@@ -88,14 +88,14 @@ pub(super) fn rebuild(
         state: if lost.is_empty() { State::Repaired } else { State::Damaged },
         output: None,
         objects_kept: kept.len() as u64,
-        unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.proven).map(|(at, _)| at).collect(),
+        unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.verified).map(|(at, _)| at).collect(),
         lost,
         notes,
     };
     repaired.notes.extend(outer_notes(broken));
-    // Without an object a new message is worth it for what the old one said as a whole, or if it never had one.
-    let is_said = !metadata.extra.is_empty() || repaired.lost.is_empty();
-    if kept.is_empty() && (lists.metadata.is_none() || broken.start.is_none() || !is_said) {
+    // A message without objects is kept for its metadata, or if it never had objects.
+    let has_metadata = !metadata.extra.is_empty() || repaired.lost.is_empty();
+    if kept.is_empty() && (lists.metadata.is_none() || broken.start.is_none() || !has_metadata) {
         if repaired.lost.is_empty() {
             repaired.lost.push(Loss {
                 what: Lost::Bytes,
@@ -113,20 +113,20 @@ pub(super) fn rebuild(
     Ok((repaired, Some(draft)))
 }
 
-/// Reads the frames around the objects.
-pub(super) fn said(
+/// Reads the frames that are not objects.
+pub(super) fn read_contents(
     source: &Arc<dyn ByteSource>,
     number: u64,
     broken: &Broken,
     reading: &ReadOptions,
 ) -> Result<FrameContents, ErrorKind> {
-    let mut said = FrameContents::default();
+    let mut contents = FrameContents::default();
     for part in &broken.parts {
         let frame = match part {
             Part::Frame { frame, .. } => frame,
             Part::Damaged { frame, reason } if frame.kind != FrameKind::NTensor => {
                 let (kind, span, reason) = (frame.kind, frame.span, first_line(reason));
-                said.notes.push(format!("frame {kind} at bytes {span} is damaged: {reason}"));
+                contents.notes.push(format!("frame {kind} at bytes {span} is damaged: {reason}"));
                 continue;
             }
             _ => continue,
@@ -136,7 +136,9 @@ pub(super) fn said(
         }
         let found = match body(&**source, number, frame, reading)? {
             Body::Metadata(metadata) if is_a_list(&metadata) => {
-                said.notes.push(format!("frame {} at bytes {} has a damaged type", frame.kind, frame.span));
+                contents
+                    .notes
+                    .push(format!("frame {} at bytes {} has a damaged type", frame.kind, frame.span));
                 continue;
             }
             Body::Metadata(metadata) => Lists { metadata: Some(metadata), ..Lists::default() },
@@ -149,22 +151,22 @@ pub(super) fn said(
             _ => continue,
         };
         if DecodePhase::for_frame(frame.kind) == DecodePhase::Footer {
-            said.footer = found.or(std::mem::take(&mut said.footer));
+            contents.footer = found.or(std::mem::take(&mut contents.footer));
         } else {
-            said.header = std::mem::take(&mut said.header).or(found);
+            contents.header = std::mem::take(&mut contents.header).or(found);
         }
     }
-    Ok(said)
+    Ok(contents)
 }
 
-/// Whether what reads as metadata is a list in a frame whose type is damaged: no hash covers the type.
+/// Whether metadata is a list in a frame with a damaged type: no hash covers the type.
 fn is_a_list(metadata: &GlobalMetadata) -> bool {
     let keys: Vec<&str> = metadata.extra.keys().map(String::as_str).collect();
     let lists: [&[&str]; 2] = [&["algorithm", "hashes"], &["lengths", "offsets"]];
     metadata.base.is_empty() && metadata.reserved.is_empty() && lists.contains(&&*keys)
 }
 
-/// Takes every intact object; states every other that has a frame.
+/// Keeps every intact object; reports every other one that has a frame.
 fn keep(
     source: &Arc<dyn ByteSource>,
     message: u64,
@@ -187,21 +189,21 @@ fn keep(
                     before = Some((frame.span, entry));
                 }
             }
-            Part::Frame { frame, proven } if frame.kind == FrameKind::NTensor => {
+            Part::Frame { frame, verified } if frame.kind == FrameKind::NTensor => {
                 let number = of.next().flatten();
                 if number.is_none() && is_foreign(broken, lists.index.as_ref(), frame) {
-                    // It lies in a payload: the index, which its hash proves, knows no object here.
+                    // It is inside a payload: the index, whose hash was verified, lists no object here.
                     continue;
                 }
                 let object =
                     Object::open(&**source, reading, &verification_cache, message, *frame).map_err(named);
-                let raw = object.and_then(|object| RawObject::proven(source, &object));
+                let raw = object.and_then(|object| RawObject::from_verified(source, &object));
                 match damage_or(raw).map_err(named)? {
                     Ok(raw) => {
                         let preceder =
                             preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);
-                        let (proven, span) = (*proven, frame.span);
-                        kept.push(Kept { raw, proven, span, number, preceder });
+                        let (verified, span) = (*verified, frame.span);
+                        kept.push(Kept { raw, verified, span, number, preceder });
                     }
                     Err(error) => lost.push(object_lost(frame, number, &error.kind().to_string())),
                 }
@@ -215,7 +217,7 @@ fn keep(
     Ok(kept)
 }
 
-/// Whether a frame that the index does not know lies where the index lists another.
+/// Whether a frame that the index does not list overlaps an object that it lists.
 pub(super) fn is_foreign(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
     let (Some(start), Some(index)) = (broken.start.filter(|_| broken.is_framed), index) else {
         return false;
@@ -226,7 +228,7 @@ pub(super) fn is_foreign(broken: &Broken, index: Option<&IndexFrame>, frame: &Fr
     around.is_some_and(|(known, len)| offset < known.saturating_add(*len))
 }
 
-/// Whether a preceder belongs to an object: nothing but padding is between them.
+/// Whether a preceder belongs to an object: only padding is between them.
 fn is_next(preceder: Span, object: &Frame) -> bool {
     object.span.start().checked_sub(preceder.end()).is_some_and(|padding| padding < 8)
 }
@@ -235,17 +237,17 @@ fn object_lost(frame: &Frame, number: Option<u64>, reason: &str) -> Loss {
     Loss { what: Lost::Object, object: number, span: frame.span, reason: first_line(reason) }
 }
 
-/// An error without the lines that repeat its place.
+/// An error message without the lines that repeat its position.
 fn first_line(reason: &str) -> String {
     reason.lines().last().unwrap_or(reason).trim().to_owned()
 }
 
-/// Tells objects of which there is not even a frame.
+/// Reports objects without a frame.
 fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Loss>) {
     let gaps: Vec<Span> =
         broken.parts.iter().filter(|part| matches!(part, Part::Gap(_))).map(Part::span).collect();
     let end = broken.span.end();
-    let reason = "its frame is not there, or cannot be recognised".to_owned();
+    let reason = "its frame is missing or cannot be recognized".to_owned();
     let known: std::collections::BTreeSet<u64> = numbers.of.iter().flatten().copied().collect();
     let has_places = !known.is_empty() || numbers.of.is_empty();
     if let (Some(start), Some(index), true) = (broken.start, &lists.index, has_places) {
@@ -258,42 +260,42 @@ fn missing(broken: &Broken, lists: &Lists, numbers: &Numbers, lost: &mut Vec<Los
         }
         return;
     }
-    let place =
+    let span =
         gaps.first().zip(gaps.last()).and_then(|(first, last)| Span::between(first.start(), last.end()));
-    let place = place.unwrap_or(Span::empty(end));
+    let span = span.unwrap_or(Span::empty(end));
     match numbers.total.map(|total| total.saturating_sub(numbers.of.len() as u64)) {
         Some(0) => {}
         Some(count) => {
-            let reason = format!("{count} of {} objects are not there", numbers.total.unwrap_or(0));
-            lost.push(Loss { what: Lost::Objects, object: None, span: place, reason });
+            let reason = format!("{count} of {} objects are missing", numbers.total.unwrap_or(0));
+            lost.push(Loss { what: Lost::Objects, object: None, span, reason });
         }
         None if gaps.is_empty() => {
-            let reason = "the message ends here without its end: what followed is lost".to_owned();
-            lost.push(Loss { what: Lost::Bytes, object: None, span: place, reason });
+            let reason = "the message is truncated here; the rest is lost".to_owned();
+            lost.push(Loss { what: Lost::Bytes, object: None, span, reason });
         }
         None => lost.extend(gaps.into_iter().map(|span| {
-            let reason = "these bytes cannot be read, and may have held objects".to_owned();
+            let reason = "these bytes cannot be read; they may have contained objects".to_owned();
             Loss { what: Lost::Bytes, object: None, span, reason }
         })),
     }
 }
 
-/// Bytes after a message whose end is not there that are more than its end. Other messages may have stood there.
+/// The bytes after a message without an end that exceed a message end. They may contain lost messages.
 fn unaccounted(broken: &Broken, lost: &[Loss]) -> Option<Loss> {
     if broken.is_framed || broken.is_ended {
         return None;
     }
-    let behind = broken.parts.iter().rev().take_while(|part| matches!(part, Part::Gap(_)));
-    let first = behind.last()?.span();
+    let trailing = broken.parts.iter().rev().take_while(|part| matches!(part, Part::Gap(_)));
+    let first = trailing.last()?.span();
     let gap = Span::between(first.start(), broken.span.end()).unwrap_or(first);
     let overlaps = |loss: &&Loss| loss.span.end() > gap.start() && loss.span.start() < gap.end();
     let reported = lost.iter().filter(overlaps).map(|loss| loss.span.end()).max().unwrap_or(gap.start());
     let rest = Span::between(reported, gap.end()).filter(|rest| rest.len() > MAX_END)?;
-    let reason = "these bytes cannot be read, and may have held more, even other messages".to_owned();
+    let reason = "these bytes cannot be read; they may have contained other messages".to_owned();
     Some(Loss { what: Lost::Bytes, object: None, span: rest, reason })
 }
 
-/// The metadata of the new message, and whether its frames carry hashes: those that nothing proves do not get any.
+/// The metadata of the new message, and whether its frames have hashes: not if any object is unverified.
 fn metadata(
     broken: &Broken,
     lists: &Lists,
@@ -301,7 +303,7 @@ fn metadata(
     kept: &[Kept],
     lost: &mut Vec<Loss>,
 ) -> (GlobalMetadata, bool) {
-    let is_hashed = kept.iter().all(|kept| kept.proven);
+    let is_hashed = kept.iter().all(|kept| kept.verified);
     let Some(found) = &lists.metadata else {
         let at = Span::at(broken.span.start(), broken.span.len().min(24)).unwrap_or(broken.span);
         let is_damaged = |part: &&Part| match part {
@@ -344,7 +346,7 @@ fn metadata(
     (made.without_reserved(), is_hashed)
 }
 
-/// Damaged metadata of objects that are kept, where no copy after the objects repeats it.
+/// Damaged metadata of objects that are kept, unless a copy after the objects repeats it.
 fn lost_preceders(broken: &Broken) -> impl Iterator<Item = Loss> {
     let pairs = broken.parts.windows(2);
     pairs.filter_map(|pair| match pair {
@@ -362,9 +364,9 @@ fn lost_preceders(broken: &Broken) -> impl Iterator<Item = Loss> {
     })
 }
 
-/// What was damaged around the frames.
+/// Damage outside the frames.
 fn outer_notes(broken: &Broken) -> impl Iterator<Item = String> {
-    let preamble = broken.start.is_none().then(|| "its preamble is damaged or not there".to_owned());
-    let postamble = (!broken.is_ended).then(|| "its postamble is damaged or not there".to_owned());
+    let preamble = broken.start.is_none().then(|| "its preamble is damaged or missing".to_owned());
+    let postamble = (!broken.is_ended).then(|| "its postamble is damaged or missing".to_owned());
     preamble.into_iter().chain(postamble)
 }

@@ -1,4 +1,4 @@
-//! What was found in a damaged file.
+//! The report of a recovery.
 
 use memchr::memmem;
 use serde::Serialize;
@@ -7,105 +7,105 @@ use tercet_core::{ByteSource, Span};
 use crate::error::ErrorKind;
 use crate::wire::ids::{END_MAGIC, FRAME_END, MAGIC};
 
-/// Bytes of junk that are looked at for remains of messages.
+/// The number of bytes outside messages that are searched for parts of messages.
 const LOOKED_AT: u64 = 16 << 20;
 
-/// What was found in a file.
+/// The report of a recovery.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SalvageReport {
-    /// The name of the file.
+    /// The location of the file.
     pub file: String,
-    /// Its bytes.
+    /// The length of the file in bytes.
     pub bytes: u64,
-    /// Messages that are as they were written.
+    /// The number of intact messages.
     pub intact_messages: u64,
-    /// Those of them with objects that have no hash: only their structure was checked.
+    /// The number of intact messages with objects without hashes: only their structure was checked.
     pub unproven_messages: u64,
-    /// Messages of the new file.
+    /// The number of messages in the new file.
     pub kept_messages: u64,
-    /// Objects of the new file.
+    /// The number of objects in the new file.
     pub kept_objects: u64,
-    /// Every message that was not intact.
+    /// The damaged messages.
     pub messages: Vec<RepairedMessage>,
-    /// Bytes that belong to no message.
+    /// Bytes outside messages.
     #[serde(serialize_with = "spans")]
     pub junk: Vec<Span>,
-    /// Those of them in which there are remains of a message.
+    /// Those of them that contain parts of a message.
     #[serde(serialize_with = "spans")]
     pub remains: Vec<Span>,
-    /// Whether the file had an index, which would not be right for the new one.
+    /// Whether the file had an index that does not fit the new file.
     #[serde(rename = "catalogue_left_out")]
     pub index_dropped: bool,
-    /// Whether this many bytes looked like frames and were none that others were not looked at.
+    /// Whether the search stopped early because too many bytes looked like frames.
     pub search_given_up: bool,
 }
 
-/// How well a message is.
+/// The state of a damaged message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum State {
-    /// It was damaged, and everything it held is kept.
+    /// Everything in it is kept.
     Repaired,
-    /// It was damaged, and a part of it is kept.
+    /// A part of it is kept.
     Damaged,
     /// Nothing of it is kept.
     Lost,
 }
 
-/// A message that was damaged.
+/// A damaged message.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct RepairedMessage {
-    /// Its number in the file, from 0.
+    /// The number in the file, from 0.
     pub message: u64,
-    /// Its bytes, as far as they were found.
+    /// The byte range, as far as it was found.
     #[serde(serialize_with = "span")]
     pub span: Span,
-    /// How well it is.
+    /// The state.
     pub state: State,
-    /// The number of the message in the new file, if there is one.
+    /// The number of the message in the new file, if any.
     pub output: Option<u64>,
-    /// Objects that are kept.
+    /// The number of objects kept.
     pub objects_kept: u64,
-    /// Objects that are kept although no hash proves them, by their numbers in the new message.
+    /// Objects without a hash that are kept, by their numbers in the new message.
     pub unproven: Vec<u64>,
-    /// What is lost.
+    /// The losses.
     pub lost: Vec<Loss>,
-    /// What was damaged and could be rebuilt.
+    /// The repaired damage.
     pub notes: Vec<String>,
 }
 
-/// What kind of thing is lost.
+/// The kind of a loss.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Lost {
     /// An object.
     Object,
-    /// Objects, and no one knows which.
+    /// Objects with unknown numbers.
     Objects,
     /// The metadata of the message.
     Metadata,
     /// The metadata of one object.
     ObjectMetadata,
-    /// Bytes that may have been anything.
+    /// Unknown bytes.
     Bytes,
 }
 
-/// Something that is lost.
+/// A loss.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct Loss {
-    /// What kind of thing.
+    /// The kind.
     pub what: Lost,
-    /// The number of the object in the damaged message, where that is known.
+    /// The number of the object in the damaged message, if known.
     pub object: Option<u64>,
-    /// Its bytes.
+    /// The byte range.
     #[serde(serialize_with = "span")]
     pub span: Span,
-    /// Reason.
+    /// The reason.
     pub reason: String,
 }
 
@@ -126,18 +126,18 @@ impl SalvageReport {
         }
     }
 
-    /// Whether something that was in the file is not in the new one.
+    /// Whether something in the file is not in the new file.
     pub fn has_losses(&self) -> bool {
         let lost = self.messages.iter().any(|message| !message.lost.is_empty());
         lost || !self.remains.is_empty() || self.search_given_up
     }
 
-    /// Whether every message is as it was written, and nothing is between them.
+    /// Whether all messages are intact and no bytes are between them.
     pub fn is_intact(&self) -> bool {
         self.messages.is_empty() && self.junk.is_empty()
     }
 
-    /// Finds out in which bytes of no message there are remains of one.
+    /// Finds bytes outside messages that contain parts of messages.
     pub(super) fn tell_remains(&mut self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
         for junk in &self.junk {
             let looked = junk.slice(0, junk.len().min(LOOKED_AT)).unwrap_or(*junk);

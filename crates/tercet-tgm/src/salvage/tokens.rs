@@ -1,11 +1,11 @@
-//! Bytes, as far as they are something.
+//! Tokens of a damaged file: messages, frames, postambles, gaps.
 
 use std::sync::Arc;
 
 use tercet_core::progress::Cancelled;
 use tercet_core::{ByteSource, CommonError, Progress, Span};
 
-use crate::edit::{decodes, prove, sound};
+use crate::edit::{check_decodes, check_structure, verify_object};
 use crate::error::{Error, ErrorKind};
 use crate::frame_body::{Body, budget};
 use crate::message::Message;
@@ -22,66 +22,66 @@ use crate::wire::ids::{
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 
-/// Bytes that may be hashed in vain while searching, beyond four times the length of the file.
+/// The number of bytes that may be hashed for invalid candidates, in addition to four times the length of the file.
 const ALLOWANCE: u64 = 64 << 20;
-/// Zero bytes that are passed over at a time.
+/// The number of zero bytes skipped at a time.
 const ZEROS: u64 = 4096;
 
-/// Something that was found.
+/// A token.
 #[derive(Debug)]
 pub(super) enum Token {
-    /// A message that is as it was written. Proven means by the hashes of all its objects.
-    Whole { span: Span, objects: u64, proven: bool },
-    /// The start of a message that is not. `end` is where it ends, if both its ends agree on that.
+    /// An intact message, and whether the hashes of all its objects were verified.
+    Intact { span: Span, objects: u64, verified: bool },
+    /// The start of a damaged message. `end` is its end, if preamble and postamble agree.
     Preamble { at: u64, end: Option<u64> },
-    /// A frame that is as it was written. Proven means by its hash.
-    Frame { frame: Frame, proven: bool },
-    /// A frame that has a start and an end and is damaged in between.
+    /// An intact frame, and whether its hash was verified.
+    Frame { frame: Frame, verified: bool },
+    /// A frame with a valid start and end that is damaged in between.
     Damaged { frame: Frame, reason: String },
-    /// The end of a message. What it says is not told where both ends agree.
-    Postamble { span: Span, said: Option<Postamble> },
-    /// Bytes that are none of these.
+    /// The end of a message. The contents are omitted if preamble and postamble agree.
+    Postamble { span: Span, postamble: Option<Postamble> },
+    /// Other bytes.
     Gap(Span),
 }
 
-/// What is at a place where a frame could.
-enum Looked {
-    Intact { frame: Frame, proven: bool },
+/// The result of a search for a frame.
+enum FrameSearch {
+    Intact { frame: Frame, verified: bool },
     Damaged { frame: Frame, reason: String },
     Nothing,
 }
 
-/// Finds one thing after the other, from the first byte to the last.
+/// Finds the tokens of a file in order.
 pub(super) struct Tokens<'a> {
     source: &'a Arc<dyn ByteSource>,
     options: ReadOptions,
     progress: &'a dyn Progress,
     window: Window<'a>,
     at: u64,
-    told: u64,
+    reported: u64,
     messages: u64,
-    /// The message that is being looked through.
+    /// The message being searched.
     inside: Inside,
     starts: Ahead<'a>,
     frames: Ahead<'a>,
     ends: Ahead<'a>,
-    /// Bytes that may still be hashed in vain.
+    /// The number of bytes that may still be hashed for invalid candidates.
     allowance: u64,
     gave_up: bool,
 }
 
-/// What is known of a damaged message.
+/// The known facts about a damaged message.
 #[derive(Clone, Copy, Debug, Default)]
 struct Inside {
-    /// Where it starts.
+    /// The start.
     start: Option<u64>,
-    /// Where it ends, if its preamble and its postamble agree.
+    /// The end, if preamble and postamble agree.
     end: Option<u64>,
-    /// Where a frame starts: the others start at multiples of 8 from there.
+    /// The offset of a frame: the others start at multiples of 8 from it.
     grid: Option<u64>,
-    /// Whether what comes next is expected here, not searched for.
+    /// Whether the next token is expected here instead of searched for.
     in_step: bool,
-    /// Whether a frame had the right hash. Then all of them have one.
+    /// Whether the hash of a frame was verified: then all frames have hashes.
     is_hashed: bool,
     objects: u32,
     frames: u32,
@@ -100,7 +100,7 @@ impl<'a> Tokens<'a> {
             progress,
             window: Window::new(&**source)?,
             at: 0,
-            told: 0,
+            reported: 0,
             messages: 0,
             inside: Inside::default(),
             starts: Ahead::new(source, MAGIC)?,
@@ -111,16 +111,16 @@ impl<'a> Tokens<'a> {
         })
     }
 
-    /// Whether frames may have been passed over because too many bytes only looked like frames.
+    /// Whether frames may have been missed because too many bytes looked like frames.
     pub(super) fn gave_up(&self) -> bool {
         self.gave_up
     }
 
-    /// The next thing; nothing at the end of the file.
+    /// The next token; `None` at the end of the file.
     pub(super) fn next(&mut self) -> Result<Option<Token>, ErrorKind> {
         self.progress.check().map_err(|stop: Cancelled| ErrorKind::from(stop))?;
-        self.progress.advance(self.at.saturating_sub(self.told));
-        self.told = self.told.max(self.at);
+        self.progress.advance(self.at.saturating_sub(self.reported));
+        self.reported = self.reported.max(self.at);
         loop {
             let (at, limit) = (self.at, self.limit());
             if at >= self.source.len() {
@@ -137,8 +137,8 @@ impl<'a> Tokens<'a> {
             }
             if head.starts_with(FRAME_MAGIC) {
                 match self.look(at, limit, !self.inside.in_step)? {
-                    Looked::Intact { frame, proven } => return Ok(Some(self.take(frame, proven))),
-                    Looked::Damaged { frame, reason } if self.inside.in_step => {
+                    FrameSearch::Intact { frame, verified } => return Ok(Some(self.take(frame, verified))),
+                    FrameSearch::Damaged { frame, reason } if self.inside.in_step => {
                         self.pass(&frame);
                         return Ok(Some(Token::Damaged { frame, reason }));
                     }
@@ -164,30 +164,30 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Where frames must have ended.
+    /// The offset at which frames must have ended.
     fn limit(&self) -> u64 {
         self.inside.end.map_or(self.source.len(), |end| end - POSTAMBLE_LEN)
     }
 
-    /// A message that starts here: whole, or to be looked through.
+    /// A message that starts here: intact, or to be searched.
     fn message(&mut self, at: u64, preamble: &Preamble) -> Result<Token, ErrorKind> {
         let number = self.messages;
         self.messages += 1;
         let rest = Span::between(at, self.source.len()).unwrap_or(Span::empty(at));
         let opened = Message::open(Arc::clone(self.source), number, rest, self.options).and_then(|message| {
-            let mut proven = true;
+            let mut verified = true;
             for object in message.objects() {
                 let object = object?;
-                prove(&object)?;
-                decodes(&object)?;
-                proven &= object.frame().hash().is_some();
+                verify_object(&object)?;
+                check_decodes(&object)?;
+                verified &= object.frame().hash().is_some();
             }
-            Ok((message.span(), message.object_count(), proven))
+            Ok((message.span(), message.object_count(), verified))
         });
-        if let Ok((span, objects, proven)) = damage_or(opened)? {
+        if let Ok((span, objects, verified)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
-            return Ok(Token::Whole { span, objects, proven });
+            return Ok(Token::Intact { span, objects, verified });
         }
         let end = match preamble.known_length().and_then(|length| at.checked_add(length)) {
             Some(end) if end <= self.source.len() => {
@@ -203,23 +203,23 @@ impl<'a> Tokens<'a> {
         Ok(Token::Preamble { at, end })
     }
 
-    /// Looks for a frame. One that is only searched for must prove that it is one.
-    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<Looked, ErrorKind> {
+    /// Searches for a frame. A frame at an unexpected offset must have a matching hash.
+    fn look(&mut self, at: u64, limit: u64, searching: bool) -> Result<FrameSearch, ErrorKind> {
         let here = Region {
             message: self.messages.saturating_sub(1),
             part: Part::Frame { index: self.inside.frames },
         };
         let header = FrameHeader::parse(here, at, self.window.get(at, FRAME_HEADER_LEN)?);
         let Some((header, kind)) = header.ok().and_then(|header| Some((header, header.kind()?))) else {
-            return Ok(Looked::Nothing);
+            return Ok(FrameSearch::Nothing);
         };
         let Some(span) = Span::at(at, header.total_length).filter(|span| span.end() <= limit) else {
-            return Ok(Looked::Nothing);
+            return Ok(FrameSearch::Nothing);
         };
         let tail_at = span.end() - kind.tail_len();
         let tail = self.window.peek(tail_at, kind.tail_len())?;
         if !tail.ends_with(FRAME_END) {
-            return Ok(Looked::Nothing);
+            return Ok(FrameSearch::Nothing);
         }
         let mut frame = Frame {
             index: self.inside.frames,
@@ -235,28 +235,28 @@ impl<'a> Tokens<'a> {
                 frame.hash_slot = tail.hash;
                 frame.cbor_offset = tail.cbor_offset.unwrap_or(0);
             }
-            Err(error) => return Ok(Looked::Damaged { frame, reason: error.to_string() }),
+            Err(error) => return Ok(FrameSearch::Damaged { frame, reason: error.to_string() }),
         }
         if searching {
-            // One without a hash can only be of another message, of which nothing else is intact.
+            // A frame without a hash can only belong to another message of which nothing else is intact.
             let may_lack = !self.inside.is_hashed || self.inside.end.is_none();
             let is_plausible = frame.hash().is_some() || (may_lack && is_as_written(&frame));
             if !is_plausible || !self.may_spend(span.len()) {
-                return Ok(Looked::Nothing);
+                return Ok(FrameSearch::Nothing);
             }
         }
         let checked = self.check(here.message, &frame, searching);
         Ok(match damage_or(checked)? {
-            Ok(proven) => Looked::Intact { frame, proven },
-            Err(error) => Looked::Damaged { frame, reason: error.kind().to_string() },
+            Ok(verified) => FrameSearch::Intact { frame, verified },
+            Err(error) => FrameSearch::Damaged { frame, reason: error.kind().to_string() },
         })
     }
 
-    /// Whether a frame is intact, and whether its hash says so.
+    /// Whether a frame is intact, and whether its hash was verified.
     fn check(&self, message: u64, frame: &Frame, searching: bool) -> Result<bool, Error> {
         let named = |fault: ErrorKind| Error::new(self.source.name().clone(), fault);
-        let proven = frame.hash().is_some();
-        if !proven && self.inside.is_hashed && !searching {
+        let verified = frame.hash().is_some();
+        if !verified && self.inside.is_hashed && !searching {
             return Err(named(ErrorKind::MissingHash { region: frame.region(message), span: frame.span }));
         }
         verify_frame(&**self.source, message, frame).map_err(named)?;
@@ -264,15 +264,15 @@ impl<'a> Tokens<'a> {
             let verification_cache = VerificationCache::default();
             let object = Object::open(&**self.source, &self.options, &verification_cache, message, *frame);
             let object = object.map_err(named)?;
-            sound(&object)?;
-            decodes(&object)?;
+            check_structure(&object)?;
+            check_decodes(&object)?;
         } else {
             body(&**self.source, message, frame, &self.options).map_err(named)?;
         }
-        Ok(proven)
+        Ok(verified)
     }
 
-    /// Takes bytes from the allowance for what is hashed while searching.
+    /// Reserves bytes for hashing during the search.
     fn may_spend(&mut self, bytes: u64) -> bool {
         let rest = self.allowance.checked_sub(bytes);
         self.allowance = rest.unwrap_or(self.allowance);
@@ -280,20 +280,20 @@ impl<'a> Tokens<'a> {
         rest.is_some()
     }
 
-    /// Moves on after an intact frame.
-    fn take(&mut self, frame: Frame, proven: bool) -> Token {
+    /// Advances after an intact frame.
+    fn take(&mut self, frame: Frame, verified: bool) -> Token {
         if !self.inside.in_step {
             self.inside.grid = Some(frame.span.start());
-            // It may be one of the next message.
+            // It may belong to the next message.
             self.inside.start = None;
-            self.inside.is_hashed &= proven;
+            self.inside.is_hashed &= verified;
         }
-        self.inside.is_hashed |= proven;
+        self.inside.is_hashed |= verified;
         self.pass(&frame);
-        Token::Frame { frame, proven }
+        Token::Frame { frame, verified }
     }
 
-    /// Moves on after a frame and its padding.
+    /// Advances after a frame and its padding.
     fn pass(&mut self, frame: &Frame) {
         let grid = self.inside.grid.unwrap_or(frame.span.start());
         let end = frame.span.end();
@@ -306,18 +306,18 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    fn end_message(&mut self, said: Option<Postamble>) -> Token {
+    fn end_message(&mut self, postamble: Option<Postamble>) -> Token {
         let at = self.at;
         let end = self.inside.end.unwrap_or(at.saturating_add(POSTAMBLE_LEN)).min(self.source.len());
         self.at = end;
         self.inside = Inside::default();
-        Token::Postamble { span: Span::between(at, end).unwrap_or(Span::empty(at)), said }
+        Token::Postamble { span: Span::between(at, end).unwrap_or(Span::empty(at)), postamble }
     }
 
-    /// The postamble that is here, if it says what it should. Its last bytes alone are found in payloads.
+    /// The postamble at this offset, if it is consistent. Its magic alone occurs in payloads.
     fn postamble(&self, at: u64, head: &[u8]) -> Option<Postamble> {
         if self.inside.end.is_some() {
-            // It is where the preamble says, and nowhere else.
+            // It must be where the preamble says.
             return None;
         }
         let postamble = Postamble::parse(0, at, head).ok()?;
@@ -332,18 +332,18 @@ impl<'a> Tokens<'a> {
             return (PREAMBLE_LEN..=room).contains(&footer)
                 && (total == 0 || total == end.saturating_sub(start));
         }
-        // Right after a frame it is one, even if it is that of another message.
+        // Right after a frame it is a postamble, even if it belongs to another message.
         let is_step = footer.is_multiple_of(8) && total.is_multiple_of(8);
         let is_inside = (PREAMBLE_LEN..=at).contains(&footer) && total <= end;
         is_step && (self.inside.in_step || is_inside) && (total == 0 || total > footer)
     }
 
-    /// Passes over zero bytes between frames, of which there are 8 at least.
+    /// Skips zero bytes between frames; at least 8.
     fn skip_zeros(&mut self, limit: u64) -> Result<(), ErrorKind> {
         self.at += 8;
         while self.at < limit {
             let bytes = self.window.get(self.at, ZEROS.min(limit - self.at))?;
-            // Nothing that belongs to a message starts with 8 of them.
+            // No part of a message starts with 8 zero bytes.
             let zeros = bytes.iter().take_while(|&&byte| byte == 0).count() as u64 & !7;
             self.at += zeros;
             if zeros < ZEROS {
@@ -353,7 +353,7 @@ impl<'a> Tokens<'a> {
         Ok(())
     }
 
-    /// Where something is next, at `from` or after it; `limit` if nothing does.
+    /// The offset of the next candidate at or after `from`; `limit` if there is none.
     fn search(&mut self, from: u64, limit: u64) -> Result<u64, ErrorKind> {
         let mut at = from;
         while at < limit {
@@ -369,11 +369,11 @@ impl<'a> Tokens<'a> {
                 return Ok(next);
             }
             if frame == Some(next)
-                && let Looked::Intact { .. } = self.look(next, limit, true)?
+                && let FrameSearch::Intact { .. } = self.look(next, limit, true)?
             {
                 return Ok(next);
             }
-            // A postamble starts 16 bytes before its magic; those bytes were passed over already.
+            // A postamble starts 16 bytes before its magic; those bytes were already scanned.
             if end == Some(next)
                 && let Some(tail_at) = next.checked_sub(16).filter(|&tail_at| tail_at >= from)
             {
@@ -387,7 +387,7 @@ impl<'a> Tokens<'a> {
         Ok(limit)
     }
 
-    /// Whether a message starts here: a preamble, and after it what can follow one.
+    /// Whether a message starts here: a preamble with a valid successor.
     fn is_start(&mut self, at: u64) -> Result<bool, ErrorKind> {
         let head = self.window.get(at, PREAMBLE_LEN + POSTAMBLE_LEN)?;
         let Some((preamble, rest)) = head.split_at_checked(24) else { return Ok(false) };
@@ -396,14 +396,14 @@ impl<'a> Tokens<'a> {
     }
 }
 
-/// Whether a frame without a hash has the version and the flags that writers give it: nothing else speaks for it.
+/// Whether a frame without a hash has the version and flags that writers set; nothing else confirms it.
 fn is_as_written(frame: &Frame) -> bool {
     let flags = frame.header.flags.0;
     let known = if frame.kind == FrameKind::NTensor { FrameFlags::DESCRIPTOR_AFTER.0 } else { 0 };
     frame.header.version == FRAME_VERSION && flags & !known == 0 && frame.hash_slot == 0
 }
 
-/// What a frame says that is no object.
+/// The contents of a frame that is not an object.
 pub(super) fn body(
     source: &dyn ByteSource,
     message: u64,
@@ -415,7 +415,7 @@ pub(super) fn body(
     Ok(Body::parse(message, frame, &bytes, &budget(options))?.0)
 }
 
-/// Tells damage, which is what this is about, from what ends the work.
+/// Distinguishes damage from errors that end the recovery.
 pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>, ErrorKind> {
     match result {
         Err(error)
@@ -432,26 +432,26 @@ pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>,
     }
 }
 
-/// Where some bytes are next. It is asked for places that only grow, and passes over every byte once.
+/// The next occurrence of a pattern. Offsets only grow, and every byte is scanned once.
 struct Ahead<'a> {
     needle: &'static [u8],
     window: Window<'a>,
     found: Option<u64>,
-    /// The place that was asked for last; nothing is known before the first question.
-    asked: Option<u64>,
+    /// The last requested offset; unknown before the first request.
+    last_from: Option<u64>,
 }
 
 impl<'a> Ahead<'a> {
     fn new(source: &'a Arc<dyn ByteSource>, needle: &'static [u8]) -> Result<Self, ErrorKind> {
-        Ok(Self { needle, window: Window::new(&**source)?, found: None, asked: None })
+        Ok(Self { needle, window: Window::new(&**source)?, found: None, last_from: None })
     }
 
     fn next(&mut self, from: u64) -> Result<Option<u64>, ErrorKind> {
-        let is_known = self.asked.is_some_and(|asked| asked <= from);
+        let is_known = self.last_from.is_some_and(|last| last <= from);
         if !is_known || self.found.is_some_and(|found| found < from) {
             self.found = self.window.find(self.needle, from, self.window.len())?;
         }
-        self.asked = Some(from);
+        self.last_from = Some(from);
         Ok(self.found)
     }
 }

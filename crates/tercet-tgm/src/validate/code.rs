@@ -5,13 +5,13 @@ use std::fmt;
 use serde::Serialize;
 use tercet_core::Severity;
 
-/// The level that a finding belongs to.
+/// The level of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Level {
     /// Framing.
     Structure,
-    /// CBOR and what it says.
+    /// CBOR and its contents.
     Metadata,
     /// Hashes and decoding.
     Integrity,
@@ -39,7 +39,7 @@ impl fmt::Display for Level {
 
 macro_rules! codes {
     ($($level:ident { $($variant:ident = $name:literal, $severity:ident;)* })*) => {
-        /// What was found. The names do not change.
+        /// The code of a finding. The names are stable.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         #[expect(missing_docs, reason = "the names are the documentation; docs/spec/tgm.md explains them")]
         #[non_exhaustive]
@@ -54,12 +54,12 @@ macro_rules! codes {
                 match self { $($(Self::$variant => $name,)*)* }
             }
 
-            /// The level it belongs to.
+            /// The level.
             pub const fn level(self) -> Level {
                 match self { $($(Self::$variant => Level::$level,)*)* }
             }
 
-            /// How bad it is, unless the place says otherwise.
+            /// The default severity.
             pub const fn severity(self) -> Severity {
                 match self { $($(Self::$variant => Severity::$severity,)*)* }
             }

@@ -1,4 +1,4 @@
-//! Level 2: CBOR and what it says.
+//! Level 2: CBOR and its contents.
 
 use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, CommonError, Span};
@@ -20,7 +20,7 @@ use crate::verification_cache::VerificationCache;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FrameKind;
 
-/// Understands every frame and compares what they say. Returns the lists, for the next level.
+/// Parses every frame and compares their contents. Returns the lists for the next level.
 pub(super) fn check(
     source: &dyn ByteSource,
     layout: &Layout,
@@ -30,7 +30,7 @@ pub(super) fn check(
 ) -> Result<Vec<(Frame, Body)>, ErrorKind> {
     let mut lists = Vec::new();
     let mut copies: Vec<GlobalMetadata> = Vec::new();
-    // One for all frames, as a reader has it.
+    // One budget for all frames, as in a reader.
     let budget = budget(reading);
     for frame in &layout.frames {
         if frame.kind == FrameKind::NTensor {
@@ -68,7 +68,7 @@ pub(super) fn check(
                 | ErrorKind::Metadata { .. }
                 | ErrorKind::Common(CommonError::Limit(_))),
             ) => {
-                report.add(codes.0, None, at, super::words(&fault));
+                report.add(codes.0, None, at, super::one_line(&fault));
             }
             Err(fault) => return Err(fault),
         }
@@ -78,7 +78,7 @@ pub(super) fn check(
     Ok(lists)
 }
 
-/// The codes of a frame whose CBOR does not parse, and of one whose CBOR is not canonical.
+/// The codes for a frame whose CBOR does not parse, and for one whose CBOR is not canonical.
 fn codes_of(kind: FrameKind) -> (Code, Code) {
     match kind {
         FrameKind::HeaderIndex | FrameKind::FooterIndex => {
@@ -154,7 +154,7 @@ fn descriptors(
                 } else {
                     Code::DescriptorCborParseFailed
                 };
-                report.add(code, object, at, super::words(&fault));
+                report.add(code, object, at, super::one_line(&fault));
                 all.push(None);
             }
             Err(fault) => return Err(fault),
@@ -201,7 +201,7 @@ fn one(
     {
         let (region, span, found) = (frame.region(message), payload, payload.len());
         let fault = ErrorKind::PayloadLength { region, span, found, expected };
-        report.add(Code::PayloadLengthMismatch, object, at, super::words(&fault));
+        report.add(Code::PayloadLengthMismatch, object, at, super::one_line(&fault));
     }
 }
 
@@ -214,7 +214,7 @@ fn metadata(
     let objects = layout.object_count();
     for copy in copies {
         let found = copy.base.len() as u64;
-        // The first copy of a stream may have entries for objects that never came.
+        // The first copy of a stream may have entries for objects that were never written.
         let is_last = copies.last().is_some_and(|last| std::ptr::eq(last, copy));
         if found > objects && is_last {
             let description = format!("base has {found} entries, but the message has {objects} objects");
@@ -230,7 +230,7 @@ fn metadata(
     }
 }
 
-/// Keys that both copies have, with different values.
+/// The keys that both copies have with different values.
 fn inconsistencies(first: &GlobalMetadata, last: &GlobalMetadata, report: &mut MessageReport) {
     let sections = first.base.iter().zip(&last.base).map(|(a, b)| (a, b, "base"));
     let sections = sections.chain([(&first.extra, &last.extra, "_extra_")]);
@@ -264,12 +264,13 @@ fn reserved(
     let Some(descriptor) = descriptor else { return };
     let expected = descriptor.tensor_entry();
     for key in ["ndim", "dtype", "shape", "strides"] {
-        if let (Some(said), Some(is)) = (tensor.get(key), expected.get(key))
-            && said != is
+        if let (Some(stored), Some(expected)) = (tensor.get(key), expected.get(key))
+            && stored != expected
         {
-            let (said, is) = (said.printed(), is.printed());
-            let said = tercet_core::escape::name(&said);
-            let description = format!("`_reserved_.tensor.{key}` is {said}, but the descriptor says {is}");
+            let (stored, expected) = (stored.printed(), expected.printed());
+            let stored = tercet_core::escape::name(&stored);
+            let description =
+                format!("`_reserved_.tensor.{key}` is {stored}, but the descriptor has {expected}");
             report.add(Code::ReservedTensorMismatch, Some(object), None, description);
         }
     }

@@ -1,4 +1,4 @@
-//! Whether an index says what the messages say.
+//! Validation of the message index.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::message::read_metadata;
 use crate::options::ReadOptions;
 use crate::scan::Scan;
 
-/// Looks at the last message of a file, if it is an index.
+/// Checks the last message of a file, if it is an index.
 pub(super) fn check(
     source: &Arc<dyn ByteSource>,
     scan: &Scan,
@@ -32,7 +32,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The first thing that the index says and the messages do not.
+/// The first contradiction between the index and the messages.
 fn compare(
     message_index: &MessageIndex,
     source: &Arc<dyn ByteSource>,
@@ -60,7 +60,7 @@ fn compare(
         }
     };
     for ((&span, number), found) in messages.iter().zip(0..).zip(&report.messages) {
-        // What is wrong with a message is reported already.
+        // Errors in a message are already reported.
         if !found.is_ok() {
             continue;
         }
@@ -69,7 +69,7 @@ fn compare(
             let Some(column) = column.as_ref() else { continue };
             let (listed, there) = (column.value(number), metadata.get(key));
             let is_same = match (listed, there) {
-                (None, Some(_)) if !column.is_held(number) => true,
+                (None, Some(_)) if !column.is_stored(number) => true,
                 (Some(listed), Some(there)) => listed.is_same(there),
                 (listed, there) => listed.is_none() == there.is_none(),
             };

@@ -18,14 +18,14 @@ use crate::wire::ids::{FrameKind, MessageFlags};
 use tercet_core::DType;
 use tercet_core::Tensor;
 
-/// What the two levels need.
+/// The input of both levels.
 pub(super) struct Work<'a> {
     pub(super) source: &'a dyn ByteSource,
     pub(super) layout: &'a Layout,
     pub(super) reading: &'a ReadOptions,
     /// Whether objects are decoded.
     pub(super) decode: bool,
-    /// Whether their values are looked at.
+    /// Whether their values are checked.
     pub(super) fidelity: bool,
 }
 
@@ -77,7 +77,7 @@ impl Work<'_> {
         Ok(())
     }
 
-    /// Hashes the whole frame without looking at what is in it: the descriptor may be damaged.
+    /// Hashes the frame without parsing it: the descriptor may be damaged.
     fn hash_object(&self, frame: &Frame) -> Result<(), ErrorKind> {
         crate::object::verify_frame(self.source, self.layout.number, frame)
     }
@@ -88,12 +88,12 @@ impl Work<'_> {
         let Ok(opened) =
             Object::open(self.source, self.reading, &verification_cache, self.layout.number, *frame)
         else {
-            // Told on the level before.
+            // Reported on the previous level.
             return Ok(());
         };
-        // Without values to look at, what is stored plainly has nothing to decode.
+        // If values are not checked, an object without a pipeline needs no decoding.
         let decoded = if self.fidelity || !opened.descriptor().is_plain() {
-            // What a mask states apart is expected, so it stays out of the values.
+            // Masked values are expected, so they are not restored.
             opened.decode_with_masks().map(|(array, _)| Some(array))
         } else {
             opened.decoded_len().map(|_| None)
@@ -105,7 +105,7 @@ impl Work<'_> {
                 return Err(fault);
             }
             Err(fault) => {
-                report.add(self.code_of(&fault), object, at, super::words(&fault));
+                report.add(self.code_of(&fault), object, at, super::one_line(&fault));
                 return Ok(());
             }
         };
@@ -128,7 +128,7 @@ impl Work<'_> {
 }
 
 impl Work<'_> {
-    /// How an object that cannot be decoded is reported.
+    /// The code for an object that cannot be decoded.
     fn code_of(&self, fault: &ErrorKind) -> Code {
         match fault {
             ErrorKind::Pipeline { error, .. } if error.is_about_descriptor() => Code::PipelineConfigFailed,
@@ -140,7 +140,7 @@ impl Work<'_> {
     }
 }
 
-/// Hash lists against the slots of the objects, and against each other.
+/// Compares hash lists with the hash slots of the objects, and with each other.
 fn compare_lists(layout: &Layout, lists: &[(Frame, Body)], report: &mut MessageReport) {
     for (frame, body) in lists {
         let Body::Hashes(list) = body else { continue };
@@ -162,7 +162,7 @@ fn compare_lists(layout: &Layout, lists: &[(Frame, Body)], report: &mut MessageR
     }
 }
 
-/// The first element that is NaN and the first that is infinite. Both parts of complex numbers count.
+/// The first NaN and the first infinite element. Both parts of complex numbers are checked.
 fn not_finite(array: &Tensor) -> (Option<usize>, Option<usize>) {
     let bytes = array.bytes();
     match array.dtype() {

@@ -1,4 +1,4 @@
-//! What was found.
+//! The report of a validation.
 
 use serde::Serialize;
 use tercet_core::{Severity, Span};
@@ -9,35 +9,35 @@ use crate::layout::Layout;
 /// A finding about a message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Issue {
-    /// What it is.
+    /// The code.
     pub code: Code,
-    /// The level it belongs to.
+    /// The level.
     pub level: Level,
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
-    /// The object it is about, from 0.
+    /// The number of the object, from 0.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_index: Option<u64>,
-    /// The position, from the start of the message.
+    /// The offset from the start of the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub byte_offset: Option<u64>,
-    /// The bytes, from the start of the file: from the position to the end of the frame that it is in.
+    /// The byte range in the file: from the offset to the end of its frame.
     #[serde(skip)]
     pub span: Option<Span>,
     /// The description.
     pub description: String,
 }
 
-/// What was found in one message.
+/// The findings of one message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MessageReport {
     /// The findings.
     pub issues: Vec<Issue>,
-    /// Its objects.
+    /// The number of objects.
     pub object_count: u64,
-    /// Whether there were hashes of objects, all of them right, and no error of any kind.
+    /// Whether the message has hashes of objects, all hashes match, and there is no error.
     pub hash_verified: bool,
-    /// Its bytes in the file.
+    /// The byte range in the file.
     pub span: Span,
 }
 
@@ -56,7 +56,7 @@ impl MessageReport {
         self.issues.iter().filter(|issue| issue.severity == Severity::Error).count()
     }
 
-    /// Adds a finding. `at` is a place in the file.
+    /// Adds a finding. `at` is an offset in the file.
     pub(super) fn add(&mut self, code: Code, object: Option<u64>, at: Option<u64>, description: String) {
         self.add_as(code, code.severity(), object, at, description);
     }
@@ -81,7 +81,7 @@ impl MessageReport {
         });
     }
 
-    /// Gives every finding its byte range: up to the end of the frame it is in, or of the message.
+    /// Sets the byte range of every finding: up to the end of its frame, or of the message.
     pub(super) fn locate(&mut self, layout: Option<&Layout>) {
         let end = |at: u64| {
             let layout = layout?;
@@ -100,12 +100,12 @@ impl MessageReport {
     }
 }
 
-/// Bytes of a file that belong to no message.
+/// Bytes of a file outside messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileIssue {
-    /// Where they start.
+    /// The offset.
     pub byte_offset: u64,
-    /// How many.
+    /// The length.
     pub length: u64,
     /// The description.
     pub description: String,
@@ -125,32 +125,32 @@ impl FileIssue {
     }
 }
 
-/// What was found in a file.
+/// The report of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileReport {
-    /// Bytes between messages.
+    /// Bytes outside messages.
     pub file_issues: Vec<FileIssue>,
-    /// What was found in each message.
+    /// The reports of the messages.
     pub messages: Vec<MessageReport>,
 }
 
 impl FileReport {
-    /// Whether there is nothing between messages and no error in them.
+    /// Whether there are no errors and no bytes between messages.
     pub fn is_ok(&self) -> bool {
         self.error_count() == 0
     }
 
-    /// The number of errors; bytes between messages count.
+    /// The number of errors, including bytes between messages.
     pub fn error_count(&self) -> usize {
         self.file_issues.len() + self.messages.iter().map(MessageReport::error_count).sum::<usize>()
     }
 
-    /// All objects.
+    /// The number of objects.
     pub fn object_count(&self) -> u64 {
         self.messages.iter().map(|message| message.object_count).sum()
     }
 
-    /// Whether the hashes of all objects of all messages were there and right.
+    /// Whether all objects of all messages have hashes that match.
     pub fn hash_verified(&self) -> bool {
         !self.messages.is_empty() && self.messages.iter().all(|message| message.hash_verified)
     }

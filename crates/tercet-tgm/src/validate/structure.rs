@@ -13,7 +13,7 @@ use crate::window::Window;
 use crate::wire::ids::{FrameKind, MIN_MESSAGE, MessageFlags, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::order::OBJECT_AFTER_PRECEDER;
 
-/// Walks over the frames. `None` if they could not be followed to the end.
+/// Parses the frames. `None` if the end was not reached.
 pub(super) fn check(
     window: &mut Window<'_>,
     number: u64,
@@ -33,7 +33,7 @@ pub(super) fn check(
                 Part::Object { object } => Some(u64::from(object)),
                 _ => None,
             };
-            let description = super::words(&error);
+            let description = super::one_line(&error);
             report.add(code_of(&error), object, Some(error.site.span.start()), description);
             return Ok(None);
         }
@@ -89,7 +89,7 @@ fn code_of(error: &Malformed<Region>) -> Code {
     }
 }
 
-/// What lies between the frames must be zero.
+/// Bytes between frames must be zero.
 fn padding(window: &mut Window<'_>, layout: &Layout, report: &mut MessageReport) -> Result<(), ErrorKind> {
     let starts = layout.frames.iter().map(|frame| frame.span.start()).skip(1);
     let starts = starts.chain([layout.postamble_span().start()]);
@@ -105,28 +105,28 @@ fn padding(window: &mut Window<'_>, layout: &Layout, report: &mut MessageReport)
     Ok(())
 }
 
-/// Preamble and postamble against the frames.
+/// Compares preamble and postamble with the frames.
 fn outer(layout: &Layout, report: &mut MessageReport) {
     let flag_at = layout.span.start().saturating_add(10);
     for found in consistency::outer(layout) {
         let at = Some(found.span.start());
-        let words = found.what.to_string();
+        let description = found.what.to_string();
         match found.what {
-            Contradiction::Flag { .. } => report.add(Code::FlagMismatch, None, Some(flag_at), words),
-            Contradiction::SecondMetadata => report.add(Code::DuplicateMetadataFrame, None, at, words),
+            Contradiction::Flag { .. } => report.add(Code::FlagMismatch, None, Some(flag_at), description),
+            Contradiction::SecondMetadata => report.add(Code::DuplicateMetadataFrame, None, at, description),
             Contradiction::Postamble { field: "total_length", .. } => {
-                report.add(Code::PostambleLengthMismatch, None, at, words);
+                report.add(Code::PostambleLengthMismatch, None, at, description);
             }
             Contradiction::Postamble { found, .. } => {
                 let last = layout.span.len().saturating_sub(POSTAMBLE_LEN);
                 let inside = (PREAMBLE_LEN..=last).contains(&found);
                 let code = if inside { Code::FooterOffsetMismatch } else { Code::FooterOffsetOutOfRange };
-                report.add(code, None, at, words);
+                report.add(code, None, at, description);
             }
             _ => {}
         }
     }
-    // What streaming writers announce before they know is no contradiction, but worth a word.
+    // A frame that a streaming writer announces and does not write is a warning, not a contradiction.
     let flags = layout.preamble.flags;
     let there = |kind| layout.frames.iter().any(|frame| frame.kind == kind);
     let announced = [

@@ -6,7 +6,7 @@ use ::ciborium::value::Integer;
 use super::Value;
 use crate::cbor;
 
-/// An item that this crate has no form for.
+/// An item that this crate cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an item of a kind that this build does not know")]
 pub struct UnknownItem;

@@ -1,4 +1,4 @@
-//! Values as JSON and back.
+//! Conversion of values to and from JSON.
 
 use std::fmt::Write as _;
 
@@ -7,22 +7,22 @@ use serde_json::{Map, Number, Value as Json, json};
 
 use super::Value;
 
-/// The only key of a JSON object that stands for a float without JSON form.
+/// The only key of a JSON object for a float that JSON cannot represent.
 const FLOAT: &str = "$float";
-/// The only key of a JSON object that stands for a byte string, in hexadecimal.
+/// The only key of a JSON object for a byte string, in hexadecimal.
 const BYTES: &str = "$bytes";
-/// The first key of a JSON object that stands for a tag; the second one is `value`.
+/// The first key of a JSON object for a tag; the second one is `value`.
 const TAG: &str = "$tag";
-/// The only key of a JSON object that stands for a map, as an array of pairs.
+/// The only key of a JSON object for a map, as an array of pairs.
 const MAP: &str = "$map";
 
 impl Value {
     /// The value as JSON.
     ///
-    /// What JSON has no form for is an object of its own: `{"$float": "nan"}` (also `inf`, `-inf`),
-    /// `{"$bytes": "00ff"}`, `{"$tag": 1, "value": …}` and, for maps with keys that are no text or one of these
-    /// names, `{"$map": [[key, value], …]}`. Integers outside 64 bits are texts of their digits. Of repeated text
-    /// keys the last one counts.
+    /// What JSON cannot represent becomes an object: `{"$float": "nan"}` (also `inf`, `-inf`), `{"$bytes": "00ff"}`,
+    /// `{"$tag": 1, "value": …}` and, for maps with keys that are not strings or are one of these names, `{"$map":
+    /// [[key, value], …]}`. Integers outside 64 bits become strings of digits. The last of duplicate string keys is
+    /// used.
     pub fn to_json(&self) -> Json {
         match self {
             Self::Null => Json::Null,
@@ -42,8 +42,8 @@ impl Value {
         }
     }
 
-    /// The value that JSON stands for: the inverse of [`to_json`](Self::to_json), except that digits in a text stay a
-    /// text.
+    /// The value of JSON: the inverse of [`to_json`](Self::to_json), except that a string of digits stays a
+    /// string.
     pub fn from_json(json: &Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -78,7 +78,7 @@ fn not_finite(float: f64) -> Json {
     json!({ FLOAT: name })
 }
 
-/// A map as a JSON object, unless a key is in the way.
+/// A map as a JSON object, unless its keys prevent it.
 fn object(pairs: &[(Value, Value)]) -> Option<Json> {
     let plain = |key: &&str| ![FLOAT, BYTES, TAG, MAP].contains(key);
     if !pairs.iter().all(|(key, _)| key.as_text().as_ref().is_some_and(plain)) {
@@ -88,7 +88,7 @@ fn object(pairs: &[(Value, Value)]) -> Option<Json> {
     Some(Json::Object(pairs.iter().filter_map(pair).collect()))
 }
 
-/// The value of a JSON object that stands for something else than a map.
+/// The value of a JSON object with a special key.
 fn special(object: &Map<String, Json>) -> Option<Value> {
     let mut entries = object.iter();
     let (first, second) = (entries.next()?, entries.next());

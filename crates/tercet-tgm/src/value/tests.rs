@@ -80,7 +80,7 @@ fn json_has_a_form_for_everything() {
     assert!(Value::from_json(&odd).as_map().is_some());
 }
 
-/// Whether JSON keeps it: no wide integers, no NaN with a payload, no repeated text keys.
+/// Whether JSON preserves it: no wide integers, no NaN with a payload, no duplicate string keys.
 fn is_kept_by_json(value: &Value) -> bool {
     match value {
         Value::Integer(integer) => i64::try_from(*integer).is_ok(),

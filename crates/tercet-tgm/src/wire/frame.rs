@@ -8,23 +8,23 @@ use crate::region::{Part, Region};
 /// The first 16 bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameHeader {
-    /// The type as it is on the wire.
+    /// The type number.
     pub code: u16,
-    /// The version of the frame. Written as 1, ignored.
+    /// The version of the frame. Writers set 1, readers ignore it.
     pub version: u16,
     /// The flags.
     pub flags: FrameFlags,
-    /// Bytes of the frame, header and tail included, padding excluded.
+    /// The length of the frame, with header and tail, without padding.
     pub total_length: u64,
 }
 
 impl FrameHeader {
-    /// A header as writers make it.
+    /// A header with the version that writers set.
     pub(crate) fn new(kind: FrameKind, flags: FrameFlags, total_length: u64) -> Self {
         Self { code: kind.code(), version: FRAME_VERSION, flags, total_length }
     }
 
-    /// Reads a header that is at `at` in its file.
+    /// Parses a header at offset `at` of the file.
     pub(crate) fn parse(region: Region, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(region, at, bytes);
         fields.magic("magic", FRAME_MAGIC)?;
@@ -45,12 +45,12 @@ impl FrameHeader {
         FrameKind::from_code(self.code)
     }
 
-    /// Bytes after the body.
+    /// The length of the tail.
     pub(crate) fn tail_len(&self) -> u64 {
         self.kind().map_or(12, FrameKind::tail_len)
     }
 
-    /// The bytes.
+    /// The encoded header.
     pub(crate) fn to_bytes(self) -> [u8; 16] {
         let mut out = [0; 16];
         let fields: [&[u8]; 5] = [
@@ -70,14 +70,14 @@ impl FrameHeader {
 /// The last bytes of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct FrameTail {
-    /// Where the descriptor starts, counted from the start of the frame. Data objects only.
+    /// The offset of the descriptor from the start of the frame. Data objects only.
     pub(crate) cbor_offset: Option<u64>,
     /// The hash slot.
     pub(crate) hash: u64,
 }
 
 impl FrameTail {
-    /// Reads the tail of a frame; `bytes` are the last [`FrameHeader::tail_len`] bytes and are at `at`.
+    /// Parses the tail of a frame: the last [`FrameHeader::tail_len`] bytes, at offset `at`.
     pub(crate) fn parse(
         region: Region,
         header: &FrameHeader,
@@ -100,46 +100,46 @@ impl FrameTail {
         Ok(Self { cbor_offset, hash })
     }
 
-    /// The bytes: 12, or 20 with an offset.
+    /// The encoded tail: 12 bytes, or 20 with an offset.
     pub(crate) fn to_bytes(self) -> impl Iterator<Item = u8> {
         let offset = self.cbor_offset.map(u64::to_be_bytes);
         offset.into_iter().flatten().chain(self.hash.to_be_bytes()).chain(*FRAME_END)
     }
 }
 
-/// A frame found in a message: its header, its tail and its place.
+/// A frame of a message: header, tail and byte range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
-    /// Its position among the frames of the message, from 0.
+    /// The position among the frames of the message, from 0.
     pub index: u32,
-    /// Its type.
+    /// The type.
     pub kind: FrameKind,
-    /// Its header.
+    /// The header.
     pub header: FrameHeader,
-    /// Its bytes in the file or buffer, padding excluded.
+    /// The byte range in the file or buffer, without padding.
     pub span: tercet_core::Span,
-    /// Its hash slot.
+    /// The hash slot.
     pub hash_slot: u64,
-    /// Where the descriptor starts, counted from the start of the frame. 0 for all but data objects.
+    /// The offset of the descriptor from the start of the frame. 0 for all but data objects.
     pub cbor_offset: u64,
-    /// The number of the data object; for a preceder, of the object it belongs to; else 0.
+    /// The number of the data object; for a preceder, of the next object; else 0.
     pub object: u32,
 }
 
 impl Frame {
-    /// The hash of the body, if the frame says that it carries one.
+    /// The hash of the body, if the frame has one.
     pub fn hash(&self) -> Option<u64> {
         self.header.flags.contains(FrameFlags::HASH_PRESENT).then_some(self.hash_slot)
     }
 
-    /// The bytes that the hash covers: everything between header and tail.
+    /// The bytes that the hash covers: from header to tail.
     pub fn body(&self) -> tercet_core::Span {
         let end = self.span.end().saturating_sub(self.kind.tail_len());
         let start = self.span.start().saturating_add(FRAME_HEADER_LEN).min(end);
         tercet_core::Span::between(start, end).unwrap_or(tercet_core::Span::empty(start))
     }
 
-    /// What errors call it.
+    /// The region in error messages.
     pub(crate) fn region(&self, message: u64) -> Region {
         let part = match self.kind {
             FrameKind::NTensor => Part::Object { object: self.object },

@@ -1,4 +1,4 @@
-//! Fixed bytes, frame types and flags.
+//! Magic bytes, frame types and flags.
 
 use std::fmt;
 
@@ -12,18 +12,18 @@ pub const END_MAGIC: &[u8; 8] = b"39277777";
 pub(crate) const FRAME_MAGIC: &[u8; 2] = b"FR";
 /// The last bytes of a frame.
 pub(crate) const FRAME_END: &[u8; 4] = b"ENDF";
-/// The one wire version.
+/// The supported format version.
 pub const VERSION: u16 = 3;
-/// What writers put into the version of a frame; readers ignore it.
+/// The frame version that writers set; readers ignore it.
 pub(crate) const FRAME_VERSION: u16 = 1;
 
-/// Bytes of a preamble.
+/// The length of a preamble.
 pub(crate) const PREAMBLE_LEN: u64 = 24;
-/// Bytes of a postamble.
+/// The length of a postamble.
 pub(crate) const POSTAMBLE_LEN: u64 = 24;
-/// Bytes of the shortest message that can be decoded.
+/// The minimum length of a message.
 pub(crate) const MIN_MESSAGE: u64 = 48;
-/// Bytes of a frame header.
+/// The length of a frame header.
 pub(crate) const FRAME_HEADER_LEN: u64 = 16;
 
 /// The type of a frame.
@@ -33,17 +33,17 @@ pub(crate) const FRAME_HEADER_LEN: u64 = 16;
 pub enum FrameKind {
     /// Metadata before the objects.
     HeaderMetadata,
-    /// The places of the objects, before them.
+    /// The index, before the objects.
     HeaderIndex,
-    /// The hashes of the objects, before them.
+    /// The hash list, before the objects.
     HeaderHash,
-    /// The hashes of the objects, after them.
+    /// The hash list, after the objects.
     FooterHash,
-    /// The places of the objects, after them.
+    /// The index, after the objects.
     FooterIndex,
     /// Metadata after the objects.
     FooterMetadata,
-    /// Metadata of the object that follows.
+    /// Metadata of the next object.
     PrecederMetadata,
     /// A data object.
     #[serde(rename = "ntensor")]
@@ -63,7 +63,7 @@ impl FrameKind {
         Self::NTensor,
     ];
 
-    /// The number on the wire. 4 is reserved.
+    /// The type number. 4 is reserved.
     pub const fn code(self) -> u16 {
         match self {
             Self::HeaderMetadata => 1,
@@ -77,12 +77,12 @@ impl FrameKind {
         }
     }
 
-    /// The type with a number on the wire.
+    /// The type with this number.
     pub fn from_code(code: u16) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.code() == code)
     }
 
-    /// Bytes after the body.
+    /// The length of the tail.
     pub(crate) const fn tail_len(self) -> u64 {
         match self {
             Self::NTensor => 20,
@@ -90,7 +90,7 @@ impl FrameKind {
         }
     }
 
-    /// The flag of the preamble that announces frames of this type. Data objects have none.
+    /// The preamble flag that announces frames of this type. Data objects have none.
     pub(crate) const fn flag(self) -> Option<MessageFlags> {
         match self {
             Self::HeaderMetadata => Some(MessageFlags::HEADER_METADATA),
@@ -142,9 +142,9 @@ impl MessageFlags {
     pub const HEADER_HASHES: Self = Self(0x0010);
     /// A hash list is after the objects.
     pub const FOOTER_HASHES: Self = Self(0x0020);
-    /// Objects may have metadata of their own in front of them.
+    /// Objects may have preceders.
     pub const PRECEDER_METADATA: Self = Self(0x0040);
-    /// Every frame carries its hash.
+    /// Every frame has a hash.
     pub const HASHES_PRESENT: Self = Self(0x0080);
 
     /// Every flag with its name, lowest bit first.
@@ -164,7 +164,7 @@ impl MessageFlags {
         self.0 & flags.0 == flags.0
     }
 
-    /// These flags and those.
+    /// The union of both flags.
     pub const fn with(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }
@@ -189,7 +189,7 @@ pub struct FrameFlags(pub u16);
 impl FrameFlags {
     /// The descriptor is after the payload. Data objects only.
     pub const DESCRIPTOR_AFTER: Self = Self(0x0001);
-    /// The hash slot holds the hash of the body.
+    /// The frame has a hash of its body.
     pub const HASH_PRESENT: Self = Self(0x0002);
 
     /// Whether all of these flags are set.
@@ -197,7 +197,7 @@ impl FrameFlags {
         self.0 & flags.0 == flags.0
     }
 
-    /// These flags and those.
+    /// The union of both flags.
     pub const fn with(self, flags: Self) -> Self {
         Self(self.0 | flags.0)
     }

@@ -2,13 +2,13 @@
 
 use super::ids::FrameKind;
 
-/// The part of a message that a frame belongs to. Frames may only stay in a phase or move on to a later one.
+/// The phase of a message that a frame belongs to. Phases do not go backwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum DecodePhase {
     /// Metadata, index and hashes before the objects.
     #[default]
     Header,
-    /// Objects and what precedes each of them.
+    /// Objects and their preceders.
     Body,
     /// Metadata, index and hashes after the objects.
     Footer,
@@ -25,7 +25,7 @@ impl DecodePhase {
     }
 }
 
-/// Where in the order a message is.
+/// The state of the frame order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Order {
     phase: DecodePhase,
@@ -34,7 +34,7 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Takes the next frame, or says which rule it breaks.
+    /// Advances by one frame; the error is the violated rule.
     pub(crate) fn take(&mut self, kind: FrameKind) -> Result<(), &'static str> {
         if self.preceded && kind != FrameKind::NTensor {
             return Err(OBJECT_AFTER_PRECEDER);
@@ -51,7 +51,7 @@ impl Order {
         Ok(())
     }
 
-    /// The message ends here, or the rule that says it must not.
+    /// Ends the message; the error is the violated rule.
     pub(crate) fn end(self) -> Result<(), &'static str> {
         if self.preceded { Err(OBJECT_AFTER_PRECEDER) } else { Ok(()) }
     }

@@ -1,4 +1,4 @@
-//! The last 24 bytes of a message.
+//! The postamble.
 
 use tercet_core::{Fields, Malformed};
 
@@ -8,14 +8,14 @@ use crate::region::{Part, Region};
 /// The last 24 bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Postamble {
-    /// Where the first footer frame starts, or the postamble itself; counted from the start of the message.
+    /// The offset of the first footer frame, or of the postamble, from the start of the message.
     pub first_footer_offset: u64,
-    /// The length of the message again; 0 if the writer could not go back to write it.
+    /// The length of the message; 0 if the writer could not seek.
     pub total_length: u64,
 }
 
 impl Postamble {
-    /// Reads a postamble that is at `at` in its file.
+    /// Parses a postamble at offset `at` of the file.
     pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region { message, part: Part::Postamble }, at, bytes);
         let first_footer_offset = fields.u64_be("first_footer_offset")?;
@@ -24,7 +24,7 @@ impl Postamble {
         Ok(Self { first_footer_offset, total_length })
     }
 
-    /// The bytes.
+    /// The encoded postamble.
     pub(crate) fn to_bytes(self) -> [u8; 24] {
         let mut out = [0; 24];
         let (offset, length) = (self.first_footer_offset.to_be_bytes(), self.total_length.to_be_bytes());

@@ -1,4 +1,4 @@
-//! The first 24 bytes of a message.
+//! The preamble.
 
 use tercet_core::{Fields, Malformed, Reason};
 
@@ -8,16 +8,16 @@ use crate::region::{Part, Region};
 /// The first 24 bytes of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Preamble {
-    /// What the message says about its frames.
+    /// The flags: which frames the message contains.
     pub flags: MessageFlags,
-    /// Written as 0, ignored.
+    /// Reserved: 0, ignored by readers.
     pub reserved: u32,
-    /// Bytes of the message, preamble and postamble included; 0 if they were not known when it was written.
+    /// The length of the message, with preamble and postamble; 0 if it was not known when the preamble was written.
     pub total_length: u64,
 }
 
 impl Preamble {
-    /// Reads a preamble that is at `at` in its file.
+    /// Parses a preamble at offset `at` of the file.
     pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region { message, part: Part::Preamble }, at, bytes);
         fields.magic("magic", MAGIC)?;
@@ -36,12 +36,12 @@ impl Preamble {
         Ok(Self { flags, reserved, total_length })
     }
 
-    /// The length of the message, if it was known when the preamble was written.
+    /// The length of the message, if it is stored.
     pub fn known_length(&self) -> Option<u64> {
         (self.total_length != 0).then_some(self.total_length)
     }
 
-    /// The bytes.
+    /// The encoded preamble.
     pub(crate) fn to_bytes(self) -> [u8; 24] {
         let mut out = [0; 24];
         let fields: [&[u8]; 5] = [

@@ -1,4 +1,4 @@
-//! The walk over the frames of one message.
+//! The parser of messages: a walk over their frames.
 
 use tercet_core::{Malformed, Reason, Site, Span};
 
@@ -10,21 +10,21 @@ use super::postamble::Postamble;
 use super::preamble::Preamble;
 use crate::region::{Part, Region};
 
-/// Bytes that [`Walk::look`] wants to see: a postamble, or more than a frame header.
+/// The number of bytes that [`Walk::look`] needs: a postamble, or more than a frame header.
 pub(crate) const LOOK_LEN: u64 = 24;
 
-/// Where the walk over one message is.
+/// The state of a walk over the frames of one message.
 ///
-/// It holds no bytes. The driver shows it the bytes at [`at`](Walk::at) and does what [`look`](Walk::look) says,
-/// so a stream, a file and a buffer are parsed by the same code.
+/// It holds no bytes. The driver passes it the bytes at [`at`](Walk::at) and acts on the result of
+/// [`look`](Walk::look), so the same code parses a stream, a file and a buffer.
 #[derive(Clone, Debug)]
 pub(crate) struct Walk {
     message: u64,
-    /// Where the message starts in its file.
+    /// The offset of the message in the file.
     base: u64,
-    /// The next byte, counted from the start of the message.
+    /// The next byte, relative to the message.
     at: u64,
-    /// Where the postamble starts, if the length of the message is known.
+    /// The offset of the postamble, if the length of the message is known.
     end: Option<u64>,
     order: Order,
     frames: u32,
@@ -33,10 +33,10 @@ pub(crate) struct Walk {
     skips_unknown: bool,
 }
 
-/// What is at the position of a walk.
+/// The item at the position of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// So many zero bytes that belong to nothing.
+    /// A number of zero bytes outside frames.
     Gap(u64),
     /// A frame.
     Frame(FrameHeader),
@@ -45,7 +45,7 @@ pub(crate) enum Next {
 }
 
 impl Walk {
-    /// The walk over message number `message`, whose preamble is at `base`.
+    /// A walk over message number `message`, whose preamble is at `base`.
     pub(crate) fn new(message: u64, base: u64, preamble: &Preamble) -> Self {
         Self {
             message,
@@ -60,24 +60,24 @@ impl Walk {
         }
     }
 
-    /// Skips frames of unknown types instead of refusing them.
+    /// Sets whether frames of unknown types are skipped instead of rejected.
     pub(crate) fn skipping_unknown(mut self, skips: bool) -> Self {
         self.skips_unknown = skips;
         self
     }
 
-    /// The position of the walk in the file.
+    /// The position in the file.
     pub(crate) fn at(&self) -> u64 {
         self.base.saturating_add(self.at)
     }
 
-    /// Bytes that `look` must be shown: fewer than [`LOOK_LEN`] only where the message is known to end.
+    /// The number of bytes that `look` needs: fewer than [`LOOK_LEN`] only near the known end of the message.
     pub(crate) fn wants(&self) -> u64 {
         let to_end = self.end.map(|end| end.saturating_add(POSTAMBLE_LEN).saturating_sub(self.at));
         to_end.map_or(LOOK_LEN, |to_end| to_end.min(LOOK_LEN))
     }
 
-    /// Says what is here. `head` are the next [`wants`](Walk::wants) bytes, or fewer where the input ends.
+    /// The item at this position. `head` are the next [`wants`](Walk::wants) bytes, or fewer at the end of the input.
     pub(crate) fn look(&self, head: &[u8]) -> Result<Next, Malformed<Region>> {
         if self.end == Some(self.at) {
             return Ok(Next::Postamble);
@@ -90,8 +90,8 @@ impl Walk {
         if self.end.is_none() && head.get(16..24) == Some(END_MAGIC) {
             return Ok(Next::Postamble);
         }
-        // Zero bytes between frames are allowed. Anything else may be a frame whose first bytes are damaged, and
-        // passing it over would lose it without a word.
+        // Zero bytes between frames are allowed. Anything else may be a frame with a damaged header, and
+        // skipping it would lose it silently.
         match head.get(..8) {
             Some(zeros) if zeros.iter().all(|&byte| byte == 0) => Ok(Next::Gap(8)),
             _ => FrameHeader::parse(self.here(), self.at(), head).map(Next::Frame),
@@ -113,23 +113,23 @@ impl Walk {
         Err(self.fault("total_length", 8, 8, reason))
     }
 
-    /// Passes over bytes that belong to nothing.
+    /// Skips zero bytes.
     pub(crate) fn skip(&mut self, len: u64) {
         self.at = self.at.saturating_add(len);
     }
 
-    /// Moves on to a place that is known otherwise, counted from the start of the message. Never back.
+    /// Advances to a known position, relative to the message. Never back.
     pub(crate) fn jump(&mut self, to: u64) {
         self.at = self.at.max(to);
     }
 
-    /// The position of the walk, counted from the start of the message.
+    /// The position, relative to the message.
     pub(crate) fn inside(&self) -> u64 {
         self.at
     }
 
-    /// Takes the frame that is here and moves after its padding. `tail` are its last bytes. `None` for a frame
-    /// of an unknown type that is skipped.
+    /// Parses the frame at this position and advances past its padding. `tail` are its last bytes. `None` for a skipped frame
+    /// of an unknown type.
     pub(crate) fn take(
         &mut self,
         header: &FrameHeader,
@@ -186,7 +186,7 @@ impl Walk {
         Ok(Some(frame))
     }
 
-    /// Where the tail of the frame that is here starts.
+    /// The offset of the tail of the frame at this position.
     pub(crate) fn tail_at(&self, header: &FrameHeader) -> Result<u64, Malformed<Region>> {
         let before = header.total_length.checked_sub(header.tail_len());
         let at = before.and_then(|before| self.at().checked_add(before));
@@ -195,7 +195,7 @@ impl Walk {
 
     fn advance(&mut self, header: &FrameHeader) -> Result<(), Malformed<Region>> {
         let next = self.at.checked_add(header.total_length).and_then(align8);
-        // The padding of the last frame may be missing only if nothing is missing after it.
+        // The padding of the last frame may be missing only if nothing follows it.
         let next = next.filter(|next| next.checked_add(self.base).is_some());
         let next = next.ok_or_else(|| {
             self.fault("total_length", 8, 8, Reason::Overflow { what: "the end of the frame" })
@@ -213,7 +213,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Ends the walk at the postamble; checks the order of frames up to here.
+    /// Ends the walk at the postamble, and checks the frame order.
     pub(crate) fn end(&self, postamble: &[u8]) -> Result<Postamble, Malformed<Region>> {
         let parsed = Postamble::parse(self.message, self.at(), postamble)?;
         self.order.end().map_err(|rule| {
@@ -223,7 +223,7 @@ impl Walk {
         Ok(parsed)
     }
 
-    /// What the postamble must say about footer frames: where the first one is, or the postamble.
+    /// The required `first_footer_offset`: of the first footer frame, or of the postamble.
     pub(crate) fn first_footer(&self) -> u64 {
         self.first_footer.unwrap_or(self.at)
     }
@@ -245,7 +245,7 @@ impl Walk {
         Region { message: self.message, part: Part::Frame { index: self.frames } }
     }
 
-    /// A fault of `len` bytes at `offset` in the frame header that is here.
+    /// An error of `len` bytes at `offset` of the frame header at this position.
     fn fault(&self, field: &'static str, offset: u64, len: u64, reason: Reason) -> Malformed<Region> {
         let start = self.at().saturating_add(offset);
         let span = Span::at(start, len).unwrap_or(Span::empty(start));

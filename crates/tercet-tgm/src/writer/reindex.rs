@@ -1,4 +1,4 @@
-//! An index for a file that is there.
+//! Adding and removing the index of an existing file.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,61 +16,61 @@ use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup, MessageIndex};
 use crate::options::ReadOptions;
 use crate::scan::ScanOptions;
 
-/// How a file gets an index.
+/// Options of reindexing.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct ReindexOptions {
-    /// Its keys. Without, the keys of the index that is there stay, and without any all keys are taken.
+    /// The keys. By default those of the existing index, or all keys without one.
     pub keys: Option<IndexKeys>,
-    /// Whether every message is looked at, whatever an index that is there says.
+    /// Whether every message is read, instead of extending the existing index.
     pub rebuild: bool,
-    /// Whether the index says when and by what it was written.
+    /// Whether the index records when and by which program it was written.
     pub provenance: Provenance,
 }
 
 impl ReindexOptions {
-    /// Goes on with the index that is there.
+    /// Extends the existing index.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes these keys.
+    /// Sets the keys.
     pub fn with_keys(mut self, keys: Option<IndexKeys>) -> Self {
         self.keys = keys;
         self
     }
 
-    /// Looks at every message.
+    /// Sets whether every message is read.
     pub fn with_rebuild(mut self, rebuild: bool) -> Self {
         self.rebuild = rebuild;
         self
     }
 
-    /// Says when and by what the index was written, or not.
+    /// Sets whether the index records when and by which program it was written.
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
     }
 }
 
-/// What became of a file that was to have an index.
+/// The result of reindexing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReindexReport {
-    /// The messages of the file, the index not counted.
+    /// The number of messages, without the index.
     pub messages: u64,
-    /// The messages that had to be looked at.
+    /// The number of messages read.
     pub entered: u64,
     /// The keys of the index.
     pub keys: Vec<String>,
-    /// Whether the file is unchanged, since its index is as it was asked for.
+    /// Whether the file is unchanged, because its index is up to date.
     pub is_unchanged: bool,
 }
 
 impl Writer {
-    /// Gives a file an index at its end, in the place of any that it has.
+    /// Adds an index to a file, replacing an existing one.
     ///
-    /// Messages that the old index lists are not looked at again, unless other keys are asked for. A message that
-    /// cannot be read is an error: it would never be found.
+    /// Messages in the old index are not read again, unless the keys differ. A message that cannot be read is an
+    /// error, because the index could not list it.
     pub fn reindex(
         path: impl AsRef<Path>,
         how: &ReindexOptions,
@@ -79,7 +79,7 @@ impl Writer {
         Self::reindex_on(Arc::new(RealDisk), path, how, progress)
     }
 
-    /// Gives a file of another disk an index.
+    /// [`reindex`](Self::reindex) on another disk.
     pub fn reindex_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
@@ -95,8 +95,8 @@ impl Writer {
         let (lock, source) = hold(disk, path).map_err(named)?;
         let old = index::find_last(&*source, &ReadOptions::new()).map_err(named)?;
         let kept = old.filter(|(old, _)| !how.rebuild && keys.is_none_or(|keys| has_keys(old, keys)));
-        if let Some((old, behind)) = &kept
-            && behind.is_empty()
+        if let Some((old, after)) = &kept
+            && after.is_empty()
         {
             let messages = old.scan().messages.len() as u64;
             let keys = old.keys().map(str::to_owned).collect();
@@ -106,14 +106,14 @@ impl Writer {
             Self::new(&name, lock.replace().map_err(|error| named(error.into()))?, WriterOptions::new());
         writer.provenance = how.provenance.clone();
         let mut before = 0;
-        if let Some((old, behind)) = kept {
+        if let Some((old, after)) = kept {
             let resumed = IndexBuilder::resume(&old);
             let resumed = resumed
                 .map_err(|error| named(ErrorKind::CannotIndex { reason: error.to_string().into() }))?;
             before = resumed.len() as u64;
             writer.copy(&*source, Span::first(old.span().start()), progress).map_err(named)?;
             writer.message_index = Some(resumed);
-            for span in behind {
+            for span in after {
                 writer.copy(&*source, span, progress).map_err(named)?;
             }
         } else {
@@ -131,12 +131,12 @@ impl Writer {
         Ok(ReindexReport { messages, entered, keys, is_unchanged: false })
     }
 
-    /// Makes a file what it was without its indexes; returns whether it had any.
+    /// Removes the indexes of a file; returns whether it had any.
     pub fn remove_index(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
         Self::remove_index_on(Arc::new(RealDisk), path, progress)
     }
 
-    /// Makes a file of another disk what it was without its indexes.
+    /// [`Self::remove_index`] on another disk.
     pub fn remove_index_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
@@ -156,12 +156,12 @@ impl Writer {
         Ok(is_changed)
     }
 
-    /// Copies a file without the indexes that are in it, and enters its messages.
+    /// Copies a file without its indexes, and adds its messages to the new index.
     fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
         let options = ScanOptions::default().with_index(false);
         let file = File::from_source(bytes, ReadOptions::new())?.with_scan_options(options);
-        // An index that is damaged cannot be read as a message either.
+        // A damaged index is not a readable message either.
         let damaged = match index::find(&**source, file.options()) {
             Ok(IndexLookup::Rejected(span, _)) => Some(span),
             _ => None,
@@ -193,13 +193,13 @@ impl Writer {
     }
 }
 
-/// Opens a file that no one else can change meanwhile.
+/// Opens a locked file.
 pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<Source>), ErrorKind> {
     let lock = FileLock::acquire_on(disk, path)?;
     Ok((lock, Arc::new(Source::open(path)?)))
 }
 
-/// Makes the index of the messages before `end` again.
+/// Rebuilds the index of the messages before `end`.
 pub(super) fn index_messages(source: &Source, end: u64) -> Result<IndexBuilder, ErrorKind> {
     let mut message_index = IndexBuilder::new(&IndexKeys::All);
     let part = Part::new(source, Span::first(end));

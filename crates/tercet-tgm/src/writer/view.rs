@@ -1,4 +1,4 @@
-//! Bytes on their way into a file, seen as a source.
+//! Sources over bytes that are being written.
 
 use std::sync::Arc;
 
@@ -37,7 +37,7 @@ impl ByteSource for Part<'_> {
     }
 }
 
-/// Bytes that are lent: what is read of them is copied, which is little.
+/// Borrowed bytes; reads copy, but they are short.
 #[derive(Debug)]
 pub(super) struct Slice<'a> {
     name: Arc<str>,

@@ -392,7 +392,7 @@ fn rejected_objects_leave_the_message_valid() {
         }
         encoder.write_preceder([("len".to_owned(), 40.into())].into()).await.unwrap();
         let error = encoder.write_preceder([("len".to_owned(), 40.into())].into()).await.unwrap_err();
-        assert!(matches!(error, ErrorKind::Encode(EncodeError::PrecederTwice)), "{error}");
+        assert!(matches!(error, ErrorKind::Encode(EncodeError::DuplicatePreceder)), "{error}");
         encoder.write_object(&descriptor(40, 0), values(40)).await.unwrap();
         assert_eq!(encoder.object_count(), 1);
         assert_eq!(encoder.finish().await.unwrap(), sync_bytes(&[(40, 0, true)]));

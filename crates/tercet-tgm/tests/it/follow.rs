@@ -286,7 +286,7 @@ fn streams_start_in_the_middle() {
     assert!(follower.next_event().is_none());
     let (start, preamble) = follower.pending().unwrap();
     assert_eq!((start, preamble.total_length), (1000 + good.len() as u64, good.len() as u64));
-    let Some(FollowEvent::Damaged { number: 8, start: at, fault: ErrorKind::CutStream { .. } }) =
+    let Some(FollowEvent::Damaged { number: 8, start: at, fault: ErrorKind::TruncatedStream { .. } }) =
         follower.finish()
     else {
         panic!("the end is not reported");

@@ -455,7 +455,7 @@ proptest! {
                     prop_assert!(expected.is_none() || first == Some(&7));
                     continue;
                 };
-                if column.is_held(message as u64) {
+                if column.is_stored(message as u64) {
                     prop_assert_eq!(column.value(message as u64), expected.as_ref());
                 } else {
                     prop_assert_eq!(found, Some(&5));

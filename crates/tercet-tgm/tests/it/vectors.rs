@@ -202,7 +202,7 @@ fn streams_reject_header_placement_and_dangling_preceders() {
     let mut encoder = start(EncodeOptions::new()).unwrap();
     encoder.write_preceder([("a".to_owned(), 1.into())].into()).unwrap();
     let twice = encoder.write_preceder([("b".to_owned(), 1.into())].into());
-    assert!(matches!(twice, Err(ErrorKind::Encode(EncodeError::PrecederTwice))));
+    assert!(matches!(twice, Err(ErrorKind::Encode(EncodeError::DuplicatePreceder))));
     assert!(matches!(encoder.finish(), Err(ErrorKind::Encode(EncodeError::DanglingPreceder))));
     let mut encoder = start(EncodeOptions::new()).unwrap();
     assert!(encoder.write_preceder([("_reserved_".to_owned(), 1.into())].into()).is_err());

@@ -78,7 +78,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let dtype = dataset.grid()?.element();
     let shape = selection.shape();
     let header = match ArrayFormat::infer(args.format, &args.output) {
-        ArrayFormat::Npy => npy::header(dtype, &shape),
+        ArrayFormat::Npy => npy::header(dtype, &shape)
+            .ok_or_else(|| Failure::request(format!("{dtype} is not supported by NumPy")))?,
         ArrayFormat::Raw => Vec::new(),
     };
     let bar = out.bar("extracting", export.bytes());

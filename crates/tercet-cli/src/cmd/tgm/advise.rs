@@ -7,13 +7,13 @@ use tercet::convert::npy;
 use tercet::core::tensor::Buffer;
 use tercet::core::{Progress as _, Shape, escape};
 use tercet::tgm::precision::Candidate;
-use tercet::tgm::{DType, DataObjectDescriptor, Tensor};
+use tercet::tgm::{DType, DataObjectDescriptor, Tensor, can_widen_to_f64, widen_to_f64};
 
 use super::Globals;
-use super::create::arrays::{dtype_of, read_into_memory};
+use super::create::arrays::{read_into_memory, stored_dtype};
 use super::object_id::{ObjectId, describe, parse_object_id};
 use super::open::ReadArgs;
-use super::pipeline::{bound, can_widen, widen};
+use super::pipeline::bound;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_npy};
@@ -78,7 +78,7 @@ impl Deref for Values {
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut subject = args.subject(out)?;
-    if args.widen && can_widen(subject.dtype) {
+    if args.widen && can_widen_to_f64(subject.dtype) {
         subject.make_float64(out)?;
     }
     let plain = DataObjectDescriptor::new(subject.dtype, subject.shape.clone());
@@ -119,7 +119,7 @@ impl Args {
         let Some(id) = self.object else {
             let array = npy::Array::from_source(must_be_npy(self.input.source()?)?)?;
             let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
-            let dtype = dtype_of(array.element());
+            let dtype = stored_dtype(array.dtype());
             return Ok(Subject { name, dtype, shape, values: Values::Read(read_into_memory(&array)?) });
         };
         let file = ReadArgs::default().open(self.input.source()?, out)?;
@@ -135,7 +135,7 @@ impl Args {
 impl Subject {
     fn make_float64(&mut self, out: &mut Ui) -> Result<(), Failure> {
         let name = escape::name(&self.name);
-        let widened = widen(self.dtype, &self.values);
+        let widened = widen_to_f64(self.dtype, &self.values);
         let widened = widened.map_err(|reason| Failure::request(format!("{name}: {reason}")))?;
         out.note(format_args!("note: {name}: {} converted to float64", self.dtype))?;
         (self.dtype, self.values) = (DType::F64, Values::Read(widened));
@@ -143,7 +143,7 @@ impl Subject {
     }
 }
 
-/// A shape as it is shown.
+/// A shape for display.
 fn display_shape(shape: &[u64]) -> Shape {
     Shape::new(shape.to_vec())
 }

@@ -174,11 +174,11 @@ impl Copying<'_> {
             }
         }
         let written = sink.finish()?;
-        let (shown, count, size) = (display_path(path), found.len(), human_size(total(found)));
+        let (name, count, size) = (display_path(path), found.len(), human_size(total(found)));
         let plural = if count == 1 { "" } else { "s" };
         let line = match &self.recoder {
-            None => format!("{shown}: {count} message{plural}, {size}"),
-            Some(_) => tally.line(&shown),
+            None => format!("{name}: {count} message{plural}, {size}"),
+            Some(_) => tally.line(&name),
         };
         Ok((written, line))
     }

@@ -327,7 +327,7 @@ fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
         ),
         _ => return None,
     };
-    let failure = Failure::new(fault.class(), format!("{}: {reason}", object.called()));
+    let failure = Failure::new(fault.class(), format!("{}: {reason}", object.label()));
     Some(match hint {
         Some(hint) => failure.with_hint(hint),
         None => failure,

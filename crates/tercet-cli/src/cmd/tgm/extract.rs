@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
-use tercet::convert::npy::{self, Element};
+use tercet::convert::npy;
 use tercet::core::publish::PublishError;
 use tercet::core::{Progress as _, Shape};
 use tercet::tgm::{DType, DataObjectDescriptor, Object, Tensor};
@@ -123,22 +123,22 @@ struct Taken {
     values: Values,
 }
 
-/// A whole array, or concatenated ranges.
+/// A complete array, or concatenated ranges.
 enum Values {
-    Whole(Tensor),
+    Complete(Tensor),
     Joined(Vec<u8>),
 }
 
 impl From<Tensor> for Values {
     fn from(array: Tensor) -> Self {
-        Self::Whole(array)
+        Self::Complete(array)
     }
 }
 
 impl Values {
     fn bytes(&self) -> &[u8] {
         match self {
-            Self::Whole(array) => array.bytes(),
+            Self::Complete(array) => array.bytes(),
             Self::Joined(bytes) => bytes,
         }
     }
@@ -167,21 +167,22 @@ fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8
             descriptor.strides
         ))?;
     }
-    match element_of(descriptor.dtype) {
-        Some(element) => Ok(npy::header(element, shape)),
-        None if descriptor.dtype == DType::BF16 => {
+    let (dtype, shape) = match descriptor.dtype {
+        DType::BF16 => {
             out.note("note: bfloat16 is not supported by NumPy; bits written as uint16")?;
-            Ok(npy::header(Element::U16, shape))
+            (DType::U16, shape.to_vec())
         }
-        None => {
+        DType::Bitmask => {
             let shape = Shape::new(shape.to_vec());
             let len = shape.elements().unwrap_or(0).div_ceil(8);
             out.note(format_args!(
                 "note: bitmask is not supported by NumPy; {shape} bits written as {len} bytes of uint8, most significant bit first"
             ))?;
-            Ok(npy::header(Element::U8, &[len]))
+            (DType::U8, vec![len])
         }
-    }
+        dtype => (dtype, shape.to_vec()),
+    };
+    npy::header(dtype, &shape).ok_or_else(|| Failure::request(format!("{dtype} is not supported by NumPy")))
 }
 
 /// Whether the strides differ from row-major order.
@@ -192,16 +193,6 @@ fn is_in_another_order(descriptor: &DataObjectDescriptor) -> bool {
     let axes = descriptor.shape.iter().zip(descriptor.strides.iter().zip(&row_major));
     descriptor.elements() != Some(0)
         && axes.filter(|(extent, _)| matters(extent)).any(|(_, (declared, taken))| declared != taken)
-}
-
-fn element_of(dtype: DType) -> Option<Element> {
-    match dtype {
-        DType::I8 => Some(Element::I8),
-        DType::C64 => Some(Element::C64),
-        DType::C128 => Some(Element::C128),
-        DType::BF16 | DType::Bitmask => None,
-        other => other.element().map(Element::from),
-    }
 }
 
 fn write_all(

@@ -20,7 +20,7 @@ Examples:
   tgm index run.tgm --remove                     remove the index";
 
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     /// File to index; it is rewritten and replaced atomically
@@ -59,7 +59,7 @@ struct IndexJson<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_on_disk(&args.path, "index")?;
-    let shown = escape::name(&args.path.to_string_lossy()).into_owned();
+    let path = escape::name(&args.path.to_string_lossy()).into_owned();
     let bar = out.bar("indexing", std::fs::metadata(&args.path).map_or(0, |meta| meta.len()));
     if args.remove {
         let had_one = Writer::remove_index(&args.path, &bar)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             out.json(&serde_json::json!({ "file": args.path.to_string_lossy(), "changed": had_one }))?;
         } else {
             let done = if had_one { "index removed" } else { "no index" };
-            out.line(format_args!("{shown}: {done}"))?;
+            out.line(format_args!("{path}: {done}"))?;
         }
         return Ok(Outcome::Done);
     }
@@ -89,10 +89,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (messages, entered) = (done.messages, done.entered);
     let plural = if messages == 1 { "" } else { "s" };
     if done.is_unchanged {
-        out.line(format_args!("{shown}: index is up to date: {messages} message{plural}, {keys}"))?;
+        out.line(format_args!("{path}: index is up to date: {messages} message{plural}, {keys}"))?;
     } else {
-        let looked = if entered < messages { format!(" ({entered} new)") } else { String::new() };
-        out.line(format_args!("{shown}: indexed {messages} message{plural}{looked}, {keys}"))?;
+        let added = if entered < messages { format!(" ({entered} new)") } else { String::new() };
+        out.line(format_args!("{path}: indexed {messages} message{plural}{added}, {keys}"))?;
     }
     Ok(Outcome::Done)
 }

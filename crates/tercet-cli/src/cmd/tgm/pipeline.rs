@@ -1,28 +1,20 @@
 //! Pipeline options: encoding, filter, compression.
 
 use clap::ValueEnum;
-use tercet::tgm::DataObjectDescriptor;
+use tercet::tgm::{
+    self, DataObjectDescriptor, PipelineBuildError, PipelineBuilder, SimplePacking, Sz3Bound, SzipOptions,
+    ZfpMode, can_widen_to_f64,
+};
 
 use crate::failure::Failure;
 
 mod check;
-mod descriptor;
-mod widen;
-
-pub(super) use descriptor::Unfit;
-pub(super) use widen::{can_widen, widen};
 
 /// The heading under which help lists these options.
 const HEADING: &str = "Pipeline";
 
-/// Default bits per packed value.
-const BITS: u32 = 16;
-/// Default reference sample interval of szip.
-const SZIP_RSI: u32 = 128;
-/// Default block size of szip.
-const SZIP_BLOCK: u32 = 16;
 /// Default level of Blosc2.
-const BLOSC2_LEVEL: i32 = 5;
+const BLOSC2_LEVEL: u8 = 5;
 
 /// The pipeline options.
 #[derive(Clone, Debug, Default, clap::Args)]
@@ -162,9 +154,9 @@ impl Pipeline {
         self.max_error
     }
 
-    /// Whether bools become bitmasks, which these codecs require.
+    /// Whether bools become bitmasks, which some codecs require.
     pub(super) fn makes_bitmasks(&self) -> bool {
-        matches!(self.compression, Some(Compression::Rle | Compression::Roaring))
+        self.builder().requires_bitmask().is_some()
     }
 
     /// Whether packing has 0 bits, so that only the first value is stored.
@@ -176,18 +168,7 @@ impl Pipeline {
     /// chosen for an error bound.
     pub(super) fn widens(&self) -> bool {
         let chooses = !self.has_stages() && self.max_error.is_some_and(|bound| bound > 0.0);
-        self.widen && (self.needs_float64().is_some() || chooses)
-    }
-
-    /// The stage that requires float64, if any.
-    fn needs_float64(&self) -> Option<String> {
-        match (self.encoding, self.compression) {
-            (Some(encoding @ Encoding::SimplePacking), _) => Some(format!("encoding `{}`", name(encoding))),
-            (_, Some(codec @ (Compression::Zfp | Compression::Sz3))) => {
-                Some(format!("compression `{}`", name(codec)))
-            }
-            _ => None,
-        }
+        self.widen && (self.builder().requires_float64().is_some() || chooses)
     }
 
     /// Rejects options of stages that are not selected.
@@ -197,6 +178,97 @@ impl Pipeline {
 
     /// Adds the pipeline to the descriptor of an uncompressed object.
     pub(super) fn apply(&self, plain: DataObjectDescriptor) -> Result<DataObjectDescriptor, Unfit> {
-        descriptor::apply(self, plain)
+        self.builder().apply(plain).map_err(Unfit)
+    }
+
+    /// The pipeline of the options, which [`check`](Self::check) has accepted.
+    fn builder(&self) -> PipelineBuilder {
+        let mut packing = None;
+        if self.encoding == Some(Encoding::SimplePacking) {
+            let bits = self.bits.map_or(SimplePacking::default(), SimplePacking::new);
+            packing = Some(bits.with_decimal_scale(self.decimal_scale));
+        }
+        PipelineBuilder::new()
+            .with_packing(packing)
+            .with_shuffle(self.filter == Some(Filter::Shuffle))
+            .with_compression(self.compression())
+    }
+
+    fn compression(&self) -> tgm::Compression {
+        match self.compression.unwrap_or_default() {
+            Compression::None => tgm::Compression::None,
+            Compression::Szip => {
+                let defaults = SzipOptions::new();
+                tgm::Compression::Szip(
+                    defaults
+                        .with_rsi(self.szip_rsi.unwrap_or(defaults.rsi))
+                        .with_block_size(self.szip_block_size.unwrap_or(defaults.block_size))
+                        .with_flags(self.szip_flags.map(u64::from)),
+                )
+            }
+            Compression::Zstd => tgm::Compression::Zstd { level: self.compression_level },
+            Compression::Lz4 => tgm::Compression::Lz4,
+            Compression::Blosc2 => {
+                let level = self.compression_level.and_then(|level| u8::try_from(level).ok());
+                let codec = self.blosc2_codec.unwrap_or_default().into();
+                tgm::Compression::Blosc2 { codec, level: level.unwrap_or(BLOSC2_LEVEL) }
+            }
+            Compression::Zfp => tgm::Compression::Zfp(self.zfp_mode()),
+            Compression::Sz3 => {
+                let bound = self.sz3_bound.unwrap_or_default();
+                tgm::Compression::Sz3(match self.sz3_mode.unwrap_or_default() {
+                    Sz3Mode::Abs => Sz3Bound::Abs(bound),
+                    Sz3Mode::Rel => Sz3Bound::Rel(bound),
+                    Sz3Mode::Psnr => Sz3Bound::Psnr(bound),
+                })
+            }
+            Compression::Rle => tgm::Compression::Rle,
+            Compression::Roaring => tgm::Compression::Roaring,
+        }
+    }
+
+    fn zfp_mode(&self) -> ZfpMode {
+        match (self.zfp_rate, self.zfp_precision) {
+            (Some(rate), _) => ZfpMode::FixedRate(rate),
+            (None, Some(precision)) => ZfpMode::FixedPrecision(precision),
+            // `check` ensures that one of the three modes is given.
+            (None, None) => ZfpMode::FixedAccuracy(self.zfp_tolerance.unwrap_or_default()),
+        }
+    }
+}
+
+impl From<Blosc2Codec> for tgm::Blosc2Codec {
+    fn from(codec: Blosc2Codec) -> Self {
+        match codec {
+            Blosc2Codec::Blosclz => Self::BloscLz,
+            Blosc2Codec::Lz4 => Self::Lz4,
+            Blosc2Codec::Lz4hc => Self::Lz4hc,
+            Blosc2Codec::Zlib => Self::Zlib,
+            Blosc2Codec::Zstd => Self::Zstd,
+        }
+    }
+}
+
+/// An object that the pipeline cannot store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unfit(PipelineBuildError);
+
+impl Unfit {
+    pub(super) fn reason(self) -> String {
+        self.0.to_string()
+    }
+
+    /// The error for an object of this name.
+    pub(super) fn failure(self, object: &str) -> Failure {
+        let failure = Failure::request(format!("{object}: {}", self.0));
+        match self.0 {
+            PipelineBuildError::RequiresFloat64 { dtype, .. } if can_widen_to_f64(dtype) => {
+                failure.with_hint("add `--widen` to convert to float64 if exact")
+            }
+            PipelineBuildError::ShuffledBits { bits } => {
+                failure.with_hint(format!("use `--bits {}`", bits.max(1).next_multiple_of(8)))
+            }
+            _ => failure,
+        }
     }
 }

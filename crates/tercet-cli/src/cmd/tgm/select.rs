@@ -61,7 +61,7 @@ impl Chosen<'_> {
     pub(super) fn agrees(&self, message: &Message) -> bool {
         let number = message.number();
         let indexed = || self.column.value(number).map(printed);
-        !self.column.is_held(number) || indexed() == look_up(message.metadata(), self.key)
+        !self.column.is_stored(number) || indexed() == look_up(message.metadata(), self.key)
     }
 }
 

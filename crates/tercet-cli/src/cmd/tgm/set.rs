@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
     }
     let path = args.output.path();
-    let (messages, shown) = (takes.len() as u64, display_path(path));
-    let line = format!("{shown}: {changed} message(s) changed, {} copied", messages - changed);
+    let (messages, name) = (takes.len() as u64, display_path(path));
+    let line = format!("{name}: {changed} message(s) changed, {} copied", messages - changed);
     args.making.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
 }
 

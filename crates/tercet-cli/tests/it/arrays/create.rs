@@ -325,13 +325,13 @@ fn damaged_input_is_named_in_the_error() {
     assert_eq!(result.code, 4);
     insta::assert_snapshot!(result.err, @r#"
     error: short.npy: malformed npy data › values (bytes 66..85)
-      needs 20 bytes, but only 19 are there
+      needs 20 bytes, but only 19 are available
     "#);
     let result = dir.tet("create a.tet --from a=long.npy");
     assert_eq!(result.code, 4);
     insta::assert_snapshot!(result.err, @r#"
     error: long.npy: malformed npy data › values (bytes 86..88)
-      2 bytes are left over
+      2 trailing bytes
       hint: the file may hold several arrays; save each in a file of its own
     "#);
 }

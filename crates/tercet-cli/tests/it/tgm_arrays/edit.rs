@@ -60,13 +60,9 @@ fn a_rejected_set_leaves_no_file() {
     dir.write("bad.tgm", &bad);
     dir.write("old.tgm", "old");
     for (args, code, message) in [
-        (
-            "-s shape=x run.tgm new.tgm",
-            8,
-            "`shape`: `shape` says what the stored bytes are and cannot be set",
-        ),
+        ("-s shape=x run.tgm new.tgm", 8, "`shape`: `shape` describes the stored bytes and cannot be set"),
         ("-s objects.0.zstd_level=9 run.tgm new.tgm", 8, "hint: use another pipeline with `tgm recode`"),
-        ("-s _reserved_.uuid=x run.tgm new.tgm", 8, "`_reserved_` belongs to the library"),
+        ("-s _reserved_.uuid=x run.tgm new.tgm", 8, "`_reserved_` is reserved for the library"),
         (
             "-s extra.mars.step.x=1 run.tgm new.tgm",
             8,

@@ -172,5 +172,5 @@ fn indexes_are_not_copied_into_messages() {
         assert!(dir.ok(&format!("info {file}")).out.contains("Messages: 6\n"), "{file}");
         dir.ok(&format!("validate {file}"));
     }
-    dir.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "makes a message an index");
+    dir.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "is the mark of an index");
 }

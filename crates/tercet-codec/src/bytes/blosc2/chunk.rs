@@ -151,7 +151,7 @@ impl<'a> Chunk<'a> {
         match self.body {
             Body::Stored if body.len() != self.raw_bytes => {
                 return Err(failed(format!(
-                    "{} stored bytes where {} are said to be",
+                    "{} stored bytes, but {} are declared",
                     body.len(),
                     self.raw_bytes
                 )));

@@ -152,8 +152,8 @@ mod built {
             decode_range(&stored, first as u64, &mut part, total).unwrap();
             assert!(part == raw[first..first + len], "{first} {len}");
         }
-        assert!(decode_range(&stored, 900_007, &mut [0], total).is_err(), "behind the end");
-        assert!(decode_range(&stored, u64::MAX, &mut [0], total).is_err(), "behind all ends");
+        assert!(decode_range(&stored, 900_007, &mut [0], total).is_err(), "past the end");
+        assert!(decode_range(&stored, u64::MAX, &mut [0], total).is_err(), "far past the end");
         assert_eq!(
             decode_range(&stored, 0, &mut [0], total + 1),
             Err(CodecError::WrongLength { codec: "blosc2", expected: total + 1, found: total })

@@ -40,7 +40,7 @@ impl Avx2 {
     }
 }
 
-#[allow(unsafe_code, reason = "functions for a processor that was asked for")]
+#[allow(unsafe_code, reason = "the functions require detected CPU features")]
 impl Kernel for Avx2 {
     fn unpack<C: Container>(
         self,
@@ -50,7 +50,7 @@ impl Kernel for Avx2 {
         scratch: &mut Scratch,
         raw: &mut [u8],
     ) -> Result<u64, Fault> {
-        // SAFETY: `self` proves that the processor has the instructions; so below.
+        // SAFETY: `self` proves that the CPU has the instructions; the same holds below.
         unsafe { unpack_interval::<C>(self, layout, stored, at, scratch, raw) }
     }
 

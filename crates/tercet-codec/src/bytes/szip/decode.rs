@@ -247,6 +247,6 @@ pub fn index(
 /// The error with its position.
 #[cold]
 fn error(fault: Fault, interval: u64, at: u64) -> CodecError {
-    let detail = format!("{} (interval {interval} from bit {at})", fault.words());
+    let detail = format!("{} (interval {interval} from bit {at})", fault.message());
     CodecError::Decode { codec: "szip", detail }
 }

@@ -134,9 +134,9 @@ fn join(runs: &[Run], out: &mut Vec<u8>) -> Result<Vec<u64>, CodecError> {
         // A run fills the bytes that start within it; the byte before belongs to the previous run.
         let end = at + run.bits;
         let own = (end.div_ceil(8) - at.div_ceil(8)) as usize;
-        let (slot, behind) = rest.split_at_mut(own);
+        let (slot, tail) = rest.split_at_mut(own);
         slots.push((run, at, slot));
-        (at, rest) = (end, behind);
+        (at, rest) = (end, tail);
     }
     slots.into_par_iter().for_each(|(run, at, slot)| shift((8 - at % 8) % 8, &run.bytes, slot));
     let mut at = 0;

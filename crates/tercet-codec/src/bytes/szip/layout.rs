@@ -109,7 +109,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// The message.
-    pub(super) fn words(self) -> &'static str {
+    pub(super) fn message(self) -> &'static str {
         match self {
             Self::Ended => "the stream ends early",
             Self::Value => "a value does not fit the sample",

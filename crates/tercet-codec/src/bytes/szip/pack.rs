@@ -194,8 +194,8 @@ pub(super) fn interval<K: Kernel, C: Container>(
             } else {
                 zeros
             };
-            let behind = index + usize::from(zero);
-            let from_start = layout.preprocess && behind as u64 == zeros;
+            let end = index + usize::from(zero);
+            let from_start = layout.preprocess && end as u64 == zeros;
             put_zeros(&layout, bits, code, from_start.then_some(reference));
             zeros = 0;
         }

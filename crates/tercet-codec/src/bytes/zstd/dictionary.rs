@@ -43,8 +43,8 @@ pub struct Dictionary {
 impl std::fmt::Debug for Dictionary {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let bytes = self.bytes.len();
-        let mut shown = f.debug_struct("Dictionary");
-        shown.field("bytes", &bytes).field("trained_id", &self.trained_id).finish_non_exhaustive()
+        let mut debug = f.debug_struct("Dictionary");
+        debug.field("bytes", &bytes).field("trained_id", &self.trained_id).finish_non_exhaustive()
     }
 }
 

@@ -68,8 +68,8 @@ fn check(symbols: &Symbols, strings: &[Vec<u8>]) -> usize {
     assert!(decoded(symbols, &coded, &lengths, total).unwrap() == strings);
     let mut rest = &coded[..];
     for (string, len) in strings.iter().zip(lengths) {
-        let (one, behind) = rest.split_at(len as usize);
-        rest = behind;
+        let (one, tail) = rest.split_at(len as usize);
+        rest = tail;
         let mut raw = vec![3];
         symbols.decode_one(one, &mut raw).unwrap();
         assert!(raw[1..] == string[..]);

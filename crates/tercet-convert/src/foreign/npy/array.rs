@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use tercet_core::source::File;
-use tercet_core::{ByteSource, Malformed, Reason, Shape, Site, Span};
+use tercet_core::{ByteSource, DType, Malformed, Reason, Shape, Site, Span};
 
-use super::element::Element;
+use super::dtype;
 use super::error::{Error, ErrorKind, Region, ShapeErrorKind};
 use super::header::{Header, Order};
 use super::run::{Run, RunAxis, SMALL_READ};
@@ -23,18 +23,19 @@ pub const MAX_RANK: usize = 64;
 /// Big-endian values are swapped and Fortran order is transposed while reading. A part of a little-endian array in C order
 /// is copied once. Memory does not grow with the file, and several threads may read at the same time.
 ///
-/// Supports every [`Element`], 0 to [`MAX_RANK`] axes, and empty arrays. [`Npy`](super::Npy) reads what a `.tet` file can
+/// Supports the element types in [`DTYPES`](super::DTYPES), 0 to [`MAX_RANK`] axes, and empty arrays. [`Npy`](super::Npy) reads what a `.tet` file can
 /// store.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tercet_convert::npy::{self, Array, Element};
+/// use tercet_convert::npy::{self, Array};
+/// use tercet_core::DType;
 /// use tercet_core::source::Memory;
 ///
-/// let mut file = npy::header(Element::C64, &[]);
+/// let mut file = npy::header(DType::C64, &[]).unwrap();
 /// file.extend([1.5f32, -2.0].iter().flat_map(|part| part.to_le_bytes()));
 /// let array = Array::from_source(Arc::new(Memory::new("z.npy", file)))?;
-/// assert_eq!((array.element(), array.shape().rank(), array.bytes()), (Element::C64, 0, 8));
+/// assert_eq!((array.dtype(), array.shape().rank(), array.bytes()), (DType::C64, 0, 8));
 /// # Ok::<(), npy::Error>(())
 /// ```
 #[derive(Debug)]
@@ -74,9 +75,9 @@ impl Array {
         let values = source.len().saturating_sub(start);
         let malformed =
             |span, reason| Malformed { site: Site { region: Region::Data, field: "values", span }, reason };
-        let there = |len| Span::at(start, len).unwrap_or(Span::empty(start));
+        let span_of = |len| Span::at(start, len).unwrap_or(Span::empty(start));
         if values < bytes {
-            return Err(malformed(there(values), Reason::Truncated { need: bytes, have: values }).into());
+            return Err(malformed(span_of(values), Reason::Truncated { need: bytes, have: values }).into());
         }
         if values > bytes {
             let rest = Span::at(start + bytes, values - bytes).unwrap_or(Span::empty(start));
@@ -84,7 +85,7 @@ impl Array {
         }
         // From here on every offset and stride inside the values fits into memory.
         tercet_core::limits::check_limit("the array", bytes, isize::MAX as u64)?;
-        let mapped = if source.is_zero_copy() { Some(source.read_at(there(bytes))?) } else { None };
+        let mapped = if source.is_zero_copy() { Some(source.read_at(span_of(bytes))?) } else { None };
         let strides = header.strides();
         Ok(Self { source, header, start, mapped, strides })
     }
@@ -95,8 +96,8 @@ impl Array {
     }
 
     /// The element type.
-    pub fn element(&self) -> Element {
-        self.header.element
+    pub fn dtype(&self) -> DType {
+        self.header.dtype
     }
 
     /// The element type of the file as NumPy type string: `>f4`, `|b1`, …
@@ -114,7 +115,7 @@ impl Array {
         self.header.order == Order::Fortran
     }
 
-    /// Size of the whole array in bytes.
+    /// The length of the array in bytes.
     pub fn bytes(&self) -> u64 {
         // Checked when the file was opened.
         self.header.bytes_of(self.shape()).unwrap_or(u64::MAX)
@@ -125,15 +126,15 @@ impl Array {
         let is_one_run = self.bytes() == 0
             || !self.is_fortran()
             || self.shape().iter().filter(|&&extent| extent != 1).count() <= 1;
-        let as_read = is_one_run && !self.is_swapped() && self.element() != Element::Bool;
+        let as_read = is_one_run && !self.is_swapped() && self.dtype() != DType::Bool;
         self.mapped.as_deref().filter(|_| as_read)
     }
 
     fn is_swapped(&self) -> bool {
-        self.header.swapped && self.element().size() > 1
+        self.header.is_big_endian && self.header.element_size() > 1
     }
 
-    /// Reads the whole array into `out`, row-major, little-endian; bools become bytes 0 and 1.
+    /// Reads the complete array into `out`, row-major, little-endian; bools become bytes 0 and 1.
     pub fn read_all(&self, out: &mut [u8]) -> Result<(), Error> {
         self.read_box(&vec![0; self.shape().rank()], self.shape(), out)
     }
@@ -148,7 +149,7 @@ impl Array {
             }
             if expected > 0 {
                 self.copy(&self.plan(start, extents), out)?;
-                self.header.element.finish(self.header.swapped, out);
+                dtype::convert(self.dtype(), self.header.is_big_endian, out);
             }
             Ok(())
         };
@@ -164,7 +165,7 @@ impl Array {
         let fits = start.len() == shape.len()
             && extents.len() == shape.len()
             && start.iter().zip(extents).zip(shape.iter()).all(inside);
-        // A part of an array is not larger than the whole, which was checked when the file was opened.
+        // A part is not larger than the array, which was checked when the file was opened.
         let bytes = if fits { self.header.bytes_of(extents) } else { None };
         bytes.ok_or_else(|| ErrorKind::OutOfBounds { start: start.into(), extents: extents.into() })
     }
@@ -178,7 +179,7 @@ impl Array {
     fn plan(&self, start: &[u64], extents: &[u64]) -> Run {
         // Every number below is at most the length of the values, which fits (see `read`).
         let fit = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let size = self.header.element.size();
+        let size = self.header.element_size();
         let mut axes = Vec::with_capacity(extents.len());
         let (mut from, mut to_stride) = (0, size);
         for axis in (0..extents.len()).rev() {
@@ -219,7 +220,7 @@ impl Array {
     }
 }
 
-/// A file read by position.
+/// Opens a file with positional reads.
 pub(super) fn open_file(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
     let source = File::open(path).map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
     Ok(Arc::new(source))

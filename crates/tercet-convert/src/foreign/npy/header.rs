@@ -1,8 +1,8 @@
 //! Header of `.npy` files: magic, version, and a dictionary of three entries.
 
-use tercet_core::{ByteSource, Fields, Malformed, Reason, Shape, Site, Span, limits};
+use tercet_core::{ByteSource, DType, Fields, Malformed, Reason, Shape, Site, Span, limits};
 
-use super::element::Element;
+use super::dtype;
 use super::error::{ErrorKind, ForeignType, Region};
 use super::literal::{self, Literal};
 
@@ -16,9 +16,9 @@ const HEADER_LIMIT: u64 = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Header {
     pub(super) descr: Box<str>,
-    pub(super) element: Element,
+    pub(super) dtype: DType,
     /// Whether values are big-endian.
-    pub(super) swapped: bool,
+    pub(super) is_big_endian: bool,
     pub(super) order: Order,
     pub(super) shape: Shape,
 }
@@ -80,7 +80,7 @@ impl Header {
                 }
             };
             if slot.replace(value).is_some() {
-                return Err(wrong(field, "it is there twice"));
+                return Err(wrong(field, "it is a duplicate"));
             }
         }
         let descr = descr.ok_or_else(|| wrong("descr", "it is missing"))?;
@@ -94,18 +94,24 @@ impl Header {
             Some(Literal::Tuple(extents)) => {
                 let extents = extents.iter().map(|extent| match extent {
                     Literal::Int(extent) => Ok(*extent),
-                    _ => Err(wrong("shape", "an extent is not a whole number")),
+                    _ => Err(wrong("shape", "an extent is not an integer")),
                 });
                 Shape::new(extents.collect::<Result<Vec<u64>, ErrorKind>>()?)
             }
             Some(_) => return Err(wrong("shape", "it is not a tuple")),
             None => return Err(wrong("shape", "it is missing")),
         };
-        let (descr, element, swapped) = element(descr).map_err(|error| match error {
-            NoElement::Foreign(kind, descr) => ErrorKind::ForeignType { kind, descr: descr.into() },
-            NoElement::Wrong => wrong("descr", "it is neither text nor a list of fields"),
+        let (descr, dtype, is_big_endian) = parse_descr(descr).map_err(|error| match error {
+            DescrError::Foreign(kind, descr) => ErrorKind::ForeignType { kind, descr: descr.into() },
+            DescrError::Wrong => wrong("descr", "it is neither a string nor a list of fields"),
         })?;
-        Ok(Self { descr: descr.into(), element, swapped, order, shape })
+        Ok(Self { descr: descr.into(), dtype, is_big_endian, order, shape })
+    }
+
+    /// The size of one element in bytes.
+    pub(super) fn element_size(&self) -> usize {
+        // Only bitmasks have none, and NumPy does not have bitmasks.
+        self.dtype.size().unwrap_or(1)
     }
 
     /// Size of `extents` elements in bytes; `None` on overflow. If one extent is 0 the others may be anything.
@@ -113,13 +119,13 @@ impl Header {
         if extents.contains(&0) {
             return Some(0);
         }
-        extents.iter().try_fold(self.element.size() as u64, |bytes, &extent| bytes.checked_mul(extent))
+        extents.iter().try_fold(self.element_size() as u64, |bytes, &extent| bytes.checked_mul(extent))
     }
 
     /// Strides in bytes on each axis. The size of the array was checked.
     pub(super) fn strides(&self) -> Vec<usize> {
         let mut strides = vec![0; self.shape.rank()];
-        let mut stride = self.element.size();
+        let mut stride = self.element_size();
         let mut visit = |axis: usize| {
             strides[axis] = stride;
             stride = stride.saturating_mul(usize::try_from(self.shape[axis]).unwrap_or(usize::MAX));
@@ -132,14 +138,14 @@ impl Header {
     }
 }
 
-enum NoElement {
+enum DescrError {
     Foreign(ForeignType, String),
     Wrong,
 }
 
 /// Parses a `descr` into element type and byte order.
-fn element(descr: Literal) -> Result<(String, Element, bool), NoElement> {
-    let foreign = |kind, descr: &str| Err(NoElement::Foreign(kind, descr.chars().take(60).collect()));
+fn parse_descr(descr: Literal) -> Result<(String, DType, bool), DescrError> {
+    let foreign = |kind, descr: &str| Err(DescrError::Foreign(kind, descr.chars().take(60).collect()));
     let text = match descr {
         Literal::Text(text) => text,
         Literal::List(fields) => {
@@ -147,7 +153,7 @@ fn element(descr: Literal) -> Result<(String, Element, bool), NoElement> {
             return foreign(ForeignType::Structured, &format!("[{}]", names.join(", ")));
         }
         Literal::Tuple(_) => return foreign(ForeignType::Subarray, "(…)"),
-        _ => return Err(NoElement::Wrong),
+        _ => return Err(DescrError::Wrong),
     };
     let mut kind = text.as_str();
     let order = match kind.chars().next() {
@@ -157,11 +163,11 @@ fn element(descr: Literal) -> Result<(String, Element, bool), NoElement> {
         }
         _ => None,
     };
-    let Some(element) = Element::parse(kind) else { return foreign(foreign_type(kind), &text) };
+    let Some(dtype) = dtype::parse(kind) else { return foreign(foreign_type(kind), &text) };
     match order {
-        Some('<') => Ok((text, element, false)),
-        Some('>') => Ok((text, element, true)),
-        _ if element.size() == 1 => Ok((text, element, false)),
+        Some('<') => Ok((text, dtype, false)),
+        Some('>') => Ok((text, dtype, true)),
+        _ if dtype.size() == Some(1) => Ok((text, dtype, false)),
         _ => foreign(ForeignType::NativeOrder, &text),
     }
 }

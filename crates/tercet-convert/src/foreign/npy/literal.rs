@@ -52,7 +52,7 @@ pub(super) fn dictionary(text: &str) -> Result<Vec<(String, Literal)>, NotALiter
     parser.expect('{', "`{`")?;
     let mut entries = Vec::new();
     while !parser.take('}') {
-        let Literal::Text(key) = parser.value(0)? else { return parser.fail("a key in quotes") };
+        let Literal::Text(key) = parser.value(0)? else { return parser.fail("a quoted key") };
         parser.expect(':', "`:`")?;
         entries.push((key, parser.value(0)?));
         if !parser.take(',') {
@@ -135,9 +135,9 @@ impl Parser<'_> {
                     Some(c @ ('\\' | '\'' | '"')) => text.push(c),
                     // Other escapes only occur in field names, which are displayed and never used.
                     Some(c) => text.extend(['\\', c]),
-                    None => return self.fail("the end of the text"),
+                    None => return self.fail("a closing quote"),
                 },
-                Some('\n') | None => return self.fail("the end of the text"),
+                Some('\n') | None => return self.fail("a closing quote"),
                 Some(c) => text.push(c),
             }
         }
@@ -156,7 +156,7 @@ impl Parser<'_> {
         }
         self.chars.next_if(|&(_, c)| c == 'L');
         match self.chars.peek() {
-            Some(&(_, c)) if c.is_alphanumeric() || c == '_' || c == '.' => self.fail("a whole number"),
+            Some(&(_, c)) if c.is_alphanumeric() || c == '_' || c == '.' => self.fail("an integer"),
             _ => Ok(Literal::Int(number)),
         }
     }
@@ -174,7 +174,7 @@ impl Parser<'_> {
             // `u'<f4'` is a Python 2 string.
             "u" => match self.chars.next_if(|&(_, c)| c == '\'' || c == '"') {
                 Some((_, quote)) => self.text(quote),
-                None => self.fail("text in quotes"),
+                None => self.fail("a quoted string"),
             },
             _ => Err(NotALiteral { expected: "a literal, not a name", at }),
         }

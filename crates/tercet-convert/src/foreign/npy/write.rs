@@ -1,13 +1,16 @@
 //! Header of new `.npy` files, byte for byte as NumPy writes it.
 
-use super::element::Element;
+use tercet_core::DType;
+
+use super::dtype::type_string;
 
 /// Alignment of the values, so that a mapped file can be used in place.
 const ALIGN: usize = 64;
 /// NumPy leaves room for the first extent to grow to as many digits.
 const GROWTH_DIGITS: usize = 21;
 
-/// The header of a `.npy` file in C order, little-endian.
+/// The header of a `.npy` file in C order, little-endian. `None` for element types that NumPy does not have: see
+/// [`type_string`].
 ///
 /// The raw values follow: a header and row-major little-endian bytes make a file. Scalars and empty arrays are allowed. The
 /// format version is 1.0, and 2.0 for shapes of thousands of axes.
@@ -16,11 +19,12 @@ const GROWTH_DIGITS: usize = 21;
 /// use tercet_convert::npy;
 /// use tercet_core::ElementType;
 ///
-/// let header = npy::header(ElementType::F32, &[2, 3]);
+/// let header = npy::header(ElementType::F32, &[2, 3]).unwrap();
 /// assert_eq!(header.len(), 128);
 /// assert!(header[10..].starts_with(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), } "));
 /// ```
-pub fn header(element: impl Into<Element>, shape: &[u64]) -> Vec<u8> {
+pub fn header(dtype: impl Into<DType>, shape: &[u64]) -> Option<Vec<u8>> {
+    let descr = type_string(dtype.into())?;
     let extents = match shape {
         [] => String::new(),
         [only] => format!("{only},"),
@@ -28,7 +32,6 @@ pub fn header(element: impl Into<Element>, shape: &[u64]) -> Vec<u8> {
     };
     let first_digits = shape.first().map_or(GROWTH_DIGITS, |first| first.to_string().len());
     let growth = " ".repeat(GROWTH_DIGITS.saturating_sub(first_digits));
-    let descr = element.into().descr();
     let dictionary =
         format!("{{'descr': '{descr}', 'fortran_order': False, 'shape': ({extents}), }}{growth}");
     let padded = |preamble: usize| {
@@ -50,5 +53,5 @@ pub fn header(element: impl Into<Element>, shape: &[u64]) -> Vec<u8> {
     out.extend(dictionary.bytes());
     out.resize(total - 1, b' ');
     out.push(b'\n');
-    out
+    Some(out)
 }

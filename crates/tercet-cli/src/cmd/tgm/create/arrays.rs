@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::ops::Deref;
 
-use tercet::convert::npy::{Array, Element};
+use tercet::convert::npy::Array;
 use tercet::core::tensor::{Buffer, OutOfMemory};
 use tercet::core::{Class, escape, limits};
-use tercet::tgm::{DType, DataObjectDescriptor};
+use tercet::tgm::{DType, DataObjectDescriptor, can_widen_to_f64, widen_to_f64};
 
-use crate::cmd::tgm::pipeline::{Pipeline, can_widen, widen};
+use crate::cmd::tgm::pipeline::Pipeline;
 use crate::failure::Failure;
 use crate::input::{self, must_be_npy};
 use crate::named_file::NamedFile;
@@ -63,17 +63,17 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
 impl Object {
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = Array::from_source(must_be_npy(input::open(&from.path)?)?)?;
-        let is_bitmask = array.element() == Element::Bool && pipeline.makes_bitmasks();
-        if array.element() == Element::Bool && !is_bitmask {
+        let is_bitmask = array.dtype() == DType::Bool && pipeline.makes_bitmasks();
+        if array.dtype() == DType::Bool && !is_bitmask {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name}: bool stored as uint8"))?;
         }
-        let found = if is_bitmask { DType::Bitmask } else { dtype_of(array.element()) };
-        let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen(*dtype));
+        let found = if is_bitmask { DType::Bitmask } else { stored_dtype(array.dtype()) };
+        let widened_from = Some(found).filter(|dtype| pipeline.widens() && can_widen_to_f64(*dtype));
         let dtype = if widened_from.is_some() { DType::F64 } else { found };
         let plain = DataObjectDescriptor::new(dtype, array.shape().to_vec());
         let name = from.name.clone();
-        let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&called(&name, &array)))?;
+        let descriptor = pipeline.apply(plain).map_err(|unfit| unfit.failure(&label(&name, &array)))?;
         if let Some(dtype) = widened_from {
             let name = escape::name(array.name());
             out.note(format_args!("note: {name}: {dtype} stored as float64"))?;
@@ -86,8 +86,8 @@ impl Object {
     }
 
     /// The object name and its file, for messages.
-    pub(super) fn called(&self) -> String {
-        called(&self.name, &self.array)
+    pub(super) fn label(&self) -> String {
+        label(&self.name, &self.array)
     }
 
     /// The object name.
@@ -109,11 +109,11 @@ impl Object {
         if self.descriptor.dtype == DType::Bitmask {
             return packed_bits(&values)
                 .map(Payload::Read)
-                .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.called())));
+                .map_err(|error| Failure::new(Class::Limit, format!("{}: {error}", self.label())));
         }
         let Some(dtype) = self.widened_from else { return Ok(values) };
-        let widened = widen(dtype, &values);
-        widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.called())))
+        let widened = widen_to_f64(dtype, &values);
+        widened.map(Payload::Read).map_err(|reason| Failure::request(format!("{}: {reason}", self.label())))
     }
 
     fn read_as_found(&self) -> Result<Payload<'_>, Failure> {
@@ -146,25 +146,11 @@ fn packed_bits(values: &[u8]) -> Result<Buffer, OutOfMemory> {
     Ok(bits)
 }
 
-fn called(name: &str, array: &Array) -> String {
+fn label(name: &str, array: &Array) -> String {
     format!("`{}` from {}", escape::name(name), escape::name(array.name()))
 }
 
-/// The dtype of a `.npy` element type in a message.
-pub(in crate::cmd::tgm) fn dtype_of(element: Element) -> DType {
-    match element {
-        Element::Bool | Element::U8 => DType::U8,
-        Element::I8 => DType::I8,
-        Element::I16 => DType::I16,
-        Element::I32 => DType::I32,
-        Element::I64 => DType::I64,
-        Element::U16 => DType::U16,
-        Element::U32 => DType::U32,
-        Element::U64 => DType::U64,
-        Element::F16 => DType::F16,
-        Element::F32 => DType::F32,
-        Element::F64 => DType::F64,
-        Element::C64 => DType::C64,
-        Element::C128 => DType::C128,
-    }
+/// The dtype in which a message stores a dtype of NumPy: bools become bytes.
+pub(in crate::cmd::tgm) fn stored_dtype(dtype: DType) -> DType {
+    if dtype == DType::Bool { DType::U8 } else { dtype }
 }

@@ -45,7 +45,7 @@ enum State {
     Off,
 }
 
-/// The library behind a feature.
+/// The library of a feature.
 #[derive(Clone, Debug, Serialize)]
 struct Backend {
     #[serde(rename = "backend")]

@@ -69,9 +69,9 @@ fn ranges(kind: &str, name: &str, _bound: f64) -> Tested {
     let object = message.object(0).map_err(error_text)?;
     let whole = object.decode().map_err(error_text)?;
     // Starts on byte boundaries for every dtype.
-    let asked = [8..24, 40..48];
-    let found = object.decode_ranges(&asked).map_err(error_text)?;
-    for (range, array) in asked.into_iter().zip(&found.arrays) {
+    let ranges = [8..24, 40..48];
+    let found = object.decode_ranges(&ranges).map_err(error_text)?;
+    for (range, array) in ranges.into_iter().zip(&found.arrays) {
         let byte = |element: u64| {
             let bits = element.saturating_mul(descriptor.dtype.bits().into());
             usize::try_from(bits / 8).unwrap_or(usize::MAX)

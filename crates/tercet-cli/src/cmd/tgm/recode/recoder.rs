@@ -4,13 +4,13 @@ use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
 use tercet::tgm::{
     DType, DataObjectDescriptor, EncodeError, EncodeOptions, Entry, ErrorKind, GlobalMetadata, Message,
-    Object, PipelineError, PreEncoded, Provenance, Value, encode_pre_encoded, is_pipeline_parameter,
+    Object, PipelineError, PreEncoded, Provenance, Value, can_widen_to_f64, encode_pre_encoded,
+    is_pipeline_parameter, widen_to_f64,
 };
 
 use super::{Recoding, Tally};
 use crate::cmd::tgm::Globals;
 use crate::cmd::tgm::object_id::describe;
-use crate::cmd::tgm::pipeline::{can_widen, widen};
 use crate::failure::{Failure, hint_text};
 use crate::render::exact;
 use crate::ui::Ui;
@@ -76,7 +76,7 @@ impl<'a> Recoder<'a> {
                     tally.largest_change = tally.largest_change.max(change);
                     let recorded = self.record(&one, change, &mut metadata, stored.len());
                     recorded.map_err(|reason| {
-                        Failure::request(format!("{}: {reason}", called(message, &object)))
+                        Failure::request(format!("{}: {reason}", label(message, &object)))
                     })?;
                 }
                 None => tally.copied += 1,
@@ -100,8 +100,8 @@ impl<'a> Recoder<'a> {
             Err(Refusal::Failed(failure)) => Err(*failure),
             Err(Refusal::Unfit(failure, _)) if self.recoding.strict => Err(*failure),
             Err(Refusal::Unfit(_, reason)) => {
-                let called = called(message, object);
-                out.note(format_args!("note: {called}: copied unchanged: {reason}"))?;
+                let label = label(message, object);
+                out.note(format_args!("note: {label}: copied unchanged: {reason}"))?;
                 let (descriptor, payload) = (object.descriptor().clone(), object.stored()?.to_vec());
                 Ok(Stored { descriptor, payload, change: None })
             }
@@ -110,44 +110,44 @@ impl<'a> Recoder<'a> {
 
     fn recode(&self, message: &Message, object: &Object<'_>) -> Result<Stored, Refusal> {
         let pipeline = &self.recoding.pipeline;
-        let called = || called(message, object);
+        let label = || label(message, object);
         let found = object.descriptor().dtype;
-        let is_widened = pipeline.widens() && can_widen(found);
+        let is_widened = pipeline.widens() && can_widen_to_f64(found);
         let dtype = if is_widened { DType::F64 } else { found };
-        let asked = pipeline.apply(plain(object.descriptor(), dtype)).map_err(|unfit| {
-            let reason = unfit.reason.clone();
-            Refusal::Unfit(unfit.failure(&called()).into(), reason)
-        })?;
+        let descriptor = pipeline
+            .apply(plain(object.descriptor(), dtype))
+            .map_err(|unfit| Refusal::Unfit(unfit.failure(&label()).into(), unfit.reason()))?;
         let array = object.decode()?;
         let widened;
         let values: &[u8] = if is_widened {
-            widened = widen(found, array.bytes()).map_err(|reason| {
-                Refusal::Unfit(Failure::request(format!("{}: {reason}", called())).into(), reason)
+            widened = widen_to_f64(found, array.bytes()).map_err(|error| {
+                let failure = Failure::request(format!("{}: {error}", label()));
+                Refusal::Unfit(failure.into(), error.to_string())
             })?;
             &widened
         } else {
             array.bytes()
         };
-        self.encode(&asked, values, &called, object.index())
+        self.encode(&descriptor, values, &label, object.index())
     }
 
     /// Encodes values and compares the decoded result.
     fn encode(
         &self,
-        asked: &DataObjectDescriptor,
+        descriptor: &DataObjectDescriptor,
         values: &[u8],
-        called: &dyn Fn() -> String,
+        label: &dyn Fn() -> String,
         number: u64,
     ) -> Result<Stored, Refusal> {
         let pipeline = &self.recoding.pipeline;
-        let wrong = |error: PipelineError| refusal(error, called, number);
+        let wrong = |error: PipelineError| refusal(error, label, number);
         if let Some(bound) = pipeline.max_error().filter(|_| !pipeline.has_stages()) {
-            let chosen = choose(asked, values, bound, &self.options).map_err(wrong)?;
+            let chosen = choose(descriptor, values, bound, &self.options).map_err(wrong)?;
             let (descriptor, payload) = (chosen.trial.descriptor, chosen.trial.stored);
             return Ok(Stored { descriptor, payload, change: Some(chosen.error) });
         }
-        let trial = Candidate::given(asked).encode(values, &self.options).map_err(wrong)?;
-        let found = deviation(asked.dtype, values, &trial.decode().map_err(wrong)?);
+        let trial = Candidate::given(descriptor).encode(values, &self.options).map_err(wrong)?;
+        let found = deviation(descriptor.dtype, values, &trial.decode().map_err(wrong)?);
         let allowed = match pipeline.max_error() {
             Some(bound) => bound,
             None if self.recoding.lossy => f64::INFINITY,
@@ -155,7 +155,7 @@ impl<'a> Recoder<'a> {
         };
         let must_be_exact = allowed <= 0.0 && !found.is_exact;
         if found.largest > allowed || must_be_exact {
-            return Err(changed(&called(), found.largest, found.at, pipeline.max_error()).into());
+            return Err(changed(&label(), found.largest, found.at, pipeline.max_error()).into());
         }
         Ok(Stored { descriptor: trial.descriptor, payload: trial.stored, change: Some(found.largest) })
     }
@@ -215,16 +215,16 @@ fn plain(descriptor: &DataObjectDescriptor, dtype: DType) -> DataObjectDescripto
     plain
 }
 
-fn called(message: &Message, object: &Object<'_>) -> String {
+fn label(message: &Message, object: &Object<'_>) -> String {
     format!("{}: {}", escape::name(message.name()), describe(message, object))
 }
 
 /// Classifies an encoder error: unsupported stage for this object, or fatal.
-fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Refusal {
+fn refusal(error: PipelineError, label: &dyn Fn() -> String, object: u64) -> Refusal {
     let is_unfit = matches!(error, PipelineError::Combination { .. } | PipelineError::Packing(_));
     let reason = error.to_string();
     let fault = ErrorKind::from(EncodeError::Pipeline { object, error: error.into() });
-    let failure = Failure::new(fault.class(), format!("{}: {reason}", called()));
+    let failure = Failure::new(fault.class(), format!("{}: {reason}", label()));
     let failure = match fault.hint().and_then(|hint| hint_text(&hint, "tgm")) {
         Some(hint) => failure.with_hint(hint),
         None => failure,
@@ -233,7 +233,7 @@ fn refusal(error: PipelineError, called: &dyn Fn() -> String, object: u64) -> Re
 }
 
 /// The error of a changed value.
-fn changed(called: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
+fn changed(label: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> Failure {
     let element = at.map_or_else(|| "a value".to_owned(), |at| format!("element {at}"));
     let by = match largest {
         largest if !largest.is_finite() => "to or from a non-finite value".to_owned(),
@@ -241,7 +241,7 @@ fn changed(called: &str, largest: f64, at: Option<u64>, bound: Option<f64>) -> F
         largest if largest <= 0.0 => "its sign".to_owned(),
         largest => format!("by {}", exact(largest)),
     };
-    let message = format!("{called}: {element} would change {by}");
+    let message = format!("{label}: {element} would change {by}");
     match bound {
         None => Failure::request(message)
             .with_hint("add `--max-error E` to allow changes up to E, or `--lossy` to allow any change"),

@@ -107,7 +107,7 @@ impl<'a> Printer<'a> {
                 self.print_cut(out)?;
                 self.message(&message, out)
             }
-            FollowEvent::Damaged { start, fault: fault @ ErrorKind::CutStream { .. }, .. } => {
+            FollowEvent::Damaged { start, fault: fault @ ErrorKind::TruncatedStream { .. }, .. } => {
                 self.print_cut(out)?;
                 self.cut = Some(Damage { start, fault });
                 Ok(())

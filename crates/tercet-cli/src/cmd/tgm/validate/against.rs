@@ -7,13 +7,12 @@ use serde::Serialize;
 use tercet::convert::npy;
 use tercet::core::{ByteSource, Shape, escape};
 use tercet::tgm::precision::{PRECISION, deviation};
-use tercet::tgm::{DType, File, Message, Object};
+use tercet::tgm::{DType, File, Message, Object, can_widen_to_f64, widen_to_f64};
 
 use super::Against;
-use crate::cmd::tgm::create::arrays::{dtype_of, read_into_memory};
+use crate::cmd::tgm::create::arrays::{read_into_memory, stored_dtype};
 use crate::cmd::tgm::object_id::{ObjectId, describe, name_of};
 use crate::cmd::tgm::open::ReadArgs;
-use crate::cmd::tgm::pipeline::{can_widen, widen};
 use crate::failure::Failure;
 use crate::input::{self, must_be_npy};
 use crate::render::exact;
@@ -26,7 +25,7 @@ pub(super) struct Comparison {
     message: u64,
     object: u64,
     #[serde(skip)]
-    called: String,
+    label: String,
     /// The maximum error.
     bound: f64,
     /// The origin of the bound.
@@ -57,7 +56,7 @@ impl Comparison {
 
     /// Prints the result: on standard output if it holds, else on standard error.
     pub(super) fn print(&self, file: &str, out: &mut Ui) -> Result<(), Failure> {
-        let (file, original, called) = (escape::name(file), escape::name(&self.original), &self.called);
+        let (file, original, label) = (escape::name(file), escape::name(&self.original), &self.label);
         let from = match self.bound_from {
             BoundFrom::CommandLine => "",
             BoundFrom::Metadata => " (recorded)",
@@ -78,9 +77,9 @@ impl Comparison {
         };
         if self.holds {
             return out
-                .line(format_args!("{file}: {} ({called} against {original}: {found})", paint(GOOD, "OK")));
+                .line(format_args!("{file}: {} ({label} against {original}: {found})", paint(GOOD, "OK")));
         }
-        out.note(format_args!("{file}: {} — {called} against {original}: {found}", paint(BAD, "FAILED")))
+        out.note(format_args!("{file}: {} — {label} against {original}: {found}", paint(BAD, "FAILED")))
     }
 }
 
@@ -100,7 +99,7 @@ pub(super) fn compare(
         original: array.name().to_owned(),
         message: message.number(),
         object: object.index(),
-        called: describe(&message, &object),
+        label: describe(&message, &object),
         bound,
         bound_from,
         measured: None,
@@ -110,13 +109,13 @@ pub(super) fn compare(
     };
     if comparison.differs.is_none() {
         let decoded = object.decode()?;
-        let (values, found) = (read_into_memory(&array)?, dtype_of(array.element()));
+        let (values, found) = (read_into_memory(&array)?, stored_dtype(array.dtype()));
         let found = if found == decoded.dtype() {
             deviation(found, &values, decoded.bytes())
         } else {
-            let widened = widen(found, &values);
-            let called = escape::name(array.name());
-            let widened = widened.map_err(|reason| Failure::request(format!("{called}: {reason}")))?;
+            let widened = widen_to_f64(found, &values);
+            let label = escape::name(array.name());
+            let widened = widened.map_err(|reason| Failure::request(format!("{label}: {reason}")))?;
             deviation(DType::F64, &widened, decoded.bytes())
         };
         comparison.measured = Some(found.largest).filter(|largest| largest.is_finite());
@@ -180,7 +179,7 @@ fn differences(object: &Object<'_>, original: &npy::Array) -> Option<String> {
     if shape != *found {
         return Some(format!("the object has shape {shape}, the original {found}"));
     }
-    let (dtype, found) = (descriptor.dtype, dtype_of(original.element()));
-    let is_widened = dtype == DType::F64 && can_widen(found);
+    let (dtype, found) = (descriptor.dtype, stored_dtype(original.dtype()));
+    let is_widened = dtype == DType::F64 && can_widen_to_f64(found);
     (dtype != found && !is_widened).then(|| format!("the object has dtype {dtype}, the original {found}"))
 }

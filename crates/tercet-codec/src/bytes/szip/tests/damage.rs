@@ -54,8 +54,8 @@ fn streams_must_end_with_their_samples() {
         for cut in 0..stored.len() {
             assert!(decoded(&stored[..cut], &szip, None, raw.len()).is_err(), "{szip:?} cut at {cut}");
         }
-        for behind in [0, 1, 0xff] {
-            assert!(decoded(&[&stored[..], &[behind]].concat(), &szip, None, raw.len()).is_err());
+        for tail in [0, 1, 0xff] {
+            assert!(decoded(&[&stored[..], &[tail]].concat(), &szip, None, raw.len()).is_err());
         }
     }
     let szip = Szip::new(8, 8, 2, 8).unwrap();

@@ -6,6 +6,7 @@ use tercet_core::{Class, Diagnose};
 use tercet_testkit::damage;
 
 use super::super::tests::{EMPTY, SCALAR, file, write};
+use super::super::{DTYPES, type_string};
 use super::*;
 
 fn open(bytes: Vec<u8>) -> Result<Array, Error> {
@@ -28,11 +29,11 @@ fn tuple(shape: &[u64]) -> String {
 fn arrays_without_axes_and_without_values_are_read() {
     let scalar = open(SCALAR.to_vec()).unwrap();
     assert_eq!(
-        (scalar.element(), scalar.shape().rank(), all(&scalar)),
-        (Element::F64, 0, 1.5f64.to_le_bytes().to_vec())
+        (scalar.dtype(), scalar.shape().rank(), all(&scalar)),
+        (DType::F64, 0, 1.5f64.to_le_bytes().to_vec())
     );
     let empty = open(EMPTY.to_vec()).unwrap();
-    assert_eq!((empty.element(), &empty.shape()[..], empty.bytes()), (Element::C128, &[3, 0][..], 0));
+    assert_eq!((empty.dtype(), &empty.shape()[..], empty.bytes()), (DType::C128, &[3, 0][..], 0));
     assert_eq!((all(&empty), empty.in_place()), (vec![], Some(&[][..])));
     // An extent of 0 makes the others irrelevant.
     let huge = open(file("'>f8'", true, "(18446744073709551615, 0, 18446744073709551615)", &[])).unwrap();
@@ -65,8 +66,8 @@ fn only_mapped_native_values_are_in_place() {
     assert!(
         !given("'<u2'", true, "(2, 3)") && !given("'>u2'", false, "(6,)") && !given("'|b1'", false, "(12,)")
     );
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("a.npy");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.npy");
     write(&path, &file("'<u2'", false, "(2, 3)", &values));
     let mapped = Array::from_source(Arc::new(Mmap::open(&path).unwrap())).unwrap();
     assert_eq!(mapped.in_place(), Some(&values[..]));
@@ -84,15 +85,15 @@ fn damaged_files_are_errors_or_arrays_of_the_right_size() {
         damage::for_each_flip(good, |_, bytes| {
             if let Ok(array) = open(bytes.to_vec()) {
                 let elements = array.shape().iter().product::<u64>();
-                assert_eq!(all(&array).len() as u64, elements * array.element().size() as u64);
+                assert_eq!(all(&array).len() as u64, elements * array.dtype().size().unwrap() as u64);
             }
         });
     }
 }
 
 /// The obvious version: element by element, by definition.
-fn naive(values: &[u8], element: Element, big: bool, fortran: bool, shape: &[u64]) -> Vec<u8> {
-    let size = element.size();
+fn naive(values: &[u8], dtype: DType, big: bool, fortran: bool, shape: &[u64]) -> Vec<u8> {
+    let size = dtype.size().unwrap();
     let mut out = Vec::new();
     for linear in 0..shape.iter().product::<u64>() {
         let mut rest = linear;
@@ -105,10 +106,10 @@ fn naive(values: &[u8], element: Element, big: bool, fortran: bool, shape: &[u64
             if fortran { (0..shape.len()).rev().collect() } else { (0..shape.len()).collect() };
         let index = axes.iter().fold(0, |index, &axis| index * shape[axis] + position[axis]) as usize;
         let number = &values[index * size..(index + 1) * size];
-        let parts = if matches!(element, Element::C64 | Element::C128) { 2 } else { 1 };
+        let parts = if matches!(dtype, DType::C64 | DType::C128) { 2 } else { 1 };
         for part in number.chunks(size / parts) {
-            match (element, big) {
-                (Element::Bool, _) => out.push(u8::from(part[0] != 0)),
+            match (dtype, big) {
+                (DType::Bool, _) => out.push(u8::from(part[0] != 0)),
                 (_, true) => out.extend(part.iter().rev()),
                 (_, false) => out.extend(part),
             }
@@ -121,43 +122,43 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(300)))]
 
     #[test]
-    fn every_array_is_what_its_definition_says(
+    fn arrays_match_the_definition(
         shape in prop::collection::vec(0u64..5, 0..=5),
-        which in 0..Element::ALL.len(),
+        which in 0..DTYPES.len(),
         big: bool,
         fortran: bool,
         seed: u8,
     ) {
-        let element = Element::ALL[which];
+        let dtype = DTYPES[which];
         let count = shape.iter().product::<u64>() as usize;
-        let values: Vec<u8> = (0..count * element.size()).map(|i| (i * 37) as u8 ^ seed).collect();
+        let values: Vec<u8> = (0..count * dtype.size().unwrap()).map(|i| (i * 37) as u8 ^ seed).collect();
         let order = if big { '>' } else { '<' };
-        let descr = format!("'{order}{}'", &element.descr()[1..]);
+        let descr = format!("'{order}{}'", &type_string(dtype).unwrap()[1..]);
         let bytes = file(&descr, fortran, &tuple(&shape), &values);
-        let expected = naive(&values, element, big, fortran, &shape);
+        let expected = naive(&values, dtype, big, fortran, &shape);
 
         let array = open(bytes.clone()).unwrap();
-        prop_assert_eq!((array.element(), &array.shape()[..]), (element, &shape[..]));
+        prop_assert_eq!((array.dtype(), &array.shape()[..]), (dtype, &shape[..]));
         prop_assert_eq!(all(&array), &expected[..]);
         prop_assert!(array.in_place().is_none_or(|place| place == expected));
 
         // The same through positional reads.
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.npy");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a.npy");
         write(&path, &bytes);
         prop_assert_eq!(all(&Array::from_source(Arc::new(File::open(&path).unwrap())).unwrap()), expected);
     }
 
     #[test]
-    fn what_is_written_is_read(shape in prop::collection::vec(0u64..4, 0..=6), which in 0..Element::ALL.len()) {
-        let element = Element::ALL[which];
-        let count = shape.iter().product::<u64>() as usize * element.size();
+    fn written_arrays_are_read(shape in prop::collection::vec(0u64..4, 0..=6), which in 0..DTYPES.len()) {
+        let dtype = DTYPES[which];
+        let count = shape.iter().product::<u64>() as usize * dtype.size().unwrap();
         let values: Vec<u8> = (0..count).map(|i| (i % 2) as u8).collect();
-        let mut bytes = super::super::header(element, &shape);
+        let mut bytes = super::super::header(dtype, &shape).unwrap();
         prop_assert_eq!(bytes.len() % 64, 0);
         bytes.extend(&values);
         let array = open(bytes).unwrap();
-        prop_assert_eq!((array.element(), &array.shape()[..]), (element, &shape[..]));
+        prop_assert_eq!((array.dtype(), &array.shape()[..]), (dtype, &shape[..]));
         prop_assert_eq!(all(&array), values);
     }
 }
