@@ -1,4 +1,4 @@
-//! Reading rows: columns, row groups, single rows, streams.
+//! Readers of columns, row groups, single rows and streams.
 
 use rayon::prelude::*;
 use tercet_core::Budget;
@@ -15,10 +15,10 @@ mod take;
 pub(crate) use range::LastPage;
 pub use stream::Stream;
 
-/// The size that a page or column of any file may decode to.
+/// Decoded size of a page or column that is always accepted.
 const SMALL_FILE_BYTES: u64 = 1 << 30;
 
-/// The factor by which a page or column may exceed the length of the file, beyond that.
+/// Maximum ratio of larger decoded sizes to the file length.
 const MAX_EXPANSION: u64 = 1024;
 
 impl File {
@@ -35,26 +35,26 @@ impl File {
         let groups = self.group_count();
         let budgets: Vec<Budget> = columns.iter().map(|_| inner.budget()).collect();
         let work: Vec<(usize, usize)> =
-            (0..columns.len()).flat_map(|place| (0..groups).map(move |group| (place, group))).collect();
+            (0..columns.len()).flat_map(|index| (0..groups).map(move |group| (index, group))).collect();
         let parts: Vec<Column> = work
             .par_iter()
-            .map(|(place, group)| inner.read_group_column(*group, columns[*place], &budgets[*place]))
+            .map(|(index, group)| inner.read_group_column(*group, columns[*index], &budgets[*index]))
             .collect::<Result<_, ErrorKind>>()
             .map_err(|fault| self.error(fault))?;
         let mut parts = parts.into_iter();
         let mut out = Vec::with_capacity(columns.len());
         for column in columns {
-            let mut whole =
+            let mut joined =
                 parts.next().filter(|_| groups > 0).unwrap_or_else(|| Column::empty(inner.field(*column)));
             for part in parts.by_ref().take(groups.saturating_sub(1)) {
-                whole.extend_from(&part, 0, part.len());
+                joined.extend_from(&part, 0, part.len());
             }
-            out.push(whole);
+            out.push(joined);
         }
         Ok(out)
     }
 
-    /// Where the pages of a column in one row group are, by their headers alone.
+    /// The page headers of a column in one row group.
     pub fn pages(&self, group: usize, column: usize) -> Result<Vec<PageEntry>, Error> {
         self.check_columns(&[column])?;
         let table = self.inner().page_table(group, column).map_err(|fault| self.error(fault))?;
@@ -102,7 +102,7 @@ impl Inner {
         Ok(out)
     }
 
-    /// The memory budget of one column that is returned to the caller.
+    /// The memory budget of one returned column.
     pub(crate) fn budget(&self) -> Budget {
         let limit = self.options.common.limits.array_bytes;
         let allowed = self.expanded(limit, tercet_core::Limits::default().array_bytes);
@@ -115,8 +115,7 @@ impl Inner {
         self.expanded(limit, tercet_core::Limits::default().chunk_bytes)
     }
 
-    /// A limit, lowered for small files: they decode to at most [`SMALL_FILE_BYTES`], unless the caller raised the limit
-    /// above its default.
+    /// A limit, lowered for small files to [`SMALL_FILE_BYTES`] unless the caller raised the limit above its default.
     fn expanded(&self, limit: u64, default: u64) -> u64 {
         if limit > default {
             return limit;
@@ -132,7 +131,7 @@ impl Inner {
         })
     }
 
-    /// Moves the values of the present rows from `start` on to their rows; the first has the number `first`.
+    /// Reads the blob values of the non-null rows from `start` on; the first value has the number `first`.
     pub(crate) fn fill_blobs(
         &self,
         column: usize,

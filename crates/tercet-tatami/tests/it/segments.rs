@@ -394,7 +394,7 @@ fn few_texts_are_read_for_a_phrase() {
                 && oracle.score(Ranking::Native, *document, b).is_some()
         };
         let most = (0..pages.len()).filter(both).count() as u64;
-        assert!(found.stats.texts_read <= most, "{a} {b}: {} of {most}", found.stats.texts_read);
+        assert!(found.stats.documents_read <= most, "{a} {b}: {} of {most}", found.stats.documents_read);
     }
     let short = opened(built(&pages, SegmentOptions::new().snippet_only()));
     let error = short.find(&Query::parse("\"w1 w2\"").unwrap(), &SearchOptions::new(10)).unwrap_err();

@@ -159,7 +159,7 @@ fn what_cannot_be_is_refused() {
     let query = |query: &str| run_command(dir.command().args(["search", "docs.tatami", query]));
     let wrong = query("fox (red");
     assert_eq!(wrong.code, 8);
-    assert!(wrong.err.contains("`(` is not closed"), "{}", wrong.err);
+    assert!(wrong.err.contains("unmatched `(`"), "{}", wrong.err);
     let phrase = query("\"red fox\"");
     assert!(phrase.code == 8 && phrase.err.contains("phrase queries are not supported"), "{}", phrase.err);
     dir.write("n.jsonl", "{\"n\":1}\n");
