@@ -9,9 +9,11 @@ use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::check_limit;
 pub use tercet_core::source::Access;
 use tercet_core::source::Memory;
-#[cfg(any(unix, windows))]
+#[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
 use tercet_core::{ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span};
+#[cfg(all(any(unix, windows), feature = "remote"))]
+use tercet_remote::open_location;
 
 use crate::blob::BlobReader;
 use crate::block_codec::fault;
@@ -102,7 +104,7 @@ pub(crate) struct Inner {
 }
 
 impl File {
-    /// Opens a file. Header and footer are read, no rows.
+    /// Opens a file: a path, or a URL with the feature `remote`. Header and footer are read, no rows.
     #[cfg(any(unix, windows))]
     pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
         Self::open_with(location, ReadOptions::new())
