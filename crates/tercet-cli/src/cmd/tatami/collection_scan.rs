@@ -43,10 +43,10 @@ pub(super) fn scan<'a>(
     let mut scan = collection.scan();
     if let Some(names) = columns.names()? {
         columns.positions_in(first)?;
-        scan = scan.columns(&names);
+        scan = scan.columns(&names)?;
     }
     if let Some(predicate) = filter.bind_to(first)? {
-        scan = scan.filter(&predicate);
+        scan = scan.filter(&predicate)?;
     }
     Ok(scan)
 }

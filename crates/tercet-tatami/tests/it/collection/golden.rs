@@ -150,7 +150,7 @@ fn scans_have_the_rows_and_files_of_the_reference() {
         } else {
             assert_eq!(kept, strings(&scan["prune_keeps"]), "{scan}");
         }
-        let found = collection.scan().columns(&["id"]).filter(&condition);
+        let found = collection.scan().columns(&["id"]).unwrap().filter(&condition).unwrap();
         let mut ids: Vec<i64> = Vec::new();
         for batch in found.batches().unwrap() {
             let batch = batch.unwrap().batch;

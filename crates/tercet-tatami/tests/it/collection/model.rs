@@ -129,7 +129,7 @@ fn what_is_left_out_holds_no_row_that_is_asked_for() {
     for (text, kept, holds) in cases {
         let condition = Expr::parse(text).unwrap();
         assert_eq!(collection.prune(&condition).unwrap().len(), kept, "{text}");
-        let scan = collection.scan().columns(&["key"]).filter(&condition);
+        let scan = collection.scan().columns(&["key"]).unwrap().filter(&condition).unwrap();
         let found: Vec<i64> = scan
             .batches()
             .unwrap()
@@ -147,7 +147,7 @@ fn what_is_left_out_holds_no_row_that_is_asked_for() {
         assert_eq!(found, expected, "{text}");
         assert_eq!(scan.count().unwrap(), expected.len() as u64, "{text}");
     }
-    assert!(collection.scan().columns(&["nothing"]).batches().is_err());
+    assert!(collection.scan().columns(&["nothing"]).is_err());
     assert!(collection.prune(&Expr::parse("nothing = 1").unwrap()).is_err());
 }
 
