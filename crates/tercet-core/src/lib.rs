@@ -33,6 +33,7 @@
 //! | [`finding`], [`outline`] | results of a verification; the byte layout of a file |
 //! | [`progress`] | progress and cancellation |
 //! | [`tensor`] | element types, shapes, selections, tensors |
+//! | [`threads`] | thread pools for [`ReadOptions::threads`] |
 //! | [`escape`], [`num`] | escaping of untrusted text; size conversions |
 //!
 //! Remote files are in the crate `tercet-remote`.
@@ -56,6 +57,7 @@ pub mod sink;
 pub mod source;
 pub mod span;
 pub mod tensor;
+pub mod threads;
 
 pub use common_error::CommonError;
 pub use diagnose::{Class, Diagnose, Error, Malformed, Reason, Region, Site};

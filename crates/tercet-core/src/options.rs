@@ -15,7 +15,8 @@ pub struct ReadOptions {
     pub limits: Limits,
     /// Positional reads or a memory map, for files on this machine.
     pub access: Access,
-    /// The number of threads; by default all cores.
+    /// The number of threads, at most 4 per core; `None` is the current rayon pool, by default one thread per core.
+    /// See [`threads::install`](crate::threads::install).
     pub threads: Option<NonZeroUsize>,
 }
 
@@ -64,6 +65,8 @@ pub struct VerifyOptions {
     pub deep: bool,
     /// The largest sizes accepted.
     pub limits: Limits,
+    /// The number of threads, as in [`ReadOptions::threads`].
+    pub threads: Option<NonZeroUsize>,
 }
 
 impl VerifyOptions {
@@ -81,6 +84,12 @@ impl VerifyOptions {
     /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets the number of threads.
+    pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.threads = threads;
         self
     }
 }
