@@ -1,6 +1,7 @@
 //! An open file.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -11,7 +12,9 @@ pub use tercet_core::source::Access;
 use tercet_core::source::Memory;
 #[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span};
+use tercet_core::{
+    ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span, threads,
+};
 #[cfg(all(any(unix, windows), feature = "remote"))]
 use tercet_remote::open_location;
 
@@ -63,6 +66,12 @@ impl ReadOptions {
     /// Sets how files on this machine are read.
     pub fn with_access(mut self, access: Access) -> Self {
         self.common.access = access;
+        self
+    }
+
+    /// Sets the number of threads.
+    pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.common.threads = threads;
         self
     }
 
@@ -290,6 +299,11 @@ impl Inner {
             key_indexes,
             path,
         })
+    }
+
+    /// Runs `work` on the threads of [`ReadOptions`].
+    pub(crate) fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        threads::install(self.options.common.threads, work)
     }
 
     /// Whether record headers have checksums.

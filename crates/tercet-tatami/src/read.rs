@@ -28,7 +28,7 @@ impl File {
         Ok(columns.pop().unwrap_or_default())
     }
 
-    /// All rows of some columns, decoded on all threads.
+    /// All rows of some columns, decoded in parallel.
     pub fn read_columns(&self, columns: &[usize]) -> Result<Vec<Column>, Error> {
         let inner = self.inner();
         self.check_columns(columns)?;
@@ -36,11 +36,12 @@ impl File {
         let budgets: Vec<Budget> = columns.iter().map(|_| inner.budget()).collect();
         let work: Vec<(usize, usize)> =
             (0..columns.len()).flat_map(|index| (0..groups).map(move |group| (index, group))).collect();
-        let parts: Vec<Column> = work
-            .par_iter()
-            .map(|(index, group)| inner.read_group_column(*group, columns[*index], &budgets[*index]))
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.error(fault))?;
+        let read = || {
+            work.par_iter()
+                .map(|(index, group)| inner.read_group_column(*group, columns[*index], &budgets[*index]))
+                .collect::<Result<Vec<Column>, ErrorKind>>()
+        };
+        let parts = inner.on_threads(read).map_err(|fault| self.error(fault))?;
         let mut parts = parts.into_iter();
         let mut out = Vec::with_capacity(columns.len());
         for column in columns {
@@ -61,16 +62,18 @@ impl File {
         Ok(table.pages.clone())
     }
 
-    /// The rows of some columns in one row group, decoded on all threads.
+    /// The rows of some columns in one row group, decoded in parallel.
     pub fn read_group(&self, group: usize, columns: &[usize]) -> Result<Vec<Column>, Error> {
         self.check_columns(columns)?;
         let inner = self.inner();
         inner.group(group).map_err(|fault| self.error(fault))?;
-        columns
-            .par_iter()
-            .map(|column| inner.read_group_column(group, *column, &inner.budget()))
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.error(fault))
+        let read = || {
+            columns
+                .par_iter()
+                .map(|column| inner.read_group_column(group, *column, &inner.budget()))
+                .collect::<Result<_, ErrorKind>>()
+        };
+        inner.on_threads(read).map_err(|fault| self.error(fault))
     }
 
     pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<(), Error> {

@@ -142,14 +142,16 @@ impl Scan {
         self.file.check_columns(&[])?;
         let Some(predicate) = &self.predicate else { return Ok(self.file.rows()) };
         let groups = 0..self.file.group_count();
-        groups
-            .into_par_iter()
-            .map(|group| {
-                let plan = GroupPlan::make(inner, predicate, group)?;
-                filter::count(inner, predicate, &plan)
-            })
-            .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a + b))
-            .map_err(|fault| self.file.error(fault))
+        let count = || {
+            groups
+                .into_par_iter()
+                .map(|group| {
+                    let plan = GroupPlan::make(inner, predicate, group)?;
+                    filter::count(inner, predicate, &plan)
+                })
+                .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a + b))
+        };
+        inner.on_threads(count).map_err(|fault| self.file.error(fault))
     }
 
     /// The matching rows, in order.
@@ -161,14 +163,16 @@ impl Scan {
     pub fn explain(&self) -> Result<Explain, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
-        let plans: Vec<GroupPlan> = (0..self.file.group_count())
-            .into_par_iter()
-            .map(|group| match &self.predicate {
-                Some(predicate) => GroupPlan::make(inner, predicate, group),
-                None => Ok(GroupPlan::everything(inner, group)),
-            })
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.file.error(fault))?;
+        let plan = || {
+            (0..self.file.group_count())
+                .into_par_iter()
+                .map(|group| match &self.predicate {
+                    Some(predicate) => GroupPlan::make(inner, predicate, group),
+                    None => Ok(GroupPlan::everything(inner, group)),
+                })
+                .collect::<Result<Vec<GroupPlan>, ErrorKind>>()
+        };
+        let plans = inner.on_threads(plan).map_err(|fault| self.file.error(fault))?;
         Ok(explain::explain(&self.file, self.predicate.as_ref(), &plans))
     }
 

@@ -47,7 +47,7 @@ pub fn verify(
 ) -> Result<Report, Error> {
     let (name, len) = (source.name().to_string(), source.len());
     let checked = Checked { deep: options.deep, ..Checked::default() };
-    let read = ReadOptions::new().with_limits(options.limits);
+    let read = ReadOptions::new().with_limits(options.limits).with_threads(options.threads);
     let file = match File::from_source(source, read) {
         Ok(file) => file,
         Err(error) if error.class() == tercet_core::Class::Io => return Err(error),
@@ -59,7 +59,7 @@ pub fn verify(
     let mut check = Check { file: &file, options, progress, checked, findings: Vec::new() };
     check.checked.rows = file.rows();
     check.findings.extend([Finding::pass("header"), Finding::pass("footer")]);
-    check.run()?;
+    file.inner().on_threads(|| check.run())?;
     Ok(Report::new(name, len, check.findings, check.checked))
 }
 

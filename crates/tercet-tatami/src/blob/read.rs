@@ -199,14 +199,17 @@ impl BlobReader {
             parts.push((run, &left[..here]));
             left = &left[here..];
         }
-        let picked: Vec<Strings> = parts
-            .par_iter()
-            .map(|(run, numbers)| {
-                let mut some = Strings::new();
-                self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
-                Ok(some)
-            })
-            .collect::<Result<_, ErrorKind>>()?;
+        let pick = || {
+            parts
+                .par_iter()
+                .map(|(run, numbers)| {
+                    let mut some = Strings::new();
+                    self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
+                    Ok(some)
+                })
+                .collect::<Result<Vec<Strings>, ErrorKind>>()
+        };
+        let picked = inner.on_threads(pick)?;
         let mut values = picked.iter().flat_map(Strings::iter);
         for number in wanted {
             match number {

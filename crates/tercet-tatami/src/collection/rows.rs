@@ -192,7 +192,9 @@ impl CollectionScan<'_> {
         let first = self.collection.first_member()?;
         let names: Vec<String> = match (&self.columns, &first) {
             (Some(names), _) => names.clone(),
-            (None, Some(first)) => first.schema().fields().iter().map(|field| field.name.to_string()).collect(),
+            (None, Some(first)) => {
+                first.schema().fields().iter().map(|field| field.name.to_string()).collect()
+            }
             (None, None) => Vec::new(),
         };
         Ok(CollectionBatches {

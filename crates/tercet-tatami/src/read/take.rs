@@ -21,11 +21,13 @@ impl File {
         self.check_columns(columns)?;
         let inner = self.inner();
         let wanted = inner.locate(rows).map_err(|fault| self.error(fault))?;
-        columns
-            .par_iter()
-            .map(|column| inner.take_column(*column, &wanted))
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.error(fault))
+        let take = || {
+            columns
+                .par_iter()
+                .map(|column| inner.take_column(*column, &wanted))
+                .collect::<Result<_, ErrorKind>>()
+        };
+        inner.on_threads(take).map_err(|fault| self.error(fault))
     }
 }
 

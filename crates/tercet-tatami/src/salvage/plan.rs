@@ -24,15 +24,18 @@ pub(super) struct GroupPlan {
 /// Checks every page and run. Fails on I/O errors only.
 pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Result<GroupPlan, ErrorKind> {
     let rows = inner.group(group)?.rows;
-    let columns: Vec<(Ranges, Vec<ErrorKind>)> = (0..inner.footer.schema.len())
-        .into_par_iter()
-        .map(|column| {
-            progress.check()?;
-            let found = column_ranges(inner, group, column, rows);
-            progress.advance(inner.chunk(group, column).map_or(0, |chunk| chunk.stored_bytes));
-            found
-        })
-        .collect::<Result<_, ErrorKind>>()?;
+    let check = || {
+        (0..inner.footer.schema.len())
+            .into_par_iter()
+            .map(|column| {
+                progress.check()?;
+                let found = column_ranges(inner, group, column, rows);
+                progress.advance(inner.chunk(group, column).map_or(0, |chunk| chunk.stored_bytes));
+                found
+            })
+            .collect::<Result<Vec<(Ranges, Vec<ErrorKind>)>, ErrorKind>>()
+    };
+    let columns = inner.on_threads(check)?;
     // All rows, intersected with each column.
     let mut good = Vec::new();
     push(&mut good, 0..rows);

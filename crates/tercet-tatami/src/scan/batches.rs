@@ -48,7 +48,8 @@ struct Unit {
 
 impl Batches {
     pub(super) fn new(scan: Scan) -> Self {
-        let pages = Pages::new(2 * (scan.columns.len() + 1) * rayon::current_num_threads());
+        let threads = scan.file.inner().on_threads(rayon::current_num_threads);
+        let pages = Pages::new(2 * (scan.columns.len() + 1) * threads);
         Self { scan, next_group: 0, units: VecDeque::new(), ready: VecDeque::new(), pages, failed: false }
     }
 
@@ -96,8 +97,9 @@ impl Iterator for Batches {
         if self.failed {
             return None;
         }
+        let file = self.scan.file.clone();
         if self.ready.is_empty()
-            && let Err(fault) = self.fill()
+            && let Err(fault) = file.inner().on_threads(|| self.fill())
         {
             self.ready.push_back(Err(fault));
         }

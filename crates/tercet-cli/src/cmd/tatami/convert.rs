@@ -8,10 +8,10 @@ use tercet::arrow::Timestamps;
 use tercet::tatami::{Column, Field, LogicalType, Type};
 
 use super::columns::Columns;
-use super::filter::Where;
 use super::create::options::{Layout, Making};
 use super::create::roles::Roles;
 use super::create::schema::Declared;
+use super::filter::Where;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::ui::Ui;

@@ -12,10 +12,10 @@ use tercet::tatami::{Column, LogicalType, Schema, Values};
 
 use super::format::Format;
 use crate::cmd::tatami::columns::{Columns, listed, no_column, positions};
-use crate::cmd::tatami::filter::{FilterText, Where};
 use crate::cmd::tatami::create::roles::Roles;
 use crate::cmd::tatami::create::schema::Declared;
 use crate::cmd::tatami::create::table::TextTable;
+use crate::cmd::tatami::filter::{FilterText, Where};
 use crate::cmd::tatami::open::open as open_file;
 use crate::failure::Failure;
 use crate::ui::{Bar, Ui, WARN, paint};
@@ -67,7 +67,8 @@ pub(super) fn open(
     }
     let read = Arc::new(AtomicU64::new(0));
     let source: Arc<dyn ByteSource> = Arc::new(CountingSource { source, read: Arc::clone(&read) });
-    let roles = if requested.into_tatami { requested.roles.for_table()? } else { arrow::ColumnOptions::none() };
+    let roles =
+        if requested.into_tatami { requested.roles.for_table()? } else { arrow::ColumnOptions::none() };
     let only = read_names(requested)?;
     if let Some(format) = format.in_arrow() {
         let options = Options::new()
@@ -76,8 +77,8 @@ pub(super) fn open(
             .with_interop(requested.interop)
             .with_columns(only);
         let batch = requested.batch.or(requested.interop.then_some(INTEROP_BATCH_ROWS));
-        let rows =
-            TableReader::open(source, format, &options, batch).map_err(|error| explained(error, requested))?;
+        let rows = TableReader::open(source, format, &options, batch)
+            .map_err(|error| explained(error, requested))?;
         for warning in rows.warnings() {
             let name = escape::name(rows.table().name());
             out.note(format_args!("{} {name}: {warning}", paint(WARN, "warning:")))?;

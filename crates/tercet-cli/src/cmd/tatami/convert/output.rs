@@ -218,7 +218,9 @@ impl Filled {
         let Counted { out: mut written, bytes } = counted;
         written.flush().map_err(|error| write_failure(&name, error))?;
         match written {
-            Bytes::Path(atomic_file) => drop(atomic_file.finish().map_err(|error| write_failure(&name, error))?),
+            Bytes::Path(atomic_file) => {
+                drop(atomic_file.finish().map_err(|error| write_failure(&name, error))?)
+            }
             Bytes::Spool(spool) => {
                 delivered(spool.finish().map_err(|error| write_failure(&name, error))?, end, out)?;
             }

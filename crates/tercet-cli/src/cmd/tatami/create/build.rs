@@ -119,7 +119,9 @@ impl Builder {
 fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) -> Result<usize, String> {
     match (parser, &mut *values) {
         (_, Values::List(_)) => {}
-        (ValueParser::Logical(logical_type), values) => return push_logical(values, kind, logical_type, &token),
+        (ValueParser::Logical(logical_type), values) => {
+            return push_logical(values, kind, logical_type, &token);
+        }
         (ValueParser::Stamp(logical_type, unit), Values::Int64(v)) => {
             v.push(stamp(kind, logical_type, unit, &token)?);
             return Ok(8);
@@ -265,7 +267,9 @@ fn text(strings: &mut Strings, kind: Type, parser: ValueParser, token: &Token<'_
         return Err("value exceeds 4 GiB".into());
     }
     match parser {
-        ValueParser::Plain | ValueParser::Logical(_) | ValueParser::Stamp(..) => strings.push(text.as_bytes()),
+        ValueParser::Plain | ValueParser::Logical(_) | ValueParser::Stamp(..) => {
+            strings.push(text.as_bytes())
+        }
         ValueParser::Base64 => {
             let bytes =
                 STANDARD.decode(text).map_err(|_| format!("{} is not valid base64", display(token)))?;

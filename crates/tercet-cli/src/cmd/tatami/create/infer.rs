@@ -85,7 +85,8 @@ fn digits(text: &str) -> Option<(String, i64)> {
         return Some((String::new(), 0));
     }
     let power: i64 = power.map_or(Some(0), |power| power.parse().ok())?;
-    let (trailing_zeros, fraction) = (i64::try_from(all.len() - kept.len()).ok()?, i64::try_from(fraction.len()).ok()?);
+    let (trailing_zeros, fraction) =
+        (i64::try_from(all.len() - kept.len()).ok()?, i64::try_from(fraction.len()).ok()?);
     Some((bare.to_owned(), power.checked_add(trailing_zeros)?.checked_sub(fraction)?))
 }
 
@@ -166,7 +167,10 @@ impl Seen {
             record_line(&mut self.inexact_at, line);
         }
         if text.parse::<i64>().is_err() {
-            record_line(if text.parse::<u64>().is_ok() { &mut self.above_at } else { &mut self.huge_at }, line);
+            record_line(
+                if text.parse::<u64>().is_ok() { &mut self.above_at } else { &mut self.huge_at },
+                line,
+            );
         }
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use tercet::core::{Class, Progress as _};
 use tercet::tatami::Field;
 
-use super::assemble::{Batch, RowError, Rows, ReadError, field, in_column, is_null};
+use super::assemble::{Batch, ReadError, RowError, Rows, field, in_column, is_null};
 use super::build::ValueParser;
 use super::csv::{Record, State};
 use super::infer::Inference;

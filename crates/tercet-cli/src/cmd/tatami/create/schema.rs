@@ -85,7 +85,8 @@ fn field(text: &str) -> Result<(Field, Option<String>), String> {
 /// A type of the format, or the storage type of a logical type with its annotation.
 fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     let known = || {
-        let logical = "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
+        let logical =
+            "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
         format!("{}, {logical}", TYPES.map(Type::name).join(", "))
     };
     let name = name.ok_or_else(|| format!("missing type; supported types: {}", known()))?;
@@ -117,7 +118,11 @@ mod tests {
         assert_eq!((&*fields[0].name, fields[0].kind), ("a,b", Type::Bytes));
         assert_eq!((fields[1].element, fields[1].nullable), (Some(Type::Int32), true));
         assert_eq!(fields[2].kind, Type::TimestampMicros);
-        let annotations = declared.annotations().iter().map(|(key, annotation)| format!("{key}={annotation}")).collect::<Vec<_>>();
+        let annotations = declared
+            .annotations()
+            .iter()
+            .map(|(key, annotation)| format!("{key}={annotation}"))
+            .collect::<Vec<_>>();
         assert_eq!(annotations[0], "arrow.type:a,b=decimal128[20, 2]");
         assert_eq!(annotations[1..], ["arrow.type:l=date32", "arrow.type:t=timestamp[ms, +02:00]"]);
         for wrong in [

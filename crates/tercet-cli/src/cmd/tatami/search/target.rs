@@ -147,7 +147,8 @@ impl SearchTarget {
                 let (found, stats) = cluster.find(query, options, filters)?;
                 let took_us = elapsed_us();
                 for (hit, stored) in found.iter().zip(stored(segments, &found)?) {
-                    let explain = request.explain.then(|| cluster.explain(query, options, hit)).transpose()?;
+                    let explain =
+                        request.explain.then(|| cluster.explain(query, options, hit)).transpose()?;
                     let segment = &segments[hit.segment];
                     let mut found = request.hit(segment, hit.document, hit.score, stored, explain)?;
                     found.file = Some(segment.file().name().to_string());
@@ -164,7 +165,8 @@ impl SearchTarget {
 fn stored(segments: &[Segment], hits: &[GlobalHit]) -> Result<Vec<StoredFields>, Error> {
     let mut out: Vec<Option<StoredFields>> = vec![None; hits.len()];
     for (at, segment) in segments.iter().enumerate() {
-        let positions: Vec<usize> = (0..hits.len()).filter(|position| hits[*position].segment == at).collect();
+        let positions: Vec<usize> =
+            (0..hits.len()).filter(|position| hits[*position].segment == at).collect();
         let documents: Vec<u32> = positions.iter().map(|position| hits[*position].document).collect();
         for (position, stored) in positions.into_iter().zip(segment.documents(&documents)?) {
             out[position] = Some(stored);
