@@ -11,7 +11,7 @@ use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 use tercet_core::{ByteSource, Class, Limits, Span};
 
-use crate::error::{Batch, Error, from_arrow};
+use crate::error::{Batch, Error, ErrorKind, from_arrow};
 
 mod check;
 mod layout;
@@ -291,9 +291,10 @@ fn read(source: &dyn ByteSource, start: u64, len: u64) -> Result<bytes::Bytes, E
 }
 
 fn unread(source: &dyn ByteSource, error: tercet_core::SourceError) -> Error {
-    Error::Source { name: Arc::clone(source.name()), error }
+    Error::new(Arc::clone(source.name()), error.into())
 }
 
 fn wrong(source: &dyn ByteSource, message: &str) -> Error {
-    Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, message: message.to_owned() }
+    let kind = ErrorKind::Format { class: Class::Malformed, message: message.to_owned() };
+    Error::new(Arc::clone(source.name()), kind)
 }

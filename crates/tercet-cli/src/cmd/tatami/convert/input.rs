@@ -96,11 +96,11 @@ pub(super) fn open(
         let names = || text.names(&out.bar("looking", 0)).unwrap_or_default();
         let mut fields = text.fields();
         if fields.is_empty() {
-            let names = requested.columns.names()?.unwrap_or_default();
-            let missing = names.first().map_or("", String::as_str);
+            let selected = requested.columns.names()?.unwrap_or_default();
+            let missing = selected.first().map_or("", String::as_str);
             return Err(no_column(&name, missing, &names()));
         }
-        roles.apply_explicit(&mut fields)?;
+        roles.apply_explicit(&name, &mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
         let all = Table::from_annotated(&name, &schema, &text.annotations())?;
         let (table, selection) = RowSelection::new(&all, &text.annotations(), requested, &names)?;
@@ -111,7 +111,7 @@ pub(super) fn open(
     let columns = requested.columns.positions_in(&file)?;
     let table = Table::from_file(&file, &columns)?;
     let mut fields = table.schema().fields().to_vec();
-    roles.apply_explicit(&mut fields)?;
+    roles.apply_explicit(file.name(), &mut fields)?;
     let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
     let table = table.with_schema(schema);
     let fitting = file.estimate_batch_rows(&columns, BATCH_BYTES).min(65_536);
@@ -142,20 +142,20 @@ fn read_names(requested: &InputOptions<'_>) -> Result<Option<Vec<String>>, Failu
 
 /// Adds a hint to errors about unsupported types.
 fn explained(error: arrow::Error, requested: &InputOptions<'_>) -> Failure {
-    if let arrow::Error::NoSuchColumns { name, columns } = &error
+    if let arrow::ErrorKind::NoSuchColumns { columns } = error.kind()
         && let Ok(Some(names)) = requested.columns.names()
         && let Some(missing) = names.first()
     {
-        return no_column(name, missing, columns);
+        return no_column(error.location(), missing, columns);
     }
-    let arrow::Error::UnsupportedTypes { name, columns } = &error else { return error.into() };
+    let arrow::ErrorKind::UnsupportedTypes { columns } = error.kind() else { return error.into() };
     let is_list = |kind: &str| kind.starts_with("list of ");
     if requested.interop && columns.iter().all(|column| is_list(&column.type_name)) {
         let names: Vec<String> =
             columns.iter().map(|column| format!("`{}`", escape::name(&column.column))).collect();
         let message = format!(
             "{}: `--profile interop` does not support list columns: {}",
-            escape::name(name),
+            escape::name(error.location()),
             names.join(", ")
         );
         return Failure::new(Class::Unsupported, message)

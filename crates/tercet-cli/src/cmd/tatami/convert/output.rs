@@ -244,7 +244,7 @@ fn delivered(mut file: File, end: End, out: &mut Ui) -> Result<(), Failure> {
 }
 
 fn write_failure(name: &Arc<str>, error: io::Error) -> Failure {
-    arrow::Error::Write { name: Arc::clone(name), error }.into()
+    arrow::Error::new(Arc::clone(name), error.into()).into()
 }
 
 /// An error of the writer with a hint.
