@@ -484,3 +484,36 @@ pub(crate) fn check_dictionary(footer: &Footer, number: u64) -> Result<usize, Er
         section_fault(FEATURES, "dict_index", Reason::OutOfRange { found: number, allowed })
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::{Column, Type, Values, Writer, WriterOptions};
+
+    #[test]
+    fn the_number_of_threads_is_honoured() {
+        let schema = Schema::new(vec![Field::new("a", Type::Int32)]).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();
+        writer.append(&[Column::new(Values::Int32(vec![1, 2, 3]))]).unwrap();
+        let bytes = writer.finish().unwrap().output;
+        for threads in [1, 2] {
+            let options = ReadOptions::new().with_threads(NonZeroUsize::new(threads));
+            let file = File::from_source(Arc::new(Memory::new("a", bytes.clone())), options).unwrap();
+            assert_eq!(file.inner().on_threads(rayon::current_num_threads), threads);
+            assert_eq!(file.read_column(0).unwrap().values, Values::Int32(vec![1, 2, 3]));
+            assert_eq!(file.scan().batches().map(|batch| batch.unwrap().rows.len()).sum::<usize>(), 3);
+        }
+    }
+
+    #[cfg(all(any(unix, windows), not(feature = "remote")))]
+    #[test]
+    fn urls_need_the_feature_remote() {
+        let error = File::open("http://localhost/a.tatami").unwrap_err();
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::Common(CommonError::Source(tercet_core::SourceError::RemoteDisabled))
+        ));
+    }
+}

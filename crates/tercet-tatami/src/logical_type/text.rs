@@ -196,8 +196,8 @@ fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
         return Some(LiteralPosition::At(Int256::default()));
     }
     let exponent: i64 = exponent.parse().ok()?;
-    let behind = i64::try_from(fraction.len()).ok()?;
-    let moved = exponent.checked_sub(behind)?.checked_add(scale.into())?;
+    let fraction_digits = i64::try_from(fraction.len()).ok()?;
+    let moved = exponent.checked_sub(fraction_digits)?.checked_add(scale.into())?;
     if moved >= 0 {
         let zeros = usize::try_from(moved.min(MAX_TRAILING_ZEROS)).ok()?;
         let all = digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
@@ -229,18 +229,18 @@ fn decimal(negative: bool, digits: &[u8], scale: i8, out: &mut Vec<u8>) {
     if negative {
         out.push(b'-');
     }
-    let Ok(behind) = usize::try_from(scale) else {
+    let Ok(fraction_digits) = usize::try_from(scale) else {
         out.extend_from_slice(digits);
         if digits != b"0" {
             out.extend(std::iter::repeat_n(b'0', scale.unsigned_abs().into()));
         }
         return;
     };
-    let whole = digits.len().saturating_sub(behind);
+    let whole = digits.len().saturating_sub(fraction_digits);
     out.extend_from_slice(if whole == 0 { b"0" } else { &digits[..whole] });
-    if behind > 0 {
+    if fraction_digits > 0 {
         out.push(b'.');
-        out.extend(std::iter::repeat_n(b'0', behind.saturating_sub(digits.len())));
+        out.extend(std::iter::repeat_n(b'0', fraction_digits.saturating_sub(digits.len())));
         out.extend_from_slice(&digits[whole..]);
     }
 }
@@ -398,8 +398,8 @@ mod tests {
             [i64::from(i32::MIN), -719_529, -719_528, -719_469, -719_468, 2_932_896, 2_932_897, i64::MAX];
         for days in (-800_000..3_000_000).step_by(17).chain(ends) {
             let mut out = Vec::new();
-            let told = write_day(days, &mut out).then(|| String::from_utf8(out).unwrap());
-            assert_eq!(told, day(days).map(|date| date.to_string()), "{days}");
+            let formatted = write_day(days, &mut out).then(|| String::from_utf8(out).unwrap());
+            assert_eq!(formatted, day(days).map(|date| date.to_string()), "{days}");
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! | | statistics | searched segments |
 //! |---|---|---|
-//! | [`Index`] | each segment's own | all |
+//! | [`SegmentSet`] | each segment's own | all |
 //! | [`Cluster`] | global | in order of decreasing bound, until no other can have a better document |
 //!
 //! The scores of a [`Cluster`] without deleted documents equal those of one segment with all documents.

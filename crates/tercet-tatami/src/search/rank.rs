@@ -17,7 +17,6 @@ const B: f32 = 0.75;
 pub enum Ranking {
     /// The ranking of the format: BM25 with `b = 0`, without length normalization.
     #[default]
-    #[serde(rename = "format")]
     Native,
     /// BM25 with `k1 = 1.2` and `b = 0.75`; the length of a document is the sum of its four norms.
     Bm25,

@@ -162,8 +162,8 @@ fn inside(rows: &Column, kind: Type, zone: &Zone) -> bool {
     let rows = scalars(rows);
     let bounds = (Scalar::from_bytes(kind, &zone.min), Scalar::from_bytes(kind, &zone.max));
     let (Some(min), Some(max)) = bounds else { return false };
-    if let (Values::Bytes(texts), Scalar::Bytes(min), Scalar::Bytes(max)) = (&rows.values, &min, &max) {
-        return texts
+    if let (Values::Bytes(strings), Scalar::Bytes(min), Scalar::Bytes(max)) = (&rows.values, &min, &max) {
+        return strings
             .iter()
             .enumerate()
             .all(|(row, text)| !rows.is_present(row) || (text >= &min[..] && text <= &max[..]));

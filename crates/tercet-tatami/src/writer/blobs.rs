@@ -79,7 +79,12 @@ pub(super) struct Blobs {
 
 impl BlobRuns {
     /// `columns` is the number of blob columns, which share the memory.
-    pub(super) fn new(column: usize, columns: usize, folder: Option<&Path>, options: &WriterOptions) -> Self {
+    pub(super) fn new(
+        column: usize,
+        columns: usize,
+        directory: Option<&Path>,
+        options: &WriterOptions,
+    ) -> Self {
         Self {
             column,
             target: options.blob_run_target_bytes.min(MAX_TARGET),
@@ -93,7 +98,7 @@ impl BlobRuns {
             decided: options.codec != Codec::Zstd,
             dictionary: None,
             spare: Vec::new(),
-            spool: Spool::new(folder),
+            spool: Spool::new(directory),
             runs: Vec::new(),
         }
     }

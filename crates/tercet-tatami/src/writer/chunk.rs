@@ -41,7 +41,7 @@ pub(super) enum PageDictionary {
     /// Not decided yet.
     Untried,
     /// Not worthwhile.
-    Refused,
+    Disabled,
     Kept {
         dictionary: Dictionary,
         /// Whether any page uses it.
@@ -63,7 +63,7 @@ impl ColumnWriter {
         Self {
             field: field.clone(),
             tools: Tools::new(field, options),
-            page_dictionary: if may_try { PageDictionary::Untried } else { PageDictionary::Refused },
+            page_dictionary: if may_try { PageDictionary::Untried } else { PageDictionary::Disabled },
             requires: 0,
         }
     }
@@ -86,7 +86,7 @@ impl ColumnWriter {
         };
         let mut choices = compress(compressor, &encoded, dictionary)?;
         if let PageDictionary::Untried = self.page_dictionary {
-            self.page_dictionary = PageDictionary::Refused;
+            self.page_dictionary = PageDictionary::Disabled;
             if let Some((dictionary, better)) = try_dictionary(compressor, &encoded, &choices)? {
                 self.page_dictionary = PageDictionary::Kept { dictionary, used: false };
                 choices = better;

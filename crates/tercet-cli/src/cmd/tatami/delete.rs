@@ -14,8 +14,8 @@ use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::{Ui, WARN, paint};
 
-/// Unknown IDs printed.
-const SHOWN: usize = 10;
+/// Maximum number of unknown IDs printed.
+const MAX_IDS: usize = 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -79,10 +79,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn warn(name: &str, not_found: &[String], out: &mut Ui) -> Result<(), Failure> {
     let warning = paint(WARN, "warning:");
-    for id in not_found.iter().take(SHOWN) {
+    for id in not_found.iter().take(MAX_IDS) {
         out.note(format_args!("{warning} {name}: no document `{}`", escape::name(id)))?;
     }
-    let more = not_found.len().saturating_sub(SHOWN);
+    let more = not_found.len().saturating_sub(MAX_IDS);
     if more > 0 {
         out.note(format_args!("{warning} {name}: and {more} more"))?;
     }

@@ -105,7 +105,7 @@ fn a_directory_of_segments_is_searched_as_one() {
     };
     let same = || {
         for query in ["fox", "red grey dog", "-grey red", "\"fox is grey\"", "+fox lazy", "cat"] {
-            for rank in ["format", "bm25"] {
+            for rank in ["native", "bm25"] {
                 let (one, alone) = hits(&dir, &["one.tatami", query, "--rank", rank]);
                 let (code, found) = hits(&dir, &["all", query, "--rank", rank, "--explain"]);
                 assert_eq!((code, scored(&found)), (one, scored(&alone)), "{query} {rank}");

@@ -60,14 +60,14 @@ enum Entries {
     /// Bit patterns and their width in PLAIN.
     Numbers { keys: Vec<u64>, width: usize },
     /// Concatenated bytes and the end of each value.
-    Texts { bytes: Vec<u8>, ends: Vec<usize> },
+    Strings { bytes: Vec<u8>, ends: Vec<usize> },
 }
 
 impl Entries {
     fn len(&self) -> usize {
         match self {
             Self::Numbers { keys, .. } => keys.len(),
-            Self::Texts { ends, .. } => ends.len(),
+            Self::Strings { ends, .. } => ends.len(),
         }
     }
 }
@@ -77,7 +77,7 @@ impl ValueDictionary {
     pub(super) fn new(kind: Type, options: &WriterOptions) -> Option<Self> {
         let entries = match (kind, kind.width()) {
             (_, Some(width)) => Entries::Numbers { keys: Vec::new(), width },
-            (Type::String | Type::Bytes, _) => Entries::Texts { bytes: Vec::new(), ends: Vec::new() },
+            (Type::String | Type::Bytes, _) => Entries::Strings { bytes: Vec::new(), ends: Vec::new() },
             _ => return None,
         };
         Some(Self {
@@ -104,7 +104,7 @@ impl ValueDictionary {
                     out.extend_from_slice(&key.to_le_bytes()[..*width]);
                 }
             }
-            Entries::Texts { bytes, ends } => {
+            Entries::Strings { bytes, ends } => {
                 let mut start = 0;
                 for end in ends {
                     varint::put((end - start) as u64, &mut out);
@@ -240,7 +240,7 @@ impl ValueDictionary {
     }
 
     fn find_string(&self, value: &[u8]) -> bool {
-        let Entries::Texts { bytes, ends } = &self.entries else { return false };
+        let Entries::Strings { bytes, ends } = &self.entries else { return false };
         let mut slot = self.home(hash_string(self.seed, value));
         while self.slots[slot] != 0 {
             if text(bytes, ends, self.slots[slot] as usize - 1) == value {
@@ -313,7 +313,7 @@ impl ValueDictionary {
             let hash = hash_string(self.seed, value);
             let mut slot = self.home(hash);
             let code = loop {
-                let Entries::Texts { bytes, ends } = &self.entries else { return None };
+                let Entries::Strings { bytes, ends } = &self.entries else { return None };
                 match self.slots[slot] {
                     0 => {
                         let len = value.len() as u64;
@@ -321,7 +321,7 @@ impl ValueDictionary {
                             return None;
                         }
                         let code = self.insert(hash);
-                        if let Entries::Texts { bytes, ends } = &mut self.entries {
+                        if let Entries::Strings { bytes, ends } = &mut self.entries {
                             bytes.extend_from_slice(value);
                             ends.push(bytes.len());
                         }
@@ -357,7 +357,7 @@ impl ValueDictionary {
     fn hash_of(&self, code: usize) -> u64 {
         match &self.entries {
             Entries::Numbers { keys, .. } => hash_number(self.seed, keys[code]),
-            Entries::Texts { bytes, ends } => hash_string(self.seed, text(bytes, ends, code)),
+            Entries::Strings { bytes, ends } => hash_string(self.seed, text(bytes, ends, code)),
         }
     }
 
@@ -387,7 +387,7 @@ impl ValueDictionary {
             self.slots[slot] = 0;
             match &mut self.entries {
                 Entries::Numbers { keys, .. } => keys.truncate(code),
-                Entries::Texts { bytes, ends } => {
+                Entries::Strings { bytes, ends } => {
                     ends.truncate(code);
                     bytes.truncate(ends.last().copied().unwrap_or(0));
                 }

@@ -46,7 +46,7 @@ pub(super) struct Reader {
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("word", &String::from_utf8_lossy(&self.term)).finish_non_exhaustive()
+        f.debug_struct("Reader").field("term", &String::from_utf8_lossy(&self.term)).finish_non_exhaustive()
     }
 }
 

@@ -281,7 +281,7 @@ mod tests {
         assert_eq!(kind(&[number("-0")]), Ok(Type::Float64));
         assert_eq!(kind(&[Token::Bool(true), Token::Null]), Ok(Type::Bool));
         assert_eq!(kind(&[Token::Null]), Ok(Type::String));
-        for refused in [
+        for invalid in [
             &[number("-1"), number("18446744073709551615")][..],
             &[number("18446744073709551616")],
             &[number("-9223372036854775809")],
@@ -291,7 +291,7 @@ mod tests {
             &[number("1"), Token::Text("1".into())],
             &[Token::Bool(true), number("1")],
         ] {
-            assert!(kind(refused).is_err(), "{refused:?}");
+            assert!(kind(invalid).is_err(), "{invalid:?}");
         }
     }
 
@@ -319,10 +319,10 @@ mod tests {
 
     #[test]
     fn csv_falls_back_to_strings() {
-        let kind = |texts: &[&'static str]| {
+        let kind = |values: &[&'static str]| {
             let mut inference = Inference::default();
             let column = inference.column("x");
-            for text in texts {
+            for text in values {
                 inference.see(column, &Token::Loose(text), 1);
                 inference.end_row();
             }

@@ -54,15 +54,15 @@ impl FromStr for Declared {
 /// A column and its logical type annotation.
 fn field(text: &str) -> Result<(Field, Option<String>), String> {
     let wrong = |reason: &str| format!("`{}`: {reason}", escape::name(text));
-    let mut words = names::split(text, ':', true).into_iter();
-    let name = names::name(words.next().unwrap_or_default())?;
+    let mut tokens = names::split(text, ':', true).into_iter();
+    let name = names::name(tokens.next().unwrap_or_default())?;
     if name.is_empty() {
         return Err(wrong("missing column name"));
     }
-    let (kind, mut annotation) = kind(words.next()).map_err(|reason| wrong(&reason))?;
+    let (kind, mut annotation) = kind(tokens.next()).map_err(|reason| wrong(&reason))?;
     let mut field = match kind {
         Type::List => {
-            let (element, logical) = self::kind(words.next()).map_err(|reason| wrong(&reason))?;
+            let (element, logical) = self::kind(tokens.next()).map_err(|reason| wrong(&reason))?;
             if matches!(element, Type::List | Type::BlobRef) {
                 return Err(wrong("lists of lists or blobs are not supported"));
             }
@@ -71,12 +71,12 @@ fn field(text: &str) -> Result<(Field, Option<String>), String> {
         }
         kind => Field::new(name, kind),
     };
-    match words.next() {
+    match tokens.next() {
         None => {}
         Some("nullable") => field = field.with_nulls(),
         Some(_) => return Err(wrong("expected `nullable` after the type")),
     }
-    match words.next() {
+    match tokens.next() {
         None => Ok((field, annotation)),
         Some(_) => Err(wrong("expected `name:type` or `name:type:nullable`")),
     }

@@ -131,8 +131,8 @@ pub(super) fn waves(sources: &[Source]) -> impl Iterator<Item = &[Source]> {
                 len += 1;
             }
         }
-        let (wave, behind) = rest.split_at(len);
-        rest = behind;
+        let (wave, later) = rest.split_at(len);
+        rest = later;
         Some(wave)
     })
 }

@@ -196,9 +196,9 @@ fn seen(bytes: &[u8]) -> Seen {
 
 fn page(text: &str) -> Option<Page> {
     let (number, whole) = inside(text, "docno")?;
-    let (before, behind) = (&text[..whole.start], &text[whole.end..]);
+    let (before, after) = (&text[..whole.start], &text[whole.end..]);
     let id = Some(number.trim()).filter(|id| !id.is_empty())?.to_owned();
-    let mut stripped = html::strip(&format!("{before}\n{behind}"));
+    let mut stripped = html::strip(&format!("{before}\n{after}"));
     if stripped.title.is_empty()
         && let Some((title, _)) = ["headline", "head"].iter().find_map(|name| inside(text, name))
     {
