@@ -76,7 +76,7 @@ impl ArrowType {
     pub(crate) fn field(&self, column: &Field, layout: StringLayout) -> FieldRef {
         let value = with_layout(&self.value, layout);
         let ordered = |field: ArrowField| field.with_dict_is_ordered(self.is_ordered);
-        let whole = if column.kind == Type::List {
+        let full = if column.kind == Type::List {
             let element = ordered(ArrowField::new("element", value, true));
             let element =
                 Arc::new(element.with_metadata(self.element_metadata.clone().into_iter().collect()));
@@ -88,7 +88,7 @@ impl ArrowType {
         } else {
             value
         };
-        let field = ordered(ArrowField::new(&*column.name, whole, column.nullable));
+        let field = ordered(ArrowField::new(&*column.name, full, column.nullable));
         Arc::new(field.with_metadata(self.metadata.clone().into_iter().collect()))
     }
 }
@@ -136,9 +136,9 @@ pub(crate) fn map_field(field: &ArrowField, options: &Options) -> Option<(Field,
 /// An unsupported column, for messages.
 pub(crate) fn unsupported(field: &ArrowField) -> UnsupportedColumn {
     const CHARS: usize = 100;
-    let whole = describe(field.data_type());
-    let mut type_name: String = whole.chars().take(CHARS).collect();
-    if type_name.len() < whole.len() {
+    let full = describe(field.data_type());
+    let mut type_name: String = full.chars().take(CHARS).collect();
+    if type_name.len() < full.len() {
         type_name.push('…');
     }
     UnsupportedColumn { column: field.name().clone(), type_name }

@@ -6,46 +6,41 @@ use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
-use tercet_core::{Class, Diagnose, Hint, SourceError, Span, escape};
+use tercet_core::{Class, CommonError, Diagnose, Hint, Region, SourceError, Span, escape};
 use tercet_tatami::{SchemaError, Type};
 use thiserror::Error;
 
-/// Error of reading, writing or converting a table.
+/// An error with the location of the file.
+pub type Error = tercet_core::Error<ErrorKind>;
+
+/// The kind of an error of reading, writing or converting a table.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
+    /// I/O, limits, memory, publication, cancellation.
+    #[error(transparent)]
+    Common(CommonError<NoRegion>),
     /// Columns whose types `.tatami` cannot store; all of them.
-    #[error("{}: unsupported column type{}: {}", escape::name(name), plural(columns.len()), ColumnList(columns))]
+    #[error("unsupported column type{}: {}", plural(columns.len()), ColumnList(columns))]
     UnsupportedTypes {
-        /// The file.
-        name: Arc<str>,
         /// Every unsupported column.
         columns: Vec<UnsupportedColumn>,
     },
     /// Columns whose types Parquet does not have; all of them.
-    #[error("{}: Parquet has no type for {}", escape::name(name), ColumnList(columns))]
+    #[error("Parquet has no type for {}", ColumnList(columns))]
     NotInParquet {
-        /// The output file.
-        name: Arc<str>,
         /// Every unsupported column.
         columns: Vec<UnsupportedColumn>,
     },
     /// The file has none of the requested columns.
-    #[error("{}: none of the requested columns exists", escape::name(name))]
+    #[error("none of the requested columns exists")]
     NoSuchColumns {
-        /// The file.
-        name: Arc<str>,
         /// The columns of the file.
         columns: Vec<String>,
     },
-    /// Columns that make no valid schema.
-    #[error("{}: {error}", escape::name(name))]
-    Schema {
-        /// The file.
-        name: Arc<str>,
-        /// The schema error.
-        error: SchemaError,
-    },
+    /// An invalid schema.
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
     /// A column role that the column cannot have.
     #[error("cannot use column `{}` as {role}: {reason}", escape::name(column))]
     ColumnRole {
@@ -57,10 +52,8 @@ pub enum Error {
         reason: ColumnRoleError,
     },
     /// A value that the target type cannot represent.
-    #[error("{}: column `{}`, row {row}: {reason}", escape::name(name), escape::name(column))]
+    #[error("column `{}`, row {row}: {reason}", escape::name(column))]
     Value {
-        /// The file.
-        name: Arc<str>,
         /// The column.
         column: String,
         /// The row, 0-based.
@@ -68,16 +61,13 @@ pub enum Error {
         /// Why the value cannot be converted.
         reason: ValueError,
     },
-    /// A logical type annotation that does not fit the type of its column.
+    /// A logical type annotation that does not match the type of its column.
     #[error(
-        "{}: column `{}` ({kind}): invalid logical type annotation `{}`",
-        escape::name(name),
+        "column `{}` ({kind}): invalid logical type annotation `{}`",
         escape::name(column),
         escape::name(annotation)
     )]
     Annotation {
-        /// The file.
-        name: Arc<str>,
         /// The column.
         column: String,
         /// The stored type of the column.
@@ -86,25 +76,21 @@ pub enum Error {
         annotation: String,
     },
     /// A file that violates its format, or that uses an unsupported part of it.
-    #[error("{}: {message}", escape::name(name))]
+    #[error("{message}")]
     Format {
-        /// The file.
-        name: Arc<str>,
         /// The error class.
         class: Class,
         /// The message of the reader.
         message: String,
     },
     /// An inconsistent batch of an Arrow file.
-    #[error("{}: {batch} {index}{} (bytes {span}): {message}", escape::name(name), BufferNumber(*buffer))]
+    #[error("{batch} {index}{} (bytes {span}): {message}", BufferNumber(*buffer))]
     Batch {
-        /// The file.
-        name: Arc<str>,
         /// The kind of batch.
         batch: Batch,
         /// The number of the batch among those of its kind, 0-based.
         index: u64,
-        /// The number of the buffer, if the error is about one.
+        /// The number of the buffer, if the error refers to one.
         buffer: Option<usize>,
         /// The byte range of the buffer or of the batch body.
         span: Span,
@@ -113,26 +99,24 @@ pub enum Error {
         /// The inconsistency.
         message: String,
     },
-    /// Read error.
-    #[error("{}: {error}", escape::name(name))]
-    Source {
-        /// The file.
-        name: Arc<str>,
-        /// The read error.
-        error: SourceError,
-    },
-    /// Write error.
-    #[error("{}: cannot write: {error}", escape::name(name))]
-    Write {
-        /// The file.
-        name: Arc<str>,
-        /// The write error.
-        error: std::io::Error,
-    },
     /// Error of a `.tatami` file.
     #[error(transparent)]
-    Tatami(#[from] tercet_tatami::Error),
+    Tatami(#[from] tercet_tatami::ErrorKind),
 }
+
+/// The region of [`CommonError`]: errors of Arrow and Parquet files name batches and pages in their messages instead.
+#[derive(Clone, Copy, Debug)]
+pub enum NoRegion {}
+
+impl fmt::Display for NoRegion {
+    fn fmt(&self, _: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {}
+    }
+}
+
+impl Region for NoRegion {}
+
+tercet_core::impl_from_common!(ErrorKind, NoRegion);
 
 /// Kind of batch in an Arrow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -302,11 +286,12 @@ impl fmt::Display for ColumnList<'_> {
     }
 }
 
-impl Diagnose for Error {
+impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
+            Self::Common(error) => error.class(),
             Self::UnsupportedTypes { .. } | Self::NotInParquet { .. } => Class::Unsupported,
-            Self::NoSuchColumns { .. } | Self::Schema { .. } | Self::ColumnRole { .. } => Class::Request,
+            Self::NoSuchColumns { .. } | Self::Schema(_) | Self::ColumnRole { .. } => Class::Request,
             Self::Value { reason, .. } => match reason {
                 ValueError::InvalidUtf8
                 | ValueError::UnexpectedNull
@@ -315,15 +300,13 @@ impl Diagnose for Error {
             },
             Self::Annotation { .. } => Class::Malformed,
             Self::Format { class, .. } | Self::Batch { class, .. } => *class,
-            Self::Source { error, .. } => error.class(),
-            Self::Write { .. } => Class::Io,
             Self::Tatami(error) => error.class(),
         }
     }
 
     fn span(&self) -> Option<Span> {
         match self {
-            Self::Source { error, .. } => error.span(),
+            Self::Common(error) => error.span(),
             Self::Batch { span, .. } => Some(*span),
             Self::Tatami(error) => error.span(),
             _ => None,
@@ -332,7 +315,8 @@ impl Diagnose for Error {
 
     fn hint(&self) -> Option<Hint> {
         match self {
-            Self::UnsupportedTypes { .. } => Some("leave these columns out when the table is made".into()),
+            Self::Common(error) => error.hint(),
+            Self::UnsupportedTypes { .. } => Some("omit these columns when the table is written".into()),
             Self::NotInParquet { .. } => Some(Hint::SelectColumns),
             Self::Value { reason: ValueError::SubMicrosecond { .. }, .. } => Some(Hint::FloorTimestamps),
             Self::Value { reason: ValueError::TimestampOverflow { .. }, .. } => Some(Hint::RawTimestamps),
@@ -346,73 +330,88 @@ impl Diagnose for Error {
 
     fn is_not_found(&self) -> bool {
         match self {
-            Self::Source { error, .. } => error.is_not_found(),
+            Self::Common(error) => error.is_not_found(),
             Self::Tatami(error) => error.is_not_found(),
             _ => false,
         }
     }
 
     fn is_cancelled(&self) -> bool {
-        matches!(self, Self::Tatami(error) if error.is_cancelled())
+        match self {
+            Self::Common(error) => error.is_cancelled(),
+            Self::Tatami(error) => error.is_cancelled(),
+            _ => false,
+        }
     }
 
     fn is_broken_pipe(&self) -> bool {
         match self {
-            Self::Write { error, .. } => error.kind() == std::io::ErrorKind::BrokenPipe,
+            Self::Common(error) => error.is_broken_pipe(),
             Self::Tatami(error) => error.is_broken_pipe(),
             _ => false,
         }
     }
 }
 
+/// Converts an error of a `.tatami` file.
+pub(crate) fn from_tatami(error: tercet_tatami::Error) -> Error {
+    Error::new(error.location().into(), ErrorKind::Tatami(error.into_kind()))
+}
+
 /// Converts an error of the `parquet` crate.
 pub(crate) fn from_parquet(name: &Arc<str>, error: ParquetError) -> Error {
-    let name = Arc::clone(name);
-    match error {
-        ParquetError::External(error) => external(name, error),
-        ParquetError::NYI(message) => Error::Format { name, class: Class::Unsupported, message },
-        error => other(name, &error.to_string()),
-    }
+    Error::new(Arc::clone(name), parquet_kind(error))
 }
 
 /// Converts an error of the `arrow` crates.
 pub(crate) fn from_arrow(name: &Arc<str>, error: ArrowError) -> Error {
-    let name = Arc::clone(name);
+    Error::new(Arc::clone(name), arrow_kind(error))
+}
+
+fn parquet_kind(error: ParquetError) -> ErrorKind {
     match error {
-        ArrowError::ExternalError(error) => external(name, error),
-        ArrowError::IoError(message, error) => match error.downcast::<SourceError>() {
-            Ok(error) => Error::Source { name, error },
-            Err(_) => Error::Format { name, class: Class::Malformed, message },
-        },
-        ArrowError::NotYetImplemented(message) => Error::Format { name, class: Class::Unsupported, message },
-        error => other(name, &error.to_string()),
+        ParquetError::External(error) => external(error),
+        ParquetError::NYI(message) => ErrorKind::Format { class: Class::Unsupported, message },
+        error => other(&error.to_string()),
     }
 }
 
-fn external(name: Arc<str>, error: Box<dyn StdError + Send + Sync>) -> Error {
+fn arrow_kind(error: ArrowError) -> ErrorKind {
+    match error {
+        ArrowError::ExternalError(error) => external(error),
+        ArrowError::IoError(message, error) => match error.downcast::<SourceError>() {
+            Ok(error) => error.into(),
+            Err(_) => ErrorKind::Format { class: Class::Malformed, message },
+        },
+        ArrowError::NotYetImplemented(message) => ErrorKind::Format { class: Class::Unsupported, message },
+        error => other(&error.to_string()),
+    }
+}
+
+fn external(error: Box<dyn StdError + Send + Sync>) -> ErrorKind {
     let error = match error.downcast::<SourceError>() {
-        Ok(error) => return Error::Source { name, error: *error },
+        Ok(error) => return (*error).into(),
         Err(error) => error,
     };
     let error = match error.downcast::<ParquetError>() {
-        Ok(error) => return from_parquet(&name, *error),
+        Ok(error) => return parquet_kind(*error),
         Err(error) => error,
     };
     match error.downcast::<ArrowError>() {
-        Ok(error) => from_arrow(&name, *error),
-        Err(error) => other(name, &error.to_string()),
+        Ok(error) => arrow_kind(*error),
+        Err(error) => other(&error.to_string()),
     }
 }
 
 /// Converts an error that has only a message.
-fn other(name: Arc<str>, message: &str) -> Error {
+fn other(message: &str) -> ErrorKind {
     let message = strip_prefixes(message);
     match message.strip_prefix("Disabled feature at compile time: ") {
         Some(codec) => {
             let message = format!("is compressed with {codec}, which is not supported");
-            Error::Format { name, class: Class::Unsupported, message }
+            ErrorKind::Format { class: Class::Unsupported, message }
         }
-        None => Error::Format { name, class: Class::Malformed, message },
+        None => ErrorKind::Format { class: Class::Malformed, message },
     }
 }
 

@@ -11,7 +11,7 @@ use arrow_ipc::{Block, Message, MessageHeader, root_as_footer, root_as_message};
 use arrow_schema::SchemaRef;
 use tercet_core::{ByteSource, Class, Limits, Span};
 
-use crate::error::{Batch, Error, from_arrow};
+use crate::error::{Batch, Error, ErrorKind, from_arrow};
 
 mod check;
 mod layout;
@@ -175,7 +175,7 @@ impl Batches {
         let span = head.body_span(source)?;
         // Copied: validated bytes must not change while they are used.
         let mut body = MutableBuffer::from_len_zeroed(in_memory(source, span.len())?);
-        source.read_into(span.start(), &mut body).map_err(|error| unread(source, error))?;
+        source.read_into(span.start(), &mut body).map_err(|error| read_error(source, error))?;
         let body = Buffer::from(body);
         let version = message.version();
         let columns = match &dictionary {
@@ -287,13 +287,14 @@ fn in_memory(source: &dyn ByteSource, len: u64) -> Result<usize, Error> {
 
 fn read(source: &dyn ByteSource, start: u64, len: u64) -> Result<bytes::Bytes, Error> {
     let span = Span::at(start, len).ok_or_else(|| wrong(source, "byte range overflow"))?;
-    source.read_at(span).map_err(|error| unread(source, error))
+    source.read_at(span).map_err(|error| read_error(source, error))
 }
 
-fn unread(source: &dyn ByteSource, error: tercet_core::SourceError) -> Error {
-    Error::Source { name: Arc::clone(source.name()), error }
+fn read_error(source: &dyn ByteSource, error: tercet_core::SourceError) -> Error {
+    Error::new(Arc::clone(source.name()), error.into())
 }
 
 fn wrong(source: &dyn ByteSource, message: &str) -> Error {
-    Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, message: message.to_owned() }
+    let kind = ErrorKind::Format { class: Class::Malformed, message: message.to_owned() };
+    Error::new(Arc::clone(source.name()), kind)
 }

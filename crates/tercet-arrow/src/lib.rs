@@ -51,7 +51,9 @@ mod to_arrow;
 mod unwind;
 pub mod write;
 
-pub use error::{Batch, ColumnRole, ColumnRoleError, Error, UnsupportedColumn, ValueError};
+pub use error::{
+    Batch, ColumnRole, ColumnRoleError, Error, ErrorKind, NoRegion, UnsupportedColumn, ValueError,
+};
 pub use options::{ColumnOptions, Options, Timestamps};
 pub use read::{Format, TableReader, batches, detect};
 pub use table::{StringLayout, Table};

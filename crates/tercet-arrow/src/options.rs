@@ -1,9 +1,11 @@
 //! Conversion options.
 
+use std::sync::Arc;
+
 use tercet_core::Limits;
 use tercet_tatami::{Field, Type};
 
-use crate::error::{ColumnRole, ColumnRoleError, Error};
+use crate::error::{ColumnRole, ColumnRoleError, Error, ErrorKind};
 
 /// Options of the conversion to `.tatami`.
 #[derive(Clone, Debug, Default)]
@@ -102,8 +104,8 @@ impl ColumnOptions {
         Self { blob: Some(Vec::new()), bloom: Some(Vec::new()), dict: Some(Vec::new()), sort_key: None }
     }
 
-    /// Applies the roles that are set explicitly; keeps the others.
-    pub fn apply_explicit(&self, fields: &mut [Field]) -> Result<(), Error> {
+    /// Applies the explicit roles and keeps the others; `name` is the file, for errors.
+    pub fn apply_explicit(&self, name: &Arc<str>, fields: &mut [Field]) -> Result<(), Error> {
         let names = |wanted: &dyn Fn(&Field) -> bool| {
             let named = fields.iter().filter(|field| wanted(field));
             Some(named.map(|field| field.name.to_string()).collect::<Vec<_>>())
@@ -120,12 +122,16 @@ impl ColumnOptions {
                 field.sort_key = false;
             }
         }
-        all.apply(fields)
+        all.apply(name, fields)
     }
 
-    /// Applies the roles.
-    pub(crate) fn apply(&self, fields: &mut [Field]) -> Result<(), Error> {
-        let said = |list: &Option<Vec<String>>, name: &str, usual: &[&str]| match list {
+    /// Applies the roles; `name` is the file, for errors.
+    pub(crate) fn apply(&self, name: &Arc<str>, fields: &mut [Field]) -> Result<(), Error> {
+        self.assign(fields).map_err(|kind| Error::new(Arc::clone(name), kind))
+    }
+
+    fn assign(&self, fields: &mut [Field]) -> Result<(), ErrorKind> {
+        let is_listed = |list: &Option<Vec<String>>, name: &str, usual: &[&str]| match list {
             Some(names) => names.iter().any(|known| known == name),
             None => usual.contains(&name),
         };
@@ -140,7 +146,7 @@ impl ColumnOptions {
             }
         }
         for field in &mut *fields {
-            let wanted = said(&self.blob, &field.name, &BLOBS);
+            let wanted = is_listed(&self.blob, &field.name, &BLOBS);
             match field.kind {
                 Type::String | Type::Bytes | Type::BlobRef if wanted => {
                     field.kind = Type::BlobRef;
@@ -153,7 +159,7 @@ impl ColumnOptions {
                 _ => {}
             }
             let is_blob = field.kind == Type::BlobRef;
-            let wanted = said(&self.bloom, &field.name, &BLOOMS);
+            let wanted = is_listed(&self.bloom, &field.name, &BLOOMS);
             if wanted && is_blob && self.bloom.is_some() {
                 return Err(role_error(ColumnRole::Bloom, &field.name, ColumnRoleError::BlobBloom));
             }
@@ -174,11 +180,11 @@ impl ColumnOptions {
     }
 }
 
-fn role_error(role: ColumnRole, column: &str, reason: ColumnRoleError) -> Error {
-    Error::ColumnRole { role, column: column.to_owned(), reason }
+fn role_error(role: ColumnRole, column: &str, reason: ColumnRoleError) -> ErrorKind {
+    ErrorKind::ColumnRole { role, column: column.to_owned(), reason }
 }
 
-fn find<'a>(fields: &'a mut [Field], role: ColumnRole, name: &str) -> Result<&'a mut Field, Error> {
+fn find<'a>(fields: &'a mut [Field], role: ColumnRole, name: &str) -> Result<&'a mut Field, ErrorKind> {
     fields
         .iter_mut()
         .find(|field| *field.name == *name)
@@ -201,7 +207,7 @@ mod tests {
     #[test]
     fn explicit_roles_override_column_names() {
         let mut by_name = fields();
-        ColumnOptions::by_name().apply(&mut by_name).unwrap();
+        ColumnOptions::by_name().apply(&"t".into(), &mut by_name).unwrap();
         let of = |fields: &[Field], index: usize| {
             let field = &fields[index];
             (field.kind, field.bloom, field.dictionary_hint)
@@ -210,7 +216,7 @@ mod tests {
         assert_eq!(of(&by_name, 1), (Type::BlobRef, false, false));
         assert_eq!(of(&by_name, 2), (Type::Int32, false, false));
         assert_eq!(of(&by_name, 3), (Type::String, false, true));
-        let mut said = fields();
+        let mut explicit = fields();
         let list = |names: &[&str]| Some(names.iter().map(|name| (*name).to_owned()).collect());
         let column_options = ColumnOptions {
             blob: list(&["title"]),
@@ -218,19 +224,19 @@ mod tests {
             dict: list(&["url"]),
             sort_key: Some("body".into()),
         };
-        column_options.apply(&mut said).unwrap();
-        assert_eq!(of(&said, 0), (Type::String, false, true));
-        assert_eq!(of(&said, 1), (Type::String, false, false));
-        assert_eq!(of(&said, 2), (Type::Int32, true, false));
-        assert_eq!(of(&said, 3), (Type::BlobRef, false, false));
-        assert!(said[2].sort_key);
+        column_options.apply(&"t".into(), &mut explicit).unwrap();
+        assert_eq!(of(&explicit, 0), (Type::String, false, true));
+        assert_eq!(of(&explicit, 1), (Type::String, false, false));
+        assert_eq!(of(&explicit, 2), (Type::Int32, true, false));
+        assert_eq!(of(&explicit, 3), (Type::BlobRef, false, false));
+        assert!(explicit[2].sort_key);
         for wrong in [
             ColumnOptions { blob: list(&["body"]), ..ColumnOptions::default() },
             ColumnOptions { bloom: list(&["nothing"]), ..ColumnOptions::default() },
             ColumnOptions { bloom: list(&["html"]), ..ColumnOptions::default() },
             ColumnOptions { sort_key: Some("html".into()), ..ColumnOptions::default() },
         ] {
-            assert!(wrong.apply(&mut fields()).is_err(), "{wrong:?}");
+            assert!(wrong.apply(&"t".into(), &mut fields()).is_err(), "{wrong:?}");
         }
     }
 }

@@ -9,7 +9,7 @@ use parquet::basic::Type as Physical;
 use parquet::file::metadata::ParquetMetaData;
 use tercet_core::{ByteSource, Class, Span};
 
-use crate::error::{Error, UnsupportedColumn, from_arrow, from_parquet};
+use crate::error::{Error, ErrorKind, UnsupportedColumn, from_arrow, from_parquet};
 use crate::options::Options;
 use crate::read::{BATCH_BYTES, BATCH_ROWS, TableReader};
 use crate::source::SourceReader;
@@ -104,13 +104,13 @@ fn load(reading: &SourceReader) -> Result<(ArrowReaderMetadata, Option<String>),
 /// Validates the footer: the bytes of all listed elements must exist.
 fn check_metadata(source: &dyn ByteSource) -> Result<(), Error> {
     let wrong = |message: String| {
-        Err(Error::Format { name: Arc::clone(source.name()), class: Class::Malformed, message })
+        Err(Error::new(Arc::clone(source.name()), ErrorKind::Format { class: Class::Malformed, message }))
     };
     let read = |span: Option<Span>| match span {
         Some(span) => source
             .read_at(span)
             .map(Some)
-            .map_err(|error| Error::Source { name: Arc::clone(source.name()), error }),
+            .map_err(|error| Error::new(Arc::clone(source.name()), error.into())),
         None => Ok(None),
     };
     let tail = source.len().checked_sub(TAIL_LEN);

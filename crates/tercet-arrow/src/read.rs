@@ -10,7 +10,7 @@ use arrow_schema::DataType;
 use tercet_core::{ByteSource, Class, Span};
 use tercet_tatami::{Column, Scan};
 
-use crate::error::{Error, from_arrow};
+use crate::error::{Error, ErrorKind, from_arrow, from_tatami};
 use crate::ipc::Batches;
 use crate::options::Options;
 use crate::parquet_file;
@@ -209,7 +209,7 @@ fn shared_elements(batch: &RecordBatch, most: usize) -> usize {
 
 fn decoder_panicked(name: &Arc<str>) -> Error {
     let message = "malformed file: the decoder panicked".to_owned();
-    Error::Format { name: Arc::clone(name), class: Class::Malformed, message }
+    Error::new(Arc::clone(name), ErrorKind::Format { class: Class::Malformed, message })
 }
 
 fn arrow(name: &Arc<str>, batches: Batches, options: &Options) -> Result<TableReader, Error> {
@@ -240,7 +240,7 @@ pub fn batches(
     let rows = scan.file().estimate_batch_rows(scan.positions(), BATCH_BYTES).min(BATCH_ROWS as u64);
     let batches = scan.clone().with_batch_rows(rows).batches();
     Ok(batches.map(move |batch| {
-        let batch = batch?;
+        let batch = batch.map_err(from_tatami)?;
         let first = batch.rows.first().copied().unwrap_or(0);
         table.batch(&schema, batch.columns, first)
     }))
@@ -249,5 +249,5 @@ pub fn batches(
 /// Reads the first bytes of a source, for [`detect`].
 pub fn head(source: &dyn ByteSource) -> Result<bytes::Bytes, Error> {
     let span = Span::first(source.len().min(8));
-    source.read_at(span).map_err(|error| Error::Source { name: Arc::clone(source.name()), error })
+    source.read_at(span).map_err(|error| Error::new(Arc::clone(source.name()), error.into()))
 }

@@ -41,7 +41,7 @@ impl SourceReader {
 
     fn record(&self, error: SourceError) -> String {
         let message = error.to_string();
-        self.fail(Error::Source { name: Arc::clone(self.name()), error });
+        self.fail(Error::new(Arc::clone(self.name()), error.into()));
         message
     }
 }

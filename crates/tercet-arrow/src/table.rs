@@ -13,7 +13,7 @@ pub(crate) use project::{chosen, names_of};
 use crate::annotation;
 use crate::arrow_type::{ArrowType, Metadata, default_arrow_type, map_field, unsupported};
 use crate::dictionary::Dictionary;
-use crate::error::{Error, UnsupportedColumn};
+use crate::error::{Error, ErrorKind, UnsupportedColumn, ValueError};
 use crate::from_arrow::{self, Conversion};
 use crate::options::Options;
 use crate::to_arrow;
@@ -51,12 +51,12 @@ impl Table {
         name: &Arc<str>,
         schema: &ArrowSchema,
         options: &Options,
-        mut refused: Vec<UnsupportedColumn>,
+        mut unsupported_columns: Vec<UnsupportedColumn>,
     ) -> Result<Self, Error> {
         let mut fields = Vec::with_capacity(schema.fields().len());
         let mut arrow_types = Vec::with_capacity(schema.fields().len());
         for field in schema.fields() {
-            if refused.iter().any(|known| known.column == *field.name()) {
+            if unsupported_columns.iter().any(|known| known.column == *field.name()) {
                 continue;
             }
             match map_field(field, options) {
@@ -64,13 +64,14 @@ impl Table {
                     fields.push(stored);
                     arrow_types.push(arrow_type);
                 }
-                None => refused.push(unsupported(field)),
+                None => unsupported_columns.push(unsupported(field)),
             }
         }
-        if !refused.is_empty() {
-            return Err(Error::UnsupportedTypes { name: Arc::clone(name), columns: refused });
+        if !unsupported_columns.is_empty() {
+            let kind = ErrorKind::UnsupportedTypes { columns: unsupported_columns };
+            return Err(Error::new(Arc::clone(name), kind));
         }
-        options.column_options.apply(&mut fields)?;
+        options.column_options.apply(name, &mut fields)?;
         let conversion = Conversion { timestamps: options.timestamps };
         let mut table = Self::new(name, fields, arrow_types, conversion)?;
         table.metadata = schema.metadata().clone().into_iter().collect();
@@ -106,11 +107,13 @@ impl Table {
         for field in &fields {
             let mut arrow_type = match annotation_for(&annotation::type_key(&field.name)) {
                 None => ArrowType::new(default_arrow_type(field.scalar())),
-                Some(text) => ArrowType::from_annotation(text, field).ok_or_else(|| Error::Annotation {
-                    name: Arc::clone(name),
-                    column: field.name.to_string(),
-                    kind: field.scalar(),
-                    annotation: text.to_owned(),
+                Some(text) => ArrowType::from_annotation(text, field).ok_or_else(|| {
+                    let kind = ErrorKind::Annotation {
+                        column: field.name.to_string(),
+                        kind: field.scalar(),
+                        annotation: text.to_owned(),
+                    };
+                    Error::new(Arc::clone(name), kind)
                 })?,
             };
             arrow_type.metadata = metadata(&annotation::metadata_key(&field.name));
@@ -128,7 +131,7 @@ impl Table {
         arrow_types: Vec<ArrowType>,
         conversion: Conversion,
     ) -> Result<Self, Error> {
-        let schema = Schema::new(fields).map_err(|error| Error::Schema { name: Arc::clone(name), error })?;
+        let schema = Schema::new(fields).map_err(|error| Error::new(Arc::clone(name), error.into()))?;
         Ok(Self { name: Arc::clone(name), schema, arrow_types, metadata: Metadata::new(), conversion })
     }
 
@@ -181,15 +184,15 @@ impl Table {
         let mut columns = Vec::with_capacity(self.arrow_types.len());
         for (field, array) in self.schema.fields().iter().zip(batch.columns()) {
             let column = from_arrow::column(array, field, self.conversion);
-            let column = column.map_err(|(row, reason)| Error::Value {
-                name: Arc::clone(&self.name),
-                column: field.name.to_string(),
-                row: first_row + row as u64,
-                reason,
-            })?;
+            let column = column
+                .map_err(|(row, reason)| self.value_error(&field.name, first_row + row as u64, reason))?;
             columns.push(column);
         }
         Ok(columns)
+    }
+
+    fn value_error(&self, column: &str, row: u64, reason: ValueError) -> Error {
+        Error::new(Arc::clone(&self.name), ErrorKind::Value { column: column.to_owned(), row, reason })
     }
 
     /// Converts columns to a record batch of the schema of [`arrow_schema`](Self::arrow_schema).
@@ -215,12 +218,8 @@ impl Table {
         let fields = self.schema.fields().iter().zip(schema.fields());
         for ((field, arrow), (column, dictionary)) in fields.zip(columns.into_iter().zip(dictionaries)) {
             let array = to_arrow::array(column, arrow.data_type(), dictionary);
-            let array = array.map_err(|(row, reason)| Error::Value {
-                name: Arc::clone(&self.name),
-                column: field.name.to_string(),
-                row: first_row + row as u64,
-                reason,
-            })?;
+            let array = array
+                .map_err(|(row, reason)| self.value_error(&field.name, first_row + row as u64, reason))?;
             arrays.push(array);
         }
         RecordBatch::try_new(Arc::clone(schema), arrays)

@@ -17,7 +17,7 @@ use tercet_tatami::{Column, Values};
 
 use crate::arrow_type::{unsupported, value_type};
 use crate::dictionary::Dictionary;
-use crate::error::{Error, UnsupportedColumn, ValueError};
+use crate::error::{Error, ErrorKind, UnsupportedColumn, ValueError};
 use crate::from_arrow::RowError;
 use crate::parquet_file::types;
 use crate::read::Format;
@@ -91,14 +91,14 @@ impl<W: Write + Send> TableWriter<W> {
         let mut changes = vec![None; schema.fields().len()];
         let writer = match format {
             Format::Parquet => {
-                let refused: Vec<UnsupportedColumn> = schema
+                let missing: Vec<UnsupportedColumn> = schema
                     .fields()
                     .iter()
                     .filter(|field| !is_in_parquet(field.data_type()))
                     .map(|field| unsupported(field))
                     .collect();
-                if !refused.is_empty() {
-                    return Err(Error::NotInParquet { name: Arc::clone(name), columns: refused });
+                if !missing.is_empty() {
+                    return Err(Error::new(Arc::clone(name), ErrorKind::NotInParquet { columns: missing }));
                 }
                 changes = schema.fields().iter().map(|field| change(field.data_type())).collect();
                 schema = types::parquet_arrow_schema(&schema);
@@ -148,7 +148,7 @@ impl<W: Write + Send> TableWriter<W> {
     fn append_piece(&mut self, mut columns: Vec<Column>) -> Result<(), Error> {
         for (index, change) in self.changes.iter().enumerate() {
             let (Some(change), Some(column)) = (change, columns.get_mut(index)) else { continue };
-            changed(column, *change).map_err(|(row, reason)| self.refused(index, row, reason))?;
+            changed(column, *change).map_err(|(row, reason)| self.value_error(index, row, reason))?;
         }
         if matches!(self.writer, FormatWriter::File(_))
             || !self.schema.fields().iter().any(|field| is_dictionary(field))
@@ -164,12 +164,12 @@ impl<W: Write + Send> TableWriter<W> {
         let rows = columns.first().map_or(0, Column::len);
         let kept = columns.clone();
         match self.table.batch_with(&self.schema, columns, self.rows, &mut self.dictionaries) {
-            Err(Error::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. }) => {}
+            Err(error) if is_key_overflow(&error) => {}
             made => return self.write(&made?),
         }
         self.dictionaries.fill(Dictionary::default());
         match self.table.batch_with(&self.schema, kept.clone(), self.rows, &mut self.dictionaries) {
-            Err(Error::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. }) if rows > 1 => {
+            Err(error) if is_key_overflow(&error) && rows > 1 => {
                 let part = |from, to| kept.iter().map(|column| column.slice(from, to)).collect();
                 let (first, second) = (part(0, rows / 2), part(rows / 2, rows));
                 drop(kept);
@@ -181,9 +181,10 @@ impl<W: Write + Send> TableWriter<W> {
         }
     }
 
-    fn refused(&self, index: usize, row: usize, reason: ValueError) -> Error {
+    fn value_error(&self, index: usize, row: usize, reason: ValueError) -> Error {
         let column = self.schema.fields().get(index).map_or_else(String::new, |field| field.name().clone());
-        Error::Value { name: Arc::clone(self.table.name()), column, row: self.rows + row as u64, reason }
+        let kind = ErrorKind::Value { column, row: self.rows + row as u64, reason };
+        Error::new(Arc::clone(self.table.name()), kind)
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<(), Error> {
@@ -329,23 +330,28 @@ fn is_in_parquet(kind: &DataType) -> bool {
     }
 }
 
+/// Whether the keys of a dictionary do not suffice.
+fn is_key_overflow(error: &Error) -> bool {
+    matches!(error.kind(), ErrorKind::Value { reason: ValueError::DictionaryKeyOverflow { .. }, .. })
+}
+
 fn parquet_write_error(name: &Arc<str>, error: ParquetError) -> Error {
-    let name = Arc::clone(name);
-    match error {
+    let kind = match error {
         ParquetError::External(error) => match error.downcast::<io::Error>() {
-            Ok(error) => Error::Write { name, error: *error },
-            Err(error) => Error::Format { name, class: Class::Io, message: error.to_string() },
+            Ok(error) => (*error).into(),
+            Err(error) => ErrorKind::Format { class: Class::Io, message: error.to_string() },
         },
-        error => Error::Format { name, class: Class::Unsupported, message: error.to_string() },
-    }
+        error => ErrorKind::Format { class: Class::Unsupported, message: error.to_string() },
+    };
+    Error::new(Arc::clone(name), kind)
 }
 
 fn arrow_write_error(name: &Arc<str>, error: ArrowError) -> Error {
-    let name = Arc::clone(name);
-    match error {
-        ArrowError::IoError(_, error) => Error::Write { name, error },
-        error => Error::Format { name, class: Class::Unsupported, message: error.to_string() },
-    }
+    let kind = match error {
+        ArrowError::IoError(_, error) => error.into(),
+        error => ErrorKind::Format { class: Class::Unsupported, message: error.to_string() },
+    };
+    Error::new(Arc::clone(name), kind)
 }
 
 #[cfg(test)]
@@ -368,8 +374,8 @@ mod tests {
         let schema: Vec<Field> = fields.map(|(name, kind)| Field::new(name, kind, true)).into();
         let table = Table::from_arrow(&"in".into(), &Schema::new(schema), &Options::new()).unwrap();
         let error = TableWriter::new(Format::Parquet, &"out".into(), &table, Vec::new()).unwrap_err();
-        let Error::NotInParquet { columns, .. } = &error else { panic!("{error}") };
-        assert_eq!(columns.iter().map(|refused| &*refused.column).collect::<Vec<_>>(), ["a", "c"]);
+        let ErrorKind::NotInParquet { columns } = error.kind() else { panic!("{error}") };
+        assert_eq!(columns.iter().map(|missing| &*missing.column).collect::<Vec<_>>(), ["a", "c"]);
         assert!(TableWriter::new(Format::ArrowFile, &"out".into(), &table, Vec::new()).is_ok());
     }
 
@@ -397,13 +403,13 @@ mod tests {
                 let batch = batch.unwrap();
                 let coded = batch.column(0).as_dictionary::<Int8Type>();
                 let values = coded.values().as_string::<i64>();
-                let texts: Vec<&str> = coded
+                let strings: Vec<&str> = coded
                     .keys()
                     .values()
                     .iter()
                     .map(|key| values.value(usize::try_from(*key).unwrap()))
                     .collect();
-                assert_eq!(texts, expected, "{waits}");
+                assert_eq!(strings, expected, "{waits}");
             }
         }
     }

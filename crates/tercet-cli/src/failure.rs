@@ -269,21 +269,7 @@ impl_from_format_error!(tgm, "tgm", |cause| tgm::ErrorKind::Common(CommonError::
 impl_from_format_error!(tatami, "tatami", |cause| tatami::ErrorKind::Common(CommonError::Publish(cause)));
 
 #[cfg(feature = "arrow")]
-impl From<arrow::Error> for Failure {
-    fn from(error: arrow::Error) -> Self {
-        match error {
-            arrow::Error::Tatami(error) => error.into(),
-            arrow::Error::Write { error, .. } if error.kind() == io::ErrorKind::BrokenPipe => {
-                Self::BrokenPipe
-            }
-            arrow::Error::Write { name, error } => match PublishError::recover(error) {
-                Ok(error) => Self::from_error(&error),
-                Err(error) => Self::from_error(&arrow::Error::Write { name, error }),
-            },
-            error => Self::from_error(&error),
-        }
-    }
-}
+impl_from_format_error!(arrow, "tatami", |cause| arrow::ErrorKind::Common(CommonError::Publish(cause)));
 
 impl From<convert::Error> for Failure {
     fn from(error: convert::Error) -> Self {

@@ -1,4 +1,4 @@
-//! Records: a header of 32 bytes and a payload, checked and decompressed.
+//! Records: 32-byte header and payload; checksums and decompression.
 
 use bytes::Bytes;
 use tercet_codec::bytes::{lz4, zstd};
@@ -14,21 +14,22 @@ use crate::wire::header;
 use crate::wire::ids::{Codec, Kind};
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
-/// A record whose checksum was compared.
+/// A verified record.
 #[derive(Debug)]
 pub(crate) struct Record {
     pub(crate) header: PageHeader,
-    /// Where the payload lies.
+    /// The byte range of the payload.
     pub(crate) span: Span,
-    /// The payload as it is stored.
+    /// The stored payload.
     pub(crate) stored: Bytes,
 }
 
 impl Inner {
-    /// Reads a record of this kind, which must lie between header and footer.
+    /// Reads a record of this kind between header and footer.
     pub(crate) fn record(&self, region: Region, offset: u64, kind: Kind) -> Result<Record, ErrorKind> {
         let head = self.body_span(region, offset, HEADER_LEN)?;
-        let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
+        let header =
+            PageHeader::parse(region, offset, &self.source.read_at(head)?, self.has_header_checksums())?;
         if header.kind != kind {
             let reason = Reason::OutOfRange { found: header.kind.id().into(), allowed: kind_number(kind) };
             return Err(fault(region, "kind", offset, 1, reason));
@@ -40,7 +41,7 @@ impl Inner {
         Ok(Record { header, span, stored })
     }
 
-    /// `len` bytes at `offset`, which must lie between header and footer.
+    /// The span of `len` bytes at `offset`, which must be between header and footer.
     pub(crate) fn body_span(&self, region: Region, offset: u64, len: u64) -> Result<Span, ErrorKind> {
         let body = Span::between(header::LEN, self.footer_span.start());
         Span::at(offset, len).filter(|span| body.is_some_and(|body| body.contains(*span))).ok_or_else(|| {
@@ -54,7 +55,7 @@ impl Inner {
         })
     }
 
-    /// Compares the checksum of a payload.
+    /// Verifies the checksum of a payload.
     pub(crate) fn check_payload(
         &self,
         region: Region,
@@ -70,7 +71,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The bytes of a payload as they were before the codec: exactly `raw_bytes`.
+    /// Decompresses a payload to exactly `raw_bytes` bytes.
     pub(crate) fn decompress(
         &self,
         region: Region,
@@ -87,7 +88,7 @@ impl Inner {
             if stored.len() as u64 == raw_bytes {
                 return Ok(stored.clone());
             }
-            let because = "the stored size of a payload that is not compressed";
+            let because = "the stored size of an uncompressed payload";
             let reason = Reason::Mismatch { found: raw_bytes, expected: stored.len() as u64, because };
             return Err(fault(region, "uncompressed_size", span.start(), 0, reason));
         }
@@ -127,7 +128,7 @@ const fn kind_number(kind: Kind) -> &'static str {
     }
 }
 
-/// A rule that a field of a region breaks.
+/// Error of a field of a region.
 pub(crate) fn fault(region: Region, field: &'static str, offset: u64, len: u64, reason: Reason) -> ErrorKind {
     let span = Span::at(offset, len).unwrap_or(Span::empty(offset));
     Malformed { site: Site { region, field, span }, reason }.into()

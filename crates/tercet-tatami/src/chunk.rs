@@ -1,4 +1,4 @@
-//! The pages of one column in one row group.
+//! Column chunks: the pages of one column in one row group.
 
 use std::sync::Arc;
 
@@ -16,38 +16,38 @@ use crate::schema::Type;
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
 /// Remote chunks up to this size are fetched in one request to find their pages.
-const FETCHED_WHOLE: u64 = 1 << 20;
+const MAX_PREFETCHED_CHUNK: u64 = 1 << 20;
 
-/// The pages of a column chunk. Their headers agree with the entry of the chunk in the footer.
+/// The pages of a column chunk, whose headers agree with the footer.
 #[derive(Debug)]
 pub(crate) struct PageTable {
     pub(crate) pages: Vec<PageEntry>,
 }
 
-/// A page and where it is.
+/// A page header and its offset.
 #[derive(Clone, Copy, Debug)]
 pub struct PageEntry {
-    /// Where its header starts.
+    /// The offset of the header.
     pub offset: u64,
     /// The page header.
     pub header: PageHeader,
 }
 
 impl PageTable {
-    /// The page of a row of the group.
+    /// The number of the page that contains a row of the group.
     pub(crate) fn page_of(&self, row: u64) -> usize {
-        let behind = |page: &PageEntry| u64::from(page.header.first_row) <= row;
-        self.pages.partition_point(behind).saturating_sub(1)
+        let starts_at_or_before = |page: &PageEntry| u64::from(page.header.first_row) <= row;
+        self.pages.partition_point(starts_at_or_before).saturating_sub(1)
     }
 
-    /// Present rows of the group before a page.
+    /// Non-null rows of the group before a page.
     pub(crate) fn present_before(&self, page: usize) -> u64 {
         let present = |page: &PageEntry| u64::from(page.header.values.saturating_sub(page.header.nulls));
         self.pages[..page].iter().map(present).sum()
     }
 }
 
-/// The numbers of groups, columns and pages in errors.
+/// Group, column or page number for errors.
 pub(crate) fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
@@ -65,27 +65,27 @@ impl Inner {
         self.body_span(region, chunk.offset, len)
     }
 
-    /// Where the pages of a chunk are; remembered.
+    /// The page table of a chunk, cached.
     pub(crate) fn page_table(&self, group: usize, column: usize) -> Result<Arc<PageTable>, ErrorKind> {
         let key = (number(group), number(column));
         let lock = || self.tables.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some(table) = lock().get(&key) {
             return Ok(Arc::clone(table));
         }
-        let whole = self.chunk_span(group, column)?;
-        let table = if self.source.is_remote() && whole.len() <= FETCHED_WHOLE {
-            // Of a remote file, every page header would be a request.
-            let bytes = self.source.read_at(whole)?;
-            self.stride(group, column, |span| self.part(whole, &bytes, span))?
+        let all = self.chunk_span(group, column)?;
+        let table = if self.source.is_remote() && all.len() <= MAX_PREFETCHED_CHUNK {
+            // In a remote file, every page header would be a request.
+            let bytes = self.source.read_at(all)?;
+            self.walk_pages(group, column, |span| self.part(all, &bytes, span))?
         } else {
-            self.stride(group, column, |span| Ok(self.source.read_at(span)?))?
+            self.walk_pages(group, column, |span| Ok(self.source.read_at(span)?))?
         };
         let table = Arc::new(table);
         lock().insert(key, Arc::clone(&table));
         Ok(table)
     }
 
-    /// Bytes of the file, sliced from those of `span` if they contain them.
+    /// Bytes of the file, sliced from `bytes` of `span` where possible.
     fn part(&self, span: Span, bytes: &Bytes, wanted: Span) -> Result<Bytes, ErrorKind> {
         if !span.contains(wanted) {
             return Ok(self.source.read_at(wanted)?);
@@ -95,8 +95,8 @@ impl Inner {
         Ok(bytes.slice(start..end))
     }
 
-    /// Goes from page header to page header and compares them with the footer.
-    fn stride(
+    /// Walks the page headers and compares them with the footer.
+    fn walk_pages(
         &self,
         group: usize,
         column: usize,
@@ -111,9 +111,9 @@ impl Inner {
         for page in 0..count {
             let region = Region::Page { group: number(group), column: number(column), page: number(page) };
             let head = self.body_span(region, at, HEADER_LEN)?;
-            let header = PageHeader::parse(region, at, &fetch(head)?, self.guarded())?;
+            let header = PageHeader::parse(region, at, &fetch(head)?, self.has_header_checksums())?;
             if u64::from(header.first_row) != rows {
-                let because = "the rows of the pages before";
+                let because = "the rows of the preceding pages";
                 let reason = Reason::Mismatch { found: header.first_row.into(), expected: rows, because };
                 return Err(fault(region, "first_row_index", at + 20, 4, reason));
             }
@@ -165,7 +165,7 @@ impl Inner {
         }
     }
 
-    /// The payload of a page as it is stored, its checksum compared.
+    /// The stored payload of a page, verified.
     pub(crate) fn stored_page(&self, page: &Page<'_>) -> Result<Bytes, ErrorKind> {
         let start = page.offset + HEADER_LEN;
         let span = self.body_span(page.region, start, page.header.stored_bytes.into())?;
@@ -174,7 +174,7 @@ impl Inner {
         Ok(stored)
     }
 
-    /// Appends the rows of one page to `out`. Blob values are left empty.
+    /// Appends the rows of one page to `out`. Blob values stay empty.
     pub(crate) fn decode_page(
         &self,
         group: usize,
@@ -189,7 +189,7 @@ impl Inner {
         page.decode(&stored, out)
     }
 
-    /// Appends some rows of one page, counted from its first and in ascending order, to `out`. Blob values are left empty.
+    /// Appends some rows of one page, ascending and relative to its first row, to `out`. Blob values stay empty.
     pub(crate) fn pick_rows(
         &self,
         group: usize,
@@ -205,7 +205,7 @@ impl Inner {
         page.pick(&stored, rows, out)
     }
 
-    /// The rows of one page that are present; none if all are.
+    /// The validity of one page; `None` if all rows are valid.
     pub(crate) fn page_validity(
         &self,
         group: usize,
@@ -225,7 +225,7 @@ impl Inner {
         Ok(())
     }
 
-    /// The rows of a column in one row group, paid for from the budget. Blob values are left empty.
+    /// The rows of a column in one row group, reserved from the budget. Blob values stay empty.
     pub(crate) fn read_chunk(
         &self,
         group: usize,
@@ -235,7 +235,7 @@ impl Inner {
         let span = self.chunk_span(group, column)?;
         let bytes = self.source.read_at(span)?;
         let part = |wanted: Span| self.part(span, &bytes, wanted);
-        let table = self.stride(group, column, part)?;
+        let table = self.walk_pages(group, column, part)?;
         let field = self.field(column);
         let mut out = Column::empty(field);
         let rows = self.chunk(group, column)?.values;
@@ -249,7 +249,7 @@ impl Inner {
             self.check_payload(page.region, span, &entry.header, &stored)?;
             let before = out.values.mark();
             page.decode(&stored, &mut out)?;
-            // The bytes of strings and elements are known after decoding; those of one page are within the limit of a page.
+            // The sizes of strings and list elements are known after decoding; one page is within the page limit.
             budget.reserve(out.values.grown(before))?;
         }
         Ok(out)

@@ -1,8 +1,8 @@
 //! Collections: a directory of files with a manifest that lists its members.
 //!
 //! ```text
-//! crawl/tatami.manifest   the log: files that were added, removed, put in a tier
-//!       part-0.tatami     members, each a file of its own
+//! crawl/tatami.manifest   the log: files added, removed, assigned to a tier
+//!       part-0.tatami     members
 //!       2026/part-1.tatami
 //! ```
 //!
@@ -15,8 +15,8 @@
 //! | `log.rs` | the records of the manifest, and their replay |
 //! | `member.rs` | the entry of a member |
 //! | `edit.rs` | add, remove, compact |
-//! | `rows.rs` | rows and keys of all members |
-//! | `merge.rs` | one file of several |
+//! | `rows.rs` | scans and key lookups over all members |
+//! | `merge.rs` | merge members into one file |
 
 #[cfg(any(unix, windows))]
 mod edit;
@@ -60,11 +60,11 @@ mod opened {
     use crate::error::{Error, ErrorKind};
     use crate::file::{Access, File, ReadOptions};
 
-    /// Whether no symbolic link leads from `path` out of the directory `root`.
+    /// Whether `path` stays inside the directory `root` after resolving symbolic links.
     pub(super) fn resolves_inside(root: &Path, path: &Path) -> bool {
         match (root.canonicalize(), path.canonicalize()) {
             (Ok(root), Ok(resolved)) => resolved.starts_with(root),
-            // What cannot be resolved cannot be opened either; that error is more precise.
+            // A path that cannot be resolved cannot be opened either; that error is more precise.
             _ => true,
         }
     }
@@ -90,7 +90,7 @@ mod opened {
             Self::open_on(Arc::new(RealDisk), root.as_ref(), options)
         }
 
-        /// A collection whose manifest is not read: for [`compact`](Self::compact) with salvage, which reads it.
+        /// A collection whose manifest is not read yet, for [`compact`](Self::compact) with salvage.
         pub fn for_recovery(root: impl AsRef<Path>) -> Self {
             let options = ReadOptions::new().with_access(Access::Pread);
             let root = root.as_ref().to_owned();
@@ -109,17 +109,17 @@ mod opened {
             &self.root
         }
 
-        /// Where the manifest is.
+        /// The path of the manifest.
         pub fn manifest_path(&self) -> PathBuf {
             self.root.join(MANIFEST)
         }
 
-        /// The live members, by path.
+        /// The live members, sorted by path.
         pub fn members(&self) -> &[Member] {
             &self.replay.members
         }
 
-        /// The member at a path, seen from the root.
+        /// The member at a path relative to the root.
         pub fn member(&self, path: &str) -> Option<&Member> {
             let members = self.members();
             members.binary_search_by(|member| member.path.as_str().cmp(path)).ok().map(|at| &members[at])
@@ -130,17 +130,17 @@ mod opened {
             &self.replay
         }
 
-        /// Rows of all members.
+        /// The number of rows of all members.
         pub fn rows(&self) -> u64 {
             self.members().iter().fold(0, |sum, member| sum.saturating_add(member.rows))
         }
 
-        /// Bytes of all members.
+        /// The size of all members in bytes.
         pub fn bytes(&self) -> u64 {
             self.members().iter().fold(0, |sum, member| sum.saturating_add(member.bytes))
         }
 
-        /// Opens a member. A file that is not the one that was added is refused.
+        /// Opens a member; fails if the file changed since it was added.
         pub fn open_member(&self, member: &Member) -> Result<File, Error> {
             let Some(path) = member.location(&self.root) else {
                 return Err(self.error(ErrorKind::Outside { path: member.path.as_str().into() }));
@@ -158,7 +158,7 @@ mod opened {
             Ok(file)
         }
 
-        /// The bytes of the manifest; none if there is none.
+        /// The bytes of the manifest; `None` if it does not exist.
         pub(super) fn read(&self) -> Result<Bytes, Error> {
             let source = match source::File::open(self.manifest_path()) {
                 Ok(source) => source,

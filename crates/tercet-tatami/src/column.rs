@@ -1,7 +1,7 @@
 //! Values of a column in memory.
 //!
-//! A [`Column`] is a vector of [`Values`] of one type, null slots included (they hold zero or nothing), and a [`Bitmap`] of
-//! the rows that are present where some are not.
+//! A [`Column`] has one slot per row in [`Values`] of one type, like an Arrow array, and a validity [`Bitmap`] if some rows
+//! are null. Null slots are zero or empty.
 
 mod bitmap;
 mod strings;
@@ -16,9 +16,9 @@ use crate::schema::{Field, Type};
 /// The rows of one column.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Column {
-    /// One value for each row; zero or nothing where the row is null.
+    /// One value per row; zero or empty where the row is null.
     pub values: Values,
-    /// The rows that are present; `None` when all are.
+    /// The validity of the rows; `None` if all are valid.
     pub validity: Option<Bitmap>,
 }
 
@@ -30,7 +30,7 @@ pub enum Values {
     Int8(Vec<i8>),
     Int16(Vec<i16>),
     Int32(Vec<i32>),
-    /// Also times in microseconds.
+    /// Also timestamps in microseconds.
     Int64(Vec<i64>),
     UInt8(Vec<u8>),
     UInt16(Vec<u16>),
@@ -49,17 +49,17 @@ impl Default for Values {
     }
 }
 
-/// Sequences of elements: those of row `i` end at `ends[i]` and start where those of the row before end.
+/// Lists: the elements of row `i` start at the end of row `i - 1` and end at `ends[i]`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Lists {
-    /// For each row the end of its elements.
+    /// The end of the elements of each row.
     pub ends: Vec<u64>,
-    /// The elements of all rows, one after the other.
+    /// The concatenated elements of all rows.
     pub elements: Column,
 }
 
 impl Lists {
-    /// The elements of a row, as positions in [`elements`](Self::elements).
+    /// The range of a row in [`elements`](Self::elements).
     pub fn range(&self, row: usize) -> std::ops::Range<usize> {
         let at = |index: usize| usize::try_from(self.ends[index]).unwrap_or(usize::MAX);
         let start = if row == 0 { 0 } else { at(row - 1) };
@@ -67,7 +67,7 @@ impl Lists {
     }
 }
 
-/// Runs `$body` with the vector of a fixed-width type; the others have their own arms.
+/// Runs `$body` with the vector of a fixed-width type; other types have their own arms.
 macro_rules! each_values {
     ($values:expr, fixed($fixed:ident) => $body:expr, bool($bools:ident) => $bool:expr, bytes($bytes:ident) => $byte:expr, list($lists:ident) => $list:expr $(,)?) => {
         match $values {
@@ -90,7 +90,7 @@ macro_rules! each_values {
 pub(crate) use each_values;
 
 impl Values {
-    /// No values, of the type of a field.
+    /// Empty values of the type of a field.
     pub fn empty(field: &Field) -> Self {
         match field.kind {
             Type::List => {
@@ -102,7 +102,7 @@ impl Values {
         }
     }
 
-    /// No values, of a type that is no list.
+    /// Empty values of a type other than list.
     fn for_type(kind: Type) -> Self {
         match kind {
             Type::Bool => Self::Bool(Vec::new()),
@@ -126,7 +126,7 @@ impl Values {
         each_values!(self, fixed(v) => v.len(), bool(v) => v.len(), bytes(v) => v.len(), list(v) => v.ends.len())
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -159,7 +159,7 @@ impl Values {
         }
     }
 
-    /// How many elements and buffers there are; see [`grown`](Self::grown).
+    /// The number of elements and buffers; see [`grown`](Self::grown).
     pub(crate) fn mark(&self) -> (usize, usize) {
         match self {
             Self::Bytes(strings) => (0, strings.sealed()),
@@ -180,7 +180,7 @@ impl Values {
         }
     }
 
-    /// Bytes of one row in memory, without the bytes of strings and elements.
+    /// Bytes of one slot in memory, without string bytes and list elements.
     fn slot_bytes(&self) -> u64 {
         fn element_bytes<T>(_: &[T]) -> u64 {
             size_of::<T>() as u64
@@ -188,7 +188,7 @@ impl Values {
         each_values!(self, fixed(v) => element_bytes(v), bool(v) => element_bytes(v), bytes(v) => element_bytes(v.views()), list(v) => element_bytes(&v.ends))
     }
 
-    /// Allocates one slot for each of `rows` more rows, or fails.
+    /// Allocates slots for `rows` more rows, or fails.
     pub(crate) fn try_reserve(&mut self, rows: usize) -> Result<(), OutOfMemory> {
         let bytes = usize::try_from(self.slot_bytes()).unwrap_or(usize::MAX).saturating_mul(rows);
         let reserved = each_values!(
@@ -201,7 +201,7 @@ impl Values {
         reserved.map_err(|_| OutOfMemory { bytes })
     }
 
-    /// Adds rows of zeros or nothing.
+    /// Appends zero or empty slots.
     pub fn push_zeros(&mut self, rows: usize) {
         each_values!(
             self,
@@ -246,7 +246,7 @@ impl Values {
 }
 
 impl Column {
-    /// The column without its rows, to be filled again; memory of plain values is kept.
+    /// The column without its rows, for reuse; the memory of fixed-width values is kept.
     pub(crate) fn emptied(mut self) -> Self {
         each_values!(
             &mut self.values,
@@ -262,17 +262,17 @@ impl Column {
         self
     }
 
-    /// No rows, of the type of a field.
+    /// A column without rows, of the type of a field.
     pub fn empty(field: &Field) -> Self {
         Self { values: Values::empty(field), validity: None }
     }
 
-    /// Rows that are all present.
+    /// A column without nulls.
     pub fn new(values: Values) -> Self {
         Self { values, validity: None }
     }
 
-    /// Rows of which some may be null.
+    /// A column with a validity bitmap.
     pub fn with_validity(mut self, validity: Bitmap) -> Self {
         self.validity = Some(validity);
         self
@@ -283,12 +283,12 @@ impl Column {
         self.values.len()
     }
 
-    /// Whether there is no row.
+    /// Whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether a row is present.
+    /// Whether a row is not null.
     pub fn is_present(&self, row: usize) -> bool {
         self.validity.as_ref().is_none_or(|validity| validity.get(row))
     }
@@ -332,7 +332,7 @@ impl Column {
 
     /// Appends the rows at these positions to `out`, which must be of the same type.
     pub(crate) fn take_into(&self, rows: &[usize], out: &mut Self) {
-        // Neighbours are copied as one piece.
+        // Consecutive rows are copied together.
         if let (Some(first), Some(last)) = (rows.first(), rows.last())
             && last.checked_sub(*first) == Some(rows.len() - 1)
             && rows.is_sorted_by(|a, b| a < b)
@@ -355,7 +355,7 @@ impl Column {
         }
     }
 
-    /// Leaves the first rows only; validity is not touched.
+    /// Truncates the values; validity is unchanged.
     pub(crate) fn values_truncate(&mut self, rows: usize) {
         each_values!(
             &mut self.values,
@@ -390,7 +390,7 @@ impl Values {
         }
     }
 
-    /// No values, of the same type.
+    /// Empty values of the same type.
     pub(crate) fn same_empty(&self) -> Self {
         match self {
             Self::Bool(_) => Self::Bool(Vec::new()),

@@ -20,17 +20,17 @@ use crate::wire::cursor::Varints as _;
 use crate::wire::footer::{FEATURES, Footer};
 use crate::wire::ids::{DictionaryKind, Kind, Role};
 
-/// The dictionaries of a file, each read when it is first needed.
+/// The dictionaries of a file, loaded on first use.
 #[derive(Debug)]
 pub(crate) struct Dictionaries {
-    /// The dictionary that a column uses: column and role, position among all dictionaries.
+    /// Dictionary number by column and role.
     uses: HashMap<(u64, u8), usize>,
     loaded: Vec<OnceLock<Loaded>>,
-    /// Held while one is read, so that threads which need the same one do not all read it.
+    /// Held while a dictionary is loaded, so that concurrent threads load it once.
     loading: Mutex<()>,
 }
 
-/// A dictionary in memory.
+/// A loaded dictionary.
 #[derive(Clone, Debug)]
 enum Loaded {
     Compression(Arc<zstd::Dictionary>),
@@ -66,9 +66,9 @@ impl Inner {
     pub(crate) fn value_dictionary(
         &self,
         column: usize,
-        place: (Region, u64),
+        site: (Region, u64),
     ) -> Result<Arc<Values>, ErrorKind> {
-        let index = self.resource(column, Role::Values, place)?;
+        let index = self.resource(column, Role::Values, site)?;
         match self.dictionary(index, Some(self.field(column)))? {
             Loaded::Values(values) => Ok(values),
             _ => Err(wrong_kind(index, self, "2 (values)")),
@@ -76,25 +76,25 @@ impl Inner {
     }
 
     /// The symbol table of a column.
-    pub(crate) fn symbols(&self, column: usize, place: (Region, u64)) -> Result<Arc<Symbols>, ErrorKind> {
-        let index = self.resource(column, Role::Symbols, place)?;
+    pub(crate) fn symbols(&self, column: usize, site: (Region, u64)) -> Result<Arc<Symbols>, ErrorKind> {
+        let index = self.resource(column, Role::Symbols, site)?;
         match self.dictionary(index, Some(self.field(column)))? {
             Loaded::Symbols(symbols) => Ok(symbols),
             _ => Err(wrong_kind(index, self, "7 (symbols)")),
         }
     }
 
-    /// The dictionary that pages of a column are compressed with.
+    /// The compression dictionary of the pages of a column.
     pub(crate) fn page_dictionary(
         &self,
         column: usize,
-        place: (Region, u64),
+        site: (Region, u64),
     ) -> Result<Arc<zstd::Dictionary>, ErrorKind> {
-        let index = self.resource(column, Role::Pages, place)?;
+        let index = self.resource(column, Role::Pages, site)?;
         self.compression_dictionary(index)
     }
 
-    /// A dictionary that payloads are compressed with.
+    /// A compression dictionary.
     pub(crate) fn compression_dictionary(&self, index: usize) -> Result<Arc<zstd::Dictionary>, ErrorKind> {
         match self.dictionary(index, None)? {
             Loaded::Compression(dictionary) => Ok(dictionary),
@@ -130,7 +130,7 @@ impl Inner {
         Ok(slot.get_or_init(|| loaded).clone())
     }
 
-    /// The payload of a dictionary record, its kind, and its bytes in the file.
+    /// The payload, kind and byte range of a dictionary record.
     pub(crate) fn dictionary_payload(
         &self,
         index: usize,
@@ -181,14 +181,14 @@ pub(crate) fn dictionary_region(index: usize) -> Region {
 fn wrong_kind(index: usize, inner: &Inner, allowed: &'static str) -> ErrorKind {
     let offset = inner.footer.dictionaries.get(index).map_or(0, |entry| entry.offset);
     let rule = match allowed {
-        "2 (values)" => "codes of values stand for a value dictionary",
-        "7 (symbols)" => "codes of symbols stand for a symbol table",
+        "2 (values)" => "value codes refer to a value dictionary",
+        "7 (symbols)" => "symbol codes refer to a symbol table",
         _ => "payloads are compressed with content or trained dictionaries",
     };
     fault(dictionary_region(index), "encoding", offset + 1, 1, Reason::Unexpected { rule })
 }
 
-/// The values of a dictionary record: a count, then the values one after the other.
+/// The values of a dictionary record: a count, then the concatenated values.
 pub(crate) fn parse_values(
     region: Region,
     span: Span,
@@ -198,7 +198,7 @@ pub(crate) fn parse_values(
 ) -> Result<Values, ErrorKind> {
     let mut fields = Fields::new(region, span.start(), payload);
     let count = fields.count("value_count", 1)?;
-    // Empty strings take one byte here, and a view in memory.
+    // An empty string takes one byte here, but a view in memory.
     let bytes = (count as u64).saturating_mul(kind.memory_width());
     check_limit("the values of a dictionary", bytes, options.common.limits.chunk_bytes)?;
     let rest = payload.slice(payload.len() - fields.remaining()..);
@@ -218,7 +218,7 @@ pub(crate) fn parse_values(
     Ok(values)
 }
 
-/// The payload of a symbol table: version, count, lengths less one in three bits each, bytes.
+/// The payload of a symbol table: version, count, lengths minus one in three bits each, bytes.
 pub(crate) fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
     let list: Vec<&[u8]> = symbols.symbols().collect();
     let mut out = vec![1, u8::try_from(list.len()).unwrap_or(u8::MAX)];
@@ -237,7 +237,7 @@ pub(crate) fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
     out
 }
 
-/// Reads a symbol table.
+/// Parses a symbol table.
 pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Result<Symbols, ErrorKind> {
     let mut fields = Fields::new(region, start, payload);
     let version = fields.byte("version")?;

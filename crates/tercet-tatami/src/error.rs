@@ -18,7 +18,7 @@ pub enum ErrorKind {
     /// I/O, malformed bytes, checksums, limits, memory, publication, cancellation.
     #[error(transparent)]
     Common(CommonError<Region>),
-    /// A payload does not decode.
+    /// A payload that cannot be decoded.
     #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]
     Codec {
         /// The region.
@@ -33,27 +33,27 @@ pub enum ErrorKind {
     NotUtf8 {
         /// The column.
         column: Box<str>,
-        /// The row, counted over the file.
+        /// The row number in the file.
         row: u64,
     },
-    /// The file needs features this build does not know.
+    /// The file requires features that this build does not support.
     #[error("requires unsupported features ({features})")]
     UnsupportedFeatures {
         /// The features, by name or bit.
         features: Box<str>,
     },
-    /// There is no column of this name.
+    /// No such column.
     #[error("has no column `{}`", escape::name(name))]
     NoSuchColumn {
         /// The requested name.
         name: Box<str>,
-        /// Names there are, the first few.
+        /// The first few column names.
         available: Box<str>,
     },
     /// A phrase query on a segment that stores only snippets.
     #[error("is a snippet-only segment: phrase queries are not supported")]
     SnippetOnly,
-    /// There is no row of this number.
+    /// No such row.
     #[error("has no row {row}: there are {rows}")]
     NoSuchRow {
         /// The requested row.
@@ -61,7 +61,7 @@ pub enum ErrorKind {
         /// Rows of the file.
         rows: u64,
     },
-    /// There is no row group of this number.
+    /// No such row group.
     #[error("has no row group {group}: there are {groups}")]
     NoSuchGroup {
         /// The requested group.
@@ -69,10 +69,10 @@ pub enum ErrorKind {
         /// Groups of the file.
         groups: u64,
     },
-    /// A lookup in a file without a sort key.
+    /// A key lookup in a file without a sort key.
     #[error("has no sort key to look up")]
     NotSorted,
-    /// A key of another type than the sort key.
+    /// A key of the wrong type.
     #[error("invalid {wanted} value {found} for the sort key `{}`", escape::name(column))]
     KeyType {
         /// The sort key.
@@ -82,64 +82,64 @@ pub enum ErrorKind {
         /// The given value.
         found: Box<str>,
     },
-    /// A filter that does not fit the columns.
+    /// A filter that does not match the columns.
     #[error(transparent)]
     Bind(Box<crate::predicate::BindError>),
     /// A search in a file without an inverted region.
     #[error("is not a search segment")]
     NotASegment,
-    /// A record of a manifest is damaged, and intact ones follow it.
+    /// A damaged record of a manifest, followed by intact ones.
     #[error("record {record} of the manifest (bytes {span}) is damaged and followed by intact records")]
     ManifestDamaged {
-        /// Its number, from 0.
+        /// Its number, 0-based.
         record: u64,
         /// The damaged bytes.
         span: Span,
     },
-    /// A path that leads out of its collection.
+    /// A path outside its collection.
     #[error("`{}` is not a path inside the collection", escape::name(path))]
     Outside {
         /// The path.
         path: Box<str>,
     },
-    /// The collection has no such file.
+    /// No such member of a collection.
     #[error("the collection has no member `{}`", escape::name(path))]
     NoSuchMember {
         /// The requested path.
         path: Box<str>,
     },
-    /// A file of a collection is not the one that was added.
+    /// A file of a collection changed since it was added.
     #[error("was changed since it was added to the collection\n  {was}, but now {now}")]
     MemberChanged {
         /// Its length and the checksum of its footer when it was added.
         was: Box<str>,
-        /// The same now.
+        /// The current values.
         now: Box<str>,
     },
-    /// Two files with one ID.
+    /// Two files with the same ID.
     #[error("has the ID of the member `{}`, which is another file", escape::name(other))]
     DuplicateId {
-        /// The path of the other one.
+        /// The path of the other file.
         other: Box<str>,
     },
-    /// Files that do not go together.
+    /// Incompatible files.
     #[error("is incompatible with `{}`: {reason}", escape::name(other))]
     SchemaMismatch {
-        /// The file it is compared with.
+        /// The file that it is compared with.
         other: Box<str>,
         /// The difference.
         reason: Box<str>,
     },
-    /// Columns no file can have.
+    /// An invalid schema.
     #[error(transparent)]
     Schema(#[from] SchemaError),
-    /// Rows that do not fit the schema.
+    /// Rows that do not match the schema.
     #[error(transparent)]
     Batch(#[from] Box<BatchError>),
-    /// Options that do not go together.
+    /// Invalid writer options.
     #[error(transparent)]
     Options(#[from] OptionsError),
-    /// Values could not be compressed.
+    /// Compression failed.
     #[error("cannot be written: {0}")]
     Encode(Box<CodecError>),
 }
@@ -150,7 +150,7 @@ const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128)
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BatchError {
-    /// Another number of columns than the schema has.
+    /// Wrong number of columns.
     #[error("the batch has {found} columns, but the schema has {wanted}")]
     Columns {
         /// Columns of the schema.
@@ -158,8 +158,8 @@ pub enum BatchError {
         /// Columns of the batch.
         found: usize,
     },
-    /// Values of another type than the column.
-    #[error("column `{}` is {wanted}, but the batch holds {found}", escape::name(column))]
+    /// Values of the wrong type.
+    #[error("column `{}` is {wanted}, but the batch has {found}", escape::name(column))]
     Values {
         /// The column.
         column: Box<str>,
@@ -175,10 +175,10 @@ pub enum BatchError {
         column: Box<str>,
         /// Rows of the first column.
         wanted: u64,
-        /// Rows of this one.
+        /// Rows of this column.
         found: u64,
     },
-    /// A null where none may be.
+    /// A null in a non-nullable column.
     #[error("column `{}`, row {row} of the batch: null in a non-nullable column", escape::name(column))]
     Null {
         /// The column.
@@ -194,7 +194,7 @@ pub enum BatchError {
         /// The row of the batch.
         row: u64,
     },
-    /// One value is larger than any page.
+    /// A value that exceeds the maximum page size.
     #[error(
         "column `{}`, row {row} of the batch: {bytes} bytes exceed the maximum page size",
         escape::name(column)
@@ -207,18 +207,15 @@ pub enum BatchError {
         /// Its bytes.
         bytes: u64,
     },
-    /// Lists whose ends do not fit their elements.
-    #[error(
-        "column `{}`, row {row} of the batch: the list ends outside of its elements",
-        escape::name(column)
-    )]
+    /// List ends outside the elements.
+    #[error("column `{}`, row {row} of the batch: the list ends outside its elements", escape::name(column))]
     ListEnds {
         /// The column.
         column: Box<str>,
         /// The row of the batch.
         row: u64,
     },
-    /// A list with more elements than readers accept.
+    /// A list that exceeds the maximum length.
     #[error(
         "column `{}`, row {row} of the batch: {elements} elements exceed the maximum list length",
         escape::name(column)
@@ -231,33 +228,33 @@ pub enum BatchError {
         /// Its elements.
         elements: u64,
     },
-    /// A sort key that goes down.
+    /// Rows that are not sorted by the sort key.
     #[error("sort key `{}`, row {row} of the file is less than the previous row", escape::name(column))]
     Unsorted {
         /// The sort key.
         column: Box<str>,
-        /// The row, counted over the file.
+        /// The row number in the file.
         row: u64,
     },
 }
 
-/// Options that no file can be written with.
+/// Invalid writer options.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OptionsError {
-    /// A codec that the profile does not have.
+    /// A codec that the profile does not support.
     #[error("{codec} is not supported by the interop profile")]
     CodecInterop {
         /// The codec.
         codec: Codec,
     },
-    /// A codec that is no writer's choice.
+    /// A codec that the writer does not offer.
     #[error("{codec} is not a writer codec: use none, lz4 or zstd")]
     Codec {
         /// The codec.
         codec: Codec,
     },
-    /// A sort key whose order is not that of its bytes.
+    /// A sort key whose stored bytes sort differently.
     #[error(
         "column `{}` cannot be the sort key: decimals of more than 18 digits are stored as bytes, which sort differently",
         escape::name(name)

@@ -1,6 +1,7 @@
 //! An open file.
 
 use std::collections::HashMap;
+use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -9,9 +10,13 @@ use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::check_limit;
 pub use tercet_core::source::Access;
 use tercet_core::source::Memory;
-#[cfg(any(unix, windows))]
+#[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span};
+use tercet_core::{
+    ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span, threads,
+};
+#[cfg(all(any(unix, windows), feature = "remote"))]
+use tercet_remote::open_location;
 
 use crate::blob::BlobReader;
 use crate::block_codec::fault;
@@ -34,9 +39,9 @@ use crate::wire::page::HEADER_LEN;
 pub struct ReadOptions {
     /// Verification, limits, file access and threads.
     pub common: tercet_core::ReadOptions,
-    /// Return strings that are not valid UTF-8 as they are.
+    /// Return invalid UTF-8 strings unchanged instead of failing.
     pub allow_invalid_utf8: bool,
-    /// For salvage: blob runs may hold more values than there are rows for.
+    /// For salvage: blob runs may have more values than the column has rows.
     pub(crate) recovery: bool,
 }
 
@@ -46,7 +51,7 @@ impl ReadOptions {
         Self::default()
     }
 
-    /// Sets whether checksums of pages and records are compared.
+    /// Sets whether checksums of pages and records are verified.
     pub fn with_verify(mut self, verify: bool) -> Self {
         self.common.verify = verify;
         self
@@ -64,7 +69,13 @@ impl ReadOptions {
         self
     }
 
-    /// Sets whether strings that are not valid UTF-8 are returned as they are.
+    /// Sets the number of threads.
+    pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
+        self.common.threads = threads;
+        self
+    }
+
+    /// Sets whether invalid UTF-8 strings are returned unchanged instead of failing.
     pub fn with_allow_invalid_utf8(mut self, allow: bool) -> Self {
         self.allow_invalid_utf8 = allow;
         self
@@ -83,7 +94,7 @@ pub struct File {
     inner: Arc<Inner>,
 }
 
-/// The state that all parts of the reader share.
+/// The shared state of an open file.
 #[derive(Debug)]
 pub(crate) struct Inner {
     pub(crate) source: Arc<dyn ByteSource>,
@@ -95,14 +106,14 @@ pub(crate) struct Inner {
     pub(crate) dictionaries: Dictionaries,
     pub(crate) blobs: Vec<BlobReader>,
     pub(crate) pool: Arc<Pool>,
-    /// Page tables of the chunks that were read.
+    /// Cached page tables, by row group and column.
     pub(crate) tables: Mutex<HashMap<(u32, u32), Arc<PageTable>>>,
     pub(crate) key_indexes: Vec<OnceLock<Arc<PageIndex>>>,
     path: Option<PathBuf>,
 }
 
 impl File {
-    /// Opens a file. Header and footer are read, no rows.
+    /// Opens a file: a path, or a URL with the feature `remote`. Header and footer are read, no rows.
     #[cfg(any(unix, windows))]
     pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
         Self::open_with(location, ReadOptions::new())
@@ -117,12 +128,12 @@ impl File {
         Self::from_parts(source, options, location.as_path().map(Path::to_owned))
     }
 
-    /// Opens a file whose bytes come from `source`.
+    /// Opens a file from any source of bytes.
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
         Self::from_parts(source, options, None)
     }
 
-    /// Opens a file in memory; errors call it `name`.
+    /// Opens a file in memory. Errors show `name`.
     pub fn from_bytes(name: &str, bytes: impl Into<Bytes>) -> Result<Self, Error> {
         Self::from_source(Arc::new(Memory::new(name, bytes)), ReadOptions::new())
     }
@@ -137,7 +148,7 @@ impl File {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// A file whose footer was made again: records lie before `end`.
+    /// A file with a rebuilt footer; its records end at `end`.
     pub(crate) fn with_footer(
         source: Arc<dyn ByteSource>,
         mut options: ReadOptions,
@@ -163,12 +174,12 @@ impl File {
         Ok(Self { inner: Arc::new(inner) })
     }
 
-    /// The name of the file, as it was opened.
+    /// The name of the file, for messages.
     pub fn name(&self) -> &Arc<str> {
         self.inner.source.name()
     }
 
-    /// Where the file is, if it was opened by path.
+    /// The path of the file, if it was opened by path.
     pub fn path(&self) -> Option<&Path> {
         self.inner.path.as_deref()
     }
@@ -188,12 +199,12 @@ impl File {
         &self.inner.footer
     }
 
-    /// The bytes of the footer.
+    /// The byte range of the footer.
     pub fn footer_span(&self) -> Span {
         self.inner.footer_span
     }
 
-    /// The checksum of the footer, as the trailer has it.
+    /// The checksum of the footer, from the trailer.
     pub fn footer_crc(&self) -> u32 {
         self.inner.footer_crc
     }
@@ -208,7 +219,7 @@ impl File {
         LogicalType::for_fields(self.schema().fields(), &self.footer().pairs)
     }
 
-    /// The rows of the file.
+    /// The number of rows.
     pub fn rows(&self) -> u64 {
         self.inner.header.rows
     }
@@ -248,10 +259,16 @@ impl Inner {
         let (footer_span, footer_crc, bytes) = read_footer(&*source, &options.common.limits)?;
         let footer = Footer::parse(&bytes, footer_span.start())?;
         let header = Header::parse(&source.read_at(Span::first(header::LEN))?)?;
-        agree("footer_offset", 40, header.footer_offset, footer_span.start(), "the length in the trailer")?;
-        agree("row_count", 32, header.rows, footer.statistics.rows, "the statistics of the footer")?;
+        check_equal(
+            "footer_offset",
+            40,
+            header.footer_offset,
+            footer_span.start(),
+            "the length in the trailer",
+        )?;
+        check_equal("row_count", 32, header.rows, footer.statistics.rows, "the statistics of the footer")?;
         let in_groups = footer.groups.last().map_or(0, |group| group.first_row + group.rows);
-        agree("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
+        check_equal("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
         check_chunks(&footer)?;
         Self::assemble(source, options, path, header, footer, footer_span, footer_crc)
     }
@@ -286,12 +303,17 @@ impl Inner {
         })
     }
 
-    /// Whether record headers carry their checksum.
-    pub(crate) fn guarded(&self) -> bool {
+    /// Runs `work` on the threads of [`ReadOptions`].
+    pub(crate) fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        threads::install(self.options.common.threads, work)
+    }
+
+    /// Whether record headers have checksums.
+    pub(crate) fn has_header_checksums(&self) -> bool {
         self.offers(offers::HEADER_SUMS)
     }
 
-    /// Whether the file offers something.
+    /// Whether the file offers a feature.
     pub(crate) fn offers(&self, bit: u64) -> bool {
         self.footer.features.as_ref().is_some_and(|features| features.offers & bit != 0)
     }
@@ -313,7 +335,7 @@ impl Inner {
         })
     }
 
-    /// The key-value pairs of the user, without those that writers add.
+    /// The key-value pairs of the user, without those of the writer.
     pub(crate) fn user_pairs(&self) -> Vec<(String, String)> {
         let added = |key: &str| matches!(key, "tatami.version" | "tatami.sort_key");
         self.footer.pairs.iter().filter(|(key, _)| !added(key)).cloned().collect()
@@ -358,15 +380,15 @@ impl Inner {
     }
 }
 
-/// Finds and checks the footer: bytes, stored checksum, contents.
+/// Finds and verifies the footer: byte range, stored checksum, contents.
 fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, Bytes), ErrorKind> {
     let len = source.len();
-    let least = header::LEN + TRAILER_LEN;
-    if len < least {
+    let min_len = header::LEN + TRAILER_LEN;
+    if len < min_len {
         let site = Site { region: Region::Trailer, field: "file", span: Span::first(len) };
-        return Err(Malformed { site, reason: Reason::Truncated { need: least, have: len } }.into());
+        return Err(Malformed { site, reason: Reason::Truncated { need: min_len, have: len } }.into());
     }
-    // One read of the tail is enough for most files; a longer footer takes a second one.
+    // One read of the tail suffices for most files; a longer footer takes a second one.
     let tail_len = len.min(64 << 10);
     let tail_start = len - tail_len;
     let tail = source.read_at(Span::at(tail_start, tail_len).unwrap_or(Span::first(len)))?;
@@ -387,7 +409,7 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
             offset: trailer_start.saturating_sub(footer_len.into()),
             len: footer_len.into(),
             end: trailer_start - header::LEN,
-            what: "the bytes behind the header",
+            what: "the bytes after the header",
         };
         return Err(Malformed { site, reason }.into());
     };
@@ -407,14 +429,14 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
     Ok((span, stored, bytes))
 }
 
-/// Rejects chunks that declare more rows than their pages can hold, and chunks that share bytes: a small file could otherwise
+/// Rejects chunks that declare more rows than their pages can hold, and overlapping chunks: otherwise a small file could
 /// declare any number of rows.
 fn check_chunks(footer: &Footer) -> Result<(), ErrorKind> {
     let mut spans: Vec<(Span, u32, u32)> = Vec::new();
     for (group, entry) in (0..).zip(&footer.groups) {
         for (column, chunk) in (0..).zip(&entry.chunks) {
             if chunk.values > chunk.pages.saturating_mul(u32::MAX.into()) {
-                let allowed = "at most 2³² - 1 rows for each page";
+                let allowed = "at most 2³² - 1 rows per page";
                 let reason = Reason::OutOfRange { found: chunk.values, allowed };
                 return Err(fault(Region::Chunk { group, column }, "num_values", chunk.offset, 0, reason));
             }
@@ -435,8 +457,8 @@ fn check_chunks(footer: &Footer) -> Result<(), ErrorKind> {
     Ok(())
 }
 
-/// Two numbers that must be equal; the first is a field of the header.
-fn agree(
+/// Checks that a field of the header equals an expected value.
+fn check_equal(
     field: &'static str,
     offset: u64,
     found: u64,
@@ -451,16 +473,49 @@ fn agree(
     Err(Malformed { site, reason: Reason::Mismatch { found, expected, because } }.into())
 }
 
-/// An error in a section of the footer that is not about a single byte.
+/// An error in a section of the footer, without a byte range.
 pub(crate) fn section_fault(tag: u64, field: &'static str, reason: Reason) -> ErrorKind {
     Malformed { site: Site { region: Region::Section { tag }, field, span: Span::empty(0) }, reason }.into()
 }
 
-/// A dictionary number that must lie in the list of dictionaries.
+/// Converts a dictionary number of the footer to an index.
 pub(crate) fn check_dictionary(footer: &Footer, number: u64) -> Result<usize, ErrorKind> {
     let index = number.checked_sub(1).and_then(|index| usize::try_from(index).ok());
     index.filter(|index| *index < footer.dictionaries.len()).ok_or_else(|| {
         let allowed = "the number of a dictionary in the file";
         section_fault(FEATURES, "dict_index", Reason::OutOfRange { found: number, allowed })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::*;
+    use crate::{Column, Type, Values, Writer, WriterOptions};
+
+    #[test]
+    fn the_number_of_threads_is_honoured() {
+        let schema = Schema::new(vec![Field::new("a", Type::Int32)]).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();
+        writer.append(&[Column::new(Values::Int32(vec![1, 2, 3]))]).unwrap();
+        let bytes = writer.finish().unwrap().output;
+        for threads in [1, 2] {
+            let options = ReadOptions::new().with_threads(NonZeroUsize::new(threads));
+            let file = File::from_source(Arc::new(Memory::new("a", bytes.clone())), options).unwrap();
+            assert_eq!(file.inner().on_threads(rayon::current_num_threads), threads);
+            assert_eq!(file.read_column(0).unwrap().values, Values::Int32(vec![1, 2, 3]));
+            assert_eq!(file.scan().batches().map(|batch| batch.unwrap().rows.len()).sum::<usize>(), 3);
+        }
+    }
+
+    #[cfg(all(any(unix, windows), not(feature = "remote")))]
+    #[test]
+    fn urls_need_the_feature_remote() {
+        let error = File::open("http://localhost/a.tatami").unwrap_err();
+        assert!(matches!(
+            error.kind(),
+            ErrorKind::Common(CommonError::Source(tercet_core::SourceError::RemoteDisabled))
+        ));
+    }
 }

@@ -1,7 +1,7 @@
-//! The structures of header, footer and pages, as they are stored.
+//! The stored structures of header, footer and pages.
 //!
 //! [`File::header`](crate::File::header), [`File::footer`](crate::File::footer) and [`File::pages`](crate::File::pages) return
-//! them. How their bytes are laid out is in the format document.
+//! them. Their byte layout is in the format specification.
 
 pub use crate::wire::footer::{
     BlobColumn, Chunk, DictionaryEntry, Features, Footer, Group, IndexEntry, Inverted, Resource, Run,

@@ -1,4 +1,4 @@
-//! Byte layouts for fuzz targets and tests. Not part of the API: anything here may change.
+//! Byte layouts for fuzz targets and tests. Not part of the public API.
 
 pub use crate::wire::{footer, header, ids, page};
 

@@ -1,4 +1,4 @@
-//! The `.tatami` format: tables in columns, and full-text search over them.
+//! The `.tatami` format: columnar tables and full-text search.
 //!
 //! ```text
 //! ┌────────┬──────────────┬───┬──────┬──────────────┬─────────┬────────┬─────────┐
@@ -11,15 +11,15 @@
 //! | module | contents |
 //! |---|---|
 //! | [`schema`], [`mod@column`] | columns, their types and values |
-//! | [`scalar`], [`logical_type`] | single values, and logical types such as dates and decimals |
+//! | [`scalar`], [`logical_type`] | scalars, and logical types such as dates and decimals |
 //! | [`mod@file`], [`read`], [`lookup`] | open files; read columns, rows and streams; look up keys |
-//! | [`predicate`], [`scan`] | filter expressions, and rows that match them |
+//! | [`predicate`], [`scan`] | filter expressions and filtered scans |
 //! | [`search`] | full-text search |
 //! | [`collection`] | directories of files with a manifest |
 //! | [`writer`] | write files |
 //! | [`mod@verify`], [`mod@salvage`] | verify files; copy the intact rows of damaged ones |
 //! | [`summary`], [`outline`], [`mod@format`] | metadata, byte layout, structures of header and footer |
-//! | [`error`], [`region`] | errors, and the regions that they name |
+//! | [`error`], [`region`] | errors and file regions |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
 mod blob;

@@ -1,7 +1,7 @@
 //! Logical types of columns: dates, times, timestamps, durations, decimals.
 //!
-//! Types that `.tatami` does not have are stored exactly in a type that it has: a date as a day number, a decimal as its
-//! digits. An annotation in the footer names the type: `arrow.type:price` = `decimal128[10, 2]`. A [`LogicalType`] is a parsed
+//! Types that `.tatami` does not have are stored exactly in one that it has: a date as a day number, a decimal as its
+//! unscaled integer. An annotation in the footer names the type: `arrow.type:price` = `decimal128[10, 2]`. A [`LogicalType`] is a parsed
 //! annotation. It formats and parses values, and finds the position of a literal among stored values.
 
 mod int256;
@@ -26,24 +26,24 @@ pub enum LogicalType {
     Utf8,
     /// Decimals: integers with `scale` digits after the decimal point.
     Decimal {
-        /// The most digits.
+        /// Maximum number of digits.
         precision: u8,
-        /// Digits after the decimal point; if negative, zeros that are omitted before it.
+        /// Digits after the decimal point; if negative, omitted zeros before it.
         scale: i8,
-        /// The bytes of a number that is stored as bytes, the highest first.
+        /// Length of a decimal stored as big-endian bytes.
         width: u8,
     },
     /// Days since 1970.
     Date32,
-    /// Milliseconds since 1970 that are days.
+    /// Milliseconds since 1970 at midnight.
     Date64,
     /// Time since midnight.
     Time(Unit),
-    /// Time between two times.
+    /// Duration.
     Duration(Unit),
     /// Microseconds since 1970 in UTC.
     Timestamp,
-    /// Microseconds since 1970 on a clock of no zone.
+    /// Microseconds since 1970 without time zone.
     LocalTimestamp,
 }
 
@@ -79,11 +79,11 @@ impl Unit {
 }
 
 impl LogicalType {
-    /// Parses an annotation: the logical type and its storage type; none for annotations about other types.
-    pub fn parse(note: &str) -> Option<(Self, Type)> {
-        let (name, inside) = match note.split_once('[') {
+    /// Parses an annotation into logical type and storage type; `None` for other annotations.
+    pub fn parse(annotation: &str) -> Option<(Self, Type)> {
+        let (name, inside) = match annotation.split_once('[') {
             Some((name, rest)) => (name, rest.strip_suffix(']')?),
-            None => (note, ""),
+            None => (annotation, ""),
         };
         let decimal = |width: u8, most: u8, least: Type| {
             let (precision, scale) = inside.split_once(", ")?;
@@ -121,18 +121,18 @@ impl LogicalType {
         }
     }
 
-    /// The logical type of a column, or of the elements of its lists. An annotation that does not fit the column is
+    /// The logical type of a column, or of its list elements. An annotation that does not match the column type is
     /// ignored.
     pub fn for_field(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
         let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
-        let (_, note) = pairs.iter().find(|(key, _)| is_about(key))?;
-        let (logical_type, stored) = Self::parse(unwrapped(note))?;
+        let (_, annotation) = pairs.iter().find(|(key, _)| is_about(key))?;
+        let (logical_type, stored) = Self::parse(unwrapped(annotation))?;
         let kind = field.scalar();
         let apart = kind == Type::BlobRef && matches!(stored, Type::String | Type::Bytes);
         (stored == kind || apart).then_some(logical_type)
     }
 
-    /// The same for each column.
+    /// The logical types of all columns.
     pub fn for_fields(fields: &[Field], pairs: &[(String, String)]) -> Vec<Option<Self>> {
         // Most files have no annotations.
         if !pairs.iter().any(|(key, _)| key.starts_with(KEY)) {
@@ -165,13 +165,13 @@ impl LogicalType {
     }
 }
 
-/// The value type inside of a nested annotation: `fixed_list[2, date32]`, `dictionary[int8, date32]`.
-fn unwrapped(note: &str) -> &str {
+/// The value type of a nested annotation: `fixed_list[2, date32]`, `dictionary[int8, date32]`.
+fn unwrapped(annotation: &str) -> &str {
     let inside = ["fixed_list[", "dictionary[", "ordered_dictionary["].iter().find_map(|head| {
-        let inside = note.strip_prefix(head)?.strip_suffix(']')?;
+        let inside = annotation.strip_prefix(head)?.strip_suffix(']')?;
         inside.split_once(", ").map(|(_, value)| value)
     });
-    inside.map_or(note, unwrapped)
+    inside.map_or(annotation, unwrapped)
 }
 
 impl fmt::Display for LogicalType {
@@ -193,9 +193,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_are_read_and_must_fit() {
+    fn annotations_are_parsed_and_must_match_the_column() {
         let decimal = |precision, scale, width| LogicalType::Decimal { precision, scale, width };
-        for (note, expected) in [
+        for (annotation, expected) in [
             ("string", Some((LogicalType::Utf8, Type::String))),
             ("date32", Some((LogicalType::Date32, Type::Int32))),
             ("time[ms]", Some((LogicalType::Time(Unit::Millis), Type::Int32))),
@@ -214,19 +214,19 @@ mod tests {
             ("binary[4]", None),
             ("date32]", None),
         ] {
-            assert_eq!(LogicalType::parse(note), expected, "{note}");
+            assert_eq!(LogicalType::parse(annotation), expected, "{annotation}");
         }
         let pairs = vec![("arrow.type:a".to_owned(), "date32".to_owned())];
         assert_eq!(LogicalType::for_field(&Field::new("a", Type::Int32), &pairs), Some(LogicalType::Date32));
         assert_eq!(LogicalType::for_field(&Field::list("a", Type::Int32), &pairs), Some(LogicalType::Date32));
         assert_eq!(LogicalType::for_field(&Field::new("a", Type::Int64), &pairs), None);
         assert_eq!(LogicalType::for_field(&Field::new("b", Type::Int32), &pairs), None);
-        for note in ["fixed_list[2, date32]", "fixed_list[2, ordered_dictionary[int8, date32]]"] {
-            let pairs = vec![("arrow.type:a".to_owned(), note.to_owned())];
+        for annotation in ["fixed_list[2, date32]", "fixed_list[2, ordered_dictionary[int8, date32]]"] {
+            let pairs = vec![("arrow.type:a".to_owned(), annotation.to_owned())];
             assert_eq!(
                 LogicalType::for_field(&Field::list("a", Type::Int32), &pairs),
                 Some(LogicalType::Date32),
-                "{note}"
+                "{annotation}"
             );
         }
     }

@@ -1,4 +1,4 @@
-//! Rows by their sort key.
+//! Key lookup: rows by sort key.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ use crate::schema::Type;
 use crate::wire::footer::Zone;
 use crate::wire::ids::{Kind, file_flags};
 
-/// Where a key was found.
+/// The position of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct KeyPosition {
     /// The row group.
     pub group: usize,
     /// The row in the group.
     pub row_in_group: u64,
-    /// The row, counted over the file.
+    /// The row number in the file.
     pub row: u64,
 }
 
@@ -61,7 +61,7 @@ impl Inner {
             let found = key.to_string().into();
             return Err(ErrorKind::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found });
         }
-        // Groups without bounds hold no key at all.
+        // Groups without bounds have no keys.
         let groups: Vec<usize> = (0..self.footer.groups.len())
             .filter(|group| self.footer.groups[*group].bounds.is_some())
             .collect();
@@ -102,7 +102,7 @@ impl Inner {
         Ok(found)
     }
 
-    /// The page index of a row group, which must agree with its pages; remembered.
+    /// The page index of a row group, checked against its page headers; cached.
     pub(crate) fn key_index(&self, group: usize, column: usize) -> Result<Arc<PageIndex>, ErrorKind> {
         if let Some(index) = self.key_indexes.get(group).and_then(|slot| slot.get()) {
             return Ok(Arc::clone(index));
@@ -138,14 +138,14 @@ impl Inner {
     }
 }
 
-/// Where a key lies, seen from a region with bounds.
+/// The order of a key relative to bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum KeyOrder {
-    /// Less than the minimum.
+    /// Key less than the minimum.
     Below,
-    /// Between the bounds.
+    /// Key within the bounds.
     Inside,
-    /// Greater than the maximum.
+    /// Key greater than the maximum.
     Above,
 }
 
@@ -171,7 +171,7 @@ fn compare_bounds(region: Region, kind: Type, zone: &Zone, key: &Scalar) -> Resu
     })
 }
 
-/// The first of `count` positions for which `holds`, by binary search.
+/// The first of `count` positions for which `holds` is true, by binary search.
 fn first(count: usize, holds: impl Fn(usize) -> Result<bool, ErrorKind>) -> Result<Option<usize>, ErrorKind> {
     let (mut low, mut high) = (0, count);
     while low < high {

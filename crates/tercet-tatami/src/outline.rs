@@ -1,4 +1,4 @@
-//! A file as a tree of named spans.
+//! The byte layout of a file.
 
 use tercet_core::{Outline, OutlineOptions, Span};
 
@@ -11,11 +11,11 @@ use crate::wire::header;
 use crate::wire::ids::file_flags;
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
-/// More sections of a footer are drawn as one.
-const DRAWN: usize = 1000;
+/// Maximum number of footer sections listed; the others are summarized.
+const MAX_SECTIONS: usize = 1000;
 
 impl File {
-    /// The byte layout of the file as a tree, in file order. Without a limit of rows it includes every page.
+    /// The byte layout of the file as a tree, in file order. Without a row limit it includes every page.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         self.inner().outline(options.max_rows).map_err(|fault| self.error(fault))
     }
@@ -34,13 +34,13 @@ impl Inner {
         root.parts.push(self.header_outline());
         for (group, entry) in self.footer.groups.iter().enumerate().take(most) {
             let start = entry.chunks.iter().map(|chunk| chunk.offset).min().unwrap_or(header::LEN);
-            let place = crate::Region::Group { group: number(group) };
-            let whole = self.body_span(place, start, entry.total_bytes)?;
-            let mut region = Outline::region(format!("row group {group}"), whole);
+            let site = crate::Region::Group { group: number(group) };
+            let group_span = self.body_span(site, start, entry.total_bytes)?;
+            let mut region = Outline::region(format!("row group {group}"), group_span);
             for (column, chunk) in entry.chunks.iter().enumerate() {
                 let name = &self.field(column).name;
-                let whole = self.chunk_span(group, column)?;
-                let mut part = Outline::region(format!("chunk {name}"), whole);
+                let chunk_span = self.chunk_span(group, column)?;
+                let mut part = Outline::region(format!("chunk {name}"), chunk_span);
                 part.value = Some(format!(
                     "{} rows, {} nulls, {} pages, {}, {}",
                     chunk.values, chunk.nulls, chunk.pages, chunk.encoding, chunk.codec
@@ -64,12 +64,12 @@ impl Inner {
         for blob in &self.footer.blobs {
             for (run, entry) in blob.runs.iter().enumerate().take(most) {
                 let column = u32::try_from(blob.column).unwrap_or(u32::MAX);
-                let place = crate::Region::Run { column, run: number(run) };
+                let site = crate::Region::Run { column, run: number(run) };
                 let len = entry.stored_bytes.saturating_add(HEADER_LEN);
                 let name = format!("blob run {run} of column {}", blob.column);
                 rest.push(Outline::leaf(
                     name,
-                    self.body_span(place, entry.offset, len)?,
+                    self.body_span(site, entry.offset, len)?,
                     format!("{} values, {} bytes raw", entry.values, entry.raw_bytes),
                 ));
             }
@@ -154,10 +154,11 @@ impl Inner {
     ) -> Result<Outline, crate::ErrorKind> {
         let region = crate::Region::Footer;
         let head = self.body_span(region, offset, HEADER_LEN)?;
-        let header = PageHeader::parse(region, offset, &self.source.read_at(head)?, self.guarded())?;
-        let whole = self.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
+        let header =
+            PageHeader::parse(region, offset, &self.source.read_at(head)?, self.has_header_checksums())?;
+        let record_span = self.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
         let value = value.unwrap_or_else(|| format!("{} bytes", header.stored_bytes));
-        Ok(Outline::leaf(name, whole, value))
+        Ok(Outline::leaf(name, record_span, value))
     }
 
     fn footer_outline(&self) -> Result<Outline, crate::ErrorKind> {
@@ -176,7 +177,7 @@ impl Inner {
             let tag = fields.uvarint("section_tag")?;
             let len = fields.uvarint("section_length")?;
             fields.skip("section_body", len)?;
-            if region.parts.len() >= DRAWN {
+            if region.parts.len() >= MAX_SECTIONS {
                 more.get_or_insert((start, 0)).1 += 1;
                 continue;
             }
@@ -189,18 +190,18 @@ impl Inner {
         }
         if let Some((start, count)) = more {
             let name = format!("{count} more sections");
-            region.parts.push(Outline::leaf(name, span(start, fields.position()), "not drawn"));
+            region.parts.push(Outline::leaf(name, span(start, fields.position()), "not listed"));
         }
         Ok(region)
     }
 }
 
 fn page_outline(index: usize, offset: u64, header: &PageHeader) -> Outline {
-    let whole = header.span(offset).unwrap_or(Span::empty(offset));
+    let page_span = header.span(offset).unwrap_or(Span::empty(offset));
     let mark = if header.marked { ", marked" } else { "" };
     Outline::leaf(
         format!("page {index}"),
-        whole,
+        page_span,
         format_args!(
             "rows {}..{}, {} nulls, {}, {}{mark}, {} of {} bytes",
             header.first_row,

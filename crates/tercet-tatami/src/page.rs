@@ -1,4 +1,4 @@
-//! Pages: the values of some rows of one column, as bytes.
+//! Pages: the encoded values of some rows of one column.
 //!
 //! ```text
 //! [bounds] │ codec( [validity bitmap] │ encoded present values )

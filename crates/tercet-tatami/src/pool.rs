@@ -1,27 +1,27 @@
-//! Memory of decoded payloads, used again.
+//! Buffer pool for decoded payloads.
 //!
-//! Freed memory comes back page by page, cleared by the kernel; for a column that is scanned once that
-//! costs a fifth of the time. A file keeps a few payload buffers that are not referenced any more.
+//! Freed memory is returned to the kernel and faulted in again page by page, a fifth of the time of a scan. A file keeps a few
+//! unreferenced payload buffers for reuse.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
 
-/// The most buffers that are kept …
+/// Maximum number of pooled buffers …
 const MAX_BUFFERS: usize = 16;
-/// … and the most bytes of one.
+/// … and size of each.
 const MAX_BYTES: usize = 2 << 20;
 /// Smaller buffers are cheap to allocate.
 const MIN_BYTES: usize = 64 << 10;
 
-/// Buffers that wait to be used.
+/// Free buffers.
 #[derive(Debug, Default)]
 pub(crate) struct Pool {
     waiting: Mutex<Vec<Vec<u8>>>,
 }
 
 impl Pool {
-    /// An empty buffer with capacity for `len` bytes if one is free; otherwise one without capacity.
+    /// An empty buffer, with capacity for `len` bytes if one is free.
     pub(crate) fn take(&self, len: usize) -> Vec<u8> {
         if !(MIN_BYTES..=MAX_BYTES).contains(&len) {
             return Vec::new();
@@ -31,7 +31,7 @@ impl Pool {
         fitting.map(|at| waiting.swap_remove(at)).unwrap_or_default()
     }
 
-    /// A buffer as bytes that come back when they are let go.
+    /// Converts a buffer to `Bytes` that return it to the pool when dropped.
     pub(crate) fn lend(self: &Arc<Self>, buffer: Vec<u8>) -> Bytes {
         if !(MIN_BYTES..=MAX_BYTES).contains(&buffer.capacity()) {
             return Bytes::from(buffer);
@@ -40,7 +40,7 @@ impl Pool {
     }
 }
 
-/// A buffer on its way.
+/// A buffer that returns to the pool when dropped.
 struct Lent {
     buffer: Vec<u8>,
     pool: Arc<Pool>,
@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn buffers_come_back_when_the_last_slice_is_gone() {
+    fn buffers_return_when_the_last_slice_is_dropped() {
         let pool = Arc::new(Pool::default());
         assert_eq!(pool.take(MIN_BYTES).capacity(), 0);
         let lent = pool.lend(vec![7; MIN_BYTES]);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn few_and_small_buffers_wait() {
+    fn number_and_size_of_buffers_are_bounded() {
         let pool = Arc::new(Pool::default());
         let lent: Vec<Bytes> = (0..MAX_BUFFERS + 3).map(|_| pool.lend(vec![1; MIN_BYTES])).collect();
         drop(lent);

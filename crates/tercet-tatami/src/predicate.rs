@@ -1,16 +1,16 @@
 //! Filter expressions (predicates) on rows.
 //!
-//! An [`Expr`] names columns; [`Expr::bind`] finds them in a schema and checks the types of values, which gives a
-//! [`Predicate`]. [`Expr::bind_with_types`] takes literals of logical types. Logic has three values: a comparison with a null
-//! row is neither true nor false, and only rows for which the filter is true match. NaN equals nothing, itself included, and is
-//! neither less nor greater.
+//! An [`Expr`] refers to columns by name; [`Expr::bind`] resolves them in a schema, checks the types of literals and returns a
+//! [`Predicate`]. [`Expr::bind_with_types`] accepts literals of logical types. Null follows SQL three-valued logic: a comparison
+//! with null is neither true nor false, and only rows for which the filter is true match. NaN equals nothing, not even itself,
+//! and is neither less nor greater than any value.
 //!
 //! ```
 //! use tercet_tatami::predicate::Expr;
 //!
-//! let by_text = Expr::parse(r#"status = 200 and not url prefix "https://a""#)?;
-//! let by_hand = Expr::col("status").eq(200).and(Expr::col("url").prefix("https://a").negate());
-//! assert_eq!(by_text, by_hand);
+//! let parsed = Expr::parse(r#"status = 200 and not url prefix "https://a""#)?;
+//! let built = Expr::col("status").eq(200).and(Expr::col("url").prefix("https://a").negate());
+//! assert_eq!(parsed, built);
 //! # Ok::<(), tercet_tatami::predicate::ParseError>(())
 //! ```
 
@@ -32,31 +32,31 @@ use crate::scalar::Scalar;
 /// A filter expression with column names.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Expr {
-    /// A test of one column.
+    /// A comparison of one column.
     Comparison {
         /// The column.
         column: String,
         /// The comparison.
         test: Comparison<Literal>,
     },
-    /// All of them; at least one.
+    /// Conjunction; not empty.
     And(Vec<Expr>),
-    /// One of them; at least one.
+    /// Disjunction; not empty.
     Or(Vec<Expr>),
-    /// The opposite.
+    /// Negation.
     Not(Box<Expr>),
 }
 
-/// A value that gets its type from the column it is compared with.
+/// A literal, typed by the column that it is compared with.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Literal {
     /// True or false.
     Bool(bool),
-    /// A number as it was written.
+    /// A number, as written.
     Number(String),
-    /// A string, or a time or bytes written as a string.
+    /// A string, or a time or bytes in a string.
     Text(String),
-    /// A value of a certain type, which must be that of the column.
+    /// A typed value; must have the type of the column.
     Exact(Scalar),
 }
 
@@ -70,37 +70,37 @@ pub enum Comparison<V> {
     Le(V),
     Gt(V),
     Ge(V),
-    /// Both ends included.
+    /// Inclusive range.
     Between(V, V),
-    /// Equal to one of them.
+    /// Equal to one of the values.
     In(Vec<V>),
     /// Strings or bytes with this prefix.
     Prefix(V),
-    /// A list with such an element.
+    /// List with an equal element.
     Contains(V),
     IsNull,
 }
 
-/// A filter that is bound to columns and typed values.
+/// A filter bound to columns and typed values.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Predicate {
-    /// A test of one column, by its position.
+    /// A comparison of one column, by position.
     Comparison {
         /// The column.
         column: usize,
         /// The comparison.
         test: Comparison<Scalar>,
     },
-    /// All of them.
+    /// Conjunction.
     And(Vec<Predicate>),
-    /// One of them.
+    /// Disjunction.
     Or(Vec<Predicate>),
-    /// The opposite.
+    /// Negation.
     Not(Box<Predicate>),
 }
 
 impl Predicate {
-    /// The columns of the filter, each once, in order.
+    /// The distinct columns of the filter, ascending.
     pub fn columns(&self) -> Vec<usize> {
         fn visit(predicate: &Predicate, out: &mut Vec<usize>) {
             match predicate {
@@ -140,26 +140,26 @@ impl ColumnExpr {
         eq => Eq;
         /// Not equal.
         ne => Ne;
-        /// Smaller.
+        /// Less.
         lt => Lt;
-        /// Smaller or equal.
+        /// Less or equal.
         le => Le;
-        /// Larger.
+        /// Greater.
         gt => Gt;
-        /// Larger or equal.
+        /// Greater or equal.
         ge => Ge;
         /// Starts with.
         prefix => Prefix;
-        /// A list with this element.
+        /// List contains this element.
         contains => Contains;
     }
 
-    /// Between two values, both included.
+    /// Between two values, inclusive.
     pub fn between(self, low: impl Into<Literal>, high: impl Into<Literal>) -> Expr {
         Expr::Comparison { column: self.0, test: Comparison::Between(low.into(), high.into()) }
     }
 
-    /// One of some values.
+    /// Equal to one of the values.
     pub fn is_in<V: Into<Literal>>(self, values: impl IntoIterator<Item = V>) -> Expr {
         Expr::Comparison {
             column: self.0,
@@ -174,7 +174,7 @@ impl ColumnExpr {
 }
 
 impl Expr {
-    /// The names of the columns of the filter, each once.
+    /// The distinct column names of the filter.
     pub fn columns(&self) -> Vec<&str> {
         let mut out = match self {
             Self::Comparison { column, .. } => vec![column.as_str()],
@@ -186,12 +186,12 @@ impl Expr {
         out
     }
 
-    /// Starts a test of a column.
+    /// Refers to a column.
     pub fn col(name: impl Into<String>) -> ColumnExpr {
         ColumnExpr(name.into())
     }
 
-    /// Both.
+    /// Conjunction of two filters.
     pub fn and(self, other: Self) -> Self {
         match self {
             Self::And(mut parts) => {
@@ -202,7 +202,7 @@ impl Expr {
         }
     }
 
-    /// Either.
+    /// Disjunction of two filters.
     pub fn or(self, other: Self) -> Self {
         match self {
             Self::Or(mut parts) => {
@@ -213,7 +213,7 @@ impl Expr {
         }
     }
 
-    /// The opposite.
+    /// Negation.
     pub fn negate(self) -> Self {
         Self::Not(Box::new(self))
     }

@@ -1,4 +1,4 @@
-//! Pruning structures: page statistics, bloom filters and the index of the sort key.
+//! Pruning structures: bloom filters and the page index of the sort key.
 
 pub mod bloom;
 pub mod key;

@@ -1,4 +1,4 @@
-//! Reading rows: columns, row groups, single rows, streams.
+//! Readers of columns, row groups, single rows and streams.
 
 use rayon::prelude::*;
 use tercet_core::Budget;
@@ -22,49 +22,52 @@ impl File {
         Ok(columns.pop().unwrap_or_default())
     }
 
-    /// All rows of some columns, decoded on all threads.
+    /// All rows of some columns, decoded in parallel.
     pub fn read_columns(&self, columns: &[usize]) -> Result<Vec<Column>, Error> {
         let inner = self.inner();
         self.check_columns(columns)?;
         let groups = self.group_count();
         let budgets: Vec<Budget> = columns.iter().map(|_| inner.budget()).collect();
         let work: Vec<(usize, usize)> =
-            (0..columns.len()).flat_map(|place| (0..groups).map(move |group| (place, group))).collect();
-        let parts: Vec<Column> = work
-            .par_iter()
-            .map(|(place, group)| inner.read_group_column(*group, columns[*place], &budgets[*place]))
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.error(fault))?;
+            (0..columns.len()).flat_map(|index| (0..groups).map(move |group| (index, group))).collect();
+        let read = || {
+            work.par_iter()
+                .map(|(index, group)| inner.read_group_column(*group, columns[*index], &budgets[*index]))
+                .collect::<Result<Vec<Column>, ErrorKind>>()
+        };
+        let parts = inner.on_threads(read).map_err(|fault| self.error(fault))?;
         let mut parts = parts.into_iter();
         let mut out = Vec::with_capacity(columns.len());
         for column in columns {
-            let mut whole =
+            let mut joined =
                 parts.next().filter(|_| groups > 0).unwrap_or_else(|| Column::empty(inner.field(*column)));
             for part in parts.by_ref().take(groups.saturating_sub(1)) {
-                whole.extend_from(&part, 0, part.len());
+                joined.extend_from(&part, 0, part.len());
             }
-            out.push(whole);
+            out.push(joined);
         }
         Ok(out)
     }
 
-    /// Where the pages of a column in one row group are, by their headers alone.
+    /// The page headers of a column in one row group.
     pub fn pages(&self, group: usize, column: usize) -> Result<Vec<PageEntry>, Error> {
         self.check_columns(&[column])?;
         let table = self.inner().page_table(group, column).map_err(|fault| self.error(fault))?;
         Ok(table.pages.clone())
     }
 
-    /// The rows of some columns in one row group, decoded on all threads.
+    /// The rows of some columns in one row group, decoded in parallel.
     pub fn read_group(&self, group: usize, columns: &[usize]) -> Result<Vec<Column>, Error> {
         self.check_columns(columns)?;
         let inner = self.inner();
         inner.group(group).map_err(|fault| self.error(fault))?;
-        columns
-            .par_iter()
-            .map(|column| inner.read_group_column(group, *column, &inner.budget()))
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.error(fault))
+        let read = || {
+            columns
+                .par_iter()
+                .map(|column| inner.read_group_column(group, *column, &inner.budget()))
+                .collect::<Result<_, ErrorKind>>()
+        };
+        inner.on_threads(read).map_err(|fault| self.error(fault))
     }
 
     pub(crate) fn check_columns(&self, columns: &[usize]) -> Result<(), Error> {
@@ -96,7 +99,7 @@ impl Inner {
         Ok(out)
     }
 
-    /// The memory budget of one column that is returned to the caller.
+    /// The memory budget of one returned column.
     pub(crate) fn budget(&self) -> Budget {
         Budget::new("the values of a column", self.options.common.limits.array_bytes)
     }
@@ -114,7 +117,7 @@ impl Inner {
         })
     }
 
-    /// Moves the values of the present rows from `start` on to their rows; the first has the number `first`.
+    /// Reads the blob values of the non-null rows from `start` on; the first value has the number `first`.
     pub(crate) fn fill_blobs(
         &self,
         column: usize,

@@ -1,8 +1,8 @@
-//! The parts of a file, as errors name them.
+//! File regions, for errors.
 
 use std::fmt;
 
-/// A part of a `.tatami` file.
+/// A region of a `.tatami` file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Region {
@@ -52,12 +52,12 @@ pub enum Region {
     },
     /// A dictionary.
     Dictionary {
-        /// Its number, from 0.
+        /// Its number, 0-based.
         index: u32,
     },
     /// A bloom filter.
     Bloom {
-        /// Its number, from 0.
+        /// Its number, 0-based.
         index: u32,
     },
     /// A part of the inverted region.
@@ -65,11 +65,11 @@ pub enum Region {
         /// Which part.
         part: &'static str,
     },
-    /// The side file that maps terms to the segments of a cluster.
+    /// The sidecar that maps terms to the segments of a cluster.
     Routing,
     /// The manifest of a collection.
     Manifest {
-        /// The number of the record, from 0.
+        /// The record number, 0-based.
         record: Option<u32>,
     },
 }

@@ -1,7 +1,7 @@
 //! Salvage: copies the intact rows of a damaged file to a new one.
 //!
-//! A row is kept when it can be read in every column; nothing is guessed. A file whose footer is lost is read with one that
-//! is rebuilt from its records; for that the caller provides the columns.
+//! A row is kept if it is readable in every column. A lost footer is rebuilt from the records; the caller must provide the
+//! schema.
 
 mod plan;
 mod walk;
@@ -18,38 +18,38 @@ use crate::read::LastPage;
 use crate::schema::Schema;
 use crate::writer::{Writer, WriterOptions};
 
-/// Rows that are read and written at a time, or fewer where they are large.
+/// Maximum rows per batch; fewer if they are large.
 const BATCH_ROWS: u64 = 4096;
 
 /// The maximum number of reasons in a report.
 const MAX_REASONS: usize = 100;
 
-/// How to repair.
+/// Options of a salvage.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct SalvageOptions {
-    /// The columns, for a file whose footer is lost.
+    /// The schema of a file without footer.
     pub schema: Option<Schema>,
-    /// How the new file is written.
+    /// Options of the new file.
     pub writer: WriterOptions,
-    /// How the damaged file is read.
+    /// Options for reading the damaged file.
     pub read: ReadOptions,
 }
 
 impl SalvageOptions {
-    /// Sets the columns of a file whose footer is lost.
+    /// Sets the schema of a file without footer.
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
         self
     }
 
-    /// Sets how the new file is written.
+    /// Sets the options of the new file.
     pub fn with_writer(mut self, writer: WriterOptions) -> Self {
         self.writer = writer;
         self
     }
 
-    /// Sets how the damaged file is read.
+    /// Sets the options for reading the damaged file.
     pub fn with_read(mut self, read: ReadOptions) -> Self {
         self.read = read;
         self
@@ -60,23 +60,23 @@ impl SalvageOptions {
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
 pub struct SalvageReport<D = ()> {
-    /// What the sink made of the new file: its path, or its bytes.
+    /// The output of the sink: the path of the new file, or its bytes.
     #[serde(skip)]
     pub output: D,
-    /// Whether the footer was made again from the records.
+    /// Whether the footer was rebuilt from the records.
     pub footer_rebuilt: bool,
-    /// Reason the footer could not be used.
+    /// The error of the footer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub footer_fault: Option<String>,
-    /// Rows of the damaged file, as far as known.
+    /// Rows of the damaged file, if known.
     pub rows: u64,
     /// Rows of the new file.
     pub rows_kept: u64,
-    /// Rows that are lost, by their numbers in the damaged file.
+    /// Lost rows, numbered as in the damaged file.
     pub lost: Vec<Range<u64>>,
-    /// Reason, the first hundred reasons.
+    /// The first hundred reasons.
     pub reasons: Vec<String>,
-    /// Reasons that are not listed.
+    /// Number of further reasons.
     pub more_reasons: u64,
 }
 
@@ -128,7 +128,7 @@ pub fn salvage<S: Sink>(
     let schema = (**file.schema()).clone();
     let mut writer_options = options.writer;
     writer_options.metadata.extend(inner.user_pairs());
-    // Lost rows may leave a gap, but the order stays. An order that the caller declares is checked.
+    // Lost rows do not change the order. A sort key declared by the caller is checked.
     writer_options.require_sorted = footer_fault.is_some();
     let mut writer = Writer::new(sink, schema, writer_options)?;
     let mut out = SalvageReport {
@@ -177,7 +177,7 @@ fn copy<S: Sink>(
         let columns = columns.map(|(column, last)| inner.read_next_rows(group, column, at..end, last));
         match columns.collect::<Result<Vec<crate::Column>, ErrorKind>>() {
             Ok(batch) => writer.append(&batch)?,
-            // Each page is within the limits, but the rows of the batch together are not.
+            // Each page is within the limits, but the batch is not.
             Err(kind) if kind.class() == Class::Limit && batch_rows > 1 => {
                 batch_rows /= 2;
                 continue;

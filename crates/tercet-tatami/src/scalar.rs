@@ -1,4 +1,4 @@
-//! Single values: keys, bounds and members of filters.
+//! Scalars: keys, bounds and literals.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::fmt;
 use crate::column::{Column, Values};
 use crate::schema::Type;
 
-/// One value in memory.
+/// A single value.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the variants are the types")]
 pub enum Scalar {
@@ -14,7 +14,7 @@ pub enum Scalar {
     Int8(i8),
     Int16(i16),
     Int32(i32),
-    /// Also times in microseconds.
+    /// Also timestamps in microseconds.
     Int64(i64),
     UInt8(u8),
     UInt16(u16),
@@ -27,7 +27,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// The bytes that zones, bounds and bloom filters use.
+    /// The scalar encoding, used by zone maps, page statistics and bloom filters.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self {
             Self::Bool(value) => vec![u8::from(*value)],
@@ -45,7 +45,7 @@ impl Scalar {
         }
     }
 
-    /// Parses stored bytes, if they have the length of the type.
+    /// Parses the scalar encoding; `None` if the length is wrong.
     pub fn from_bytes(kind: Type, bytes: &[u8]) -> Option<Self> {
         Some(match kind {
             Type::Bool => match bytes {
@@ -68,7 +68,7 @@ impl Scalar {
         })
     }
 
-    /// Whether the value fits a column type.
+    /// Whether the value has a column type.
     pub const fn fits(&self, kind: Type) -> bool {
         matches!(
             (self, kind),
@@ -87,7 +87,7 @@ impl Scalar {
         )
     }
 
-    /// The order of two values of one type; none for NaN and for different types.
+    /// Compares two values of the same type; `None` for NaN and for different types.
     pub fn order(&self, other: &Self) -> Option<Ordering> {
         match (self, other) {
             (Self::Bool(a), Self::Bool(b)) => a.partial_cmp(b),
@@ -106,7 +106,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is a float that is no number.
+    /// Whether it is NaN.
     pub const fn is_nan(&self) -> bool {
         match self {
             Self::Float32(value) => value.is_nan(),
@@ -115,7 +115,7 @@ impl Scalar {
         }
     }
 
-    /// Whether it is a float that is infinite.
+    /// Whether it is infinite.
     pub const fn is_infinite(&self) -> bool {
         match self {
             Self::Float32(value) => value.is_infinite(),
@@ -164,7 +164,7 @@ impl fmt::Display for Scalar {
 }
 
 impl Column {
-    /// The value of a row; none where it is null, past the end, or a list.
+    /// The value of a row; `None` if it is null, out of range, or a list.
     pub fn scalar(&self, row: usize) -> Option<Scalar> {
         if !self.is_present(row) {
             return None;
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bytes_are_little_endian_and_of_the_right_length() {
+    fn scalars_are_little_endian_with_fixed_length() {
         let key = Scalar::Int64(-200_000);
         assert_eq!(key.to_bytes(), [0xc0, 0xf2, 0xfc, 0xff, 0xff, 0xff, 0xff, 0xff]);
         assert_eq!(Scalar::from_bytes(Type::Int64, &key.to_bytes()), Some(key));
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_ordered_as_numbers() {
+    fn numbers_are_ordered_by_value() {
         assert_eq!(Scalar::Int64(-1).order(&Scalar::Int64(1)), Some(Ordering::Less));
         assert_eq!(Scalar::Float64(f64::NAN).order(&Scalar::Float64(1.0)), None);
         assert_eq!(Scalar::Float64(0.0).order(&Scalar::Float64(-0.0)), Some(Ordering::Equal));

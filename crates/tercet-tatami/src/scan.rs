@@ -1,7 +1,7 @@
 //! Scans: rows that match a filter.
 //!
-//! Row groups and pages that statistics, bloom filters and dictionaries rule out are not decoded. Of the others, the columns of
-//! the filter are decoded first, and the other columns only in pages with matching rows.
+//! Row groups and pages are pruned by statistics, bloom filters and dictionaries. In the others, the filter columns are
+//! decoded first, and the other columns only in pages with matching rows.
 //!
 //! ```
 //! # use std::{io::Cursor, sync::Arc};
@@ -49,13 +49,13 @@ pub struct Scan {
     batch_rows: u64,
 }
 
-/// Rows of a batch by default: as many as a page has.
+/// Default rows per batch: those of a page.
 const BATCH_ROWS: u64 = 65_536;
 
-/// Bytes of a batch by default, unless one row has more.
+/// Default bytes per batch, unless one row has more.
 const BATCH_BYTES: u64 = 64 << 20;
 
-/// The same where blobs are read.
+/// Default rows per batch with blob columns.
 const BLOB_BATCH_ROWS: u64 = 2048;
 
 impl File {
@@ -67,7 +67,7 @@ impl File {
 }
 
 impl File {
-    /// The number of rows of some columns that take about this many bytes in memory, estimated from the footer; at least one.
+    /// Estimates, from the footer, how many rows of some columns take about this many bytes in memory; at least one.
     pub fn estimate_batch_rows(&self, columns: &[usize], bytes: u64) -> u64 {
         let groups = self.footer().groups.iter();
         let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
@@ -80,20 +80,20 @@ impl File {
     }
 }
 
-/// A sum of numbers in a file, which may be anything.
+/// A saturating sum of untrusted numbers.
 fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
 impl Scan {
-    /// The columns of the answer, by name, in this order.
+    /// Selects columns by name, in this order.
     pub fn columns<N: AsRef<str>>(mut self, names: &[N]) -> Result<Self, Error> {
         self.columns =
             names.iter().map(|name| self.file.column_index(name.as_ref())).collect::<Result<_, _>>()?;
         Ok(self)
     }
 
-    /// The columns of the answer, by position, in this order.
+    /// Selects columns by position, in this order.
     pub fn column_positions(mut self, columns: &[usize]) -> Result<Self, Error> {
         self.file.check_columns(columns)?;
         self.columns = columns.to_vec();
@@ -115,7 +115,7 @@ impl Scan {
         self
     }
 
-    /// The columns of the answer, by position.
+    /// The positions of the selected columns.
     pub fn positions(&self) -> &[usize] {
         &self.columns
     }
@@ -136,20 +136,22 @@ impl Scan {
         }
     }
 
-    /// The number of matching rows. Groups and pages that statistics decide are not read.
+    /// The number of matching rows. Row groups and pages decided by statistics are not read.
     pub fn count(&self) -> Result<u64, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
         let Some(predicate) = &self.predicate else { return Ok(self.file.rows()) };
         let groups = 0..self.file.group_count();
-        groups
-            .into_par_iter()
-            .map(|group| {
-                let plan = GroupPlan::make(inner, predicate, group)?;
-                filter::count(inner, predicate, &plan)
-            })
-            .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a + b))
-            .map_err(|fault| self.file.error(fault))
+        let count = || {
+            groups
+                .into_par_iter()
+                .map(|group| {
+                    let plan = GroupPlan::make(inner, predicate, group)?;
+                    filter::count(inner, predicate, &plan)
+                })
+                .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a + b))
+        };
+        inner.on_threads(count).map_err(|fault| self.file.error(fault))
     }
 
     /// The matching rows, in order.
@@ -157,18 +159,20 @@ impl Scan {
         Batches::new(self.clone())
     }
 
-    /// What the scan would read, and what it prunes.
+    /// The plan of the scan: what it reads and what it prunes.
     pub fn explain(&self) -> Result<Explain, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
-        let plans: Vec<GroupPlan> = (0..self.file.group_count())
-            .into_par_iter()
-            .map(|group| match &self.predicate {
-                Some(predicate) => GroupPlan::make(inner, predicate, group),
-                None => Ok(GroupPlan::everything(inner, group)),
-            })
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.file.error(fault))?;
+        let plan = || {
+            (0..self.file.group_count())
+                .into_par_iter()
+                .map(|group| match &self.predicate {
+                    Some(predicate) => GroupPlan::make(inner, predicate, group),
+                    None => Ok(GroupPlan::everything(inner, group)),
+                })
+                .collect::<Result<Vec<GroupPlan>, ErrorKind>>()
+        };
+        let plans = inner.on_threads(plan).map_err(|fault| self.file.error(fault))?;
         Ok(explain::explain(&self.file, self.predicate.as_ref(), &plans))
     }
 

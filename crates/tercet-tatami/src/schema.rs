@@ -1,4 +1,4 @@
-//! The columns of a file.
+//! The schema: columns and their types.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -11,41 +11,41 @@ use thiserror::Error;
 /// The type of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Type {
-    /// True or false.
+    /// Boolean.
     Bool,
-    /// 8 bits with a sign.
+    /// Signed 8-bit integer.
     Int8,
-    /// 16 bits with a sign.
+    /// Signed 16-bit integer.
     Int16,
-    /// 32 bits with a sign.
+    /// Signed 32-bit integer.
     Int32,
-    /// 64 bits with a sign.
+    /// Signed 64-bit integer.
     Int64,
-    /// 8 bits.
+    /// Unsigned 8-bit integer.
     UInt8,
-    /// 16 bits.
+    /// Unsigned 16-bit integer.
     UInt16,
-    /// 32 bits.
+    /// Unsigned 32-bit integer.
     UInt32,
-    /// 64 bits.
+    /// Unsigned 64-bit integer.
     UInt64,
-    /// IEEE single.
+    /// 32-bit IEEE 754 float.
     Float32,
-    /// IEEE double.
+    /// 64-bit IEEE 754 float.
     Float64,
     /// UTF-8 strings.
     String,
-    /// Any bytes.
+    /// Byte strings.
     Bytes,
-    /// Microseconds since 1970.
+    /// Timestamps in microseconds since 1970.
     TimestampMicros,
-    /// A sequence of values of the field's element type.
+    /// Lists of the element type of the field.
     List,
-    /// Large bytes, stored in the blob region.
+    /// Large byte strings, stored in the blob region.
     BlobRef,
 }
 
-/// All types, in the order of their numbers.
+/// All types, in the order of their IDs.
 pub const TYPES: [Type; 16] = [
     Type::Bool,
     Type::Int8,
@@ -66,12 +66,12 @@ pub const TYPES: [Type; 16] = [
 ];
 
 impl Type {
-    /// The type of a number, if there is one.
+    /// The type of an ID.
     pub fn from_id(id: u8) -> Option<Self> {
         TYPES.get(usize::from(id)).copied()
     }
 
-    /// Its number.
+    /// Its ID.
     pub const fn id(self) -> u8 {
         self as u8
     }
@@ -103,7 +103,7 @@ impl Type {
         TYPES.into_iter().find(|kind| kind.name() == name)
     }
 
-    /// Bytes of one value of a fixed-width type; bools take a bit.
+    /// The width of a fixed-width type in bytes; bools take one bit.
     pub const fn width(self) -> Option<usize> {
         match self {
             Self::Int8 | Self::UInt8 => Some(1),
@@ -114,7 +114,7 @@ impl Type {
         }
     }
 
-    /// Bytes of one value in memory: of strings a view, of a list its end.
+    /// The size of one value in memory: a view for strings, an end for lists.
     pub(crate) const fn memory_width(self) -> u64 {
         match self.width() {
             Some(width) => width as u64,
@@ -131,7 +131,7 @@ impl Type {
         matches!(self, Self::Float32 | Self::Float64)
     }
 
-    /// Whether values are integers, times included.
+    /// Whether values are integers, including timestamps.
     pub const fn is_integer(self) -> bool {
         self.width().is_some() && !self.is_float()
     }
@@ -160,7 +160,7 @@ impl Serialize for Type {
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the format")]
 pub struct Field {
     /// Its name.
-    #[serde(serialize_with = "as_text")]
+    #[serde(serialize_with = "serialize_name")]
     pub name: Arc<str>,
     /// The type.
     #[serde(rename = "type")]
@@ -168,19 +168,19 @@ pub struct Field {
     /// The element type of a list.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub element: Option<Type>,
-    /// Rows may be null.
+    /// Whether rows may be null.
     pub nullable: bool,
-    /// The rows are in the order of this column.
+    /// Whether the rows are sorted by this column.
     pub sort_key: bool,
-    /// Request to store it in the blob region; only BLOBREF columns are.
+    /// Hint to store the column in the blob region; only BLOBREF columns are.
     pub blob_separated: bool,
-    /// Request for a dictionary; without effect, since every column is tried with one.
+    /// Dictionary hint; no effect, because a dictionary is tried for every column.
     pub dictionary_hint: bool,
-    /// Has bloom filters.
+    /// Whether the column has bloom filters.
     pub bloom: bool,
 }
 
-fn as_text<S: Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+fn serialize_name<S: Serializer>(name: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.serialize_str(name)
 }
 
@@ -211,13 +211,13 @@ impl Field {
         Self { element: Some(element), ..Self::new(name, Type::List) }
     }
 
-    /// Lets rows be null.
+    /// Makes the column nullable.
     pub fn with_nulls(mut self) -> Self {
         self.nullable = true;
         self
     }
 
-    /// Makes it the sort key.
+    /// Makes the column the sort key.
     pub fn with_sort_key(mut self) -> Self {
         self.sort_key = true;
         self
@@ -229,18 +229,18 @@ impl Field {
         self
     }
 
-    /// Stores the hint that a dictionary would fit.
+    /// Sets the dictionary hint.
     pub fn with_dictionary_hint(mut self) -> Self {
         self.dictionary_hint = true;
         self
     }
 
-    /// The type of single values: of the elements in a list.
+    /// The type of the values, or of the list elements.
     pub fn scalar(&self) -> Type {
         self.element.unwrap_or(self.kind)
     }
 
-    /// A field from its three numbers.
+    /// A field from its stored form.
     pub(crate) fn from_wire(name: &str, kind: Type, flags: u8, element: Type) -> Self {
         Self {
             name: name.into(),
@@ -275,7 +275,7 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// Columns that a file can have.
+    /// Checks the columns.
     pub fn new(fields: Vec<Field>) -> Result<Self, SchemaError> {
         if fields.is_empty() {
             return Err(SchemaError::NoFields);
@@ -320,7 +320,7 @@ impl Schema {
         self.fields.len()
     }
 
-    /// Never: a schema has at least one column.
+    /// Always false: a schema has at least one column.
     pub fn is_empty(&self) -> bool {
         self.fields.is_empty()
     }
@@ -337,27 +337,31 @@ impl Schema {
 
     /// The first few names, for hints.
     pub(crate) fn some_names(&self) -> Box<str> {
-        const SHOWN: usize = 12;
-        let mut names: Vec<String> =
-            self.fields.iter().take(SHOWN).map(|field| format!("`{}`", escape::name(&field.name))).collect();
-        if self.fields.len() > SHOWN {
+        const MAX_NAMES: usize = 12;
+        let mut names: Vec<String> = self
+            .fields
+            .iter()
+            .take(MAX_NAMES)
+            .map(|field| format!("`{}`", escape::name(&field.name)))
+            .collect();
+        if self.fields.len() > MAX_NAMES {
             names.push("…".to_owned());
         }
         names.join(", ").into()
     }
 }
 
-/// Columns that no file can have.
+/// An invalid schema.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum SchemaError {
-    /// Not a single column.
+    /// No columns.
     #[error("schema has no fields")]
     NoFields,
-    /// More columns than can be numbered.
-    #[error("schema has {fields} fields, more than can be numbered")]
+    /// Too many columns.
+    #[error("schema has too many fields: {fields}")]
     TooMany {
-        /// How many.
+        /// Number of columns.
         fields: usize,
     },
     /// A column without a name.
@@ -366,7 +370,7 @@ pub enum SchemaError {
         /// Its position.
         index: usize,
     },
-    /// Two columns of one name.
+    /// Duplicate column name.
     #[error("duplicate field name `{}`", escape::name(name))]
     Duplicate {
         /// The name.
@@ -379,12 +383,12 @@ pub enum SchemaError {
         escape::name(second)
     )]
     SortKeys {
-        /// The first.
+        /// The first sort key.
         first: Arc<str>,
-        /// The second.
+        /// The second sort key.
         second: Arc<str>,
     },
-    /// An element type that lists cannot have.
+    /// Unsupported list element type.
     #[error("list `{}` has an unsupported element type", escape::name(name))]
     Element {
         /// The column.
@@ -396,7 +400,7 @@ pub enum SchemaError {
         /// The column.
         name: Arc<str>,
     },
-    /// Lists cannot be written for the reference implementation.
+    /// A list column in the interop profile.
     #[error("list `{}` is not supported by the interop profile", escape::name(name))]
     ListInterop {
         /// The column.
@@ -409,7 +413,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn types_keep_their_numbers() {
+    fn type_ids_are_stable() {
         for (index, kind) in TYPES.into_iter().enumerate() {
             assert_eq!(usize::from(kind.id()), index);
             assert_eq!(Type::from_name(kind.name()), Some(kind));
@@ -418,7 +422,7 @@ mod tests {
     }
 
     #[test]
-    fn impossible_schemas_are_refused() {
+    fn invalid_schemas_are_rejected() {
         let int = |name: &str| Field::new(name, Type::Int32);
         assert_eq!(Schema::new(vec![]), Err(SchemaError::NoFields));
         assert_eq!(Schema::new(vec![int("a"), int("")]), Err(SchemaError::NoName { index: 1 }));

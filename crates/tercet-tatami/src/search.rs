@@ -1,15 +1,15 @@
 //! Full-text search over the documents of a segment.
 //!
-//! A search segment is a document store with an inverted region: for every term its documents and frequencies.
+//! A search segment stores documents and an inverted index: for every term its documents and frequencies.
 //!
 //! ```text
-//! term dictionary ─▶ posting list, ─▶ blocks of 128 documents ─▶ the k best
-//! (64 terms a block)  skip table      (skipped where no score can be high enough)
+//! term dictionary ─▶ posting list, ─▶ blocks of 128 documents ─▶ top k
+//! (64 terms a block)  skip table      (skipped if no score can reach the threshold)
 //! ```
 //!
-//! [`Segment::search`] returns the top-k documents for a list of terms without decoding blocks that cannot matter; the result
-//! equals that of an exhaustive scorer, to the bit. [`Segment::find`] takes a [`Query`]: required and excluded terms,
-//! and phrases. [`SegmentBuilder`] builds segments.
+//! [`Segment::search`] returns the top-k documents for a list of terms by block-max pruning; the result is bit-identical to
+//! exhaustive scoring. [`Segment::find`] evaluates a [`Query`] with required and excluded terms and phrases.
+//! [`SegmentBuilder`] builds segments.
 
 pub mod analyze;
 pub mod build;

@@ -9,10 +9,10 @@ use crate::scalar::Scalar;
 use crate::wire::ids::Role;
 
 impl File {
-    /// Minimum and maximum of a column in one row group, if the footer has them and they can be trusted.
+    /// Minimum and maximum of a column in one row group, if the footer has them and they are reliable.
     ///
-    /// Zones of floats are made by some writers from NaN, and then do not span the other values. They count only if both
-    /// bounds are numbers and either the file declares that NaN is excluded or a single page was checked.
+    /// Some writers include NaN in zones of floats, which then do not cover the other values. Such zones are used only if both
+    /// bounds are numbers and either the file declares that NaN is excluded or the chunk has a single page.
     pub fn bounds(&self, group: usize, column: usize) -> Option<(Scalar, Scalar)> {
         self.inner().bounds(group, column)
     }
@@ -44,8 +44,8 @@ impl File {
         if !resources.any(|used| used.column == column as u64 && used.role == Role::Values) {
             return Ok(None);
         }
-        let place = (Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
-        let values = self.inner().value_dictionary(column, place).map_err(|fault| self.error(fault))?;
+        let site = (Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
+        let values = self.inner().value_dictionary(column, site).map_err(|fault| self.error(fault))?;
         Ok(Some(values.len() as u64))
     }
 }
@@ -57,7 +57,7 @@ impl Inner {
         let zone = chunk.zone.as_ref().filter(|zone| self.trusted(kind, chunk.pages, zone))?;
         let min = Scalar::from_bytes(kind, &zone.min)?;
         let max = Scalar::from_bytes(kind, &zone.max)?;
-        // Bounds that are not in order are ignored.
+        // Unordered bounds are ignored.
         let is_ordered = matches!(min.order(&max), Some(Ordering::Less | Ordering::Equal));
         is_ordered.then_some((min, max))
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
     use crate::{Bitmap, Column, Field, ReadOptions, Schema, Type, Values, Writer, WriterOptions};
 
-    /// Two row groups of three rows, a row on each page.
+    /// Two row groups of three rows, one row per page.
     fn file(field: Field, groups: [Column; 2]) -> File {
         let options = WriterOptions::new().with_row_group_max_rows(3).with_page_max_values(1);
         let schema = Schema::new(vec![field]).unwrap();
@@ -90,7 +90,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_of_groups_make_those_of_the_column() {
+    fn column_bounds_are_those_of_all_groups() {
         let nan = f64::NAN;
         let file = file(Field::new("x", Type::Float64), [floats([nan, 2.0, 1.0]), floats([5.0, nan, 3.0])]);
         assert_eq!(file.bounds(0, 0), Some((Scalar::Float64(1.0), Scalar::Float64(2.0))));
@@ -99,17 +99,17 @@ mod tests {
     }
 
     #[test]
-    fn a_group_that_tells_nothing_leaves_the_column_unknown() {
+    fn a_group_without_zone_makes_the_column_unknown() {
         let field = || Field::new("x", Type::Float64).with_nulls();
         let unknown = file(field(), [floats([f64::NAN; 3]), floats([1.0, 2.0, 3.0])]);
-        assert_eq!(unknown.column_bounds(0), None, "only NaN: there is no zone");
+        assert_eq!(unknown.column_bounds(0), None, "only NaN: no zone");
         let null = floats([0.0; 3]).with_validity(Bitmap::filled(3, false));
         let known = file(field(), [null, floats([1.0, 2.0, 3.0])]);
         assert_eq!(known.column_bounds(0), Some((Scalar::Float64(1.0), Scalar::Float64(3.0))), "only nulls");
     }
 
     #[test]
-    fn dictionaries_tell_how_many_values_they_hold() {
+    fn dictionary_values_are_counted() {
         let options = WriterOptions::new();
         let schema = Schema::new(vec![Field::new("s", Type::String), Field::new("n", Type::Int8)]).unwrap();
         let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();

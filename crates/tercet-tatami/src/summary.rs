@@ -1,4 +1,4 @@
-//! The summary of a file: everything in its header and footer.
+//! The summary of a file: header and footer.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -14,12 +14,12 @@ use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 
 impl File {
-    /// Everything in header and footer. Nothing is read.
+    /// Header and footer. Nothing is read.
     pub fn summary(&self) -> Summary {
         Summary::new(self, &[])
     }
 
-    /// The summary with the header of every page, which are read.
+    /// The summary with all page headers, which are read.
     pub fn summary_with_pages(&self) -> Result<Summary, Error> {
         let columns = 0..self.schema().len();
         let group = |group| columns.clone().map(|column| self.pages(group, column)).collect::<Result<_, _>>();
@@ -69,7 +69,7 @@ struct Header {
 
 #[derive(Debug, Serialize)]
 struct RequiredFeatures {
-    /// Whether readers that know nothing of our own features read all of it.
+    /// Whether readers without Tercet features can read the file.
     reference: bool,
     features: Vec<String>,
     /// Whether the file has a features section.
@@ -362,7 +362,7 @@ fn bounds(kind: Type, zone: &Zone) -> Bounds {
     Bounds { min: value(&zone.min), max: value(&zone.max) }
 }
 
-/// A value of a column as JSON has it: bytes in base64, NaN and infinities as strings, null for bytes that are no value.
+/// A scalar as JSON: bytes in base64, NaN and infinities as strings, invalid bytes as null.
 #[derive(Debug)]
 struct Value(Type, Option<Scalar>);
 
@@ -382,7 +382,7 @@ impl Serialize for Value {
             Some(Scalar::UInt16(value)) => to.serialize_u16(*value),
             Some(Scalar::UInt32(value)) => to.serialize_u32(*value),
             Some(Scalar::UInt64(value)) => to.serialize_u64(*value),
-            // The shortest digits of the single, not those of the double next to it.
+            // The shortest digits of the float32, not of the nearest float64.
             Some(Scalar::Float32(value)) => float(value.to_string().parse().unwrap_or(f64::from(*value)), to),
             Some(Scalar::Float64(value)) => float(*value, to),
             Some(Scalar::Bytes(value)) if self.0 == Type::String => {
@@ -421,12 +421,12 @@ fn inverted(inverted: &Inverted) -> Parts {
     }
 }
 
-/// A sum of numbers in a file, which may be anything.
+/// A saturating sum of untrusted numbers.
 fn total(numbers: impl Iterator<Item = u64>) -> u64 {
     numbers.fold(0, u64::saturating_add)
 }
 
-/// How many times smaller the payloads became; 1 where there are none.
+/// The compression ratio; 1 without payloads.
 #[expect(clippy::cast_precision_loss, reason = "four decimals are printed")]
 fn ratio(raw: u64, stored: u64) -> f64 {
     if stored == 0 { 1.0 } else { raw as f64 / stored as f64 }
@@ -451,7 +451,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_and_ids_are_written_as_usual() {
+    fn times_and_uuids_are_formatted() {
         assert_eq!(utc(1_700_000_000_123).as_deref(), Some("2023-11-14T22:13:20.123Z"));
         assert_eq!(utc(253_402_300_799_999).as_deref(), Some("9999-12-31T23:59:59.999Z"));
         assert_eq!(utc(253_402_300_800_000), None);

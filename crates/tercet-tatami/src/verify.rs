@@ -1,7 +1,7 @@
-//! Verification: every rule of the format, every checksum.
+//! Verification of structure, checksums and values.
 //!
-//! Without `deep` the checksum of every record is compared and the structure is checked; with it every value is decoded and
-//! compared with statistics, filters, indexes and the sort order.
+//! Every checksum and the structure are verified; with `deep`, every value is decoded and compared with statistics, bloom
+//! filters, page indexes and the sort order.
 
 mod layout;
 mod values;
@@ -22,7 +22,7 @@ use crate::wire::ids::{Kind, file_flags, requires};
 /// The result of a verification.
 pub type Report = tercet_core::Report<Checked>;
 
-/// What a verification covered.
+/// The scope of a verification.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Checked {
@@ -30,16 +30,16 @@ pub struct Checked {
     pub deep: bool,
     /// Rows of the file.
     pub rows: u64,
-    /// Pages whose checksum was compared.
+    /// Verified pages.
     pub pages: u64,
-    /// Other records whose checksum was compared.
+    /// Other verified records.
     pub records: u64,
 }
 
-/// The maximum number of listed errors of one check.
-const LISTED: usize = 100;
+/// Maximum number of findings per check.
+const MAX_FINDINGS: usize = 100;
 
-/// Verifies a file. An error means that its bytes could not be read; everything else is in the report.
+/// Verifies a file. Fails on I/O errors only; everything else is in the report.
 pub fn verify(
     source: Arc<dyn ByteSource>,
     options: VerifyOptions,
@@ -47,7 +47,7 @@ pub fn verify(
 ) -> Result<Report, Error> {
     let (name, len) = (source.name().to_string(), source.len());
     let checked = Checked { deep: options.deep, ..Checked::default() };
-    let read = ReadOptions::new().with_limits(options.limits);
+    let read = ReadOptions::new().with_limits(options.limits).with_threads(options.threads);
     let file = match File::from_source(source, read) {
         Ok(file) => file,
         Err(error) if error.class() == tercet_core::Class::Io => return Err(error),
@@ -59,11 +59,11 @@ pub fn verify(
     let mut check = Check { file: &file, options, progress, checked, findings: Vec::new() };
     check.checked.rows = file.rows();
     check.findings.extend([Finding::pass("header"), Finding::pass("footer")]);
-    check.run()?;
+    file.inner().on_threads(|| check.run())?;
     Ok(Report::new(name, len, check.findings, check.checked))
 }
 
-/// A failed check, with the region and the bytes that the error names.
+/// A finding of a failed check, with region and byte range.
 fn finding(code: &'static str, kind: &ErrorKind) -> Finding {
     let finding = Finding::fail(code, kind.to_string());
     let (region, span) = match kind {
@@ -86,7 +86,7 @@ struct Check<'a> {
     findings: Vec<Finding>,
 }
 
-/// The result for one part of the file.
+/// The result of verifying one chunk.
 #[derive(Debug, Default)]
 struct Part {
     pages: u64,
@@ -168,11 +168,11 @@ impl Check<'_> {
         }
         self.conclude("indexes", faults)?;
         if self.options.deep && inner.header.has(file_flags::ROLE_SEARCH_SEG) {
-            // Every term, every posting list, and the live documents.
+            // All terms, posting lists and live documents.
             let segment = self.file.segment();
             let walked = segment
                 .and_then(|segment| segment.map_or(Ok(()), |segment| segment.for_each_term(|_, _| {})));
-            self.conclude("words", walked.err().map(Error::into_kind).into_iter().collect())?;
+            self.conclude("terms", walked.err().map(Error::into_kind).into_iter().collect())?;
         }
         self.checked.records += records;
         let layout = layout::check(inner);
@@ -181,21 +181,21 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// One finding for each error, or one that the check passed. An I/O error ends the verification.
+    /// Adds a finding per error, or a passed check. An I/O error ends the verification.
     fn conclude(&mut self, check: &'static str, faults: Vec<ErrorKind>) -> Result<(), Error> {
         if faults.is_empty() {
             self.findings.push(Finding::pass(check));
             return Ok(());
         }
         let count = faults.len();
-        for fault in faults.into_iter().take(LISTED) {
+        for fault in faults.into_iter().take(MAX_FINDINGS) {
             if fault.class() == tercet_core::Class::Io {
                 return Err(self.file.error(fault));
             }
             self.findings.push(finding(check, &fault));
         }
-        if count > LISTED {
-            let more = format!("{} more faults are not listed", count - LISTED);
+        if count > MAX_FINDINGS {
+            let more = format!("{} more errors", count - MAX_FINDINGS);
             self.findings.push(Finding::fail(check, more));
         }
         Ok(())
@@ -204,18 +204,18 @@ impl Check<'_> {
     /// Compares the declared features with those that the pages use.
     fn features(&mut self, used: u64) {
         let finding = match &self.file.footer().features {
-            None => Finding::warn(
-                "features",
-                "record headers have no checksums of their own: written by another program",
-            ),
+            None => Finding::warn("features", "record headers have no checksums: written by another program"),
             Some(features) => {
-                // The record of a blob dictionary shows whether it was trained.
+                // The record of a blob dictionary declares whether it is trained.
                 let missing = used & !features.requires;
                 if missing == 0 {
                     Finding::pass("features")
                 } else {
                     let names = requires::names(missing).join(", ");
-                    Finding::fail("features", format!("pages need {names}, but the file does not say so"))
+                    Finding::fail(
+                        "features",
+                        format!("pages require {names}, which the file does not declare"),
+                    )
                 }
             }
         };

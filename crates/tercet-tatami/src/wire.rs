@@ -1,10 +1,10 @@
-//! The byte tables of the format: each is read and written by one file, without I/O.
+//! Parsers and serializers of the byte layout, without I/O.
 //!
 //! | module | contents |
 //! |---|---|
-//! | [`ids`] | numbers of encodings, codecs, record kinds, flags |
-//! | [`header`] | the first 64 bytes |
-//! | [`page`] | the 32 bytes in front of every page and record |
+//! | [`ids`] | IDs of encodings, codecs, record kinds, flags |
+//! | [`header`] | the file header |
+//! | [`page`] | the 32-byte header of pages and records |
 //! | [`footer`] | the sections of the footer, and the trailer |
 
 pub mod footer;

@@ -1,14 +1,14 @@
-//! The writer: batches of rows to a file.
+//! Writer of files.
 //!
 //! ```text
-//! batch ─▶ checked ─▶ group of rows ─▶ pages ─▶ sink
-//!                └──▶ blob values ─▶ runs ─▶ spool ─┐
-//!                     bloom filters ───────▶ spool ─┴▶ after the groups, when all rows are written
+//! batch ─▶ check ─▶ row group ─▶ pages ─▶ sink
+//!              └──▶ blob values ─▶ runs ─▶ spool ─┐
+//!                   bloom filters ───────▶ spool ─┴▶ after the row groups
 //! ```
 //!
-//! Memory does not grow with the file: one row group is buffered (at most [`row_group_max_bytes`](WriterOptions)), records
-//! after the groups wait in temporary files, and pages are encoded a few at a time on the current rayon pool. The bytes
-//! are the same for any number of threads.
+//! Memory is bounded: one row group is buffered (at most [`row_group_max_bytes`](WriterOptions)), records that follow the row
+//! groups are spooled to temporary files, and pages are encoded in parallel on the current rayon pool. The output is the same
+//! for any number of threads.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -62,15 +62,15 @@ pub(crate) use spool::Spool;
 
 /// Writes rows to a sink.
 ///
-/// Dropping it leaves no file; [`finish`](Self::finish) completes it.
+/// [`finish`](Self::finish) publishes the file; dropping the writer discards it.
 #[derive(Debug)]
 pub struct Writer<S> {
-    /// The location that errors name.
+    /// The location shown in errors.
     name: Arc<str>,
     sink: S,
     schema: Schema,
     options: WriterOptions,
-    /// Where the next byte of the sink goes.
+    /// Offset of the next byte in the sink.
     at: u64,
     /// Rows appended so far.
     rows: u64,
@@ -80,7 +80,7 @@ pub struct Writer<S> {
     order: Option<Order>,
     groups: Vec<footer::Group>,
     blooms: Spool,
-    /// Offsets are relative to the spool until the file is closed.
+    /// Offsets are relative to the spool until the file is finished.
     indexes: Vec<footer::IndexEntry>,
     totals: Totals,
     /// The inverted region of a search segment.
@@ -96,37 +96,37 @@ struct Totals {
     stored: u64,
 }
 
-/// A file that was written.
+/// A written file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Written<D> {
     /// The output of the sink: the path of a file, or its bytes.
     pub output: D,
-    /// Its rows.
+    /// Number of rows.
     pub rows: u64,
-    /// Its row groups.
+    /// Number of row groups.
     pub groups: u64,
-    /// Its bytes.
+    /// Size in bytes.
     pub bytes: u64,
-    /// Features that it requires of its reader; see [`requires`](crate::format::requires).
+    /// Required features; see [`requires`](crate::format::requires).
     pub requires: u64,
 }
 
 impl<S: Sink> Writer<S> {
-    /// Starts a file in a sink. Errors call it `output`; see [`with_name`](Self::with_name).
+    /// Starts a file in a sink. Errors show the name `output`; see [`with_name`](Self::with_name).
     pub fn new(sink: S, schema: Schema, options: WriterOptions) -> Result<Self, Error> {
         let name: Arc<str> = "output".into();
         Self::start(Arc::clone(&name), sink, None, schema, options).map_err(|kind| Error::new(name, kind))
     }
 
-    /// Sets the location that errors name.
+    /// Sets the location shown in errors.
     #[must_use]
     pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
         self.name = name.into();
         self
     }
 
-    /// Starts a file whose temporary files are created in `directory`.
+    /// Starts a file with temporary files in `directory`.
     fn start(
         name: Arc<str>,
         mut sink: S,
@@ -174,14 +174,14 @@ impl<S: Sink> Writer<S> {
         self.rows
     }
 
-    /// Adds rows: one column for each field of the schema, all of the same length. A batch that does not fit the schema is
-    /// rejected as a whole; the writer can be used further.
+    /// Appends rows: one column per field of the schema, all of the same length. A batch that does not match the schema is
+    /// rejected entirely; the writer remains usable.
     pub fn append(&mut self, batch: &[Column]) -> Result<(), Error> {
         self.append_batch(batch).map_err(|kind| self.error(kind))
     }
 
     pub(crate) fn append_batch(&mut self, batch: &[Column]) -> Result<(), ErrorKind> {
-        self.refuse_if_broken()?;
+        self.check_usable()?;
         let rows = check::batch(&self.schema, batch)?;
         if let Some(order) = &mut self.order {
             order.check(&self.schema, batch, self.rows)?;
@@ -204,28 +204,28 @@ impl<S: Sink> Writer<S> {
         let mut start = 0;
         while start < rows {
             let most = start..rows.min(start + (max_rows - self.group.rows));
-            let piece = self.piece(batch, most);
-            if !piece.is_empty() {
+            let fitting_rows = self.fitting_rows(batch, most);
+            if !fitting_rows.is_empty() {
                 for blobs in &mut self.blobs {
-                    blobs.extend(&batch[blobs.column], piece.clone())?;
+                    blobs.extend(&batch[blobs.column], fitting_rows.clone())?;
                 }
-                self.group.extend(&self.schema, batch, piece.clone());
-                self.rows += piece.len() as u64;
-                start = piece.end;
+                self.group.extend(&self.schema, batch, fitting_rows.clone());
+                self.rows += fitting_rows.len() as u64;
+                start = fitting_rows.end;
             }
             let is_full =
                 self.group.rows >= max_rows || self.group.bytes >= self.options.row_group_max_bytes.max(1);
-            // Without a piece the next row does not fit any more.
-            if is_full || piece.is_empty() {
+            // Without rows, the next row does not fit into the group.
+            if is_full || fitting_rows.is_empty() {
                 self.flush()?;
             }
         }
         Ok(())
     }
 
-    /// The rows of a batch that go into the group. In the native profile a group ends before a row that would exceed its
-    /// bytes; in the interop profile only the end of a batch ends a group for its bytes.
-    fn piece(&self, batch: &[Column], most: Range<usize>) -> Range<usize> {
+    /// The number of rows of a batch that fit into the group. In the native profile a group ends before a row that would exceed
+    /// its maximum size; in the interop profile it ends at the end of a batch.
+    fn fitting_rows(&self, batch: &[Column], most: Range<usize>) -> Range<usize> {
         if !self.options.is_native() {
             return most;
         }
@@ -241,26 +241,26 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    fn refuse_if_broken(&self) -> Result<(), ErrorKind> {
+    fn check_usable(&self) -> Result<(), ErrorKind> {
         if self.broken {
-            return Err(ErrorKind::from(std::io::Error::other("an earlier write failed")));
+            return Err(ErrorKind::from(std::io::Error::other("a previous write failed")));
         }
         Ok(())
     }
 
-    /// Makes the file a search segment. The rows are its documents.
+    /// Makes the file a search segment of its rows.
     pub(crate) fn attach(&mut self, inverted: Inverted) {
         self.inverted = Some(inverted);
     }
 
-    /// Completes the file. A file on disk appears under its name now.
+    /// Finishes the file. A file on disk is published under its name.
     pub fn finish(self) -> Result<Written<S::Done>, Error> {
         let name = Arc::clone(&self.name);
         self.close().map_err(|kind| Error::new(name, kind))
     }
 
     fn close(mut self) -> Result<Written<S::Done>, ErrorKind> {
-        self.refuse_if_broken()?;
+        self.check_usable()?;
         self.flush()?;
         close::close(self)
     }
@@ -268,7 +268,7 @@ impl<S: Sink> Writer<S> {
 
 #[cfg(any(unix, windows))]
 impl Writer<AtomicFile> {
-    /// Starts a file on disk. It appears under its name when it is complete; see [`AtomicFile`]. An existing file is
+    /// Starts a file on disk, published atomically by [`finish`](Self::finish); see [`AtomicFile`]. An existing file is
     /// replaced only with [`WriterOptions::overwrite`].
     pub fn create(path: impl AsRef<Path>, schema: Schema, options: WriterOptions) -> Result<Self, Error> {
         Self::create_on(Arc::new(RealDisk), path.as_ref(), schema, options)

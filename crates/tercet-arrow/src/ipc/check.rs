@@ -6,7 +6,7 @@ use arrow_ipc::{CompressionType, MetadataVersion, RecordBatch};
 use tercet_core::{Class, Limits, Span};
 
 use super::layout::{self, Columns};
-use crate::error::{Batch, Error};
+use crate::error::{Batch, Error, ErrorKind};
 
 /// Length of the uncompressed length in front of a compressed buffer.
 const PREFIX_LEN: usize = 8;
@@ -35,16 +35,15 @@ impl Inconsistency {
             Some(_) => body.start().checked_add(self.start).and_then(|start| Span::at(start, self.len)),
             None => None,
         };
-        let (name, span) = (Arc::clone(name), span.unwrap_or(body));
-        Error::Batch {
-            name,
+        let kind = ErrorKind::Batch {
             batch,
             index,
             buffer: self.buffer,
-            span,
+            span: span.unwrap_or(body),
             class: self.class,
             message: self.message,
-        }
+        };
+        Error::new(Arc::clone(name), kind)
     }
 }
 

@@ -14,7 +14,7 @@ use tercet_core::Class;
 
 use super::page_check::PageCheck;
 use super::thrift::{Item, Stop, walk};
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::source::SourceReader;
 
 /// Number of bytes of a page header to read at first, and at most.
@@ -186,7 +186,8 @@ fn head(reading: &SourceReader, start: u64, most: u64) -> io::Result<Bytes> {
             Ok(_) if u64::try_from(plain).is_ok_and(|plain| plain > most) => {
                 let message = format!("page at byte {start}: {plain} bytes exceed the limit of {most}");
                 let name = Arc::clone(reading.name());
-                reading.fail(Error::Format { name, class: Class::Limit, message: message.clone() });
+                let kind = ErrorKind::Format { class: Class::Limit, message: message.clone() };
+                reading.fail(Error::new(name, kind));
                 return Err(io::Error::other(message));
             }
             Ok(end) => return Ok(bytes.slice(..end)),

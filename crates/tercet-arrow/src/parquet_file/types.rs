@@ -22,15 +22,17 @@ const LOGICAL_TYPE: &str = "PARQUET:logical_type";
 /// Completes the fields that parquet returns: extension types of Parquet logical types, and time zones of timestamps whose unit
 /// Parquet does not have.
 pub(super) fn complete(fields: &Fields, metadata: &ParquetMetaData) -> Fields {
-    let said = match embedded_schema(metadata) {
+    let embedded = match embedded_schema(metadata) {
         Some(EmbeddedSchema::Valid(schema)) => Some(schema),
         _ => None,
     };
     let kinds = metadata.file_metadata().schema_descr().root_schema().get_fields();
     let fields = fields.iter().enumerate().map(|(index, field)| {
-        let said = said.as_ref().and_then(|said| said.field_with_name(field.name()).ok());
-        let zoned =
-            said.map_or_else(|| field.data_type().clone(), |said| zoned(field.data_type(), said.data_type()));
+        let declared = embedded.as_ref().and_then(|schema| schema.field_with_name(field.name()).ok());
+        let zoned = declared.map_or_else(
+            || field.data_type().clone(),
+            |declared| zoned(field.data_type(), declared.data_type()),
+        );
         let field = field.as_ref().clone().with_data_type(zoned);
         match kinds.get(index).filter(|kind| kind.name() == field.name()) {
             Some(kind) => Arc::new(named(field, kind)),
@@ -58,24 +60,24 @@ pub(super) fn embedded_schema(metadata: &ParquetMetaData) -> Option<EmbeddedSche
 }
 
 /// A type with the time zone of the Arrow schema. Parquet only knows whether there is one.
-fn zoned(found: &DataType, said: &DataType) -> DataType {
-    match (found, said) {
+fn zoned(found: &DataType, declared: &DataType) -> DataType {
+    match (found, declared) {
         (DataType::Timestamp(unit, Some(_)), DataType::Timestamp(_, Some(zone))) => {
             DataType::Timestamp(*unit, Some(Arc::clone(zone)))
         }
-        (DataType::List(found), DataType::List(said)) => DataType::List(zoned_field(found, said)),
-        (DataType::LargeList(found), DataType::LargeList(said)) => {
-            DataType::LargeList(zoned_field(found, said))
+        (DataType::List(found), DataType::List(declared)) => DataType::List(zoned_field(found, declared)),
+        (DataType::LargeList(found), DataType::LargeList(declared)) => {
+            DataType::LargeList(zoned_field(found, declared))
         }
-        (DataType::FixedSizeList(found, len), DataType::FixedSizeList(said, _)) => {
-            DataType::FixedSizeList(zoned_field(found, said), *len)
+        (DataType::FixedSizeList(found, len), DataType::FixedSizeList(declared, _)) => {
+            DataType::FixedSizeList(zoned_field(found, declared), *len)
         }
         _ => found.clone(),
     }
 }
 
-fn zoned_field(found: &Field, said: &Field) -> FieldRef {
-    Arc::new(found.clone().with_data_type(zoned(found.data_type(), said.data_type())))
+fn zoned_field(found: &Field, declared: &Field) -> FieldRef {
+    Arc::new(found.clone().with_data_type(zoned(found.data_type(), declared.data_type())))
 }
 
 /// A field with the extension type of its Parquet logical type.
@@ -170,8 +172,8 @@ fn logical(field: &Field) -> Option<LogicalType> {
     }
     let kind = crate::arrow_type::value_type(field.data_type());
     let metadata: &HashMap<String, String> = field.metadata();
-    let said = |key: &str| metadata.get(key).map(String::as_str);
-    match (said(EXTENSION_TYPE_NAME_KEY), said(LOGICAL_TYPE)) {
+    let value = |key: &str| metadata.get(key).map(String::as_str);
+    match (value(EXTENSION_TYPE_NAME_KEY), value(LOGICAL_TYPE)) {
         (Some("arrow.uuid"), _) if *kind == DataType::FixedSizeBinary(16) => Some(LogicalType::Uuid),
         (Some("arrow.json"), _) if *kind == DataType::LargeUtf8 => Some(LogicalType::Json),
         (_, Some("ENUM")) if is_text(kind) => Some(LogicalType::Enum),

@@ -6,7 +6,7 @@ use arrow_schema::Schema as ArrowSchema;
 use tercet_tatami::Schema;
 
 use super::Table;
-use crate::error::Error;
+use crate::error::{Error, ErrorKind};
 use crate::options::Options;
 
 impl Table {
@@ -44,7 +44,7 @@ pub(crate) fn chosen(
     let is_chosen = |position: &usize| names.iter().any(|name| name == schema.field(*position).name());
     let chosen: Vec<usize> = (0..schema.fields().len()).filter(is_chosen).collect();
     if chosen.is_empty() && !schema.fields().is_empty() {
-        return Err(Error::NoSuchColumns { name: Arc::clone(name), columns: names_of(schema) });
+        return Err(Error::new(Arc::clone(name), ErrorKind::NoSuchColumns { columns: names_of(schema) }));
     }
     Ok(Some(chosen))
 }

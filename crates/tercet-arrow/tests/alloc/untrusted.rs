@@ -19,9 +19,9 @@ use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, Encoding, GzipLevel, ZstdLevel};
 use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
-use tercet_arrow::{Error, Format, Options, TableReader};
+use tercet_arrow::{Error, ErrorKind, Format, Options, TableReader};
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, Diagnose as _, Limits, SourceError, Span};
+use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Limits, SourceError, Span};
 use tercet_testkit::alloc::measure;
 use tercet_testkit::damage;
 
@@ -194,7 +194,9 @@ fn uncompressed_lengths_are_checked_against_compressed_bytes() {
             // The strings have 40 times 25 bytes; the last offset is the same number.
             let at = bytes.windows(8).rposition(|part| part == 1000_i64.to_le_bytes()).unwrap();
             let error = read(&damage::patched(&bytes, at, &declared.to_le_bytes()), format).unwrap_err();
-            let Error::Batch { index: 0, buffer: Some(2), span, .. } = &error else { panic!("{error}") };
+            let ErrorKind::Batch { index: 0, buffer: Some(2), span, .. } = error.kind() else {
+                panic!("{error}")
+            };
             assert_eq!((span.start(), span.len()), (at as u64, 8));
             let expected = format!("damaged: record batch 0, buffer 2 (bytes {at}..{}): ", at + 8);
             assert!(
@@ -328,7 +330,10 @@ fn read_errors_are_not_reported_as_damage() {
             let rows = TableReader::open(source, format, &Options::new(), None);
             match rows.and_then(Iterator::collect::<Result<Vec<_>, _>>) {
                 Ok(_) => break,
-                Err(error) => assert!(matches!(error, Error::Source { .. }), "{format:?}, {left}: {error}"),
+                Err(error) => assert!(
+                    matches!(error.kind(), ErrorKind::Common(CommonError::Source(_))),
+                    "{format:?}, {left}: {error}"
+                ),
             }
             failures += 1;
         }

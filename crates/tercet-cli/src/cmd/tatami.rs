@@ -9,13 +9,13 @@ pub(crate) mod cat;
 pub(crate) mod collection;
 mod collection_scan;
 mod columns;
-mod condition;
 #[cfg(feature = "arrow")]
 pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod explain;
+mod filter;
 pub(crate) mod head;
 pub(crate) mod index;
 pub(crate) mod inspect;

@@ -1,4 +1,4 @@
-//! Single values out of a run that is decoded part by part.
+//! Single values of a run that is decoded incrementally.
 
 use std::ops::{ControlFlow, Range};
 
@@ -7,21 +7,21 @@ use tercet_codec::varint;
 use crate::column::Strings;
 use crate::wire::footer::Run;
 
-/// Consumes parts of a payload until it has the requested values.
+/// Consumes a payload incrementally until it has the requested values.
 #[derive(Debug)]
 pub(super) struct Picker {
-    /// The wanted values, in ascending order.
+    /// The requested values, ascending.
     indices: Vec<usize>,
-    /// The expected shape of the payload.
+    /// Number of values and length that the footer declares.
     values: u64,
     raw_bytes: u64,
-    /// The beginning of the payload, until the lengths are known.
+    /// The start of the payload, until the lengths are known.
     head: Vec<u8>,
-    /// Positions of the requested values, once the lengths are known.
-    places: Option<Vec<Range<usize>>>,
-    /// Wanted values that are complete.
+    /// Byte ranges of the requested values, once the lengths are known.
+    ranges: Option<Vec<Range<usize>>>,
+    /// Number of complete requested values.
     done: usize,
-    /// Bytes of the payload that were seen.
+    /// Bytes of the payload consumed so far.
     seen: usize,
     /// The requested values, concatenated.
     pub(super) bytes: Vec<u8>,
@@ -34,74 +34,74 @@ impl Picker {
             values: run.values,
             raw_bytes: run.raw_bytes,
             head: Vec::new(),
-            places: None,
+            ranges: None,
             done: 0,
             seen: 0,
             bytes: Vec::new(),
         }
     }
 
-    /// Consumes the next part. It stops when it has all values, and also when the payload is not as expected: then it is
-    /// not [done](Self::is_done).
+    /// Consumes the next bytes. Breaks when all values are complete, or when the payload is malformed; then it is not
+    /// [done](Self::is_done).
     pub(super) fn take(&mut self, part: &[u8]) -> ControlFlow<()> {
-        if self.places.is_some() {
+        if self.ranges.is_some() {
             return self.copy(part);
         }
         self.head.extend_from_slice(part);
         match self.parse() {
-            Ok(Some(places)) => {
-                self.places = Some(places);
+            Ok(Some(ranges)) => {
+                self.ranges = Some(ranges);
                 let head = std::mem::take(&mut self.head);
                 self.copy(&head)
             }
             Ok(None) => ControlFlow::Continue(()),
-            Err(Strange) => ControlFlow::Break(()),
+            Err(Malformed) => ControlFlow::Break(()),
         }
     }
 
-    /// Whether all values are there.
+    /// Whether all values are complete.
     pub(super) fn is_done(&self) -> bool {
-        self.places.as_ref().is_some_and(|places| self.done == places.len())
+        self.ranges.as_ref().is_some_and(|ranges| self.done == ranges.len())
     }
 
-    /// Appends the values once all are present.
+    /// Appends the values, if all are complete.
     pub(super) fn push_to(&self, out: &mut Strings) {
         let mut start = 0;
-        for place in self.places.iter().flatten() {
-            out.push(&self.bytes[start..start + place.len()]);
-            start += place.len();
+        for range in self.ranges.iter().flatten() {
+            out.push(&self.bytes[start..start + range.len()]);
+            start += range.len();
         }
     }
 
-    /// Positions of the requested values; none while lengths are missing.
-    fn parse(&self) -> Result<Option<Vec<Range<usize>>>, Strange> {
+    /// Byte ranges of the requested values; `None` while lengths are missing.
+    fn parse(&self) -> Result<Option<Vec<Range<usize>>>, Malformed> {
         let Some((count, mut at)) = next(&self.head, 0)? else { return Ok(None) };
         if count != self.values {
-            return Err(Strange);
+            return Err(Malformed);
         }
-        // Each length has a byte at least.
+        // Each length takes at least one byte.
         if ((self.head.len() - at) as u64) < count {
             return Ok(None);
         }
         let mut wanted = self.indices.iter().peekable();
-        let mut places = Vec::with_capacity(self.indices.len());
+        let mut ranges = Vec::with_capacity(self.indices.len());
         let mut end = 0u64;
-        for index in 0..usize::try_from(count).map_err(|_| Strange)? {
-            let Some((len, behind)) = next(&self.head, at)? else { return Ok(None) };
-            at = behind;
+        for index in 0..usize::try_from(count).map_err(|_| Malformed)? {
+            let Some((len, after)) = next(&self.head, at)? else { return Ok(None) };
+            at = after;
             let start = end;
-            end = end.checked_add(len).filter(|end| *end <= self.raw_bytes).ok_or(Strange)?;
+            end = end.checked_add(len).filter(|end| *end <= self.raw_bytes).ok_or(Malformed)?;
             while wanted.next_if(|wanted| **wanted == index).is_some() {
-                places.push((start, end));
+                ranges.push((start, end));
             }
         }
         if wanted.next().is_some() || end + at as u64 != self.raw_bytes {
-            return Err(Strange);
+            return Err(Malformed);
         }
-        let place = |value: u64| usize::try_from(value).map(|value| value + at).map_err(|_| Strange);
-        places
+        let offset = |value: u64| usize::try_from(value).map(|value| value + at).map_err(|_| Malformed);
+        ranges
             .into_iter()
-            .map(|(start, end)| Ok(place(start)?..place(end)?))
+            .map(|(start, end)| Ok(offset(start)?..offset(end)?))
             .collect::<Result<_, _>>()
             .map(Some)
     }
@@ -110,13 +110,13 @@ impl Picker {
     fn copy(&mut self, part: &[u8]) -> ControlFlow<()> {
         let (from, to) = (self.seen, self.seen + part.len());
         self.seen = to;
-        let Some(places) = &self.places else { return ControlFlow::Break(()) };
-        while let Some(place) = places.get(self.done) {
-            let (start, end) = (place.start.max(from), place.end.min(to));
+        let Some(ranges) = &self.ranges else { return ControlFlow::Break(()) };
+        while let Some(range) = ranges.get(self.done) {
+            let (start, end) = (range.start.max(from), range.end.min(to));
             if start < end {
                 self.bytes.extend_from_slice(&part[start - from..end - from]);
             }
-            if place.end > to {
+            if range.end > to {
                 return ControlFlow::Continue(());
             }
             self.done += 1;
@@ -125,17 +125,17 @@ impl Picker {
     }
 }
 
-/// A payload that is not as it should be.
+/// A malformed payload.
 #[derive(Debug)]
-struct Strange;
+struct Malformed;
 
-/// The varint at a position and the bytes after it; none if it is incomplete.
-fn next(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, Strange> {
+/// The varint at a position and the position after it; `None` if it is incomplete.
+fn next(bytes: &[u8], at: usize) -> Result<Option<(u64, usize)>, Malformed> {
     let rest = bytes.get(at..).unwrap_or_default();
     match varint::get(rest) {
         Ok((value, used)) => Ok(Some((value, at + used))),
         Err(_) if rest.len() < varint::MAX_BYTES => Ok(None),
-        Err(_) => Err(Strange),
+        Err(_) => Err(Malformed),
     }
 }
 
@@ -152,7 +152,7 @@ mod tests {
         (payload, Run { offset: 0, stored_bytes: 0, raw_bytes, values })
     }
 
-    /// The values, and how many bytes of the payload were read.
+    /// The values and the number of bytes consumed.
     fn picked(payload: &[u8], run: Run, indices: &[usize], part: usize) -> Option<(Vec<Vec<u8>>, usize)> {
         let mut picker = Picker::new(indices, run);
         let mut seen = 0;
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_out_of_parts_of_any_size() {
+    fn values_are_extracted_from_chunks_of_any_size() {
         let lengths = [5, 0, 300, 1, 0, 70, 0];
         let (payload, run) = payload(&lengths);
         let bytes = &payload[payload.len() - 376..];
@@ -190,11 +190,11 @@ mod tests {
     }
 
     #[test]
-    fn strange_payloads_give_nothing() {
+    fn malformed_payloads_yield_nothing() {
         let (payload, run) = payload(&[5, 3, 200]);
         let more = |values, raw_bytes| Run { raw_bytes, values, ..run };
         assert!(picked(&payload, run, &[1], 10).is_some());
-        assert!(picked(&payload, run, &[3], 10).is_none(), "there is no such value");
+        assert!(picked(&payload, run, &[3], 10).is_none(), "no such value");
         assert!(picked(&payload, more(4, run.raw_bytes), &[1], 10).is_none());
         assert!(picked(&payload, more(3, run.raw_bytes - 1), &[1], 10).is_none());
         assert!(picked(&payload, more(3, run.raw_bytes + 1), &[1], 10).is_none());

@@ -1,4 +1,4 @@
-//! From the number of a value to its bytes.
+//! Reader of blob values.
 
 use std::collections::{HashMap, VecDeque};
 use std::ops::Range;
@@ -24,34 +24,34 @@ use crate::wire::cursor::Varints as _;
 use crate::wire::footer::{BLOBS, BlobColumn, Footer, Run};
 use crate::wire::ids::{Codec, Kind};
 
-/// Runs that are kept decoded: rows that are read one after the other are mostly in one run.
-const KEPT_RUNS: usize = 4;
+/// Number of cached decoded runs: consecutive rows are mostly in one run.
+const CACHED_RUNS: usize = 4;
 
 /// The values of one BLOBREF column.
 #[derive(Debug)]
 pub(crate) struct BlobReader {
     pub(crate) column: usize,
-    /// The number of the first value of each row group, and of all together.
+    /// The number of the first value of each row group, then the total.
     groups: Vec<u64>,
-    /// The number of the first value of each run, and of all together.
+    /// The number of the first value of each run, then the total.
     runs: Vec<u64>,
     descriptor: usize,
     dictionary: Option<usize>,
     kept: Mutex<VecDeque<(usize, Arc<DecodedRun>)>>,
-    /// The run that single values were last picked from.
+    /// The run of the last single-value read.
     last_picked: AtomicUsize,
 }
 
-/// The values of a run.
+/// A decoded run.
 #[derive(Debug)]
 struct DecodedRun {
     bytes: Bytes,
-    /// Where each value ends, and before them where the first starts.
+    /// The start of the first value, then the end of each value.
     ends: Vec<u32>,
 }
 
 impl BlobReader {
-    /// One for each BLOBREF column.
+    /// One reader per BLOBREF column.
     pub(crate) fn all(footer: &Footer, recovery: bool) -> Result<Vec<Self>, ErrorKind> {
         let mut descriptors = HashMap::new();
         for (index, blob) in footer.blobs.iter().enumerate() {
@@ -94,7 +94,7 @@ impl BlobReader {
             let reason = Reason::Mismatch {
                 found: runs.last().copied().unwrap_or(0),
                 expected: groups.last().copied().unwrap_or(0),
-                because: "the rows of the column that hold a value",
+                because: "the non-null rows of the column",
             };
             return Err(section_fault(BLOBS, "num_values", reason));
         }
@@ -113,7 +113,7 @@ impl BlobReader {
         inner.footer.blobs.get(self.descriptor)
     }
 
-    /// Appends values `from..to` to `out`, which may keep as many bytes as the budget has.
+    /// Appends values `from..to` to `out`; their bytes are reserved from the budget.
     pub(crate) fn read(
         &self,
         inner: &Inner,
@@ -140,7 +140,7 @@ impl BlobReader {
                     len: ends[1] - ends[0],
                 }));
             } else {
-                // A few values out of many are copied, so that the run can go away.
+                // A few values of many are copied, so that the run can be freed.
                 budget.reserve((decoded.ends[high] - decoded.ends[low]).into())?;
                 for ends in decoded.ends[low..=high].windows(2) {
                     out.push(&decoded.bytes[ends[0] as usize..ends[1] as usize]);
@@ -151,7 +151,7 @@ impl BlobReader {
         Ok(())
     }
 
-    /// Appends the values of rows of a page; `base` is the number of the first value of the page.
+    /// Appends the values of some rows of a page; `base` is the number of the first value of the page.
     pub(crate) fn gather(
         &self,
         inner: &Inner,
@@ -161,7 +161,7 @@ impl BlobReader {
         out: &mut Strings,
     ) -> Result<(), ErrorKind> {
         let budget = inner.budget();
-        // Present values before the last row, so that bits are counted once.
+        // Non-null values before the last row, so that each bit is counted once.
         let (mut counted, mut ordinal) = (0, base);
         for row in rows {
             let Some(validity) = validity else {
@@ -180,8 +180,8 @@ impl BlobReader {
         Ok(())
     }
 
-    /// Appends single values by number, in ascending order; none appends an empty value. Each run is decoded once,
-    /// as far as its last value, several at a time.
+    /// Appends single values by number, ascending; `None` appends an empty value. Each run is decoded once, up to its last
+    /// requested value; several runs in parallel.
     pub(crate) fn pick(
         &self,
         inner: &Inner,
@@ -199,14 +199,17 @@ impl BlobReader {
             parts.push((run, &left[..here]));
             left = &left[here..];
         }
-        let picked: Vec<Strings> = parts
-            .par_iter()
-            .map(|(run, numbers)| {
-                let mut some = Strings::new();
-                self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
-                Ok(some)
-            })
-            .collect::<Result<_, ErrorKind>>()?;
+        let pick = || {
+            parts
+                .par_iter()
+                .map(|(run, numbers)| {
+                    let mut some = Strings::new();
+                    self.pick_of_run(inner, *run, numbers, &mut some, budget)?;
+                    Ok(some)
+                })
+                .collect::<Result<Vec<Strings>, ErrorKind>>()
+        };
+        let picked = inner.on_threads(pick)?;
         let mut values = picked.iter().flat_map(Strings::iter);
         for number in wanted {
             match number {
@@ -225,7 +228,7 @@ impl BlobReader {
         out: &mut Strings,
         budget: &Budget,
     ) -> Result<(), ErrorKind> {
-        // A run that is requested again is cached: rows that are read one by one are mostly neighbours.
+        // A run that is requested again is cached: single-row reads are mostly of neighbouring rows.
         let again = self.last_picked.swap(run, Ordering::Relaxed) == run;
         let (first, end) = (self.runs[run], self.runs.get(run + 1).copied().unwrap_or(0));
         let few = numbers.len() as u64 * 4 < end.saturating_sub(first) || numbers.len() == 1;
@@ -244,7 +247,7 @@ impl BlobReader {
         Ok(())
     }
 
-    /// Values of a run, decoded no further than the last of them; none if the run has to be decoded completely.
+    /// Values of a run, decoded up to the last of them; `None` if the run must be decoded completely.
     fn stream_run(&self, inner: &Inner, run: usize, indices: &[usize]) -> Result<Option<Picker>, ErrorKind> {
         let region = Region::Run { column: number(self.column), run: number(run) };
         let (blob, entry) = self.entry(inner, run)?;
@@ -259,7 +262,7 @@ impl BlobReader {
         Ok(Some(picker).filter(|picker| broke_off && picker.is_done()))
     }
 
-    /// A decoded run, if it is kept.
+    /// A cached decoded run.
     fn kept(&self, run: usize) -> Option<Arc<DecodedRun>> {
         let kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         kept.iter().find(|(kept, _)| *kept == run).map(|(_, decoded)| Arc::clone(decoded))
@@ -271,7 +274,7 @@ impl BlobReader {
         }
         let decoded = Arc::new(self.decode_run(inner, run)?);
         let mut kept = self.kept.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        if kept.len() >= KEPT_RUNS {
+        if kept.len() >= CACHED_RUNS {
             kept.pop_front();
         }
         kept.push_back((run, Arc::clone(&decoded)));
@@ -282,11 +285,11 @@ impl BlobReader {
     fn entry<'a>(&self, inner: &'a Inner, run: usize) -> Result<(&'a BlobColumn, Run), ErrorKind> {
         let entry = self.descriptor(inner).and_then(|blob| Some((blob, *blob.runs.get(run)?)));
         entry.ok_or_else(|| {
-            section_fault(BLOBS, "run_count", Reason::Unexpected { rule: "every value lies in a run" })
+            section_fault(BLOBS, "run_count", Reason::Unexpected { rule: "every value is in a run" })
         })
     }
 
-    /// Reads a run as it is stored, and compares its header with the footer.
+    /// Reads the stored bytes of a run and compares its header with the footer.
     fn record(inner: &Inner, region: Region, entry: Run) -> Result<Record, ErrorKind> {
         let record = inner.record(region, entry.offset, Kind::Run)?;
         let header = &record.header;
@@ -325,7 +328,7 @@ impl BlobReader {
         parse_run(region, record.span, raw, entry.values, &inner.options.common.limits)
     }
 
-    /// The runs with values `from..to`, each with its range of them.
+    /// The runs with values `from..to`, each with its value range.
     pub(crate) fn runs_of(&self, from: u64, to: u64) -> impl Iterator<Item = (usize, Range<u64>)> {
         let first = self.runs.partition_point(|first| *first <= from).saturating_sub(1);
         let runs = self.runs.windows(2).enumerate().skip(first);
@@ -334,7 +337,7 @@ impl BlobReader {
             .filter(|(_, values)| !values.is_empty())
     }
 
-    /// Reads and checks one run, which is kept for a while.
+    /// Reads and checks one run, and caches it.
     pub(crate) fn check_run(&self, inner: &Inner, run: usize) -> Result<(), ErrorKind> {
         self.run(inner, run).map(|_| ())
     }
@@ -354,7 +357,7 @@ impl BlobReader {
     }
 }
 
-/// Running sums, from 0.
+/// Prefix sums, from 0.
 fn sums(counts: impl Iterator<Item = u64>) -> Result<Vec<u64>, ErrorKind> {
     let mut out = vec![0];
     let mut sum = 0u64;
@@ -382,11 +385,11 @@ fn parse_run(
             Reason::Mismatch { found: count as u64, expected: values, because: "the header of the run" };
         return Err(fault(region, "value_count", span.start(), 0, reason));
     }
-    // A run of a few bytes can hold as many empty values: each takes a view in a column.
+    // A run of a few bytes can declare many empty values; each takes a view in memory.
     check_limit("the values of a run", values.saturating_mul(size_of::<View>() as u64), limits.chunk_bytes)?;
     let mut at = raw.len() - fields.remaining();
     let broken = |error| ErrorKind::Codec { region, span, error: Box::new(error) };
-    // Ends of values relative to the first: its start is known after the last length.
+    // Ends relative to the first value, whose start is known after the last length.
     let mut ends = Vec::with_capacity(count + 1);
     ends.push(0);
     let mut need = 0u64;
@@ -401,7 +404,7 @@ fn parse_run(
         let reason = Reason::Mismatch { found: need, expected: have, because: "the bytes after the lengths" };
         return Err(fault(region, "value_lengths", span.start(), 0, reason));
     }
-    // Payloads have less than 2³² bytes, so every end fits.
+    // Payloads are shorter than 4 GiB, so every end fits.
     let start = u32::try_from(at).unwrap_or(u32::MAX);
     for end in &mut ends {
         *end = end.saturating_add(start);

@@ -1,4 +1,4 @@
-//! Runs: the values of a BLOBREF column that are compressed together.
+//! Runs: values of a BLOBREF column that are compressed together.
 //!
 //! ```text
 //! uvarint count │ count uvarint lengths │ the values, concatenated
@@ -6,13 +6,13 @@
 
 use tercet_codec::varint;
 
-/// Whether a run of `values` values and `bytes` bytes ends before one of `next` bytes: no run goes past `target` bytes, unless
-/// one value does by itself.
+/// Whether a run of `values` values and `bytes` bytes ends before a value of `next` bytes: no run exceeds `target` bytes, unless
+/// it has a single value.
 pub(crate) fn ends(values: usize, bytes: u64, next: u64, target: u64) -> bool {
     values > 0 && bytes.saturating_add(next) > target
 }
 
-/// The head of a run: the number of values and their lengths.
+/// The head of a run: number and lengths of its values.
 pub(crate) fn head(lengths: &[u32]) -> Vec<u8> {
     let mut out = Vec::with_capacity(lengths.len() * 3 + varint::MAX_BYTES);
     varint::put(lengths.len() as u64, &mut out);

@@ -1,4 +1,4 @@
-//! Changes of a collection.
+//! Changes to a collection.
 
 use std::io::{self, Write as _};
 use std::path::{Component, Path};
@@ -15,12 +15,12 @@ use super::{Collection, Member};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 
-/// How long a writer waits for another one. An edit takes as long as a disk sync.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PAUSE: Duration = Duration::from_millis(5);
+/// Maximum wait for the lock of another writer. An edit takes as long as an fsync.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
+const LOCK_POLL: Duration = Duration::from_millis(5);
 
-/// Whether columns have logical types.
-fn is_noted(file: &File) -> bool {
+/// Whether a file has logical type annotations.
+fn has_logical_types(file: &File) -> bool {
     file.logical_types().iter().any(Option::is_some)
 }
 
@@ -28,16 +28,16 @@ fn is_noted(file: &File) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Compacted {
-    /// Members that are in the new log.
+    /// Members in the new log.
     pub live: u64,
-    /// Records of the log before, those of unknown kinds included.
+    /// Records of the old log, including those of unknown kinds.
     pub records: u64,
-    /// Problems that were skipped; they are not in the new log.
+    /// Skipped problems; they are not in the new log.
     pub warnings: Vec<ManifestWarning>,
 }
 
 impl Collection {
-    /// Adds files, all or none. A file that was added before replaces its old entry.
+    /// Adds files, all or none. Adding a member again replaces its entry.
     ///
     /// The files must be in the directory of the collection; their paths are stored relative to it.
     pub fn add<P: AsRef<Path>>(&mut self, files: &[P]) -> Result<Vec<Member>, Error> {
@@ -58,7 +58,8 @@ impl Collection {
             let first = paths.find_map(|path| File::open_with(path, options).ok());
             for (_, file) in &members {
                 let first = first.as_ref().or(members.first().map(|(_, file)| file));
-                if let Some(first) = first.filter(|first| is_noted(first) || is_noted(file)) {
+                if let Some(first) = first.filter(|first| has_logical_types(first) || has_logical_types(file))
+                {
                     let names: Vec<&str> = file.schema().fields().iter().map(|field| &*field.name).collect();
                     check_alike(first, file, &names)?;
                 }
@@ -83,7 +84,7 @@ impl Collection {
         Ok(members.into_iter().map(|(member, _)| member).collect())
     }
 
-    /// Leaves files out, all or none. The files themselves stay.
+    /// Removes members from the manifest, all or none. The files are not deleted.
     pub fn remove<P: AsRef<Path>>(&mut self, files: &[P]) -> Result<Vec<Member>, Error> {
         let paths: Vec<String> =
             files.iter().map(|path| self.named(path.as_ref())).collect::<Result<_, Error>>()?;
@@ -96,7 +97,7 @@ impl Collection {
         Ok(removed)
     }
 
-    /// Puts a file in a tier.
+    /// Sets the tier of a member.
     pub fn set_tier(&mut self, file: impl AsRef<Path>, tier: u8) -> Result<Member, Error> {
         let path = self.named(file.as_ref())?;
         let mut changed = None;
@@ -110,7 +111,7 @@ impl Collection {
         changed.ok_or_else(|| self.error(ErrorKind::NoSuchMember { path: path.as_str().into() }))
     }
 
-    /// Adds one file and removes others in one change; fails if one of them is no longer a member.
+    /// Adds one file and removes others in one atomic change; fails if one of them is no longer a member.
     pub(super) fn exchange(&mut self, output: &Path, inputs: &[Member]) -> Result<Member, Error> {
         let relative = self.relative(output)?;
         let file = File::open_with(output, self.options)?;
@@ -129,7 +130,7 @@ impl Collection {
         Ok(member)
     }
 
-    /// Rewrites the log with only the live members. With `salvage`, intact records after damaged ones count too.
+    /// Rewrites the log with only the live members. With `salvage`, intact records after damaged ones are kept too.
     pub fn compact(&mut self, salvage: bool) -> Result<Compacted, Error> {
         let Some(lock) = self.lock()? else {
             self.replay = Replay::default();
@@ -156,7 +157,7 @@ impl Collection {
         Ok(Compacted { live, records: replay.records, warnings: replay.warnings })
     }
 
-    /// Reads the log under its lock, makes records, and appends them as one change.
+    /// Reads the log under its lock, builds records and appends them as one atomic change.
     fn edit(
         &mut self,
         mut make: impl FnMut(&Replay, &Path) -> Result<Vec<Record>, Error>,
@@ -195,10 +196,10 @@ impl Collection {
         }
     }
 
-    /// The lock of the manifest, or nothing if there is no manifest. Another writer is waited for.
+    /// Acquires the lock of the manifest; `None` if there is no manifest. Waits for other writers.
     fn lock(&self) -> Result<Option<FileLock>, Error> {
         let path = self.manifest_path();
-        let patience = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {
             match FileLock::acquire_on(Arc::clone(&self.disk), &path) {
                 Ok(lock) => return Ok(Some(lock)),
@@ -207,7 +208,7 @@ impl Collection {
                 {
                     return Ok(None);
                 }
-                Err(PublishError::Busy { .. }) if Instant::now() < patience => std::thread::sleep(PAUSE),
+                Err(PublishError::Busy { .. }) if Instant::now() < deadline => std::thread::sleep(LOCK_POLL),
                 Err(error) => return Err(self.error(error.into())),
             }
         }
@@ -220,24 +221,24 @@ impl Collection {
         Ok(())
     }
 
-    /// Replays the new manifest.
+    /// Replaces the state by that of the new manifest.
     fn take(&mut self, bytes: &[u8]) -> Result<(), Error> {
         self.replay = log::replay(bytes).map_err(|fault| self.error(fault))?;
         Ok(())
     }
 
-    /// The path of a file as the manifest has it.
+    /// The path of a file as it is stored in the manifest.
     pub fn relative(&self, file: &Path) -> Result<String, Error> {
-        let shown = || file.display().to_string();
-        let opened = |error| Error::new(shown().into(), SourceError::Open(error).into());
-        let outside = || Error::new(shown().into(), ErrorKind::Outside { path: shown().into() });
+        let display = || file.display().to_string();
+        let opened = |error| Error::new(display().into(), SourceError::Open(error).into());
+        let outside = || Error::new(display().into(), ErrorKind::Outside { path: display().into() });
         let root = self.root.canonicalize().map_err(|error| self.error(SourceError::Open(error).into()))?;
         let name = file.file_name().ok_or_else(outside)?;
-        let folder = match file.parent() {
-            Some(folder) if folder != Path::new("") => folder,
+        let directory = match file.parent() {
+            Some(directory) if directory != Path::new("") => directory,
             _ => Path::new("."),
         };
-        let full = folder.canonicalize().map_err(opened)?.join(name);
+        let full = directory.canonicalize().map_err(opened)?.join(name);
         let relative = full.strip_prefix(&root).map_err(|_| outside())?;
         let names = relative.components().map(|part| match part {
             Component::Normal(name) => name.to_str(),
@@ -247,7 +248,7 @@ impl Collection {
         if is_inside(&path) { Ok(path) } else { Err(outside()) }
     }
 
-    /// A member as the user names it: by its path in the collection, or by the path of the file.
+    /// Finds a member by its path in the collection or by its file path.
     fn named(&self, file: &Path) -> Result<String, Error> {
         match file.to_str() {
             Some(path) if self.member(path).is_some() => Ok(path.to_owned()),

@@ -18,30 +18,30 @@ use crate::error::ErrorKind;
 use crate::region::Region;
 use crate::wire::cursor::{Varints as _, put};
 
-/// The first bytes.
+/// The magic.
 pub const MAGIC: &[u8; 4] = b"TMAN";
 /// The only version.
 pub const VERSION: u8 = 1;
-/// Bytes in front of the records.
+/// Length of the header before the records.
 pub(super) const HEADER_LEN: usize = 5;
 
 const ADD: u8 = 1;
 const REMOVE: u8 = 2;
 const SET_TIER: u8 = 3;
 
-/// One change of a collection.
+/// One change to a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Record {
     /// A file is added, or replaces the one with its ID.
     Add(Box<Member>),
     /// A file is removed.
     Remove(MemberId),
-    /// A file gets another tier.
+    /// The tier of a file is set.
     SetTier(MemberId, u8),
 }
 
 impl Record {
-    /// Appends the bytes of the record.
+    /// Appends the encoded record.
     pub fn put(&self, out: &mut Vec<u8>) {
         let (kind, body) = match self {
             Self::Add(member) => (ADD, member.to_bytes()),
@@ -57,42 +57,42 @@ impl Record {
     }
 }
 
-/// Something in a log that is passed over.
+/// A problem in a log that is skipped.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ManifestWarning {
     /// The last bytes are not a complete record: an unfinished append, or damage of the last record.
     TornTail {
-        /// Where they start.
+        /// Their offset.
         offset: u64,
-        /// How many they are.
+        /// Their number.
         bytes: u64,
     },
-    /// An intact record of a kind that this build does not know.
+    /// An intact record of an unknown kind.
     UnknownKind {
-        /// Where it starts.
+        /// Its offset.
         offset: u64,
         /// Its kind.
         record_kind: u8,
     },
     /// An intact record whose contents cannot be parsed.
     Unreadable {
-        /// Where it starts.
+        /// Its offset.
         offset: u64,
         /// The reason.
         reason: String,
     },
-    /// A file was added again under another ID, and its older entry was not removed.
+    /// A file was added again with another ID, without removing its old entry.
     Superseded {
         /// Its path.
         path: String,
     },
-    /// Damaged bytes that a salvage passed over.
+    /// Damaged bytes that a salvage skipped.
     Damaged {
-        /// Where they start.
+        /// Their offset.
         offset: u64,
-        /// How many they are.
+        /// Their number.
         bytes: u64,
     },
 }
@@ -101,25 +101,25 @@ pub enum ManifestWarning {
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct Replay {
-    /// The live members, by path.
+    /// The live members, sorted by path.
     pub members: Vec<Member>,
-    /// Intact records, those of unknown kinds included.
+    /// Intact records, including those of unknown kinds.
     pub records: u64,
-    /// Where the intact records end: a writer appends here.
+    /// The end of the intact records, where a writer appends.
     pub end: u64,
-    /// Problems that were skipped.
+    /// Skipped problems.
     pub warnings: Vec<ManifestWarning>,
 }
 
 impl Replay {
-    /// The share of records that a compaction would remove.
+    /// The fraction of records that a compaction would remove.
     #[expect(clippy::cast_precision_loss, reason = "a share, not a count")]
     pub fn dead_fraction(&self) -> f64 {
         let dead = self.records.saturating_sub(self.members.len() as u64);
         if self.records == 0 { 0.0 } else { dead as f64 / self.records as f64 }
     }
 
-    /// The log with nothing but the live members.
+    /// The log of only the live members.
     pub fn compacted(&self) -> Vec<u8> {
         let mut out = header();
         for member in &self.members {
@@ -146,11 +146,11 @@ pub fn salvage(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(true))
 }
 
-/// A record whose checksum was compared.
+/// A verified record.
 struct Framed<'a> {
     kind: u8,
     body: &'a [u8],
-    /// Where the body and the next record start.
+    /// The offsets of the body and of the next record.
     body_start: usize,
     end: usize,
 }
@@ -164,7 +164,7 @@ struct Walk<'a> {
 }
 
 impl<'a> Walk<'a> {
-    /// Checks the first bytes; none if there are too few of them, which is an empty collection.
+    /// Checks the header; `None` if it is truncated, which is an empty collection.
     fn new(bytes: &'a [u8]) -> Result<Option<Self>, Malformed<Region>> {
         if bytes.len() < HEADER_LEN {
             return Ok(None);
@@ -228,17 +228,17 @@ impl<'a> Walk<'a> {
             (REMOVE, Some(id)) => self.remove(&id),
             (SET_TIER, Some(id)) => match (record.body.get(16), self.live.get_mut(&id)) {
                 (Some(tier), Some(member)) => member.tier = *tier,
-                (None, _) => self.out.warnings.push(unreadable("a tier is missing")),
+                (None, _) => self.out.warnings.push(unreadable("missing tier")),
                 (Some(_), None) => {}
             },
-            (REMOVE | SET_TIER, None) => self.out.warnings.push(unreadable("an identity is missing")),
+            (REMOVE | SET_TIER, None) => self.out.warnings.push(unreadable("missing ID")),
             (kind, _) => self.out.warnings.push(ManifestWarning::UnknownKind { offset, record_kind: kind }),
         }
     }
 
     fn add(&mut self, member: Member) {
         self.remove(&member.id);
-        // A path names one file: its older entry is obsolete.
+        // A path names one file: its old entry is obsolete.
         if let Some(stale) = self.paths.insert(member.path.clone(), member.id) {
             self.live.remove(&stale);
             self.out.warnings.push(ManifestWarning::Superseded { path: member.path.clone() });
@@ -259,7 +259,7 @@ fn framed(bytes: &[u8], at: usize) -> Option<Framed<'_>> {
     let end = body_start.checked_add(len)?;
     let body = bytes.get(body_start..end)?;
     let stored = bytes.get(end..)?.first_chunk::<4>()?;
-    // The checksum covers the shortest form of the length, whatever form is stored.
+    // The checksum covers the shortest encoding of the length, whichever is stored.
     let mut covered = vec![kind];
     put(len as u64, &mut covered);
     let crc = crc32c_append(crc32c(&covered), body);
@@ -278,18 +278,18 @@ enum Next {
     /// No intact record follows.
     None,
     At(usize),
-    /// The search stops here: bytes can be crafted to look like records.
+    /// The search gave up: bytes can be crafted to look like records.
     Unclear,
 }
 
-/// Bytes that may be compared with checksums for each byte of the log, on the way to an intact record.
+/// Bytes hashed per byte of the log, at most, in the search for an intact record.
 const EFFORT: usize = 64;
 
 /// Finds an intact record of a known kind after a damaged one.
 fn next_intact(bytes: &[u8], at: usize) -> Next {
     let mut effort = bytes.len().saturating_mul(EFFORT).max(1 << 20);
-    for place in at + 1..bytes.len() {
-        let Some((kind, body_start, len)) = head(bytes, place) else { continue };
+    for candidate in at + 1..bytes.len() {
+        let Some((kind, body_start, len)) = head(bytes, candidate) else { continue };
         let Some(body) = body_start.checked_add(len).and_then(|end| bytes.get(body_start..end)) else {
             continue;
         };
@@ -310,8 +310,8 @@ fn next_intact(bytes: &[u8], at: usize) -> Next {
         if kind == ADD && Member::parse(region, body_start as u64, body).is_err() {
             continue;
         }
-        if framed(bytes, place).is_some() {
-            return Next::At(place);
+        if framed(bytes, candidate).is_some() {
+            return Next::At(candidate);
         }
     }
     Next::None

@@ -22,7 +22,7 @@ pub type MemberId = [u8; 16];
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Member {
-    /// Where it is, seen from the root of the collection.
+    /// The path relative to the root of the collection.
     pub path: String,
     /// The ID.
     pub id: MemberId,
@@ -30,9 +30,9 @@ pub struct Member {
     pub rows: u64,
     /// Its bytes.
     pub bytes: u64,
-    /// The column it is sorted by; empty for none.
+    /// The sort key column; empty if unsorted.
     pub sort_column: String,
-    /// The number of that column's type.
+    /// The type ID of that column.
     pub sort_type: u8,
     /// The minimum of the sort key.
     pub sort_min: Vec<u8>,
@@ -40,15 +40,15 @@ pub struct Member {
     pub sort_max: Vec<u8>,
     /// Statistics of the columns.
     pub zones: Vec<MemberZone>,
-    /// The tier it was put in.
+    /// The tier.
     pub tier: u8,
     /// Where its rows came from.
     pub crawls: Vec<String>,
-    /// When it was made, in milliseconds since 1970; 0 for no answer.
+    /// Creation time in milliseconds since 1970; 0 if unknown.
     pub created_millis: u64,
     /// The checksum of its footer.
     pub footer_crc: u32,
-    /// Fields of later versions, kept as they are.
+    /// Fields of later versions, preserved.
     pub(super) rest: Vec<u8>,
 }
 
@@ -57,7 +57,7 @@ pub struct Member {
 pub struct MemberZone {
     /// The column.
     pub column: String,
-    /// The number of its type.
+    /// Its type ID.
     pub kind: u8,
     /// The minimum.
     pub min: Vec<u8>,
@@ -66,7 +66,7 @@ pub struct MemberZone {
 }
 
 impl Member {
-    /// The entry of a file at `path` in the collection, made from its footer.
+    /// The entry of a file at `path` in the collection, from its footer.
     pub fn describe(path: &str, file: &File) -> Self {
         let fields = file.schema().fields();
         let sort_key = file.schema().sort_key();
@@ -85,7 +85,7 @@ impl Member {
         });
         Self {
             path: path.to_owned(),
-            id: identity(path, file),
+            id: member_id(path, file),
             rows: file.rows(),
             bytes: file.len_bytes(),
             sort_column: sorted.as_ref().map_or_else(String::new, |(key, _)| fields[*key].name.to_string()),
@@ -101,7 +101,7 @@ impl Member {
         }
     }
 
-    /// Where the file is, if its path stays in the collection.
+    /// The path of the file, if it stays inside the collection.
     pub fn location(&self, root: &Path) -> Option<PathBuf> {
         is_inside(&self.path).then(|| root.join(&self.path))
     }
@@ -111,7 +111,7 @@ impl Member {
         (!self.sort_column.is_empty()).then(|| Type::from_id(self.sort_type)).flatten()
     }
 
-    /// Minimum and maximum of a column, if they can be trusted: those of floats and lists cannot.
+    /// Minimum and maximum of a column, if reliable; those of floats and lists are not.
     pub(super) fn bounds(&self, column: &str, kind: Type) -> Option<(Scalar, Scalar)> {
         if kind.is_float() || kind == Type::List {
             return None;
@@ -196,7 +196,7 @@ impl Member {
     }
 }
 
-/// Whether a path of the manifest stays below the root: names only, one after the other.
+/// Whether a path of the manifest stays below the root: relative, with normal components only.
 pub(super) fn is_inside(path: &str) -> bool {
     let drive = path.contains(['\\', ':']) && cfg!(windows);
     let mut parts = Path::new(path).components().peekable();
@@ -207,7 +207,7 @@ pub(super) fn is_inside(path: &str) -> bool {
         && parts.all(|part| matches!(part, Component::Normal(_)))
 }
 
-/// The minimum and maximum of several zones; zones without values of the type are skipped.
+/// The union of zones; zones without values of the type are skipped.
 fn widest<'a>(kind: Type, zones: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> Option<(Vec<u8>, Vec<u8>)> {
     use std::cmp::Ordering::{Greater, Less};
 
@@ -222,8 +222,8 @@ fn widest<'a>(kind: Type, zones: impl Iterator<Item = (&'a [u8], &'a [u8])>) -> 
     all.map(|(min, max)| (min.to_bytes(), max.to_bytes()))
 }
 
-/// The UUID of the file, or an ID made from its path and footer.
-fn identity(path: &str, file: &File) -> MemberId {
+/// The UUID of the file, or an ID derived from its path and footer.
+fn member_id(path: &str, file: &File) -> MemberId {
     let own = file.header().uuid;
     if own != [0; 16] {
         return own;
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn hashes_are_those_of_the_definition() {
+    fn fnv1a_matches_the_reference_vectors() {
         assert_eq!(fnv1a(std::iter::empty()), 0xcbf2_9ce4_8422_2325);
         assert_eq!(fnv1a(b"a".iter().copied()), 0xaf63_dc4c_8601_ec8c);
         assert_eq!(fnv1a(b"foobar".iter().copied()), 0x8594_4171_f739_67e8);

@@ -1,4 +1,4 @@
-//! One file of several: their rows, in the order of the sort key if there is one.
+//! Merges files: concatenated, or sorted by the sort key if there is one.
 
 use std::cmp::Ordering;
 use std::path::Path;
@@ -15,12 +15,12 @@ use crate::scalar::Scalar;
 use crate::schema::{Field, Schema};
 use crate::writer::{Writer, WriterOptions, Written};
 
-/// Rows of an input that are in memory at a time.
+/// Rows per input in memory.
 const BATCH_ROWS: usize = 2048;
 
 impl Collection {
-    /// Writes the rows of some members to a new member that replaces them. One change: readers see the
-    /// members or the new file. The old files stay on the disk.
+    /// Writes the rows of some members to a new member that replaces them, atomically: readers see the old members or
+    /// the new one. The old files are not deleted.
     pub fn merge<P: AsRef<Path>>(
         &mut self,
         inputs: &[P],
@@ -32,8 +32,8 @@ impl Collection {
         let mut files = Vec::with_capacity(inputs.len());
         for input in inputs {
             let path = input.as_ref();
-            let shown = path.to_string_lossy();
-            let member = if let Some(member) = self.member(&shown) {
+            let display = path.to_string_lossy();
+            let member = if let Some(member) = self.member(&display) {
                 member.clone()
             } else {
                 let relative = self.relative(path)?;
@@ -54,10 +54,10 @@ impl Collection {
     }
 }
 
-/// Writes the rows of files with the same columns to one. With a sort key the rows are in its order, and rows with equal keys
-/// in the order of the files; without, the files follow each other.
+/// Merges files with the same columns. With a sort key the rows are sorted by it, and rows with equal keys are in file order;
+/// without, the files are concatenated.
 ///
-/// A batch of each file is in memory. A file that is not in the order of its sort key is refused.
+/// A batch of each file is in memory. A file that is not sorted by its sort key is an error.
 pub fn merge_files<S: Sink>(
     files: &[File],
     sink: S,
@@ -85,10 +85,10 @@ fn merge_into<S: Sink>(
     let key = schema.sort_key();
     let mut inputs: Vec<Input> =
         files.iter().map(|file| Input::new(file, key)).collect::<Result<_, Error>>()?;
-    while let Some(at) = smallest(&inputs) {
+    while let Some(at) = next_input(&inputs) {
         progress.check().map_err(|cancelled| writer.error(cancelled.into()))?;
         let rows = match key {
-            // All rows before the next row of any other file are taken together.
+            // All rows before the next row of any other file are copied together.
             Some(_) => inputs[at].run(&inputs, at),
             None => inputs[at].left(),
         };
@@ -100,7 +100,7 @@ fn merge_into<S: Sink>(
     writer.finish()
 }
 
-/// Adds the keys and values of the footers that all files have, but for those of the format itself.
+/// Adds the key-value pairs that all footers have in common, except those of the format itself.
 fn with_common(mut options: WriterOptions, files: &[File]) -> WriterOptions {
     let Some((first, others)) = files.split_first() else { return options };
     for pair in &first.footer().pairs {
@@ -132,13 +132,13 @@ fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error
     }))
 }
 
-/// A file that is being read.
+/// An input file.
 struct Input {
     stream: Stream,
     key: Option<usize>,
     batch: Vec<Column>,
     at: usize,
-    /// The key of the next row; none for nulls, which come first.
+    /// The key of the next row; `None` for nulls, which sort first.
     head: Option<Scalar>,
 }
 
@@ -155,7 +155,7 @@ impl Input {
         self.batch.first().map_or(0, Column::len) - self.at
     }
 
-    /// Reads the next batch if this one is used up.
+    /// Reads the next batch if the current one is exhausted.
     fn fill(&mut self) -> Result<(), Error> {
         while self.left() == 0 {
             let Some(batch) = self.stream.next() else { break };
@@ -171,7 +171,7 @@ impl Input {
         self.batch.get(self.key?)?.scalar(row).filter(|key| !key.is_nan())
     }
 
-    /// How many rows come before the next row of every other input; at least one.
+    /// The number of rows before the next row of every other input; at least one.
     fn run(&self, inputs: &[Self], at: usize) -> usize {
         let others = || inputs.iter().enumerate().filter(|(other, input)| *other != at && input.left() > 0);
         let comes_first = |row: usize| {
@@ -179,7 +179,7 @@ impl Input {
             others().all(|(other, input)| precedes((key.as_ref(), at), (input.head.as_ref(), other)))
         };
         let end = self.at + self.left();
-        // Keys rise, so most runs are found by doubling.
+        // Keys ascend, so runs are found by galloping.
         let mut known = self.at + 1;
         let mut step = 1;
         while known < end && comes_first(known.min(end - 1)) && comes_first((known + step - 1).min(end - 1)) {
@@ -215,8 +215,8 @@ fn precedes(one: (Option<&Scalar>, usize), other: (Option<&Scalar>, usize)) -> b
     order.then(one.1.cmp(&other.1)) == Ordering::Less
 }
 
-/// The input whose next row comes first; without a sort key the first that has one.
-fn smallest(inputs: &[Input]) -> Option<usize> {
+/// The input with the next row; without a sort key, the first non-empty input.
+fn next_input(inputs: &[Input]) -> Option<usize> {
     let open = inputs.iter().enumerate().filter(|(_, input)| input.left() > 0);
     let best = open.reduce(|best, input| {
         let (one, other) = ((input.1.head.as_ref(), input.0), (best.1.head.as_ref(), best.0));

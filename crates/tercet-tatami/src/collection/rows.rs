@@ -1,4 +1,4 @@
-//! Rows of all members, one after the other.
+//! Scans and key lookups over all members.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::schema::Schema;
 pub struct CollectionScan<'a> {
     collection: &'a Collection,
     columns: Option<Vec<String>>,
-    condition: Option<Expr>,
+    filter: Option<Expr>,
     batch_rows: u64,
 }
 
@@ -30,35 +30,36 @@ pub struct MemberBatch {
     pub batch: Batch,
 }
 
-/// Where a key was found in a collection.
+/// The result of a key lookup in a collection.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CollectionLookup {
     /// The member and the row, if there is one.
     pub found: Option<(Member, File, KeyPosition)>,
-    /// Files that were opened on the way.
+    /// Files opened by the lookup.
     pub files_opened: u64,
 }
 
 impl Collection {
     /// Starts a scan of all columns and all rows.
     pub fn scan(&self) -> CollectionScan<'_> {
-        CollectionScan { collection: self, columns: None, condition: None, batch_rows: 0 }
+        CollectionScan { collection: self, columns: None, filter: None, batch_rows: 0 }
     }
 
-    /// The columns of the first member; none if there is no member.
+    /// The columns of the first member; `None` if there is no member.
     pub fn schema(&self) -> Result<Option<Arc<Schema>>, Error> {
-        let first = self.members().first().map(|member| self.open_member(member)).transpose()?;
-        Ok(first.map(|file| Arc::clone(file.schema())))
+        Ok(self.first_member()?.map(|file| Arc::clone(file.schema())))
     }
 
-    /// The members that may have matching rows, by the statistics in the manifest. No file but the first is opened.
-    pub fn prune(&self, condition: &Expr) -> Result<Vec<&Member>, Error> {
-        let Some(first) = self.members().first() else { return Ok(Vec::new()) };
-        let first = self.open_member(first)?;
-        let predicate = condition
-            .bind_with_types(first.schema(), &first.logical_types())
-            .map_err(|error| first.error(ErrorKind::Bind(Box::new(error))))?;
+    /// Opens the first member; `None` if there is no member.
+    fn first_member(&self) -> Result<Option<File>, Error> {
+        self.members().first().map(|member| self.open_member(member)).transpose()
+    }
+
+    /// The members that may have matching rows, by the statistics in the manifest. Only the first file is opened.
+    pub fn prune(&self, filter: &Expr) -> Result<Vec<&Member>, Error> {
+        let Some(first) = self.first_member()? else { return Ok(Vec::new()) };
+        let predicate = bind(filter, &first)?;
         Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
     }
 
@@ -105,7 +106,7 @@ fn is_outside(member: &Member, kind: crate::Type, key: &Scalar) -> bool {
     use std::cmp::Ordering::{Greater, Less};
 
     let bound = |bytes: &[u8]| Scalar::from_bytes(kind, bytes);
-    // Without bounds nothing is known, and empty ones of numbers are none.
+    // Without bounds nothing is known; empty bounds of numbers are missing bounds.
     match (bound(&member.sort_min), bound(&member.sort_max)) {
         (Some(min), Some(max)) => key.order(&min) == Some(Less) || key.order(&max) == Some(Greater),
         _ => false,
@@ -120,7 +121,7 @@ fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
             bounds: member.bounds(&field.name, field.kind),
             exact: true,
             nan: false,
-            // The manifest does not count them.
+            // The manifest has no null counts.
             nulls: None,
             rows: member.rows,
         };
@@ -130,17 +131,32 @@ fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
     !tri_state.is_never()
 }
 
+/// Binds a filter to the columns of a file.
+fn bind(filter: &Expr, file: &File) -> Result<Predicate, Error> {
+    filter
+        .bind_with_types(file.schema(), &file.logical_types())
+        .map_err(|error| file.error(ErrorKind::Bind(Box::new(error))))
+}
+
 impl CollectionScan<'_> {
-    /// The columns of the answer, by name, in this order.
-    pub fn columns<N: AsRef<str>>(mut self, names: &[N]) -> Self {
+    /// Selects columns by name, in this order.
+    pub fn columns<N: AsRef<str>>(mut self, names: &[N]) -> Result<Self, Error> {
+        if let Some(first) = self.collection.first_member()? {
+            for name in names {
+                first.column_index(name.as_ref())?;
+            }
+        }
         self.columns = Some(names.iter().map(|name| name.as_ref().to_owned()).collect());
-        self
+        Ok(self)
     }
 
     /// Keeps only rows that match the filter.
-    pub fn filter(mut self, condition: &Expr) -> Self {
-        self.condition = Some(condition.clone());
-        self
+    pub fn filter(mut self, filter: &Expr) -> Result<Self, Error> {
+        if let Some(first) = self.collection.first_member()? {
+            bind(filter, &first)?;
+        }
+        self.filter = Some(filter.clone());
+        Ok(self)
     }
 
     /// Sets the maximum number of rows in a batch.
@@ -149,10 +165,10 @@ impl CollectionScan<'_> {
         self
     }
 
-    /// The members that are opened for the answer.
+    /// The members that the scan opens.
     pub fn members(&self) -> Result<Vec<Member>, Error> {
-        match &self.condition {
-            Some(condition) => Ok(self.collection.prune(condition)?.into_iter().cloned().collect()),
+        match &self.filter {
+            Some(filter) => Ok(self.collection.prune(filter)?.into_iter().cloned().collect()),
             None => Ok(self.collection.members().to_vec()),
         }
     }
@@ -160,7 +176,7 @@ impl CollectionScan<'_> {
     /// The number of matching rows.
     pub fn count(&self) -> Result<u64, Error> {
         let mut sum = 0u64;
-        let tested: Vec<&str> = self.condition.iter().flat_map(Expr::columns).collect();
+        let tested: Vec<&str> = self.filter.iter().flat_map(Expr::columns).collect();
         let mut first = None;
         for member in self.members()? {
             let file = self.collection.open_member(&member)?;
@@ -170,29 +186,20 @@ impl CollectionScan<'_> {
         Ok(sum)
     }
 
-    /// The matching rows: members by path, the rows of each in order.
+    /// The matching rows, in order: members sorted by path, rows in file order.
     pub fn batches(&self) -> Result<CollectionBatches, Error> {
         let members = self.members()?;
-        let first = self.collection.members().first();
-        let first = first.map(|member| self.collection.open_member(member)).transpose()?;
-        let schema = first.as_ref().map(|file| Arc::clone(file.schema()));
-        let names: Vec<String> = match (&self.columns, &schema) {
+        let first = self.collection.first_member()?;
+        let names: Vec<String> = match (&self.columns, &first) {
             (Some(names), _) => names.clone(),
-            (None, Some(schema)) => schema.fields().iter().map(|field| field.name.to_string()).collect(),
+            (None, Some(first)) => {
+                first.schema().fields().iter().map(|field| field.name.to_string()).collect()
+            }
             (None, None) => Vec::new(),
         };
-        // An unknown name is an error even if no member is left.
-        if let (Some(schema), Some(first)) = (&schema, self.collection.members().first()) {
-            let unknown = names.iter().find(|name| schema.index_of(name).is_none());
-            if let Some(name) = unknown {
-                let fault =
-                    ErrorKind::NoSuchColumn { name: name.as_str().into(), available: schema.some_names() };
-                return Err(Error::new(first.path.as_str().into(), fault));
-            }
-        }
         Ok(CollectionBatches {
             collection: self.collection.clone(),
-            condition: self.condition.clone(),
+            filter: self.filter.clone(),
             batch_rows: self.batch_rows,
             first,
             names,
@@ -203,20 +210,20 @@ impl CollectionScan<'_> {
     }
 
     fn scan_member(&self, file: &File, names: &[String]) -> Result<Scan, Error> {
-        member_scan(file, names, self.condition.as_ref(), self.batch_rows)
+        member_scan(file, names, self.filter.as_ref(), self.batch_rows)
     }
 }
 
-fn member_scan(file: &File, names: &[String], condition: Option<&Expr>, rows: u64) -> Result<Scan, Error> {
+fn member_scan(file: &File, names: &[String], filter: Option<&Expr>, rows: u64) -> Result<Scan, Error> {
     let scan = file.scan().columns(names)?.with_batch_rows(rows);
-    condition.map_or(Ok(scan.clone()), |condition| scan.filter(condition))
+    filter.map_or(Ok(scan.clone()), |filter| scan.filter(filter))
 }
 
-/// The batches of an answer, member by member.
+/// The batches of a scan, member by member.
 #[derive(Debug)]
 pub struct CollectionBatches {
     collection: Collection,
-    condition: Option<Expr>,
+    filter: Option<Expr>,
     batch_rows: u64,
     first: Option<File>,
     names: Vec<String>,
@@ -226,7 +233,7 @@ pub struct CollectionBatches {
 }
 
 impl CollectionBatches {
-    /// The names of the columns of a batch.
+    /// The column names of a batch.
     pub fn names(&self) -> &[String] {
         &self.names
     }
@@ -247,7 +254,7 @@ impl CollectionBatches {
             let Some(member) = self.members.next() else { return Ok(None) };
             let file = self.collection.open_member(&member)?;
             self.check(&file)?;
-            let scan = member_scan(&file, &self.names, self.condition.as_ref(), self.batch_rows)?;
+            let scan = member_scan(&file, &self.names, self.filter.as_ref(), self.batch_rows)?;
             self.current = Some((member.path.as_str().into(), scan.batches()));
         }
     }
@@ -260,10 +267,10 @@ impl CollectionBatches {
     }
 }
 
-/// Columns of one name have the same type and logical type in all members.
+/// Checks that columns of the same name have the same type and logical type in all members.
 pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N]) -> Result<(), Error> {
     let (there, here) = (first.schema(), file.schema());
-    let meant = (first.logical_types(), file.logical_types());
+    let logical_types = (first.logical_types(), file.logical_types());
     for name in names {
         let (Some(one), Some(other)) = (there.index_of(name.as_ref()), here.index_of(name.as_ref())) else {
             continue;
@@ -272,9 +279,9 @@ pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N])
         let (one_kind, other_kind) = (type_of(there, one), type_of(here, other));
         let name = tercet_core::escape::name(name.as_ref());
         let reason = if one_kind != other_kind {
-            format!("column `{name}` is {} there and {} here", one_kind.0, other_kind.0)
-        } else if meant.0.get(one) != meant.1.get(other) {
-            format!("column `{name}` has another logical type there")
+            format!("column `{name}` is {} in one file and {} in the other", one_kind.0, other_kind.0)
+        } else if logical_types.0.get(one) != logical_types.1.get(other) {
+            format!("column `{name}` has different logical types")
         } else {
             continue;
         };

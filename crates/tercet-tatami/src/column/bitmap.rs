@@ -1,6 +1,6 @@
-//! One bit for each row.
+//! Bitmaps: one bit per row.
 
-/// Bits in the order of the format: the first is the lowest of the first byte. Unused high bits are zero.
+/// Bits, least significant first, as in the format and in Arrow. Unused high bits are zero.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bitmap {
     bytes: Vec<u8>,
@@ -8,7 +8,7 @@ pub struct Bitmap {
 }
 
 impl Bitmap {
-    /// No bits.
+    /// An empty bitmap.
     pub const fn new() -> Self {
         Self { bytes: Vec::new(), len: 0 }
     }
@@ -20,7 +20,7 @@ impl Bitmap {
         out
     }
 
-    /// The bits of bytes in the order of the format, unless there are too few bytes or an unused bit is set.
+    /// The bits of bytes; `None` if there are too few bytes or an unused bit is set.
     pub fn from_bytes(bytes: &[u8], len: usize) -> Option<Self> {
         if bytes.len() != len.div_ceil(8) {
             return None;
@@ -41,7 +41,7 @@ impl Bitmap {
         self.len
     }
 
-    /// Whether there is no bit.
+    /// Whether there are no bits.
     pub const fn is_empty(&self) -> bool {
         self.len == 0
     }
@@ -68,9 +68,9 @@ impl Bitmap {
         while self.len < end && !self.len.is_multiple_of(8) {
             self.push(bit);
         }
-        let whole = (end - self.len) / 8;
-        self.bytes.resize(self.bytes.len() + whole, if bit { 0xff } else { 0 });
-        self.len += whole * 8;
+        let full_bytes = (end - self.len) / 8;
+        self.bytes.resize(self.bytes.len() + full_bytes, if bit { 0xff } else { 0 });
+        self.len += full_bytes * 8;
         while self.len < end {
             self.push(bit);
         }
@@ -93,12 +93,12 @@ impl Bitmap {
         }
     }
 
-    /// The number of bits that are set.
+    /// The number of set bits.
     pub fn ones(&self) -> usize {
         self.bytes.iter().map(|byte| byte.count_ones() as usize).sum()
     }
 
-    /// The number of bits that are set in `from..to`.
+    /// The number of set bits in `from..to`.
     pub fn ones_in(&self, from: usize, to: usize) -> usize {
         let (first, last) = (from.div_ceil(8).min(to / 8), to / 8);
         if from / 8 == to / 8 || first * 8 < from {
@@ -110,7 +110,7 @@ impl Bitmap {
         head + middle + tail
     }
 
-    /// The positions of the bits that are set.
+    /// The positions of the set bits.
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.bytes.iter().enumerate().flat_map(|(at, byte)| {
             let mut left = *byte;
@@ -139,7 +139,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn bits_behave_like_a_vector(
+        fn bitmaps_equal_vectors_of_bools(
             bits in prop::collection::vec(any::<bool>(), 0..100),
             more in 0usize..40,
             cut in any::<(prop::sample::Index, prop::sample::Index)>(),
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn stray_bits_are_refused() {
+    fn set_unused_bits_are_rejected() {
         assert_eq!(Bitmap::from_bytes(&[0b1000], 3), None);
         assert_eq!(Bitmap::from_bytes(&[0, 0], 8), None);
         assert!(Bitmap::from_bytes(&[0b111], 3).is_some());

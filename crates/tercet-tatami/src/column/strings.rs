@@ -1,29 +1,29 @@
 //! String and binary columns: views into shared buffers.
 //!
-//! A page of strings is kept as it was decoded: a value is a [`View`] into one of a few buffers. A dictionary is one buffer that all
-//! pages of a column share, so reading such a page copies no bytes.
+//! A value is a [`View`] into a decoded buffer, like a `StringViewArray`. All pages of a column share the buffer of their
+//! dictionary, so reading them copies no bytes.
 
 use bytes::Bytes;
 
-/// Buffers that grow by pushing end at this length; a longer value gets a buffer of its own.
+/// Maximum length of the buffer for pushed values; a longer value gets its own buffer.
 const TAIL_LEN: usize = 1 << 20;
 
-/// Values whose UTF-8 is validated together.
-const TOGETHER: usize = 128;
+/// Number of values whose UTF-8 is validated together.
+const UTF8_BLOCK: usize = 128;
 
-/// Where a value lies.
+/// The buffer and byte range of a value.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct View {
     /// The number of its buffer.
     pub buffer: u32,
-    /// Its first byte there.
+    /// Its offset in the buffer.
     pub start: u32,
     /// Its length.
     pub len: u32,
 }
 
 impl View {
-    /// No bytes.
+    /// The empty value.
     pub const EMPTY: Self = Self { buffer: 0, start: 0, len: 0 };
 }
 
@@ -32,17 +32,17 @@ impl View {
 pub struct Strings {
     views: Vec<View>,
     buffers: Vec<Bytes>,
-    /// The buffer that grows, numbered after all others.
+    /// The buffer for pushed values; its number follows those of the others.
     tail: Vec<u8>,
 }
 
 impl Strings {
-    /// No values.
+    /// An empty vector.
     pub const fn new() -> Self {
         Self { views: Vec::new(), buffers: Vec::new(), tail: Vec::new() }
     }
 
-    /// Values that lie in buffers that are there already; none if one of them leaves its buffer.
+    /// Views into existing buffers; `None` if one is out of bounds.
     pub fn from_parts(buffers: Vec<Bytes>, mut views: Vec<View>) -> Option<Self> {
         u32::try_from(buffers.len()).ok()?;
         for view in &mut views {
@@ -69,7 +69,7 @@ impl Strings {
         self.views.len()
     }
 
-    /// Whether there is no value.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.views.is_empty()
     }
@@ -89,7 +89,7 @@ impl Strings {
         &self.views
     }
 
-    /// The bytes that the views point into. The last may still grow.
+    /// The buffers that the views refer to. The last may still grow.
     pub fn buffers(&self) -> impl ExactSizeIterator<Item = &[u8]> {
         let count = self.buffers.len() + usize::from(!self.tail.is_empty());
         (0..count).map(|index| self.buffer(index))
@@ -107,17 +107,17 @@ impl Strings {
         &self.buffer(view.buffer as usize)[start..start + view.len as usize]
     }
 
-    /// Bytes of all values together.
+    /// The total length of all values.
     pub fn total_bytes(&self) -> u64 {
         self.views.iter().map(|view| u64::from(view.len)).sum()
     }
 
-    /// The buffers that grow no more.
+    /// The number of completed buffers.
     pub(crate) fn sealed(&self) -> usize {
         self.buffers.len()
     }
 
-    /// Bytes of those buffers from a number on.
+    /// The length of the completed buffers from a number on.
     pub(crate) fn sealed_bytes(&self, from: usize) -> u64 {
         self.buffers.get(from..).unwrap_or_default().iter().map(|buffer| buffer.len() as u64).sum()
     }
@@ -145,39 +145,38 @@ impl Strings {
         });
     }
 
-    /// Appends values that are empty.
+    /// Appends empty values.
     pub fn push_empty(&mut self, count: usize) {
         self.views.resize(self.views.len() + count, View::EMPTY);
     }
 
-    /// The only buffer of a dictionary that was decoded in one piece.
+    /// The buffer, if there is exactly one.
     pub(crate) fn shared_buffer(&self) -> Option<Bytes> {
         self.buffers.first().cloned()
     }
 
     /// The first value from `start` on that is not valid UTF-8.
     pub(crate) fn first_invalid_utf8(&self, start: usize) -> Option<usize> {
-        // Most strings are valid: validating the whole buffer is faster than validating each value.
+        // Most strings are valid: validating the entire buffer is faster than validating each value.
         let views = self.views.get(start..)?;
         let first = views.iter().find(|view| view.len > 0)?;
         let same = views.iter().all(|view| view.len == 0 || view.buffer == first.buffer);
         if same && self.buffer(first.buffer as usize).is_ascii() {
             return None;
         }
-        for (number, some) in views.chunks(TOGETHER).enumerate() {
+        for (number, some) in views.chunks(UTF8_BLOCK).enumerate() {
             let is_wrong = |view: &View| simdutf8::basic::from_utf8(self.view(*view)).is_err();
-            if !self.is_text(some)
+            if !self.is_utf8_block(some)
                 && let Some(at) = some.iter().position(is_wrong)
             {
-                return Some(start + number * TOGETHER + at);
+                return Some(start + number * UTF8_BLOCK + at);
             }
         }
         None
     }
 
-    /// Whether consecutive values in a buffer are valid UTF-8, validated together: the bytes
-    /// between them must be valid, too.
-    fn is_text(&self, views: &[View]) -> bool {
+    /// Whether consecutive values in a buffer are valid UTF-8, validated together with the bytes between them.
+    fn is_utf8_block(&self, views: &[View]) -> bool {
         let mut full = views.iter().filter(|view| view.len > 0);
         let Some(first) = full.next() else { return true };
         let end = |view: &View| view.start as usize + view.len as usize;
@@ -199,17 +198,17 @@ impl Strings {
         views.iter().all(is_whole)
     }
 
-    /// Ends the buffer that grows.
+    /// Completes the buffer for pushed values.
     fn seal(&mut self) {
         if !self.tail.is_empty() {
             self.buffers.push(Bytes::from(std::mem::take(&mut self.tail)));
         }
     }
 
-    /// Adds a buffer and gives its number, for views that are pushed next.
+    /// Adds a buffer and returns its number, for views that are pushed next.
     pub(crate) fn add_buffer(&mut self, buffer: Bytes) -> u32 {
         self.seal();
-        // Pages of a column share their dictionary: it is there already.
+        // Pages of a column share their dictionary, which was added before.
         let same = |kept: &Bytes| kept.as_ptr() == buffer.as_ptr() && kept.len() == buffer.len();
         if let Some(last) = self.buffers.last().filter(|last| same(last)) {
             debug_assert_eq!(last.len(), buffer.len());
@@ -219,19 +218,19 @@ impl Strings {
         number(self.buffers.len() - 1)
     }
 
-    /// Appends values that lie in a buffer that was added. Each must lie inside.
+    /// Appends views into an added buffer. Each must be in bounds.
     pub(crate) fn push_views(&mut self, views: impl Iterator<Item = View>) {
         self.views.extend(views);
     }
 
-    /// The views of the values, to move them.
+    /// The views, mutable.
     pub(crate) fn views_mut(&mut self) -> &mut Vec<View> {
         &mut self.views
     }
 
     /// Appends values `from..to` of `other`; long values are shared, not copied.
     pub fn extend_from(&mut self, other: &Self, from: usize, to: usize) {
-        // A few values out of a large buffer are copied, so that the buffer can go away.
+        // A few values of a large buffer are copied, so that the buffer can be freed.
         let wanted: u64 = other.views[from..to].iter().map(|view| u64::from(view.len)).sum();
         let held: u64 = other.buffers().map(|buffer| buffer.len() as u64).sum();
         if wanted < held / 2 || !other.tail.is_empty() {
@@ -249,7 +248,7 @@ impl Strings {
     }
 }
 
-/// Buffers and their lengths stay below 2³², which [`Strings::push`] sees to.
+/// Buffer numbers and lengths fit 32 bits: [`Strings::push`] checks them.
 fn number(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
@@ -260,7 +259,7 @@ impl std::fmt::Debug for Strings {
     }
 }
 
-/// Equal values; where they lie does not matter.
+/// Compares the values, not their buffers.
 impl PartialEq for Strings {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len() && self.iter().eq(other.iter())
@@ -280,7 +279,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_come_back_from_all_buffers() {
+    fn values_round_trip_through_all_buffers() {
         let long = vec![7; TAIL_LEN - 3];
         let values: Vec<&[u8]> = vec![b"", b"one", &long, b"two", b"", &long, b"three"];
         let strings: Strings = values.iter().collect();
@@ -295,12 +294,12 @@ mod tests {
     }
 
     #[test]
-    fn the_first_value_that_is_no_text_is_found() {
+    fn the_first_invalid_value_is_found() {
         // Lengths between the values, as in pages; long lengths are not valid UTF-8 themselves.
         let long = "é".repeat(100);
         let good = ["", "a", "straße", "日本", &long, ""];
         let bad: [&[u8]; 4] = [b"\xff", b"\xc3", b"\x9f", &"日本".as_bytes()[..4]];
-        for count in [1, TOGETHER - 1, TOGETHER, 3 * TOGETHER + 5] {
+        for count in [1, UTF8_BLOCK - 1, UTF8_BLOCK, 3 * UTF8_BLOCK + 5] {
             for (wrong, at) in bad.iter().zip([0, count / 2, count - 1, count]) {
                 let values = (0..count)
                     .map(|index| if index == at { wrong } else { good[index % good.len()].as_bytes() });
@@ -318,7 +317,7 @@ mod tests {
                 assert_eq!(strings.first_invalid_utf8(0), slow);
             }
         }
-        // Halves of a character that are valid together.
+        // Two halves of a character, valid only together.
         let mut halves = Strings::new();
         halves.add_buffer(Bytes::from_static("é".as_bytes()));
         halves.push_views((0..2).map(|start| View { buffer: 0, start, len: 1 }));
@@ -326,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_leave_their_buffer_are_refused() {
+    fn views_out_of_bounds_are_rejected() {
         let buffer = Bytes::from_static(b"redblue");
         let at = |buffer, start, len| View { buffer, start, len };
         let made = |views: &[View]| Strings::from_parts(vec![buffer.clone()], views.to_vec());
@@ -340,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn shared_buffers_are_kept_once() {
+    fn shared_buffers_are_stored_once() {
         let dictionary = Bytes::from_static(b"redblue");
         let mut strings = Strings::new();
         for _ in 0..3 {

@@ -1,21 +1,21 @@
-//! Integers of up to 256 bits, as decimals have them.
+//! 256-bit integers, for decimals.
 
 use std::fmt::Write as _;
 
-/// The digits that one division yields.
+/// Digits per division.
 const CHUNK_DIGITS: usize = 18;
 const CHUNK: u64 = 1_000_000_000_000_000_000;
 
-/// An integer. Zero is not negative.
+/// A 256-bit integer in sign and magnitude. Zero is not negative.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Int256 {
     negative: bool,
-    /// The magnitude, lowest first.
+    /// The magnitude, least significant first.
     limbs: [u64; 4],
 }
 
 impl Int256 {
-    /// Parses digits; none if the number is too large.
+    /// Parses digits; `None` on overflow.
     pub(crate) fn from_digits(negative: bool, digits: impl Iterator<Item = u8>) -> Option<Self> {
         let mut out = Self::default();
         for digit in digits {
@@ -36,7 +36,7 @@ impl Int256 {
         (carry == 0).then_some(())
     }
 
-    /// The next smaller number.
+    /// The predecessor.
     pub(crate) fn before(mut self) -> Option<Self> {
         if self.negative || self.limbs == [0; 4] {
             self.grow(1, 1)?;
@@ -61,7 +61,7 @@ impl Int256 {
         i64::try_from(if self.negative { -magnitude } else { magnitude }).ok()
     }
 
-    /// Two's complement, big-endian, in the given number of bytes (at most 32); none if it does not fit.
+    /// Two's complement, big-endian, in the given number of bytes (at most 32); `None` on overflow.
     pub(crate) fn to_bytes(self, width: usize) -> Option<Vec<u8>> {
         let mut limbs = self.limbs;
         if self.negative {
@@ -69,7 +69,7 @@ impl Int256 {
         }
         let mut bytes: Vec<u8> = limbs.iter().flat_map(|limb| limb.to_le_bytes()).collect();
         let fill = if self.negative { 0xff } else { 0 };
-        // The bytes that are cut off must be the extension of the sign.
+        // Truncated bytes must be the sign extension.
         let cut = bytes.get(width..)?.iter().all(|byte| *byte == fill);
         let sign = bytes.get(width.checked_sub(1)?)? >> 7 == fill & 1;
         bytes.truncate(width);
@@ -77,7 +77,7 @@ impl Int256 {
         (cut && sign).then_some(bytes)
     }
 
-    /// The number of such bytes.
+    /// Parses two's complement, big-endian.
     pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
         let negative = bytes.first()? >> 7 == 1;
         if bytes.len() > 32 {
@@ -127,7 +127,7 @@ impl From<i128> for Int256 {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "the lower half is meant")]
+#[expect(clippy::cast_possible_truncation, reason = "the low half")]
 const fn low(value: u128) -> u64 {
     value as u64
 }
@@ -144,19 +144,19 @@ fn negate(limbs: &mut [u64; 4]) {
 mod tests {
     use super::*;
 
-    fn shown(number: Int256) -> String {
+    fn display(number: Int256) -> String {
         format!("{}{}", if number.is_negative() { "-" } else { "" }, number.digits())
     }
 
     #[test]
-    fn numbers_of_128_bits_are_those_of_the_machine() {
+    fn small_numbers_equal_i128() {
         let mut seed = 0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c834_u128;
         for round in 0..2000 {
             seed = seed.wrapping_mul(0x2360_ed05_1fc6_5da4_4385_df64_9fcc_f645).wrapping_add(1);
             let value = seed.cast_signed() >> (round % 128);
             for value in [value, i128::MIN, i128::MAX, 0, -1, i128::from(i64::MIN), i128::from(i64::MAX)] {
                 let wide = Int256::from(value);
-                assert_eq!(shown(wide), value.to_string());
+                assert_eq!(display(wide), value.to_string());
                 assert_eq!(wide.to_bytes(16).unwrap(), value.to_be_bytes());
                 assert_eq!(Int256::from_bytes(&value.to_be_bytes()), Some(wide));
                 assert_eq!(wide.to_i64(), i64::try_from(value).ok());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_256_bits_come_back() {
+    fn large_numbers_round_trip() {
         let most = "9".repeat(76);
         for negative in [false, true] {
             let wide = Int256::from_digits(negative, most.bytes()).unwrap();

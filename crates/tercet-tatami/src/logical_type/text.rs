@@ -13,10 +13,10 @@ use crate::schema::Type;
 const MILLIS_OF_DAY: i64 = 86_400_000;
 const MICROS_OF_DAY: i64 = 86_400_000_000;
 const NANOS_OF_DAY: i64 = 86_400_000_000_000;
-/// Numbers with more zeros than this at their end are larger than any decimal.
-const ZEROS: i64 = 100;
+/// More trailing zeros than this exceed any decimal.
+const MAX_TRAILING_ZEROS: i64 = 100;
 
-/// A value as it is stored.
+/// A stored value.
 #[derive(Clone, Copy, Debug)]
 pub enum StoredValue<'a> {
     /// An integer.
@@ -28,15 +28,15 @@ pub enum StoredValue<'a> {
 /// The position of a literal among integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LiteralPosition {
-    /// It is this one.
+    /// Equal to this value.
     At(Int256),
-    /// It lies between this one and the next.
+    /// Between this value and the next.
     After(Int256),
 }
 
 impl LogicalType {
-    /// Appends the text of a value. Values without a text, such as times after the year 9999, append nothing: the stored number
-    /// is printed instead.
+    /// Appends the formatted value. Values without a representation, such as timestamps after the year 9999, append nothing;
+    /// the stored number is printed instead.
     pub fn write(self, value: StoredValue<'_>, out: &mut Vec<u8>) -> bool {
         let text = match (self, value) {
             (Self::Utf8, StoredValue::Bytes(bytes)) => {
@@ -71,12 +71,12 @@ impl LogicalType {
         text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some()
     }
 
-    /// Parses the stored value of a literal in a column of a type; none if it is not exact.
+    /// Parses a literal to the stored value of a column type; `None` if it is not exact.
     pub fn read(self, kind: Type, text: &str) -> Option<Scalar> {
         if self == Self::Utf8 {
             return Some(Scalar::Bytes(text.as_bytes().to_vec()));
         }
-        match self.place(text)? {
+        match self.position(text)? {
             LiteralPosition::At(number) if self.has_digits_for(number) => self.stored(kind, number),
             _ => None,
         }
@@ -90,7 +90,7 @@ impl LogicalType {
         }
     }
 
-    /// An integer as it is stored in a column of a type, if it fits.
+    /// An integer as a stored value of a column type, if it is in range.
     pub(crate) fn stored(self, kind: Type, number: Int256) -> Option<Scalar> {
         Some(match (kind, self) {
             (Type::Int32, _) => Scalar::Int32(i32::try_from(number.to_i64()?).ok()?),
@@ -100,13 +100,13 @@ impl LogicalType {
         })
     }
 
-    /// The position of a literal among stored values. Times that are written as numbers are stored values.
-    pub(crate) fn place(self, text: &str) -> Option<LiteralPosition> {
+    /// The position of a literal among stored values. Numeric literals of date and time types are stored values.
+    pub(crate) fn position(self, text: &str) -> Option<LiteralPosition> {
         match self {
             Self::Utf8 => None,
             Self::Decimal { scale, .. } => number(text, scale),
             _ if is_number(text) => match number(text, 0)? {
-                place @ LiteralPosition::At(_) => Some(place),
+                position @ LiteralPosition::At(_) => Some(position),
                 LiteralPosition::After(_) => None,
             },
             Self::Date32 => Some(among(read_day(text)?.into(), 1)),
@@ -114,7 +114,7 @@ impl LogicalType {
             Self::Time(unit) => {
                 let is_time = |byte: u8| byte.is_ascii_digit() || matches!(byte, b':' | b'.');
                 let time: Time =
-                    (text.bytes().all(is_time) && !is_leap(text)).then(|| text.parse().ok())??;
+                    (text.bytes().all(is_time) && !has_leap_second(text)).then(|| text.parse().ok())??;
                 let nanos = time.duration_since(Time::midnight()).as_nanos();
                 Some(among(nanos, unit.nanos()))
             }
@@ -125,7 +125,7 @@ impl LogicalType {
                 Some(among(duration.as_nanos(), unit.nanos()))
             }
             Self::Timestamp => {
-                let pieces = (!is_leap(text)).then(|| Pieces::parse(text).ok())??;
+                let pieces = (!has_leap_second(text)).then(|| Pieces::parse(text).ok())??;
                 let offset = i128::from(pieces.to_numeric_offset()?.seconds());
                 let nanos =
                     nanos_of(pieces.date(), pieces.time()?)? - offset * i128::from(Unit::Seconds.nanos());
@@ -134,7 +134,7 @@ impl LogicalType {
             Self::LocalTimestamp => {
                 // The parser would ignore an offset.
                 let (_, clock) = text.split_once(['T', 't', ' ']).unwrap_or((text, ""));
-                let is_plain = !clock.contains(['-', '+', '[']) && !is_leap(text);
+                let is_plain = !clock.contains(['-', '+', '[']) && !has_leap_second(text);
                 let time: DateTime = is_plain.then(|| text.parse().ok())??;
                 Some(among(nanos_of(time.date(), time.time())?, Unit::Micros.nanos()))
             }
@@ -148,14 +148,14 @@ fn nanos_of(date: Date, time: Time) -> Option<i128> {
     Some(days * i128::from(NANOS_OF_DAY) + time.duration_since(Time::midnight()).as_nanos())
 }
 
-/// Whether a time has a second 60, which the parser would treat as 59.
-fn is_leap(text: &str) -> bool {
+/// Whether a time has a leap second, which the parser would read as 59.
+fn has_leap_second(text: &str) -> bool {
     let clock = text.split_once(['T', 't', ' ']).map_or(text, |(_, clock)| clock);
     let mut digits = clock.bytes().filter(u8::is_ascii_digit).skip(4);
     digits.next() == Some(b'6') && digits.next() == Some(b'0')
 }
 
-/// The position of a count of a finer unit among multiples of a unit.
+/// The position of a count of a finer unit among multiples of a coarser unit.
 fn among(count: i128, per_unit: i64) -> LiteralPosition {
     let per_unit = i128::from(per_unit);
     let floor = Int256::from(count.div_euclid(per_unit));
@@ -180,7 +180,7 @@ pub fn is_number(text: &str) -> bool {
         && exponent.is_none_or(|exponent| digits(exponent.strip_prefix(['+', '-']).unwrap_or(exponent)))
 }
 
-/// The position of a scaled number among integers; none if it is larger than any decimal.
+/// The position of a scaled number among integers; `None` if it exceeds any decimal.
 fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
     if !is_number(text) {
         return None;
@@ -196,10 +196,10 @@ fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
         return Some(LiteralPosition::At(Int256::default()));
     }
     let exponent: i64 = exponent.parse().ok()?;
-    let behind = i64::try_from(fraction.len()).ok()?;
-    let moved = exponent.checked_sub(behind)?.checked_add(scale.into())?;
+    let fraction_digits = i64::try_from(fraction.len()).ok()?;
+    let moved = exponent.checked_sub(fraction_digits)?.checked_add(scale.into())?;
     if moved >= 0 {
-        let zeros = usize::try_from(moved.min(ZEROS)).ok()?;
+        let zeros = usize::try_from(moved.min(MAX_TRAILING_ZEROS)).ok()?;
         let all = digits.iter().copied().chain(std::iter::repeat_n(b'0', zeros));
         return Int256::from_digits(negative, all).map(LiteralPosition::At);
     }
@@ -211,7 +211,7 @@ fn number(text: &str, scale: i8) -> Option<LiteralPosition> {
     Some(LiteralPosition::After(if negative { floor.before()? } else { floor }))
 }
 
-/// The digits of a number, in a buffer of twenty.
+/// Formats a number into a buffer of 20 digits.
 fn digits_of(mut number: u64, room: &mut [u8; 20]) -> &[u8] {
     let mut start = room.len();
     loop {
@@ -229,25 +229,25 @@ fn decimal(negative: bool, digits: &[u8], scale: i8, out: &mut Vec<u8>) {
     if negative {
         out.push(b'-');
     }
-    let Ok(behind) = usize::try_from(scale) else {
+    let Ok(fraction_digits) = usize::try_from(scale) else {
         out.extend_from_slice(digits);
         if digits != b"0" {
             out.extend(std::iter::repeat_n(b'0', scale.unsigned_abs().into()));
         }
         return;
     };
-    let whole = digits.len().saturating_sub(behind);
+    let whole = digits.len().saturating_sub(fraction_digits);
     out.extend_from_slice(if whole == 0 { b"0" } else { &digits[..whole] });
-    if behind > 0 {
+    if fraction_digits > 0 {
         out.push(b'.');
-        out.extend(std::iter::repeat_n(b'0', behind.saturating_sub(digits.len())));
+        out.extend(std::iter::repeat_n(b'0', fraction_digits.saturating_sub(digits.len())));
         out.extend_from_slice(&digits[whole..]);
     }
 }
 
-/// Appends a date. Years of four digits are formatted here: the library takes ten times as long.
+/// Appends a date. Four-digit years are formatted here, ten times as fast as by the library.
 fn write_day(days: i64, out: &mut Vec<u8>) -> bool {
-    let Some((year, month, day)) = civil(days) else {
+    let Some((year, month, day)) = civil_from_days(days) else {
         let text = day(days).map(|date| date.to_string());
         return text.inspect(|text| out.extend_from_slice(text.as_bytes())).is_some();
     };
@@ -267,9 +267,9 @@ fn write_day(days: i64, out: &mut Vec<u8>) -> bool {
     true
 }
 
-/// Year, month and day of a day in the years 0 to 9999. Years are counted from March, so that the day of leap years is their last.
-fn civil(days: i64) -> Option<(u32, u32, u32)> {
-    // Days since 1 March of year 0; January and February of that year are left to the library.
+/// Year, month and day of a day in the years 0 to 9999. Years start in March, so that a leap day is the last day.
+fn civil_from_days(days: i64) -> Option<(u32, u32, u32)> {
+    // Days since 1 March of year 0; the library handles January and February of that year.
     let days = u32::try_from(days.checked_add(719_468)?).ok()?;
     let (era, day_of_era) = (days / 146_097, days % 146_097);
     let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
@@ -299,7 +299,7 @@ fn time(count: i64, unit: Unit) -> Option<Time> {
     Time::midnight().checked_add(SignedDuration::from_nanos(nanos)).ok()
 }
 
-/// `PT90.5S`: seconds only; minutes and hours add nothing.
+/// `PT90.5S`: seconds only, without minutes and hours.
 fn duration(count: i64, unit: Unit, out: &mut Vec<u8>) {
     let per_second = Unit::Seconds.nanos() / unit.nanos();
     let (sign, count) = (if count < 0 { "-" } else { "" }, count.unsigned_abs());
@@ -315,7 +315,7 @@ fn duration(count: i64, unit: Unit, out: &mut Vec<u8>) {
     out.push(b'S');
 }
 
-/// Appends a time of a day; none is appended outside of the calendar.
+/// Appends a timestamp; nothing outside the calendar range.
 fn write_instant(micros: i64, zone: &str, out: &mut Vec<u8>) -> bool {
     let start = out.len();
     if !write_day(micros.div_euclid(MICROS_OF_DAY), out) {
@@ -339,7 +339,7 @@ fn write_instant(micros: i64, zone: &str, out: &mut Vec<u8>) -> bool {
 mod tests {
     use super::*;
 
-    fn shown(logical_type: LogicalType, value: i64) -> Option<String> {
+    fn display(logical_type: LogicalType, value: i64) -> Option<String> {
         let mut out = Vec::new();
         logical_type.write(StoredValue::Number(value), &mut out).then(|| String::from_utf8(out).unwrap())
     }
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_as_what_they_mean() {
+    fn values_are_formatted_by_logical_type() {
         for (logical_type, value, expected) in [
             (cents(2), 1250, "12.50"),
             (cents(2), -5, "-0.05"),
@@ -370,7 +370,7 @@ mod tests {
             (LogicalType::LocalTimestamp, -1, "1969-12-31T23:59:59.999999"),
             (LogicalType::Timestamp, 253_402_300_799_000_000, "9999-12-31T23:59:59Z"),
         ] {
-            assert_eq!(shown(logical_type, value).as_deref(), Some(expected));
+            assert_eq!(display(logical_type, value).as_deref(), Some(expected));
             if value != i64::MIN {
                 assert_eq!(
                     logical_type.read(Type::Int64, expected),
@@ -387,19 +387,19 @@ mod tests {
             (LogicalType::Timestamp, i64::MAX),
             (LogicalType::LocalTimestamp, i64::MIN),
         ] {
-            assert_eq!(shown(logical_type, value), None, "{logical_type:?}");
+            assert_eq!(display(logical_type, value), None, "{logical_type:?}");
             assert_eq!(logical_type.read(Type::Int64, &value.to_string()), Some(Scalar::Int64(value)));
         }
     }
 
     #[test]
-    fn days_are_those_of_the_calendar() {
+    fn dates_equal_the_calendar_library() {
         let ends =
             [i64::from(i32::MIN), -719_529, -719_528, -719_469, -719_468, 2_932_896, 2_932_897, i64::MAX];
         for days in (-800_000..3_000_000).step_by(17).chain(ends) {
             let mut out = Vec::new();
-            let told = write_day(days, &mut out).then(|| String::from_utf8(out).unwrap());
-            assert_eq!(told, day(days).map(|date| date.to_string()), "{days}");
+            let formatted = write_day(days, &mut out).then(|| String::from_utf8(out).unwrap());
+            assert_eq!(formatted, day(days).map(|date| date.to_string()), "{days}");
         }
     }
 
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_those_of_json() {
+    fn numbers_follow_json() {
         for text in ["0", "-0", "1", "-12", "0.5", "1e5", "1E-5", "10.25e+3"] {
             assert!(is_number(text), "{text}");
         }
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_lie_at_numbers_or_between_them() {
+    fn literals_are_located_among_stored_values() {
         let at = |value: i128| Some(LiteralPosition::At(value.into()));
         let after = |value: i128| Some(LiteralPosition::After(value.into()));
         for (text, scale, expected) in [
@@ -451,25 +451,28 @@ mod tests {
             ("1.", 0, None),
             ("x", 0, None),
         ] {
-            assert_eq!(cents(scale).place(text), expected, "{text}");
+            assert_eq!(cents(scale).position(text), expected, "{text}");
         }
-        assert_eq!(LogicalType::Date32.place("2020-01-01"), at(18_262));
-        assert_eq!(LogicalType::Date32.place("2020-01-01T12:00:00"), None);
-        assert_eq!(LogicalType::Date32.place("1.5"), None);
-        assert_eq!(LogicalType::Timestamp.place("1970-01-01T00:00:00.0000015Z"), after(1));
-        assert_eq!(LogicalType::Timestamp.place("1970-01-01T00:00:00"), None);
-        assert_eq!(LogicalType::LocalTimestamp.place("1970-01-01T00:00:01"), at(1_000_000));
-        assert_eq!(LogicalType::Timestamp.place("1970-01-01T02:00:01+02:00"), at(1_000_000));
-        assert_eq!(LogicalType::Timestamp.place("9999-12-31T23:59:59.999999Z"), at(253_402_300_799_999_999));
+        assert_eq!(LogicalType::Date32.position("2020-01-01"), at(18_262));
+        assert_eq!(LogicalType::Date32.position("2020-01-01T12:00:00"), None);
+        assert_eq!(LogicalType::Date32.position("1.5"), None);
+        assert_eq!(LogicalType::Timestamp.position("1970-01-01T00:00:00.0000015Z"), after(1));
+        assert_eq!(LogicalType::Timestamp.position("1970-01-01T00:00:00"), None);
+        assert_eq!(LogicalType::LocalTimestamp.position("1970-01-01T00:00:01"), at(1_000_000));
+        assert_eq!(LogicalType::Timestamp.position("1970-01-01T02:00:01+02:00"), at(1_000_000));
+        assert_eq!(
+            LogicalType::Timestamp.position("9999-12-31T23:59:59.999999Z"),
+            at(253_402_300_799_999_999)
+        );
         for leap in ["2016-12-31T23:59:60Z", "2016-12-31T235960Z", "2016-12-31 23:59:60.5Z"] {
-            assert_eq!(LogicalType::Timestamp.place(leap), None, "{leap}");
+            assert_eq!(LogicalType::Timestamp.position(leap), None, "{leap}");
         }
-        assert_eq!(LogicalType::LocalTimestamp.place("2016-12-31T23:59:60"), None);
-        assert_eq!(LogicalType::Time(Unit::Seconds).place("12:00:60"), None);
-        assert_eq!(LogicalType::LocalTimestamp.place("1970-01-01T00:00:01+02:00"), None);
-        assert_eq!(LogicalType::LocalTimestamp.place("1970-01-01T00:00:01Z"), None);
-        assert_eq!(LogicalType::Time(Unit::Seconds).place("00:00:01.5"), after(1));
-        assert_eq!(LogicalType::Duration(Unit::Seconds).place("PT1M0.5S"), after(60));
-        assert_eq!(LogicalType::Duration(Unit::Seconds).place("1 minute"), None);
+        assert_eq!(LogicalType::LocalTimestamp.position("2016-12-31T23:59:60"), None);
+        assert_eq!(LogicalType::Time(Unit::Seconds).position("12:00:60"), None);
+        assert_eq!(LogicalType::LocalTimestamp.position("1970-01-01T00:00:01+02:00"), None);
+        assert_eq!(LogicalType::LocalTimestamp.position("1970-01-01T00:00:01Z"), None);
+        assert_eq!(LogicalType::Time(Unit::Seconds).position("00:00:01.5"), after(1));
+        assert_eq!(LogicalType::Duration(Unit::Seconds).position("PT1M0.5S"), after(60));
+        assert_eq!(LogicalType::Duration(Unit::Seconds).position("1 minute"), None);
     }
 }

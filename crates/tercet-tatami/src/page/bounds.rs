@@ -1,10 +1,10 @@
-//! Page statistics: minimum and maximum, in front of a page.
+//! Page statistics: minimum and maximum, stored before the payload of a page.
 //!
 //! ```text
 //! 50 2a 4d 18 │ u32 body length │ u8 form, bytes min, bytes max
 //! ```
 //!
-//! It is a skippable frame of Zstandard: readers that know nothing of bounds pass over it.
+//! It is a skippable Zstandard frame: readers without support for page statistics skip it.
 
 use tercet_core::{Fields, Malformed, Reason};
 
@@ -16,8 +16,8 @@ use crate::wire::footer::Zone;
 
 const MAGIC: &[u8; 4] = &[0x50, 0x2a, 0x4d, 0x18];
 
-/// Longer strings are truncated.
-const TEXT_LEN: usize = 64;
+/// Maximum length of string bounds; longer strings are truncated.
+const MAX_STRING_LEN: usize = 64;
 
 const MIN_EXACT: u8 = 1;
 const MAX_EXACT: u8 = 2;
@@ -26,21 +26,21 @@ const HAS_NAN: u8 = 4;
 /// The bounds of one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bounds {
-    /// No present value is smaller, NaN aside.
+    /// Bounds of the non-null values, except NaN.
     pub zone: Zone,
-    /// Some value equals the smaller bound.
+    /// Some value equals the minimum.
     pub min_exact: bool,
-    /// Some value equals the larger bound.
+    /// Some value equals the maximum.
     pub max_exact: bool,
     /// The page contains NaN.
     pub has_nan: bool,
 }
 
-/// The block in front of a page with these values, unless there is none.
+/// The encoded statistics of a page; `None` if it has none.
 pub fn block(zone: &Zone, kind: Type, has_nan: bool) -> Option<Vec<u8>> {
     let (min, max) = if kind.is_bytes() {
-        let min = &zone.min[..zone.min.len().min(TEXT_LEN)];
-        (min.to_vec(), cut_above(&zone.max)?)
+        let min = &zone.min[..zone.min.len().min(MAX_STRING_LEN)];
+        (min.to_vec(), truncate_up(&zone.max)?)
     } else {
         (zone.min.to_vec(), zone.max.to_vec())
     };
@@ -56,12 +56,12 @@ pub fn block(zone: &Zone, kind: Type, has_nan: bool) -> Option<Vec<u8>> {
     Some(out)
 }
 
-/// A string of at most 64 bytes that is not less; none if there is none.
-fn cut_above(max: &[u8]) -> Option<Vec<u8>> {
-    if max.len() <= TEXT_LEN {
+/// An upper bound of at most 64 bytes; `None` if there is none.
+fn truncate_up(max: &[u8]) -> Option<Vec<u8>> {
+    if max.len() <= MAX_STRING_LEN {
         return Some(max.to_vec());
     }
-    let mut out = max[..TEXT_LEN].to_vec();
+    let mut out = max[..MAX_STRING_LEN].to_vec();
     while out.last() == Some(&0xff) {
         out.pop();
     }
@@ -82,13 +82,14 @@ pub(crate) fn parse(
     let mut fields = Fields::new(region, fields.position(), fields.take("bounds", len.into())?);
     let form = fields.byte("bounds_form")?;
     if form & !(MIN_EXACT | MAX_EXACT | HAS_NAN) != 0 {
-        let reason = Reason::OutOfRange { found: form.into(), allowed: "made of the three known bits" };
+        let reason =
+            Reason::OutOfRange { found: form.into(), allowed: "a combination of the three known bits" };
         return Err(fields.fault("bounds_form", 1, reason));
     }
     let min = stored.slice_ref(fields.bytes("bounds_min")?);
     let max = stored.slice_ref(fields.bytes("bounds_max")?);
-    let whole = |bytes: &[u8]| Scalar::from_bytes(kind, bytes).is_some();
-    if !(whole(&min) && whole(&max)) {
+    let is_valid = |bytes: &[u8]| Scalar::from_bytes(kind, bytes).is_some();
+    if !(is_valid(&min) && is_valid(&max)) {
         let reason = Reason::Unexpected { rule: "bounds are values of the column" };
         return Err(fields.fault("bounds_max", max.len() as u64, reason));
     }
@@ -115,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_have_known_bytes() {
+    fn numbers_have_the_expected_bytes() {
         let zone = zone(&[7, 0, 0, 0], &[9, 0, 0, 0]);
         let block = Bytes::from(block(&zone, Type::Int32, false).unwrap());
         let expected = [0x50, 0x2a, 0x4d, 0x18, 0x0b, 0, 0, 0, 3, 4, 7, 0, 0, 0, 4, 9, 0, 0, 0];
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn long_texts_are_cut_so_that_they_still_bound() {
+    fn truncated_strings_are_still_bounds() {
         let mut high = vec![b'b'; 100];
         high[63] = 0xff;
         let block = Bytes::from(block(&zone(&[b'a'; 70], &high), Type::Bytes, false).unwrap());
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_blocks_are_refused() {
+    fn invalid_statistics_are_rejected() {
         let good = block(&zone(&[7, 0, 0, 0], &[9, 0, 0, 0]), Type::Int32, true).unwrap();
         for cut in 0..good.len() {
             assert!(parse(REGION, 0, &Bytes::copy_from_slice(&good[..cut]), Type::Int32).is_err(), "{cut}");

@@ -1,4 +1,4 @@
-//! From the bytes of a page to values.
+//! Page decoding.
 
 mod lists;
 mod pick;
@@ -19,16 +19,16 @@ use crate::schema::{Field, Type};
 use crate::wire::ids::{Codec, Encoding, Kind, page_flags};
 use crate::wire::page::PageHeader;
 
-/// A page and where it is.
+/// A page header with its position.
 #[derive(Clone, Debug)]
 pub(crate) struct Page<'a> {
     pub(crate) inner: &'a Inner,
     pub(crate) column: usize,
     pub(crate) region: Region,
-    /// Where its header starts.
+    /// The offset of its header.
     pub(crate) offset: u64,
     pub(crate) header: PageHeader,
-    /// Its first row, counted over the file.
+    /// The file row number of its first row.
     pub(crate) first_row: u64,
 }
 
@@ -37,7 +37,7 @@ impl Page<'_> {
         self.inner.field(self.column)
     }
 
-    /// A rule that a field of the page header breaks.
+    /// Error of a field of the page header.
     fn fault(&self, field: &'static str, at: u64, len: u64, reason: Reason) -> ErrorKind {
         fault(self.region, field, self.offset + at, len, reason)
     }
@@ -64,15 +64,16 @@ impl Page<'_> {
             page_flags::NULLS
         };
         if header.flags & !known != 0 {
-            let reason = Reason::OutOfRange { found: header.flags.into(), allowed: "made of known bits" };
+            let reason =
+                Reason::OutOfRange { found: header.flags.into(), allowed: "a combination of known bits" };
             return Err(self.fault("flags", 3, 1, reason));
         }
         if header.marked && !featured {
-            let rule = "marked pages stand in files that say what they require";
+            let rule = "marked pages require a features section";
             return Err(self.fault("codec", 2, 1, Reason::Unexpected { rule }));
         }
         if !header.marked && needs_mark(header, self.field()) {
-            let rule = "a page that other readers would misread is marked";
+            let rule = "a page that older readers would misread is marked";
             return Err(self.fault("codec", 2, 1, Reason::Unexpected { rule }));
         }
         if header.has_nulls() {
@@ -81,8 +82,8 @@ impl Page<'_> {
                     Reason::OutOfRange { found: header.nulls.into(), allowed: "at most the number of rows" };
                 return Err(self.fault("null_count", 16, 4, reason));
             }
-            // Without a checksum of the header a bit too many could make values of a bitmap.
-            if header.nulls == 0 && !self.inner.guarded() {
+            // Without a header checksum, a flipped bit could turn values into a bitmap.
+            if header.nulls == 0 && !self.inner.has_header_checksums() {
                 let rule = "a page without nulls has no validity bitmap";
                 return Err(self.fault("flags", 3, 1, Reason::Unexpected { rule }));
             }
@@ -93,7 +94,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The statistics in front of the payload, if any, and the bytes after them.
+    /// The statistics before the payload, if any, and the bytes after them.
     pub(crate) fn split_bounds(&self, stored: &Bytes) -> Result<(Option<Bounds>, Bytes), ErrorKind> {
         if !self.header.has(page_flags::BOUNDS) {
             return Ok((None, stored.clone()));
@@ -103,7 +104,7 @@ impl Page<'_> {
         Ok((Some(bounds), stored.slice(len..)))
     }
 
-    /// The payload before the codec.
+    /// The decompressed payload.
     pub(crate) fn payload(&self, stored: &Bytes) -> Result<Bytes, ErrorKind> {
         let (_, body) = self.split_bounds(stored)?;
         let dictionary = match self.header.codec {
@@ -114,7 +115,7 @@ impl Page<'_> {
         self.inner.decompress(self.region, self.payload_span(), &body, codec, raw, dictionary.as_deref())
     }
 
-    /// Appends the rows of the page to `out`. The checksum of `stored` was compared before.
+    /// Appends the rows of the page to `out`. The checksum of `stored` is already verified.
     pub(crate) fn decode(&self, stored: &Bytes, out: &mut Column) -> Result<(), ErrorKind> {
         self.check_header()?;
         let payload = self.payload(stored)?;
@@ -123,7 +124,7 @@ impl Page<'_> {
         let present = rows - self.header.nulls as usize;
         let before = out.len();
         let field = self.field();
-        // Few bytes can declare many rows, all null or all equal.
+        // A few bytes can declare many rows that are all null or all equal.
         out.values.try_reserve(rows)?;
         match field.kind {
             Type::BlobRef => {
@@ -156,7 +157,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The rows of the page that are present, without their values.
+    /// The validity of the page, without decoding values.
     pub(crate) fn decode_validity(&self, stored: &Bytes) -> Result<Option<Bitmap>, ErrorKind> {
         self.check_header()?;
         if !self.header.has_nulls() {
@@ -173,14 +174,14 @@ impl Page<'_> {
         let (bitmap, rest) = self.bitmap(payload, 0, rows)?;
         let (ones, present) = (bitmap.ones() as u64, u64::from(self.header.values - self.header.nulls));
         if ones != present {
-            let because = "the rows that are not null";
+            let because = "the number of non-null rows";
             let reason = Reason::Mismatch { found: ones, expected: present, because };
             return Err(self.fault("validity", 32, 0, reason));
         }
         Ok((Some(bitmap), rest))
     }
 
-    /// A bitmap at a position of the payload, and the bytes after it.
+    /// A bitmap at the start of the payload, and the bytes after it.
     fn bitmap(&self, payload: &Bytes, at: usize, len: usize) -> Result<(Bitmap, Bytes), ErrorKind> {
         let end = at + len.div_ceil(8);
         let Some(bytes) = payload.get(at..end) else {
@@ -198,7 +199,7 @@ impl Page<'_> {
         let encoding = self.header.encoding;
         if self.header.has(page_flags::SPLIT) {
             if encoding != Encoding::Plain || !kind.is_float() || self.field().kind == Type::List {
-                let rule = "only plain floats are split";
+                let rule = "only PLAIN floats are byte-split";
                 return Err(self.fault("flags", 3, 1, Reason::Unexpected { rule }));
             }
             let width = kind.width().unwrap_or(1);
@@ -210,9 +211,9 @@ impl Page<'_> {
                 };
                 return Err(self.fault("payload", 32, 0, reason));
             }
-            let mut whole = vec![0; body.len()];
-            tercet_codec::shuffle::unshuffle(body, width, &mut whole).map_err(|error| self.codec(error))?;
-            return plain(out, kind, &Bytes::from(whole), n).map_err(|error| self.codec(error));
+            let mut unsplit = vec![0; body.len()];
+            tercet_codec::shuffle::unshuffle(body, width, &mut unsplit).map_err(|error| self.codec(error))?;
+            return plain(out, kind, &Bytes::from(unsplit), n).map_err(|error| self.codec(error));
         }
         match (encoding, kind) {
             (Encoding::Plain, _) | (Encoding::Bitmap, Type::Bool) => {
@@ -221,14 +222,12 @@ impl Page<'_> {
             (Encoding::Dictionary, kind) if kind != Type::Bool => self.dictionary_codes(body, n, out),
             (Encoding::Fsst, Type::String | Type::Bytes) => self.fsst(body, n, out),
             (encoding, kind) => {
-                if let Some(scheme) = scheme(encoding).filter(|scheme| takes(kind, *scheme)) {
+                if let Some(scheme) = scheme(encoding).filter(|scheme| is_stream_type(kind, *scheme)) {
                     return integers(scheme, out, body, n).map_err(|error| self.codec(error));
                 }
                 let reason = match encoding {
                     Encoding::Unknown(id) => Reason::UnknownVersion { found: id.into(), known: "0 to 8" },
-                    _ => Reason::Unexpected {
-                        rule: "the encoding is one that the type of the column can have",
-                    },
+                    _ => Reason::Unexpected { rule: "the encoding is valid for the column type" },
                 };
                 Err(self.fault("encoding", 1, 1, reason))
             }
@@ -248,7 +247,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The stream of codes in a body, and its scheme.
+    /// The code stream of a body and its scheme.
     fn code_stream<'b>(&self, body: &'b [u8]) -> Result<(Scheme, &'b [u8]), ErrorKind> {
         let Some((inner, stream)) = body.split_first() else {
             let reason = Reason::Truncated { need: 1, have: 0 };
@@ -261,11 +260,11 @@ impl Page<'_> {
         })
     }
 
-    /// Rejects codes without a value.
+    /// Rejects codes out of range.
     fn check_codes(&self, codes: &[u32], values: usize) -> Result<(), ErrorKind> {
         match codes.iter().copied().max() {
             Some(largest) if largest as usize >= values => {
-                let allowed = "the number of a value in the dictionary";
+                let allowed = "a code of the dictionary";
                 let reason = Reason::OutOfRange { found: largest.into(), allowed };
                 Err(self.fault("codes", 32, 0, reason))
             }
@@ -274,7 +273,7 @@ impl Page<'_> {
     }
 }
 
-/// Whether readers that know only the older encodings would misread the page.
+/// Whether readers that support only the older encodings would misread the page.
 pub(crate) fn needs_mark(header: &PageHeader, field: &Field) -> bool {
     if !matches!(header.codec, Codec::None | Codec::Zstd) {
         return false;
@@ -286,7 +285,7 @@ pub(crate) fn needs_mark(header: &PageHeader, field: &Field) -> bool {
         || (header.codec == Codec::None && header.has(page_flags::BOUNDS))
 }
 
-/// The integer stream of an encoding.
+/// The integer stream scheme of an encoding.
 const fn scheme(encoding: Encoding) -> Option<Scheme> {
     Some(match encoding {
         Encoding::Plain => Scheme::Plain,
@@ -299,8 +298,8 @@ const fn scheme(encoding: Encoding) -> Option<Scheme> {
     })
 }
 
-/// Whether values of a type can be in a stream.
-const fn takes(kind: Type, scheme: Scheme) -> bool {
+/// Whether a type can be encoded as an integer stream.
+const fn is_stream_type(kind: Type, scheme: Scheme) -> bool {
     kind.is_integer()
         || (kind.is_float() && matches!(scheme, Scheme::Rle | Scheme::BitpackFor | Scheme::Delta))
 }
@@ -310,7 +309,7 @@ pub(crate) fn plain(out: &mut Values, kind: Type, bytes: &Bytes, n: usize) -> Re
     match out {
         Values::Bool(bools) => {
             if bytes.len() != n.div_ceil(8) {
-                let detail = format!("{n} bits take {} bytes, but {} are there", n.div_ceil(8), bytes.len());
+                let detail = format!("{n} bits take {} bytes, found {}", n.div_ceil(8), bytes.len());
                 return Err(CodecError::Decode { codec: "bitmap", detail });
             }
             bools.extend((0..n).map(|at| bytes[at / 8] >> (at % 8) & 1 == 1));
@@ -324,7 +323,7 @@ pub(crate) fn plain(out: &mut Values, kind: Type, bytes: &Bytes, n: usize) -> Re
     }
 }
 
-/// The stream of values that have the bits of integers. Neither type nor memory changes.
+/// The values as integers of the same width.
 fn as_bits<T, B>(
     values: &mut Vec<T>,
     read: impl FnOnce(&mut Vec<B>) -> Result<(), CodecError>,
@@ -339,7 +338,7 @@ where
     done
 }
 
-/// Appends `n` numbers of a stream that fills `bytes`; floats by their bits.
+/// Appends `n` numbers of a stream that fills `bytes`; floats as bits.
 fn integers(scheme: Scheme, out: &mut Values, bytes: &[u8], n: usize) -> Result<(), CodecError> {
     match out {
         Values::Int8(v) => ints::decode(scheme, bytes, n, v),
@@ -353,12 +352,12 @@ fn integers(scheme: Scheme, out: &mut Values, bytes: &[u8], n: usize) -> Result<
         Values::Float32(v) => as_bits::<f32, u32>(v, |bits| ints::decode(scheme, bytes, n, bits)),
         Values::Float64(v) => as_bits::<f64, u64>(v, |bits| ints::decode(scheme, bytes, n, bits)),
         Values::Bool(_) | Values::Bytes(_) | Values::List(_) => {
-            Err(CodecError::Decode { codec: scheme.name(), detail: "no stream of numbers".to_owned() })
+            Err(CodecError::Decode { codec: scheme.name(), detail: "not an integer stream".to_owned() })
         }
     }
 }
 
-/// Appends the values of codes. Every code is less than the number of values.
+/// Appends the values of codes, which are in range.
 fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
     fn pick<T: Copy>(values: &[T], codes: &[u32], out: &mut Vec<T>) {
         out.extend(codes.iter().map(|code| values[*code as usize]));
@@ -380,7 +379,7 @@ fn gather(dictionary: &Values, codes: &[u32], out: &mut Values) {
     }
 }
 
-/// Moves the `present` values after `start` to their rows; the others become zero or empty.
+/// Moves the `present` values after `start` to their rows; null slots become zero or empty.
 fn spread(values: &mut Values, start: usize, present: usize, validity: &Bitmap) {
     fn vector<T: Copy + Default>(values: &mut Vec<T>, start: usize, present: usize, validity: &Bitmap) {
         values.resize(start + validity.len(), T::default());
@@ -401,15 +400,15 @@ fn spread(values: &mut Values, start: usize, present: usize, validity: &Bitmap) 
         bool(v) => vector(v, start, present, validity),
         bytes(v) => vector(v.views_mut(), start, present, validity),
         list(v) => {
-            // Ends of the present rows become ends of all: a null row ends where the row before does.
+            // A null row ends where the previous row ends.
             let base = if start == 0 { 0 } else { v.ends[start - 1] };
             vector(&mut v.ends, start, present, validity);
             let mut end = base;
-            for (row, place) in v.ends[start..].iter_mut().enumerate() {
+            for (row, slot) in v.ends[start..].iter_mut().enumerate() {
                 if validity.get(row) {
-                    end = *place;
+                    end = *slot;
                 } else {
-                    *place = end;
+                    *slot = end;
                 }
             }
         },

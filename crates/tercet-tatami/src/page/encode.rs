@@ -1,11 +1,11 @@
-//! Values to payloads.
+//! Page encoding.
 //!
 //! ```text
-//! rows of a column ─▶ present values ─▶ shortest encoding ─▶ [bitmap][encoded values]
+//! rows of a column ─▶ non-null values ─▶ shortest encoding ─▶ [bitmap][encoded values]
 //! ```
 //!
-//! The state of a column beyond its values, its value dictionary and its symbol table, is in [`Tools`]: pages of one column are
-//! encoded one after the other, pages of different columns at the same time.
+//! The pages of a column share a value dictionary and a symbol table ([`Tools`]): pages of one column are encoded sequentially,
+//! different columns in parallel.
 
 mod dictionary;
 mod list;
@@ -31,16 +31,16 @@ use number::FloatTools;
 pub(crate) use number::Number;
 pub(crate) use strings::StringEncoder;
 
-/// The state that the pages of one column share.
+/// The shared state of the pages of one column.
 #[derive(Debug)]
 pub(crate) struct Tools {
-    /// Whether floats may be packed.
+    /// Whether floats may be bit-packed.
     native: bool,
-    /// How floats are stored best.
+    /// Chooses the encoding of floats.
     floats: FloatTools,
-    /// The value dictionary, if the column may have one.
+    /// The value dictionary, if the column supports one.
     pub(crate) values: Option<ValueDictionary>,
-    /// Symbols, and whether they pay.
+    /// Chooses FSST for strings.
     pub(crate) text: StringEncoder,
 }
 
@@ -56,15 +56,15 @@ impl Tools {
     }
 }
 
-/// A page before it is compressed.
+/// An uncompressed page.
 #[derive(Debug)]
 pub(crate) struct Encoded {
     pub(crate) encoding: Encoding,
-    /// Rows that are null.
+    /// Number of null rows.
     pub(crate) nulls: usize,
     /// Bitmap and values.
     pub(crate) payload: Vec<u8>,
-    /// Whether the bytes of floats are transposed.
+    /// Whether floats are byte-split.
     pub(crate) split: bool,
     pub(crate) bounds: Bounds,
 }
@@ -86,7 +86,7 @@ impl Stream {
 /// The minimum and maximum of some values.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Bounds {
-    /// None where there is no value, or nothing but NaN.
+    /// `None` without values other than NaN.
     pub(crate) zone: Option<Zone>,
     /// Whether NaN was skipped.
     pub(crate) has_nan: bool,
@@ -110,7 +110,7 @@ pub(crate) fn page(
     Ok(Encoded { encoding, nulls: rows.nulls, payload, split, bounds })
 }
 
-/// Appends the present values in the shortest encoding, and returns it.
+/// Appends the non-null values in the shortest encoding, and returns it.
 fn stream(
     values: &Values,
     rows: &Rows<'_>,
@@ -125,7 +125,7 @@ fn stream(
             let present: Vec<&[u8]> = rows.positions().map(|row| values.get(row)).collect();
             strings::encode(&present, tools, out)
         },
-        // The schema refuses lists of lists.
+        // The schema rejects lists of lists.
         list(_lists) => Ok(Stream::new(Encoding::Plain, Bounds::default())),
     )
 }
@@ -141,11 +141,11 @@ fn bools(present: &[bool], out: &mut Vec<u8>) -> Stream {
     Stream::new(Encoding::Bitmap, Bounds { zone, has_nan: false })
 }
 
-/// Some rows of a column, and which of them are present.
+/// Some rows of a column and their validity.
 #[derive(Clone, Debug)]
 struct Rows<'a> {
     range: Range<usize>,
-    /// None when all are present.
+    /// `None` if all are valid.
     validity: Option<&'a Bitmap>,
     nulls: usize,
 }
@@ -157,7 +157,7 @@ impl<'a> Rows<'a> {
         Self { range, validity: column.validity.as_ref().filter(|_| nulls > 0), nulls }
     }
 
-    /// Appends one bit for each row, if a row is null.
+    /// Appends the validity bitmap, if a row is null.
     fn put_bitmap(&self, out: &mut Vec<u8>) {
         if let Some(validity) = self.validity {
             let mut bits = Bitmap::new();
@@ -166,13 +166,13 @@ impl<'a> Rows<'a> {
         }
     }
 
-    /// The rows that are present.
+    /// The non-null rows.
     fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         let validity = self.validity;
         self.range.clone().filter(move |row| validity.is_none_or(|bits| bits.get(*row)))
     }
 
-    /// The present values, copied only if some are missing.
+    /// The non-null values, copied only if there are nulls.
     fn present<'v, T: Copy>(&self, values: &'v [T]) -> std::borrow::Cow<'v, [T]> {
         if self.validity.is_none() {
             return (&values[self.range.clone()]).into();
@@ -183,7 +183,7 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// The number of an integer stream in the format.
+/// The encoding of an integer stream scheme.
 fn encoding_of(scheme: Scheme) -> Encoding {
     match scheme {
         Scheme::Plain => Encoding::Plain,
@@ -195,7 +195,7 @@ fn encoding_of(scheme: Scheme) -> Encoding {
     }
 }
 
-/// Appends the stream of lengths: its encoding, its size and its bytes.
+/// Appends a stream of lengths: encoding, size, bytes.
 fn put_lengths(lengths: &[u32], out: &mut Vec<u8>) -> Result<(), ErrorKind> {
     let (scheme, len) = tercet_codec::ints::choose(lengths, &tercet_codec::ints::CASCADE);
     out.push(encoding_of(scheme).id());
@@ -203,7 +203,7 @@ fn put_lengths(lengths: &[u32], out: &mut Vec<u8>) -> Result<(), ErrorKind> {
     Ok(tercet_codec::ints::encode(scheme, lengths, out)?)
 }
 
-/// Makes a zone cover another one too; the first of equal bounds stays.
+/// Extends a zone by another one; of equal bounds the first is kept.
 pub(crate) fn widen(zone: &mut Option<Zone>, other: Option<&Zone>, kind: Type) {
     let Some(other) = other else { return };
     let Some(zone) = zone else {

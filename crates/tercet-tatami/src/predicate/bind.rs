@@ -1,4 +1,4 @@
-//! From names and literals to columns and values.
+//! Binds names to columns and literals to values.
 
 use tercet_core::escape;
 use thiserror::Error;
@@ -9,16 +9,16 @@ use crate::logical_type::{LogicalType, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
 
-/// A filter that does not fit the columns.
+/// A filter that does not match the columns.
 #[derive(Clone, Debug, Error, PartialEq)]
 #[non_exhaustive]
 pub enum BindError {
-    /// There is no such column.
+    /// No such column.
     #[error("has no column `{}`", escape::name(column))]
     NoSuchColumn {
         /// The name.
         column: String,
-        /// Names there are, the first few.
+        /// The first few column names.
         available: Box<str>,
     },
     /// A literal that is not valid for the type of the column.
@@ -45,20 +45,20 @@ pub enum BindError {
         /// The value.
         value: String,
     },
-    /// A test that makes no sense for the type of the column.
+    /// An operator that the column type does not support.
     #[error("column `{}` is {kind}, which does not support `{operator}`", escape::name(column))]
     Operator {
         /// The column.
         column: String,
         /// Its type.
         kind: Box<str>,
-        /// The test.
+        /// The operator.
         operator: &'static str,
     },
-    /// `and`, `or` or `in` of nothing.
+    /// `and`, `or` or `in` with an empty list.
     #[error("empty list in `{operator}`")]
     Empty {
-        /// Which.
+        /// The operator.
         operator: &'static str,
     },
 }
@@ -79,7 +79,7 @@ impl Expr {
     }
 }
 
-/// The part of a test that an error is about.
+/// The part of a comparison that an error refers to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Part {
     Column,
@@ -87,11 +87,11 @@ pub(super) enum Part {
     Value(usize),
 }
 
-/// The position in the filter.
+/// The state of binding.
 pub(super) struct Binder<'a> {
     schema: &'a Schema,
     logical_types: &'a [Option<LogicalType>],
-    /// The number of comparisons so far, including the one that does not fit.
+    /// The number of comparisons so far, including the failed one.
     pub(super) tests: usize,
     pub(super) part: Part,
 }
@@ -153,7 +153,7 @@ impl<'a> Binder<'a> {
         if matches!(test, Comparison::In(literals) if literals.is_empty()) {
             return Err(BindError::Empty { operator: "in" });
         }
-        // Values of the stored type are compared as they are stored.
+        // Values of the stored type are compared as stored.
         let is_exact = |literal: &Literal| matches!(literal, Literal::Exact(_));
         let exact = test.literals().into_iter().position(is_exact);
         let is_order = matches!(
@@ -165,9 +165,9 @@ impl<'a> Binder<'a> {
                 | Comparison::Between(..)
         );
         if let (Some(at), Some(logical_type)) = (exact, logical_type.filter(|_| is_text && is_order)) {
-            // The order of the bytes of numbers is not that of the numbers.
+            // Decimals stored as bytes do not sort like their bytes.
             self.part = Part::Value(at);
-            let value = test.literals()[at].shown();
+            let value = test.literals()[at].display();
             return Err(BindError::LogicalType { column: field.name.to_string(), logical_type, value });
         }
         let logical_type = logical_type.filter(|_| exact.is_none());
@@ -185,7 +185,7 @@ impl<'a> Binder<'a> {
         };
         let test = test.try_map(|literal| {
             next();
-            logical::place(field, logical_type, literal)
+            logical::locate(field, logical_type, literal)
         })?;
         Ok(logical::bound(column, field, logical_type, test))
     }
@@ -199,7 +199,7 @@ fn typed(field: &Field, literal: &Literal) -> Result<Scalar, BindError> {
         Literal::Bool(value) => (kind == Type::Bool).then_some(Scalar::Bool(*value)),
         Literal::Number(text) => match kind {
             Type::String | Type::Bytes | Type::BlobRef | Type::Bool => None,
-            // Digits that are too many would be read as infinity.
+            // A number out of range would parse as infinity.
             _ => Scalar::parse(kind, text).filter(|value| !value.is_infinite() || !is_number(text)),
         },
         Literal::Text(text) => match kind {
@@ -211,12 +211,12 @@ fn typed(field: &Field, literal: &Literal) -> Result<Scalar, BindError> {
         },
     };
     let column = || field.name.to_string();
-    found.ok_or_else(|| BindError::Value { column: column(), kind, value: literal.shown() })
+    found.ok_or_else(|| BindError::Value { column: column(), kind, value: literal.display() })
 }
 
 impl Literal {
-    /// The value for a message.
-    pub(super) fn shown(&self) -> String {
+    /// The literal for messages.
+    pub(super) fn display(&self) -> String {
         match self {
             Self::Exact(value) => value.to_string(),
             Self::Bool(value) => value.to_string(),
@@ -244,7 +244,7 @@ impl<V> Comparison<V> {
         }
     }
 
-    /// The values, from left to right.
+    /// The literals, from left to right.
     pub(crate) fn literals(&self) -> Vec<&V> {
         match self {
             Self::Eq(x)
@@ -261,7 +261,7 @@ impl<V> Comparison<V> {
         }
     }
 
-    /// The same test of other values, which are made from left to right.
+    /// Maps the literals, from left to right.
     fn try_map<W, E>(&self, mut make: impl FnMut(&V) -> Result<W, E>) -> Result<Comparison<W>, E> {
         Ok(match self {
             Self::Eq(x) => Comparison::Eq(make(x)?),

@@ -1,59 +1,63 @@
 //! Comparisons with logical types: decimals, dates, times.
 //!
-//! A literal equals a stored value or lies between two of them. This decides the comparison with stored values: with scale 2,
-//! `price < 12.345` is `<= 1234`, and `price = 12.345` matches nothing. No literal is rounded.
+//! A literal equals a stored value or is between two of them, which determines the comparison of stored values: with scale 2,
+//! `price < 12.345` is `<= 1234`, and `price = 12.345` matches nothing. Literals are never rounded.
 
 use super::{BindError, Comparison, Literal, Predicate};
 use crate::logical_type::{LiteralPosition, LogicalType, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 
-/// A literal among stored values.
+/// The position of a literal among stored values.
 #[derive(Clone, Debug)]
 pub(super) enum Bound {
-    /// At a value, or between it and the next.
+    /// Equal to a value, or between it and the next.
     Near(Near),
     /// Less than every value of the column type.
-    BeforeAll,
+    BelowAll,
     /// Greater than every value of the column type.
-    BehindAll,
+    AboveAll,
 }
 
 #[derive(Clone, Debug)]
 pub(super) struct Near {
     value: Scalar,
-    /// It is this value; otherwise it lies between it and the next.
-    is_at: bool,
+    /// Equal to this value; otherwise between it and the next.
+    is_equal: bool,
     is_negative: bool,
 }
 
-/// Finds a literal among the values of a column, or of its elements.
-pub(super) fn place(field: &Field, logical_type: LogicalType, literal: &Literal) -> Result<Bound, BindError> {
+/// Locates a literal among the values of a column, or of its list elements.
+pub(super) fn locate(
+    field: &Field,
+    logical_type: LogicalType,
+    literal: &Literal,
+) -> Result<Bound, BindError> {
     let column = || field.name.to_string();
-    let refused = || BindError::LogicalType { column: column(), logical_type, value: literal.shown() };
+    let invalid = || BindError::LogicalType { column: column(), logical_type, value: literal.display() };
     let text = match literal {
         Literal::Number(text) => text,
-        // In quotes a number is one of decimals only: a year is no day.
+        // Quoted numbers are decimals only: a year is not a date.
         Literal::Text(text) if logical_type.is_number() || !is_number(text) => text,
-        _ => return Err(refused()),
+        _ => return Err(invalid()),
     };
-    let beyond = |is_negative| if is_negative { Bound::BeforeAll } else { Bound::BehindAll };
-    let (number, is_at) = match logical_type.place(text) {
+    let beyond = |is_negative| if is_negative { Bound::BelowAll } else { Bound::AboveAll };
+    let (number, is_equal) = match logical_type.position(text) {
         Some(LiteralPosition::At(number)) => (number, true),
         Some(LiteralPosition::After(number)) => (number, false),
-        // No decimal has this many digits.
+        // Exceeds every decimal.
         None if logical_type.is_number() && is_number(text) => return Ok(beyond(text.starts_with('-'))),
-        None => return Err(refused()),
+        None => return Err(invalid()),
     };
     let is_negative = number.is_negative();
     Ok(match logical_type.stored(field.scalar(), number) {
-        Some(value) => Bound::Near(Near { value, is_at, is_negative }),
+        Some(value) => Bound::Near(Near { value, is_equal, is_negative }),
         None if logical_type.is_number() => beyond(is_negative),
-        None => return Err(refused()),
+        None => return Err(invalid()),
     })
 }
 
-/// The test as one of stored values.
+/// Translates a comparison to stored values.
 pub(super) fn bound(
     column: usize,
     field: &Field,
@@ -66,26 +70,26 @@ pub(super) fn bound(
     };
     let column = Column { column, width };
     match test {
-        Comparison::Eq(Bound::Near(near)) if near.is_at => column.leaf(Comparison::Eq(near.value)),
-        Comparison::Ne(Bound::Near(near)) if near.is_at => column.leaf(Comparison::Ne(near.value)),
-        Comparison::Contains(Bound::Near(near)) if near.is_at => {
+        Comparison::Eq(Bound::Near(near)) if near.is_equal => column.leaf(Comparison::Eq(near.value)),
+        Comparison::Ne(Bound::Near(near)) if near.is_equal => column.leaf(Comparison::Ne(near.value)),
+        Comparison::Contains(Bound::Near(near)) if near.is_equal => {
             column.leaf(Comparison::Contains(near.value))
         }
         Comparison::Eq(_) | Comparison::Contains(_) => column.none(),
         Comparison::Ne(_) => column.all(),
-        Comparison::Lt(bound) => column.before(bound, Comparison::Lt),
-        Comparison::Le(bound) => column.before(bound, Comparison::Le),
-        Comparison::Gt(bound) => column.behind(bound, Comparison::Gt),
-        Comparison::Ge(bound) => column.behind(bound, Comparison::Ge),
-        Comparison::Between(Bound::Near(low), Bound::Near(high)) if width.is_none() && low.is_at => {
+        Comparison::Lt(bound) => column.less(bound, Comparison::Lt),
+        Comparison::Le(bound) => column.less(bound, Comparison::Le),
+        Comparison::Gt(bound) => column.greater(bound, Comparison::Gt),
+        Comparison::Ge(bound) => column.greater(bound, Comparison::Ge),
+        Comparison::Between(Bound::Near(low), Bound::Near(high)) if width.is_none() && low.is_equal => {
             column.leaf(Comparison::Between(low.value, high.value))
         }
         Comparison::Between(low, high) => {
-            Predicate::And(vec![column.behind(low, Comparison::Ge), column.before(high, Comparison::Le)])
+            Predicate::And(vec![column.greater(low, Comparison::Ge), column.less(high, Comparison::Le)])
         }
         Comparison::In(bounds) => {
             let there = bounds.into_iter().filter_map(|bound| match bound {
-                Bound::Near(near) if near.is_at => Some(near.value),
+                Bound::Near(near) if near.is_equal => Some(near.value),
                 _ => None,
             });
             column.leaf(Comparison::In(there.collect()))
@@ -95,11 +99,11 @@ pub(super) fn bound(
     }
 }
 
-/// A column whose values are numbers, or bytes of numbers.
+/// A column of integers, or of decimals as bytes.
 #[derive(Clone, Copy)]
 struct Column {
     column: usize,
-    /// Bytes of a number; none if they are no bytes.
+    /// Length of a decimal; `None` for integers.
     width: Option<usize>,
 }
 
@@ -108,14 +112,14 @@ impl Column {
         Predicate::Comparison { column: self.column, test }
     }
 
-    /// The first bytes of a negative number. As bytes, these sort after all others, each in order.
+    /// The smallest bytes of negative numbers, which sort after those of positive numbers.
     fn negatives(self) -> Option<Scalar> {
         let mut bytes = vec![0; self.width?];
         *bytes.first_mut()? = 0x80;
         Some(Scalar::Bytes(bytes))
     }
 
-    /// Equal to one of nothing: false, and neither where a row is null.
+    /// False for every non-null row.
     fn none(self) -> Predicate {
         self.leaf(Comparison::In(Vec::new()))
     }
@@ -124,14 +128,14 @@ impl Column {
         Predicate::Not(Box::new(self.none()))
     }
 
-    /// Values before a bound: including it, if the comparison does or if the bound lies after its value.
-    fn before(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
+    /// Values less than a bound, including its value if the comparison does or if the bound is greater.
+    fn less(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
         let near = match bound {
             Bound::Near(near) => near,
-            Bound::BeforeAll => return self.none(),
-            Bound::BehindAll => return self.all(),
+            Bound::BelowAll => return self.none(),
+            Bound::AboveAll => return self.all(),
         };
-        let test = if near.is_at { test } else { Comparison::Le };
+        let test = if near.is_equal { test } else { Comparison::Le };
         let leaf = self.leaf(test(near.value));
         match self.negatives().map(|first| self.leaf(Comparison::Ge(first))) {
             None => leaf,
@@ -140,14 +144,14 @@ impl Column {
         }
     }
 
-    /// Values after a bound: including it, if the comparison does and the bound does not lie after its value.
-    fn behind(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
+    /// Values greater than a bound, including its value if the comparison does and the bound equals it.
+    fn greater(self, bound: Bound, test: fn(Scalar) -> Comparison<Scalar>) -> Predicate {
         let near = match bound {
             Bound::Near(near) => near,
-            Bound::BeforeAll => return self.all(),
-            Bound::BehindAll => return self.none(),
+            Bound::BelowAll => return self.all(),
+            Bound::AboveAll => return self.none(),
         };
-        let test = if near.is_at { test } else { Comparison::Gt };
+        let test = if near.is_equal { test } else { Comparison::Gt };
         let leaf = self.leaf(test(near.value));
         match self.negatives().map(|first| self.leaf(Comparison::Lt(first))) {
             None => leaf,
@@ -164,11 +168,10 @@ mod tests {
     use crate::column::{Bitmap, Column as Rows, Values};
     use crate::schema::Schema;
 
-    /// The rows of a column that match, the last row of which is null.
-    fn taken(kind: Type, logical_type: LogicalType, values: Values, condition: &str) -> Vec<usize> {
+    /// The matching rows of a column whose last row is null.
+    fn matching(kind: Type, logical_type: LogicalType, values: Values, filter: &str) -> Vec<usize> {
         let schema = Schema::new(vec![Field::new("x", kind).with_nulls()]).unwrap();
-        let predicate =
-            Expr::parse(condition).unwrap().bind_with_types(&schema, &[Some(logical_type)]).unwrap();
+        let predicate = Expr::parse(filter).unwrap().bind_with_types(&schema, &[Some(logical_type)]).unwrap();
         let rows = values.len();
         let validity: Bitmap = (0..rows).map(|row| row + 1 < rows).collect();
         let mask: Mask = predicate.mask(&[Rows::new(values).with_validity(validity)]);
@@ -177,7 +180,7 @@ mod tests {
 
     /// Decimals of scale 1 against literals of scale 2, in both storage types.
     #[test]
-    fn decimals_are_compared_as_what_they_are() {
+    fn decimals_are_compared_by_value() {
         let numbers: Vec<i64> = (-25..=25).chain([0]).collect();
         let last = numbers.len() - 1;
         let wide = numbers.iter().map(|number| i128::from(*number).to_be_bytes()).collect::<Vec<_>>();
@@ -197,28 +200,28 @@ mod tests {
                 let expected: Vec<usize> =
                     (0..last).filter(|row| holds(numbers[*row] * 10, hundredths)).collect();
                 let opposite: Vec<usize> = (0..last).filter(|row| !expected.contains(row)).collect();
-                let condition = format!("x {operator} {literal}");
-                for (condition, expected) in [(format!("not {condition}"), opposite), (condition, expected)] {
+                let filter = format!("x {operator} {literal}");
+                for (filter, expected) in [(format!("not {filter}"), opposite), (filter, expected)] {
                     let values = Values::Int64(numbers.clone());
-                    assert_eq!(taken(Type::Int64, narrow, values, &condition), expected, "{condition}");
+                    assert_eq!(matching(Type::Int64, narrow, values, &filter), expected, "{filter}");
                     let values = Values::Bytes(wide.iter().collect());
-                    assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
+                    assert_eq!(matching(Type::Bytes, broad, values, &filter), expected, "{filter}");
                 }
             }
-            let condition = format!("x between {literal} and 1.05");
+            let filter = format!("x between {literal} and 1.05");
             let expected: Vec<usize> =
                 (0..last).filter(|row| (hundredths..=105).contains(&(numbers[*row] * 10))).collect();
             let values = Values::Int64(numbers.clone());
-            assert_eq!(taken(Type::Int64, narrow, values, &condition), expected, "{condition}");
+            assert_eq!(matching(Type::Int64, narrow, values, &filter), expected, "{filter}");
             let values = Values::Bytes(wide.iter().collect());
-            assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
+            assert_eq!(matching(Type::Bytes, broad, values, &filter), expected, "{filter}");
         }
         let values = || Values::Int64(numbers.clone());
-        assert_eq!(taken(Type::Int64, narrow, values(), "x in (0.1, 0.15, \"-2.5\", 1e300)"), [0, 26]);
-        // Outside of the range of the column type.
+        assert_eq!(matching(Type::Int64, narrow, values(), "x in (0.1, 0.15, \"-2.5\", 1e300)"), [0, 26]);
+        // Outside the range of the column type.
         let all: Vec<usize> = (0..last).collect();
         for far in ["9223372036854775807", "1e70", "1e400"] {
-            for (condition, expected) in [
+            for (filter, expected) in [
                 (format!("x < {far}"), &all[..]),
                 (format!("x >= -{far}"), &all),
                 (format!("x != {far}"), &all),
@@ -229,12 +232,12 @@ mod tests {
                 (format!("x = -{far}"), &[]),
                 (format!("x between 0 and -{far}"), &[]),
             ] {
-                assert_eq!(taken(Type::Int64, narrow, values(), &condition), expected, "{condition}");
+                assert_eq!(matching(Type::Int64, narrow, values(), &filter), expected, "{filter}");
                 let values = Values::Bytes(wide.iter().collect());
-                assert_eq!(taken(Type::Bytes, broad, values, &condition), expected, "{condition}");
+                assert_eq!(matching(Type::Bytes, broad, values, &filter), expected, "{filter}");
             }
         }
-        // Bytes of numbers are not in the order of the numbers.
+        // Decimals stored as bytes do not sort like their bytes.
         let schema = Schema::new(vec![Field::new("x", Type::Bytes)]).unwrap();
         let bound = |text: &str| Expr::parse(text).unwrap().bind_with_types(&schema, &[Some(broad)]);
         assert!(bound("x < x'00'").is_err() && bound("x between x'00' and x'01'").is_err());
@@ -242,22 +245,22 @@ mod tests {
     }
 
     #[test]
-    fn dates_and_times_are_texts() {
+    fn dates_and_times_are_strings() {
         let days = || Values::Int32(vec![18_261, 18_262, 18_263, 0]);
-        assert_eq!(taken(Type::Int32, LogicalType::Date32, days(), "x >= \"2020-01-01\""), [1, 2]);
-        assert_eq!(taken(Type::Int32, LogicalType::Date32, days(), "x = 18262"), [1]);
+        assert_eq!(matching(Type::Int32, LogicalType::Date32, days(), "x >= \"2020-01-01\""), [1, 2]);
+        assert_eq!(matching(Type::Int32, LogicalType::Date32, days(), "x = 18262"), [1]);
         let times = || Values::Int64(vec![0, 1, 2, 0]);
         let kind = Type::TimestampMicros;
         assert_eq!(
-            taken(kind, LogicalType::Timestamp, times(), "x > \"1970-01-01T00:00:00.0000005Z\""),
+            matching(kind, LogicalType::Timestamp, times(), "x > \"1970-01-01T00:00:00.0000005Z\""),
             [1, 2]
         );
         assert_eq!(
-            taken(kind, LogicalType::LocalTimestamp, times(), "x <= \"1970-01-01T00:00:00.000001\""),
+            matching(kind, LogicalType::LocalTimestamp, times(), "x <= \"1970-01-01T00:00:00.000001\""),
             [0, 1]
         );
         let schema = Schema::new(vec![Field::new("x", Type::Int32)]).unwrap();
-        for (logical_type, condition) in [
+        for (logical_type, filter) in [
             (LogicalType::Date32, "x = \"2020\""),
             (LogicalType::Date32, "x = \"2020-01-01T00:00:00Z\""),
             (LogicalType::Date32, "x prefix \"2020\""),
@@ -265,8 +268,8 @@ mod tests {
             (LogicalType::Date32, "x = 99999999999"),
             (LogicalType::Decimal { precision: 9, scale: 2, width: 4 }, "x < \"abc\""),
         ] {
-            let bound = Expr::parse(condition).unwrap().bind_with_types(&schema, &[Some(logical_type)]);
-            assert!(bound.is_err(), "{condition}");
+            let bound = Expr::parse(filter).unwrap().bind_with_types(&schema, &[Some(logical_type)]);
+            assert!(bound.is_err(), "{filter}");
         }
     }
 }

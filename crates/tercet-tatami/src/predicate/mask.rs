@@ -1,6 +1,6 @@
-//! Which rows of a batch.
+//! Row masks.
 
-/// One bit for each row, in words of 64.
+/// One bit per row, in 64-bit words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mask {
     words: Vec<u64>,
@@ -8,14 +8,14 @@ pub struct Mask {
 }
 
 impl Mask {
-    /// Equal bits.
+    /// A mask of equal bits.
     pub fn filled(len: usize, bit: bool) -> Self {
         let mut out = Self { words: vec![if bit { u64::MAX } else { 0 }; len.div_ceil(64)], len };
         out.trim();
         out
     }
 
-    /// A bit for each of `len` rows. `bit` is called for each row once, in order.
+    /// A mask of `len` rows. `bit` is called once per row, in order.
     #[inline]
     pub fn from_fn(len: usize, mut bit: impl FnMut(usize) -> bool) -> Self {
         let mut words = Vec::with_capacity(len.div_ceil(64));
@@ -32,7 +32,7 @@ impl Mask {
         Self { words, len }
     }
 
-    /// The bits of a validity bitmap, or of rows that are all present.
+    /// The bits of a validity bitmap; all set without one.
     pub(crate) fn from_validity(validity: Option<&crate::column::Bitmap>, len: usize) -> Self {
         let Some(validity) = validity else { return Self::filled(len, true) };
         let words = validity
@@ -65,17 +65,17 @@ impl Mask {
         self.len == 0
     }
 
-    /// The rows that are in.
+    /// The number of selected rows.
     pub fn count(&self) -> usize {
         self.words.iter().map(|word| word.count_ones() as usize).sum()
     }
 
-    /// Whether a row is in.
+    /// Whether a row is selected.
     pub fn get(&self, row: usize) -> bool {
         row < self.len && self.words[row / 64] >> (row % 64) & 1 == 1
     }
 
-    /// The positions of the rows that are in.
+    /// The positions of the selected rows.
     pub fn positions(&self) -> impl Iterator<Item = usize> + '_ {
         self.words.iter().enumerate().flat_map(|(at, word)| {
             let mut left = *word;
@@ -87,19 +87,19 @@ impl Mask {
         })
     }
 
-    /// Rows that are in both.
+    /// Intersection.
     pub(crate) fn and(mut self, other: &Self) -> Self {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= theirs);
         self
     }
 
-    /// Rows that are in one or both.
+    /// Union.
     pub(crate) fn or(mut self, other: &Self) -> Self {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine |= theirs);
         self
     }
 
-    /// Rows that are not in.
+    /// Complement.
     pub(crate) fn not(mut self) -> Self {
         self.words.iter_mut().for_each(|word| *word = !*word);
         self.trim();

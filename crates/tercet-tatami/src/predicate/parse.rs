@@ -5,21 +5,21 @@
 //! one   = "not" one | "(" any ")" | column test
 //! test  = ("=" | "!=" | "<" | "<=" | ">" | ">=") value | "prefix" value | "contains" value
 //!       | ["not"] "in" "(" value { "," value } ")" | ["not"] "between" value "and" value | "is" ["not"] "null"
-//! value = number | "text" | 'text' | x'00ff' | true | false
+//! value = number | "string" | 'string' | x'00ff' | true | false
 //! ```
 
 use std::fmt;
 use std::ops::Range;
 
 use super::bind::{Binder, Part};
-use super::tokens::{Token, Word, tokens};
+use super::tokens::{Token, TokenKind, tokens};
 use super::{BindError, Comparison, Expr, Literal, Predicate};
 use crate::logical_type::LogicalType;
 use crate::scalar::Scalar;
 use crate::schema::Schema;
 
 /// The maximum nesting depth.
-const DEEPEST: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// A syntax error in a filter expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ const DEEPEST: usize = 64;
 pub struct ParseError {
     /// The byte offset of the error.
     pub at: usize,
-    /// The character of the error, counted from 1.
+    /// The character of the error, 1-based.
     pub character: usize,
     /// The problem.
     pub what: String,
@@ -38,7 +38,7 @@ impl ParseError {
         Self { at, character: at + 1, what: what.into() }
     }
 
-    /// Counts characters, some of which take more than a byte.
+    /// Sets the character number.
     fn in_text(mut self, text: &str) -> Self {
         self.character = text.get(..self.at).unwrap_or(text).chars().count() + 1;
         self
@@ -69,13 +69,13 @@ impl Expr {
 #[derive(Clone, Debug, PartialEq)]
 pub struct ParsedFilter {
     expr: Expr,
-    /// The bytes of each test, from left to right.
-    tests: Vec<Places>,
+    /// The byte ranges of the comparisons, from left to right.
+    tests: Vec<ComparisonSpans>,
 }
 
 /// The byte ranges of a comparison.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Places {
+struct ComparisonSpans {
     column: Range<usize>,
     operator: Range<usize>,
     values: Vec<Range<usize>>,
@@ -92,8 +92,7 @@ impl ParsedFilter {
         &self.expr
     }
 
-    /// Binds the filter to a schema with logical types; an error comes with the byte range that it
-    /// is about.
+    /// Binds the filter to a schema with logical types; errors have the byte range in the text.
     pub fn bind(
         &self,
         schema: &Schema,
@@ -102,12 +101,12 @@ impl ParsedFilter {
         let mut binder = Binder::new(schema, logical_types);
         binder.bind(&self.expr).map_err(|error| {
             let test = binder.tests.checked_sub(1).and_then(|index| self.tests.get(index));
-            let place = test.and_then(|test| match binder.part {
+            let span = test.and_then(|test| match binder.part {
                 Part::Column => Some(test.column.clone()),
                 Part::Operator => Some(test.operator.clone()),
                 Part::Value(index) => test.values.get(index).cloned(),
             });
-            (error, place.unwrap_or(0..0))
+            (error, span.unwrap_or(0..0))
         })
     }
 }
@@ -117,7 +116,7 @@ fn read(text: &str) -> Result<ParsedFilter, ParseError> {
     let mut parser = Parser { text, tokens, next: 0, tests: Vec::new(), values: Vec::new() };
     let expr = parser.any(0)?;
     match parser.peek() {
-        Token { word: Word::End, .. } => Ok(ParsedFilter { expr, tests: parser.tests }),
+        Token { kind: TokenKind::End, .. } => Ok(ParsedFilter { expr, tests: parser.tests }),
         token => Err(ParseError::new(token.at, "expected `and`, `or` or the end")),
     }
 }
@@ -126,14 +125,14 @@ struct Parser<'a> {
     text: &'a str,
     tokens: Vec<Token>,
     next: usize,
-    tests: Vec<Places>,
-    /// Those of the current comparison.
+    tests: Vec<ComparisonSpans>,
+    /// The values of the current comparison.
     values: Vec<Range<usize>>,
 }
 
 impl Parser<'_> {
     fn peek(&self) -> Token {
-        let end = Token { at: 0, end: 0, word: Word::End };
+        let end = Token { at: 0, end: 0, kind: TokenKind::End };
         self.tokens.get(self.next).or(self.tokens.last()).cloned().unwrap_or(end)
     }
 
@@ -145,14 +144,14 @@ impl Parser<'_> {
 
     /// Accepts a keyword, ignoring case.
     fn keyword(&mut self, keyword: &str) -> bool {
-        let found = matches!(self.peek().word, Word::Name(name) if name.eq_ignore_ascii_case(keyword));
+        let found = matches!(self.peek().kind, TokenKind::Name(name) if name.eq_ignore_ascii_case(keyword));
         self.next += usize::from(found);
         found
     }
 
     fn sign(&mut self, sign: &'static str) -> Result<(), ParseError> {
         let token = self.take();
-        if token.word == Word::Sign(sign) {
+        if token.kind == TokenKind::Sign(sign) {
             return Ok(());
         }
         Err(ParseError::new(token.at, format!("expected `{sign}`")))
@@ -175,38 +174,32 @@ impl Parser<'_> {
     }
 
     fn one(&mut self, depth: usize) -> Result<Expr, ParseError> {
-        if depth == DEEPEST {
-            return Err(ParseError::new(
-                self.peek().at,
-                format!("more than {DEEPEST} conditions inside one another"),
-            ));
+        if depth == MAX_DEPTH {
+            return Err(ParseError::new(self.peek().at, format!("nesting deeper than {MAX_DEPTH}")));
         }
         if self.keyword("not") {
             return Ok(self.one(depth + 1)?.negate());
         }
-        if self.peek().word == Word::Sign("(") {
+        if self.peek().kind == TokenKind::Sign("(") {
             self.take();
             let inner = self.any(depth + 1)?;
             self.sign(")")?;
             return Ok(inner);
         }
         let token = self.take();
-        match token.word {
-            Word::Name(column) | Word::Quoted(column) => {
+        match token.kind {
+            TokenKind::Name(column) | TokenKind::Quoted(column) => {
                 let start = self.peek().at;
                 let test = self.test(&column)?;
                 let values = std::mem::take(&mut self.values);
                 let upto = values.first().map_or(self.peek().at, |value| value.start);
                 let operator = self.text.get(start..upto).unwrap_or_default();
                 let operator = start..start + operator.trim_end_matches(['(', ' ']).trim_end().len();
-                self.tests.push(Places { column: token.at..token.end, operator, values });
+                self.tests.push(ComparisonSpans { column: token.at..token.end, operator, values });
                 Ok(test)
             }
-            Word::End => Err(ParseError::new(token.at, "expected a column")),
-            _ => Err(ParseError::new(
-                token.at,
-                "expected a column; names that are no words stand in backquotes",
-            )),
+            TokenKind::End => Err(ParseError::new(token.at, "expected a column")),
+            _ => Err(ParseError::new(token.at, "expected a column; quote other names in backquotes")),
         }
     }
 
@@ -223,7 +216,7 @@ impl Parser<'_> {
         if self.keyword("in") {
             self.sign("(")?;
             let mut values = vec![self.value()?];
-            while self.peek().word == Word::Sign(",") {
+            while self.peek().kind == TokenKind::Sign(",") {
                 self.take();
                 values.push(self.value()?);
             }
@@ -233,7 +226,7 @@ impl Parser<'_> {
         if self.keyword("between") {
             let low = self.value()?;
             if !self.keyword("and") {
-                return Err(ParseError::new(self.peek().at, "expected `and` and the upper end"));
+                return Err(ParseError::new(self.peek().at, "expected `and` and the upper bound"));
             }
             let high = self.value()?;
             return Ok(negate_if(negated, with(Comparison::Between(low, high))));
@@ -247,13 +240,13 @@ impl Parser<'_> {
             return Ok(negate_if(negated, with(Comparison::Contains(value))));
         }
         let token = self.take();
-        let make: fn(Literal) -> Comparison<Literal> = match token.word {
-            Word::Sign("=") if !negated => Comparison::Eq,
-            Word::Sign("!=") if !negated => Comparison::Ne,
-            Word::Sign("<") if !negated => Comparison::Lt,
-            Word::Sign("<=") if !negated => Comparison::Le,
-            Word::Sign(">") if !negated => Comparison::Gt,
-            Word::Sign(">=") if !negated => Comparison::Ge,
+        let make: fn(Literal) -> Comparison<Literal> = match token.kind {
+            TokenKind::Sign("=") if !negated => Comparison::Eq,
+            TokenKind::Sign("!=") if !negated => Comparison::Ne,
+            TokenKind::Sign("<") if !negated => Comparison::Lt,
+            TokenKind::Sign("<=") if !negated => Comparison::Le,
+            TokenKind::Sign(">") if !negated => Comparison::Gt,
+            TokenKind::Sign(">=") if !negated => Comparison::Ge,
             _ => {
                 let what = if negated {
                     "expected `in`, `between`, `prefix` or `contains`"
@@ -269,13 +262,13 @@ impl Parser<'_> {
     fn value(&mut self) -> Result<Literal, ParseError> {
         let token = self.take();
         self.values.push(token.at..token.end);
-        match token.word {
-            Word::Number(number) => Ok(Literal::Number(number)),
-            Word::Text(text) => Ok(Literal::Text(text)),
-            Word::Bytes(bytes) => Ok(Literal::Exact(Scalar::Bytes(bytes))),
-            Word::Name(name) if name.eq_ignore_ascii_case("true") => Ok(Literal::Bool(true)),
-            Word::Name(name) if name.eq_ignore_ascii_case("false") => Ok(Literal::Bool(false)),
-            _ => Err(ParseError::new(token.at, "expected a number, a text in quotes, `true` or `false`")),
+        match token.kind {
+            TokenKind::Number(number) => Ok(Literal::Number(number)),
+            TokenKind::Text(text) => Ok(Literal::Text(text)),
+            TokenKind::Bytes(bytes) => Ok(Literal::Exact(Scalar::Bytes(bytes))),
+            TokenKind::Name(name) if name.eq_ignore_ascii_case("true") => Ok(Literal::Bool(true)),
+            TokenKind::Name(name) if name.eq_ignore_ascii_case("false") => Ok(Literal::Bool(false)),
+            _ => Err(ParseError::new(token.at, "expected a number, a quoted string, `true` or `false`")),
         }
     }
 }
@@ -306,9 +299,9 @@ mod tests {
         assert_eq!(Expr::parse("a = 1 or b < 2 and c >= 3").unwrap(), a.clone().or(b.clone().and(c.clone())));
         assert_eq!(Expr::parse("(a == 1 or b<2)and c>=3").unwrap(), Expr::And(vec![a.or(b), c]));
         assert_eq!(
-            Expr::parse("`odd name` not in (1, -2.5e-3, 'x') AND d IS NOT NULL").unwrap(),
+            Expr::parse("`quoted name` not in (1, -2.5e-3, 'x') AND d IS NOT NULL").unwrap(),
             Expr::And(vec![
-                Expr::col("odd name")
+                Expr::col("quoted name")
                     .is_in([Literal::Number("1".into()), Literal::Number("-2.5e-3".into()), "x".into()])
                     .negate(),
                 Expr::col("d").is_null().negate(),
@@ -363,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn tests_that_do_not_fit_are_pointed_at() {
+    fn bind_errors_have_byte_ranges() {
         let fields =
             vec![Field::new("a", Type::Int8), Field::new("s", Type::String), Field::list("l", Type::Int8)];
         let schema = Schema::new(fields).unwrap();
@@ -378,14 +371,14 @@ mod tests {
             ("l >= 7", ">="),
             ("a = x'00'", "x'00'"),
         ] {
-            let (_, place) = ParsedFilter::new(text).unwrap().bind(&schema, &[]).unwrap_err();
-            assert_eq!(&text[place], part);
+            let (_, span) = ParsedFilter::new(text).unwrap().bind(&schema, &[]).unwrap_err();
+            assert_eq!(&text[span], part);
         }
         assert!(ParsedFilter::new("s = 'x' or a is null").unwrap().bind(&schema, &[]).is_ok());
     }
 
     #[test]
-    fn odd_names_and_bytes_have_a_way() {
+    fn quoted_names_and_bytes_are_parsed() {
         assert_eq!(Expr::parse("`a``b` is null").unwrap(), Expr::col("a`b").is_null());
         assert_eq!(Expr::parse("```` is null").unwrap(), Expr::col("`").is_null());
         let bytes = Scalar::Bytes(vec![0, 0xff]);

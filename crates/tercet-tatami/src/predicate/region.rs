@@ -1,4 +1,4 @@
-//! Filters evaluated on statistics of many rows.
+//! Evaluation of filters on statistics.
 
 use std::cmp::Ordering;
 
@@ -46,13 +46,13 @@ impl TriState {
 /// Statistics of the values of a region.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Summary {
-    /// No present value is smaller than the first or larger than the second, NaN aside.
+    /// Minimum and maximum of the non-null values, except NaN.
     pub(crate) bounds: Option<(Scalar, Scalar)>,
-    /// Some value equals each bound.
+    /// Whether some value equals each bound.
     pub(crate) exact: bool,
-    /// Whether some present value can be NaN.
+    /// Whether a non-null value may be NaN.
     pub(crate) nan: bool,
-    /// Rows that are null, if it is known.
+    /// The number of null rows, if known.
     pub(crate) nulls: Option<u64>,
     pub(crate) rows: u64,
 }
@@ -72,7 +72,7 @@ impl Predicate {
                     let one = part.tri_state(leaf)?;
                     let sum = all.map_or(one, |all| all.and(one));
                     if sum.is_never() && !sum.unknown {
-                        // The rest cannot change the result; a bloom filter need not be read.
+                        // Short circuit, so that bloom filters are not read needlessly.
                         return Ok(sum);
                     }
                     all = Some(sum);
@@ -107,15 +107,15 @@ impl Comparison<Scalar> {
         TriState { yes: yes && some_present, no: no && some_present, unknown: some_null }
     }
 
-    /// Whether the test can be true, and whether it can be false, for a present value.
+    /// Whether the comparison can be true, and whether it can be false, for a non-null value.
     fn for_present(&self, known: &Summary) -> (bool, bool) {
         let Some((min, max)) = &known.bounds else { return (true, true) };
-        // NaN is smaller than nothing and equal to nothing, whatever the bounds.
+        // NaN is neither less than nor equal to anything.
         let nan = known.nan;
         let less = |a: &Scalar, b: &Scalar| a.order(b) == Some(Ordering::Less);
         let at_most = |a: &Scalar, b: &Scalar| matches!(a.order(b), Some(Ordering::Less | Ordering::Equal));
         let equal = |a: &Scalar, b: &Scalar| a.order(b) == Some(Ordering::Equal);
-        // A probe that is NaN compares with nothing.
+        // A NaN literal matches nothing.
         if self.literals().iter().any(|probe| probe.is_nan()) {
             return match self {
                 Self::Ne(_) => (true, false),
@@ -142,19 +142,19 @@ impl Comparison<Scalar> {
             Self::Prefix(prefix) => match (prefix, min, max) {
                 (Scalar::Bytes(prefix), Scalar::Bytes(min), Scalar::Bytes(max)) => {
                     let head = |text: &[u8]| text[..text.len().min(prefix.len())].to_vec();
-                    // Truncated bounds are still bounds: values with the prefix lie between them only if the heads do.
+                    // Compares prefixes of the bounds, which may be truncated.
                     let can = head(min) <= *prefix && head(max) >= *prefix;
                     (can, !(min.starts_with(prefix) && max.starts_with(prefix)))
                 }
                 _ => (true, true),
             },
-            // A list can have other elements too, or none.
+            // A list may also have other elements, or none.
             Self::Contains(x) => (at_most(min, x) && at_most(x, max), true),
             Self::IsNull => (true, true),
         }
     }
 
-    /// The values of which one must be present for the comparison to be true: keys for a bloom filter.
+    /// The values of which at least one must occur for the comparison to be true: keys for a bloom filter.
     pub(crate) fn members(&self) -> Option<Vec<&Scalar>> {
         match self {
             Self::Eq(x) | Self::Contains(x) => Some(vec![x]),

@@ -1,10 +1,10 @@
-//! Filters evaluated row by row.
+//! Evaluation of filters on rows.
 
 use super::{Comparison, Mask, Predicate};
 use crate::column::{Column, Lists, Strings, Values};
 use crate::scalar::Scalar;
 
-/// For each row whether a filter is true, false, or null.
+/// The result of a filter for each row: true, false or null.
 #[derive(Clone, Debug)]
 pub(crate) struct Truth {
     pub(crate) yes: Mask,
@@ -12,7 +12,7 @@ pub(crate) struct Truth {
 }
 
 impl Truth {
-    /// From the result for the values and the rows that are present.
+    /// Combines the result for the values with the validity.
     pub(crate) fn from_present(yes: Mask, present: &Mask) -> Self {
         let yes = yes.and(present);
         let no = yes.clone().not().and(present);
@@ -29,8 +29,7 @@ impl Truth {
 }
 
 impl Predicate {
-    /// The rows of a batch that match. The batch has the columns of the schema that the filter was
-    /// bound to; a missing column matches nothing.
+    /// The matching rows of a batch, which has the columns of the bound schema. A missing column matches nothing.
     pub fn mask(&self, batch: &[Column]) -> Mask {
         let rows = batch.first().map_or(0, Column::len);
         let nothing = || Truth { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
@@ -77,7 +76,7 @@ fn join<E>(
 }
 
 impl Comparison<Scalar> {
-    /// The answer for each row of a column.
+    /// The result for each row of a column.
     pub(crate) fn rows(&self, column: &Column) -> Truth {
         let present = Mask::from_validity(column.validity.as_ref(), column.len());
         if let Self::IsNull = self {
@@ -86,9 +85,9 @@ impl Comparison<Scalar> {
         Truth::from_present(self.values(&column.values), &present)
     }
 
-    /// The answer for each value; those of null rows do not matter.
+    /// The result for each value; those of null rows are ignored.
     pub(crate) fn values(&self, values: &Values) -> Mask {
-        /// Values of one type against scalars of the same type; others cannot be after binding.
+        /// Compares values with scalars of the same type, which binding ensures.
         macro_rules! numbers {
             ($values:expr, $variant:ident) => {{
                 let get = |scalar: &Scalar| match scalar {
@@ -110,12 +109,12 @@ impl Comparison<Scalar> {
             Values::UInt64(v) => numbers!(v, UInt64),
             Values::Float32(v) => numbers!(v, Float32),
             Values::Float64(v) => numbers!(v, Float64),
-            Values::Bytes(v) => self.texts(v),
+            Values::Bytes(v) => self.strings(v),
             Values::List(v) => self.lists(v),
         }
     }
 
-    fn texts(&self, texts: &Strings) -> Mask {
+    fn strings(&self, strings: &Strings) -> Mask {
         let bytes = |scalar: &'_ Scalar| -> Option<Vec<u8>> {
             match scalar {
                 Scalar::Bytes(value) => Some(value.clone()),
@@ -123,19 +122,19 @@ impl Comparison<Scalar> {
             }
         };
         let with = |scalar: &Scalar, keep: &dyn Fn(&[u8], &[u8]) -> bool| match bytes(scalar) {
-            Some(value) => Mask::from_fn(texts.len(), |row| keep(texts.get(row), &value)),
-            None => Mask::filled(texts.len(), false),
+            Some(value) => Mask::from_fn(strings.len(), |row| keep(strings.get(row), &value)),
+            None => Mask::filled(strings.len(), false),
         };
         match self {
             Self::Eq(value) => match bytes(value) {
-                // Lengths differ more often than first bytes do, and are already loaded.
+                // Lengths differ more often than first bytes, and are already loaded.
                 Some(value) => {
-                    let views = texts.views();
-                    Mask::from_fn(texts.len(), |row| {
-                        views[row].len as usize == value.len() && texts.get(row) == &value[..]
+                    let views = strings.views();
+                    Mask::from_fn(strings.len(), |row| {
+                        views[row].len as usize == value.len() && strings.get(row) == &value[..]
                     })
                 }
-                None => Mask::filled(texts.len(), false),
+                None => Mask::filled(strings.len(), false),
             },
             Self::Ne(value) => with(value, &|text, value| text != value),
             Self::Lt(value) => with(value, &|text, value| text < value),
@@ -149,12 +148,12 @@ impl Comparison<Scalar> {
             Self::In(values) => {
                 let mut values: Vec<Vec<u8>> = values.iter().filter_map(bytes).collect();
                 values.sort_unstable();
-                Mask::from_fn(texts.len(), |row| {
-                    let text = texts.get(row);
+                Mask::from_fn(strings.len(), |row| {
+                    let text = strings.get(row);
                     values.binary_search_by(|value| value.as_slice().cmp(text)).is_ok()
                 })
             }
-            Self::Contains(_) | Self::IsNull => Mask::filled(texts.len(), false),
+            Self::Contains(_) | Self::IsNull => Mask::filled(strings.len(), false),
         }
     }
 
@@ -165,7 +164,7 @@ impl Comparison<Scalar> {
     }
 }
 
-/// One loop for each test, so that nothing is decided for each value.
+/// One loop per operator, without branches per value.
 fn compare<T: PartialOrd + Copy>(
     values: &[T],
     test: &Comparison<Scalar>,

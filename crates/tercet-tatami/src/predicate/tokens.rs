@@ -8,14 +8,14 @@ use crate::logical_type::is_number;
 pub(super) struct Token {
     pub(super) at: usize,
     pub(super) end: usize,
-    pub(super) word: Word,
+    pub(super) kind: TokenKind,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Word {
-    /// A name or keyword as it was written.
+pub(super) enum TokenKind {
+    /// A name or keyword, as written.
     Name(String),
-    /// A name in backquotes, never a keyword.
+    /// A quoted name, never a keyword.
     Quoted(String),
     Number(String),
     Text(String),
@@ -26,51 +26,51 @@ pub(super) enum Word {
     End,
 }
 
-/// Splits a filter expression into tokens; the last is [`Word::End`].
+/// Splits a filter expression into tokens; the last is [`TokenKind::End`].
 pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
     let mut out = Vec::new();
     let mut rest = text.char_indices().peekable();
     while let Some((at, first)) = rest.next() {
-        let word = match first {
+        let kind = match first {
             _ if first.is_whitespace() => continue,
-            '(' => Word::Sign("("),
-            ')' => Word::Sign(")"),
-            ',' => Word::Sign(","),
+            '(' => TokenKind::Sign("("),
+            ')' => TokenKind::Sign(")"),
+            ',' => TokenKind::Sign(","),
             '=' => {
-                // `==` is what many would write.
+                // `==` is an alias of `=`.
                 rest.next_if(|(_, next)| *next == '=');
-                Word::Sign("=")
+                TokenKind::Sign("=")
             }
             '!' => match rest.next_if(|(_, next)| *next == '=') {
-                Some(_) => Word::Sign("!="),
-                None => return Err(ParseError::new(at, "`!` stands before `=` only; the opposite is `not`")),
+                Some(_) => TokenKind::Sign("!="),
+                None => return Err(ParseError::new(at, "expected `=` after `!`; negation is `not`")),
             },
             '<' => match rest.next_if(|(_, next)| matches!(next, '=' | '>')) {
-                Some((_, '=')) => Word::Sign("<="),
-                Some(_) => Word::Sign("!="),
-                None => Word::Sign("<"),
+                Some((_, '=')) => TokenKind::Sign("<="),
+                Some(_) => TokenKind::Sign("!="),
+                None => TokenKind::Sign("<"),
             },
             '>' => match rest.next_if(|(_, next)| *next == '=') {
-                Some(_) => Word::Sign(">="),
-                None => Word::Sign(">"),
+                Some(_) => TokenKind::Sign(">="),
+                None => TokenKind::Sign(">"),
             },
-            '"' | '\'' => Word::Text(quoted(at, first, &mut rest)?),
+            '"' | '\'' => TokenKind::Text(quoted(at, first, &mut rest)?),
             '`' => {
                 let mut name = String::new();
                 loop {
                     match rest.next() {
-                        // Two of them are one of the name.
+                        // A doubled backquote is an escaped one.
                         Some((_, '`')) if rest.next_if(|(_, next)| *next == '`').is_some() => name.push('`'),
                         Some((_, '`')) => break,
                         Some((_, next)) => name.push(next),
-                        None => return Err(ParseError::new(at, "the name has no closing backquote")),
+                        None => return Err(ParseError::new(at, "unterminated name: missing backquote")),
                     }
                 }
-                Word::Quoted(name)
+                TokenKind::Quoted(name)
             }
             'x' | 'X' if matches!(rest.peek(), Some((_, '"' | '\''))) => {
                 let quote = rest.next().map_or('\'', |(_, quote)| quote);
-                Word::Bytes(hexadecimal(at, quote, &mut rest)?)
+                TokenKind::Bytes(hexadecimal(at, quote, &mut rest)?)
             }
             '0'..='9' | '-' | '+' | '.' => {
                 let mut number = String::from(first);
@@ -83,7 +83,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
                         break;
                     }
                 }
-                Word::Number(plain(&number).ok_or_else(|| ParseError::new(at, NUMBERS))?)
+                TokenKind::Number(plain(&number).ok_or_else(|| ParseError::new(at, NUMBERS))?)
             }
             _ if first.is_alphabetic() || first == '_' => {
                 let mut name = String::from(first);
@@ -92,20 +92,21 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token>, ParseError> {
                 {
                     name.push(next);
                 }
-                Word::Name(name)
+                TokenKind::Name(name)
             }
-            _ => return Err(ParseError::new(at, "this character has no meaning here")),
+            _ => return Err(ParseError::new(at, "unexpected character")),
         };
         let end = rest.peek().map_or(text.len(), |(end, _)| *end);
-        out.push(Token { at, end, word });
+        out.push(Token { at, end, kind });
     }
-    out.push(Token { at: text.len(), end: text.len(), word: Word::End });
+    out.push(Token { at: text.len(), end: text.len(), kind: TokenKind::End });
     Ok(out)
 }
 
-const NUMBERS: &str = "numbers are written as in JSON, like 10, -0.5 and 1e3, with single `_` between digits";
+const NUMBERS: &str =
+    "invalid number: expected JSON syntax, like 10, -0.5 or 1e3, with single `_` between digits";
 
-/// A number as JSON writes it, without the marks between its digits.
+/// A JSON number without digit separators.
 fn plain(number: &str) -> Option<String> {
     let is_mark = |(at, byte): (usize, &u8)| {
         let digit =
@@ -116,7 +117,7 @@ fn plain(number: &str) -> Option<String> {
     (number.as_bytes().iter().enumerate().all(is_mark) && is_number(&plain)).then_some(plain)
 }
 
-/// The bytes of digits up to the closing quote.
+/// Parses hexadecimal digits up to the closing quote.
 fn hexadecimal(
     start: usize,
     quote: char,
@@ -127,18 +128,19 @@ fn hexadecimal(
         match rest.next() {
             Some((at, next)) if next == quote => match high {
                 None => return Ok(bytes),
-                Some(_) => return Err(ParseError::new(at, "a byte has two hexadecimal digits")),
+                Some(_) => return Err(ParseError::new(at, "odd number of hexadecimal digits")),
             },
             Some((at, next)) => {
                 let digit = next.to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-                let digit =
-                    digit.ok_or_else(|| ParseError::new(at, "bytes are hexadecimal digits: x'00ff'"))?;
+                let digit = digit.ok_or_else(|| {
+                    ParseError::new(at, "invalid hexadecimal digit; expected bytes like x'00ff'")
+                })?;
                 match high.take() {
                     None => high = Some(digit),
                     Some(high) => bytes.push(high << 4 | digit),
                 }
             }
-            None => return Err(ParseError::new(start, "the bytes have no closing quote")),
+            None => return Err(ParseError::new(start, "unterminated bytes: missing quote")),
         }
     }
 }
@@ -160,12 +162,12 @@ fn quoted(
                 _ => {
                     return Err(ParseError::new(
                         at,
-                        "a backslash stands before n, t, r, a quote or a backslash",
+                        "invalid escape: expected \\n, \\t, \\r, \\\\ or an escaped quote",
                     ));
                 }
             },
             Some((_, next)) => text.push(next),
-            None => return Err(ParseError::new(start, "the text has no closing quote")),
+            None => return Err(ParseError::new(start, "unterminated string: missing quote")),
         }
     }
 }

@@ -1,10 +1,10 @@
-//! Bloom filters: which values a row group does not contain.
+//! Bloom filters of row groups.
 //!
 //! ```text
 //! u32 probes = 7 │ u32 bits, a power of two │ bits / 8 bytes
 //! ```
 //!
-//! A key is the scalar form of a value. Its FNV-1a hash `h` gives the bits `h + i·d` for `i` in `0..7`, where `d` is `h` rotated
+//! A key is the scalar encoding of a value. Its FNV-1a hash `h` gives the bits `h + i·d` for `i` in `0..7`, where `d` is `h` rotated
 //! right by 17.
 
 use bytes::Bytes;
@@ -13,19 +13,19 @@ use tercet_core::{Fields, Malformed, Reason};
 use crate::region::Region;
 use crate::scalar::Scalar;
 
-/// Bits that each key sets.
+/// Bits set per key.
 const PROBES: u32 = 7;
 
 /// The maximum number of probes per key.
 const MAX_PROBES: u32 = 64;
 
-/// Bits for each key, before rounding up to a power of two.
+/// Bits per key, before rounding up to a power of two.
 const BITS_PER_KEY: u64 = 10;
 
-/// The bytes in front of the bits.
+/// Length of the header before the bits.
 const HEAD_LEN: usize = 8;
 
-/// A filter that is being made.
+/// Builder of a bloom filter.
 #[derive(Clone, Debug)]
 pub struct Builder {
     /// The payload of the record.
@@ -34,7 +34,7 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// A filter for a number of keys, duplicates included.
+    /// A filter for a number of keys, including duplicates.
     pub fn new(keys: u64) -> Self {
         let wanted = keys.saturating_mul(BITS_PER_KEY).max(64);
         let bits = wanted.min(1 << 31).next_power_of_two();
@@ -45,11 +45,11 @@ impl Builder {
         Self { payload, mask: bits - 1 }
     }
 
-    /// Adds a value in scalar form.
+    /// Adds a value in scalar encoding.
     #[inline]
     pub fn add(&mut self, key: &[u8]) {
         let bits = &mut self.payload[HEAD_LEN..];
-        for bit in places(key, PROBES) {
+        for bit in probe_hashes(key, PROBES) {
             let bit = bit & self.mask;
             bits[(bit >> 3) as usize] |= 1 << (bit & 7);
         }
@@ -61,7 +61,7 @@ impl Builder {
     }
 }
 
-/// A filter that was read.
+/// A parsed bloom filter.
 #[derive(Clone, Debug)]
 pub struct Bloom {
     probes: u32,
@@ -70,7 +70,7 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// The filter of a payload that lies at `offset`.
+    /// Parses the payload at `offset`.
     pub fn parse(region: Region, offset: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(region, offset, payload);
         let probes = fields.u32_le("probes")?;
@@ -85,7 +85,7 @@ impl Bloom {
         Ok(Self { probes, mask: bits - 1, bits: bits_at })
     }
 
-    /// Whether the value may be there. `false` is certain.
+    /// Whether the value may occur; `false` is certain.
     ///
     /// Zeros of both signs are equal but have different keys, so both are looked up.
     pub fn may_contain(&self, value: &Scalar) -> bool {
@@ -102,17 +102,17 @@ impl Bloom {
     }
 
     fn has(&self, key: &[u8]) -> bool {
-        // A filter of another writer may declare any number of probes. Fewer never rule out a value that is present.
+        // Filters of other writers may declare any number of probes. Using fewer never causes a false negative.
         let probes = self.probes.min(MAX_PROBES);
-        places(key, probes).all(|bit| {
+        probe_hashes(key, probes).all(|bit| {
             let bit = bit & self.mask;
             self.bits[(bit >> 3) as usize] >> (bit & 7) & 1 == 1
         })
     }
 }
 
-/// The hashes of a key, before they are reduced to the number of bits.
-fn places(key: &[u8], probes: u32) -> impl Iterator<Item = u32> {
+/// The probe hashes of a key, before reduction to the number of bits.
+fn probe_hashes(key: &[u8], probes: u32) -> impl Iterator<Item = u32> {
     let hash =
         key.iter().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619));
     let step = hash.rotate_right(17);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn filters_have_known_bytes() {
+    fn filters_have_the_expected_bytes() {
         assert_eq!(
             filter(&[b"a", b"hello"]),
             [7, 0, 0, 0, 64, 0, 0, 0, 0x30, 0x06, 0x01, 0x01, 0x80, 0x18, 0x44, 0x45]
@@ -158,10 +158,10 @@ mod tests {
     }
 
     #[test]
-    fn impossible_filters_are_refused() {
+    fn invalid_filters_are_rejected() {
         let good = filter(&[b"a"]);
         for cut in 0..good.len() {
-            assert!(read(good[..cut].to_vec()).is_err(), "cut at {cut}");
+            assert!(read(good[..cut].to_vec()).is_err(), "truncated to {cut}");
         }
         assert!(read([&good[..], &[0]].concat()).is_err());
         for bits in [0u32, 1, 7, 63, 65] {
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn any_number_of_probes_ends() {
+    fn the_number_of_probes_is_bounded() {
         let mut many = filter(&[b"a"]);
         many[..4].copy_from_slice(&u32::MAX.to_le_bytes());
         many[8..].fill(0xff);
@@ -181,7 +181,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn what_was_added_is_found(keys in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..300)) {
+        fn added_keys_are_found(keys in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..20), 0..300)) {
             let slices: Vec<&[u8]> = keys.iter().map(Vec::as_slice).collect();
             let bloom = read(filter(&slices)).unwrap();
             for key in keys {
@@ -190,7 +190,7 @@ mod tests {
         }
 
         #[test]
-        fn most_others_are_not(seed in any::<u64>()) {
+        fn the_false_positive_rate_is_low(seed in any::<u64>()) {
             let key = |index: u64| (seed ^ index.wrapping_mul(0x9e37_79b9_7f4a_7c15)).to_le_bytes();
             let keys: Vec<[u8; 8]> = (0..1000).map(key).collect();
             let slices: Vec<&[u8]> = keys.iter().map(<[u8; 8]>::as_slice).collect();

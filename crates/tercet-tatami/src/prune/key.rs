@@ -21,16 +21,16 @@ pub struct PageIndex {
 /// One page of the sort key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageBounds {
-    /// Its first row, counted from the start of the row group.
+    /// Its first row, relative to the row group.
     pub first_row: u64,
-    /// Where its header starts in the file.
+    /// The file offset of its header.
     pub offset: u64,
-    /// Minimum and maximum key; none if all keys are null.
+    /// Minimum and maximum key; `None` if all keys are null.
     pub zone: Option<Zone>,
 }
 
 impl PageIndex {
-    /// Reads the payload of a page index, which starts at `start` in the file.
+    /// Parses the payload of a page index at the file offset `start`.
     pub(crate) fn parse(group: u32, start: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region::PageIndex { group }, start, payload);
         let count = fields.count("page_count", 3)?;
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_third_vector_has_this_index() {
+    fn the_third_test_vector_round_trips() {
         let page = |first_row, offset, min: &[u8], max: &[u8]| PageBounds {
             first_row,
             offset,

@@ -1,4 +1,4 @@
-//! Some rows of a row group.
+//! Row ranges of a row group.
 
 use std::ops::Range;
 
@@ -6,12 +6,12 @@ use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
 
-/// The page of a column that was decoded last, by row group and number.
+/// The last decoded page of a column, by row group and page number.
 #[derive(Debug, Default)]
 pub(crate) struct LastPage(Option<(usize, usize, Column)>);
 
 impl Inner {
-    /// Rows of a column, counted from the start of their row group. Only the pages that hold them are decoded.
+    /// Reads rows of a column, relative to their row group. Only their pages are decoded.
     pub(crate) fn read_rows(
         &self,
         group: usize,
@@ -21,7 +21,7 @@ impl Inner {
         self.read_next_rows(group, column, rows, &mut LastPage::default())
     }
 
-    /// The same for consecutive ranges of one column: a page that holds several of them is decoded once.
+    /// The same for consecutive ranges of one column; a page shared by several ranges is decoded once.
     pub(crate) fn read_next_rows(
         &self,
         group: usize,
@@ -51,8 +51,8 @@ impl Inner {
                     page
                 }
             };
-            let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
-            let (from, to) = (place(at), place(end));
+            let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+            let (from, to) = (relative(at), relative(end));
             let (before, mark) = (out.len(), out.values.mark());
             out.extend_from(&page, from, to);
             budget.reserve(out.values.grown(mark))?;

@@ -1,4 +1,4 @@
-//! Rows in batches, with one page of each column in memory.
+//! Streams of batches with one page per column in memory.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
-/// Batches of rows from the first to the last.
+/// An iterator over batches of rows.
 #[derive(Debug)]
 pub struct Stream {
     file: File,
@@ -19,7 +19,7 @@ pub struct Stream {
 }
 
 impl File {
-    /// All rows of some columns, at most `batch_rows` at a time: memory holds one page of each column.
+    /// Streams all rows of some columns, at most `batch_rows` at a time, with one page per column in memory.
     pub fn stream(&self, columns: &[usize], batch_rows: usize) -> Result<Stream, Error> {
         self.check_columns(columns)?;
         let cursors = columns.iter().map(|column| Cursor::new(*column)).collect();
@@ -69,7 +69,7 @@ struct Cursor {
     group: usize,
     page: usize,
     table: Option<Arc<PageTable>>,
-    /// The current page and its first row that was not returned.
+    /// The current page and the next row in it.
     rows: Column,
     at: usize,
     /// The number of the next blob value.

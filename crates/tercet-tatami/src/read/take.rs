@@ -1,4 +1,4 @@
-//! Single rows by their numbers.
+//! Rows by number.
 
 use rayon::prelude::*;
 
@@ -6,52 +6,54 @@ use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
-/// A row and the position of its value in the result.
+/// A requested row and its position in the result.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
     group: usize,
-    /// Counted from the start of the group.
+    /// Relative to the row group.
     row: u64,
-    place: usize,
+    position: usize,
 }
 
 impl File {
-    /// Rows by number, in the given order. Only their pages are read.
+    /// Reads rows by number, in the given order. Only their pages are read.
     pub fn take(&self, rows: &[u64], columns: &[usize]) -> Result<Vec<Column>, Error> {
         self.check_columns(columns)?;
         let inner = self.inner();
         let wanted = inner.locate(rows).map_err(|fault| self.error(fault))?;
-        columns
-            .par_iter()
-            .map(|column| inner.take_column(*column, &wanted))
-            .collect::<Result<_, ErrorKind>>()
-            .map_err(|fault| self.error(fault))
+        let take = || {
+            columns
+                .par_iter()
+                .map(|column| inner.take_column(*column, &wanted))
+                .collect::<Result<_, ErrorKind>>()
+        };
+        inner.on_threads(take).map_err(|fault| self.error(fault))
     }
 }
 
 impl Inner {
-    /// Where rows are, in file order.
+    /// Locates rows, in file order.
     fn locate(&self, rows: &[u64]) -> Result<Vec<Wanted>, ErrorKind> {
         let groups = &self.footer.groups;
         let mut wanted = Vec::with_capacity(rows.len());
-        for (place, row) in rows.iter().enumerate() {
+        for (position, row) in rows.iter().enumerate() {
             if *row >= self.header.rows {
                 return Err(ErrorKind::NoSuchRow { row: *row, rows: self.header.rows });
             }
-            // Empty groups start where the next one does: the last that starts at or before the row contains it.
+            // Empty groups start where the next one does: the last group that starts at or before the row contains it.
             let group = groups.partition_point(|group| group.first_row <= *row).saturating_sub(1);
-            wanted.push(Wanted { group, row: row - groups[group].first_row, place });
+            wanted.push(Wanted { group, row: row - groups[group].first_row, position });
         }
         wanted.sort_by_key(|wanted| (wanted.group, wanted.row));
         Ok(wanted)
     }
 
     fn take_column(&self, column: usize, wanted: &[Wanted]) -> Result<Column, ErrorKind> {
-        // Values in file order first: each page is decoded once. Then in the requested order.
+        // Values are read in file order, so that each page is decoded once, and then reordered.
         let mut found = Column::empty(self.field(column));
         let budget = self.budget();
         let (mut left, mut rows) = (wanted, Vec::new());
-        // Numbers of blob values, which are read when all are known: those of a run together.
+        // Numbers of blob values; those of a run are read together.
         let mut pending = Vec::new();
         while let Some(first) = left.first() {
             let table = self.page_table(first.group, column)?;
@@ -98,9 +100,9 @@ impl Inner {
         }
         let mut order = vec![0; wanted.len()];
         for (index, wanted) in wanted.iter().enumerate() {
-            order[wanted.place] = index;
+            order[wanted.position] = index;
         }
-        if order.iter().enumerate().all(|(place, index)| place == *index) {
+        if order.iter().enumerate().all(|(position, index)| position == *index) {
             return Ok(found);
         }
         Ok(found.take(&order))

@@ -10,7 +10,7 @@ use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
 
-/// Intact rows of one row group, counted from its start.
+/// Intact rows of one row group, relative to it.
 pub(super) type Ranges = Vec<Range<u64>>;
 
 /// The intact rows of a row group, and the errors in the others.
@@ -21,19 +21,22 @@ pub(super) struct GroupPlan {
     pub(super) faults: Vec<ErrorKind>,
 }
 
-/// Checks every page and every run. An error is an I/O error.
+/// Checks every page and run. Fails on I/O errors only.
 pub(super) fn plan(inner: &Inner, group: usize, progress: &dyn Progress) -> Result<GroupPlan, ErrorKind> {
     let rows = inner.group(group)?.rows;
-    let columns: Vec<(Ranges, Vec<ErrorKind>)> = (0..inner.footer.schema.len())
-        .into_par_iter()
-        .map(|column| {
-            progress.check()?;
-            let found = column_ranges(inner, group, column, rows);
-            progress.advance(inner.chunk(group, column).map_or(0, |chunk| chunk.stored_bytes));
-            found
-        })
-        .collect::<Result<_, ErrorKind>>()?;
-    // One range over everything, cut down by each column.
+    let check = || {
+        (0..inner.footer.schema.len())
+            .into_par_iter()
+            .map(|column| {
+                progress.check()?;
+                let found = column_ranges(inner, group, column, rows);
+                progress.advance(inner.chunk(group, column).map_or(0, |chunk| chunk.stored_bytes));
+                found
+            })
+            .collect::<Result<Vec<(Ranges, Vec<ErrorKind>)>, ErrorKind>>()
+    };
+    let columns = inner.on_threads(check)?;
+    // All rows, intersected with each column.
     let mut good = Vec::new();
     push(&mut good, 0..rows);
     let mut faults = Vec::new();
@@ -73,7 +76,7 @@ fn column_ranges(
     Ok((good, faults))
 }
 
-/// Intact rows of a page of blobs, which can touch several runs: those whose run is intact, and those that are null.
+/// Intact rows of a blob page, whose values may be in several runs: null rows, and those with an intact run.
 fn blob_rows(
     inner: &Inner,
     (group, column, page): (usize, usize, usize),
@@ -115,7 +118,7 @@ fn blob_rows(
     Ok(())
 }
 
-/// Appends a range, joined with the last one if it continues it.
+/// Appends a range, merged with the last one if adjacent.
 fn push(ranges: &mut Ranges, range: Range<u64>) {
     match ranges.last_mut() {
         Some(last) if last.end == range.start => last.end = range.end,
@@ -124,7 +127,7 @@ fn push(ranges: &mut Ranges, range: Range<u64>) {
     }
 }
 
-/// The rows that are in both.
+/// The intersection of two lists of ranges.
 fn intersect(a: &[Range<u64>], b: &[Range<u64>]) -> Ranges {
     let mut out = Vec::new();
     let (mut i, mut j) = (0, 0);
@@ -160,7 +163,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_intersection_is_that_of_sets(bits in prop::collection::vec(any::<(bool, bool)>(), 0..60)) {
+        fn intersection_equals_that_of_sets(bits in prop::collection::vec(any::<(bool, bool)>(), 0..60)) {
             let (a, b): (Vec<bool>, Vec<bool>) = bits.iter().copied().unzip();
             let both: Vec<bool> = bits.iter().map(|(a, b)| *a && *b).collect();
             prop_assert_eq!(intersect(&ranges(&a), &ranges(&b)), ranges(&both));

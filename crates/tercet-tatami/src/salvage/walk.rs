@@ -1,8 +1,8 @@
-//! Rebuilds the footer of a file without one from its records.
+//! Rebuilds a lost footer from the records.
 //!
-//! A writer that dies, or a truncated copy, leaves pages without a footer. Names and types of
-//! the columns are stored nowhere else, so the caller provides them; the rest follows from the records: pages of a chunk
-//! continue each other's row numbers, a chunk ends where they start again, runs and dictionaries follow in a fixed order.
+//! A crashed writer or a truncated copy leaves pages without a footer. The schema is stored only in the footer, so the caller
+//! provides it; the rest follows from the records: the row numbers of the pages of a chunk are consecutive, the next chunk
+//! starts at 0 again, and runs and dictionaries follow in a fixed order.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::wire::header;
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind, Role, offers};
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
-/// A footer that fits the records of a file, and where the last of them ends.
+/// A rebuilt footer and the end of the last record.
 #[derive(Debug)]
 pub(super) struct Rebuilt {
     pub(super) footer: Footer,
@@ -28,7 +28,7 @@ pub(super) struct Rebuilt {
 
 /// Rebuilds the footer of a file with these columns. Incomplete row groups are dropped.
 pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Rebuilt, ErrorKind> {
-    let mut walk = Walk { source, at: header::LEN, guarded: None };
+    let mut walk = Walk { source, at: header::LEN, has_checksum: None };
     let mut groups = Vec::new();
     let mut uses = vec![Uses::default(); schema.len()];
     let mut first_row = 0;
@@ -49,8 +49,8 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
         kinds.push(DictionaryKind::from_id(header.encoding.id()));
     }
     let resources = assign(&mut blobs, &uses, &kinds);
-    // Rows without blob values cannot be recognized by the run directory: drop the groups that have them.
-    let kept = whole_groups(&groups, &blobs);
+    // Drop row groups with missing blob values.
+    let kept = complete_groups(&groups, &blobs);
     groups.truncate(kept);
     for blob in &mut blobs {
         let column = usize::try_from(blob.column).unwrap_or(usize::MAX);
@@ -59,8 +59,8 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
         trim(blob, wanted);
     }
     let rows = groups.last().map_or(0, |group| group.first_row + group.rows);
-    let guarded = walk.guarded == Some(true);
-    let features = guarded.then_some(Features { requires: 0, offers: offers::HEADER_SUMS, resources });
+    let has_checksum = walk.has_checksum == Some(true);
+    let features = has_checksum.then_some(Features { requires: 0, offers: offers::HEADER_SUMS, resources });
     let footer = Footer {
         schema,
         groups,
@@ -76,7 +76,7 @@ pub(super) fn rebuild(source: &dyn ByteSource, schema: Arc<Schema>) -> Result<Re
     Ok(Rebuilt { footer, end: walk.at })
 }
 
-/// The dictionaries that the pages of a column use.
+/// Dictionary use of the pages of a column.
 #[derive(Clone, Copy, Debug, Default)]
 struct Uses {
     values: bool,
@@ -87,12 +87,12 @@ struct Uses {
 struct Walk<'a> {
     source: &'a dyn ByteSource,
     at: u64,
-    /// Whether record headers have checksums; the first one decides.
-    guarded: Option<bool>,
+    /// Whether record headers have checksums, by the first record.
+    has_checksum: Option<bool>,
 }
 
 impl Walk<'_> {
-    /// The header at the current position, if something plausible is there.
+    /// The header at the current position, if plausible.
     fn peek(&mut self) -> Result<Option<PageHeader>, ErrorKind> {
         let Some(span) = Span::at(self.at, HEADER_LEN).filter(|span| span.end() <= self.source.len()) else {
             return Ok(None);
@@ -100,8 +100,8 @@ impl Walk<'_> {
         let bytes = self.source.read_at(span)?;
         let mut fields = Fields::new(Region::Footer, self.at, &bytes[28..]);
         let sum_fits = fields.u32_le("header_crc")? == crc32c(&bytes[..28]);
-        let guarded = *self.guarded.get_or_insert(sum_fits);
-        if guarded && !sum_fits {
+        let has_checksum = *self.has_checksum.get_or_insert(sum_fits);
+        if has_checksum && !sum_fits {
             return Ok(None);
         }
         let header = PageHeader::parse(Region::Footer, self.at, &bytes, false)?;
@@ -122,7 +122,7 @@ impl Walk<'_> {
         Ok(Some((offset, header)))
     }
 
-    /// The next row group, if all its chunks are there.
+    /// The next row group, if it is complete.
     fn group(
         &mut self,
         schema: &Schema,
@@ -140,7 +140,7 @@ impl Walk<'_> {
                 self.at = start;
                 return Ok(None);
             };
-            // Only the chunks of a sort key have one, but the caller may not know that there was a sort key.
+            // Only sort key chunks have a page index, but the caller may not declare the sort key.
             if let Some((offset, _)) = self.record(Kind::Index)?
                 && field.sort_key
             {
@@ -153,7 +153,7 @@ impl Walk<'_> {
         Ok(Some(Group { first_row, rows, total_bytes: self.at - start, bounds: None, chunks }))
     }
 
-    /// The pages of one chunk: row numbers continue from page to page. The first chunk of a group defines its rows.
+    /// The pages of one chunk, with consecutive row numbers. The first chunk of a group defines its rows.
     fn chunk(&mut self, rows: Option<u64>, uses: &mut Uses) -> Result<Option<Chunk>, ErrorKind> {
         let mut chunk: Option<Chunk> = None;
         while let Some(header) = self.peek()?.filter(|header| header.kind == Kind::Data) {
@@ -187,7 +187,7 @@ impl Walk<'_> {
         Ok(chunk)
     }
 
-    /// The runs of a blob column, until they hold as many values as its rows.
+    /// The runs of a blob column, until they have as many values as the column.
     fn runs(&mut self, column: u64, wanted: u64) -> Result<BlobColumn, ErrorKind> {
         let mut blob = BlobColumn { column, dictionary: 0, codec: Codec::Zstd, runs: Vec::new() };
         let mut values = 0;
@@ -208,7 +208,7 @@ impl Walk<'_> {
     }
 }
 
-/// Gives dictionaries to those who need one, in the order in which writers store them.
+/// Assigns dictionaries to columns, in the order in which writers store them.
 fn assign(blobs: &mut [BlobColumn], uses: &[Uses], kinds: &[Option<DictionaryKind>]) -> Vec<Resource> {
     let mut next = 0;
     let mut take = |wanted: &[DictionaryKind]| {
@@ -237,8 +237,8 @@ fn assign(blobs: &mut [BlobColumn], uses: &[Uses], kinds: &[Option<DictionaryKin
     resources
 }
 
-/// How many row groups have all their blob values.
-fn whole_groups(groups: &[Group], blobs: &[BlobColumn]) -> usize {
+/// The number of row groups with all blob values.
+fn complete_groups(groups: &[Group], blobs: &[BlobColumn]) -> usize {
     let mut kept = groups.len();
     for blob in blobs {
         let column = usize::try_from(blob.column).unwrap_or(usize::MAX);
@@ -253,7 +253,7 @@ fn whole_groups(groups: &[Group], blobs: &[BlobColumn]) -> usize {
     kept
 }
 
-/// Drops runs after the last value that is needed. A run with more values stays, and the surplus is not counted.
+/// Drops runs after the last required value. A run with surplus values is kept.
 fn trim(blob: &mut BlobColumn, wanted: u64) {
     let mut sum = 0;
     blob.runs.retain(|run| {

@@ -1,4 +1,4 @@
-//! The answer, batch by batch.
+//! The batches of a scan.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,47 +12,48 @@ use crate::column::{Column, Values};
 use crate::error::{Error, ErrorKind};
 use crate::file::Inner;
 
-/// One row in this many of a page is few.
-const FEW: u64 = 8;
+/// If at most one row in this many of a page matches, rows are read individually.
+const SPARSE_RATIO: u64 = 8;
 
-/// Some rows of an answer.
+/// A batch of matching rows.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Batch {
-    /// Their numbers in the file.
+    /// The row numbers in the file.
     pub rows: Vec<u64>,
-    /// Their values, in the order of the selected columns.
+    /// The values of the selected columns.
     pub columns: Vec<Column>,
 }
 
-/// The batches of an answer, in the order of the rows.
+/// An iterator over the batches of a scan, in row order.
 #[derive(Debug)]
 pub struct Batches {
     scan: Scan,
     next_group: usize,
-    /// Pieces whose rows are known and whose values are not yet read.
+    /// Units whose rows are known and whose values are not read yet.
     units: VecDeque<Unit>,
     ready: VecDeque<Result<Batch, ErrorKind>>,
     pages: Pages,
     failed: bool,
 }
 
-/// Rows of one group that make a batch.
+/// The rows of a batch, in one row group.
 #[derive(Debug)]
 struct Unit {
     group: usize,
-    /// The rows of the file that the piece was cut out of.
+    /// The number of file rows that the unit covers.
     span: u64,
     ranges: Vec<Range<u64>>,
 }
 
 impl Batches {
     pub(super) fn new(scan: Scan) -> Self {
-        let pages = Pages::new(2 * (scan.columns.len() + 1) * rayon::current_num_threads());
+        let threads = scan.file.inner().on_threads(rayon::current_num_threads);
+        let pages = Pages::new(2 * (scan.columns.len() + 1) * threads);
         Self { scan, next_group: 0, units: VecDeque::new(), ready: VecDeque::new(), pages, failed: false }
     }
 
-    /// Decides the rows of some more groups, each on a thread.
+    /// Filters the next row groups in parallel.
     fn filter(&mut self) -> Result<bool, ErrorKind> {
         let groups = self.scan.file.group_count();
         if self.next_group == 0 {
@@ -72,7 +73,7 @@ impl Batches {
         Ok(true)
     }
 
-    /// Reads the values of the next pieces, each on a thread.
+    /// Reads the values of the next units in parallel.
     fn fill(&mut self) -> Result<(), ErrorKind> {
         while self.units.is_empty() {
             if !self.filter()? {
@@ -96,8 +97,9 @@ impl Iterator for Batches {
         if self.failed {
             return None;
         }
+        let file = self.scan.file.clone();
         if self.ready.is_empty()
-            && let Err(fault) = self.fill()
+            && let Err(fault) = file.inner().on_threads(|| self.fill())
         {
             self.ready.push_back(Err(fault));
         }
@@ -107,18 +109,18 @@ impl Iterator for Batches {
     }
 }
 
-/// Cuts the rows of a group into pieces of `rows` rows of the file, so that a page is decoded for few pieces.
+/// Splits the rows of a group into units of `rows` file rows, so that few units share a page.
 fn units(selected: Selected, rows: u64) -> Vec<Unit> {
     let mut out: Vec<Unit> = Vec::new();
-    let mut piece = u64::MAX;
+    let mut unit = u64::MAX;
     for range in selected.ranges {
         let mut at = range.start;
         while at < range.end {
             let number = at / rows;
             let end = range.end.min((number + 1).saturating_mul(rows));
-            if number != piece {
+            if number != unit {
                 out.push(Unit { group: selected.group, span: rows, ranges: Vec::new() });
-                piece = number;
+                unit = number;
             }
             if let Some(last) = out.last_mut() {
                 last.ranges.push(at..end);
@@ -157,14 +159,14 @@ impl Unit {
             if end <= at {
                 return Err(ErrorKind::NoSuchRow { row: at, rows: end });
             }
-            let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
-            // All rows of the answer in this page.
+            let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+            // All matching rows in this page.
             rows.clear();
             let mut range = range.clone();
             range.start = at;
             loop {
                 let upto = range.end.min(end);
-                rows.extend(place(range.start)..place(upto));
+                rows.extend(relative(range.start)..relative(upto));
                 if upto < range.end {
                     at = upto;
                     break;
@@ -179,20 +181,20 @@ impl Unit {
                     None => break,
                 }
             }
-            // A few rows are read at their positions, unless the page is decoded already or many batches need it.
-            let few = rows.len() as u64 * FEW <= end - first && end - first <= 2 * self.span;
-            if few && blob.is_none() && pages.kept(self.group, column, page).is_none() {
+            // A few rows are read individually, unless the page is already decoded or many batches need it.
+            let few = rows.len() as u64 * SPARSE_RATIO <= end - first && end - first <= 2 * self.span;
+            if few && blob.is_none() && pages.cached(self.group, column, page).is_none() {
                 inner.pick_rows(self.group, column, page, &table, &rows, &mut out)?;
                 continue;
             }
-            let whole = pages.get(inner, self.group, column, page)?;
+            let decoded = pages.get(inner, self.group, column, page)?;
             let before = out.len();
-            whole.take_into(&rows, &mut out);
+            decoded.take_into(&rows, &mut out);
             if let Some(blob) = blob {
                 let base = blob.first_of_group(self.group) + table.present_before(page);
                 out.values_truncate(before);
                 let Values::Bytes(strings) = &mut out.values else { continue };
-                blob.gather(inner, base, whole.validity.as_ref(), &rows, strings)?;
+                blob.gather(inner, base, decoded.validity.as_ref(), &rows, strings)?;
             }
         }
         Ok(out)

@@ -1,4 +1,4 @@
-//! The plan of a scan, printable.
+//! The plan of a scan.
 
 use std::fmt;
 
@@ -14,57 +14,57 @@ use crate::predicate::Predicate;
 pub struct Explain {
     /// The columns of the filter.
     pub filter_columns: Vec<String>,
-    /// Row groups of the file.
+    /// Row groups in the file.
     pub groups: u64,
-    /// Row groups that may have matching rows.
+    /// Row groups that are not pruned.
     pub groups_scanned: u64,
     /// Row groups pruned by zone maps, and by bloom filters.
     pub groups_pruned: Pruned,
     /// Row groups matched by statistics, without decoding values.
-    pub groups_whole: u64,
-    /// Rows of the file.
+    pub groups_matched: u64,
+    /// Rows in the file.
     pub rows: u64,
-    /// Rows whose values decide.
+    /// Rows tested by value.
     pub rows_tested: u64,
     /// Rows matched by statistics.
-    pub rows_whole: u64,
+    pub rows_matched: u64,
     /// Rows pruned without decoding values.
     pub rows_pruned: RowsPruned,
-    /// Pages of the columns of the filter.
+    /// Pages of the filter columns.
     pub pages: PageExplain,
     /// Each row group.
     pub detail: Vec<GroupExplain>,
 }
 
-/// How often each reason left something out.
+/// Row groups pruned, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// By zones and null counts.
+    /// By zone maps and null counts.
     pub zone: u64,
-    /// By a bloom filter.
+    /// By bloom filters.
     pub bloom: u64,
 }
 
 /// Rows pruned, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct RowsPruned {
-    /// By zones and null counts of row groups.
+    /// By zone maps and null counts.
     pub zone: u64,
     /// By bloom filters.
     pub bloom: u64,
-    /// By the bounds and null counts of pages.
+    /// By page statistics.
     pub bounds: u64,
-    /// By the values of dictionaries.
+    /// By dictionaries.
     pub dictionary: u64,
 }
 
-/// Pages of the columns of the filter.
+/// Pages of the filter columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PageExplain {
-    /// All of them.
+    /// The number of pages.
     pub total: u64,
-    /// Pages that need not be decoded.
-    pub spared: u64,
+    /// Pages that are not decoded.
+    pub skipped: u64,
 }
 
 /// One row group.
@@ -75,18 +75,18 @@ pub struct GroupExplain {
     pub group: u64,
     /// Its rows.
     pub rows: u64,
-    /// `pruned`, `whole` or `scanned`.
+    /// `pruned`, `matched` or `scanned`.
     pub verdict: &'static str,
-    /// What pruned it.
+    /// The structure that pruned it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<PrunedBy>,
     /// Rows pruned by page statistics.
     pub rows_pruned_by_bounds: u64,
     /// Rows pruned by a dictionary.
     pub rows_pruned_by_dictionary: u64,
-    /// Rows whose values decide.
+    /// Rows tested by value.
     pub rows_tested: u64,
-    /// Pages of the columns of the filter.
+    /// Pages of the filter columns.
     pub pages: PageExplain,
 }
 
@@ -98,10 +98,10 @@ pub(super) fn explain(file: &File, predicate: Option<&Predicate>, plans: &[Group
         groups: plans.len() as u64,
         groups_scanned: 0,
         groups_pruned: Pruned::default(),
-        groups_whole: 0,
+        groups_matched: 0,
         rows: file.rows(),
         rows_tested: 0,
-        rows_whole: 0,
+        rows_matched: 0,
         rows_pruned: RowsPruned::default(),
         pages: PageExplain::default(),
         detail: Vec::new(),
@@ -114,25 +114,25 @@ pub(super) fn explain(file: &File, predicate: Option<&Predicate>, plans: &[Group
         let tested = rows(&|verdict| verdict == Verdict::Maybe);
         let (verdict, by) = match plan.verdict {
             Verdict::Never(by) => ("pruned", Some(by)),
-            Verdict::Always => ("whole", None),
+            Verdict::Always => ("matched", None),
             Verdict::Maybe => ("scanned", None),
         };
         match plan.verdict {
             Verdict::Never(PrunedBy::Bloom) => out.groups_pruned.bloom += 1,
             Verdict::Never(_) => out.groups_pruned.zone += 1,
-            Verdict::Always => out.groups_whole += 1,
+            Verdict::Always => out.groups_matched += 1,
             Verdict::Maybe => {}
         }
         out.groups_scanned += u64::from(!matches!(plan.verdict, Verdict::Never(_)));
         out.rows_tested += tested;
-        out.rows_whole += rows(&|verdict| verdict == Verdict::Always);
+        out.rows_matched += rows(&|verdict| verdict == Verdict::Always);
         let pruned = |by: PrunedBy| rows(&|verdict| verdict == Verdict::Never(by));
         out.rows_pruned.zone += pruned(PrunedBy::Zone);
         out.rows_pruned.bloom += pruned(PrunedBy::Bloom);
         out.rows_pruned.bounds += pruned(PrunedBy::Bounds);
         out.rows_pruned.dictionary += pruned(PrunedBy::Dictionary);
         out.pages.total += plan.pages;
-        out.pages.spared += plan.pages_spared;
+        out.pages.skipped += plan.pages_skipped;
         out.detail.push(GroupExplain {
             group: plan.group as u64,
             rows: rows(&|_| true),
@@ -141,7 +141,7 @@ pub(super) fn explain(file: &File, predicate: Option<&Predicate>, plans: &[Group
             rows_pruned_by_bounds: pruned(PrunedBy::Bounds),
             rows_pruned_by_dictionary: pruned(PrunedBy::Dictionary),
             rows_tested: tested,
-            pages: PageExplain { total: plan.pages, spared: plan.pages_spared },
+            pages: PageExplain { total: plan.pages, skipped: plan.pages_skipped },
         });
     }
     out
@@ -150,28 +150,32 @@ pub(super) fn explain(file: &File, predicate: Option<&Predicate>, plans: &[Group
 impl fmt::Display for Explain {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.filter_columns.is_empty() {
-            writeln!(f, "condition:  none")?;
+            writeln!(f, "filter:     none")?;
         } else {
-            writeln!(f, "condition:  on {}", self.filter_columns.join(", "))?;
+            writeln!(f, "filter:     on {}", self.filter_columns.join(", "))?;
         }
         let Pruned { zone, bloom } = self.groups_pruned;
         writeln!(
             f,
-            "row groups: {} of {} scanned, {zone} left out by zones, {bloom} by bloom filters, {} taken whole",
-            self.groups_scanned, self.groups, self.groups_whole
+            "row groups: {} of {} scanned; {zone} pruned by zone maps, {bloom} by bloom filters; {} matched by statistics",
+            self.groups_scanned, self.groups, self.groups_matched
         )?;
         writeln!(
             f,
-            "rows:       {} of {} tested, {} taken without a look",
-            self.rows_tested, self.rows, self.rows_whole
+            "rows:       {} of {} tested, {} matched by statistics",
+            self.rows_tested, self.rows, self.rows_matched
         )?;
         let RowsPruned { zone, bloom, bounds, dictionary } = self.rows_pruned;
         writeln!(
             f,
-            "left out:   {zone} rows by zones, {bloom} by bloom filters, {bounds} by bounds of pages, {dictionary} by \
+            "pruned:     {zone} rows by zone maps, {bloom} by bloom filters, {bounds} by page statistics, {dictionary} by \
              dictionaries"
         )?;
-        let PageExplain { total, spared } = self.pages;
-        write!(f, "pages:      {} of {total} of the condition decoded, {spared} spared", total - spared)
+        let PageExplain { total, skipped } = self.pages;
+        write!(
+            f,
+            "pages:      {} of {total} of the filter columns decoded, {skipped} skipped",
+            total - skipped
+        )
     }
 }

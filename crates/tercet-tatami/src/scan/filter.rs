@@ -9,7 +9,7 @@ use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::predicate::{Mask, Predicate};
 
-/// Rows of a group, counted from its start, in order and without overlap.
+/// Selected rows of a row group, relative to it, ascending.
 #[derive(Clone, Debug)]
 pub(super) struct Selected {
     pub(super) group: usize,
@@ -40,29 +40,29 @@ impl Selected {
     }
 }
 
-/// Rows under evaluation: all rows of a range, or selected rows relative to its start.
-enum Taken {
+/// Matching rows: a range, or a mask relative to its start.
+enum Matches {
     All(Range<u64>),
     Some(u64, Mask),
 }
 
-/// Decides the rows that the plan leaves open by their values.
+/// The matching rows of a row group; undecided rows are tested by value.
 pub(super) fn select(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<Selected, ErrorKind> {
     let mut out = Selected { group: plan.group, ranges: Vec::new() };
-    walk(inner, predicate, plan, &mut |taken| match taken {
-        Taken::All(rows) => out.push(rows),
-        Taken::Some(start, mask) => out.push_mask(start, &mask),
+    walk(inner, predicate, plan, &mut |matches| match matches {
+        Matches::All(rows) => out.push(rows),
+        Matches::Some(start, mask) => out.push_mask(start, &mask),
     })?;
     Ok(out)
 }
 
-/// How many rows that are.
+/// The number of matching rows of a row group.
 pub(super) fn count(inner: &Inner, predicate: &Predicate, plan: &GroupPlan) -> Result<u64, ErrorKind> {
     let mut sum = 0;
-    walk(inner, predicate, plan, &mut |taken| {
-        sum += match taken {
-            Taken::All(rows) => rows.end - rows.start,
-            Taken::Some(_, mask) => mask.count() as u64,
+    walk(inner, predicate, plan, &mut |matches| {
+        sum += match matches {
+            Matches::All(rows) => rows.end - rows.start,
+            Matches::Some(_, mask) => mask.count() as u64,
         };
     })?;
     Ok(sum)
@@ -72,20 +72,20 @@ fn walk(
     inner: &Inner,
     predicate: &Predicate,
     plan: &GroupPlan,
-    each: &mut dyn FnMut(Taken),
+    each: &mut dyn FnMut(Matches),
 ) -> Result<(), ErrorKind> {
     let pages = Pages::new(2 * predicate.columns().len());
     for segment in &plan.segments {
         match segment.verdict {
             Verdict::Never(_) => {}
-            Verdict::Always => each(Taken::All(segment.rows.clone())),
+            Verdict::Always => each(Matches::All(segment.rows.clone())),
             Verdict::Maybe => {
-                // Pieces of the size of a page: the columns of a piece stay in the cache.
+                // Page-sized ranges, whose columns stay in the cache.
                 let mut at = segment.rows.start;
                 while at < segment.rows.end {
-                    let end = next_edge(inner, predicate, plan.group, at)?.min(segment.rows.end);
-                    let mask = decide(inner, predicate, plan.group, at..end, &pages)?;
-                    each(Taken::Some(at, mask));
+                    let end = next_page_end(inner, predicate, plan.group, at)?.min(segment.rows.end);
+                    let mask = test_rows(inner, predicate, plan.group, at..end, &pages)?;
+                    each(Matches::Some(at, mask));
                     at = end;
                 }
             }
@@ -95,8 +95,8 @@ fn walk(
 }
 
 /// The first page end of a filter column after a row.
-fn next_edge(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, ErrorKind> {
-    let mut edge = u64::MAX;
+fn next_page_end(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Result<u64, ErrorKind> {
+    let mut next = u64::MAX;
     for column in predicate.columns() {
         let table = inner.page_table(group, column)?;
         let page = table.page_of(row);
@@ -104,13 +104,13 @@ fn next_edge(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -> Re
             .pages
             .get(page)
             .map_or(u64::MAX, |page| u64::from(page.header.first_row) + u64::from(page.header.values));
-        edge = edge.min(end.max(row + 1));
+        next = next.min(end.max(row + 1));
     }
-    Ok(edge)
+    Ok(next)
 }
 
-/// The answer for rows that lie in one page of each tested column.
-fn decide(
+/// Tests rows that are in one page of each filter column.
+fn test_rows(
     inner: &Inner,
     predicate: &Predicate,
     group: usize,
@@ -123,15 +123,15 @@ fn decide(
         }
         let table = inner.page_table(group, column)?;
         let page = table.page_of(rows.start);
-        let whole = pages.get(inner, group, column, page)?;
+        let decoded = pages.get(inner, group, column, page)?;
         let first = table.pages.get(page).map_or(0, |page| u64::from(page.header.first_row));
-        let place = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
-        let (from, to) = (place(rows.start), place(rows.end));
-        if from == 0 && to == whole.len() {
-            return Ok(test.rows(&whole));
+        let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+        let (from, to) = (relative(rows.start), relative(rows.end));
+        if from == 0 && to == decoded.len() {
+            return Ok(test.rows(&decoded));
         }
         let mut part = Column::empty(inner.field(column));
-        part.extend_from(&whole, from, to);
+        part.extend_from(&decoded, from, to);
         Ok(test.rows(&part))
     })?;
     Ok(truth.yes)

@@ -17,20 +17,20 @@ use crate::wire::ids::{Encoding, file_flags, page_flags};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PrunedBy {
-    /// Zones and null counts of chunks.
+    /// Zone maps and null counts.
     Zone,
     /// A bloom filter.
     Bloom,
-    /// Bounds of pages.
+    /// Page statistics.
     Bounds,
-    /// The values of a dictionary.
+    /// A dictionary.
     Dictionary,
 }
 
-/// Rows of a group with one answer.
+/// Rows of a group with the same verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Segment {
-    /// Counted from the start of the group.
+    /// Relative to the row group.
     pub(super) rows: Range<u64>,
     pub(super) verdict: Verdict,
 }
@@ -42,7 +42,7 @@ pub(super) enum Verdict {
     Never(PrunedBy),
     /// All rows match.
     Always,
-    /// Their values decide.
+    /// Undecided: tested by value.
     Maybe,
 }
 
@@ -54,21 +54,21 @@ pub(super) struct GroupPlan {
     pub(super) verdict: Verdict,
     /// All rows of the group, in order.
     pub(super) segments: Vec<Segment>,
-    /// Pages of the filter columns, and how many of them need not be decoded.
+    /// Pages of the filter columns, and the number of those that are not decoded.
     pub(super) pages: u64,
-    pub(super) pages_spared: u64,
+    pub(super) pages_skipped: u64,
 }
 
 impl GroupPlan {
-    /// A group without a filter.
+    /// The plan without a filter.
     pub(super) fn everything(inner: &Inner, group: usize) -> Self {
         let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
-        Self::whole(group, rows, Verdict::Always)
+        Self::uniform(group, rows, Verdict::Always)
     }
 
-    fn whole(group: usize, rows: u64, verdict: Verdict) -> Self {
+    fn uniform(group: usize, rows: u64, verdict: Verdict) -> Self {
         let segments = if rows == 0 { Vec::new() } else { vec![Segment { rows: 0..rows, verdict }] };
-        Self { group, verdict, segments, pages: 0, pages_spared: 0 }
+        Self { group, verdict, segments, pages: 0, pages_skipped: 0 }
     }
 
     /// Evaluates zone maps and bloom filters, then page statistics.
@@ -92,31 +92,31 @@ impl GroupPlan {
             _ => Verdict::Maybe,
         };
         if verdict != Verdict::Maybe {
-            let mut plan = Self::whole(group, rows, verdict);
-            (plan.pages, plan.pages_spared) = (pages, pages);
+            let mut plan = Self::uniform(group, rows, verdict);
+            (plan.pages, plan.pages_skipped) = (pages, pages);
             return Ok(plan);
         }
-        let pieces: Vec<Pieces> = columns
+        let column_pages: Vec<ColumnPages> = columns
             .iter()
-            .map(|column| Pieces::plan(inner, group, *column, predicate))
+            .map(|column| ColumnPages::plan(inner, group, *column, predicate))
             .collect::<Result<_, ErrorKind>>()?;
-        let mut plan = Self { group, verdict, segments: Vec::new(), pages, pages_spared: 0 };
-        plan.cut(&pieces, predicate, rows);
-        plan.pages_spared = plan.spared(&pieces);
+        let mut plan = Self { group, verdict, segments: Vec::new(), pages, pages_skipped: 0 };
+        plan.cut(&column_pages, predicate, rows);
+        plan.pages_skipped = plan.skipped(&column_pages);
         Ok(plan)
     }
 
     /// Splits the rows at the page starts of all filter columns, and evaluates each range.
-    fn cut(&mut self, pieces: &[Pieces], predicate: &Predicate, rows: u64) {
-        let mut starts: Vec<u64> = pieces.iter().flat_map(Pieces::starts).collect();
+    fn cut(&mut self, column_pages: &[ColumnPages], predicate: &Predicate, rows: u64) {
+        let mut starts: Vec<u64> = column_pages.iter().flat_map(ColumnPages::starts).collect();
         starts.push(0);
         starts.sort_unstable();
         starts.dedup();
-        let mut cursors = vec![0; pieces.len()];
+        let mut cursors = vec![0; column_pages.len()];
         for (index, start) in starts.iter().enumerate() {
             let end = starts.get(index + 1).copied().unwrap_or(rows);
-            for (cursor, pieces) in cursors.iter_mut().zip(pieces) {
-                while pieces
+            for (cursor, column_pages) in cursors.iter_mut().zip(column_pages) {
+                while column_pages
                     .table
                     .pages
                     .get(*cursor + 1)
@@ -127,9 +127,10 @@ impl GroupPlan {
             }
             let mut by = PrunedBy::Bounds;
             let tri_state = predicate.tri_state(&mut |column, test| {
-                let found = pieces.iter().zip(&cursors).find(|(pieces, _)| pieces.column == column);
-                let Some((pieces, cursor)) = found else { return Ok::<_, ErrorKind>(TriState::ANY) };
-                let (tri_state, dictionary) = pieces.tri_state(*cursor, test);
+                let found =
+                    column_pages.iter().zip(&cursors).find(|(column_pages, _)| column_pages.column == column);
+                let Some((column_pages, cursor)) = found else { return Ok::<_, ErrorKind>(TriState::ANY) };
+                let (tri_state, dictionary) = column_pages.tri_state(*cursor, test);
                 if dictionary {
                     by = PrunedBy::Dictionary;
                 }
@@ -149,16 +150,16 @@ impl GroupPlan {
         self.segments.retain(|segment| !segment.rows.is_empty());
     }
 
-    /// Pages of the filter without rows whose values decide.
-    fn spared(&self, pieces: &[Pieces]) -> u64 {
+    /// The number of pages without undecided rows.
+    fn skipped(&self, column_pages: &[ColumnPages]) -> u64 {
         let open: Vec<&Range<u64>> = self
             .segments
             .iter()
             .filter(|segment| segment.verdict == Verdict::Maybe)
             .map(|segment| &segment.rows)
             .collect();
-        let spared = |pieces: &Pieces| {
-            pieces
+        let skipped = |column_pages: &ColumnPages| {
+            column_pages
                 .table
                 .pages
                 .iter()
@@ -170,21 +171,21 @@ impl GroupPlan {
                 })
                 .count() as u64
         };
-        pieces.iter().map(spared).sum()
+        column_pages.iter().map(skipped).sum()
     }
 }
 
 /// The pages of one column and their statistics.
 #[derive(Debug)]
-struct Pieces {
+struct ColumnPages {
     column: usize,
     table: Arc<PageTable>,
     summaries: Vec<Summary>,
-    /// For each comparison of this column, the results for the values of the dictionary: some true, some false.
+    /// For each comparison of this column: whether any dictionary value makes it true, and whether any makes it false.
     dictionary: Vec<(usize, bool, bool)>,
 }
 
-impl Pieces {
+impl ColumnPages {
     fn plan(inner: &Inner, group: usize, column: usize, predicate: &Predicate) -> Result<Self, ErrorKind> {
         let table = inner.page_table(group, column)?;
         let kind = inner.field(column).scalar();
@@ -228,7 +229,7 @@ impl Pieces {
         self.table.pages.iter().map(|page| u64::from(page.header.first_row))
     }
 
-    /// The possible results of a comparison in a page, and whether the dictionary decided.
+    /// The possible results of a comparison in a page, and whether the dictionary decided it.
     fn tri_state(&self, page: usize, test: &Comparison<Scalar>) -> (TriState, bool) {
         let Some((summary, entry)) = self.summaries.get(page).zip(self.table.pages.get(page)) else {
             return (TriState::ANY, false);
@@ -246,7 +247,7 @@ impl Pieces {
     }
 }
 
-/// Comparisons are identified by address: a filter does not move while it is evaluated.
+/// Identifies a comparison by address: a filter does not move during evaluation.
 fn identity(test: &Comparison<Scalar>) -> usize {
     std::ptr::from_ref(test) as usize
 }
@@ -258,12 +259,12 @@ fn dictionary_answers(
 ) -> Result<Vec<(usize, bool, bool)>, ErrorKind> {
     let place = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
     let values = inner.value_dictionary(column, place)?;
-    // Codes of lists encode elements, whose results are not those of rows.
+    // Dictionary codes of lists are elements, whose results are not those of rows.
     if inner.field(column).kind == Type::List {
         return Ok(Vec::new());
     }
     let mut out = Vec::new();
-    // The walk is not ended early by an answer, so that every test is met.
+    // No short circuit, so that every comparison is visited.
     visit(predicate, &mut |tested, test| {
         if tested == column && !matches!(test, Comparison::IsNull) {
             let mask = test.values(&values);
@@ -304,7 +305,7 @@ fn from_bounds(kind: Type, bounds: &Bounds) -> Option<(Scalar, Scalar)> {
     scalars(kind, &bounds.zone)
 }
 
-/// Whether the bloom filter of a chunk knows none of the values that a test needs.
+/// Whether the bloom filter of a chunk excludes all values of a comparison.
 fn filtered_out(
     inner: &Inner,
     group: usize,
@@ -314,7 +315,7 @@ fn filtered_out(
     let Some(members) = test.members() else { return Ok(false) };
     let chunk = inner.chunk(group, column)?;
     let number = chunk.bloom.and_then(|number| usize::try_from(number.checked_sub(1)?).ok());
-    // A filter that cannot be read is as good as none.
+    // An unreadable filter is ignored.
     let Some(filter) = number.and_then(|index| inner.bloom(index).ok()) else { return Ok(false) };
     Ok(!members.into_iter().any(|value| filter.may_contain(value)))
 }

@@ -1,4 +1,4 @@
-//! Tokenization, and snippets.
+//! Tokenization and snippets.
 
 use std::ops::Range;
 
@@ -6,7 +6,7 @@ use unicode_properties::{GeneralCategory, UnicodeGeneralCategory as _};
 
 /// Calls `each` with every term of a text.
 ///
-/// A term is a sequence of letters and decimal digits in lower case; everything else, marks included, separates terms. Bytes
+/// A term is a sequence of letters and decimal digits in lower case; everything else, including combining marks, separates terms. Bytes
 /// that are not valid UTF-8 separate terms too.
 ///
 /// ```
@@ -24,9 +24,9 @@ pub(super) fn spans(text: &[u8], mut each: impl FnMut(Range<usize>, &str)) {
     let mut at = 0;
     for chunk in text.utf8_chunks() {
         let valid = chunk.valid();
-        let mut place = 0;
-        while place < valid.len() {
-            place = one(valid, place, &mut term, |range, term| {
+        let mut position = 0;
+        while position < valid.len() {
+            position = one(valid, position, &mut term, |range, term| {
                 each(at + range.start..at + range.end, term);
             });
         }
@@ -34,7 +34,7 @@ pub(super) fn spans(text: &[u8], mut each: impl FnMut(Range<usize>, &str)) {
     }
 }
 
-/// ASCII characters of terms in lower case, 0 for all others.
+/// Lower case of ASCII term characters; 0 for separators.
 const PLAIN: [u8; 128] = {
     let mut out = [0; 128];
     let mut letter = 0u8;
@@ -47,7 +47,7 @@ const PLAIN: [u8; 128] = {
     out
 };
 
-/// Reads from a position until a term ends, and returns the end.
+/// Scans one term from a position and returns its end.
 #[inline]
 fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize>, &str)) -> usize {
     let bytes = text.as_bytes();
@@ -73,7 +73,7 @@ fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize
         }
         return at;
     }
-    // Other letters are rare: such a term is read again.
+    // Non-ASCII letters are rare: such a term is scanned again.
     at = start;
     term.clear();
     for letter in text[start..].chars() {
@@ -91,14 +91,14 @@ fn one(text: &str, from: usize, term: &mut String, each: impl FnOnce(Range<usize
     at + text[at..].chars().next().map_or(0, char::len_utf8)
 }
 
-/// The terms of a text.
+/// Tokenizes a text.
 pub fn tokens(text: &[u8]) -> Vec<String> {
     let mut out = Vec::new();
     tokenize(text, |term| out.push(term.to_owned()));
     out
 }
 
-/// Letters and decimal digits. Standard predicates would also take marks and number signs.
+/// Letters and decimal digits. The standard predicates also accept marks and other numbers.
 fn belongs(letter: char) -> bool {
     matches!(
         letter.general_category(),
@@ -111,7 +111,7 @@ fn belongs(letter: char) -> bool {
     )
 }
 
-/// The simple lower case: one character for each. Only `İ` has a longer full form, which starts with the simple one.
+/// Simple lower-case mapping, one to one. Only `İ` has a longer full mapping, which starts with the simple one.
 fn lower(letter: char) -> char {
     letter.to_lowercase().next().unwrap_or(letter)
 }
@@ -119,11 +119,11 @@ fn lower(letter: char) -> char {
 /// The default length of a snippet in characters.
 pub const SNIPPET_CHARS: usize = 200;
 
-/// The beginning of a text: white space becomes one space, a text that reaches the limit is cut at a term.
+/// The start of a text: white space is collapsed, and a text that reaches the limit is truncated at a term.
 pub fn snippet(text: &[u8], limit: usize) -> String {
     let mut out = String::new();
     let (mut count, mut space) = (0, false);
-    // One bad byte is one bad character.
+    // Each invalid byte becomes one replacement character.
     let letters = text.utf8_chunks().flat_map(|chunk| {
         let bad = std::iter::repeat_n(char::REPLACEMENT_CHARACTER, chunk.invalid().len());
         chunk.valid().chars().chain(bad)

@@ -1,13 +1,13 @@
 //! Building a search segment from documents.
 //!
 //! ```text
-//! document ─▶ block of documents ─▶ its terms, sorted ─▶ runs ─▶ merged ─▶ inverted region
-//!                             └──▶ columns ─▶ pages                        after the rows
+//! document ─▶ block of documents ─▶ sorted terms ─▶ runs ─▶ merge ─▶ inverted region
+//!                             └──▶ columns ─▶ pages              after the rows
 //! ```
 //!
-//! Blocks are processed by all threads of the current rayon pool while the rows before them are written. Sorted runs of terms
-//! are kept in memory up to a limit, then in temporary files. Block ends depend on the documents alone, and runs
-//! are merged in order, so the bytes of the file depend neither on the threads nor on the memory.
+//! Blocks are inverted in parallel on the current rayon pool while preceding rows are written. Sorted runs are kept in
+//! memory up to a limit, then spilled to temporary files. Block boundaries depend only on the documents, and runs are merged in
+//! order, so the output depends neither on the number of threads nor on the memory limit.
 //!
 //! ```
 //! use std::io::Cursor;
@@ -40,35 +40,35 @@ use crate::column::{Column, Strings, Values};
 use crate::error::{Error, ErrorKind};
 use crate::schema::{Field, Schema, SchemaError, Type};
 use crate::writer::{Writer, WriterOptions, Written};
-use invert::Counted;
+use invert::InvertedBlock;
 use merge::Runs;
 
-/// Bytes of text in a block.
+/// Maximum text bytes per block.
 const BLOCK_BYTES: usize = 2 << 20;
-/// Documents of such a piece, at most.
+/// Maximum documents per block.
 const BLOCK_DOCUMENTS: usize = 1 << 16;
-/// Blocks that are processed at a time, per thread, and at most: their text and terms are in memory.
+/// Blocks inverted in parallel, per thread and in total: their text and terms are in memory.
 const THREAD_BLOCKS: usize = 3;
 const WAVE_BLOCKS: usize = 16;
 
-/// What a segment stores of its documents.
+/// Storage mode of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageMode {
-    /// Everything.
+    /// Store complete documents.
     Full,
-    /// Snippets of this many characters.
+    /// Store snippets of this many characters.
     Snippet(usize),
 }
 
-/// How a segment is made.
+/// Options of a segment.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SegmentOptions {
-    /// What is stored of the documents.
+    /// Storage mode.
     pub mode: StorageMode,
-    /// How the rows are written.
+    /// Writer options.
     pub writer: WriterOptions,
-    /// The indexing buffer in bytes; beyond it, sorted terms spill to temporary files.
+    /// Indexing buffer in bytes; spills to temporary files beyond this size.
     pub memory_bytes: u64,
 }
 
@@ -79,23 +79,23 @@ impl Default for SegmentOptions {
 }
 
 impl SegmentOptions {
-    /// Full documents, the defaults of the writer.
+    /// Complete documents with default writer options.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Sets what is stored of the documents.
+    /// Sets the storage mode.
     pub fn with_mode(mut self, mode: StorageMode) -> Self {
         self.mode = mode;
         self
     }
 
-    /// Keeps the beginnings of the documents only.
+    /// Stores only snippets.
     pub fn snippet_only(self) -> Self {
         self.with_mode(StorageMode::Snippet(SNIPPET_CHARS))
     }
 
-    /// Sets how the rows are written.
+    /// Sets the writer options.
     pub fn with_writer(mut self, writer: WriterOptions) -> Self {
         self.writer = writer;
         self
@@ -114,13 +114,13 @@ impl SegmentOptions {
     }
 }
 
-/// A document on its way into a segment.
+/// A document to index.
 #[derive(Clone, Copy, Debug, Default)]
 #[non_exhaustive]
 pub struct Document<'a> {
     /// The document ID; by default the hexadecimal SHA-256 of the URL.
     pub doc_id: Option<&'a str>,
-    /// The URL. Its terms are indexed, too.
+    /// The URL; its terms are also indexed.
     pub url: &'a str,
     /// Its title.
     pub title: &'a str,
@@ -182,7 +182,7 @@ pub fn schema(mode: StorageMode) -> Result<Schema, SchemaError> {
     Schema::new(fields)
 }
 
-/// Documents that follow one another.
+/// A block of consecutive documents.
 #[derive(Debug, Default)]
 struct Block {
     ids: Strings,
@@ -193,24 +193,24 @@ struct Block {
     bytes: usize,
 }
 
-/// Builds a search segment. Dropping it leaves no file; [`finish`](Self::finish) completes it.
+/// Builds a search segment. [`finish`](Self::finish) publishes it; dropping the builder discards it.
 #[derive(Debug)]
 pub struct SegmentBuilder<S> {
     writer: Writer<S>,
     mode: StorageMode,
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
     documents: u64,
-    /// The block that grows, and full ones before it.
+    /// The open block, and full blocks before it.
     open: Block,
     full: Vec<Block>,
-    /// Blocks that are indexed but not written yet.
-    counted: Vec<(Block, Counted)>,
-    /// The first document of the next block that is counted.
+    /// Inverted blocks that are not written yet.
+    counted: Vec<(Block, InvertedBlock)>,
+    /// The first document of the next block to invert.
     next: u32,
     runs: Runs,
 }
 
-/// A segment that was made.
+/// A finished segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Built<D> {
@@ -228,21 +228,21 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         Ok(Self::with_writer(writer, None, options.mode, options.memory_bytes))
     }
 
-    fn with_writer(writer: Writer<S>, folder: Option<&Path>, mode: StorageMode, memory: u64) -> Self {
+    fn with_writer(writer: Writer<S>, directory: Option<&Path>, mode: StorageMode, memory: u64) -> Self {
         Self {
             writer,
             mode,
-            folder: folder.map(Path::to_owned),
+            directory: directory.map(Path::to_owned),
             documents: 0,
             open: Block::default(),
             full: Vec::new(),
             counted: Vec::new(),
             next: 0,
-            runs: Runs::new(folder, memory),
+            runs: Runs::new(directory, memory),
         }
     }
 
-    /// Documents so far.
+    /// The number of documents so far.
     pub fn documents(&self) -> u64 {
         self.documents
     }
@@ -253,11 +253,9 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     fn add_document(&mut self, document: &Document<'_>) -> Result<(), ErrorKind> {
-        // The last number marks the end of a list.
+        // The maximum number marks the end of a posting list.
         if self.documents + 1 >= u64::from(u32::MAX) {
-            return Err(ErrorKind::from(std::io::Error::other(
-                "a segment holds less than 2³² - 1 documents",
-            )));
+            return Err(ErrorKind::from(std::io::Error::other("a segment has at most 2³² - 2 documents")));
         }
         let made;
         let id = if let Some(id) = document.doc_id {
@@ -268,7 +266,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         };
         let parts = [document.url.as_bytes(), document.title.as_bytes(), document.body, document.anchor];
         if parts.iter().any(|part| u32::try_from(part.len()).is_err()) || id.len() > u32::MAX as usize {
-            return Err(ErrorKind::from(std::io::Error::other("a field of a document has 4 GiB or more")));
+            return Err(ErrorKind::from(std::io::Error::other("a document field exceeds 4 GiB")));
         }
         let block = &mut self.open;
         block.ids.push(id.as_bytes());
@@ -287,7 +285,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         Ok(())
     }
 
-    /// Indexes the full blocks while those before them are written.
+    /// Inverts the full blocks while the preceding ones are written.
     fn wave(&mut self) -> Result<(), ErrorKind> {
         let before = std::mem::take(&mut self.counted);
         let blocks = std::mem::take(&mut self.full);
@@ -299,7 +297,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         let (mode, writer, runs) = (self.mode, &mut self.writer, &mut self.runs);
         let (written, counted) = rayon::join(
             || put(writer, runs, before),
-            || -> Vec<(Block, Counted)> {
+            || -> Vec<(Block, InvertedBlock)> {
                 let work = blocks.into_par_iter().zip(firsts);
                 work.map(|(block, first)| {
                     let counted = invert::count(&block, first, mode);
@@ -312,13 +310,13 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         written
     }
 
-    /// Completes the segment. A file on disk appears under its name now.
+    /// Finishes the segment. A file on disk is published under its name.
     pub fn finish(mut self) -> Result<Built<S::Done>, Error> {
         let terms = self.complete().map_err(|kind| self.writer.error(kind))?;
         Ok(Built { written: self.writer.finish()?, terms })
     }
 
-    /// Writes the documents that are left and attaches the inverted region; the number of its terms.
+    /// Writes the remaining documents and attaches the inverted region; returns its number of terms.
     fn complete(&mut self) -> Result<u64, ErrorKind> {
         if !self.open.ids.is_empty() {
             self.full.push(std::mem::take(&mut self.open));
@@ -326,7 +324,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         self.wave()?;
         let last = std::mem::take(&mut self.counted);
         put(&mut self.writer, &mut self.runs, last)?;
-        let mut inverted = InvertedWriter::new(self.folder.as_deref());
+        let mut inverted = InvertedWriter::new(self.directory.as_deref());
         std::mem::replace(&mut self.runs, Runs::new(None, 0)).merge_into(&mut inverted)?;
         let inverted = inverted.finish(None)?;
         let terms = inverted.terms;
@@ -337,7 +335,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
 
 #[cfg(any(unix, windows))]
 impl SegmentBuilder<AtomicFile> {
-    /// Starts a segment on disk. It appears under its name when it is complete. An existing file is replaced only with
+    /// Starts a segment on disk, published atomically by [`finish`](Self::finish). An existing file is replaced only with
     /// [`WriterOptions::overwrite`].
     pub fn create(path: impl AsRef<Path>, options: SegmentOptions) -> Result<Self, Error> {
         Self::create_on(Arc::new(RealDisk), path.as_ref(), options)
@@ -354,16 +352,16 @@ impl SegmentBuilder<AtomicFile> {
     }
 }
 
-/// Writes the rows of blocks, and keeps their runs.
+/// Writes the rows of blocks and stores their runs.
 fn put<S: Sink>(
     writer: &mut Writer<S>,
     runs: &mut Runs,
-    blocks: Vec<(Block, Counted)>,
+    blocks: Vec<(Block, InvertedBlock)>,
 ) -> Result<(), ErrorKind> {
     for (block, counted) in blocks {
-        let texts = counted.snippets.unwrap_or(block.bodies);
+        let bodies = counted.snippets.unwrap_or(block.bodies);
         let mut columns: Vec<Column> =
-            [block.ids, block.urls, block.titles, texts].map(|text| Column::new(Values::Bytes(text))).into();
+            [block.ids, block.urls, block.titles, bodies].map(|text| Column::new(Values::Bytes(text))).into();
         columns.extend(counted.norms.map(|norm| Column::new(Values::UInt16(norm))));
         writer.append_batch(&columns)?;
         runs.push(counted.run)?;

@@ -1,18 +1,18 @@
-//! A cursor over the documents of one term.
+//! Cursors over posting lists.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::postings::{BLOCK_DOCS, List, Postings, Skip};
-use super::rank::Weigher;
+use super::rank::TermScorer;
 use super::terms::Entry;
 use crate::error::ErrorKind;
 
-/// After the last document.
+/// Position after the last document.
 pub(super) const END: u32 = u32::MAX;
 
-/// Blocks whose bounds are combined to bound a document range.
-const BLOCKS_TRIED: usize = 8;
+/// Maximum number of blocks whose bounds are combined to bound a document range.
+const MAX_BOUND_BLOCKS: usize = 8;
 
 /// No block.
 const NONE: usize = usize::MAX;
@@ -22,19 +22,19 @@ const NONE: usize = usize::MAX;
 pub(super) struct Cursor<'a> {
     postings: &'a Postings,
     list: Arc<List>,
-    weigher: Weigher<'a>,
+    scorer: TermScorer<'a>,
     pub(super) idf: f32,
-    /// No document scores more, but for rounding.
+    /// Upper bound of all scores, before rounding.
     pub(super) bound: f32,
-    /// The first block that does not end before the requested documents.
+    /// The current block: the first that ends at or after the requested document.
     block: usize,
-    /// The blocks whose documents, frequencies and scores are decoded.
+    /// The blocks with decoded documents, frequencies and scores.
     documents_of: usize,
     frequencies_of: usize,
     scores_of: usize,
-    /// Where the frequencies of that block are.
+    /// The position of the frequencies of that block.
     frequencies_at: usize,
-    /// The first document of the decoded block that was not passed.
+    /// The position in the decoded block.
     at: usize,
     arrays: Box<Arrays>,
     scratch: Vec<u32>,
@@ -54,7 +54,7 @@ impl<'a> Cursor<'a> {
         entry: Entry,
         idf: f32,
         limit: u64,
-        weigher: Weigher<'a>,
+        scorer: TermScorer<'a>,
     ) -> Result<Self, ErrorKind> {
         let zeros =
             Arrays { documents: [0; BLOCK_DOCS], frequencies: [0; BLOCK_DOCS], scores: [0.0; BLOCK_DOCS] };
@@ -68,11 +68,11 @@ impl<'a> Cursor<'a> {
             }
         };
         let last = list.skips.last().map_or(0, |skip| skip.last);
-        let bound = weigher.bound(idf, list.max_frequency, 0, last);
+        let bound = scorer.bound(idf, list.max_frequency, 0, last);
         Ok(Self {
             postings,
             list,
-            weigher,
+            scorer,
             idf,
             bound,
             block: 0,
@@ -87,7 +87,7 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// The blocks of the list.
+    /// The number of blocks.
     pub(super) fn blocks(&self) -> u64 {
         self.list.skips.len() as u64
     }
@@ -103,7 +103,7 @@ impl<'a> Cursor<'a> {
         if skips.get(self.block).is_none_or(|skip| skip.last >= target) {
             return;
         }
-        // Most ways are short.
+        // Most skips are short.
         let mut step = 1;
         let mut low = self.block;
         while skips.get(low + step).is_some_and(|skip| skip.last < target) {
@@ -115,7 +115,7 @@ impl<'a> Cursor<'a> {
         self.at = 0;
     }
 
-    /// A document that is not after the first one from `target` on: it is that one where the block is decoded.
+    /// A lower bound of the first document from `target` on; exact if the block is decoded.
     #[inline]
     pub(super) fn lower(&mut self, target: u32) -> u32 {
         self.shallow(target);
@@ -127,7 +127,7 @@ impl<'a> Cursor<'a> {
         skip.first.max(target)
     }
 
-    /// Passes the documents of the decoded block before `target`, which does not end before it.
+    /// Advances in the decoded block to `target`, which is not after its end.
     #[inline]
     fn pass(&mut self, target: u32) {
         let count = self.list.skips[self.block].count as usize;
@@ -135,7 +135,7 @@ impl<'a> Cursor<'a> {
         if left[0] >= target {
             return;
         }
-        // Near ones are tested one by one.
+        // Linear search first: most steps are short.
         let near = left.len().min(8);
         match left[..near].iter().position(|document| *document >= target) {
             Some(further) => self.at += further,
@@ -148,7 +148,7 @@ impl<'a> Cursor<'a> {
         self.skip().map_or((END, END), |skip| (skip.first, skip.last))
     }
 
-    /// Moves to the first document that is not before `target`.
+    /// Moves to the first document from `target` on.
     #[inline]
     pub(super) fn seek(&mut self, target: u32) -> Result<u32, ErrorKind> {
         self.shallow(target);
@@ -161,7 +161,7 @@ impl<'a> Cursor<'a> {
         Ok(self.arrays.documents[self.at])
     }
 
-    /// Whether the list contains a document. It must not lie before an earlier request.
+    /// Whether the list contains a document. Requests must ascend.
     #[inline]
     pub(super) fn find(&mut self, document: u32) -> Result<bool, ErrorKind> {
         self.shallow(document);
@@ -200,20 +200,20 @@ impl<'a> Cursor<'a> {
         Ok(())
     }
 
-    /// The frequency of the term in the document that [`find`](Self::find) found.
+    /// The frequency of the term in the document found by [`find`](Self::find).
     pub(super) fn frequency(&mut self) -> Result<u32, ErrorKind> {
         self.decode_frequencies()?;
         Ok(self.arrays.frequencies[self.at])
     }
 
-    /// The score of the document that [`find`](Self::find) found.
+    /// The score of the document found by [`find`](Self::find).
     #[inline]
     pub(super) fn score(&mut self) -> Result<f32, ErrorKind> {
         if self.scores_of == self.block {
             return Ok(self.arrays.scores[self.at]);
         }
         let frequency = self.frequency()?;
-        Ok(self.weigher.score(self.idf, self.arrays.documents[self.at], frequency))
+        Ok(self.scorer.score(self.idf, self.arrays.documents[self.at], frequency))
     }
 
     /// The documents from `start` to `end` and their scores, within the current block.
@@ -222,7 +222,7 @@ impl<'a> Cursor<'a> {
         let count = self.list.skips[self.block].count as usize;
         if self.scores_of != self.block {
             let Arrays { documents, frequencies, scores } = &mut *self.arrays;
-            let best = self.weigher.scores(
+            let best = self.scorer.scores(
                 self.idf,
                 &documents[..count],
                 &frequencies[..count],
@@ -244,28 +244,27 @@ impl<'a> Cursor<'a> {
 
     fn bound_of(&self, block: usize) -> f32 {
         let skip = &self.list.skips[block];
-        if self.weigher.knows_bests() {
+        if self.scorer.knows_bests() {
             let best = self.list.bests.get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
             if best != 0 {
                 return self.idf * f32::from_bits(best);
             }
         }
-        self.weigher.bound(self.idf, skip.max_frequency, skip.first, skip.last)
+        self.scorer.bound(self.idf, skip.max_frequency, skip.first, skip.last)
     }
 
-    /// A score that at least `k` documents of the list reach, from blocks that earlier searches decoded; 0 if they did not
-    /// see enough.
+    /// A score that at least `k` documents of the list reach, from the cached bounds of earlier searches; 0 if unknown.
     pub(super) fn reached_by(&self, k: usize) -> f32 {
-        if !self.weigher.knows_bests() || k == 0 || self.list.bests.len() < k {
+        if !self.scorer.knows_bests() || k == 0 || self.list.bests.len() < k {
             return 0.0;
         }
-        // Scores are not negative, so that their bits are in the order of their values.
+        // Scores are not negative, so their bits sort like their values.
         let mut bests: Vec<u32> = self.list.bests.iter().map(|best| best.load(Ordering::Relaxed)).collect();
         let (_, kth, _) = bests.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
         self.idf * f32::from_bits(*kth)
     }
 
-    /// Moves to a block, unless no document of it can reach what `hopeless` says of its best score.
+    /// Moves to the next block whose best score is not `hopeless`.
     pub(super) fn next_block(&mut self, mut block: usize, hopeless: impl Fn(f32) -> bool) -> Option<usize> {
         while block < self.list.skips.len() {
             if !hopeless(self.bound_of(block)) {
@@ -283,7 +282,7 @@ impl<'a> Cursor<'a> {
         if self.block < self.list.skips.len() { self.bound_of(self.block) } else { 0.0 }
     }
 
-    /// No document from `start` to `end` scores more.
+    /// An upper bound of the scores from `start` to `end`.
     pub(super) fn bound_between(&mut self, start: u32, end: u32) -> f32 {
         if self.lower(start) > end {
             return 0.0;
@@ -293,7 +292,7 @@ impl<'a> Cursor<'a> {
             if self.list.skips[block].first > end {
                 break;
             }
-            if block - self.block >= BLOCKS_TRIED {
+            if block - self.block >= MAX_BOUND_BLOCKS {
                 return self.bound;
             }
             best = best.max(self.bound_of(block));

@@ -1,7 +1,7 @@
 //! Deletes documents from a segment.
 //!
-//! Documents and lists stay unchanged; a live-docs record after them marks the documents that are not deleted. The file is
-//! rewritten, its unchanged part copied by the operating system where possible, and replaces the old one atomically.
+//! Documents and posting lists stay unchanged; a live-docs record marks the live documents. The file is rewritten and replaced
+//! atomically; its unchanged part is copied by the operating system where possible.
 //!
 //! ```text
 //! header │ rows, terms, lists: unchanged │ live documents │ footer │ trailer
@@ -28,7 +28,7 @@ use crate::wire::footer::{INVERTED, TRAILER_LEN};
 use crate::wire::header::{self, Header};
 use crate::wire::page::{HEADER_LEN, PageHeader};
 
-/// Bytes that are copied at a time where the system does not.
+/// Size of copies without support of the operating system.
 const COPY_LEN: u64 = 1 << 20;
 
 /// The documents to delete.
@@ -44,11 +44,11 @@ pub enum DeleteBy<'a> {
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct Deleted {
-    /// Documents that were there before and are not any more.
+    /// Documents deleted by this call.
     pub deleted: u64,
-    /// Documents that are left.
+    /// Live documents left.
     pub live: u64,
-    /// Documents of the file, deleted ones included.
+    /// Documents of the file, including deleted ones.
     pub documents: u64,
     /// IDs without a live document.
     pub not_found: Vec<String>,
@@ -80,7 +80,7 @@ pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &DeleteBy<'_>) -> Res
     Ok(Deleted { deleted: before - left, live: left, documents, not_found })
 }
 
-/// A missing file gives the same error as in every other reader.
+/// Reports a missing file like every other reader.
 fn missing(path: &Path, error: PublishError) -> ErrorKind {
     match tercet_core::source::File::open(path) {
         Err(source) => source.into(),
@@ -88,7 +88,7 @@ fn missing(path: &Path, error: PublishError) -> ErrorKind {
     }
 }
 
-/// The matching documents, and the IDs without one.
+/// The matching documents, and the IDs without a match.
 fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<u32>, Vec<String>), Error> {
     let short = |row: u64| u32::try_from(row).ok();
     let file = segment.file();
@@ -105,7 +105,7 @@ fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<
                 ids.iter().map(|id| (id.as_bytes(), false)).collect();
             let name = file.schema().fields()[columns::DOC_ID].name.to_string();
             let values = ids.iter().map(|id| Scalar::Bytes(id.clone().into_bytes()));
-            // Zone maps and bloom filters of the IDs prune row groups without any of them.
+            // Zone maps and bloom filters prune row groups without any of the IDs.
             let condition = Expr::col(name).is_in(values);
             let mut out = Vec::new();
             if ids.is_empty() {
@@ -113,9 +113,9 @@ fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<
             }
             for batch in file.scan().column_positions(&[columns::DOC_ID])?.filter(&condition)?.batches() {
                 let batch = batch?;
-                for (place, row) in batch.rows.iter().enumerate() {
+                for (index, row) in batch.rows.iter().enumerate() {
                     let Some(row) = short(*row).filter(|row| live.contains(*row)) else { continue };
-                    if let Some(Scalar::Bytes(id)) = batch.columns[0].scalar(place)
+                    if let Some(Scalar::Bytes(id)) = batch.columns[0].scalar(index)
                         && let Some(found) = wanted.get_mut(&id[..])
                     {
                         *found = true;
@@ -130,12 +130,12 @@ fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<
     }
 }
 
-/// Writes the file with another record of live documents.
+/// Writes the file with a new live-docs record.
 fn rewrite(file: &File, live: &Live, mut atomic_file: AtomicFile) -> Result<(), ErrorKind> {
     let inner = file.inner();
     let footer_offset = inner.header.footer_offset;
     let inverted = inner.footer.inverted.as_ref().ok_or(ErrorKind::NotASegment)?;
-    // An older record right before the footer is replaced; elsewhere it stays.
+    // An old record right before the footer is replaced; elsewhere it stays.
     let old_end = inverted.live_offset.saturating_add(HEADER_LEN).saturating_add(inverted.live_length);
     let is_last = inverted.live_length > 0 && old_end == footer_offset;
     let live_offset = if is_last { inverted.live_offset } else { footer_offset };
@@ -149,7 +149,7 @@ fn rewrite(file: &File, live: &Live, mut atomic_file: AtomicFile) -> Result<(), 
     let old_footer = inner.source.read_at(inner.footer_span)?;
     let footer = with_live(&old_footer, inner.footer_span, (live_offset, live_length))?;
     let footer_len = u32::try_from(footer.len())
-        .map_err(|_| ErrorKind::from(std::io::Error::other("the footer has 4 GiB or more")))?;
+        .map_err(|_| ErrorKind::from(std::io::Error::other("the footer exceeds 4 GiB")))?;
     let mut tail = footer_len.to_le_bytes().to_vec();
     tail.extend(crc32c(&footer).to_le_bytes());
     tail.extend(header::MAGIC);
@@ -173,7 +173,7 @@ fn copy(file: &File, len: u64, atomic_file: &mut AtomicFile) -> Result<(), Error
     Ok(())
 }
 
-/// The footer with another live-docs record. All other sections stay unchanged, unknown ones too.
+/// The footer with a new live-docs record. All other sections stay unchanged, including unknown ones.
 fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<Vec<u8>, ErrorKind> {
     let mut fields = Fields::new(Region::Footer, span.start(), footer);
     let mut out = vec![fields.byte("codec")?];

@@ -1,10 +1,10 @@
-//! Top-k documents for any of some terms, without scoring all of them.
+//! Top-k disjunction of terms by block-max pruning.
 //!
-//! Every list has a best score, and so has every block of it. The documents are cut into windows in which no block ends. Where
-//! the best scores of the blocks in a window add up to no more than the k-th best found so far, nothing of it is decoded.
-//! Elsewhere, terms that together cannot reach the threshold are set aside: the others select the documents to
-//! score. Bounds are widened by more than rounding can add to sums in another order, so that the result equals that of an
-//! exhaustive scorer, to the bit.
+//! Every posting list and every block of it has a maximum score. The document space is split into windows at block ends. A
+//! window is skipped if the maximum scores of its blocks add up to no more than the k-th best score so far (the threshold). In
+//! other windows, terms that cannot reach the threshold together are non-essential, as in MaxScore: the others select the
+//! documents to score. Bounds are widened by more than the rounding of sums in another order, so that the result is bit-identical
+//! to exhaustive scoring.
 
 use super::cursor::{Cursor, END};
 use super::rank::widened;
@@ -15,28 +15,28 @@ use crate::predicate::Mask;
 /// The maximum number of documents in a window of several terms.
 const WINDOW: u32 = 4096;
 
-/// A term whose block is this much longer than the window is decoded to see whether it occurs at all.
+/// A term whose block is this much longer than the window is decoded to test whether it occurs in it.
 const LONGER: u32 = 4;
 
-/// A search that goes on.
+/// State of a search.
 struct Search<'c, 'a> {
-    /// In query order; a repeated term is repeated.
+    /// In query order, with repeated terms.
     cursors: &'c mut [Cursor<'a>],
     allowed: Option<&'c Mask>,
     top: Top,
-    /// All scores must exceed this, or reach it before there are k.
+    /// The minimum score.
     min_score: f32,
     scored: u64,
     /// The factor of bounds: see [`widened`].
     slack: f64,
-    /// What each term adds to the current document.
+    /// The contribution of each term to the score of the current document.
     parts: Vec<f32>,
-    /// Scores of the documents of a window, and which of them there are.
+    /// Scores and bitmap of the documents of a window.
     sums: Vec<f32>,
     bits: Vec<u64>,
 }
 
-/// Finds the best documents.
+/// Returns the top documents and the number of scored documents.
 pub(super) fn best(
     cursors: &mut [Cursor<'_>],
     allowed: Option<&Mask>,
@@ -45,7 +45,7 @@ pub(super) fn best(
 ) -> Result<(Vec<(u32, f32)>, u64), ErrorKind> {
     let parts = vec![0.0; cursors.len()];
     let (sums, bits) = (Vec::new(), Vec::new());
-    // A score that k documents reach by one term they reach by all; but only if none of them is excluded.
+    // A score that k documents reach by one term is a lower bound of the threshold, unless documents are filtered.
     let reached = cursors.iter().map(|cursor| if allowed.is_none() { cursor.reached_by(k) } else { 0.0 });
     let min_score = reached.fold(min_score, f32::max);
     let slack = widened(1.0, cursors.len());
@@ -60,20 +60,20 @@ pub(super) fn best(
 }
 
 impl Search<'_, '_> {
-    /// Whether no document with a bound like this can be among the best.
+    /// Whether a document with this bound cannot be in the top k.
     #[inline]
-    fn hopeless(&self, bound: f64) -> bool {
+    fn is_bound_hopeless(&self, bound: f64) -> bool {
         let bound = bound * self.slack;
         bound < f64::from(self.min_score) || self.top.is_full() && bound <= f64::from(self.top.threshold())
     }
 
-    /// The documents of one term: block by block.
+    /// A single term, block by block.
     fn alone(&mut self) -> Result<(), ErrorKind> {
         let mut next = 0;
         loop {
             let (min_score, full, threshold) = (self.min_score, self.top.is_full(), self.top.threshold());
-            let least = if full { threshold.max(min_score) } else { min_score };
-            // As in `hopeless`, for one term.
+            let lowest = if full { threshold.max(min_score) } else { min_score };
+            // As in `is_bound_hopeless`, for one term.
             let is_hopeless = |bound: f32| {
                 let bound = widened(f64::from(bound), 1);
                 bound < f64::from(min_score) || full && bound <= f64::from(threshold)
@@ -84,7 +84,7 @@ impl Search<'_, '_> {
             let (documents, scores) = self.cursors[0].scored(0, END)?;
             for (document, score) in documents.iter().zip(scores) {
                 found[count] = (*document, *score);
-                count += usize::from(*score >= least);
+                count += usize::from(*score >= lowest);
             }
             for (document, score) in &found[..count] {
                 if self.allowed.is_none_or(|mask| mask.get(*document as usize)) {
@@ -98,13 +98,13 @@ impl Search<'_, '_> {
     fn run(&mut self) -> Result<(), ErrorKind> {
         let mut order: Vec<usize> = (0..self.cursors.len()).collect();
         order.sort_by(|a, b| self.cursors[*a].bound.total_cmp(&self.cursors[*b].bound));
-        // The terms before `first` cannot reach the threshold together.
+        // The terms before `first` are non-essential.
         let (mut first, mut before) = (0, 0.0);
         let mut bounds: Vec<(f32, usize)> = Vec::with_capacity(order.len());
         let mut from = 0;
         loop {
             while let Some(index) = order.get(first)
-                && self.hopeless(before + f64::from(self.cursors[*index].bound))
+                && self.is_bound_hopeless(before + f64::from(self.cursors[*index].bound))
             {
                 before += f64::from(self.cursors[*index].bound);
                 first += 1;
@@ -120,19 +120,19 @@ impl Search<'_, '_> {
             let most = if order.len() - first == 1 { END } else { WINDOW };
             let mut end = start.saturating_add(most - 1).min(END - 1);
             for index in &order[first..] {
-                // A block after the window need not end it.
+                // A block after the window does not limit it.
                 let (begins, ends) = self.cursors[*index].extent();
                 end = end.min(if begins > start && begins != END { begins.max(start + 1) - 1 } else { ends });
             }
-            let (total, aside) = self.bounds(&order, first, start, end, &mut bounds)?;
-            if !self.hopeless(total) {
-                self.window(start, end, &mut bounds, aside)?;
+            let (total, non_essential) = self.bounds(&order, first, start, end, &mut bounds)?;
+            if !self.is_bound_hopeless(total) {
+                self.window(start, end, &mut bounds, non_essential)?;
             }
             from = end + 1;
         }
     }
 
-    /// The bounds of all terms in a window, those above zero, their sum, and how many of them are of terms before `first`.
+    /// The positive bounds of the terms in a window, their sum, and the number of those before `first`.
     fn bounds(
         &mut self,
         order: &[usize],
@@ -142,10 +142,10 @@ impl Search<'_, '_> {
         out: &mut Vec<(f32, usize)>,
     ) -> Result<(f64, usize), ErrorKind> {
         out.clear();
-        let (mut total, mut aside) = (0.0, 0);
-        for (place, index) in order.iter().enumerate() {
+        let (mut total, mut non_essential) = (0.0, 0);
+        for (rank, index) in order.iter().enumerate() {
             let cursor = &mut self.cursors[*index];
-            let bound = if place < first {
+            let bound = if rank < first {
                 cursor.bound_between(start, end)
             } else if cursor.lower(start) > end {
                 0.0
@@ -159,43 +159,45 @@ impl Search<'_, '_> {
             if bound > 0.0 {
                 out.push((bound, *index));
                 total += f64::from(bound);
-                aside += usize::from(place < first);
+                non_essential += usize::from(rank < first);
             }
         }
-        Ok((total, aside))
+        Ok((total, non_essential))
     }
 
-    /// Scores the documents of a window. The first `aside` terms select none: their blocks may end within it.
+    /// Scores the documents of a window. The first `non_essential` terms are non-essential; their blocks may end within it.
     fn window(
         &mut self,
         start: u32,
         end: u32,
         bounds: &mut [(f32, usize)],
-        mut aside: usize,
+        mut non_essential: usize,
     ) -> Result<(), ErrorKind> {
-        bounds[aside..].sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let mut rest: f64 = bounds[..aside].iter().map(|(bound, _)| f64::from(*bound)).sum();
-        while aside + 1 < bounds.len() && self.hopeless(rest + f64::from(bounds[aside].0)) {
-            rest += f64::from(bounds[aside].0);
-            aside += 1;
+        bounds[non_essential..].sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        let mut rest: f64 = bounds[..non_essential].iter().map(|(bound, _)| f64::from(*bound)).sum();
+        while non_essential + 1 < bounds.len()
+            && self.is_bound_hopeless(rest + f64::from(bounds[non_essential].0))
+        {
+            rest += f64::from(bounds[non_essential].0);
+            non_essential += 1;
         }
-        let (aside, telling) = bounds.split_at_mut(aside);
-        // Added in the order of the query, scores are those of the format, to the bit.
-        telling.sort_unstable_by_key(|(_, index)| *index);
-        match telling {
+        let (non_essential, essential) = bounds.split_at_mut(non_essential);
+        // Scores are added in query order, as the format defines.
+        essential.sort_unstable_by_key(|(_, index)| *index);
+        match essential {
             [] => Ok(()),
-            [(_, only)] => self.one(start, end, *only, aside, rest),
-            _ => self.many(start, end, telling, aside, rest),
+            [(_, only)] => self.one(start, end, *only, non_essential, rest),
+            _ => self.many(start, end, essential, non_essential, rest),
         }
     }
 
-    /// Documents with one term, and perhaps others.
+    /// Documents of one essential term.
     fn one(
         &mut self,
         start: u32,
         end: u32,
         only: usize,
-        aside: &[(f32, usize)],
+        non_essential: &[(f32, usize)],
         rest: f64,
     ) -> Result<(), ErrorKind> {
         let mut found = [(0, 0.0); super::postings::BLOCK_DOCS];
@@ -207,23 +209,23 @@ impl Search<'_, '_> {
             count += usize::from(*score > cut);
         }
         for (document, score) in &found[..count] {
-            if self.is_hopeless_now(*score, rest)
+            if self.is_hopeless(*score, rest)
                 || self.allowed.is_some_and(|mask| !mask.get(*document as usize))
             {
                 continue;
             }
-            self.look(*document, *score, &[(0.0, only)], aside, rest)?;
+            self.score_document(*document, *score, &[(0.0, only)], non_essential, rest)?;
         }
         Ok(())
     }
 
-    /// Documents with any of several terms.
+    /// Documents of several essential terms.
     fn many(
         &mut self,
         start: u32,
         end: u32,
-        telling: &[(f32, usize)],
-        aside: &[(f32, usize)],
+        essential: &[(f32, usize)],
+        non_essential: &[(f32, usize)],
         rest: f64,
     ) -> Result<(), ErrorKind> {
         let len = (end - start) as usize + 1;
@@ -231,7 +233,7 @@ impl Search<'_, '_> {
         let mut bits = std::mem::take(&mut self.bits);
         sums.resize(WINDOW as usize, 0.0);
         bits.resize(WINDOW as usize / 64, 0);
-        for (_, index) in telling {
+        for (_, index) in essential {
             let (documents, scores) = self.cursors[*index].scored(start, end)?;
             for (document, score) in documents.iter().zip(scores) {
                 let at = (document - start) as usize;
@@ -240,21 +242,21 @@ impl Search<'_, '_> {
             }
         }
         let mut cut = self.cut(rest);
-        for (term, bits) in bits[..len.div_ceil(64)].iter_mut().enumerate() {
+        for (word, bits) in bits[..len.div_ceil(64)].iter_mut().enumerate() {
             let mut left = std::mem::take(bits);
             while left != 0 {
-                let at = term * 64 + left.trailing_zeros() as usize;
+                let at = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let sum = std::mem::take(&mut sums[at]);
-                if sum <= cut || self.is_hopeless_now(sum, rest) {
+                if sum <= cut || self.is_hopeless(sum, rest) {
                     continue;
                 }
                 let document = start + u32::try_from(at).unwrap_or(0);
                 if self.allowed.is_none_or(|mask| mask.get(document as usize)) {
-                    if aside.is_empty() {
+                    if non_essential.is_empty() {
                         self.offer(document, sum);
                     } else {
-                        self.look(document, sum, telling, aside, rest)?;
+                        self.score_document(document, sum, essential, non_essential, rest)?;
                     }
                     cut = self.cut(rest);
                 }
@@ -265,34 +267,33 @@ impl Search<'_, '_> {
     }
 
     #[inline]
-    fn is_hopeless_now(&self, sum: f32, rest: f64) -> bool {
-        self.hopeless(f64::from(sum) + rest)
+    fn is_hopeless(&self, sum: f32, rest: f64) -> bool {
+        self.is_bound_hopeless(f64::from(sum) + rest)
     }
 
-    /// A score that a document must exceed if other terms add at most `rest`; rounded down, so it is a first test only.
+    /// A score that a document must exceed if other terms add at most `rest`; rounded down, so only a first test.
     fn cut(&self, rest: f64) -> f32 {
-        let least =
+        let lowest =
             if self.top.is_full() { self.top.threshold().max(self.min_score) } else { self.min_score };
-        let narrowed = f64::from(least) * (2.0 - self.slack);
-        #[expect(clippy::cast_possible_truncation, reason = "made smaller by more than the rounding")]
+        let narrowed = f64::from(lowest) * (2.0 - self.slack);
+        #[expect(clippy::cast_possible_truncation, reason = "reduced by more than the rounding")]
         let cut = (narrowed - rest) as f32;
         if cut > 0.0 { cut * (1.0 - 2.0 * f32::EPSILON) } else { -1.0 }
     }
 
-    /// Computes the score of a document as the format defines it, unless it cannot matter. The terms that select
-    /// it add `sum`.
-    fn look(
+    /// Scores a document as the format defines, unless it cannot reach the threshold. The essential terms add `sum`.
+    fn score_document(
         &mut self,
         document: u32,
         sum: f32,
-        telling: &[(f32, usize)],
-        aside: &[(f32, usize)],
+        essential: &[(f32, usize)],
+        non_essential: &[(f32, usize)],
         mut rest: f64,
     ) -> Result<(), ErrorKind> {
         self.parts.fill(0.0);
         let mut all = f64::from(sum);
-        for (bound, index) in aside.iter().rev() {
-            if self.hopeless(all + rest) {
+        for (bound, index) in non_essential.iter().rev() {
+            if self.is_bound_hopeless(all + rest) {
                 return Ok(());
             }
             rest -= f64::from(*bound);
@@ -302,13 +303,13 @@ impl Search<'_, '_> {
                 all += f64::from(score);
             }
         }
-        if self.hopeless(all) {
+        if self.is_bound_hopeless(all) {
             return Ok(());
         }
-        if let [(_, only)] = telling {
+        if let [(_, only)] = essential {
             self.parts[*only] = sum;
         } else {
-            for (_, index) in telling {
+            for (_, index) in essential {
                 if self.cursors[*index].find(document)? {
                     self.parts[*index] = self.cursors[*index].score()?;
                 }

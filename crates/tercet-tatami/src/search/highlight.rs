@@ -1,4 +1,4 @@
-//! Highlights: the excerpt of a text with the matching terms.
+//! Highlights: excerpts with the matching terms.
 
 use std::collections::HashSet;
 use std::ops::Range;
@@ -9,24 +9,24 @@ use super::segment::Segment;
 use super::{Query, analyze};
 use crate::error::Error;
 
-/// The number of terms that are examined; a longer text is judged by its beginning.
+/// Maximum number of terms examined from the start of a text.
 const MAX_TERMS: usize = 1 << 20;
 
-/// The share of an excerpt before the first match.
+/// Fraction of an excerpt before the first match.
 const BEFORE: usize = 4;
 
-/// An excerpt of a text, and the matches in it.
+/// An excerpt of a text with its matches.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Highlight {
-    /// The excerpt; white space is one space, `...` marks omitted text.
+    /// The excerpt, with collapsed white space; `...` marks omitted text.
     pub text: String,
     /// The matching terms, as byte ranges of the excerpt.
     pub marks: Vec<Range<usize>>,
 }
 
 impl Segment {
-    /// The excerpt of the text of a document, of about `bytes` bytes, with most terms of a query.
+    /// The excerpt of a document, of about `bytes` bytes, with the most query terms.
     pub fn highlight(&self, query: &Query, document: u32, bytes: usize) -> Result<Highlight, Error> {
         Ok(highlight(&self.text(document)?, query, bytes))
     }
@@ -44,8 +44,8 @@ pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
     });
     let first = best_start(&found, bytes);
     let anchor = found.get(first).map_or(0, |(range, _)| range.start);
-    let start = word_start(text, anchor.saturating_sub(bytes / BEFORE), anchor);
-    let end = word_end(text, start, bytes);
+    let start = term_start(text, anchor.saturating_sub(bytes / BEFORE), anchor);
+    let end = term_end(text, start, bytes);
     let mut out = Highlight { text: String::new(), marks: Vec::new() };
     if start > 0 {
         out.text.push_str("...");
@@ -67,7 +67,7 @@ pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
     out
 }
 
-/// The first term of the excerpt with most distinct matches, then most matches.
+/// The first term of the excerpt with the most distinct matches, then the most matches.
 fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
     let (mut best, mut most) = (0, (0, 0));
     let mut end = 0;
@@ -76,7 +76,7 @@ fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
             end += 1;
         }
         let here = &found[start..end.max(start)];
-        // Beyond a few it does not matter.
+        // More than a few make no difference.
         let different: HashSet<&str> = here.iter().take(64).map(|(_, term)| term.as_str()).collect();
         if (different.len(), here.len()) > most {
             (best, most) = (start, (different.len(), here.len()));
@@ -85,8 +85,8 @@ fn best_start(found: &[(Range<usize>, String)], bytes: usize) -> usize {
     best
 }
 
-/// A position from `from` to `anchor` where a term begins.
-fn word_start(text: &[u8], from: usize, anchor: usize) -> usize {
+/// The start of a term from `from` to `anchor`.
+fn term_start(text: &[u8], from: usize, anchor: usize) -> usize {
     if from == 0 {
         return 0;
     }
@@ -94,19 +94,19 @@ fn word_start(text: &[u8], from: usize, anchor: usize) -> usize {
     space.map_or(anchor, |space| from + space + 1)
 }
 
-/// A position about `bytes` after `start` where a term ends.
-fn word_end(text: &[u8], start: usize, bytes: usize) -> usize {
+/// The end of a term about `bytes` after `start`.
+fn term_end(text: &[u8], start: usize, bytes: usize) -> usize {
     let most = text.len().min(start.saturating_add(bytes));
     if most == text.len() {
         return most;
     }
     let space = text[start..most].iter().rposition(u8::is_ascii_whitespace);
     let end = space.filter(|space| *space > bytes / 2).map_or(most, |space| start + space);
-    // Never within a character.
+    // At a character boundary.
     (0..4).map(|back| end - back.min(end - start)).find(|at| text[*at] & 0xc0 != 0x80).unwrap_or(end)
 }
 
-/// Appends a text; white space becomes one space, and control characters a question mark.
+/// Appends a text; white space is collapsed, control characters become question marks.
 fn push(out: &mut String, text: &[u8]) {
     for letter in String::from_utf8_lossy(text).chars() {
         if letter.is_whitespace() {
@@ -123,7 +123,7 @@ fn push(out: &mut String, text: &[u8]) {
 mod tests {
     use super::*;
 
-    fn shown(text: &str, query: &str, bytes: usize) -> String {
+    fn display(text: &str, query: &str, bytes: usize) -> String {
         let found = highlight(text.as_bytes(), &Query::parse(query).unwrap(), bytes);
         let mut out = found.text.clone();
         for mark in found.marks.iter().rev() {
@@ -134,19 +134,19 @@ mod tests {
     }
 
     #[test]
-    fn words_are_marked_where_most_of_them_are() {
-        assert_eq!(shown("One  two\n three", "TWO", 200), "One [two] three");
-        assert_eq!(shown("", "two", 200), "");
-        assert_eq!(shown("one two", "four", 200), "one two");
+    fn excerpts_have_the_most_matches() {
+        assert_eq!(display("One  two\n three", "TWO", 200), "One [two] three");
+        assert_eq!(display("", "two", 200), "");
+        assert_eq!(display("one two", "four", 200), "one two");
         let filler = "lorem ipsum dolor sit amet ".repeat(20);
         let text = format!("red {filler} red green {filler}");
-        let found = shown(&text, "red green", 60);
+        let found = display(&text, "red green", 60);
         assert!(found.contains("[red] [green]"), "{found}");
         assert!(found.starts_with("...") && found.ends_with("..."), "{found}");
     }
 
     #[test]
-    fn any_text_and_any_length_give_a_piece() {
+    fn any_text_and_length_has_an_excerpt() {
         let texts: [&[u8]; 4] =
             ["日本語 テキスト word ".repeat(30).leak().as_bytes(), b"\xff\xfe word \xc3", b"word", b"w"];
         for text in texts {

@@ -1,12 +1,11 @@
-//! The writer of the inverted region: terms in order, the documents of each in order, three records.
+//! Writer of the inverted region: sorted terms with sorted documents to three records.
 //!
 //! ```text
 //! begin(term) push(document, frequency) push … ─▶ lists.rs            blocks of 128 documents ─▶ postings, skip tables
 //!                                              ─▶ term_dictionary.rs  blocks of 64 terms      ─▶ term dictionary
 //! ```
 //!
-//! The head of a record is known only when the record is complete, so the records wait in temporary files: memory
-//! is needed for one stored posting list.
+//! The head of a record is written last, so records are spooled to temporary files; one stored posting list is in memory.
 
 mod lists;
 mod part;
@@ -23,34 +22,34 @@ use term_dictionary::TermDictionaryWriter;
 
 /// Writes the terms of a segment and their postings.
 ///
-/// Terms come in byte order, documents in numeric order.
+/// Terms must be in byte order, documents in numeric order.
 #[derive(Debug)]
 pub(crate) struct InvertedWriter {
     dictionary: TermDictionaryWriter,
     lists: Lists,
     term: Vec<u8>,
-    /// Whether there is a term, which may be empty.
+    /// Whether a term is open; it may be empty.
     open: bool,
 }
 
-/// A complete inverted region, to be copied into a file.
+/// A complete inverted region.
 #[derive(Debug)]
 pub(crate) struct Inverted {
     pub(crate) dictionary: Part,
     pub(crate) postings: Part,
     pub(crate) skips: Part,
     pub(crate) terms: u64,
-    /// One more than the greatest document.
+    /// The maximum document number plus one.
     pub(crate) documents: u64,
     pub(crate) live: Option<Live>,
 }
 
 impl InvertedWriter {
-    /// Starts a region whose temporary files are created in `folder`.
-    pub(crate) fn new(folder: Option<&Path>) -> Self {
+    /// Starts a region with temporary files in `directory`.
+    pub(crate) fn new(directory: Option<&Path>) -> Self {
         Self {
-            dictionary: TermDictionaryWriter::new(folder),
-            lists: Lists::new(folder),
+            dictionary: TermDictionaryWriter::new(directory),
+            lists: Lists::new(directory),
             term: Vec::new(),
             open: false,
         }
@@ -61,7 +60,7 @@ impl InvertedWriter {
         let is_later = !self.open || *term > *self.term;
         self.end()?;
         if !is_later {
-            return Err(refused("the words of the dictionary are not in order"));
+            return Err(invalid_input("terms are not in order"));
         }
         self.term.clear();
         self.term.extend_from_slice(term);
@@ -72,7 +71,7 @@ impl InvertedWriter {
     /// Adds a document of the term.
     #[inline]
     pub(crate) fn push(&mut self, document: u32, frequency: u32) -> Result<(), ErrorKind> {
-        debug_assert!(self.open, "a document without a word");
+        debug_assert!(self.open, "document without a term");
         self.lists.push(document, frequency)
     }
 
@@ -112,8 +111,8 @@ fn put_entry(entry: Entry, out: &mut Vec<u8>) {
     }
 }
 
-/// An error of the caller.
-fn refused(what: &'static str) -> ErrorKind {
+/// Error for invalid input of the caller.
+fn invalid_input(what: &'static str) -> ErrorKind {
     ErrorKind::from(std::io::Error::other(what))
 }
 

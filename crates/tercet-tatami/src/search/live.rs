@@ -1,11 +1,11 @@
-//! Which documents are not deleted.
+//! Live documents.
 
 use tercet_core::{Fields, Malformed, Reason};
 
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
 
-/// One bit for each document.
+/// One bit per document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Live {
     words: Vec<u64>,
@@ -13,7 +13,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// Parses the record; missing words are zero.
+    /// Parses the record; missing 64-bit words are zero.
     pub(crate) fn parse(start: u64, payload: &[u8], documents: u64) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(Region::Inverted { part: "live documents" }, start, payload);
         let count = fields.uvarint("document_count")?;
@@ -52,7 +52,7 @@ impl Live {
         self.words.get(document as usize / 64).is_some_and(|word| word >> (document % 64) & 1 == 1)
     }
 
-    /// Documents that are there.
+    /// The number of live documents.
     pub(crate) fn count(&self) -> u64 {
         self.words.iter().map(|word| u64::from(word.count_ones())).sum()
     }
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_bits_are_those_of_the_format() {
+    fn bits_have_the_expected_bytes() {
         let mut live = Live::all(70);
         live.delete(0);
         live.delete(65);

@@ -1,12 +1,12 @@
 //! Merges several segments into one.
 //!
 //! ```text
-//! rows    of each input, without deleted ones  ─▶ numbered in the order of the inputs
-//! terms   of all inputs at once, in order      ─▶ the lists of a term concatenated, with the new numbers
+//! rows    live rows of each input  ─▶ renumbered in input order
+//! terms   k-way merge              ─▶ posting lists concatenated with the new numbers
 //! ```
 //!
-//! Text is not tokenized again: lists, counts and norms are those of the inputs. The result equals a segment built from
-//! the same documents.
+//! Text is not tokenized again: postings and norms come from the inputs. The result equals a segment built from the
+//! same documents.
 
 use std::collections::BTreeSet;
 
@@ -21,30 +21,30 @@ use crate::error::{Error, ErrorKind};
 use crate::scalar::Scalar;
 use crate::writer::{Writer, WriterOptions, Written};
 
-/// Rows that are read and written at a time.
+/// Rows per batch.
 const BATCH_ROWS: usize = 2048;
 
 /// The new number of a dropped document.
 const GONE: u32 = u32::MAX;
 
-/// How segments are merged.
+/// Options of a merge.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
 pub struct MergeOptions {
-    /// Of several documents with one ID, keep the last: that of the last input, and in it the last row.
+    /// Keep only the last document with the same ID, by input and row.
     pub dedup: bool,
-    /// How the file is written.
+    /// Writer options.
     pub writer: WriterOptions,
 }
 
 impl MergeOptions {
-    /// Sets whether only the last document of each ID is kept.
+    /// Sets whether only the last document with the same ID is kept.
     pub fn with_dedup(mut self, dedup: bool) -> Self {
         self.dedup = dedup;
         self
     }
 
-    /// Sets how the file is written.
+    /// Sets the writer options.
     pub fn with_writer(mut self, writer: WriterOptions) -> Self {
         self.writer = writer;
         self
@@ -57,17 +57,17 @@ impl MergeOptions {
 pub struct Merged<D> {
     /// The new file.
     pub written: Written<D>,
-    /// Documents of the inputs, deleted ones included.
+    /// Documents of the inputs, including deleted ones.
     pub documents: u64,
     /// Documents that were deleted in the inputs.
     pub deleted: u64,
-    /// Documents that another one with the same ID replaced.
+    /// Documents replaced by another one with the same ID.
     pub duplicates: u64,
 }
 
-/// Writes the live documents of several segments to one.
+/// Merges the live documents of several segments.
 ///
-/// In memory are a batch of rows, one posting list, and four bytes for each document of the inputs (twenty with dedup).
+/// Memory: a batch of rows, one posting list, and four bytes per input document (twenty with dedup).
 pub fn merge<S: Sink>(
     segments: &[Segment],
     sink: S,
@@ -81,7 +81,7 @@ pub fn merge<S: Sink>(
     let documents = segments.iter().map(Segment::document_count).sum();
     let live: u64 = segments.iter().map(Segment::live_document_count).sum();
     if live >= u64::from(GONE) {
-        let fault = ErrorKind::from(std::io::Error::other("a segment holds fewer than 2³² documents"));
+        let fault = ErrorKind::from(std::io::Error::other("a segment has at most 2³² - 2 documents"));
         return Err(first.file().error(fault));
     }
     let mut kept: Vec<Vec<bool>> = segments.iter().map(live_rows).collect();
@@ -102,7 +102,7 @@ pub fn merge<S: Sink>(
     Ok(Merged { written, documents, deleted: documents - live, duplicates })
 }
 
-/// All full or all snippet-only, with the same columns.
+/// Checks that all segments have the same storage mode and columns.
 fn check_alike(segments: &[Segment]) -> Result<(), Error> {
     let Some((first, rest)) = segments.split_first() else { return Ok(()) };
     for segment in rest {
@@ -111,7 +111,7 @@ fn check_alike(segments: &[Segment]) -> Result<(), Error> {
             Err(segment.file().error(ErrorKind::SchemaMismatch { other, reason: reason.into() }))
         };
         if segment.is_snippet_only() != first.is_snippet_only() {
-            return unlike("one holds whole documents and the other their beginnings");
+            return unlike("one stores complete documents and the other snippets");
         }
         let (one, other) = (first.file().schema().fields(), segment.file().schema().fields());
         let same = one.len() == other.len()
@@ -130,13 +130,13 @@ fn live_rows(segment: &Segment) -> Vec<bool> {
     (0..count).map(|row| segment.live.as_ref().is_none_or(|live| live.contains(row))).collect()
 }
 
-/// Drops all but the last document of each ID; returns how many.
+/// Drops all but the last document of each ID; returns the number of dropped documents.
 ///
-/// IDs are compared by a hash first, and in full where two hashes are equal.
+/// IDs are compared by hash, and in full if the hashes are equal.
 fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, Error> {
     let mut all: Vec<(u64, u32, u32)> = Vec::new();
     for (at, segment) in segments.iter().enumerate() {
-        let place = u32::try_from(at).unwrap_or(u32::MAX);
+        let segment_number = u32::try_from(at).unwrap_or(u32::MAX);
         let mut row = 0u32;
         for batch in segment.file().stream(&[columns::DOC_ID], BATCH_ROWS)? {
             let batch = batch?;
@@ -144,7 +144,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
                 if kept[at][row as usize]
                     && let Some(Scalar::Bytes(id)) = batch[0].scalar(inside)
                 {
-                    all.push((checksum::xxh3(&id), place, row));
+                    all.push((checksum::xxh3(&id), segment_number, row));
                 }
                 row += 1;
             }
@@ -153,7 +153,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
     all.sort_unstable();
     let mut dropped = 0;
     for same in all.chunk_by(|one, other| one.0 == other.0).filter(|same| same.len() > 1) {
-        // The last of each ID, from the end.
+        // From the end: the last document of each ID.
         let mut seen: BTreeSet<Vec<u8>> = BTreeSet::new();
         for (_, at, row) in same.iter().rev() {
             let (at, row) = (*at as usize, *row);
@@ -252,7 +252,7 @@ fn copy_terms(
     writer.finish(None).map_err(failed)
 }
 
-/// The terms of a segment, one after the other.
+/// A cursor over the terms of a segment.
 struct TermCursor<'a> {
     segment: &'a Segment,
     block: usize,

@@ -1,11 +1,11 @@
-//! Search over many segments as if they were one.
+//! Search over several segments.
 //!
-//! | | statistics | which segments are searched |
+//! | | statistics | searched segments |
 //! |---|---|---|
-//! | [`Index`] | each segment's own | all |
-//! | [`Cluster`] | those of all together | by decreasing bound, until none can have a better document |
+//! | [`SegmentSet`] | each segment's own | all |
+//! | [`Cluster`] | global | in order of decreasing bound, until no other can have a better document |
 //!
-//! With a [`Cluster`] of segments without deleted documents, the scores are those of one segment with all documents.
+//! The scores of a [`Cluster`] without deleted documents equal those of one segment with all documents.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -19,7 +19,7 @@ use crate::error::Error;
 use crate::predicate::Mask;
 use crate::scalar::Scalar;
 
-/// A document that was found in one of several segments.
+/// A hit in one of several segments.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct GlobalHit {
@@ -41,16 +41,16 @@ pub struct MultiSearchStats {
     pub candidates: u64,
     /// Segments that were searched.
     pub visited: u64,
-    /// The score of the last of `k` documents; 0 if there are fewer.
+    /// The k-th best score; 0 if there are fewer hits.
     pub threshold: f32,
-    /// Blocks of the lists of the segments that were searched.
+    /// Posting blocks of the query terms in the searched segments.
     pub blocks: u64,
-    /// Blocks that were decoded.
+    /// Decoded blocks.
     pub blocks_decoded: u64,
-    /// Documents whose score was computed.
+    /// Scored documents.
     pub documents_scored: u64,
-    /// Documents whose text was read to match phrases.
-    pub texts_read: u64,
+    /// Documents whose text was read for phrases.
+    pub documents_read: u64,
 }
 
 impl MultiSearchStats {
@@ -58,23 +58,23 @@ impl MultiSearchStats {
         self.blocks += one.blocks;
         self.blocks_decoded += one.blocks_decoded;
         self.documents_scored += one.documents_scored;
-        self.texts_read += one.texts_read;
+        self.documents_read += one.documents_read;
     }
 }
 
-/// Segments that are ranked each by itself.
+/// Segments with separate statistics.
 #[derive(Debug)]
 pub struct SegmentSet<'a> {
     segments: &'a [Segment],
 }
 
 impl<'a> SegmentSet<'a> {
-    /// An index over some segments.
+    /// A set of segments.
     pub const fn new(segments: &'a [Segment]) -> Self {
         Self { segments }
     }
 
-    /// The top `k` documents for the terms of a text. Of several documents with one ID the best is returned.
+    /// The top `k` documents for the terms of a text; the best one of documents with the same ID.
     pub fn search(&self, text: &str, k: usize) -> Result<Vec<GlobalHit>, Error> {
         let query = Query::terms(text);
         let several = self.segments.len() > 1;
@@ -94,16 +94,16 @@ impl<'a> SegmentSet<'a> {
     }
 }
 
-/// Segments that are ranked as one.
+/// Segments with global statistics.
 #[derive(Debug)]
 pub struct Cluster<'a> {
     segments: &'a [Segment],
     documents: u64,
-    /// Document norms of each segment, once a ranking needs them.
+    /// Document norms of each segment, computed on first use.
     norms: OnceLock<Vec<Norms>>,
 }
 
-/// Statistics of one term in all segments.
+/// Global statistics of a term.
 #[derive(Debug, Default)]
 struct TermSummary {
     /// Documents of all segments with the term.
@@ -113,29 +113,28 @@ struct TermSummary {
 }
 
 impl<'a> Cluster<'a> {
-    /// A cluster of some segments.
+    /// A cluster of segments.
     pub fn new(segments: &'a [Segment]) -> Self {
         let documents = segments.iter().map(Segment::live_document_count).sum();
         Self { segments, documents, norms: OnceLock::new() }
     }
 
-    /// Documents that are not deleted, each as often as it is there.
+    /// The number of live documents, including duplicates.
     pub const fn documents(&self) -> u64 {
         self.documents
     }
 
-    /// The top `k` documents for the terms of a text, as the format defines it: each segment returns 2k documents, so of
-    /// many equal ones those with low numbers are returned, and many with one ID displace others.
+    /// The top `k` documents for the terms of a text, as the format defines: each segment returns 2k documents, so ties are
+    /// broken by low document numbers, and many documents with one ID displace others.
     pub fn search(&self, text: &str, k: usize) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         self.find_in(&Query::terms(text), &SearchOptions::new(k), None, false)
     }
 
-    /// The top documents for a query; with `filters`, only documents in the mask of their segment.
+    /// The top documents for a query, optionally restricted to a mask per segment.
     ///
-    /// Of equal ones those with the smallest IDs are returned, in any segment.
+    /// Ties are broken by document ID.
     ///
-    /// With another ranking than the native one no segment is skipped. Lengths are compared with the mean of all
-    /// segments.
+    /// Rankings other than the native one search all segments, and use the mean document length of the cluster.
     pub fn find(
         &self,
         query: &Query,
@@ -154,7 +153,7 @@ impl<'a> Cluster<'a> {
     ) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         let k = options.k;
         let terms: Vec<&str> = query.scored_terms().collect();
-        let known = self.ask_all(query)?;
+        let known = self.query_stats(query)?;
         let idf_overrides = self.idf_overrides(&known);
         let norms = self.norms(options.ranking)?;
         let mut stats = MultiSearchStats::default();
@@ -164,7 +163,7 @@ impl<'a> Cluster<'a> {
             if terms.iter().all(|term| most(term) == 0) {
                 continue;
             }
-            // In the order of the query, as scores are added: then no score of the segment is higher, to the bit.
+            // Added in query order, like scores, so that no score of the segment exceeds the bound by rounding.
             let idf = |term: &str| idf_overrides.get(term).copied().unwrap_or(0.0);
             let held = terms.iter().filter(|term| most(term) > 0);
             let bound = held.fold(0.0f32, |sum, term| sum + score::term(idf(term), most(term)));
@@ -191,8 +190,8 @@ impl<'a> Cluster<'a> {
                 for hit in named(at, segment, &found.hits)? {
                     best.push(hit);
                 }
-                // After the cut there may be documents that are as good as the last of the best, with smaller IDs, or
-                // others that duplicates of one ID displaced.
+                // Documents after the cut may tie with the last hit and have a smaller ID, or may have been displaced by
+                // duplicates.
                 if !all_equal || !is_cut || last < best.threshold() {
                     break;
                 }
@@ -212,7 +211,7 @@ impl<'a> Cluster<'a> {
         hit: &GlobalHit,
     ) -> Result<Vec<TermExplanation>, Error> {
         let Some(segment) = self.segments.get(hit.segment) else { return Ok(Vec::new()) };
-        let known = self.ask_all(query)?;
+        let known = self.query_stats(query)?;
         let idf_overrides = self.idf_overrides(&known);
         let mut options = options.with_idf_overrides(&idf_overrides);
         options.norms = self.norms(options.ranking)?.and_then(|norms| norms.get(hit.segment));
@@ -246,19 +245,19 @@ impl<'a> Cluster<'a> {
             .collect()
     }
 
-    /// Looks up the terms of a query in every segment.
-    fn ask_all<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, TermSummary>, Error> {
+    /// Statistics of the query terms.
+    fn query_stats<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, TermSummary>, Error> {
         let mut known = HashMap::new();
         for term in query.scored_terms() {
             if !known.contains_key(term) {
-                known.insert(term, self.ask(term)?);
+                known.insert(term, self.global_term_stats(term)?);
             }
         }
         Ok(known)
     }
 
-    /// Looks up a term in every segment.
-    fn ask(&self, term: &str) -> Result<TermSummary, Error> {
+    /// Statistics of a term in every segment.
+    fn global_term_stats(&self, term: &str) -> Result<TermSummary, Error> {
         let mut out = TermSummary { found: 0, most: Vec::with_capacity(self.segments.len()) };
         for segment in self.segments {
             let stats = segment.term_stats(term)?;
@@ -269,7 +268,7 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// The best hits, one for each ID.
+/// The best hits, one per ID.
 #[derive(Debug)]
 struct Best {
     k: usize,
@@ -291,7 +290,7 @@ impl Best {
         *kth
     }
 
-    /// Adds a hit. Of two with one ID the better one stays, of equal ones the first.
+    /// Adds a hit; of two with the same ID the better one is kept, of equal ones the first.
     fn push(&mut self, hit: GlobalHit) {
         match self.hits.get_mut(&hit.doc_id) {
             Some(known) if known.score >= hit.score => {}
@@ -310,7 +309,7 @@ impl Best {
     }
 }
 
-/// Higher scores first, then IDs.
+/// By descending score, then by ID.
 fn order(one: &GlobalHit, other: &GlobalHit) -> std::cmp::Ordering {
     other.score.total_cmp(&one.score).then_with(|| one.doc_id.cmp(&other.doc_id))
 }
@@ -319,9 +318,9 @@ fn order(one: &GlobalHit, other: &GlobalHit) -> std::cmp::Ordering {
 fn named(at: usize, segment: &Segment, hits: &[Hit]) -> Result<Vec<GlobalHit>, Error> {
     let rows: Vec<u64> = hits.iter().map(|hit| hit.document.into()).collect();
     let ids = segment.file().take(&rows, &[columns::DOC_ID])?;
-    let named = hits.iter().enumerate().map(|(place, hit)| {
-        let Some(Scalar::Bytes(doc_id)) = ids.first().and_then(|ids| ids.scalar(place)) else {
-            let rule = "the first column of a segment holds the identities of its documents";
+    let named = hits.iter().enumerate().map(|(index, hit)| {
+        let Some(Scalar::Bytes(doc_id)) = ids.first().and_then(|ids| ids.scalar(index)) else {
+            let rule = "the first column of a segment contains the document IDs";
             let reason = tercet_core::Reason::Unexpected { rule };
             let region = crate::Region::Chunk { group: 0, column: 0 };
             return Err(segment.file().error(crate::block_codec::fault(region, "doc_id", 0, 0, reason)));

@@ -8,26 +8,26 @@ use super::cursor::Cursor;
 use super::rank::{Norms, Ranking};
 use crate::predicate::Mask;
 
-/// How to search.
+/// Options of a search.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct SearchOptions<'a> {
-    /// How many documents are wanted.
+    /// Number of hits to return.
     pub k: usize,
-    /// How they are ranked.
+    /// Ranking function.
     pub ranking: Ranking,
-    /// Only these documents.
+    /// Restriction to some documents.
     pub filter: Option<&'a Mask>,
-    /// Only documents that score as much as this.
+    /// Minimum score of hits.
     pub min_score: f32,
-    /// The idf of terms, where better known than from this segment: see [`idf`](super::score::idf).
+    /// The idf of terms, if not that of the segment; see [`idf`](super::score::idf).
     pub idf_overrides: Option<&'a HashMap<String, f32>>,
     /// Document norms in a cluster.
     pub(super) norms: Option<&'a Norms>,
 }
 
 impl<'a> SearchOptions<'a> {
-    /// The best `k` of all documents, as the format ranks them.
+    /// The top `k` of all documents with the native ranking.
     pub fn new(k: usize) -> Self {
         Self { k, ranking: Ranking::Native, filter: None, min_score: 0.0, idf_overrides: None, norms: None }
     }
@@ -57,7 +57,7 @@ impl<'a> SearchOptions<'a> {
     }
 }
 
-/// A document that was found.
+/// A search hit.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Hit {
     /// Its row in the file.
@@ -70,7 +70,7 @@ pub struct Hit {
 #[derive(Clone, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct SearchResult {
-    /// The best documents: higher scores first, then lower numbers.
+    /// The hits, by descending score, then by document number.
     pub hits: Vec<Hit>,
     /// Statistics of the search.
     pub stats: SearchStats,
@@ -82,20 +82,25 @@ pub struct SearchResult {
 pub struct SearchStats {
     /// Query terms that are in the dictionary.
     pub terms: u64,
-    /// Blocks of their lists.
+    /// Posting blocks of these terms.
     pub blocks: u64,
-    /// Blocks that were decoded.
+    /// Decoded blocks.
     pub blocks_decoded: u64,
-    /// Blocks that were passed over.
+    /// Skipped blocks.
     pub blocks_skipped: u64,
-    /// Documents whose score was computed.
+    /// Scored documents.
     pub documents_scored: u64,
-    /// Documents whose text was read to match phrases.
-    pub texts_read: u64,
+    /// Documents whose text was read for phrases.
+    pub documents_read: u64,
 }
 
 impl SearchResult {
-    pub(super) fn new(best: Vec<(u32, f32)>, cursors: &[Cursor<'_>], scored: u64, texts_read: u64) -> Self {
+    pub(super) fn new(
+        best: Vec<(u32, f32)>,
+        cursors: &[Cursor<'_>],
+        scored: u64,
+        documents_read: u64,
+    ) -> Self {
         let blocks = cursors.iter().map(Cursor::blocks).sum();
         let blocks_decoded = cursors.iter().map(|cursor| cursor.blocks_decoded).sum();
         let stats = SearchStats {
@@ -104,7 +109,7 @@ impl SearchResult {
             blocks_decoded,
             blocks_skipped: blocks - blocks_decoded,
             documents_scored: scored,
-            texts_read,
+            documents_read,
         };
         let hits = best.into_iter().map(|(document, score)| Hit { document, score }).collect();
         Self { hits, stats }
@@ -128,13 +133,12 @@ pub struct StoredFields {
 #[non_exhaustive]
 pub struct TermExplanation {
     /// The term.
-    #[serde(rename = "word")]
     pub term: String,
     /// Documents with the term.
     pub documents: u64,
-    /// How rare that makes it.
+    /// Inverse document frequency.
     pub idf: f32,
-    /// How often it occurs in the document.
+    /// Term frequency in the document.
     pub frequency: u32,
     /// The contribution to the score.
     pub score: f32,
@@ -144,8 +148,8 @@ pub struct TermExplanation {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct TermStats {
-    /// Documents with the term, deleted ones included.
+    /// Documents with the term, including deleted ones.
     pub documents: u64,
-    /// How often it occurs in one document, at most.
+    /// Maximum frequency in a document.
     pub max_frequency: u32,
 }

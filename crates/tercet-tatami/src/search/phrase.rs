@@ -2,9 +2,9 @@
 
 use super::analyze;
 
-/// Whether the terms of a text contain `phrase`. The text is read once (Knuth, Morris and Pratt).
+/// Whether the terms of a text contain `phrase` (Knuth-Morris-Pratt).
 pub(super) fn holds(text: &[u8], phrase: &[String]) -> bool {
-    // For each term how many terms before it are a prefix of the phrase, too.
+    // The failure function.
     let mut back = vec![0; phrase.len()];
     let mut matched = 0;
     for at in 1..phrase.len() {
@@ -36,7 +36,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn phrases_are_found_where_they_are(
+        fn matches_equal_a_naive_search(
             text in proptest::collection::vec("[ab]{1,2}", 0..30),
             phrase in proptest::collection::vec("[ab]{1,2}", 1..5),
         ) {

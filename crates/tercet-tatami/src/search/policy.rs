@@ -1,23 +1,23 @@
-//! Which segments are worth merging.
+//! Tiered merge policy.
 
 /// The size of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SegmentSize {
-    /// Documents, deleted ones included.
+    /// Documents, including deleted ones.
     pub documents: u64,
-    /// Documents that are not deleted.
+    /// Live documents.
     pub live: u64,
 }
 
-/// When segments are merged: those of about one size together, so that each document is written a few times only.
+/// Merge policy: merges segments of similar size, so that each document is rewritten only a few times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MergePolicy {
-    /// Fewer segments than these are left alone.
+    /// Minimum number of segments in a merge.
     pub segments_per_tier: usize,
     /// The maximum number of segments in a merge.
     pub max_merge_at_once: usize,
-    /// Smaller segments count as if they had this many documents.
+    /// Smaller segments are treated as this size.
     pub floor_documents: u64,
     /// The maximum number of live documents in a merged segment.
     pub max_documents: u64,
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn few_segments_are_left_alone() {
+    fn few_segments_are_not_merged() {
         let policy = MergePolicy::default();
         assert_eq!(policy.choose(&[]), None);
         assert_eq!(policy.choose(&sizes(&[1; 9])), None);
@@ -83,18 +83,18 @@ mod tests {
     }
 
     #[test]
-    fn ten_of_about_one_size_are_merged() {
+    fn ten_segments_of_similar_size_are_merged() {
         let policy = MergePolicy::default();
         let mut live = vec![9_000_000];
         live.extend([5, 4, 3, 2, 1, 1, 1, 1, 1, 1]);
-        // Small ones count alike, so their order stays.
+        // Small segments are treated alike, so their order is kept.
         assert_eq!(policy.choose(&sizes(&live)), Some((1..11).collect()));
         let many = sizes(&[3000; 25]);
         assert_eq!(policy.choose(&many), Some((0..10).collect()));
     }
 
     #[test]
-    fn a_merge_stays_within_its_bound() {
+    fn merges_respect_the_maximum_size() {
         let policy = MergePolicy::default();
         let mut live = vec![20_000_000; 10];
         assert_eq!(policy.choose(&sizes(&live)), Some(vec![0, 1]));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_mostly_deleted_is_written_anew() {
+    fn segments_with_many_deletes_are_rewritten() {
         let policy = MergePolicy::default();
         let mut segments = sizes(&[100, 100, 100]);
         segments[1].live = 68;

@@ -22,7 +22,7 @@ use crate::wire::cursor::Varints as _;
 const POSTINGS: Region = Region::Inverted { part: "postings" };
 const SKIPS: Region = Region::Inverted { part: "skip tables" };
 
-/// The documents of a block.
+/// Documents per block.
 pub(crate) const BLOCK_DOCS: usize = 128;
 
 /// All posting lists of a segment.
@@ -32,7 +32,7 @@ pub(crate) struct Postings {
     skips: Bytes,
     span: Span,
     skips_span: Span,
-    lists: Vec<Place>,
+    lists: Vec<ListOffsets>,
     opened: RwLock<Opened>,
 }
 
@@ -40,19 +40,18 @@ pub(crate) struct Postings {
 #[derive(Debug, Default)]
 struct Opened {
     lists: HashMap<u32, Arc<List>>,
-    /// Blocks of all of them.
+    /// The number of blocks of all lists.
     blocks: usize,
 }
 
-/// The number of cached blocks; each takes 24 bytes.
-const REMEMBERED_BLOCKS: usize = 2 << 20;
+/// Maximum number of cached blocks; each takes 24 bytes.
+const MAX_CACHED_BLOCKS: usize = 2 << 20;
 
-/// A list that can be read.
+/// A parsed posting list.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) skips: Box<[Skip]>,
-    /// The best score of each block without idf, for rankings that the skip table does not bound; 0 until
-    /// it is known.
+    /// The maximum score of each block without idf, for rankings that the skip table does not bound; 0 if unknown.
     pub(crate) bests: Box<[AtomicU32]>,
     pub(crate) max_frequency: u32,
     documents: u32,
@@ -61,7 +60,7 @@ pub(crate) struct List {
 }
 
 impl List {
-    /// The list of a term in one document.
+    /// The list of a singleton term.
     pub(crate) fn single(document: u32, frequency: u32) -> Self {
         let skip = Skip { first: document, last: document, max_frequency: frequency, offset: 0, count: 1 };
         let skips = Box::new([skip]);
@@ -69,9 +68,9 @@ impl List {
     }
 }
 
-/// Where the parts of a list are.
+/// Offsets of a list and its skip table.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct ListOffsets {
     start: u32,
     len: u32,
     /// Its entry in the skip tables.
@@ -89,7 +88,7 @@ pub(crate) struct Skip {
 }
 
 impl Postings {
-    /// Reads where the lists are.
+    /// Parses the offsets of the lists.
     pub(crate) fn parse(
         span: Span,
         payload: Bytes,
@@ -114,17 +113,17 @@ impl Postings {
             let start = payload.len() - fields.remaining();
             fields.skip("list", len)?;
             let at = skips.len() - tables.remaining();
-            pass_over(&mut tables, &skips)?;
-            // Payloads of records have less than 2³² bytes.
+            skip_table_len(&mut tables, &skips)?;
+            // Record payloads are shorter than 4 GiB.
             let small = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
-            lists.push(Place { start: small(start as u64), len: small(len), skips: small(at as u64) });
+            lists.push(ListOffsets { start: small(start as u64), len: small(len), skips: small(at as u64) });
         }
         fields.finish()?;
         tables.finish()?;
         Ok(Self { payload, skips, span, skips_span, lists, opened: RwLock::default() })
     }
 
-    /// The blocks of a list, which must have `documents` documents below `limit`.
+    /// The skip table of a list, which must have `documents` documents below `limit`.
     fn skips(&self, list: u32, documents: u32, limit: u64) -> Result<Vec<Skip>, ErrorKind> {
         let Some(entry) = self.lists.get(list as usize) else {
             let reason = Reason::OutOfRange { found: list.into(), allowed: "the number of a posting list" };
@@ -134,7 +133,7 @@ impl Postings {
         let mut fields = Fields::new(SKIPS, start, &self.skips[entry.skips as usize..]);
         let total = fields.uvarint("doc_count")?;
         if total != u64::from(documents) {
-            let because = "the document frequency of the word";
+            let because = "the document frequency of the term";
             let reason = Reason::Mismatch { found: total, expected: documents.into(), because };
             return Err(fields.fault("doc_count", 1, reason).into());
         }
@@ -182,13 +181,13 @@ impl Postings {
             return Ok(known);
         }
         let skips = self.skips(list, documents, limit)?;
-        let place = self.lists[list as usize];
+        let offsets = self.lists[list as usize];
         let bests = skips.iter().map(|_| AtomicU32::new(0)).collect();
         let max_frequency = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
-        let (start, len) = (place.start as usize, place.len as usize);
+        let (start, len) = (offsets.start as usize, offsets.len as usize);
         let new = Arc::new(List { skips: skips.into(), bests, max_frequency, documents, start, len });
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
-        if opened.blocks >= REMEMBERED_BLOCKS {
+        if opened.blocks >= MAX_CACHED_BLOCKS {
             *opened = Opened::default();
         }
         opened.blocks += new.skips.len();
@@ -196,16 +195,16 @@ impl Postings {
         Ok(new)
     }
 
-    fn broken(&self, error: tercet_codec::CodecError) -> ErrorKind {
+    fn corrupt_block(&self, error: tercet_codec::CodecError) -> ErrorKind {
         ErrorKind::Codec { region: POSTINGS, span: self.span, error: Box::new(error) }
     }
 
-    fn not_as_told(&self) -> ErrorKind {
-        let rule = "a block holds what its skip table says";
+    fn skip_mismatch(&self) -> ErrorKind {
+        let rule = "a block agrees with its skip table entry";
         fault(POSTINGS, "block", self.span.start(), 0, Reason::Unexpected { rule })
     }
 
-    /// Decodes the documents of a block, and returns the position of its frequencies.
+    /// Decodes the documents of a block and returns the position of its frequencies.
     pub(crate) fn documents(
         &self,
         list: &List,
@@ -221,17 +220,17 @@ impl Postings {
             gaps.clear();
             used = self.gaps(bytes, count, gaps)?;
             let (mut document, mut sum, mut grows) = (skip.first, u64::from(skip.first), true);
-            for (place, gap) in out[1..count].iter_mut().zip(&*gaps) {
+            for (slot, gap) in out[1..count].iter_mut().zip(&*gaps) {
                 grows &= *gap > 0;
                 sum += u64::from(*gap);
                 document = document.wrapping_add(*gap);
-                *place = document;
+                *slot = document;
             }
             if !grows || sum != u64::from(skip.last) {
-                return Err(self.not_as_told());
+                return Err(self.skip_mismatch());
             }
         } else if skip.first != skip.last {
-            return Err(self.not_as_told());
+            return Err(self.skip_mismatch());
         }
         Ok(skip.offset as usize + used)
     }
@@ -239,7 +238,7 @@ impl Postings {
     fn gaps(&self, bytes: &[u8], count: usize, gaps: &mut Vec<u32>) -> Result<usize, ErrorKind> {
         if count < BLOCK_DOCS {
             return ints::decode_prefix(Scheme::GroupVarint, bytes, count - 1, gaps)
-                .map_err(|error| self.broken(error));
+                .map_err(|error| self.corrupt_block(error));
         }
         let Some((width, packed)) = bytes.split_first() else {
             let reason = Reason::Truncated { need: 1, have: 0 };
@@ -250,10 +249,10 @@ impl Postings {
             return Err(fault(POSTINGS, "width", self.span.start(), 0, reason));
         }
         let used = ints::unpack_bits(u32::from(*width), packed, count - 1, gaps);
-        Ok(1 + used.map_err(|error| self.broken(error))?)
+        Ok(1 + used.map_err(|error| self.corrupt_block(error))?)
     }
 
-    /// Decodes the frequencies of a block, which begin at this position of the list.
+    /// Decodes the frequencies of a block at this position of the list.
     pub(crate) fn frequencies(
         &self,
         list: &List,
@@ -265,35 +264,35 @@ impl Postings {
         let bytes = &self.payload[list.start + at..list.start + list.len];
         let count = skip.count as usize;
         values.clear();
-        ints::decode_prefix(Scheme::Pfor, bytes, count, values).map_err(|error| self.broken(error))?;
+        ints::decode_prefix(Scheme::Pfor, bytes, count, values).map_err(|error| self.corrupt_block(error))?;
         let (mut least, mut most) = (u32::MAX, 0);
-        for (place, value) in out.iter_mut().zip(&*values) {
-            *place = *value;
+        for (slot, value) in out.iter_mut().zip(&*values) {
+            *slot = *value;
             least = least.min(*value);
             most = most.max(*value);
         }
         if least == 0 || most > skip.max_frequency {
-            return Err(self.not_as_told());
+            return Err(self.skip_mismatch());
         }
         Ok(())
     }
 }
 
-/// Passes over the table of one list, which is part of `skips`.
-fn pass_over(fields: &mut Fields<'_, Region>, skips: &[u8]) -> Result<(), Malformed<Region>> {
+/// Skips the table of one list in `skips`.
+fn skip_table_len(fields: &mut Fields<'_, Region>, skips: &[u8]) -> Result<(), Malformed<Region>> {
     fields.uvarint("doc_count")?;
     let blocks = fields.count("block_count", 5)?;
     let rest = &skips[skips.len() - fields.remaining()..];
-    let Some(len) = numbers_len(rest, 5 * blocks) else {
+    let Some(len) = varints_len(rest, 5 * blocks) else {
         let (need, have) = (rest.len() as u64 + 1, rest.len() as u64);
         return Err(fields.fault("block", have, Reason::Truncated { need, have }));
     };
     fields.skip("block", len as u64)
 }
 
-/// The bytes of this many varints; each ends with a byte whose highest bit is clear. They are decoded when a list
-/// is opened: a segment has far more of them than a search needs.
-fn numbers_len(bytes: &[u8], count: usize) -> Option<usize> {
+/// The length of this many varints, which end with a byte without continuation bit. Skip tables are decoded when a list
+/// is opened: a segment has far more lists than a search needs.
+fn varints_len(bytes: &[u8], count: usize) -> Option<usize> {
     let (mut at, mut left) = (0, count);
     while let Some(word) = bytes[at..].first_chunk::<8>() {
         let ends = (!u64::from_le_bytes(*word) & 0x8080_8080_8080_8080).count_ones() as usize;
@@ -315,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_passed_over_as_they_are_read() {
+    fn skipped_varints_have_the_decoded_length() {
         let mut bytes = Vec::new();
         let mut ends = vec![0];
         for shift in 0..200u32 {
@@ -323,10 +322,10 @@ mod tests {
             ends.push(bytes.len());
         }
         for (count, end) in ends.iter().enumerate() {
-            assert_eq!(numbers_len(&bytes, count), Some(*end));
-            assert_eq!(numbers_len(&bytes[..*end], count), Some(*end));
+            assert_eq!(varints_len(&bytes, count), Some(*end));
+            assert_eq!(varints_len(&bytes[..*end], count), Some(*end));
             let cut = end.saturating_sub(1);
-            assert_eq!(numbers_len(&bytes[..cut], count), (count == 0).then_some(0));
+            assert_eq!(varints_len(&bytes[..cut], count), (count == 0).then_some(0));
         }
     }
 }

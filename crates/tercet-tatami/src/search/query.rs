@@ -3,14 +3,14 @@
 //! ```text
 //! query   clause … ("OR" between clauses is optional)
 //! clause  sign part ("AND" sign part) …
-//! sign    nothing, "+" (must be there), "-" or "NOT" (must not be there)
+//! sign    nothing (optional), "+" (required), "-" or "NOT" (excluded)
 //! part    term, "consecutive terms", ( query )
 //! ```
 //!
-//! A document matches if it has one of the terms without a sign, or all of those with `+` if there are any; and none of
-//! those with `-`. Terms without a sign beside ones with `+` count for the ranking only. `a AND b` is `(+a +b)`; it binds
-//! tighter than juxtaposition. The score is the sum over the terms of the matching parts, in the order of the
-//! query; a list of plain terms is therefore ranked exactly as the format defines it.
+//! A document matches if it has all required parts, or one of the optional parts if none is required, and no excluded part.
+//! Next to required parts, optional ones affect only the score. `a AND b` is `(+a +b)`; it binds tighter than juxtaposition.
+//! The score is the sum over the terms of the matching parts, in query order; a list of plain terms is therefore ranked exactly
+//! as the format defines.
 //!
 //! ```
 //! use tercet_tatami::search::Query;
@@ -18,7 +18,7 @@
 //! let query = Query::parse("open +\"source code\" -beta")?;
 //! assert_eq!(query.scored_terms().collect::<Vec<_>>(), ["open", "source", "code"]);
 //! let error = Query::parse("open (source").unwrap_err();
-//! assert_eq!((error.at, error.to_string().as_str()), (5, "`(` is not closed"));
+//! assert_eq!((error.at, error.to_string().as_str()), (5, "unmatched `(`"));
 //! # Ok::<(), tercet_tatami::search::QueryError>(())
 //! ```
 
@@ -38,7 +38,7 @@ pub struct Query {
     pub(super) root: Group,
 }
 
-/// How a part goes together with those beside it.
+/// Occurrence of a part in its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sign {
     May,
@@ -46,7 +46,7 @@ pub(super) enum Sign {
     Not,
 }
 
-/// Parts side by side.
+/// A group of parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Group {
     pub(super) parts: Vec<(Sign, Part)>,
@@ -68,8 +68,8 @@ impl Query {
         Self { root: Group { parts } }
     }
 
-    /// The query with each optional term once in its group. The native ranking
-    /// counts a term as often as it is written; other rankings work better without that.
+    /// Removes repeated optional terms of each group. The native ranking counts repeated terms; other rankings work better
+    /// without them.
     ///
     /// ```
     /// use tercet_tatami::search::Query;
@@ -82,14 +82,14 @@ impl Query {
         self
     }
 
-    /// The terms that are scored, in order, without excluded ones.
+    /// The scored terms, in order, without excluded ones.
     pub fn scored_terms(&self) -> impl Iterator<Item = &str> {
         let mut out = Vec::new();
         self.root.collect(&mut out);
         out.into_iter()
     }
 
-    /// The terms, if there is nothing but optional terms.
+    /// The terms, if all parts are optional terms.
     pub(super) fn plain(&self) -> Option<Vec<&str>> {
         let plain = |(sign, part): &(Sign, Part)| matches!((sign, part), (Sign::May, Part::Term(_)));
         self.root.parts.iter().all(plain).then(|| self.scored_terms().collect())

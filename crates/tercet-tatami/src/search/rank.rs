@@ -1,4 +1,4 @@
-//! The two rankings, and their bounds.
+//! Ranking functions and their upper bounds.
 
 use serde::Serialize;
 
@@ -8,16 +8,15 @@ use crate::column::Values;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 
-/// How much the length of a document matters to BM25.
+/// Length normalization of BM25.
 const B: f32 = 0.75;
 
-/// How documents are ranked.
+/// Ranking function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Ranking {
     /// The ranking of the format: BM25 with `b = 0`, without length normalization.
     #[default]
-    #[serde(rename = "format")]
     Native,
     /// BM25 with `k1 = 1.2` and `b = 0.75`; the length of a document is the sum of its four norms.
     Bm25,
@@ -46,7 +45,7 @@ impl Lengths {
         Ok(Self { each, total })
     }
 
-    /// How many there are.
+    /// The number of documents.
     pub(super) fn len(&self) -> u64 {
         self.each.len() as u64
     }
@@ -63,21 +62,21 @@ pub(super) fn mean(total: u64, count: u64) -> f64 {
 pub(crate) struct Norms {
     /// `k1 (1 - b + b · length / average)` of each document.
     factors: Vec<f32>,
-    /// The minimum of [`CHUNK`] documents each.
-    least: Vec<f32>,
-    smallest: f32,
+    /// The minimum factor of each [`CHUNK`] documents.
+    min_factor: Vec<f32>,
+    global_min: f32,
     /// Whether the average is that of the segment, so that block bounds may be cached.
     is_own: bool,
 }
 
-/// Documents that share a minimum factor.
+/// Documents per minimum factor.
 const CHUNK: usize = 256;
 
-/// With more chunks than this the minimum of all is good enough.
-const CHUNKS_TRIED: usize = 16;
+/// Beyond this many chunks the global minimum is used.
+const MAX_CHUNKS: usize = 16;
 
 impl Norms {
-    /// With the mean length of the segment itself.
+    /// With the mean length of the segment.
     pub(super) fn own(lengths: &Lengths) -> Self {
         Self::with_average(lengths, mean(lengths.total, lengths.len()), true)
     }
@@ -94,25 +93,25 @@ impl Norms {
     }
 
     fn new(factors: Vec<f32>, is_own: bool) -> Self {
-        let least = |some: &[f32]| some.iter().copied().fold(f32::INFINITY, f32::min);
-        let chunks: Vec<f32> = factors.chunks(CHUNK).map(least).collect();
-        Self { smallest: least(&chunks), least: chunks, factors, is_own }
+        let min_factor = |some: &[f32]| some.iter().copied().fold(f32::INFINITY, f32::min);
+        let chunks: Vec<f32> = factors.chunks(CHUNK).map(min_factor).collect();
+        Self { global_min: min_factor(&chunks), min_factor: chunks, factors, is_own }
     }
 
     /// A lower bound of the factors of documents from `first` to `last`.
-    fn least(&self, first: u32, last: u32) -> f32 {
+    fn min_factor(&self, first: u32, last: u32) -> f32 {
         let (from, to) = (first as usize / CHUNK, last as usize / CHUNK);
-        if to - from > CHUNKS_TRIED {
-            return self.smallest;
+        if to - from > MAX_CHUNKS {
+            return self.global_min;
         }
-        let some = self.least.get(from..=to).unwrap_or(&self.least);
+        let some = self.min_factor.get(from..=to).unwrap_or(&self.min_factor);
         some.iter().copied().fold(f32::INFINITY, f32::min)
     }
 }
 
 /// The scorer of terms.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Weigher<'a> {
+pub(super) enum TermScorer<'a> {
     Native,
     Bm25(&'a Norms),
 }
@@ -125,25 +124,25 @@ fn part(frequency: u32, factor: f32) -> f32 {
     f * (K1 + 1.0) / (f + factor)
 }
 
-impl Weigher<'_> {
+impl TermScorer<'_> {
     /// The score of one document.
     #[inline]
     pub(super) fn score(self, idf: f32, document: u32, frequency: u32) -> f32 {
         match self {
             Self::Native => score::term(idf, frequency),
             Self::Bm25(norms) => {
-                let factor = norms.factors.get(document as usize).copied().unwrap_or(norms.smallest);
+                let factor = norms.factors.get(document as usize).copied().unwrap_or(norms.global_min);
                 idf * part(frequency, factor)
             }
         }
     }
 
-    /// Whether cached block bounds apply to this search.
+    /// Whether cached block bounds are valid for this search.
     pub(super) fn knows_bests(self) -> bool {
         matches!(self, Self::Bm25(norms) if norms.is_own)
     }
 
-    /// The scores of a block, and the best of them without idf if it may be cached.
+    /// The scores of a block, and the maximum without idf if it may be cached.
     pub(super) fn scores(
         self,
         idf: f32,
@@ -161,7 +160,7 @@ impl Weigher<'_> {
             Self::Bm25(norms) => {
                 let mut best = 0.0f32;
                 for ((score, frequency), document) in out.iter_mut().zip(frequencies).zip(documents) {
-                    let factor = norms.factors.get(*document as usize).copied().unwrap_or(norms.smallest);
+                    let factor = norms.factors.get(*document as usize).copied().unwrap_or(norms.global_min);
                     let part = part(*frequency, factor);
                     best = best.max(part);
                     *score = idf * part;
@@ -171,21 +170,21 @@ impl Weigher<'_> {
         }
     }
 
-    /// No document from `first` to `last` with at most this frequency scores more, but for rounding.
+    /// An upper bound, before rounding, of the scores from `first` to `last` with at most this frequency.
     #[inline]
     pub(super) fn bound(self, idf: f32, frequency: u32, first: u32, last: u32) -> f32 {
         match self {
             Self::Native => score::term(idf, frequency),
-            Self::Bm25(norms) => idf * part(frequency, norms.least(first, last)),
+            Self::Bm25(norms) => idf * part(frequency, norms.min_factor(first, last)),
         }
     }
 }
 
-/// A sum of bounds, widened by more than rounding can make of the scores below it. Scores are rounded a few times each, are
-/// not quite monotone in the frequency for that, and are added in another order than bounds.
+/// A sum of bounds, widened by more than the rounding error of scores: scores are rounded several times, are therefore not
+/// strictly monotone in the frequency, and are added in another order.
 #[inline]
 pub(super) fn widened(sum: f64, terms: usize) -> f64 {
-    #[expect(clippy::cast_precision_loss, reason = "few words")]
+    #[expect(clippy::cast_precision_loss, reason = "few terms")]
     let slack = 1.0 + (terms as f64 + 8.0) * f64::from(f32::EPSILON);
     sum * slack
 }

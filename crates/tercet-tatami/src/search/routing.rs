@@ -1,4 +1,4 @@
-//! Routing: which segments of a cluster have a term. Side files that other programs keep beside a cluster.
+//! Routing: sidecar files with the segments of a cluster for each term, as other programs write them.
 //!
 //! ```text
 //! portable  uvarint documents, shards, documents of each, terms │ per term: bytes, uvarint df, postings, (shard, df, max_freq) …
@@ -19,15 +19,15 @@ const REGION: Region = Region::Routing;
 const MAGIC: &[u8; 4] = b"TATR";
 const HEADER_LEN: usize = 128;
 
-/// The terms of a cluster.
+/// The term statistics of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Routing {
-    /// Documents of all segments.
+    /// Number of documents in all segments.
     pub documents: u64,
-    /// Documents of each segment.
+    /// Number of documents in each segment.
     pub shards: Vec<u64>,
-    /// For each term its segments, in order.
+    /// The routes of each term, by segment.
     pub terms: BTreeMap<Vec<u8>, Vec<Route>>,
 }
 
@@ -38,26 +38,26 @@ pub struct Route {
     pub shard: u32,
     /// Documents of the segment with the term.
     pub documents: u32,
-    /// The most occurrences in one of them.
+    /// Maximum frequency in a document.
     pub max_frequency: u32,
 }
 
 impl Routing {
-    /// Builds the routing of some segments. All dictionaries are read.
+    /// Builds the routing of segments from their term dictionaries.
     pub fn build(segments: &[Segment]) -> Result<Self, Error> {
         let shards: Vec<u64> = segments.iter().map(Segment::live_document_count).collect();
         let mut terms: BTreeMap<Vec<u8>, Vec<Route>> = BTreeMap::new();
         for (shard, segment) in segments.iter().enumerate() {
-            let mut words = Vec::new();
-            segment.for_each_term(|word, _| words.push(word.to_vec()))?;
-            for word in words {
-                let Some(told) = segment.term_stats_of(&word)? else { continue };
+            let mut names = Vec::new();
+            segment.for_each_term(|term, _| names.push(term.to_vec()))?;
+            for term in names {
+                let Some(stats) = segment.term_stats_of(&term)? else { continue };
                 let route = Route {
                     shard: u32::try_from(shard).unwrap_or(u32::MAX),
-                    documents: u32::try_from(told.documents).unwrap_or(u32::MAX),
-                    max_frequency: told.max_frequency,
+                    documents: u32::try_from(stats.documents).unwrap_or(u32::MAX),
+                    max_frequency: stats.max_frequency,
                 };
-                terms.entry(word).or_default().push(route);
+                terms.entry(term).or_default().push(route);
             }
         }
         Ok(Self { documents: shards.iter().sum(), shards, terms })
@@ -83,7 +83,7 @@ impl Routing {
         out
     }
 
-    /// Reads the portable form.
+    /// Parses the portable form.
     pub fn parse_portable(bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(REGION, 0, bytes);
         let documents = fields.uvarint("total_docs")?;
@@ -124,7 +124,7 @@ impl Routing {
             && routes.is_sorted_by(|one, other| one.shard < other.shard)
             && routes.last().is_none_or(|last| (last.shard as usize) < self.shards.len());
         if !ordered {
-            let rule = "terms and the shards of each are in order, and the shards are there";
+            let rule = "terms and their shards are in order, and the shards exist";
             return Err(fields.fault("term", 0, Reason::Unexpected { rule }));
         }
         let sum = found(&routes);
@@ -136,7 +136,7 @@ impl Routing {
         Ok(())
     }
 
-    /// The form that can be mapped.
+    /// The mappable form.
     pub fn to_mappable(&self) -> Vec<u8> {
         let routes: Vec<&Route> = self.terms.values().flatten().collect();
         let mut sections: Vec<Vec<u8>> = Vec::new();
@@ -172,13 +172,13 @@ impl Routing {
         numbers.push(out.len() as u64);
         out[..4].copy_from_slice(MAGIC);
         out[4..8].copy_from_slice(&1u32.to_le_bytes());
-        for (place, number) in out[16..HEADER_LEN].chunks_exact_mut(8).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
+        for (slot, number) in out[16..HEADER_LEN].chunks_exact_mut(8).zip(numbers) {
+            slot.copy_from_slice(&number.to_le_bytes());
         }
         out
     }
 
-    /// Reads the form that can be mapped.
+    /// Parses the mappable form.
     pub fn parse_mappable(bytes: &[u8]) -> Result<Self, Malformed<Region>> {
         let mut fields = Fields::new(REGION, 0, bytes);
         fields.magic("magic", MAGIC)?;
@@ -200,21 +200,21 @@ impl Routing {
         let shards = fields.u64_le("shards")?;
         let terms = fields.u64_le("terms")?;
         let postings = fields.u64_le("postings")?;
-        let places: Vec<u64> = (0..8).map(|_| fields.u64_le("section")).collect::<Result<_, _>>()?;
+        let section_offsets: Vec<u64> = (0..8).map(|_| fields.u64_le("section")).collect::<Result<_, _>>()?;
         let size = fields.u64_le("file_size")?;
         if size != bytes.len() as u64 {
-            let because = "the bytes that are there";
+            let because = "the length of the file";
             let reason = Reason::Mismatch { found: size, expected: bytes.len() as u64, because };
             return Err(fields.fault("file_size", 8, reason));
         }
         let section = |at: usize, count: u64, width: u64| {
-            let start = usize::try_from(places[at]).ok();
+            let start = usize::try_from(section_offsets[at]).ok();
             let len = count.checked_mul(width).and_then(|len| usize::try_from(len).ok());
             let end = start.zip(len).and_then(|(start, len)| start.checked_add(len));
             let found = start.zip(end).and_then(|(start, end)| bytes.get(start..end));
             found.ok_or_else(|| {
                 let reason = Reason::OutOfBounds {
-                    offset: places[at],
+                    offset: section_offsets[at],
                     len: count.saturating_mul(width),
                     end: bytes.len() as u64,
                     what: "the bytes of the file",
@@ -237,13 +237,13 @@ impl Routing {
         let mut out = Self { documents, shards: numbers(0, shards, 8)?, terms: BTreeMap::new() };
         for (term, df) in dfs.iter().enumerate() {
             let range = |offsets: &[u64]| {
-                let place = |at: usize| usize::try_from(offsets[at]).unwrap_or(usize::MAX);
-                place(term)..place(term + 1)
+                let offset = |at: usize| usize::try_from(offsets[at]).unwrap_or(usize::MAX);
+                offset(term)..offset(term + 1)
             };
-            let word = text.get(range(&term_offsets));
+            let term = text.get(range(&term_offsets));
             let list = range(&post_offsets);
-            let (Some(word), Some(shards)) = (word, at_shard.get(list.clone())) else {
-                let rule = "offsets rise and stay in their section";
+            let (Some(term), Some(shards)) = (term, at_shard.get(list.clone())) else {
+                let rule = "offsets ascend within their section";
                 return Err(fields.fault("offset", 0, Reason::Unexpected { rule }));
             };
             let short = |value: u64| u32::try_from(value).unwrap_or(u32::MAX);
@@ -253,13 +253,13 @@ impl Routing {
                 documents: short(*df),
                 max_frequency: short(*most),
             });
-            out.take(word.to_vec(), routes.collect(), *df, &fields)?;
+            out.take(term.to_vec(), routes.collect(), *df, &fields)?;
         }
         Ok(out)
     }
 }
 
-/// Documents of all segments with a term.
+/// The document frequency of a term in all segments.
 fn found(routes: &[Route]) -> u64 {
     routes.iter().map(|route| u64::from(route.documents)).sum()
 }

@@ -1,12 +1,12 @@
 //! Term scores.
 //!
-//! The format's own ranking is BM25 with `b = 0`: the length of a document does not matter. Everything is computed in `f32`,
-//! in the order written here, so that every implementation gets the same bits.
+//! The native ranking is BM25 with `b = 0`, without length normalization. It is computed in `f32` in the order written here,
+//! so that every implementation gets bit-identical scores.
 
-/// How fast more occurrences stop to matter.
+/// Term frequency saturation.
 pub const K1: f32 = 1.2;
 
-/// The inverse document frequency of a term in `found` of `documents` documents.
+/// The inverse document frequency of a term that occurs in `found` of `documents` documents.
 #[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "the format says so")]
 pub fn idf(documents: u64, found: u64) -> f32 {
     let (n, df) = (documents as f64, found.min(documents) as f64);

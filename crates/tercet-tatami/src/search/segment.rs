@@ -11,7 +11,7 @@ use super::options::{
 };
 use super::postings::Postings;
 use super::query::Query;
-use super::rank::{Lengths, Norms, Ranking, Weigher};
+use super::rank::{Lengths, Norms, Ranking, TermScorer};
 use super::terms::{Entry, Terms};
 use super::{columns, disjunction, phrase, score, tree};
 use crate::block_codec::fault;
@@ -31,7 +31,7 @@ pub struct Segment {
     pub(super) live: Option<Live>,
     live_mask: Option<Mask>,
     documents: u64,
-    /// Document lengths and norms, once a ranking needs them.
+    /// Document lengths and norms, computed on first use.
     lengths: OnceLock<Lengths>,
     norms: OnceLock<Norms>,
 }
@@ -40,16 +40,16 @@ pub struct Segment {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TermInfo {
-    /// Documents with the term, deleted ones included.
+    /// Documents with the term, including deleted ones.
     pub documents: u64,
-    /// Whether it is in one document only, which is stored in the dictionary.
+    /// Whether it occurs in a single document, which is stored in the term dictionary.
     pub singleton: bool,
     /// The documents and the frequency in each.
     pub postings: Vec<(u32, u32)>,
 }
 
 impl File {
-    /// The index of the file, if it is a search segment. Its records are read and checked here.
+    /// Opens the search segment; `None` if the file is not one. Reads and verifies the inverted region.
     pub fn segment(&self) -> Result<Option<Segment>, Error> {
         if !self.header().has(file_flags::ROLE_SEARCH_SEG) {
             return Ok(None);
@@ -75,7 +75,7 @@ impl Segment {
         let (skips_span, skips) = part(inner, "skip tables", inverted.skips_offset, inverted.skips_length)?;
         let postings = Postings::parse(span, payload, skips_span, skips)?;
         let numbers = [
-            ("num_terms", inverted.num_terms, terms.count, "the words of the term dictionary"),
+            ("num_terms", inverted.num_terms, terms.count, "the terms of the term dictionary"),
             ("num_docs", inverted.num_docs, inner.header.rows, "the rows of the file"),
         ];
         for (field, found, expected, because) in numbers {
@@ -103,12 +103,12 @@ impl Segment {
         &self.file
     }
 
-    /// Documents, deleted ones included.
+    /// The number of documents, including deleted ones.
     pub fn document_count(&self) -> u64 {
         self.documents
     }
 
-    /// Documents that are not deleted.
+    /// The number of live documents.
     pub fn live_document_count(&self) -> u64 {
         self.live.as_ref().map_or(self.documents, Live::count)
     }
@@ -118,7 +118,7 @@ impl Segment {
         self.terms.count
     }
 
-    /// Whether the documents themselves are not in the file, only their beginnings.
+    /// Whether only snippets of the documents are stored.
     pub fn is_snippet_only(&self) -> bool {
         self.file.schema().fields().get(columns::BODY).is_some_and(|field| field.kind != crate::Type::BlobRef)
     }
@@ -142,7 +142,7 @@ impl Segment {
         if query.has_phrase() && self.is_snippet_only() {
             return Err(self.file.error(ErrorKind::SnippetOnly));
         }
-        let weigher = self.weigher(options)?;
+        let scorer = self.scorer(options)?;
         let both;
         let allowed = match (options.filter, &self.live_mask) {
             (Some(filter), Some(live)) => {
@@ -152,24 +152,24 @@ impl Segment {
             (filter, live) => filter.or(live.as_ref()),
         };
         let found = match query.plain() {
-            Some(terms) => self.any_of(&terms, options, weigher, allowed),
-            None => self.tree(query, options, weigher, allowed),
+            Some(terms) => self.any_of(&terms, options, scorer, allowed),
+            None => self.tree(query, options, scorer, allowed),
         };
         found.map_err(|fault| self.file.error(fault))
     }
 
-    fn weigher<'a>(&'a self, options: &SearchOptions<'a>) -> Result<Weigher<'a>, Error> {
+    fn scorer<'a>(&'a self, options: &SearchOptions<'a>) -> Result<TermScorer<'a>, Error> {
         if options.ranking == Ranking::Native {
-            return Ok(Weigher::Native);
+            return Ok(TermScorer::Native);
         }
         if let Some(norms) = options.norms.or(self.norms.get()) {
-            return Ok(Weigher::Bm25(norms));
+            return Ok(TermScorer::Bm25(norms));
         }
         let norms = Norms::own(self.lengths()?);
-        Ok(Weigher::Bm25(self.norms.get_or_init(|| norms)))
+        Ok(TermScorer::Bm25(self.norms.get_or_init(|| norms)))
     }
 
-    /// The lengths of the documents, deleted ones included.
+    /// The lengths of the documents, including deleted ones.
     pub(super) fn lengths(&self) -> Result<&Lengths, Error> {
         if let Some(lengths) = self.lengths.get() {
             return Ok(lengths);
@@ -182,24 +182,24 @@ impl Segment {
         &'a self,
         term: &str,
         options: &SearchOptions<'_>,
-        weigher: Weigher<'a>,
+        scorer: TermScorer<'a>,
     ) -> Result<Option<Cursor<'a>>, ErrorKind> {
         let Some(entry) = self.terms.get(term.as_bytes())? else { return Ok(None) };
         let given = options.idf_overrides.and_then(|idf_overrides| idf_overrides.get(term)).copied();
         let idf = given.unwrap_or_else(|| score::idf(self.documents, entry.documents().into()));
-        Cursor::new(&self.postings, entry, idf, self.documents, weigher).map(Some)
+        Cursor::new(&self.postings, entry, idf, self.documents, scorer).map(Some)
     }
 
     fn any_of(
         &self,
         terms: &[&str],
         options: &SearchOptions<'_>,
-        weigher: Weigher<'_>,
+        scorer: TermScorer<'_>,
         allowed: Option<&Mask>,
     ) -> Result<SearchResult, ErrorKind> {
         let mut cursors = Vec::with_capacity(terms.len());
         for term in terms {
-            cursors.extend(self.cursor(term, options, weigher)?);
+            cursors.extend(self.cursor(term, options, scorer)?);
         }
         let (best, scored) = disjunction::best(&mut cursors, allowed, options.k, options.min_score)?;
         Ok(SearchResult::new(best, &cursors, scored, 0))
@@ -209,41 +209,41 @@ impl Segment {
         &self,
         query: &Query,
         options: &SearchOptions<'_>,
-        weigher: Weigher<'_>,
+        scorer: TermScorer<'_>,
         allowed: Option<&Mask>,
     ) -> Result<SearchResult, ErrorKind> {
-        // The body of the last document: several phrases may be matched in it.
+        // The body of the last document, for queries with several phrases.
         let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
-        let mut texts_read = 0;
+        let mut documents_read = 0;
         let mut holds = |document: u32, phrase: &[String]| {
             if body.as_ref().is_none_or(|(held, _)| *held != document) {
                 body = Some((document, self.field_bytes(document, &[columns::BODY])?));
-                texts_read += 1;
+                documents_read += 1;
             }
             let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::holds(field, phrase));
-            // Title and URL, if the body does not match.
+            // Title and URL, unless the body matches.
             Ok(body.as_ref().is_some_and(|(_, body)| any(body))
                 || any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
         };
         let (cursors, phrases) = (Vec::new(), Vec::new());
         let mut search = tree::Search { cursors, phrases, allowed, scored: 0, holds: &mut holds };
-        let root = search.bind(&query.root, &mut |term| self.cursor(term, options, weigher))?;
+        let root = search.bind(&query.root, &mut |term| self.cursor(term, options, scorer))?;
         let best = search.best(&root, options.k, options.min_score)?;
         let (cursors, scored) = (search.cursors, search.scored);
-        Ok(SearchResult::new(best, &cursors, scored, texts_read))
+        Ok(SearchResult::new(best, &cursors, scored, documents_read))
     }
 
     /// String fields of a document.
     fn field_bytes(&self, document: u32, columns: &[usize]) -> Result<Vec<Vec<u8>>, ErrorKind> {
         let columns = self.file.take(&[document.into()], columns).map_err(Error::into_kind)?;
         let text = |column: crate::Column| match column.values {
-            crate::Values::Bytes(texts) => texts.get(0).to_vec(),
+            crate::Values::Bytes(strings) => strings.get(0).to_vec(),
             _ => Vec::new(),
         };
         Ok(columns.into_iter().map(text).collect())
     }
 
-    /// The stored text of a document: its body, or the snippet of it.
+    /// The stored text of a document: its body or snippet.
     pub fn text(&self, document: u32) -> Result<Vec<u8>, Error> {
         let mut fields =
             self.field_bytes(document, &[columns::BODY]).map_err(|fault| self.file.error(fault))?;
@@ -255,7 +255,7 @@ impl Segment {
         let rows: Vec<u64> = documents.iter().map(|document| u64::from(*document)).collect();
         let columns = self.file.take(&rows, &[columns::DOC_ID, columns::URL, columns::TITLE])?;
         let text = |column: usize, row: usize| match &columns[column].values {
-            crate::Values::Bytes(texts) => String::from_utf8_lossy(texts.get(row)).into_owned(),
+            crate::Values::Bytes(strings) => String::from_utf8_lossy(strings.get(row)).into_owned(),
             _ => String::new(),
         };
         let one = |row| StoredFields { doc_id: text(0, row), url: text(1, row), title: text(2, row) };
@@ -267,8 +267,8 @@ impl Segment {
         let mut rows = vec![false; usize::try_from(self.documents).unwrap_or(0)];
         for batch in self.file.scan().column_positions(&[])?.filter(condition)?.batches() {
             for row in batch?.rows {
-                if let Some(place) = usize::try_from(row).ok().and_then(|row| rows.get_mut(row)) {
-                    *place = true;
+                if let Some(bit) = usize::try_from(row).ok().and_then(|row| rows.get_mut(row)) {
+                    *bit = true;
                 }
             }
         }
@@ -282,14 +282,14 @@ impl Segment {
         options: &SearchOptions<'_>,
         document: u32,
     ) -> Result<Vec<TermExplanation>, Error> {
-        let weigher = self.weigher(options)?;
+        let scorer = self.scorer(options)?;
         let one = |term: &str| -> Result<TermExplanation, ErrorKind> {
             let mut out =
                 TermExplanation { term: term.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
             if let Some(entry) = self.terms.get(term.as_bytes())? {
                 out.documents = entry.documents().into();
             }
-            if let Some(mut cursor) = self.cursor(term, options, weigher)? {
+            if let Some(mut cursor) = self.cursor(term, options, scorer)? {
                 out.idf = cursor.idf;
                 if cursor.find(document)? {
                     out.frequency = cursor.frequency()?;
@@ -301,7 +301,7 @@ impl Segment {
         query.scored_terms().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
     }
 
-    /// Document frequency and maximum frequency of a term. No block is decoded.
+    /// Document frequency and maximum term frequency. No block is decoded.
     pub fn term_stats(&self, term: &str) -> Result<Option<TermStats>, Error> {
         self.term_stats_of(term.as_bytes())
     }
@@ -339,7 +339,7 @@ impl Segment {
     }
 
     pub(super) fn info(&self, entry: Entry) -> Result<TermInfo, ErrorKind> {
-        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, Weigher::Native)?;
+        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?;
         let mut postings = Vec::with_capacity(entry.documents() as usize);
         let mut document = cursor.seek(0)?;
         while document != END {
@@ -351,7 +351,7 @@ impl Segment {
     }
 }
 
-/// A record of the inverted region, whose length is in the footer.
+/// A record of the inverted region, checked against the footer.
 fn part(
     inner: &Inner,
     name: &'static str,

@@ -30,14 +30,14 @@ const REGION: Region = Region::Inverted { part: "term dictionary" };
 /// The postings of a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Entry {
-    /// In one document only.
+    /// Singleton: one document, stored inline.
     Singleton { document: u32, frequency: u32 },
-    /// In a posting list.
+    /// A posting list.
     List { documents: u32, list: u32 },
 }
 
 impl Entry {
-    /// Documents with the term.
+    /// The number of documents with the term.
     pub(crate) const fn documents(self) -> u32 {
         match self {
             Self::Singleton { .. } => 1,
@@ -46,7 +46,7 @@ impl Entry {
     }
 }
 
-/// Terms and where their documents are.
+/// Terms and their entries.
 pub(crate) type TermEntries = Vec<(Vec<u8>, Entry)>;
 
 /// The term dictionary of a segment.
@@ -70,30 +70,30 @@ struct Block {
     offset: u64,
     stored: u64,
     raw: u64,
-    /// Its terms, once decoded.
+    /// Its decoded terms, cached.
     terms: OnceLock<BlockTerms>,
 }
 
-/// The terms of a block, searchable.
+/// The decoded terms of a block.
 #[derive(Debug)]
 struct BlockTerms {
-    texts: Vec<u8>,
+    terms: Vec<u8>,
     entries: Vec<(u32, Entry)>,
 }
 
-/// Bytes of decoded blocks that are kept.
-const HELD_BYTES: u64 = 64 << 20;
+/// Maximum bytes of cached decoded blocks.
+const MAX_CACHED_BYTES: u64 = 64 << 20;
 
 impl BlockTerms {
     fn push(&mut self, entry_term: &[u8], entry: Entry) {
-        self.texts.extend_from_slice(entry_term);
-        // A block has less bytes than a chunk may have.
-        self.entries.push((u32::try_from(self.texts.len()).unwrap_or(u32::MAX), entry));
+        self.terms.extend_from_slice(entry_term);
+        // Blocks are within the chunk limit.
+        self.entries.push((u32::try_from(self.terms.len()).unwrap_or(u32::MAX), entry));
     }
 
     fn text(&self, index: usize) -> &[u8] {
         let start = index.checked_sub(1).map_or(0, |before| self.entries[before].0);
-        &self.texts[start as usize..self.entries[index].0 as usize]
+        &self.terms[start as usize..self.entries[index].0 as usize]
     }
 
     fn get(&self, term: &[u8]) -> Option<Entry> {
@@ -110,12 +110,12 @@ impl BlockTerms {
     }
 
     fn bytes(&self) -> u64 {
-        (self.texts.len() + self.entries.len() * size_of::<(u32, Entry)>()) as u64
+        (self.terms.len() + self.entries.len() * size_of::<(u32, Entry)>()) as u64
     }
 }
 
 impl Terms {
-    /// Reads the record of a block tree, or of the older flat form.
+    /// Parses the record: a block tree or the older flat form.
     pub(crate) fn parse(
         span: Span,
         payload: &Bytes,
@@ -140,7 +140,7 @@ impl Terms {
                 if let Some(terms) = block.terms.get() {
                     return Ok(terms.get(term));
                 }
-                let mut terms = BlockTerms { texts: Vec::new(), entries: Vec::new() };
+                let mut terms = BlockTerms { terms: Vec::new(), entries: Vec::new() };
                 let mut sorted = true;
                 self.walk(block, &mut |entry_term, entry| {
                     let last = terms.entries.len().checked_sub(1).map(|last| terms.text(last));
@@ -149,12 +149,14 @@ impl Terms {
                     true
                 })?;
                 if !sorted {
-                    let rule = "the words of the dictionary are in order";
+                    let rule = "the terms of the dictionary are in order";
                     return Err(fault(REGION, "suffix", self.span.start(), 0, Reason::Unexpected { rule }));
                 }
                 let found = terms.get(term);
                 let bytes = terms.bytes();
-                if held.fetch_add(bytes, Relaxed) + bytes > HELD_BYTES || block.terms.set(terms).is_err() {
+                if held.fetch_add(bytes, Relaxed) + bytes > MAX_CACHED_BYTES
+                    || block.terms.set(terms).is_err()
+                {
                     held.fetch_sub(bytes, Relaxed);
                 }
                 Ok(found)
@@ -182,7 +184,7 @@ impl Terms {
         Ok(())
     }
 
-    /// The terms of a block, in order; none after the last block.
+    /// The terms of a block, in order; `None` after the last block.
     pub(crate) fn terms(&self, block: usize) -> Result<Option<TermEntries>, ErrorKind> {
         let mut out = Vec::new();
         match &self.layout {
@@ -226,7 +228,7 @@ impl Terms {
             let kept = usize::try_from(common).ok().filter(|kept| *kept <= entry_term.len());
             let Some(kept) = kept else {
                 let reason =
-                    Reason::OutOfRange { found: common, allowed: "at most the length of the word before" };
+                    Reason::OutOfRange { found: common, allowed: "at most the length of the previous term" };
                 return Err(fields.fault("common_prefix", 1, reason).into());
             };
             entry_term.truncate(kept);
@@ -244,7 +246,7 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
     let small = |fields: &mut Fields<'_, Region>, field| {
         let value = fields.uvarint(field)?;
         u32::try_from(value).map_err(|_| {
-            fields.fault(field, 1, Reason::OutOfRange { found: value, allowed: "a number of 32 bits" })
+            fields.fault(field, 1, Reason::OutOfRange { found: value, allowed: "a 32-bit number" })
         })
     };
     let documents = small(fields, "doc_freq")?;
@@ -280,7 +282,7 @@ fn tree_form(
     while index.remaining() > 0 {
         let first = payload.slice_ref(index.bytes("first_term")?);
         if blocks.last().is_some_and(|last| last.first >= first) {
-            let reason = Reason::Unexpected { rule: "the words of the dictionary are in order" };
+            let reason = Reason::Unexpected { rule: "the terms of the dictionary are in order" };
             return Err(index.fault("first_term", first.len() as u64, reason));
         }
         blocks.push(Block {
@@ -292,7 +294,7 @@ fn tree_form(
         });
     }
     if blocks.len() as u64 != wanted {
-        let because = "the number of blocks in front";
+        let because = "the declared number of blocks";
         let reason = Reason::Mismatch { found: blocks.len() as u64, expected: wanted, because };
         return Err(index.fault("index", 0, reason));
     }
@@ -308,7 +310,7 @@ fn flat_form(
     for _ in 0..count {
         let entry_term = payload.slice_ref(fields.bytes("term")?);
         if entries.last().is_some_and(|(last, _)| *last >= entry_term) {
-            let reason = Reason::Unexpected { rule: "the words of the dictionary are in order" };
+            let reason = Reason::Unexpected { rule: "the terms of the dictionary are in order" };
             return Err(fields.fault("term", entry_term.len() as u64, reason));
         }
         entries.push((entry_term, entry(&mut fields)?));

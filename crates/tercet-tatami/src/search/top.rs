@@ -1,16 +1,16 @@
-//! The k best.
+//! Top-k heap.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
-/// Keeps the best documents: higher scores first, then lower numbers.
+/// The k best documents, by descending score, then by document number.
 #[derive(Debug)]
 pub(super) struct Top {
     heap: BinaryHeap<Ranked>,
     k: usize,
 }
 
-/// A document and its score; the worst is the greatest, so that it is on top of the heap.
+/// A scored document, ordered in reverse, so that the worst is on top of the heap.
 #[derive(Clone, Copy, Debug)]
 struct Ranked {
     score: f32,
@@ -42,19 +42,19 @@ impl Top {
         Self { heap: BinaryHeap::with_capacity(k.min(1 << 16)), k }
     }
 
-    /// Whether there are k.
+    /// Whether there are k documents.
     #[inline]
     pub(super) fn is_full(&self) -> bool {
         self.heap.len() >= self.k
     }
 
-    /// The score that the next document must exceed; 0 until there are k.
+    /// The score that the next document must exceed; 0 until the heap is full.
     #[inline]
     pub(super) fn threshold(&self) -> f32 {
         if self.heap.len() < self.k { 0.0 } else { self.heap.peek().map_or(0.0, |worst| worst.score) }
     }
 
-    /// Adds a document if it is good enough. Documents come in numeric order.
+    /// Adds a document if its score exceeds the threshold. Documents must ascend.
     pub(super) fn push(&mut self, document: u32, score: f32) {
         if self.heap.len() < self.k {
             self.heap.push(Ranked { score, document });
@@ -64,7 +64,7 @@ impl Top {
         }
     }
 
-    /// The best first.
+    /// The documents, best first.
     pub(super) fn into_sorted(self) -> Vec<(u32, f32)> {
         self.heap.into_sorted_vec().into_iter().map(|ranked| (ranked.document, ranked.score)).collect()
     }

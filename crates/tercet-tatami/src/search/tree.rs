@@ -1,9 +1,8 @@
-//! Queries with signs, parentheses and phrases.
+//! Evaluation of boolean queries and phrases.
 //!
-//! Parts of a query iterate over documents like single terms: a conjunction skips to the last document of its parts, a
-//! disjunction to the first. Before a document is scored, the best scores of the current blocks are added up; if
-//! that is too little, the search skips past the first of them. Text is read last, for documents with all terms of a
-//! phrase that would be among the best if they matched the phrase.
+//! Nodes iterate over documents like single terms: a conjunction skips to the maximum document of its parts, a disjunction to
+//! the minimum. If the maximum scores of the current blocks cannot reach the threshold, the search skips past the first block
+//! end. Text is read last, only for documents with all terms of a phrase whose score would reach the threshold.
 
 use super::cursor::{Cursor, END};
 use super::query::{Group, Part, Sign};
@@ -12,12 +11,12 @@ use super::top::Top;
 use crate::error::ErrorKind;
 use crate::predicate::Mask;
 
-/// A part of a query, bound to the lists of a segment.
+/// A part of a query, bound to the posting lists of a segment.
 #[derive(Debug)]
 pub(super) enum Node {
-    /// It has no documents.
+    /// No documents.
     Nothing,
-    /// A list.
+    /// A posting list.
     Term(usize),
     All(Vec<(Sign, Node)>, Option<usize>),
 }
@@ -25,28 +24,28 @@ pub(super) enum Node {
 /// Tests whether a document contains a phrase.
 pub(super) type Holds<'c> = dyn FnMut(u32, &[String]) -> Result<bool, ErrorKind> + 'c;
 
-/// The state of a search beside the lists.
+/// The state of a search.
 pub(super) struct Search<'c, 'a> {
     pub(super) cursors: Vec<Cursor<'a>>,
     /// The phrases of the query.
     pub(super) phrases: Vec<Vec<String>>,
     pub(super) allowed: Option<&'c Mask>,
     pub(super) scored: u64,
-    /// Tests whether a document contains a phrase; reads and counts texts.
+    /// Tests whether a document contains a phrase; reads its text.
     pub(super) holds: &'c mut Holds<'c>,
 }
 
-/// How much is known of a document.
+/// What phrases are tested against.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
-    /// The terms: a phrase may match.
+    /// The terms only: a phrase may match.
     TermCursor,
-    /// The text.
+    /// The text of the document.
     Text,
 }
 
 impl<'a> Search<'_, 'a> {
-    /// Binds a group. `open` returns the list of a term, if there is one.
+    /// Binds a group. `open` returns the posting list of a term, if any.
     pub(super) fn bind(
         &mut self,
         group: &Group,
@@ -79,7 +78,7 @@ impl<'a> Search<'_, 'a> {
         Ok(Node::Term(self.cursors.len() - 1))
     }
 
-    /// The best documents.
+    /// The top documents.
     pub(super) fn best(
         &mut self,
         root: &Node,
@@ -120,7 +119,7 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
-    /// The first document from `target` on that may match; exclusions and phrases are not tested.
+    /// The first candidate from `target` on; exclusions and phrases are not tested.
     fn seek(&mut self, node: &Node, target: u32) -> Result<u32, ErrorKind> {
         match node {
             Node::Nothing => Ok(END),
@@ -151,7 +150,7 @@ impl<'a> Search<'_, 'a> {
         }
     }
 
-    /// No document from this one to the returned one scores more.
+    /// An upper bound of the scores up to the returned document.
     fn bound(&mut self, node: &Node, document: u32) -> (f64, u32) {
         match node {
             Node::Nothing => (0.0, END),
@@ -231,7 +230,7 @@ fn has_phrase(node: &Node) -> bool {
     }
 }
 
-/// Parts of a group, without those that have no documents.
+/// The parts of a group that have documents.
 fn all_of(nodes: Vec<(Sign, Node)>, phrase: Option<usize>) -> Node {
     let is_nothing = |node: &Node| matches!(node, Node::Nothing);
     if nodes.iter().any(|(sign, node)| *sign == Sign::Must && is_nothing(node)) {

@@ -1,4 +1,4 @@
-//! Whether every byte of a file belongs to something, and to one thing only.
+//! Verification of the byte layout: no gaps, no overlaps.
 
 use tercet_core::{Finding, Span};
 
@@ -6,7 +6,7 @@ use crate::file::Inner;
 use crate::wire::header;
 use crate::wire::page::HEADER_LEN;
 
-/// Header, chunks, records and footer must lie side by side.
+/// Checks that header, chunks, records and footer are contiguous.
 pub(super) fn check(inner: &Inner) -> Finding {
     let mut spans: Vec<(Span, &'static str)> = Vec::new();
     let mut add = |offset: u64, len: u64, what: &'static str| {
@@ -50,7 +50,7 @@ pub(super) fn check(inner: &Inner) -> Finding {
     let mut gaps: Vec<Span> = Vec::new();
     for (span, what) in spans {
         if span.start() < at {
-            return Finding::fail("layout", format!("{what} at bytes {span} overlaps what lies before it"));
+            return Finding::fail("layout", format!("{what} at bytes {span} overlaps the preceding record"));
         }
         gaps.extend(Span::between(at, span.start()).filter(|gap| !gap.is_empty()));
         at = span.end();
@@ -59,7 +59,7 @@ pub(super) fn check(inner: &Inner) -> Finding {
     if at > end {
         return Finding::fail(
             "layout",
-            format!("records end at {at}, behind the start of the footer at {end}"),
+            format!("records end at {at}, after the start of the footer at {end}"),
         );
     }
     gaps.extend(Span::between(at, end).filter(|gap| !gap.is_empty()));
@@ -67,12 +67,12 @@ pub(super) fn check(inner: &Inner) -> Finding {
         None => Finding::pass("layout"),
         Some(first) => {
             let bytes: u64 = gaps.iter().map(|gap| gap.len()).sum();
-            Finding::warn("layout", format!("{bytes} bytes belong to nothing, the first at {first}"))
+            Finding::warn("layout", format!("{bytes} unused bytes, the first at {first}"))
         }
     }
 }
 
-/// The length of a record by its own header; its errors are reported elsewhere.
+/// The length of a record from its header; errors are reported elsewhere.
 fn record_len(inner: &Inner, offset: u64) -> u64 {
     let Ok(head) = inner.body_span(crate::Region::Footer, offset, HEADER_LEN) else { return 0 };
     let Ok(bytes) = inner.source.read_at(head) else { return 0 };

@@ -1,4 +1,4 @@
-//! Verification of values against statistics, filters and order.
+//! Verification of values against statistics, bloom filters and sort order.
 
 use std::cmp::Ordering;
 
@@ -20,7 +20,7 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding, Kind, file_flags, offers, page_flags, requires};
 
 impl Inner {
-    /// Compares the checksum of every page of a chunk.
+    /// Verifies the checksum of every page of a chunk.
     pub(super) fn shallow_chunk(&self, group: usize, column: usize) -> Part {
         let mut part = Part::default();
         let Some(table) = self.start(group, column, &mut part) else { return part };
@@ -64,21 +64,21 @@ impl Inner {
                 part.faults.push(fault(page.region, "values", page.offset, 0, reason));
             };
             if zone.is_some_and(|zone| !inside(&rows, field.scalar(), zone)) {
-                broken("every value lies within the zone of its chunk");
+                broken("every value is within the zone map of its chunk");
             }
             let bounds = page.split_bounds(&stored).ok().and_then(|(bounds, _)| bounds);
             if bounds.is_some_and(|bounds| !keeps(&rows, field.scalar(), &bounds)) {
-                broken("every value lies within the bounds of its page");
+                broken("every value is within the statistics of its page");
             }
             let indexed = index.as_ref().and_then(|index| index.pages.get(number)?.zone.as_ref());
             if indexed.is_some_and(|zone| !inside(&rows, field.scalar(), zone)) {
-                broken("every key lies within the bounds of its page in the page index");
+                broken("every key is within the bounds of its page in the page index");
             }
             if sorted && !ascends(&rows, &mut last) {
-                broken("the rows are in the order of the sort key");
+                broken("the rows are sorted by the sort key");
             }
             if let Some(false) = self.filter_holds(chunk.bloom, &rows) {
-                broken("the bloom filter knows every value");
+                broken("the bloom filter contains every value");
             }
         }
         if sorted
@@ -86,7 +86,7 @@ impl Inner {
             && bounds != zone
         {
             let reason =
-                Reason::Unexpected { rule: "the bounds of a row group are the zone of its sort key" };
+                Reason::Unexpected { rule: "the bounds of a row group equal the zone map of its sort key" };
             part.faults.push(fault(region, "sort_bounds", chunk.offset, 0, reason));
         }
         part
@@ -113,7 +113,7 @@ impl Inner {
         }
     }
 
-    /// Whether a zone can be trusted: those of floats only if NaN is known to be excluded.
+    /// Whether a zone is reliable; zones of floats only if NaN is excluded or there is a single page.
     pub(crate) fn trusted(&self, kind: Type, pages: u64, zone: &Zone) -> bool {
         if !kind.is_float() {
             return true;
@@ -149,7 +149,7 @@ impl Inner {
     }
 }
 
-/// The values that zones speak of: elements of lists, otherwise the rows.
+/// The values that zones cover: list elements, otherwise rows.
 fn scalars(rows: &Column) -> &Column {
     match &rows.values {
         Values::List(lists) => scalars(&lists.elements),
@@ -157,13 +157,13 @@ fn scalars(rows: &Column) -> &Column {
     }
 }
 
-/// Whether every present value lies within a zone, NaN aside.
+/// Whether every non-null value except NaN is within a zone.
 fn inside(rows: &Column, kind: Type, zone: &Zone) -> bool {
     let rows = scalars(rows);
     let bounds = (Scalar::from_bytes(kind, &zone.min), Scalar::from_bytes(kind, &zone.max));
     let (Some(min), Some(max)) = bounds else { return false };
-    if let (Values::Bytes(texts), Scalar::Bytes(min), Scalar::Bytes(max)) = (&rows.values, &min, &max) {
-        return texts
+    if let (Values::Bytes(strings), Scalar::Bytes(min), Scalar::Bytes(max)) = (&rows.values, &min, &max) {
+        return strings
             .iter()
             .enumerate()
             .all(|(row, text)| !rows.is_present(row) || (text >= &min[..] && text <= &max[..]));
@@ -176,7 +176,7 @@ fn inside(rows: &Column, kind: Type, zone: &Zone) -> bool {
     })
 }
 
-/// Whether the values of a page keep its bounds: within them, and equal to them where they are called exact.
+/// Whether the values of a page are within its bounds, and some equal the exact bounds.
 fn keeps(rows: &Column, kind: Type, bounds: &Bounds) -> bool {
     let values = scalars(rows);
     let present = || (0..values.len()).filter_map(|row| values.scalar(row));
@@ -190,13 +190,13 @@ fn keeps(rows: &Column, kind: Type, bounds: &Bounds) -> bool {
         && (!kind.is_float() || bounds.has_nan == present().any(|value| value.is_nan()))
 }
 
-/// Whether keys never go down. `last` is the key before, and becomes the last of these.
+/// Whether keys ascend. `last` is the previous key, and is updated.
 fn ascends(rows: &Column, last: &mut Option<Scalar>) -> bool {
     let mut well = true;
     each_values!(
         &rows.values,
         fixed(v) => {
-            // Most pages have no null: neighbours are compared directly.
+            // Most pages have no nulls: consecutive values are compared directly.
             if rows.validity.is_none() {
                 well = v.windows(2).all(|pair| pair[0].partial_cmp(&pair[1]) != Some(Ordering::Greater));
                 let first = rows.scalar(0);
@@ -222,7 +222,7 @@ fn ascends(rows: &Column, last: &mut Option<Scalar>) -> bool {
 }
 
 impl Inner {
-    /// Whether the filter of a chunk knows every value of a page; nothing if there is no filter that can be read.
+    /// Whether the bloom filter of a chunk contains every value of a page; `None` without a readable filter.
     fn filter_holds(&self, bloom: Option<u64>, rows: &Column) -> Option<bool> {
         let index = usize::try_from(bloom?.checked_sub(1)?).ok()?;
         let filter = self.bloom(index).ok()?;

@@ -1,4 +1,4 @@
-//! Variable-length fields over the checked cursor of the core.
+//! Variable-length fields.
 
 pub(crate) use tercet_codec::varint::put;
 use tercet_core::{Fields, Malformed, Reason};
@@ -7,16 +7,16 @@ use crate::region::Region;
 
 /// Primitive fields of footer sections and record payloads.
 pub(crate) trait Varints<'a> {
-    /// The next unsigned LEB128 number.
+    /// The next unsigned LEB128 varint.
     fn uvarint(&mut self, field: &'static str) -> Result<u64, Malformed<Region>>;
     /// The next byte.
     fn byte(&mut self, field: &'static str) -> Result<u8, Malformed<Region>>;
-    /// A length and this many bytes.
+    /// Length-prefixed bytes.
     fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], Malformed<Region>>;
-    /// A length and a string.
+    /// A length-prefixed string.
     fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed<Region>>;
-    /// A count of items of at least `least` bytes each: more than fit is an error.
-    fn count(&mut self, field: &'static str, least: usize) -> Result<usize, Malformed<Region>>;
+    /// A count of items of at min_len `min_len` bytes each, limited by the remaining bytes.
+    fn count(&mut self, field: &'static str, min_len: usize) -> Result<usize, Malformed<Region>>;
 }
 
 impl<'a> Varints<'a> for Fields<'a, Region> {
@@ -25,7 +25,7 @@ impl<'a> Varints<'a> for Fields<'a, Region> {
         for index in 0..10u32 {
             let [byte] = self.array(field)?;
             if index == 9 && byte > 1 {
-                let reason = Reason::Overflow { what: "a number of more than ten bytes" };
+                let reason = Reason::Overflow { what: "a varint of more than ten bytes" };
                 return Err(self.fault(field, u64::from(index) + 1, reason));
             }
             value |= u64::from(byte & 0x7f) << (7 * index);
@@ -51,15 +51,17 @@ impl<'a> Varints<'a> for Fields<'a, Region> {
         self.utf8(field, len)
     }
 
-    fn count(&mut self, field: &'static str, least: usize) -> Result<usize, Malformed<Region>> {
+    fn count(&mut self, field: &'static str, min_len: usize) -> Result<usize, Malformed<Region>> {
         let before = self.remaining();
         let count = self.uvarint(field)?;
-        let most = self.remaining() / least.max(1);
+        let most = self.remaining() / min_len.max(1);
         match usize::try_from(count) {
             Ok(count) if count <= most => Ok(count),
             _ => {
-                let reason =
-                    Reason::OutOfRange { found: count, allowed: "at most what the bytes behind it can hold" };
+                let reason = Reason::OutOfRange {
+                    found: count,
+                    allowed: "at most what the remaining bytes can contain",
+                };
                 let len = before.saturating_sub(self.remaining()) as u64;
                 Err(self.fault(field, len, reason))
             }
@@ -67,7 +69,7 @@ impl<'a> Varints<'a> for Fields<'a, Region> {
     }
 }
 
-/// Appends a length and the bytes.
+/// Appends length-prefixed bytes.
 pub(crate) fn put_bytes(bytes: &[u8], out: &mut Vec<u8>) {
     put(bytes.len() as u64, out);
     out.extend_from_slice(bytes);
@@ -82,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_come_back() {
+    fn varints_round_trip() {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut out = Vec::new();
             put(value, &mut out);
@@ -91,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn too_long_numbers_are_refused() {
+    fn overlong_varints_are_rejected() {
         let mut tenth = [0x80; 10];
         tenth[9] = 2;
         assert!(read(&tenth).is_err());
@@ -102,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn counts_are_bounded_by_the_bytes() {
+    fn counts_are_limited_by_the_bytes() {
         let mut fields = Fields::new(Region::Footer, 0, &[3, 0, 0]);
         assert!(fields.count("things", 1).is_err());
         let mut fields = Fields::new(Region::Footer, 0, &[2, 0, 0]);

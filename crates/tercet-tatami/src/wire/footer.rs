@@ -17,7 +17,7 @@ use crate::error::ErrorKind;
 use crate::region::Region;
 use crate::schema::{Field, Schema, Type};
 
-/// The bytes of the trailer.
+/// Length of the trailer.
 pub const TRAILER_LEN: u64 = 12;
 
 /// Tag of the schema.
@@ -39,7 +39,7 @@ pub const INVERTED: u64 = 8;
 /// Tag of the features section, which only Tercet writes.
 pub const FEATURES: u64 = 21571;
 
-/// The sections that are read.
+/// Known section tags.
 const TAGS: [u64; 9] = [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
 
 /// The contents of the footer.
@@ -49,21 +49,21 @@ pub struct Footer {
     pub schema: Arc<Schema>,
     /// The row groups.
     pub groups: Vec<Group>,
-    /// Where blob values are, for each BLOBREF column.
+    /// The blob descriptor of each BLOBREF column.
     pub blobs: Vec<BlobColumn>,
-    /// Where dictionaries are.
+    /// Dictionary descriptors.
     pub dictionaries: Vec<DictionaryEntry>,
-    /// Where bloom filters are.
+    /// Bloom filter descriptors.
     pub indexes: Vec<IndexEntry>,
-    /// Where the parts of the inverted region are.
+    /// The inverted descriptor.
     pub inverted: Option<Inverted>,
-    /// Keys and values, in order.
+    /// Key-value pairs, in order.
     pub pairs: Vec<(String, String)>,
     /// Rows and bytes.
     pub statistics: Statistics,
     /// Required and offered features.
     pub features: Option<Features>,
-    /// Tags of sections this build does not know.
+    /// Tags of unknown sections.
     pub unknown: Vec<u64>,
 }
 
@@ -79,11 +79,11 @@ pub struct Zone {
 /// One row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Group {
-    /// Its first row, counted over the file.
+    /// The file row number of its first row.
     pub first_row: u64,
     /// Its rows.
     pub rows: u64,
-    /// Its bytes in the file.
+    /// Its size in the file.
     pub total_bytes: u64,
     /// Bounds of the sort key.
     pub bounds: Option<Zone>,
@@ -94,15 +94,15 @@ pub struct Group {
 /// The pages of one column in one row group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chunk {
-    /// Where the first page starts.
+    /// Offset of the first page.
     pub offset: u64,
-    /// Bytes of the payloads in the file.
+    /// Compressed size of the payloads.
     pub stored_bytes: u64,
-    /// Bytes of the payloads before they were compressed.
+    /// Uncompressed size of the payloads.
     pub raw_bytes: u64,
-    /// Rows, nulls included.
+    /// Rows, including nulls.
     pub values: u64,
-    /// Rows that are null.
+    /// Null rows.
     pub nulls: u64,
     /// Pages.
     pub pages: u64,
@@ -110,11 +110,11 @@ pub struct Chunk {
     pub encoding: Encoding,
     /// The codec of the first page.
     pub codec: Codec,
-    /// Bounds of the values.
+    /// Zone map of the values.
     pub zone: Option<Zone>,
-    /// The number of its bloom filter, from 1.
+    /// The number of its bloom filter, 1-based.
     pub bloom: Option<u64>,
-    /// Where its page index starts.
+    /// Offset of its page index.
     pub page_index: Option<u64>,
 }
 
@@ -123,7 +123,7 @@ pub struct Chunk {
 pub struct BlobColumn {
     /// The column.
     pub column: u64,
-    /// The number of its dictionary from 1, or 0.
+    /// The number of its dictionary, 1-based; 0 for none.
     pub dictionary: u64,
     /// The codec of all runs.
     pub codec: Codec,
@@ -134,39 +134,39 @@ pub struct BlobColumn {
 /// One run of blob values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Run {
-    /// Where its record starts.
+    /// Offset of its record.
     pub offset: u64,
-    /// Bytes of its payload in the file.
+    /// Compressed size of its payload.
     pub stored_bytes: u64,
-    /// Bytes of its payload before it was compressed.
+    /// Uncompressed size of its payload.
     pub raw_bytes: u64,
-    /// Its values.
+    /// Number of values.
     pub values: u64,
 }
 
-/// Where a dictionary is.
+/// A dictionary descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DictionaryEntry {
-    /// Where its record starts.
+    /// Offset of its record.
     pub offset: u64,
-    /// Its bytes before they were compressed.
+    /// Uncompressed size.
     pub raw_bytes: u64,
 }
 
-/// Where an index record is.
+/// An index descriptor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexEntry {
-    /// Where its record starts.
+    /// Offset of its record.
     pub offset: u64,
-    /// Bytes of its payload.
+    /// Size of its payload.
     pub payload_bytes: u64,
     /// 0 for a bloom filter.
     pub kind: u8,
 }
 
-/// Where the parts of the inverted region are: record offsets and payload lengths.
+/// The inverted descriptor: record offsets and payload lengths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are those of the format")]
+#[expect(missing_docs, reason = "the names are those of the format specification")]
 pub struct Inverted {
     pub term_dict_offset: u64,
     pub term_dict_length: u64,
@@ -185,13 +185,13 @@ pub struct Inverted {
 pub struct Statistics {
     /// Rows.
     pub rows: u64,
-    /// Bytes of pages, runs and dictionaries before they were compressed.
+    /// Uncompressed size of pages, runs and dictionaries.
     pub raw_bytes: u64,
-    /// The same bytes in the file.
+    /// Compressed size of the same.
     pub stored_bytes: u64,
 }
 
-/// Features that the file requires of its reader and offers.
+/// Features that the file requires and offers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Features {
     /// See [`requires`](super::ids::requires).
@@ -209,14 +209,14 @@ pub struct Resource {
     pub column: u64,
     /// The role.
     pub role: Role,
-    /// The number of the dictionary, from 1.
+    /// The number of the dictionary, 1-based.
     pub dictionary: u64,
 }
 
 type ParsedFilter<T> = Result<T, Malformed<Region>>;
 
 impl Footer {
-    /// Reads the footer, which starts at `base` in the file. Its checksum was compared before.
+    /// Parses the footer at the file offset `base`. Its checksum is already verified.
     pub fn parse(bytes: &Bytes, base: u64) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(Region::Footer, base, bytes);
         let codec = fields.byte("footer_codec")?;
@@ -224,7 +224,7 @@ impl Footer {
             let reason = Reason::OutOfRange { found: codec.into(), allowed: "0 (not compressed)" };
             return Err(fields.fault("footer_codec", 1, reason).into());
         }
-        // A footer can hold millions of tiny sections: only those that are read are kept.
+        // A footer can have millions of tiny sections: only known ones are kept.
         let mut sections: [Option<Fields<'_, Region>>; TAGS.len()] = Default::default();
         let mut unknown = Vec::new();
         while fields.remaining() > 0 {
@@ -233,7 +233,7 @@ impl Footer {
             let start = fields.position();
             let body = fields.take("section_body", len)?;
             match TAGS.iter().position(|known| *known == tag) {
-                // Of equal sections the last counts.
+                // The last of duplicate sections is used.
                 Some(at) => sections[at] = Some(Fields::new(Region::Section { tag }, start, body)),
                 None => unknown.push(tag),
             }
@@ -282,7 +282,7 @@ fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
         let name = fields.text("field_name")?;
         let kind = kind(fields, "field_type")?;
         let flags = fields.byte("field_flags")?;
-        // Other columns than lists do not use it, so any number may be stored.
+        // Columns other than lists ignore it, so any value may be stored.
         let element = if kind == Type::List {
             self::kind(fields, "element_type")?
         } else {
@@ -296,7 +296,7 @@ fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
 
 fn kind(fields: &mut Fields<'_, Region>, field: &'static str) -> ParsedFilter<Type> {
     let id = fields.byte(field)?;
-    let reason = Reason::OutOfRange { found: id.into(), allowed: "the number of a type, 0 to 15" };
+    let reason = Reason::OutOfRange { found: id.into(), allowed: "a type ID, 0 to 15" };
     Type::from_id(id).ok_or_else(|| fields.fault(field, 1, reason))
 }
 
@@ -319,7 +319,7 @@ fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> P
         let before = fields.position();
         let first_row = fields.uvarint("first_row")?;
         let len = fields.position() - before;
-        let because = "the rows of the groups before";
+        let because = "the rows of the preceding groups";
         if first_row != next_row {
             let reason = Reason::Mismatch { found: first_row, expected: next_row, because };
             return Err(fields.fault("first_row", len, reason));
@@ -451,7 +451,7 @@ fn inverted(fields: &mut Fields<'_, Region>) -> ParsedFilter<Inverted> {
         num_docs: fields.uvarint("num_docs")?,
         ..Inverted::default()
     };
-    // Older writers end here: every document is live.
+    // Files of older writers end here: every document is live.
     if fields.remaining() > 0 {
         out.live_offset = fields.uvarint("live_offset")?;
         out.live_length = fields.uvarint("live_length")?;
@@ -463,7 +463,7 @@ fn pairs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<(String, String)>>
     let count = fields.count("pair_count", 2)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
-        // The format does not require pairs to be UTF-8, and nothing depends on them.
+        // The format does not require pairs to be UTF-8.
         let key = String::from_utf8_lossy(fields.bytes("key")?).into_owned();
         out.push((key, String::from_utf8_lossy(fields.bytes("value")?).into_owned()));
     }

@@ -1,4 +1,4 @@
-//! The first 64 bytes of a file.
+//! The file header.
 
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::{CommonError, Fields, Malformed, Reason, Span};
@@ -8,41 +8,41 @@ use super::ids::Codec;
 use crate::error::ErrorKind;
 use crate::region::Region;
 
-/// The bytes of the header.
+/// Length of the header.
 pub const LEN: u64 = 64;
 
-/// The four bytes at both ends of a file.
+/// The magic at both ends of a file.
 pub const MAGIC: &[u8; 4] = b"TAT1";
 
 /// The file header.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// Format version, before the dot.
+    /// Format version, major number.
     pub major: u16,
     /// Format version, minor number.
     pub minor: u16,
     /// See [`file_flags`](super::ids::file_flags).
     pub flags: u16,
-    /// The checksum algorithm: 1 is CRC-32C, and readers use no other.
+    /// The checksum algorithm; always 1, CRC-32C.
     pub checksum: u8,
     /// The default codec of pages; every page stores its own.
     pub default_codec: Codec,
     /// The target size of a page in bytes; 0 for none.
     pub page_size_hint: u32,
-    /// The UUID of the file; all zero for none.
+    /// The UUID of the file; zero if none.
     pub uuid: [u8; 16],
-    /// Rows of the file.
+    /// Number of rows.
     pub rows: u64,
-    /// Where the footer starts.
+    /// Offset of the footer.
     pub footer_offset: u64,
-    /// When the file was made, in milliseconds since 1970; 0 for no answer.
+    /// Creation time in milliseconds since 1970; 0 if unknown.
     pub created_millis: u64,
-    /// Who made it; 0 for no answer.
+    /// ID of the creator; 0 if unknown.
     pub creator_id: u32,
 }
 
 impl Header {
-    /// Reads and checks the header.
+    /// Parses and verifies the header.
     pub fn parse(bytes: &[u8]) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(Region::Header, 0, bytes);
         fields.magic("magic", MAGIC)?;
@@ -98,7 +98,7 @@ impl Header {
         out
     }
 
-    /// Whether a bit of the flags is set.
+    /// Whether a flag is set.
     pub const fn has(&self, flag: u16) -> bool {
         self.flags & flag != 0
     }
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_vector_has_this_header() {
+    fn the_first_test_vector_round_trips() {
         let bytes = header().to_bytes();
         assert_eq!(bytes.len(), 64);
         assert_eq!(&bytes[60..], [0x5c, 0x4a, 0xbd, 0x34]);
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn every_flipped_bit_is_seen() {
+    fn every_flipped_bit_is_detected() {
         let mut bytes = header().to_bytes();
         for at in 0..bytes.len() {
             bytes[at] ^= 0x10;
@@ -141,7 +141,7 @@ mod tests {
             bytes[at] ^= 0x10;
         }
         for cut in 0..64 {
-            assert!(Header::parse(&bytes[..cut]).is_err(), "cut at {cut}");
+            assert!(Header::parse(&bytes[..cut]).is_err(), "truncated to {cut}");
         }
     }
 }

@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::{Serialize, Serializer};
 
-/// How the present values of a page became bytes.
+/// Encoding of the non-null values of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Encoding {
-    /// Fixed width, or length and bytes.
+    /// Fixed width, or length-prefixed.
     Plain,
     /// Runs of repeated values.
     Rle,
@@ -15,22 +15,22 @@ pub enum Encoding {
     Dictionary,
     /// Differences from the minimum, bit-packed.
     BitpackFor,
-    /// Differences, packed.
+    /// Differences, bit-packed.
     Delta,
-    /// Groups of four with their byte lengths in front.
+    /// Group varint.
     GroupVarint,
-    /// Packed, with exceptions.
+    /// Bit-packed, with exceptions (PFOR).
     PforDelta,
-    /// Codes of the symbol table of the column.
+    /// FSST codes of the symbol table of the column.
     Fsst,
-    /// One bit for each value.
+    /// One bit per value.
     Bitmap,
-    /// A number this build does not know.
+    /// Unknown ID.
     Unknown(u8),
 }
 
 impl Encoding {
-    /// The encoding of a number.
+    /// The encoding of an ID.
     pub const fn from_id(id: u8) -> Self {
         match id {
             0 => Self::Plain,
@@ -46,7 +46,7 @@ impl Encoding {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     pub const fn id(self) -> u8 {
         match self {
             Self::Plain => 0,
@@ -86,23 +86,23 @@ impl Serialize for Encoding {
     }
 }
 
-/// How the bytes of a payload were compressed.
+/// Compression of a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Codec {
-    /// Not at all.
+    /// Uncompressed.
     None,
     /// One raw LZ4 block.
     Lz4,
     /// One Zstandard frame.
     Zstd,
-    /// One Zstandard frame made with a dictionary.
+    /// One Zstandard frame with a dictionary.
     ZstdDict,
-    /// A number this build does not know.
+    /// Unknown ID.
     Unknown(u8),
 }
 
 impl Codec {
-    /// The codec of a number, which must be free of the [mark](MARK).
+    /// The codec of an ID without the [mark](MARK).
     pub const fn from_id(id: u8) -> Self {
         match id {
             0 => Self::None,
@@ -113,7 +113,7 @@ impl Codec {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     pub const fn id(self) -> u8 {
         match self {
             Self::None => 0,
@@ -143,7 +143,7 @@ impl Serialize for Codec {
     }
 }
 
-/// The bit of a page's codec byte that makes older readers refuse a page which they would misread.
+/// Bit of the codec byte that makes older readers reject pages that they would misread.
 pub const MARK: u8 = 0x80;
 
 /// The kind of a record.
@@ -157,12 +157,12 @@ pub enum Kind {
     Index,
     /// A run of blob values.
     Run,
-    /// A number this build does not know.
+    /// Unknown ID.
     Unknown(u8),
 }
 
 impl Kind {
-    /// The kind of a number.
+    /// The kind of an ID.
     pub const fn from_id(id: u8) -> Self {
         match id {
             0 => Self::Data,
@@ -173,7 +173,7 @@ impl Kind {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     pub const fn id(self) -> u8 {
         match self {
             Self::Data => 0,
@@ -187,30 +187,30 @@ impl Kind {
 
 /// Flags of a page header.
 pub mod page_flags {
-    /// The stored payload starts with minimum and maximum.
+    /// Page statistics precede the payload.
     pub const BOUNDS: u8 = 0x01;
     /// The payload starts with a validity bitmap.
     pub const NULLS: u8 = 0x02;
-    /// The bytes of the values are transposed.
+    /// The values are byte-split (transposed).
     pub const SPLIT: u8 = 0x04;
 }
 
-/// Flags of the file header, by the names of the format's documentation.
+/// Flags of the file header, with the names of the format specification.
 pub mod file_flags {
     /// `FlagSorted`: the schema has a sort key.
     pub const SORTED: u16 = 0x01;
     /// `FlagHasBlobRegion`: the schema has a BLOBREF column.
     pub const HAS_BLOB_REGION: u16 = 0x02;
-    /// `FlagHasDictRegion`: at least one dictionary was kept.
+    /// `FlagHasDictRegion`: the file has a dictionary.
     pub const HAS_DICT_REGION: u16 = 0x04;
-    /// `FlagHasIndexRegion`: there is a bloom filter or an inverted region.
+    /// `FlagHasIndexRegion`: the file has a bloom filter or an inverted region.
     pub const HAS_INDEX_REGION: u16 = 0x08;
     /// `FlagRoleSearchSeg`: the file is a search segment.
     pub const ROLE_SEARCH_SEG: u16 = 0x10;
     /// The term dictionary is a block tree.
     pub const BLOCK_TREE: u16 = 0x20;
 
-    /// The names of the bits that are set.
+    /// The names of the set bits.
     pub fn names(flags: u16) -> Vec<&'static str> {
         [
             (SORTED, "FlagSorted"),
@@ -229,9 +229,9 @@ pub mod file_flags {
 /// The kind of a dictionary record, stored in its encoding byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DictionaryKind {
-    /// Content that compressed bytes refer to.
+    /// Raw content.
     Raw,
-    /// A dictionary as the Zstandard trainer makes it.
+    /// A trained Zstandard dictionary.
     Trained,
     /// The values of a column.
     Values,
@@ -240,7 +240,7 @@ pub enum DictionaryKind {
 }
 
 impl DictionaryKind {
-    /// The kind of a number, if there is one.
+    /// The kind of an ID.
     pub const fn from_id(id: u8) -> Option<Self> {
         match id {
             0 => Some(Self::Raw),
@@ -251,7 +251,7 @@ impl DictionaryKind {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     pub const fn id(self) -> u8 {
         match self {
             Self::Raw => 0,
@@ -269,14 +269,14 @@ pub enum Role {
     Values,
     /// Symbols of FSST codes.
     Symbols,
-    /// `ZSTD_DICT` pages are compressed with it.
+    /// Compression dictionary of `ZSTD_DICT` pages.
     Pages,
-    /// A number this build does not know.
+    /// Unknown ID.
     Unknown(u8),
 }
 
 impl Role {
-    /// The role of a number.
+    /// The role of an ID.
     pub const fn from_id(id: u8) -> Self {
         match id {
             1 => Self::Values,
@@ -286,7 +286,7 @@ impl Role {
         }
     }
 
-    /// Its number.
+    /// Its ID.
     pub const fn id(self) -> u8 {
         match self {
             Self::Values => 1,
@@ -297,7 +297,7 @@ impl Role {
     }
 }
 
-/// Features that a file requires of its reader.
+/// Features that a file requires.
 pub mod requires {
     /// DICTIONARY pages.
     pub const DICTIONARY: u64 = 1;
@@ -311,14 +311,14 @@ pub mod requires {
     pub const TRAINED: u64 = 1 << 4;
     /// LIST columns.
     pub const LIST: u64 = 1 << 5;
-    /// Floats in another encoding than PLAIN, or split.
+    /// Floats in encodings other than PLAIN, or byte-split.
     pub const FLOAT: u64 = 1 << 6;
-    /// Bounds before an uncompressed payload.
+    /// Page statistics before an uncompressed payload.
     pub const BOUNDS: u64 = 1 << 7;
-    /// All bits this build knows.
+    /// All known bits.
     pub const KNOWN: u64 = (1 << 8) - 1;
 
-    /// The names of the bits that are set, in their order; unknown ones as `bit N`.
+    /// The names of the set bits, ascending; unknown ones as `bit N`.
     pub fn names(bits: u64) -> Vec<String> {
         const NAMES: [&str; 8] =
             ["dictionary", "fsst", "lz4", "zstd_dict", "trained", "list", "float", "bounds"];
@@ -331,7 +331,7 @@ pub mod requires {
 
 /// Features that a file offers.
 pub mod offers {
-    /// Every record header carries its checksum.
+    /// Every record header has a checksum.
     pub const HEADER_SUMS: u64 = 1;
     /// Zones of floats exclude NaN and cover every other value.
     pub const FLOAT_ZONES: u64 = 1 << 1;

@@ -1,4 +1,4 @@
-//! The 32 bytes in front of every page, run, dictionary and index record.
+//! The 32-byte header of pages, runs, dictionaries and index records.
 
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::{CommonError, Fields, Malformed, Span};
@@ -8,7 +8,7 @@ use super::ids::{Codec, Encoding, Kind, MARK, page_flags};
 use crate::error::ErrorKind;
 use crate::region::Region;
 
-/// The bytes of a record header.
+/// Length of a record header.
 pub const HEADER_LEN: u64 = 32;
 
 /// The header of a page or record.
@@ -18,23 +18,23 @@ pub struct PageHeader {
     pub kind: Kind,
     /// The encoding of the values; of a dictionary, its kind.
     pub encoding: Encoding,
-    /// How the bytes were compressed.
+    /// The codec of the payload.
     pub codec: Codec,
-    /// Whether the codec byte carries the mark.
+    /// Whether the codec byte has the mark.
     pub marked: bool,
     /// See [`page_flags`].
     pub flags: u8,
     /// Rows of a page, values of a run.
     pub values: u32,
-    /// Bytes of the payload before it was compressed.
+    /// Uncompressed size of the payload.
     pub raw_bytes: u32,
-    /// Bytes of the payload in the file.
+    /// Compressed size of the payload.
     pub stored_bytes: u32,
-    /// Rows that are null.
+    /// Null rows.
     pub nulls: u32,
-    /// The first row of a page, counted from the start of its row group.
+    /// The first row of a page, relative to its row group.
     pub first_row: u32,
-    /// CRC-32C of the payload in the file.
+    /// CRC-32C of the stored payload.
     pub payload_crc: u32,
 }
 
@@ -56,18 +56,18 @@ impl PageHeader {
         }
     }
 
-    /// The header of an index record with this payload, which has less than 4 GiB.
+    /// The header of an index record with this payload, which is shorter than 4 GiB.
     pub(crate) fn for_index(payload: &[u8]) -> Self {
         Self::index(u32::try_from(payload.len()).unwrap_or(u32::MAX), crc32c(payload))
     }
 
-    /// Reads a header that lies at `offset`; with `guarded` its own checksum is compared first.
-    pub fn parse(region: Region, offset: u64, bytes: &[u8], guarded: bool) -> Result<Self, ErrorKind> {
+    /// Parses the header at `offset`; with `has_checksum` its checksum is verified.
+    pub fn parse(region: Region, offset: u64, bytes: &[u8], has_checksum: bool) -> Result<Self, ErrorKind> {
         let mut fields = Fields::new(region, offset, bytes);
         let mut after = fields.clone();
         after.skip("header", 28)?;
         let stored = after.u32_le("header_crc")?;
-        if guarded {
+        if has_checksum {
             let covered = &bytes[..bytes.len().min(28)];
             Mismatch::check_crc32c(stored, crc32c(covered)).map_err(|mismatch| CommonError::Checksum {
                 region,
@@ -112,12 +112,12 @@ impl PageHeader {
         out
     }
 
-    /// Whether a bit of the flags is set.
+    /// Whether a flag is set.
     pub const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
     }
 
-    /// Present rows, if there are not more nulls than rows.
+    /// Non-null rows; `None` if there are more nulls than rows.
     pub const fn present(&self) -> Option<u32> {
         self.values.checked_sub(self.nulls)
     }
@@ -162,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_vector_has_this_page() {
+    fn the_first_test_vector_round_trips() {
         let bytes = vector().to_bytes();
         assert_eq!(&bytes[..4], [0, 3, 2, 0]);
         assert_eq!(&bytes[28..], [0x57, 0x46, 0x64, 0xa4]);

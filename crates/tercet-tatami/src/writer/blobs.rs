@@ -1,7 +1,7 @@
-//! The values of a BLOBREF column on their way to runs.
+//! Writer of the runs of a BLOBREF column.
 //!
-//! Values do not wait for their row group. The first of them decide whether a dictionary pays; from then on runs are
-//! compressed, several at a time, and wait in a [`Spool`] until all row groups are written.
+//! Values are buffered independently of row groups. The first window decides whether a dictionary is used; then runs are
+//! compressed in parallel and spooled ([`Spool`]) until all row groups are written.
 
 use std::ops::Range;
 use std::path::Path;
@@ -20,32 +20,31 @@ use crate::wire::footer::Run;
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind};
 use crate::wire::page::PageHeader;
 
-/// Bytes of values that are compressed at a time, shared by all blob columns. The first of them decide on the dictionary.
+/// Buffered bytes of values, shared by all blob columns. The first window decides on the dictionary.
 const WINDOW_BYTES: usize = 64 << 20;
-/// Each column gets so much at least.
-const LEAST_WINDOW_BYTES: usize = 8 << 20;
-/// Memory that is kept for later runs.
+/// Minimum window per column.
+const MIN_WINDOW_BYTES: usize = 8 << 20;
+/// Maximum memory kept for reuse.
 const SPARE_BYTES: usize = 32 << 20;
-/// The most bytes of a dictionary.
+/// Maximum dictionary size.
 const DICTIONARY_BYTES: usize = 64 << 10;
-/// Samples shorter than this are not tried.
+/// Minimum sample for a dictionary.
 const MIN_SAMPLE_BYTES: usize = 256;
-/// The maximum number of bytes for training.
+/// Maximum training data.
 const TRAINING_BYTES: usize = 8 << 20;
 /// A run must fit into a record of less than 4 GiB.
 const MAX_TARGET: u64 = 1 << 31;
-/// With more bytes than this, a few runs decide first whether a dictionary has a chance.
-const TRIED_AT_ONCE: usize = 8 << 20;
-/// In the native profile a dictionary must make runs this much shorter: compressing with one takes half as long
-/// again, and its runs are decoded whole for one value. Where a
-/// sample of the values does not, none is trained either.
-const LEAST_GAIN_PERCENT: usize = 5;
-/// Space in front of the values of a run, for their number and lengths.
-const HEAD_ROOM: usize = 16 << 10;
+/// Beyond this size, a dictionary is tried on a subset of the runs first.
+const TRIAL_BYTES: usize = 8 << 20;
+/// Minimum gain of a dictionary in the native profile: compression takes 1.5 times as long, and a run must be decoded completely
+/// to read one value. If a raw dictionary has less gain, none is trained.
+const MIN_GAIN_PERCENT: usize = 5;
+/// Space before the values of a run, for their number and lengths.
+const HEAD_SPACE: usize = 16 << 10;
 /// The initial capacity of a run.
-const FIRST_ROOM: u64 = 4 << 20;
+const INITIAL_CAPACITY: u64 = 4 << 20;
 
-/// The values of one column that are not written yet, and the runs that are.
+/// The buffered values of one column and its spooled runs.
 #[derive(Debug)]
 pub(super) struct BlobRuns {
     pub(super) column: usize,
@@ -53,18 +52,18 @@ pub(super) struct BlobRuns {
     window_bytes: usize,
     native: bool,
     compressor: Compressor,
-    /// Runs that wait to be compressed.
+    /// Closed runs, not compressed yet.
     closed: Vec<Values>,
-    /// The run that still grows.
+    /// The open run.
     open: Values,
-    /// Bytes of all values that wait.
+    /// Bytes of all buffered values.
     held: usize,
     decided: bool,
     dictionary: Option<Dictionary>,
-    /// Memory of runs that were written, used again: new memory is cleared by the system first.
+    /// Buffers of written runs for reuse, which saves page faults.
     spare: Vec<Vec<u8>>,
     spool: Spool,
-    /// Runs so far, with offsets relative to the spool.
+    /// Spooled runs, with offsets relative to the spool.
     runs: Vec<Run>,
 }
 
@@ -80,11 +79,16 @@ pub(super) struct Blobs {
 
 impl BlobRuns {
     /// `columns` is the number of blob columns, which share the memory.
-    pub(super) fn new(column: usize, columns: usize, folder: Option<&Path>, options: &WriterOptions) -> Self {
+    pub(super) fn new(
+        column: usize,
+        columns: usize,
+        directory: Option<&Path>,
+        options: &WriterOptions,
+    ) -> Self {
         Self {
             column,
             target: options.blob_run_target_bytes.min(MAX_TARGET),
-            window_bytes: (WINDOW_BYTES / columns.max(1)).max(LEAST_WINDOW_BYTES),
+            window_bytes: (WINDOW_BYTES / columns.max(1)).max(MIN_WINDOW_BYTES),
             native: options.is_native(),
             compressor: Compressor::new(options),
             closed: Vec::new(),
@@ -94,7 +98,7 @@ impl BlobRuns {
             decided: options.codec != Codec::Zstd,
             dictionary: None,
             spare: Vec::new(),
-            spool: Spool::new(folder),
+            spool: Spool::new(directory),
             runs: Vec::new(),
         }
     }
@@ -108,18 +112,18 @@ impl BlobRuns {
             if run::ends(self.open.lengths.len(), bytes, value.len() as u64, self.target) {
                 self.close();
                 if self.held >= self.window_bytes {
-                    self.work_off()?;
+                    self.spool_closed()?;
                 }
             }
             if self.open.bytes.is_empty() {
                 self.open.bytes = self.spare.pop().unwrap_or_else(|| {
-                    let room = usize::try_from(self.target.min(FIRST_ROOM)).unwrap_or(0);
-                    Vec::with_capacity(HEAD_ROOM + room.max(value.len()))
+                    let room = usize::try_from(self.target.min(INITIAL_CAPACITY)).unwrap_or(0);
+                    Vec::with_capacity(HEAD_SPACE + room.max(value.len()))
                 });
-                self.open.bytes.resize(HEAD_ROOM, 0);
+                self.open.bytes.resize(HEAD_SPACE, 0);
             }
             self.open.bytes.extend_from_slice(value);
-            // Longer values were refused.
+            // Longer values are rejected.
             self.open.lengths.push(u32::try_from(value.len()).unwrap_or(u32::MAX));
             self.held += value.len();
         }
@@ -131,7 +135,7 @@ impl BlobRuns {
         if !self.open.lengths.is_empty() {
             self.close();
         }
-        self.work_off()?;
+        self.spool_closed()?;
         let codec = match &self.dictionary {
             Some(_) => Codec::ZstdDict,
             None => self.compressor.codec,
@@ -143,7 +147,7 @@ impl BlobRuns {
         Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
     }
 
-    /// Ends the open run. Many may be buffered, so that none keeps much spare capacity.
+    /// Closes the open run and frees spare capacity.
     fn close(&mut self) {
         let mut run = std::mem::take(&mut self.open);
         run.put_head();
@@ -154,13 +158,13 @@ impl BlobRuns {
         self.closed.push(run);
     }
 
-    /// Compresses the runs that are complete.
-    fn work_off(&mut self) -> Result<(), ErrorKind> {
+    /// Compresses and spools the closed runs.
+    fn spool_closed(&mut self) -> Result<(), ErrorKind> {
         let runs = std::mem::take(&mut self.closed);
         let stored = if self.decided || runs.is_empty() {
             self.compress(&runs, self.dictionary.as_ref())?
         } else {
-            let (dictionary, stored) = self.decide(&runs)?;
+            let (dictionary, stored) = self.choose_dictionary(&runs)?;
             (self.dictionary, self.decided) = (dictionary, true);
             stored
         };
@@ -184,33 +188,36 @@ impl BlobRuns {
         &self,
         runs: &[R],
         dictionary: Option<&Dictionary>,
-    ) -> Result<Vec<Stored>, ErrorKind> {
+    ) -> Result<Vec<CompressedRun>, ErrorKind> {
         runs.par_iter()
             .map(|values| {
                 let payload = values.borrow().payload();
                 let mut bytes = self.compressor.run(payload, dictionary)?;
                 bytes.shrink_to_fit();
-                Ok(Stored { raw_bytes: payload.len(), bytes })
+                Ok(CompressedRun { raw_bytes: payload.len(), bytes })
             })
             .collect()
     }
 
-    /// The dictionary that makes the buffered runs shortest, if one does, and those runs.
-    fn decide(&self, runs: &[Values]) -> Result<(Option<Dictionary>, Vec<Stored>), ErrorKind> {
+    /// The best dictionary for the buffered runs, if any, and the compressed runs.
+    fn choose_dictionary(
+        &self,
+        runs: &[Values],
+    ) -> Result<(Option<Dictionary>, Vec<CompressedRun>), ErrorKind> {
         let mut best = (None, self.compress(runs, None)?);
         let raw: usize = best.1.iter().map(|run| run.raw_bytes).sum();
-        let mut least = total(&best.1);
+        let mut smallest = total(&best.1);
         let sample = sample(runs);
-        // Incompressible values are not tried again.
-        if sample.len() < MIN_SAMPLE_BYTES || self.native && !pays(raw, least) {
+        // Incompressible values need no dictionary.
+        if sample.len() < MIN_SAMPLE_BYTES || self.native && !pays(raw, smallest) {
             return Ok(best);
         }
         // The size that a dictionary has to beat.
         let goal =
-            |before: usize| if self.native { before - before / 100 * LEAST_GAIN_PERCENT } else { before };
-        let limit = goal(least);
-        // Few bytes are all tried; of many, runs from all over.
-        let stride = raw.div_ceil(TRIED_AT_ONCE);
+            |before: usize| if self.native { before - before / 100 * MIN_GAIN_PERCENT } else { before };
+        let limit = goal(smallest);
+        // Evenly spaced runs, or all if there are few.
+        let stride = raw.div_ceil(TRIAL_BYTES);
         let some: Vec<&Values> = runs.iter().step_by(stride).collect();
         let before: usize = best.1.iter().step_by(stride).map(|run| run.bytes.len()).sum();
         for is_trained in [false, true] {
@@ -231,15 +238,15 @@ impl BlobRuns {
             }
             let stored = self.compress(runs, Some(&candidate))?;
             let size = total(&stored) + record;
-            if size < least && size <= limit {
-                least = size;
+            if size < smallest && size <= limit {
+                smallest = size;
                 best = (Some(candidate), stored);
             }
         }
         Ok(best)
     }
 
-    fn push(&mut self, run: &Values, stored: &Stored) -> Result<(), ErrorKind> {
+    fn push(&mut self, run: &Values, stored: &CompressedRun) -> Result<(), ErrorKind> {
         let short = |value: usize| u32::try_from(value).unwrap_or(u32::MAX);
         let codec = if self.dictionary.is_some() { Codec::ZstdDict } else { self.compressor.codec };
         let header = PageHeader {
@@ -266,38 +273,38 @@ impl BlobRuns {
     }
 }
 
-/// The values of a run, their lengths, and its payload when it is complete.
+/// A run: values, their lengths, and the payload once it is closed.
 #[derive(Debug, Default)]
 struct Values {
-    /// Space, then the concatenated values. The number of values and their lengths are written into the space at last.
+    /// Space for number and lengths, then the concatenated values.
     bytes: Vec<u8>,
     lengths: Vec<u32>,
-    /// Where the payload starts.
+    /// Start of the payload.
     start: usize,
 }
 
 impl Values {
-    /// Bytes of all values of a run that still grows.
+    /// Bytes of the values of an open run.
     fn values_len(&self) -> usize {
-        self.bytes.len().saturating_sub(HEAD_ROOM)
+        self.bytes.len().saturating_sub(HEAD_SPACE)
     }
 
     /// Completes the payload.
     fn put_head(&mut self) {
         let head = run::head(&self.lengths);
-        if let Some(start) = HEAD_ROOM.checked_sub(head.len())
-            && let Some(room) = self.bytes.get_mut(start..HEAD_ROOM)
+        if let Some(start) = HEAD_SPACE.checked_sub(head.len())
+            && let Some(room) = self.bytes.get_mut(start..HEAD_SPACE)
         {
             room.copy_from_slice(&head);
             self.start = start;
         } else {
-            // Very many short values.
-            self.bytes.splice(..HEAD_ROOM.min(self.bytes.len()), head);
+            // Many short values: the space is too small.
+            self.bytes.splice(..HEAD_SPACE.min(self.bytes.len()), head);
             self.start = 0;
         }
     }
 
-    /// The payload of a complete run.
+    /// The payload of a closed run.
     fn payload(&self) -> &[u8] {
         &self.bytes[self.start..]
     }
@@ -314,7 +321,7 @@ impl Values {
     }
 }
 
-/// Values from all over the runs, concatenated.
+/// Concatenated, evenly spaced values of the runs.
 fn sample(runs: &[Values]) -> Vec<u8> {
     let (total, count) = size(runs);
     let stride = if total > DICTIONARY_BYTES && count > 1 { total / DICTIONARY_BYTES } else { 1 };
@@ -329,14 +336,14 @@ fn sample(runs: &[Values]) -> Vec<u8> {
     out
 }
 
-/// Training data: values from all over the runs, long ones truncated.
+/// Training data: evenly spaced values of the runs, truncated.
 fn training(runs: &[Values]) -> Vec<&[u8]> {
     let stride = size(runs).0 / TRAINING_BYTES + 1;
     let values = runs.iter().flat_map(Values::iter).step_by(stride);
     values.map(|value| &value[..value.len().min(DICTIONARY_BYTES)]).collect()
 }
 
-/// Bytes and values of all runs.
+/// Total bytes and number of values of the runs.
 fn size(runs: &[Values]) -> (usize, usize) {
     runs.iter().fold((0, 0), |(bytes, values), run| {
         let total: usize = run.lengths.iter().map(|len| *len as usize).sum();
@@ -344,13 +351,13 @@ fn size(runs: &[Values]) -> (usize, usize) {
     })
 }
 
-/// A run as it is stored.
+/// A compressed run.
 #[derive(Debug)]
-struct Stored {
+struct CompressedRun {
     raw_bytes: usize,
     bytes: Vec<u8>,
 }
 
-fn total(runs: &[Stored]) -> usize {
+fn total(runs: &[CompressedRun]) -> usize {
     runs.iter().map(|run| run.bytes.len()).sum()
 }

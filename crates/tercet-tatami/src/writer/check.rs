@@ -1,4 +1,4 @@
-//! Batches that fit the schema.
+//! Validation of batches.
 
 use std::cmp::Ordering;
 
@@ -7,13 +7,13 @@ use crate::error::BatchError;
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
 
-/// The most bytes of one value: it must fit into a page of less than 4 GiB, compressed or not.
+/// Maximum bytes per value: it must fit into a page of less than 4 GiB, compressed or not.
 pub(super) const MAX_VALUE_BYTES: u64 = u32::MAX as u64 - (1 << 20);
 
-/// The maximum number of elements in a list that readers accept.
+/// Maximum elements per list that readers accept.
 pub(super) const MAX_ELEMENTS: u64 = 1 << 24;
 
-/// Rejects a batch that does not fit, and returns its number of rows.
+/// Validates a batch and returns its number of rows.
 pub(super) fn batch(schema: &Schema, columns: &[Column]) -> Result<usize, BatchError> {
     if columns.len() != schema.len() {
         return Err(BatchError::Columns { wanted: schema.len(), found: columns.len() });
@@ -54,14 +54,16 @@ fn validity(field: &Field, rows: usize, column: &Column) -> Result<(), BatchErro
 
 fn values(field: &Field, column: &Column) -> Result<(), BatchError> {
     match &column.values {
-        Values::Bytes(strings) => texts(field, field.kind, strings, column.validity.as_ref(), &|row| row),
+        Values::Bytes(strings) => {
+            check_strings(field, field.kind, strings, column.validity.as_ref(), &|row| row)
+        }
         Values::List(lists) => self::lists(field, lists),
         _ => Ok(()),
     }
 }
 
 /// Strings must be UTF-8, and every value must fit into a page.
-fn texts(
+fn check_strings(
     field: &Field,
     kind: Type,
     strings: &Strings,
@@ -69,7 +71,7 @@ fn texts(
     row_of: &dyn Fn(usize) -> usize,
 ) -> Result<(), BatchError> {
     if validity.is_none() && strings.views().iter().all(|view| u64::from(view.len) <= MAX_VALUE_BYTES) {
-        // Many values are validated together.
+        // Values are validated together.
         let wrong = if kind == Type::String { strings.first_invalid_utf8(0) } else { None };
         return match wrong {
             None => Ok(()),
@@ -112,7 +114,7 @@ fn lists(field: &Field, lists: &Lists) -> Result<(), BatchError> {
     }
     let Values::Bytes(strings) = &elements.values else { return Ok(()) };
     let row_of = |element: usize| lists.ends.partition_point(|end| *end <= element as u64);
-    texts(field, field.scalar(), strings, elements.validity.as_ref(), &row_of)?;
+    check_strings(field, field.scalar(), strings, elements.validity.as_ref(), &row_of)?;
     for row in 0..lists.ends.len() {
         // A length takes at most five bytes.
         let bytes: u64 = strings.views()[lists.range(row)].iter().map(|view| u64::from(view.len) + 5).sum();
@@ -135,8 +137,7 @@ impl Order {
         Self { column, last: None }
     }
 
-    /// Rejects a batch that starts at row `first_row` of the file and is not ascending. Nulls and NaN are not part of the
-    /// order and are skipped.
+    /// Rejects an unsorted batch, which starts at row `first_row` of the file. Nulls and NaN are not ordered and are skipped.
     pub(super) fn check(
         &mut self,
         schema: &Schema,
@@ -158,7 +159,7 @@ impl Order {
     }
 }
 
-/// The row of the last key, or the first row that is smaller than the one before.
+/// The row of the last key, or the first row that is less than the previous one.
 fn ascending(column: &Column, last: Option<&Scalar>) -> Result<Option<usize>, usize> {
     let mut previous: Option<usize> = None;
     for row in 0..column.len() {

@@ -1,4 +1,4 @@
-//! One column of a row group: pages, and the filter of its values.
+//! Writer of column chunks: pages and bloom filter.
 
 use std::ops::Range;
 
@@ -18,38 +18,38 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding, Kind, page_flags, requires};
 use crate::wire::page::PageHeader;
 
-/// A page dictionary is tried when there are this many pages at the beginning …
+/// A page dictionary is tried if a column starts with this many pages …
 const TRIAL_PAGES: usize = 8;
-/// … and they are this short on average.
+/// … of at most this size on average.
 const TRIAL_PAGE_BYTES: usize = 32 << 10;
-/// The most bytes of such a dictionary.
+/// Maximum size of a page dictionary.
 const PAGE_DICTIONARY_BYTES: usize = 16 << 10;
 
-/// The state that the pages of a column share, over all row groups.
+/// The shared state of the pages of a column, in all row groups.
 #[derive(Debug)]
 pub(super) struct ColumnWriter {
     pub(super) field: Field,
     pub(super) tools: Tools,
     pub(super) page_dictionary: PageDictionary,
-    /// Features that the pages so far require.
+    /// Features required by the pages so far.
     pub(super) requires: u64,
 }
 
-/// The dictionary that pages are compressed with.
+/// The compression dictionary of pages.
 #[derive(Debug)]
 pub(super) enum PageDictionary {
-    /// No page was seen yet.
+    /// Not decided yet.
     Untried,
-    /// It would not pay.
-    Refused,
+    /// Not worthwhile.
+    Disabled,
     Kept {
         dictionary: Dictionary,
-        /// Whether a page uses it.
+        /// Whether any page uses it.
         used: bool,
     },
 }
 
-/// A page as it is stored.
+/// A compressed page.
 #[derive(Debug)]
 pub(super) struct Page {
     pub(super) header: PageHeader,
@@ -63,12 +63,12 @@ impl ColumnWriter {
         Self {
             field: field.clone(),
             tools: Tools::new(field, options),
-            page_dictionary: if may_try { PageDictionary::Untried } else { PageDictionary::Refused },
+            page_dictionary: if may_try { PageDictionary::Untried } else { PageDictionary::Disabled },
             requires: 0,
         }
     }
 
-    /// The pages of some rows: encoded one after the other, since they share a dictionary, and compressed in parallel.
+    /// The pages of some rows: encoded sequentially, because they share a dictionary, and compressed in parallel.
     pub(super) fn pages(
         &mut self,
         column: &Column,
@@ -86,7 +86,7 @@ impl ColumnWriter {
         };
         let mut choices = compress(compressor, &encoded, dictionary)?;
         if let PageDictionary::Untried = self.page_dictionary {
-            self.page_dictionary = PageDictionary::Refused;
+            self.page_dictionary = PageDictionary::Disabled;
             if let Some((dictionary, better)) = try_dictionary(compressor, &encoded, &choices)? {
                 self.page_dictionary = PageDictionary::Kept { dictionary, used: false };
                 choices = better;
@@ -124,8 +124,8 @@ impl ColumnWriter {
         } else {
             stored = bytes;
         }
-        let (needs, marked) = needs(&self.field, encoding, codec, flags);
-        self.requires |= needs;
+        let (required_features, marked) = required_features(&self.field, encoding, codec, flags);
+        self.requires |= required_features;
         if let PageDictionary::Kept { used, .. } = &mut self.page_dictionary {
             *used |= codec == Codec::ZstdDict;
         }
@@ -146,13 +146,13 @@ impl ColumnWriter {
     }
 }
 
-/// Pages are cut long before 2³² rows or bytes.
+/// Pages have fewer than 2³² rows and bytes.
 fn short(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Features that a page requires, and whether it must carry the mark.
-fn needs(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bool) {
+/// Features required by a page, and whether it required_features the mark.
+fn required_features(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bool) {
     let is_list = field.kind == Type::List;
     let split = flags & page_flags::SPLIT != 0;
     let packed_float =
@@ -204,11 +204,11 @@ fn try_dictionary(
     Ok((total(&with) + record < total(without)).then_some((dictionary, with)))
 }
 
-/// The filter of the present values of a column; none if there is none.
+/// The bloom filter of the non-null values of a column; `None` if there are none.
 pub(super) fn filter(column: &Column) -> Option<Vec<u8>> {
     match &column.values {
         Values::List(lists) => {
-            // Elements of null rows do not count.
+            // Elements of null rows are ignored.
             let rows = (0..column.len()).filter(|row| column.is_present(*row));
             let elements: Vec<usize> = rows.flat_map(|row| lists.range(row)).collect();
             filter_of(&lists.elements, elements.into_iter())

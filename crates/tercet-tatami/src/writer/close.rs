@@ -1,4 +1,4 @@
-//! The records after the row groups: runs, dictionaries, filters, footer, trailer; and the header.
+//! Finishing a file: runs, dictionaries, filters, footer, trailer and header.
 
 use std::io::SeekFrom;
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use crate::wire::header::{Header, MAGIC};
 use crate::wire::ids::{Codec, DictionaryKind, Encoding, Kind, Role, file_flags, offers, requires};
 use crate::wire::page::PageHeader;
 
-/// The version that this writer writes.
+/// Format version of written files.
 const VERSION: (u16, u16) = (1, 1);
 
 /// The checksum algorithm of the header: CRC-32C.
 const CRC32C: u8 = 1;
 
-/// Completes a file whose groups are all written.
+/// Finishes a file after its row groups.
 pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, ErrorKind> {
     let mut features = Features { offers: offers::HEADER_SUMS | offers::FLOAT_ZONES, ..Features::default() };
     let mut dictionaries = Vec::new();
@@ -55,7 +55,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, 
     let footer_offset = writer.at;
     let bytes = footer.to_bytes();
     let len = u32::try_from(bytes.len())
-        .map_err(|_| ErrorKind::from(std::io::Error::other("the footer has 4 GiB or more")))?;
+        .map_err(|_| ErrorKind::from(std::io::Error::other("the footer exceeds 4 GiB")))?;
     writer.write(&bytes)?;
     writer.write(&len.to_le_bytes())?;
     writer.write(&crc32c(&bytes).to_le_bytes())?;
@@ -101,7 +101,7 @@ impl<S: Sink> Writer<S> {
         Ok(out)
     }
 
-    /// Writes the dictionaries that pages use, column by column.
+    /// Writes the used page dictionaries, column by column.
     fn put_resources(
         &mut self,
         dictionaries: &mut Vec<DictionaryEntry>,
@@ -116,7 +116,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes a dictionary record, and returns its number.
+    /// Writes a dictionary record and returns its number.
     fn put_dictionary(
         &mut self,
         kind: DictionaryKind,
@@ -157,13 +157,13 @@ impl<S: Sink> Writer<S> {
     /// Writes the records of the inverted region.
     fn put_inverted(&mut self, inverted: search::inverted::Inverted) -> Result<Inverted, ErrorKind> {
         if inverted.documents > self.rows {
-            return Err(ErrorKind::from(std::io::Error::other("words of documents that are not there")));
+            return Err(ErrorKind::from(std::io::Error::other("postings of documents that do not exist")));
         }
         let (term_dict_offset, term_dict_length) = self.put_index(inverted.dictionary)?;
         let (postings_offset, postings_length) = self.put_index(inverted.postings)?;
         let (skips_offset, skips_length) = self.put_index(inverted.skips)?;
         let (live_offset, live_length) = match inverted.live {
-            Some(live) => self.put_index(Part::whole(live.to_bytes()))?,
+            Some(live) => self.put_index(Part::from_memory(live.to_bytes()))?,
             None => (0, 0),
         };
         Ok(Inverted {
@@ -180,11 +180,11 @@ impl<S: Sink> Writer<S> {
         })
     }
 
-    /// Writes an index record, and returns its offset and the length of its payload.
+    /// Writes an index record and returns its offset and payload length.
     fn put_index(&mut self, payload: Part) -> Result<(u64, u64), ErrorKind> {
         let (offset, len) = (self.at, payload.len());
         let Ok(bytes) = u32::try_from(len) else {
-            let error = std::io::Error::other("a record of the inverted region has 4 GiB or more");
+            let error = std::io::Error::other("a record of the inverted region exceeds 4 GiB");
             return Err(ErrorKind::from(error));
         };
         let header = PageHeader::index(bytes, payload.crc());

@@ -1,4 +1,4 @@
-//! Payloads to stored bytes.
+//! Compression of payloads.
 
 use tercet_codec::bytes::zstd::Dictionary;
 use tercet_codec::bytes::{lz4, zstd};
@@ -7,24 +7,23 @@ use super::WriterOptions;
 use crate::error::ErrorKind;
 use crate::wire::ids::Codec;
 
-/// A page of the native profile is stored uncompressed unless compression removes this much of it: reading it back costs
-/// more than a few bytes are worth.
-const LEAST_GAIN_PERCENT: u64 = 2;
+/// Minimum gain of compression in the native profile; otherwise a page is stored uncompressed, which is faster to read.
+const MIN_GAIN_PERCENT: u64 = 2;
 
-/// How the payloads of a file are compressed.
+/// Compression settings of a file.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Compressor {
     pub(crate) codec: Codec,
     level: i32,
-    /// Whether a page may be stored as it is.
+    /// Whether pages may be stored uncompressed.
     native: bool,
 }
 
-/// How a page is stored.
+/// The chosen compression of a page.
 #[derive(Debug)]
 pub(crate) struct Choice {
     pub(crate) codec: Codec,
-    /// The compressed payload; none if it is stored as it is.
+    /// The compressed payload; `None` if it is stored uncompressed.
     pub(super) bytes: Option<Vec<u8>>,
 }
 
@@ -40,7 +39,7 @@ impl Compressor {
         Self { codec: options.codec, level: options.level, native: options.is_native() }
     }
 
-    /// The shortest way of storing a payload, with a dictionary if there is one.
+    /// The shortest compression of a payload, with a dictionary if there is one.
     pub(crate) fn payload(
         self,
         payload: &[u8],
@@ -65,12 +64,12 @@ impl Compressor {
         if self.native && !pays(payload.len(), bytes.len()) {
             return Ok(stays);
         }
-        // Compressors allocate more than they need, and many pages are buffered.
+        // Compressors over-allocate, and many pages are buffered.
         bytes.shrink_to_fit();
         Ok(Choice { codec, bytes: Some(bytes) })
     }
 
-    /// A run of blob values. All runs of a column have one codec, so that none stays as it is.
+    /// Compresses a run of blob values. All runs of a column have the same codec, so none is stored uncompressed.
     pub(super) fn run(self, payload: &[u8], dictionary: Option<&Dictionary>) -> Result<Vec<u8>, ErrorKind> {
         let mut out = Vec::new();
         match (self.codec, dictionary) {
@@ -82,7 +81,7 @@ impl Compressor {
         Ok(out)
     }
 
-    /// A dictionary record: compressed whatever the codec of the pages is, so that all readers find it as they expect.
+    /// Compresses a dictionary record, regardless of the codec of the pages, as all readers expect.
     pub(super) fn record(self, payload: &[u8]) -> Result<(Codec, Vec<u8>), ErrorKind> {
         if !zstd::is_built_in() {
             return Ok((Codec::None, payload.to_vec()));
@@ -93,7 +92,7 @@ impl Compressor {
     }
 }
 
-/// Whether a payload became so much shorter that reading it back is worth it.
+/// Whether the gain of compression is worth the decompression.
 pub(super) fn pays(raw: usize, stored: usize) -> bool {
-    stored as u64 * 100 <= raw as u64 * (100 - LEAST_GAIN_PERCENT)
+    stored as u64 * 100 <= raw as u64 * (100 - MIN_GAIN_PERCENT)
 }

@@ -1,4 +1,4 @@
-//! A row group on its way to the sink.
+//! Writing of row groups.
 
 use std::ops::Range;
 
@@ -17,15 +17,15 @@ use crate::wire::footer::{self, Zone};
 use crate::wire::ids::{Codec, Encoding};
 use crate::wire::page::PageHeader;
 
-/// A zone with a longer bound is omitted: a scan reads every footer, and pages store truncated bounds anyway. Truncated, it
-/// would not be a value.
+/// Maximum length of zone map bounds; zones with longer bounds are omitted. They are not truncated, because bounds must be
+/// values of the column, and page statistics are truncated anyway.
 const ZONE_BYTES: usize = 1024;
 
-/// Bytes of values that are encoded at a time: several columns, or some pages of a large one.
+/// Bytes of values encoded in parallel: several columns, or some pages of a large one.
 const WINDOW_BYTES: u64 = 32 << 20;
 
 impl<S: Sink> Writer<S> {
-    /// Writes the group that waits.
+    /// Writes the buffered row group.
     pub(super) fn flush(&mut self) -> Result<(), ErrorKind> {
         let mut group = std::mem::replace(&mut self.group, Group::new(&self.schema));
         if group.rows == 0 {
@@ -40,7 +40,7 @@ impl<S: Sink> Writer<S> {
         if self.options.profile == Profile::Native {
             let is_long = |zone: &Zone| zone.min.len().max(zone.max.len()) > ZONE_BYTES;
             for (field, chunk) in self.schema.fields().iter().zip(&mut chunks) {
-                // Key lookups use the zones of the sort key.
+                // Key lookups use the zone maps of the sort key.
                 chunk.zone = chunk.zone.take().filter(|zone| field.sort_key || !is_long(zone));
             }
         }
@@ -55,7 +55,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes some columns of a group: those of a window of several are made at the same time, those of one alone by and by.
+    /// Writes some columns of a group: several columns in parallel, or a large one in windows of pages.
     fn write_columns(
         &mut self,
         window: Range<usize>,
@@ -68,7 +68,7 @@ impl<S: Sink> Writer<S> {
             .zip(columns)
             .map(|(writer, column)| {
                 let max_rows = usize::try_from(options.page_max_values).unwrap_or(usize::MAX);
-                group::cut(&writer.field, column, max_rows, options.page_max_bytes.into())
+                group::page_ranges(&writer.field, column, max_rows, options.page_max_bytes.into())
             })
             .collect();
         let has_filter = |field: &Field| field.bloom && !field.sort_key && field.kind != Type::BlobRef;
@@ -107,7 +107,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Completes a chunk: the page index of a sort key, and the filter.
+    /// Finishes a chunk: page index of the sort key, bloom filter.
     fn end_chunk(
         &mut self,
         column: usize,
@@ -137,7 +137,7 @@ impl<S: Sink> Writer<S> {
     }
 }
 
-/// A chunk whose pages are being written.
+/// An unfinished chunk.
 #[derive(Debug)]
 struct ChunkSoFar {
     entry: footer::Chunk,
@@ -180,7 +180,7 @@ impl ChunkSoFar {
     }
 }
 
-/// Columns that are written together: neighbours that are small, or one that is large.
+/// Columns that are encoded together: consecutive small ones, or one large one.
 fn windows(schema: &Schema, group: &Group) -> Vec<Range<usize>> {
     let mut out: Vec<Range<usize>> = Vec::new();
     let mut held = 0;
@@ -200,7 +200,7 @@ fn windows(schema: &Schema, group: &Group) -> Vec<Range<usize>> {
     out
 }
 
-/// Pages of a column that are made together.
+/// Pages of a column that are encoded together.
 fn page_windows<'a>(field: &Field, column: &Column, cuts: &'a [Range<usize>]) -> Vec<&'a [Range<usize>]> {
     let mut out = Vec::new();
     let (mut start, mut held) = (0, 0);

@@ -1,4 +1,4 @@
-//! The rows of the next row group, and where its pages are cut.
+//! The buffered row group and its page boundaries.
 
 use std::ops::Range;
 
@@ -8,16 +8,16 @@ use super::check::MAX_ELEMENTS;
 use crate::column::{Bitmap, Column, Values};
 use crate::schema::{Field, Schema, Type};
 
-/// A page is cut before it exceeds the sizes of its header, whatever the options are.
+/// Maximum page size, so that sizes fit the page header.
 const PAGE_BYTES: u64 = 1 << 31;
 
-/// Rows whose size is estimated together.
+/// Rows per size estimate.
 const BLOCK_ROWS: usize = 1024;
 
-/// Rows that are not written yet.
+/// The buffered rows.
 #[derive(Debug)]
 pub(super) struct Group {
-    /// Blob values do not wait here: their columns have empty values.
+    /// Blob columns have empty values; blob values are buffered separately.
     pub(super) columns: Vec<Column>,
     pub(super) rows: usize,
     /// The estimated size of the rows.
@@ -30,7 +30,7 @@ impl Group {
         Self { columns, rows: 0, bytes: 0 }
     }
 
-    /// Adds rows of a batch.
+    /// Appends rows of a batch.
     pub(super) fn extend(&mut self, schema: &Schema, batch: &[Column], rows: Range<usize>) {
         for ((field, mine), theirs) in schema.fields().iter().zip(&mut self.columns).zip(batch) {
             self.bytes += estimate(field, theirs, &rows);
@@ -51,7 +51,7 @@ impl Group {
     }
 }
 
-/// The estimated size of some rows: their width, one byte more for strings, null slots included.
+/// The estimated size of some rows: their width, plus one byte for strings, including null slots.
 pub(super) fn estimate(field: &Field, column: &Column, rows: &Range<usize>) -> u64 {
     match &column.values {
         Values::Bool(_) => rows.len().div_ceil(8) as u64,
@@ -67,7 +67,7 @@ pub(super) fn estimate(field: &Field, column: &Column, rows: &Range<usize>) -> u
     }
 }
 
-/// The number of rows that fit into `room` bytes: at least one if `first` is set.
+/// The number of rows that fit into `room` bytes; at least one if `first` is set.
 pub(super) fn rows_that_fit(
     schema: &Schema,
     batch: &[Column],
@@ -79,7 +79,7 @@ pub(super) fn rows_that_fit(
         schema.fields().iter().zip(batch).map(|(field, column)| estimate(field, column, rows)).sum()
     };
     let mut used = 0;
-    // Blocks are measured together; only the one that does not fit is measured row by row.
+    // Rows are measured in blocks; only the block that does not fit is measured row by row.
     for block in rows.clone().step_by(BLOCK_ROWS) {
         let block = block..rows.end.min(block + BLOCK_ROWS);
         let bytes = size(&block);
@@ -97,8 +97,13 @@ pub(super) fn rows_that_fit(
     rows.len()
 }
 
-/// The pages of a column.
-pub(super) fn cut(field: &Field, column: &Column, max_rows: usize, max_bytes: u64) -> Vec<Range<usize>> {
+/// The page boundaries of a column.
+pub(super) fn page_ranges(
+    field: &Field,
+    column: &Column,
+    max_rows: usize,
+    max_bytes: u64,
+) -> Vec<Range<usize>> {
     let max_rows = max_rows.max(1);
     let max_bytes = if max_bytes == 0 { PAGE_BYTES } else { max_bytes.min(PAGE_BYTES) };
     let mut out = Vec::new();
@@ -112,7 +117,7 @@ pub(super) fn cut(field: &Field, column: &Column, max_rows: usize, max_bytes: u6
         _ => None,
     };
     if let Some(even) = even {
-        // Rows of one size are counted, not measured.
+        // Fixed-width rows are counted, not measured.
         let len = column.len();
         return (0..len).step_by(even).map(|start| start..len.min(start + even)).collect();
     }
@@ -144,7 +149,7 @@ fn fixed_bytes(field: &Field) -> Option<u64> {
     }
 }
 
-/// Bytes in PLAIN and elements of a present row.
+/// PLAIN size and number of elements of a non-null row.
 fn row_size(field: &Field, column: &Column, row: usize) -> (u64, u64) {
     let text = |len: u32| u64::from(len) + varint::len(u64::from(len)) as u64;
     match &column.values {
@@ -171,25 +176,25 @@ mod tests {
     }
 
     #[test]
-    fn pages_are_cut_by_rows_and_bytes() {
+    fn pages_are_split_by_rows_and_bytes() {
         let field = Field::new("s", Type::String).with_nulls();
-        let texts = ["aaa", "bbb", "", "a text of 18 bytes", "c"];
-        let column = Column::new(Values::Bytes(texts.iter().collect()));
-        assert_eq!(lengths(&cut(&field, &column, 100, 0)), [5]);
-        assert_eq!(lengths(&cut(&field, &column, 2, 0)), [2, 2, 1]);
-        assert_eq!(lengths(&cut(&field, &column, 100, 9)), [3, 1, 1]);
-        assert_eq!(lengths(&cut(&field, &column, 100, 8)), [2, 1, 1, 1]);
+        let strings = ["aaa", "bbb", "", "an 18-byte string.", "c"];
+        let column = Column::new(Values::Bytes(strings.iter().collect()));
+        assert_eq!(lengths(&page_ranges(&field, &column, 100, 0)), [5]);
+        assert_eq!(lengths(&page_ranges(&field, &column, 2, 0)), [2, 2, 1]);
+        assert_eq!(lengths(&page_ranges(&field, &column, 100, 9)), [3, 1, 1]);
+        assert_eq!(lengths(&page_ranges(&field, &column, 100, 8)), [2, 1, 1, 1]);
         let nulls = column.with_validity([true, true, true, false, true].into_iter().collect());
-        assert_eq!(lengths(&cut(&field, &nulls, 100, 9)), [4, 1]);
+        assert_eq!(lengths(&page_ranges(&field, &nulls, 100, 9)), [4, 1]);
         let field = Field::new("n", Type::Int64);
         let column = Column::new(Values::Int64(vec![1; 10]));
-        assert_eq!(lengths(&cut(&field, &column, 100, 32)), [4, 4, 2]);
-        assert_eq!(lengths(&cut(&field, &column, 100, 1)), [1; 10]);
-        assert_eq!(cut(&field, &Column::empty(&field), 100, 1), Vec::<Range<usize>>::new());
+        assert_eq!(lengths(&page_ranges(&field, &column, 100, 32)), [4, 4, 2]);
+        assert_eq!(lengths(&page_ranges(&field, &column, 100, 1)), [1; 10]);
+        assert_eq!(page_ranges(&field, &Column::empty(&field), 100, 1), Vec::<Range<usize>>::new());
     }
 
     #[test]
-    fn rows_fill_the_room_that_is_left() {
+    fn rows_fill_the_remaining_space() {
         let schema = Schema::new(vec![Field::new("s", Type::String)]).unwrap();
         let batch = [Column::new(Values::Bytes(["aa", "bb", "cc"].iter().collect()))];
         let fit = |room, first| rows_that_fit(&schema, &batch, 0..3, room, first);

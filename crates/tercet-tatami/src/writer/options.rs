@@ -1,18 +1,18 @@
-//! How a file is written.
+//! Writer options.
 
 use crate::wire::ids::Codec;
 
-/// Whom a file is for.
+/// Output profile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// Readers that know everything this crate writes.
+    /// All features; readable by Tercet.
     #[default]
     Native,
-    /// All readers of the format: no value dictionaries, symbol tables, lists or inline bounds.
+    /// Only features that other readers support: no value dictionaries, symbol tables, lists or page statistics.
     Interop,
 }
 
-/// How a file is written. The defaults are those of the native profile; see [`interop`](Self::interop).
+/// Writer options. The defaults are those of the native profile; see [`interop`](Self::interop).
 ///
 /// ```
 /// use tercet_tatami::{Profile, WriterOptions};
@@ -24,41 +24,41 @@ pub enum Profile {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct WriterOptions {
-    /// Whom the file is for.
+    /// Output profile.
     pub profile: Profile,
-    /// How payloads are compressed: [`Codec::None`], [`Codec::Lz4`] or [`Codec::Zstd`].
+    /// Codec of payloads: [`Codec::None`], [`Codec::Lz4`] or [`Codec::Zstd`].
     pub codec: Codec,
-    /// The level of Zstandard.
+    /// Zstandard compression level.
     pub level: i32,
-    /// The most rows of a row group.
+    /// Maximum rows per row group.
     pub row_group_max_rows: u64,
-    /// Where a row group ends, in bytes before they are encoded.
+    /// Maximum bytes per row group, before encoding.
     pub row_group_max_bytes: u64,
-    /// The most rows of a page.
+    /// Maximum rows per page.
     pub page_max_values: u32,
-    /// The most bytes of a page before it is encoded, unless one row has more; 0 for no bound.
+    /// Maximum bytes per page before encoding, unless one row has more; 0 for no limit.
     pub page_max_bytes: u32,
-    /// The page size in the header; by default the maximum.
+    /// Page size hint in the header; by default the maximum page size.
     pub page_size_hint: Option<u32>,
-    /// The target size of a run of blob values. Longer runs compress better; single values take longer to read.
+    /// Target size of blob runs. Longer runs compress better, but single values take longer to read.
     pub blob_run_target_bytes: u64,
-    /// The most values of a value dictionary.
+    /// Maximum values per value dictionary.
     pub dictionary_max_values: u32,
-    /// The most bytes of a value dictionary.
+    /// Maximum bytes per value dictionary.
     pub dictionary_max_bytes: u32,
-    /// Whether pages start with minimum and maximum.
+    /// Whether to write page statistics.
     pub inline_bounds: bool,
-    /// The UUID of the file.
+    /// File UUID.
     pub uuid: [u8; 16],
-    /// When the file was made, in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970.
     pub created_millis: u64,
-    /// Who made it.
+    /// Creator ID.
     pub creator_id: u32,
-    /// Whether rows must be in the order of the sort key. A file that breaks the order is not searched rightly.
+    /// Whether to check that rows are sorted by the sort key. Lookups in an unsorted file return wrong results.
     pub require_sorted: bool,
     /// Whether an existing file is replaced.
     pub overwrite: bool,
-    /// Keys and values for the footer.
+    /// Key-value pairs of the footer.
     pub metadata: Vec<(String, String)>,
 }
 
@@ -100,42 +100,42 @@ macro_rules! setters {
 }
 
 setters! {
-    /// Sets how payloads are compressed.
+    /// Sets the codec of payloads.
     with_codec: codec = Codec;
-    /// Sets the level of Zstandard.
+    /// Sets the Zstandard compression level.
     with_level: level = i32;
-    /// Sets the most rows of a row group.
+    /// Sets the maximum rows per row group.
     with_row_group_max_rows: row_group_max_rows = u64;
-    /// Sets where a row group ends, in bytes.
+    /// Sets the maximum bytes per row group.
     with_row_group_max_bytes: row_group_max_bytes = u64;
-    /// Sets the most rows of a page.
+    /// Sets the maximum rows per page.
     with_page_max_values: page_max_values = u32;
-    /// Sets the most bytes of a page.
+    /// Sets the maximum bytes per page.
     with_page_max_bytes: page_max_bytes = u32;
-    /// Sets the page size in the header.
+    /// Sets the page size hint in the header.
     with_page_size_hint: page_size_hint = Option<u32>;
-    /// Sets where a run of blob values ends.
+    /// Sets the target size of blob runs.
     with_blob_run_target_bytes: blob_run_target_bytes = u64;
-    /// Sets the most values of a value dictionary.
+    /// Sets the maximum values per value dictionary.
     with_dictionary_max_values: dictionary_max_values = u32;
-    /// Sets the most bytes of a value dictionary.
+    /// Sets the maximum bytes per value dictionary.
     with_dictionary_max_bytes: dictionary_max_bytes = u32;
-    /// Sets whether pages start with their bounds.
+    /// Sets whether to write page statistics.
     with_inline_bounds: inline_bounds = bool;
-    /// Sets the UUID of the file.
+    /// Sets the file UUID.
     with_uuid: uuid = [u8; 16];
-    /// Sets when the file was made.
+    /// Sets the creation time.
     with_created_millis: created_millis = u64;
-    /// Sets who made it.
+    /// Sets the creator ID.
     with_creator_id: creator_id = u32;
-    /// Sets whether rows must be in the order of the sort key.
+    /// Sets whether to check that rows are sorted by the sort key.
     with_require_sorted: require_sorted = bool;
     /// Sets whether an existing file is replaced.
     with_overwrite: overwrite = bool;
 }
 
 impl WriterOptions {
-    /// The defaults.
+    /// The defaults of the native profile.
     pub fn new() -> Self {
         Self::default()
     }
@@ -151,7 +151,7 @@ impl WriterOptions {
         }
     }
 
-    /// Adds a key and a value.
+    /// Adds a key-value pair to the footer.
     pub fn with_metadata(mut self, key: impl Into<String>, value: impl Into<String>) -> Self {
         self.metadata.push((key.into(), value.into()));
         self
@@ -162,12 +162,12 @@ impl WriterOptions {
         self.profile == Profile::Native
     }
 
-    /// Whether pages start with their bounds.
+    /// Whether page statistics are written.
     pub(crate) fn writes_bounds(&self) -> bool {
         self.is_native() && self.inline_bounds
     }
 
-    /// The page size in the header.
+    /// The page size hint in the header.
     pub(crate) fn hint(&self) -> u32 {
         self.page_size_hint.unwrap_or(self.page_max_bytes)
     }

@@ -1,35 +1,35 @@
-//! Spools: records that are written to the file later.
+//! Spools: temporary files for records that are written later.
 //!
-//! Blob runs and bloom filters follow all row groups, but are made while the groups are written. They are kept in an
-//! unnamed temporary file, in the directory of the target if there is one; a few bytes are kept in memory.
+//! Blob runs and bloom filters are stored after all row groups, but produced while the groups are written. They are spooled to
+//! an unnamed temporary file, in the directory of the target if there is one; small spools stay in memory.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom, Write};
 use std::path::Path;
 
-/// The bytes that are kept in memory.
+/// Maximum size in memory.
 #[cfg(any(unix, windows))]
 const MEMORY_LEN: usize = 1 << 20;
 
-/// Bytes copied at a time.
+/// Size of copies.
 const COPY_LEN: usize = 1 << 18;
 
 #[cfg(any(unix, windows))]
-type Waiting = tempfile::SpooledTempFile;
+type Storage = tempfile::SpooledTempFile;
 #[cfg(not(any(unix, windows)))]
-type Waiting = io::Cursor<Vec<u8>>;
+type Storage = io::Cursor<Vec<u8>>;
 
 /// Bytes that are written once and read once.
 #[derive(Debug)]
 pub(crate) struct Spool {
-    waiting: Waiting,
+    waiting: Storage,
     len: u64,
 }
 
 impl Spool {
     #[cfg(any(unix, windows))]
-    pub(crate) fn new(folder: Option<&Path>) -> Self {
-        let waiting = match folder {
-            Some(folder) => tempfile::spooled_tempfile_in(MEMORY_LEN, folder),
+    pub(crate) fn new(directory: Option<&Path>) -> Self {
+        let waiting = match directory {
+            Some(directory) => tempfile::spooled_tempfile_in(MEMORY_LEN, directory),
             None => tempfile::spooled_tempfile(MEMORY_LEN),
         };
         Self { waiting, len: 0 }
@@ -40,7 +40,7 @@ impl Spool {
         Self { waiting: io::Cursor::new(Vec::new()), len: 0 }
     }
 
-    /// Appends bytes, and returns their offset.
+    /// Appends bytes and returns their offset.
     pub(crate) fn push(&mut self, parts: &[&[u8]]) -> io::Result<u64> {
         let start = self.len;
         for part in parts {
@@ -56,7 +56,7 @@ impl Spool {
         Ok(self.waiting)
     }
 
-    /// Copies everything, and returns the number of bytes.
+    /// Copies everything and returns the number of bytes.
     pub(crate) fn copy_to(mut self, sink: &mut impl Write) -> io::Result<u64> {
         self.waiting.seek(SeekFrom::Start(0))?;
         let mut left = self.len;
@@ -76,25 +76,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_waits_comes_back() {
-        let folder = tempfile::tempdir().unwrap();
+    fn spooled_bytes_round_trip() {
+        let directory = tempfile::tempdir().unwrap();
         for len in [0, 1, COPY_LEN, 3 * MEMORY_LEN + 5] {
             let bytes: Vec<u8> = (0..len).map(|at| (at * at / 7) as u8).collect();
-            let mut spool = Spool::new(Some(folder.path()));
+            let mut spool = Spool::new(Some(directory.path()));
             assert_eq!(spool.push(&[&bytes[..len / 3], b"xy"]).unwrap(), 0);
             assert_eq!(spool.push(&[&bytes[len / 3..]]).unwrap(), len as u64 / 3 + 2);
             let mut out = Vec::new();
             assert_eq!(spool.copy_to(&mut out).unwrap(), len as u64 + 2);
             assert_eq!(out, [&bytes[..len / 3], b"xy", &bytes[len / 3..]].concat());
-            assert_eq!(folder.path().read_dir().unwrap().count(), 0, "the file has no name");
+            assert_eq!(directory.path().read_dir().unwrap().count(), 0, "the file has no name");
         }
     }
 
     #[test]
-    fn a_folder_that_is_not_there_is_an_error() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut spool = Spool::new(Some(&folder.path().join("missing")));
-        spool.push(&[b"a little waits in memory"]).unwrap();
+    fn a_missing_directory_is_an_error() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut spool = Spool::new(Some(&directory.path().join("missing")));
+        spool.push(&[b"a little stays in memory"]).unwrap();
         assert!(spool.push(&[&vec![0; MEMORY_LEN + 1]]).is_err());
     }
 }

@@ -373,8 +373,8 @@ proptest! {
             }
             prop_assert_eq!(&found, &expected, "{:?}", filter);
             let explained = scan.explain().unwrap();
-            prop_assert!(explained.rows_whole <= expected.len() as u64);
-            prop_assert!(expected.len() as u64 <= explained.rows_whole + explained.rows_tested);
+            prop_assert!(explained.rows_matched <= expected.len() as u64);
+            prop_assert!(expected.len() as u64 <= explained.rows_matched + explained.rows_tested);
         }
     }
 }

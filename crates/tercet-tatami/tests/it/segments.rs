@@ -393,8 +393,8 @@ fn phrase_queries_read_few_documents() {
             oracle.score(Ranking::Native, *document, a).is_some()
                 && oracle.score(Ranking::Native, *document, b).is_some()
         };
-        let bound = (0..pages.len()).filter(both).count() as u64;
-        assert!(found.stats.texts_read <= bound, "{a} {b}: {} of {bound}", found.stats.texts_read);
+        let most = (0..pages.len()).filter(both).count() as u64;
+        assert!(found.stats.documents_read <= most, "{a} {b}: {} of {most}", found.stats.documents_read);
     }
     let short = opened(built(&pages, SegmentOptions::new().snippet_only()));
     let error = short.find(&Query::parse("\"w1 w2\"").unwrap(), &SearchOptions::new(10)).unwrap_err();

@@ -4,7 +4,7 @@ use tercet::tatami::{Collection, Column, Expr, File};
 
 use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::{AsStored, Columns};
-use super::condition::Where;
+use super::filter::Where;
 use super::open::open_to_print;
 use super::warnings::warning;
 use crate::args::LimitArgs;
@@ -41,7 +41,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     columns: Columns,
     #[command(flatten)]
-    condition: Where,
+    filter: Where,
     #[command(flatten)]
     limit: LimitArgs,
     #[command(flatten)]
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let columns = args.columns.positions_in(&file)?;
     let limit = if args.limit.limit.unwrap_or(0) == 0 { u64::MAX } else { args.limit.limit.unwrap_or(0) };
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
-    let outcome = match args.condition.bind_to(&file)? {
-        Some(condition) => print_where(&file, &columns, &condition, limit, writer, out),
+    let outcome = match args.filter.bind_to(&file)? {
+        Some(predicate) => print_where(&file, &columns, &predicate, limit, writer, out),
         None => print(&file, &columns, limit, writer, out),
     }?;
     note_deleted(file.name(), deleted_rows(&file)?, out)?;
@@ -69,7 +69,7 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
     let Some(first) = collection_scan::first_of(collection)? else { return Ok(Outcome::Done) };
     let columns = args.columns.positions_in(&first)?;
     let mut writer = RowWriter::new(args.values.typed_columns(&first, &columns));
-    let scan = collection_scan::scan(collection, &first, &args.columns, &args.condition)?;
+    let scan = collection_scan::scan(collection, &first, &args.columns, &args.filter)?;
     let mut left = if args.limit.limit.unwrap_or(0) == 0 { u64::MAX } else { args.limit.limit.unwrap_or(0) };
     let scan = scan.with_batch_rows(batch_rows(&first, &columns));
     for batch in scan.batches()? {
@@ -92,12 +92,12 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
 fn print_where(
     file: &File,
     columns: &[usize],
-    condition: &Expr,
+    predicate: &Expr,
     limit: u64,
     mut writer: RowWriter,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let scan = file.scan().column_positions(columns)?.filter(condition)?;
+    let scan = file.scan().column_positions(columns)?.filter(predicate)?;
     let mut left = limit;
     for batch in scan.with_batch_rows(batch_rows(file, columns)).batches() {
         if is_interrupted() {

@@ -7,7 +7,7 @@ use tercet::tatami::collection::CollectionScan;
 use tercet::tatami::{Access, Collection, File, ReadOptions};
 
 use super::columns::Columns;
-use super::condition::Where;
+use super::filter::Where;
 use crate::args::limits;
 use crate::failure::Failure;
 use crate::input::Input;
@@ -40,15 +40,15 @@ pub(super) fn scan<'a>(
     collection: &'a Collection,
     first: &File,
     columns: &Columns,
-    condition: &Where,
+    filter: &Where,
 ) -> Result<CollectionScan<'a>, Failure> {
     let mut scan = collection.scan();
     if let Some(names) = columns.names()? {
         columns.positions_in(first)?;
-        scan = scan.columns(&names);
+        scan = scan.columns(&names)?;
     }
-    if let Some(condition) = condition.bind_to(first)? {
-        scan = scan.filter(&condition);
+    if let Some(predicate) = filter.bind_to(first)? {
+        scan = scan.filter(&predicate)?;
     }
     Ok(scan)
 }

@@ -63,10 +63,10 @@ pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
 /// The first available columns, for a hint.
 #[cfg(feature = "arrow")]
 pub(super) fn listed(names: &[String]) -> String {
-    const SHOWN: usize = 12;
+    const MAX_NAMES: usize = 12;
     let mut listed: Vec<String> =
-        names.iter().take(SHOWN).map(|name| format!("`{}`", escape::name(name))).collect();
-    if names.len() > SHOWN {
+        names.iter().take(MAX_NAMES).map(|name| format!("`{}`", escape::name(name))).collect();
+    if names.len() > MAX_NAMES {
         listed.push("…".to_owned());
     }
     format!("columns: {}", listed.join(", "))

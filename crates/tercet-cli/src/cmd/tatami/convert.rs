@@ -8,10 +8,10 @@ use tercet::arrow::Timestamps;
 use tercet::tatami::{Column, Field, LogicalType, Type};
 
 use super::columns::Columns;
-use super::condition::Where;
 use super::create::options::{Layout, Making};
 use super::create::roles::Roles;
 use super::create::schema::Declared;
+use super::filter::Where;
 use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
@@ -22,7 +22,7 @@ mod input;
 mod output;
 
 use format::Format;
-use input::{Asked, Open};
+use input::{InputOptions, Open};
 use output::{Counts, Target};
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     making: Making,
     #[command(flatten)]
-    condition: Where,
+    filter: Where,
     #[command(flatten)]
     columns: Columns,
     /// Schema of CSV or JSONL input: `name:type[:nullable],…`
@@ -113,8 +113,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let source = args.making.input(&args.from).source()?;
     let input_bytes = source.len();
     let from = Format::detect(args.from_format, &args.from, &*source)?;
-    let asked = Asked {
-        condition: &args.condition,
+    let input_options = InputOptions {
+        filter: &args.filter,
         columns: &args.columns,
         declared: args.schema.as_ref(),
         roles: &args.roles,
@@ -123,7 +123,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         interop: to == Format::Tatami && args.layout.is_interop(),
         batch: args.batch.map(|rows| rows as usize),
     };
-    let table = input::open(source, from, &asked, out)?;
+    let table = input::open(source, from, &input_options, out)?;
     let logical_types = logical_types(args, &table);
     let target = Target::create(output, to, &table, &logical_types, &args.layout, args.making.force.force)?;
     let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());

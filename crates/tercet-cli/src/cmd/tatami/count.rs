@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::Columns;
-use super::condition::Where;
+use super::filter::Where;
 use super::open::open_to_print;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
     #[command(flatten)]
-    condition: Where,
+    filter: Where,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let file = collection_scan::name(&args.input.path);
         let (mut count, mut deleted) = (0, 0);
         if let Some(first) = collection_scan::first_of(&collection)? {
-            let scan = collection_scan::scan(&collection, &first, &Columns::default(), &args.condition)?;
+            let scan = collection_scan::scan(&collection, &first, &Columns::default(), &args.filter)?;
             count = scan.count()?;
             deleted = collection_scan::deleted_in_all(&scan, &collection, &first)?;
         }
@@ -55,8 +55,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let file = open_to_print(args.input.source()?)?;
     let mut scan = file.scan();
-    if let Some(condition) = args.condition.bind_to(&file)? {
-        scan = scan.filter(&condition)?;
+    if let Some(predicate) = args.filter.bind_to(&file)? {
+        scan = scan.filter(&predicate)?;
     }
     let count = scan.count()?;
     print(args, file.name(), file.rows(), count, deleted_rows(&file)?, out)

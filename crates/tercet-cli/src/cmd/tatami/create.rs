@@ -48,7 +48,7 @@ Examples:
 JSONL input has one object per line, with scalars and lists of scalars. CSV input has the column names in the first \
 record; an empty field without quotes is null in nullable columns.
 
-Without --schema, types are inferred from the whole input: integers become int64 (or uint64), other numbers float64; \
+Without --schema, types are inferred from the entire input: integers become int64 (or uint64), other numbers float64; \
 columns with missing values are nullable.
 
 Types are bool, int8 to int64, uint8 to uint64, float32, float64, string, bytes, timestamp_micros, blobref \
@@ -98,8 +98,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     output.must_not_be(&args.from)?;
     let form = args.text.form(&args.from)?;
     let mut options = args.layout.options()?;
-    let notes = args.schema.as_ref().map_or(&[][..], Declared::notes);
-    for (key, value) in notes {
+    let annotations = args.schema.as_ref().map_or(&[][..], Declared::annotations);
+    for (key, value) in annotations {
         options = options.with_metadata(key, value);
     }
     let source = args.making.input(&args.from).source()?;
@@ -110,11 +110,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         rows::infer(&mut Lines::new(source.clone()), &form, &bar)?
     };
     // Parsing depends on the type, not on the storage.
-    let readings = ValueParser::all(&fields, notes);
+    let parsers = ValueParser::all(&fields, annotations);
     let schema = args.roles.apply(fields)?;
     let input_bytes = source.len();
     let bar = out.bar("writing", input_bytes);
-    let work = Work { lines: Lines::new(source), form: &form, readings, schema: &schema, bar: &bar };
+    let work = Work { lines: Lines::new(source), form: &form, parsers, schema: &schema, bar: &bar };
     let summary = |written: Counts, path: &Path| CreateJson {
         path: crate::output::display_path(path),
         rows: written.rows,
@@ -175,7 +175,7 @@ struct Counts {
 struct Work<'a> {
     lines: Lines,
     form: &'a Form,
-    readings: Vec<ValueParser>,
+    parsers: Vec<ValueParser>,
     schema: &'a Schema,
     bar: &'a Bar,
 }
@@ -183,8 +183,8 @@ struct Work<'a> {
 impl Work<'_> {
     /// Reads on one thread while the others write.
     fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Done), Failure> {
-        let Self { mut lines, form, readings, schema, bar } = self;
-        let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(readings).collect();
+        let Self { mut lines, form, parsers, schema, bar } = self;
+        let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(parsers).collect();
         let input = lines.name().to_owned();
         let (sender, receiver) = sync_channel::<Batch>(1);
         std::thread::scope(|scope| {
@@ -224,8 +224,8 @@ fn explained(failed: Error, batch: &Batch, before: u64, input: &str) -> Failure 
         _ => return failed.into(),
     };
     let line = usize::try_from(row).ok().and_then(|row| batch.lines.get(row));
-    let place = line.map_or_else(String::new, |line| format!("line {line}: "));
-    let failure = Failure::request(format!("{input}: {place}column `{}`: {reason}", escape::name(column)));
+    let prefix = line.map_or_else(String::new, |line| format!("line {line}: "));
+    let failure = Failure::request(format!("{input}: {prefix}column `{}`: {reason}", escape::name(column)));
     match &**error {
         BatchError::Unsorted { .. } => failure.with_hint("sort the input first, or omit `--sort-key`"),
         _ => failure,

@@ -8,14 +8,14 @@ use tercet::core::escape;
 use tercet::tatami::search::{DeleteBy, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
 
-use super::condition::Condition;
+use super::filter::FilterText;
 use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_on_disk;
 use crate::ui::{Ui, WARN, paint};
 
-/// Unknown IDs printed.
-const SHOWN: usize = 10;
+/// Maximum number of unknown IDs printed.
+const MAX_IDS: usize = 10;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,11 +33,11 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Document ID (`doc_id`). Repeatable
-    #[arg(long, value_name = "DOC_ID", num_args = 1.., required_unless_present_any = ["condition", "ids_from"])]
+    #[arg(long, value_name = "DOC_ID", num_args = 1.., required_unless_present_any = ["filter", "ids_from"])]
     id: Vec<String>,
     /// Delete the documents that match a filter
     #[arg(long = "where", value_name = "FILTER", conflicts_with_all = ["id", "ids_from"])]
-    condition: Option<Condition>,
+    filter: Option<FilterText>,
     /// Read document IDs from a file, one per line; `-` reads standard input
     #[arg(long, value_name = "PATH")]
     ids_from: Option<PathBuf>,
@@ -55,11 +55,11 @@ struct DeleteJson<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_on_disk(&args.file, "delete from")?;
-    let deleted = match &args.condition {
-        Some(condition) => {
+    let deleted = match &args.filter {
+        Some(filter) => {
             let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
-            let condition = condition.bind_to(&File::open_with(&args.file, options)?)?;
-            delete(&args.file, &DeleteBy::Filter(&condition))?
+            let predicate = filter.bind_to(&File::open_with(&args.file, options)?)?;
+            delete(&args.file, &DeleteBy::Filter(&predicate))?
         }
         None => delete(&args.file, &DeleteBy::Ids(&document_ids(args)?))?,
     };
@@ -79,10 +79,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn warn(name: &str, not_found: &[String], out: &mut Ui) -> Result<(), Failure> {
     let warning = paint(WARN, "warning:");
-    for id in not_found.iter().take(SHOWN) {
+    for id in not_found.iter().take(MAX_IDS) {
         out.note(format_args!("{warning} {name}: no document `{}`", escape::name(id)))?;
     }
-    let more = not_found.len().saturating_sub(SHOWN);
+    let more = not_found.len().saturating_sub(MAX_IDS);
     if more > 0 {
         out.note(format_args!("{warning} {name}: and {more} more"))?;
     }
@@ -101,9 +101,9 @@ fn document_ids(args: &Args) -> Result<Vec<String>, Failure> {
 
 /// The non-empty lines of a file.
 fn lines(path: &Path) -> Result<Vec<String>, Failure> {
-    let shown = path.to_string_lossy();
+    let display = path.to_string_lossy();
     let failed =
-        |error: std::io::Error| Failure::io(&format!("{}: cannot read", escape::name(&shown)), &error);
+        |error: std::io::Error| Failure::io(&format!("{}: cannot read", escape::name(&display)), &error);
     let bytes: Box<dyn std::io::BufRead> = if path.as_os_str() == "-" {
         Box::new(std::io::stdin().lock())
     } else {

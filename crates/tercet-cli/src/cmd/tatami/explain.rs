@@ -7,7 +7,7 @@ use tercet::tatami::{Collection, File};
 
 use super::collection_scan;
 use super::columns::Columns;
-use super::condition::Condition;
+use super::filter::FilterText;
 use super::open::open_to_print;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
@@ -30,7 +30,7 @@ pub(crate) struct Args {
     input: Input,
     /// Filter: `status = 200 and url prefix "https://a"`
     #[arg(short = 'w', long = "where", value_name = "FILTER")]
-    condition: Condition,
+    filter: FilterText,
     #[command(flatten)]
     columns: Columns,
     /// Also print the pruning of each row group
@@ -81,14 +81,14 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn explain(file: &File, args: &Args) -> Result<Explain, Failure> {
     let columns = args.columns.positions_in(file)?;
-    let condition = args.condition.bind_to(file)?;
-    Ok(file.scan().column_positions(&columns)?.filter(&condition)?.explain()?)
+    let predicate = args.filter.bind_to(file)?;
+    Ok(file.scan().column_positions(&columns)?.filter(&predicate)?.explain()?)
 }
 
 fn explain_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut members = Vec::new();
     if let Some(first) = collection_scan::first_of(collection)? {
-        for member in collection.prune(&args.condition.bind_to(&first)?)? {
+        for member in collection.prune(&args.filter.bind_to(&first)?)? {
             let explained = explain(&collection.open_member(member)?, args)?;
             members.push(MemberJson { file: member.path.clone(), explained });
         }
@@ -136,14 +136,14 @@ fn group_line(group: &GroupExplain) -> String {
             };
             format!("  group {number}: {rows} pruned by {by}")
         }
-        ("whole", _) => format!("  group {number}: {rows} matched by statistics"),
+        ("matched", _) => format!("  group {number}: {rows} matched by statistics"),
         _ => format!(
             "  group {number}: {} of {rows} tested, {} pruned by page statistics, {} by a dictionary, {} of {} \
              pages decoded",
             group.rows_tested,
             group.rows_pruned_by_bounds,
             group.rows_pruned_by_dictionary,
-            group.pages.total - group.pages.spared,
+            group.pages.total - group.pages.skipped,
             group.pages.total,
         ),
     }

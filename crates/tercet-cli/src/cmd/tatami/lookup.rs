@@ -59,7 +59,7 @@ struct LookupJson<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let found = find(args, out)?;
-    let Some((file, place)) = found.place else {
+    let Some((file, position)) = found.position else {
         if args.json.json {
             out.json(&lookup_json(args, &found.name, None, None))?;
         }
@@ -70,10 +70,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let columns = args.columns.positions_in(&file)?;
     let mut writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     let mut text = Vec::new();
-    writer.row(&file.take(&[place.row], &columns)?, 0, &mut text);
+    writer.row(&file.take(&[position.row], &columns)?, 0, &mut text);
     if args.json.json {
         let values = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
-        out.json(&lookup_json(args, file.name(), Some(place), values))?;
+        out.json(&lookup_json(args, file.name(), Some(position), values))?;
     } else {
         text.push(b'\n');
         out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
@@ -85,7 +85,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 /// The result of a lookup.
 struct Answer {
     name: String,
-    place: Option<(File, KeyPosition)>,
+    position: Option<(File, KeyPosition)>,
 }
 
 fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
@@ -99,21 +99,21 @@ fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
             ))?;
         }
         let name = collection_scan::name(&args.input.path);
-        return Ok(Answer { name, place: found.found.map(|(_, file, place)| (file, place)) });
+        return Ok(Answer { name, position: found.found.map(|(_, file, position)| (file, position)) });
     }
     let file = open_to_print(args.input.source()?)?;
     args.columns.positions_in(&file)?;
     let found = file.lookup(&key(&file, &args.key)?)?;
-    Ok(Answer { name: file.name().to_string(), place: found.map(|place| (file, place)) })
+    Ok(Answer { name: file.name().to_string(), position: found.map(|position| (file, position)) })
 }
 
 /// Parses the key by the logical type of the sort key column.
 fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
-    let meant = file.schema().sort_key().and_then(|column| {
+    let logical_type = file.schema().sort_key().and_then(|column| {
         let logical_type = file.logical_types().get(column).copied().flatten()?;
         logical_type.read(file.schema().fields().get(column)?.kind, text)
     });
-    match meant {
+    match logical_type {
         Some(key) => Ok(key),
         None => Ok(file.parse_key(text)?),
     }
@@ -122,16 +122,16 @@ fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
 fn lookup_json<'a>(
     args: &'a Args,
     file: &'a str,
-    place: Option<KeyPosition>,
+    position: Option<KeyPosition>,
     values: Option<Box<RawValue>>,
 ) -> LookupJson<'a> {
     LookupJson {
         file,
         key: &args.key,
-        found: place.is_some(),
-        group: place.map(|place| place.group),
-        row_in_group: place.map(|place| place.row_in_group),
-        row: place.map(|place| place.row),
+        found: position.is_some(),
+        group: position.map(|position| position.group),
+        row_in_group: position.map(|position| position.row_in_group),
+        row: position.map(|position| position.row),
         values,
     }
 }

@@ -131,17 +131,17 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
         out.json(&summary)?;
         return Ok(Outcome::Done);
     }
-    let mut left_out = String::new();
+    let mut dropped = String::new();
     for (count, what) in [(summary.deleted, "deleted"), (summary.duplicates, "duplicates")] {
         if let Some(count) = count.filter(|count| *count > 0) {
             // Writing to a String cannot fail.
-            let _ = write!(left_out, ", {count} {what} dropped");
+            let _ = write!(dropped, ", {count} {what} dropped");
         }
     }
     let (name, rows, bytes) = (display_path(output), summary.rows, human_size(summary.bytes));
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     let (row, file) = (plural(rows), plural(files.len() as u64));
-    out.line(format_args!("{name}: {rows} row{row} of {} file{file}{left_out}, {bytes}", files.len()))?;
+    out.line(format_args!("{name}: {rows} row{row} of {} file{file}{dropped}, {bytes}", files.len()))?;
     Ok(Outcome::Done)
 }
 

@@ -8,7 +8,7 @@ use tercet::core::escape;
 use tercet::tatami::search::{Query, Ranking, SearchOptions, StoredFields, TermExplanation};
 
 use self::target::{Hit, SearchRequest, SearchTarget, Stats};
-use super::condition::Where;
+use super::filter::Where;
 use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -19,8 +19,8 @@ const FOUND: Style = Style::new().bold();
 
 /// Hits returned by default.
 const HITS: usize = 10;
-/// Characters of a term printed.
-const SHOWN_CHARS: usize = 60;
+/// Maximum characters of a printed term.
+const MAX_TERM_CHARS: usize = 60;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -51,13 +51,13 @@ pub(crate) struct Args {
     #[command(flatten)]
     limit: LimitArgs,
     #[command(flatten)]
-    condition: Where,
+    filter: Where,
     /// Ranking function
-    #[arg(long, value_name = "RANK", value_enum, default_value_t = RankArg::Format)]
+    #[arg(long, value_name = "RANK", value_enum, default_value_t = RankArg::Native)]
     rank: RankArg,
     /// Treat the query as plain terms; ignore operators
-    #[arg(long)]
-    words: bool,
+    #[arg(long, alias = "words")]
+    terms: bool,
     /// Explain the scores and print search statistics
     #[arg(long)]
     explain: bool,
@@ -71,7 +71,8 @@ pub(crate) struct Args {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum RankArg {
     /// BM25 of the format specification, with b = 0: no length normalization
-    Format,
+    #[value(alias = "format")]
+    Native,
     /// BM25 with k1 = 1.2 and b = 0.75; repeated query terms count once
     Bm25,
 }
@@ -90,7 +91,7 @@ struct SearchJson<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let limit = args.limit.limit.map_or(HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
-    let query = if args.words {
+    let query = if args.terms {
         Query::terms(&args.query)
     } else {
         Query::parse(&args.query).map_err(|error| {
@@ -102,13 +103,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let query = if args.rank == RankArg::Bm25 { query.dedup_terms() } else { query };
     let target = SearchTarget::open(&args.input, out)?;
     let rank = match args.rank {
-        RankArg::Format => Ranking::Native,
+        RankArg::Native => Ranking::Native,
         RankArg::Bm25 => Ranking::Bm25,
     };
     let answer = target.search(&SearchRequest {
         query: &query,
         options: SearchOptions::new(limit).with_ranking(rank),
-        condition: &args.condition,
+        filter: &args.filter,
         explain: args.explain,
         snippet_bytes: args.snippet_bytes,
     })?;
@@ -127,11 +128,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(outcome);
     }
     show(&result, args.explain, out)?;
-    for word in query.scored_terms() {
-        if !target.contains_term(word)? {
-            let shown: String = word.chars().take(SHOWN_CHARS).collect();
-            let dots = if shown.len() < word.len() { "…" } else { "" };
-            out.note(format_args!("no document contains `{}{dots}`", escape::name(&shown)))?;
+    for term in query.scored_terms() {
+        if !target.contains_term(term)? {
+            let prefix: String = term.chars().take(MAX_TERM_CHARS).collect();
+            let dots = if prefix.len() < term.len() { "…" } else { "" };
+            out.note(format_args!("no document contains `{}{dots}`", escape::name(&prefix)))?;
         }
     }
     Ok(outcome)
@@ -152,10 +153,10 @@ fn show(result: &SearchJson<'_>, explain: bool, out: &mut Ui) -> Result<(), Fail
         if !hit.snippet.is_empty() {
             out.line(format_args!("     {}", marked(&hit.snippet, &hit.marks)))?;
         }
-        for word in hit.explain.iter().flatten() {
-            let TermExplanation { term: word, documents, idf, frequency, score, .. } = word;
-            let word = escape::name(word);
-            let text = format!("{word}: {frequency} times, in {documents} documents (idf {idf}): {score}");
+        for explanation in hit.explain.iter().flatten() {
+            let TermExplanation { term, documents, idf, frequency, score, .. } = explanation;
+            let term = escape::name(term);
+            let text = format!("{term}: {frequency} times, in {documents} documents (idf {idf}): {score}");
             out.line(format_args!("       {}", paint(DIM, text)))?;
         }
     }

@@ -87,7 +87,7 @@ fn pruning_is_reported() {
     assert_eq!(explain("s = \"x33\"")["groups_pruned"], serde_json::json!({ "zone": 0, "bloom": 5 }));
     assert_eq!(explain("s prefix \"x11\"")["rows_pruned"]["dictionary"], 30_000);
     let whole = explain("n >= 6000");
-    assert_eq!((whole["rows_whole"].as_u64(), whole["rows_tested"].as_u64()), (Some(24_000), Some(0)));
+    assert_eq!((whole["rows_matched"].as_u64(), whole["rows_tested"].as_u64()), (Some(24_000), Some(0)));
     let text = dir.run_args(&["explain", "n.tatami", "--where", "n = 12345", "--groups"]).out;
     insta::assert_snapshot!("explain", text);
 }

@@ -12,7 +12,7 @@ use crate::schema::Type;
 use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
 
-/// More elements in one page are refused.
+/// Maximum number of elements in one page.
 const MAX_ELEMENTS: u64 = 1 << 24;
 
 impl Page<'_> {

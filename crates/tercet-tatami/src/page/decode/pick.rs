@@ -1,7 +1,7 @@
 //! Single rows of a page.
 //!
-//! Fixed-width values and dictionary codes are read at their positions, strings are found by their lengths alone. Encodings
-//! without random access (runs, differences, nulls, lists) are decoded completely.
+//! Fixed-width values and dictionary codes are read at their positions; strings are located by their lengths. Pages without
+//! random access (RLE, DELTA, nulls, lists) are decoded completely.
 
 use bytes::Bytes;
 use tercet_codec::CodecError;
@@ -9,33 +9,33 @@ use tercet_codec::ints::{self, Scheme};
 use tercet_codec::varint;
 use tercet_core::Reason;
 
-use super::{Page, as_bits, gather, scheme, takes};
+use super::{Page, as_bits, gather, is_stream_type, scheme};
 use crate::column::{Column, Strings, Values};
 use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::ids::{Encoding, page_flags};
 
-/// From one row in this many on, the whole page is decoded: the vector kernels are faster.
-const WHOLE_FROM: usize = 8;
+/// If at least one row in this many is requested, the entire page is decoded: the vector kernels are faster.
+const FULL_DECODE_RATIO: usize = 8;
 
 impl Page<'_> {
-    /// Appends rows of the page, counted from its first, to `out`. They are in ascending order. The checksum of `stored`
-    /// was compared before.
+    /// Appends rows of the page, ascending and relative to its first row, to `out`. The checksum of `stored` is already
+    /// verified.
     pub(crate) fn pick(&self, stored: &Bytes, rows: &[usize], out: &mut Column) -> Result<(), ErrorKind> {
         self.check_header()?;
         let kind = self.field().kind;
         let n = self.header.values as usize;
         let is_plain_text = kind.is_bytes() && self.header.encoding == Encoding::Plain;
-        let scheme = scheme(self.header.encoding).filter(|scheme| takes_plain(kind, *scheme));
+        let scheme = scheme(self.header.encoding).filter(|scheme| is_integer_stream(kind, *scheme));
         let is_coded = self.header.encoding == Encoding::Dictionary && kind != Type::Bool;
         let is_symbols = self.header.encoding == Encoding::Fsst && kind.is_bytes();
         let enterable = is_plain_text || is_coded || is_symbols || scheme.is_some();
-        let whole = self.header.has_nulls() || self.header.has(page_flags::SPLIT) || kind == Type::List;
+        let sequential = self.header.has_nulls() || self.header.has(page_flags::SPLIT) || kind == Type::List;
         if let Some(row) = rows.iter().find(|row| **row >= n) {
             let (row, rows) = (self.first_row + *row as u64, self.first_row + n as u64);
             return Err(ErrorKind::NoSuchRow { row, rows });
         }
-        if whole || !enterable || rows.len() * WHOLE_FROM >= n {
+        if sequential || !enterable || rows.len() * FULL_DECODE_RATIO >= n {
             return self.pick_of_all(stored, rows, out);
         }
         let body = self.payload(stored)?;
@@ -43,7 +43,7 @@ impl Page<'_> {
             _ if is_plain_text => {
                 let Values::Bytes(strings) = &mut out.values else { return Ok(()) };
                 let from = strings.len();
-                plain_texts(&body, rows, strings).map_err(|error| self.codec(error))?;
+                plain_strings(&body, rows, strings).map_err(|error| self.codec(error))?;
                 self.check_picked(kind, strings, from, rows)?;
             }
             _ if is_coded => self.pick_codes(&body, rows, &mut out.values)?,
@@ -80,10 +80,10 @@ impl Page<'_> {
             .map_err(|error| self.codec(error))?;
         self.check_codes(&codes, dictionary.len())?;
         match (&*dictionary, out) {
-            // Copied, so that a few strings do not keep the dictionary in memory.
-            (Values::Bytes(texts), Values::Bytes(out)) => {
+            // Copied, so that a few strings do not keep the dictionary alive.
+            (Values::Bytes(strings), Values::Bytes(out)) => {
                 for code in &codes {
-                    out.push(texts.get(*code as usize));
+                    out.push(strings.get(*code as usize));
                 }
             }
             (dictionary, out) => gather(dictionary, &codes, out),
@@ -110,7 +110,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// Rejects invalid UTF-8 among the values from `from` on, which are those of `rows`.
+    /// Rejects invalid UTF-8 in the values from `from` on, which are those of `rows`.
     fn check_picked(
         &self,
         kind: Type,
@@ -132,18 +132,18 @@ impl Page<'_> {
     }
 }
 
-/// Whether the values of a page are a stream of numbers.
-fn takes_plain(kind: Type, scheme: Scheme) -> bool {
-    kind.width().is_some() && (scheme == Scheme::Plain || takes(kind, scheme))
+/// Whether the values of a page are an integer stream.
+fn is_integer_stream(kind: Type, scheme: Scheme) -> bool {
+    kind.width().is_some() && (scheme == Scheme::Plain || is_stream_type(kind, scheme))
 }
 
-/// Goes from length to length and copies the values of `rows`.
-fn plain_texts(bytes: &[u8], rows: &[usize], out: &mut Strings) -> Result<(), CodecError> {
+/// Walks the lengths and copies the values of `rows`.
+fn plain_strings(bytes: &[u8], rows: &[usize], out: &mut Strings) -> Result<(), CodecError> {
     let mut rest = bytes;
     let mut row = 0;
     for wanted in rows {
         let mut found: &[u8] = &[];
-        // The previous row may be requested again.
+        // A row may be requested more than once.
         if row > *wanted {
             let last = out.len() - 1;
             let again = out.get(last).to_vec();
@@ -167,7 +167,7 @@ fn plain_texts(bytes: &[u8], rows: &[usize], out: &mut Strings) -> Result<(), Co
     Ok(())
 }
 
-/// Appends the numbers at `rows` of a stream of `n`; floats by their bits.
+/// Appends the numbers at `rows` of a stream of `n`; floats as bits.
 fn numbers(
     scheme: Scheme,
     bytes: &[u8],
@@ -187,7 +187,7 @@ fn numbers(
         Values::Float32(v) => as_bits::<f32, u32>(v, |bits| ints::pick(scheme, bytes, n, rows, bits)),
         Values::Float64(v) => as_bits::<f64, u64>(v, |bits| ints::pick(scheme, bytes, n, rows, bits)),
         Values::Bool(_) | Values::Bytes(_) | Values::List(_) => {
-            Err(CodecError::Decode { codec: scheme.name(), detail: "no stream of numbers".to_owned() })
+            Err(CodecError::Decode { codec: scheme.name(), detail: "not an integer stream".to_owned() })
         }
     }
 }

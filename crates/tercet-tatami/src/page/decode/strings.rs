@@ -12,25 +12,25 @@ use crate::error::ErrorKind;
 use crate::wire::cursor::Varints as _;
 use crate::wire::ids::Encoding;
 
-/// Bytes after the last value that the symbol decoder may write.
+/// Bytes that the FSST decoder may write after the last value.
 const SPARE: usize = tercet_codec::strings::fsst::MAX_SYMBOL_BYTES;
 
-/// Appends `n` values of length and bytes that fill `bytes`. Nothing is copied.
+/// Appends `n` length-prefixed values that fill `bytes`, without copying.
 pub(super) fn plain(out: &mut Strings, bytes: &Bytes, n: usize) -> Result<(), CodecError> {
     let failed = |detail: String| CodecError::Decode { codec: "plain", detail };
     if n > bytes.len() {
-        return Err(failed(format!("{} bytes cannot hold {n} lengths", bytes.len())));
+        return Err(failed(format!("{} bytes cannot contain {n} lengths", bytes.len())));
     }
     if n == 0 && bytes.is_empty() {
         return Ok(());
     }
     if u32::try_from(bytes.len()).is_err() {
-        return Err(failed(format!("{} bytes are more than a page holds", bytes.len())));
+        return Err(failed(format!("{} bytes exceed the maximum page size", bytes.len())));
     }
     let buffer = out.add_buffer(bytes.clone());
     let views = out.views_mut();
     let before = views.len();
-    // Filled in place: each push would check the capacity.
+    // Filled in place: a push would check the capacity each time.
     views.resize(before + n, View::EMPTY);
     let done = find_values(bytes, buffer, &mut views[before..]);
     if done.is_err() {
@@ -39,7 +39,7 @@ pub(super) fn plain(out: &mut Strings, bytes: &Bytes, n: usize) -> Result<(), Co
     done
 }
 
-/// Goes from length to length.
+/// Locates the values by their lengths.
 #[expect(clippy::cast_possible_truncation, reason = "the buffer has less than 4 GiB")]
 fn find_values(bytes: &[u8], buffer: u32, views: &mut [View]) -> Result<(), CodecError> {
     let failed = |detail: String| CodecError::Decode { codec: "plain", detail };
@@ -60,7 +60,7 @@ fn find_values(bytes: &[u8], buffer: u32, views: &mut [View]) -> Result<(), Code
     Ok(())
 }
 
-/// Appends the strings of codes. Every code is less than the number of strings; nothing is copied.
+/// Appends the strings of codes, which are in range, without copying.
 pub(super) fn gather(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
     let Some(buffer) = dictionary.shared_buffer() else {
         out.push_empty(codes.len());
@@ -72,12 +72,12 @@ pub(super) fn gather(dictionary: &Strings, codes: &[u32], out: &mut Strings) {
 }
 
 impl Page<'_> {
-    /// Appends `n` values that are made of symbols.
+    /// Appends `n` FSST-encoded values.
     pub(super) fn fsst(&self, body: &Bytes, n: usize, out: &mut Values) -> Result<(), ErrorKind> {
         let symbols = self.inner.symbols(self.column, (self.region, self.offset + 1))?;
         let Values::Bytes(out) = out else { return Ok(()) };
         let (lengths, coded, total) = self.fsst_parts(body, n)?;
-        // The decoder writes a symbol further than it belongs.
+        // The decoder writes up to one symbol past the end.
         let mut raw = self.inner.pool.take(total.saturating_add(SPARE));
         let mut ends = Vec::with_capacity(n);
         symbols.decode_all(coded, &lengths, total, &mut ends, &mut raw).map_err(|error| self.codec(error))?;
@@ -87,7 +87,7 @@ impl Page<'_> {
         let buffer = out.add_buffer(self.inner.pool.lend(raw));
         let mut start = 0;
         out.push_views(ends.into_iter().map(|end| {
-            // `raw_total` was found to fit 32 bits.
+            // `raw_total` was checked to fit 32 bits.
             let end = u32::try_from(end).unwrap_or(u32::MAX);
             let view = View { buffer, start, len: end - start };
             start = end;
@@ -96,7 +96,7 @@ impl Page<'_> {
         Ok(())
     }
 
-    /// The lengths of the `n` values in codes, all codes, and the number of decoded bytes.
+    /// The code lengths of the `n` values, all codes, and the decoded length.
     pub(super) fn fsst_parts<'b>(
         &self,
         body: &'b [u8],
@@ -121,18 +121,18 @@ impl Page<'_> {
             return Err(self.fault("raw_total", 32, 0, reason));
         }
         let total =
-            check_limit("the texts of a page", raw_total, self.inner.options.common.limits.chunk_bytes)?;
+            check_limit("the strings of a page", raw_total, self.inner.options.common.limits.chunk_bytes)?;
         Ok((lengths, coded, total))
     }
 
-    /// Rejects invalid UTF-8 among the values from `start` on, which are those of the present rows.
+    /// Rejects invalid UTF-8 in the values from `start` on, which are those of the non-null rows.
     pub(super) fn check_utf8(
         &self,
         strings: &Strings,
         start: usize,
         validity: Option<&Bitmap>,
     ) -> Result<(), ErrorKind> {
-        // The values of a dictionary were validated when it was read.
+        // Dictionary values are validated when the dictionary is loaded.
         if self.inner.options.allow_invalid_utf8 || self.header.encoding == Encoding::Dictionary {
             return Ok(());
         }

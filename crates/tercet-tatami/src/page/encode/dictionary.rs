@@ -1,7 +1,7 @@
-//! The value dictionary of a column: values to codes.
+//! The value dictionary of a column.
 //!
-//! A page is looked up first and decided after: its new values are added on trial, and removed again when another encoding
-//! is shorter. Codes are numbers of first use, so that hashing does not show in the file.
+//! The new values of a page are added tentatively, and removed again if another encoding is shorter. Codes are assigned in
+//! order of first use, so that the output does not depend on hashing.
 
 #[cfg(test)]
 mod tests;
@@ -16,68 +16,68 @@ use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::writer::WriterOptions;
 
-/// Schemes for codes.
+/// Candidate schemes for codes.
 const CODE_CASCADE: [Scheme; 5] =
     [Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
 
-/// The maximum number of pieces in a sample of a page …
-const PIECES: usize = 64;
-/// … the minimum …
-const FEWEST_PIECES: usize = 16;
-/// … and the number of values in each.
+/// Maximum number of pieces in a sample of a page …
+const MAX_PIECES: usize = 64;
+/// … minimum …
+const MIN_PIECES: usize = 16;
+/// … and number of values in each.
 const PIECE_LEN: usize = 64;
 
-/// The values of a column that have a code.
+/// The values of a column with codes.
 #[derive(Debug)]
 pub(crate) struct ValueDictionary {
     entries: Entries,
     /// Open addressing: code + 1, or 0 for an empty slot. Always at most half full.
     slots: Vec<u32>,
-    /// Slots cannot be guessed, so that no input makes them collide on purpose.
+    /// Random key, so that inputs cannot be crafted to collide.
     seed: u64,
-    /// Bytes of the values in PLAIN.
+    /// Length of the values in PLAIN.
     plain_bytes: u64,
     max_values: usize,
     max_bytes: u64,
-    /// Whether a page uses it.
+    /// Whether any page uses it.
     used: bool,
 }
 
-/// A page whose new values were added on trial: it is kept or forgotten before the next one is tried.
+/// A page whose new values were added tentatively; kept or rolled back before the next one.
 #[derive(Debug)]
 pub(super) struct Trial {
     codes: Vec<u32>,
     inner: Scheme,
-    /// Bytes of the page and of its new values.
+    /// Encoded length of the page and of its new values.
     pub(super) bytes: u64,
-    /// Values and their bytes before.
+    /// Number and length of the values before the trial.
     before: (usize, u64),
 }
 
 /// Values in the order of their codes.
 #[derive(Debug)]
 enum Entries {
-    /// Bit patterns, and the bytes of each in PLAIN.
+    /// Bit patterns and their width in PLAIN.
     Numbers { keys: Vec<u64>, width: usize },
-    /// Concatenated bytes, and where each value ends.
-    Texts { bytes: Vec<u8>, ends: Vec<usize> },
+    /// Concatenated bytes and the end of each value.
+    Strings { bytes: Vec<u8>, ends: Vec<usize> },
 }
 
 impl Entries {
     fn len(&self) -> usize {
         match self {
             Self::Numbers { keys, .. } => keys.len(),
-            Self::Texts { ends, .. } => ends.len(),
+            Self::Strings { ends, .. } => ends.len(),
         }
     }
 }
 
 impl ValueDictionary {
-    /// An empty dictionary; none for types that cannot have one.
+    /// An empty dictionary; `None` for unsupported types.
     pub(super) fn new(kind: Type, options: &WriterOptions) -> Option<Self> {
         let entries = match (kind, kind.width()) {
             (_, Some(width)) => Entries::Numbers { keys: Vec::new(), width },
-            (Type::String | Type::Bytes, _) => Entries::Texts { bytes: Vec::new(), ends: Vec::new() },
+            (Type::String | Type::Bytes, _) => Entries::Strings { bytes: Vec::new(), ends: Vec::new() },
             _ => return None,
         };
         Some(Self {
@@ -104,7 +104,7 @@ impl ValueDictionary {
                     out.extend_from_slice(&key.to_le_bytes()[..*width]);
                 }
             }
-            Entries::Texts { bytes, ends } => {
+            Entries::Strings { bytes, ends } => {
                 let mut start = 0;
                 for end in ends {
                     varint::put((end - start) as u64, &mut out);
@@ -116,11 +116,17 @@ impl ValueDictionary {
         Some(out)
     }
 
-    /// The codes of numbers on trial, if their page may be shorter than `best` bytes, the new values counted.
+    /// Tries to encode numbers; `None` if page and new values would take `best` bytes or more.
     pub(super) fn try_numbers<T: Lane>(&mut self, values: &[T], best: u64) -> Option<Trial> {
         let known = |this: &Self, value: &T| this.find_number(value.widen());
         let width = |_: &T| size_of::<T>() as u64;
-        if self.is_hopeless(values, best, known, |this, value| hash_number(this.seed, value.widen()), width) {
+        if self.is_unpromising(
+            values,
+            best,
+            known,
+            |this, value| hash_number(this.seed, value.widen()),
+            width,
+        ) {
             return None;
         }
         let before = self.mark();
@@ -128,15 +134,15 @@ impl ValueDictionary {
         self.trial(before, codes, best)
     }
 
-    /// The codes of strings on trial, if their page may be shorter than `best` bytes, the new values counted.
+    /// Tries to encode strings; `None` if page and new values would take `best` bytes or more.
     pub(super) fn try_strings(&mut self, values: &[&[u8]], best: u64) -> Option<Trial> {
-        let known = |this: &Self, value: &&[u8]| this.find_text(value);
+        let known = |this: &Self, value: &&[u8]| this.find_string(value);
         let width = |value: &&[u8]| value.len() as u64 + varint::len(value.len() as u64) as u64;
-        if self.is_hopeless(values, best, known, |this, value| hash_text(this.seed, value), width) {
+        if self.is_unpromising(values, best, known, |this, value| hash_string(this.seed, value), width) {
             return None;
         }
         let before = self.mark();
-        let codes = self.text_codes(values, best);
+        let codes = self.string_codes(values, best);
         self.trial(before, codes, best)
     }
 
@@ -153,7 +159,7 @@ impl ValueDictionary {
                 return Some(trial);
             }
         }
-        self.take_back(before);
+        self.truncate(before);
         None
     }
 
@@ -164,22 +170,22 @@ impl ValueDictionary {
         Ok(ints::encode(trial.inner, &trial.codes, out)?)
     }
 
-    /// Undoes a trial.
-    pub(super) fn forget(&mut self, trial: &Trial) {
-        self.take_back(trial.before);
+    /// Rolls back a trial.
+    pub(super) fn roll_back(&mut self, trial: &Trial) {
+        self.truncate(trial.before);
     }
 
-    /// Whether a sample shows that a page has far too many new values.
+    /// Whether a sample shows that a page has too many new values.
     ///
-    /// The sample is made of short pieces from all over the page, so that neither runs nor distant repeats are missed. If `s`
-    /// values are drawn from `c` different ones, about `s·g(s/c)` of them are different, with `g(x) = 1 / (1 + x/2 + x²/12)`.
+    /// The sample consists of short pieces of the entire page, so that neither runs nor distant repeats are missed. Of `s`
+    /// values drawn from `c` distinct ones, about `s·g(s/c)` are distinct, with `g(x) = 1 / (1 + x/2 + x²/12)`.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_sign_loss,
         clippy::cast_possible_truncation,
         reason = "an estimate"
     )]
-    fn is_hopeless<V>(
+    fn is_unpromising<V>(
         &self,
         values: &[V],
         best: u64,
@@ -187,8 +193,8 @@ impl ValueDictionary {
         hash: impl Fn(&Self, &V) -> u64,
         width: impl Fn(&V) -> u64,
     ) -> bool {
-        let pieces = (values.len() / (4 * PIECE_LEN)).min(PIECES);
-        if pieces < FEWEST_PIECES {
+        let pieces = (values.len() / (4 * PIECE_LEN)).min(MAX_PIECES);
+        if pieces < MIN_PIECES {
             return false;
         }
         let mut seen: Vec<u64> = Vec::with_capacity(pieces * PIECE_LEN);
@@ -209,14 +215,14 @@ impl ValueDictionary {
         if different * 2.0 < drawn || seen.is_empty() {
             return false;
         }
-        // Only arithmetic that rounds equally on every machine, since the result affects the file.
+        // Only arithmetic that rounds the same on every machine, because the result affects the output.
         let per_value = ((drawn / different - 1.0) / 3.0 + 0.25).sqrt() * 6.0 - 3.0;
         let new_rows = values.len() as f64 * drawn / (pieces * PIECE_LEN) as f64;
         let x = per_value * new_rows / drawn;
         let new_values = new_rows / (1.0 + x / 2.0 + x * x / 12.0);
         let code_bits = 64 - (self.entries.len() as u64 + new_values as u64).leading_zeros();
         let cost = new_values * bytes as f64 / drawn + values.len() as f64 * f64::from(code_bits) / 8.0;
-        // Where no value of the sample repeats, hardly any does: values drawn from half as many would have met dozens of times.
+        // If no value of the sample repeats, hardly any does: draws from half as many values would repeat dozens of times.
         let room = if seen.len() as f64 >= drawn { 1.0 } else { 1.25 };
         cost > best as f64 * room
     }
@@ -233,9 +239,9 @@ impl ValueDictionary {
         false
     }
 
-    fn find_text(&self, value: &[u8]) -> bool {
-        let Entries::Texts { bytes, ends } = &self.entries else { return false };
-        let mut slot = self.home(hash_text(self.seed, value));
+    fn find_string(&self, value: &[u8]) -> bool {
+        let Entries::Strings { bytes, ends } = &self.entries else { return false };
+        let mut slot = self.home(hash_string(self.seed, value));
         while self.slots[slot] != 0 {
             if text(bytes, ends, self.slots[slot] as usize - 1) == value {
                 return true;
@@ -245,7 +251,7 @@ impl ValueDictionary {
         false
     }
 
-    /// Whether a new value of this length may be added: it fits, and the page can still win.
+    /// Whether a new value of this length may be added: within the limits, and the page can still be shorter.
     fn admit(&mut self, plain_len: u64, page_start: u64, best: u64) -> bool {
         let total = self.plain_bytes + plain_len;
         let fits = self.entries.len() < self.max_values && total <= self.max_bytes;
@@ -262,7 +268,7 @@ impl ValueDictionary {
     fn number_codes<T: Lane>(&mut self, values: &[T], best: u64) -> Option<Vec<u32>> {
         let page_start = self.plain_bytes;
         let mut codes = Vec::with_capacity(values.len());
-        // Neighbours are often equal.
+        // Consecutive values are often equal.
         let mut last = None;
         for value in values {
             let key = value.widen();
@@ -285,7 +291,7 @@ impl ValueDictionary {
                         }
                         break code;
                     }
-                    taken if keys[taken as usize - 1] == key => break taken - 1,
+                    used if keys[used as usize - 1] == key => break used - 1,
                     _ => slot = (slot + 1) & (self.slots.len() - 1),
                 }
             };
@@ -295,7 +301,7 @@ impl ValueDictionary {
         Some(codes)
     }
 
-    fn text_codes(&mut self, values: &[&[u8]], best: u64) -> Option<Vec<u32>> {
+    fn string_codes(&mut self, values: &[&[u8]], best: u64) -> Option<Vec<u32>> {
         let page_start = self.plain_bytes;
         let mut codes = Vec::with_capacity(values.len());
         let mut last: Option<(&[u8], u32)> = None;
@@ -304,10 +310,10 @@ impl ValueDictionary {
                 codes.push(code);
                 continue;
             }
-            let hash = hash_text(self.seed, value);
+            let hash = hash_string(self.seed, value);
             let mut slot = self.home(hash);
             let code = loop {
-                let Entries::Texts { bytes, ends } = &self.entries else { return None };
+                let Entries::Strings { bytes, ends } = &self.entries else { return None };
                 match self.slots[slot] {
                     0 => {
                         let len = value.len() as u64;
@@ -315,13 +321,13 @@ impl ValueDictionary {
                             return None;
                         }
                         let code = self.insert(hash);
-                        if let Entries::Texts { bytes, ends } = &mut self.entries {
+                        if let Entries::Strings { bytes, ends } = &mut self.entries {
                             bytes.extend_from_slice(value);
                             ends.push(bytes.len());
                         }
                         break code;
                     }
-                    taken if text(bytes, ends, taken as usize - 1) == value => break taken - 1,
+                    used if text(bytes, ends, used as usize - 1) == value => break used - 1,
                     _ => slot = (slot + 1) & (self.slots.len() - 1),
                 }
             };
@@ -331,12 +337,12 @@ impl ValueDictionary {
         Some(codes)
     }
 
-    #[expect(clippy::cast_possible_truncation, reason = "cut to the number of slots")]
+    #[expect(clippy::cast_possible_truncation, reason = "truncated to the number of slots")]
     fn home(&self, hash: u64) -> usize {
         hash as usize & (self.slots.len() - 1)
     }
 
-    /// Takes the next free slot of a hash for the next code.
+    /// Inserts the next code into the next free slot of a hash.
     fn insert(&mut self, hash: u64) -> u32 {
         let mut slot = self.home(hash);
         while self.slots[slot] != 0 {
@@ -351,11 +357,11 @@ impl ValueDictionary {
     fn hash_of(&self, code: usize) -> u64 {
         match &self.entries {
             Entries::Numbers { keys, .. } => hash_number(self.seed, keys[code]),
-            Entries::Texts { bytes, ends } => hash_text(self.seed, text(bytes, ends, code)),
+            Entries::Strings { bytes, ends } => hash_string(self.seed, text(bytes, ends, code)),
         }
     }
 
-    /// Doubles the slots. Codes go in in their order, so that the youngest stays last in its row of slots.
+    /// Doubles the slots. Codes are inserted in order, so that the newest stays last in its probe chain.
     fn grow(&mut self) {
         let len = self.slots.len() * 2;
         self.slots.clear();
@@ -369,8 +375,8 @@ impl ValueDictionary {
         }
     }
 
-    /// Removes the newest values until `len` are left. Nothing follows the newest in its chain, so its slot is freed.
-    fn take_back(&mut self, (len, plain_bytes): (usize, u64)) {
+    /// Removes the newest values down to `len`. The newest is last in its probe chain, so its slot can be freed.
+    fn truncate(&mut self, (len, plain_bytes): (usize, u64)) {
         self.plain_bytes = plain_bytes;
         while self.entries.len() > len {
             let code = self.entries.len() - 1;
@@ -381,7 +387,7 @@ impl ValueDictionary {
             self.slots[slot] = 0;
             match &mut self.entries {
                 Entries::Numbers { keys, .. } => keys.truncate(code),
-                Entries::Texts { bytes, ends } => {
+                Entries::Strings { bytes, ends } => {
                     ends.truncate(code);
                     bytes.truncate(ends.last().copied().unwrap_or(0));
                 }
@@ -397,7 +403,7 @@ fn text<'a>(bytes: &'a [u8], ends: &[usize], code: usize) -> &'a [u8] {
 
 const MIX: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// Both halves of a wide product: every bit of the input reaches the low bits.
+/// Folded multiply: every input bit affects the low bits.
 #[inline]
 #[expect(clippy::cast_possible_truncation, reason = "the two halves of a product")]
 fn fold(a: u64, b: u64) -> u64 {
@@ -411,7 +417,7 @@ fn hash_number(seed: u64, key: u64) -> u64 {
 }
 
 #[inline]
-fn hash_text(seed: u64, text: &[u8]) -> u64 {
+fn hash_string(seed: u64, text: &[u8]) -> u64 {
     let mut hash = seed ^ text.len() as u64;
     let (words, rest) = text.as_chunks::<8>();
     for word in words {

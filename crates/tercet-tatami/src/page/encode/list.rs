@@ -8,10 +8,10 @@ use super::{Rows, Stream, Tools, put_lengths, stream};
 use crate::column::{Column, Lists};
 use crate::error::ErrorKind;
 
-/// The bit that says that a bitmap of the elements follows.
+/// Flag: a validity bitmap of the elements follows.
 const HAS_NULLS: u8 = 1;
 
-/// Appends the present lists; the encoding is that of the elements.
+/// Appends the non-null lists; the encoding is that of the elements.
 pub(super) fn encode(
     lists: &Lists,
     rows: &Rows<'_>,
@@ -20,7 +20,7 @@ pub(super) fn encode(
 ) -> Result<Stream, ErrorKind> {
     let lengths: Vec<u32> = rows
         .positions()
-        // Batches with longer lists were refused.
+        // Batches with longer lists are rejected.
         .map(|row| u32::try_from(lists.range(row).len()).unwrap_or(u32::MAX))
         .collect();
     put_lengths(&lengths, out)?;
@@ -32,7 +32,7 @@ pub(super) fn encode(
     stream(&elements.values, &rows, tools, out)
 }
 
-/// The elements of the present rows, and where they lie. They are copied only if a null row has some.
+/// The elements of the non-null rows and their range; copied only if a null row has elements.
 fn elements<'a>(lists: &'a Lists, rows: &Rows<'_>) -> (Cow<'a, Column>, std::ops::Range<usize>) {
     let is_stray =
         |row: &usize| rows.validity.is_some_and(|bits| !bits.get(*row)) && !lists.range(*row).is_empty();

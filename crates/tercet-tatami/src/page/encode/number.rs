@@ -1,20 +1,20 @@
 //! Integers and floats.
 //!
-//! Integers are decided by sizes before the codec. Packed floats are shorter but often compress worse, so that with a codec
-//! stored sizes decide. Bytes of 1,048,576 values in pages of the default size, codec Zstandard level 3, where packed is the
-//! shortest of PLAIN, `BITPACK_FOR`, DELTA and RLE before the codec:
+//! The encoding of integers is chosen by encoded size. Packed floats are shorter but often compress worse, so with a codec
+//! the compressed size decides. Bytes of 1,048,576 values in pages of the default size with Zstandard level 3, where packed is
+//! the shortest of PLAIN, `BITPACK_FOR`, DELTA and RLE before compression:
 //!
-//! | column of doubles | packed | packed, stored | PLAIN, stored | split, stored |
+//! | float64 column | packed | packed, compressed | PLAIN, compressed | split, compressed |
 //! |---|---|---|---|---|
 //! | integers below 10,000 | 8,257,568 | 3,020,300 | 2,580,526 | 1,955,315 |
 //! | products / 100 | 8,257,568 | 4,347,925 | 3,946,395 | 5,186,440 |
-//! | evenly from 0 to 1 | 7,422,110 | 7,422,110 | 7,881,708 | 7,086,830 |
+//! | uniform in 0..1 | 7,422,110 | 7,422,110 | 7,881,708 | 7,086,830 |
 //! | a sine | 8,388,606 | 7,847,516 | 7,906,876 | 5,977,511 |
 //! | a random walk | 6,594,644 | 3,268,938 | 4,566,897 | 5,993,853 |
 //! | seconds and milliseconds | 3,145,887 | 2,980,558 | 3,632,557 | 3,028,861 |
 //!
-//! The rule: one page in [`MEASURED_PAGES`] of a column is compressed all three ways, the shortest wins (PLAIN before packed before
-//! split), and the pages until the next such one follow it.
+//! One page in [`MEASURED_PAGES`] of a column is compressed in all three encodings; the shortest (PLAIN before packed before
+//! split) is used until the next measured page.
 
 use bytemuck::Pod;
 use bytes::Bytes;
@@ -27,11 +27,11 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
 use crate::writer::{Compressor, WriterOptions};
 
-/// A fixed-width value, and the integer with its bits.
+/// A fixed-width value that can be reinterpreted as an integer.
 pub(crate) trait Number: Pod + PartialOrd {
-    /// The integers of the same width.
+    /// The integer of the same width.
     type Lane: Lane;
-    /// Whether there is NaN.
+    /// Whether the type is a float.
     const FLOAT: bool;
 }
 
@@ -57,7 +57,7 @@ numbers! {
     f64, u64, true;
 }
 
-/// Encodings that are tried for floats besides a dictionary.
+/// Candidate encodings for floats, besides a dictionary.
 const FLOAT_CASCADE: [Scheme; 4] = [Scheme::Plain, Scheme::BitpackFor, Scheme::Delta, Scheme::Rle];
 
 /// Appends values in the shortest encoding.
@@ -93,30 +93,34 @@ pub(super) fn encode<T: Number>(
 /// One page in this many is compressed with every encoding.
 const MEASURED_PAGES: u32 = 16;
 
-/// How the floats of a column are stored best.
+/// Chooses the encoding of the floats of a column.
 #[derive(Debug)]
 pub(super) struct FloatTools {
-    /// None where there is no choice: other values, lists, other readers, no codec.
+    /// `None` if there is no choice: other types, lists, interop profile, no codec.
     compressor: Option<Compressor>,
-    best: Way,
+    best: FloatEncoding,
     /// Pages so far.
     pages: u32,
 }
 
-/// A way of storing floats.
+/// Encoding of floats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum FloatEncoding {
     Plain,
-    /// In the shortest encoding before the codec.
+    /// The shortest encoding before compression.
     Packed,
-    /// PLAIN with its bytes transposed.
+    /// PLAIN, byte-split.
     Split,
 }
 
 impl FloatTools {
     pub(super) fn new(kind: Type, options: &WriterOptions) -> Self {
         let has_choice = options.is_native() && kind.is_float() && options.codec != Codec::None;
-        Self { compressor: has_choice.then(|| Compressor::new(options)), best: Way::Plain, pages: 0 }
+        Self {
+            compressor: has_choice.then(|| Compressor::new(options)),
+            best: FloatEncoding::Plain,
+            pages: 0,
+        }
     }
 
     /// Appends floats in the shortest encoding; returns the encoding, and whether they are byte-split.
@@ -130,20 +134,20 @@ impl FloatTools {
             self.best = self.measure(lanes, packed)?;
         }
         self.pages = self.pages.wrapping_add(1);
-        put_way(self.best, lanes, packed, out)?;
-        let scheme = if self.best == Way::Packed { packed } else { Scheme::Plain };
-        Ok((scheme, self.best == Way::Split))
+        put_as(self.best, lanes, packed, out)?;
+        let scheme = if self.best == FloatEncoding::Packed { packed } else { Scheme::Plain };
+        Ok((scheme, self.best == FloatEncoding::Split))
     }
 
-    fn measure<T: Lane>(&self, lanes: &[T], packed: Scheme) -> Result<Way, ErrorKind> {
-        let Some(compressor) = self.compressor else { return Ok(Way::Plain) };
-        let mut best = (Way::Plain, usize::MAX);
-        for way in [Way::Plain, Way::Packed, Way::Split] {
-            if way == Way::Packed && packed == Scheme::Plain {
+    fn measure<T: Lane>(&self, lanes: &[T], packed: Scheme) -> Result<FloatEncoding, ErrorKind> {
+        let Some(compressor) = self.compressor else { return Ok(FloatEncoding::Plain) };
+        let mut best = (FloatEncoding::Plain, usize::MAX);
+        for way in [FloatEncoding::Plain, FloatEncoding::Packed, FloatEncoding::Split] {
+            if way == FloatEncoding::Packed && packed == Scheme::Plain {
                 continue;
             }
             let mut payload = Vec::new();
-            put_way(way, lanes, packed, &mut payload)?;
+            put_as(way, lanes, packed, &mut payload)?;
             let stored = compressor.payload(&payload, None)?.stored_len(&payload);
             if stored < best.1 {
                 best = (way, stored);
@@ -153,11 +157,16 @@ impl FloatTools {
     }
 }
 
-fn put_way<T: Lane>(way: Way, lanes: &[T], packed: Scheme, out: &mut Vec<u8>) -> Result<(), ErrorKind> {
+fn put_as<T: Lane>(
+    way: FloatEncoding,
+    lanes: &[T],
+    packed: Scheme,
+    out: &mut Vec<u8>,
+) -> Result<(), ErrorKind> {
     match way {
-        Way::Plain => ints::encode(Scheme::Plain, lanes, out)?,
-        Way::Packed => ints::encode(packed, lanes, out)?,
-        Way::Split => {
+        FloatEncoding::Plain => ints::encode(Scheme::Plain, lanes, out)?,
+        FloatEncoding::Packed => ints::encode(packed, lanes, out)?,
+        FloatEncoding::Split => {
             let mut plain = Vec::new();
             ints::encode(Scheme::Plain, lanes, &mut plain)?;
             let start = out.len();
@@ -168,9 +177,9 @@ fn put_way<T: Lane>(way: Way, lanes: &[T], packed: Scheme, out: &mut Vec<u8>) ->
     Ok(())
 }
 
-/// The minimum and maximum, the first of equal values. NaN is neither.
+/// Minimum and maximum without NaN; the first of equal values.
 fn bounds<T: Number>(values: &[T]) -> Bounds {
-    // No value but NaN differs from itself.
+    // Only NaN differs from itself.
     let is_nan = |value: &T| T::FLOAT && value.partial_cmp(value).is_none();
     let has_nan = T::FLOAT && values.iter().any(is_nan);
     let Some(&first) = values.iter().find(|value| !is_nan(value)) else {

@@ -1,22 +1,22 @@
 //! Strings and bytes: plain, as dictionary codes, or as symbol codes (FSST).
 //!
-//! DICTIONARY is decided by sizes before compression. Symbols make strings shorter, but also harder to compress, so the
-//! stored sizes decide. Bytes of whole columns in pages of the default size, codec Zstandard level 3
-//! (columns of the FSST paper; the comments are made up of the words of TPC-H):
+//! DICTIONARY is chosen by encoded size. FSST makes strings shorter but harder to compress, so the compressed size
+//! decides. Bytes of columns in pages of the default size with Zstandard level 3 (columns of the FSST paper; comments
+//! generated from the TPC-H vocabulary):
 //!
-//! | column | PLAIN | FSST | PLAIN, stored | FSST, stored | |
+//! | column | PLAIN | FSST | PLAIN, compressed | FSST, compressed | |
 //! |---|---|---|---|---|---|
 //! | 30,000 URLs | 1,671,598 | 813,876 | 653,461 | 620,319 | −5.1 % |
 //! | 131,072 comments | 3,601,550 | 1,736,886 | 1,167,554 | 1,088,190 | −6.8 % |
 //! | 100,000 hexadecimal numbers | 893,322 | 454,145 | 475,375 | 442,882 | −6.8 % |
 //! | 100,000 UUIDs | 3,700,000 | 1,583,952 | 1,469,240 | 1,448,213 | −1.4 % |
-//! | 12,829 cities, each once | 133,839 | 68,948 | 68,344 | 64,709 | −5.3 % |
+//! | 12,829 distinct cities | 133,839 | 68,948 | 68,344 | 64,709 | −5.3 % |
 //! | 100,000 wiki titles | 2,342,244 | 1,497,783 | 1,208,638 | 1,216,602 | +0.7 % |
 //! | 2,301 Japanese strings | 208,425 | 105,950 | 73,217 | 75,435 | +3.0 % |
 //!
-//! The rule: a sample of one page in [`MEASURED_PAGES`] of a column is compressed both ways, and symbols are used until the next
-//! such page if it is at least [`BETTER_PERCENT`] shorter with them. Without a codec the shorter payload wins. Either way symbols must
-//! make the payload shorter, the symbol table counted until a page uses it.
+//! A sample of one page in [`MEASURED_PAGES`] of a column is compressed in both encodings; FSST is used until the next measured
+//! page if its sample is at least [`BETTER_PERCENT`] shorter. Without a codec the shorter payload wins. In both cases FSST must
+//! make the payload shorter, including the symbol table for the first page that uses it.
 
 use bytes::Bytes;
 use tercet_codec::strings::fsst::Symbols;
@@ -30,36 +30,36 @@ use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
 use crate::writer::{Compressor, WriterOptions};
 
-/// A stored sample must be this much shorter with symbols: it is too short for distant repeats, which only strings
-/// without symbols keep, and codes take longer to read.
+/// Minimum gain of a compressed FSST sample: the sample is too short for distant repeats, which compress better without
+/// FSST, and FSST takes longer to read.
 const BETTER_PERCENT: usize = 4;
 
-/// Pages of a few huge values are plain: codes can be twice as long as the values.
+/// Larger pages are PLAIN: FSST codes can be twice as long as the values.
 const MAX_PAGE_BYTES: u64 = 1 << 30;
 
-/// A sample of one page in this many is compressed both ways.
+/// One page in this many is measured.
 const MEASURED_PAGES: u32 = 16;
 
-/// The sample is this part of a page …
+/// The sample is this fraction of a page …
 const SAMPLED_PART: u64 = 8;
-/// … but no fewer bytes than this …
+/// … at least this many bytes …
 const MIN_SAMPLE_BYTES: u64 = 16 << 10;
-/// … and no more than this …
+/// … at most this many …
 const MAX_SAMPLE_BYTES: u64 = 64 << 10;
-/// … from this many positions.
+/// … in this many pieces.
 const SAMPLE_PIECES: usize = 4;
 
-/// The symbol table of a string column, and whether it pays off.
+/// The FSST symbol table of a string column, and whether to use it.
 #[derive(Debug)]
 pub(crate) struct StringEncoder {
-    /// None where symbols cannot be used.
+    /// `None` if FSST cannot be used.
     compressor: Option<Compressor>,
     symbols: Option<Symbols>,
-    /// Whether pages compress well enough with symbols.
+    /// Whether FSST won the last measurement.
     pays: bool,
-    /// Whether a page uses them.
+    /// Whether any page uses it.
     used: bool,
-    /// Pages since both ways were measured.
+    /// Pages since the last measurement.
     since: u32,
 }
 
@@ -75,12 +75,12 @@ impl StringEncoder {
         }
     }
 
-    /// The record of the symbols, if a page uses them.
+    /// The payload of the symbol table, if a page uses it.
     pub(crate) fn payload(&self) -> Option<Vec<u8>> {
         self.symbols.as_ref().filter(|_| self.used).map(symbols_payload)
     }
 
-    /// Values as symbol codes, if that is shorter than `plain_len` and compresses well enough.
+    /// FSST-encoded values, if they are shorter than `plain_len` and compress well enough.
     fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Vec<u8>>, ErrorKind> {
         let Some(compressor) = self.compressor.as_ref().filter(|_| plain_len <= MAX_PAGE_BYTES) else {
             return Ok(None);
@@ -97,14 +97,14 @@ impl StringEncoder {
                 return Ok(None);
             }
         }
-        let coded = with_symbols(symbols, values)?;
-        // The table is paid for by the first page that uses it.
+        let coded = with_fsst(symbols, values)?;
+        // The first page that uses the table pays for it.
         let table = if self.used { 0 } else { symbols_payload(symbols).len() as u64 };
         Ok((coded.len() as u64 + table < plain_len).then_some(coded))
     }
 }
 
-/// Whether a sample of a page compresses well enough with symbols.
+/// Whether a sample of a page compresses well enough with FSST.
 fn pays(
     compressor: Compressor,
     symbols: &Symbols,
@@ -114,7 +114,7 @@ fn pays(
     let sample = sample(values, plain_len);
     let mut plain = Vec::new();
     put_plain(&sample, self::plain_len(&sample), &mut plain);
-    let coded = with_symbols(symbols, &sample)?;
+    let coded = with_fsst(symbols, &sample)?;
     if coded.len() >= plain.len() {
         return Ok(false);
     }
@@ -152,17 +152,17 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
     }
     let plain_len = plain_len(values);
     let trial = tools.values.as_mut().and_then(|dictionary| dictionary.try_strings(values, plain_len));
-    // A symbol code encodes at most eight bytes: anything shorter need not be compared.
+    // A symbol has at most eight bytes: FSST cannot be shorter than this.
     let raw_bytes: u64 = values.iter().map(|value| value.len() as u64).sum();
     let unbeaten = trial.as_ref().is_some_and(|trial| trial.bytes <= raw_bytes / 8);
     let coded = if unbeaten { None } else { tools.text.encode(values, plain_len)? };
     if let (Some(dictionary), Some(trial)) = (&mut tools.values, trial) {
-        // Of equal ones the first in the order PLAIN, DICTIONARY, FSST is chosen.
+        // Ties: PLAIN, then DICTIONARY, then FSST.
         if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.len() as u64) {
             dictionary.keep(&trial, out)?;
             return Ok(Stream::new(Encoding::Dictionary, bounds));
         }
-        dictionary.forget(&trial);
+        dictionary.roll_back(&trial);
     }
     if let Some(coded) = coded {
         tools.text.used = true;
@@ -174,7 +174,7 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
 }
 
 /// `uvarint raw_total`, the lengths, and the codes.
-fn with_symbols(symbols: &Symbols, values: &[&[u8]]) -> Result<Vec<u8>, ErrorKind> {
+fn with_fsst(symbols: &Symbols, values: &[&[u8]]) -> Result<Vec<u8>, ErrorKind> {
     let raw_total: usize = values.iter().map(|value| value.len()).sum();
     let (mut lengths, mut coded) = (Vec::with_capacity(values.len()), Vec::with_capacity(raw_total));
     symbols.encode_all(values.iter().copied(), &mut lengths, &mut coded)?;
@@ -201,7 +201,7 @@ fn bounds(values: &[&[u8]]) -> Bounds {
     let Some(&first) = values.first() else { return Bounds::default() };
     let (mut min, mut max) = ((prefix(first), first), (prefix(first), first));
     for &value in values {
-        // Prefixes differ for nearly all values, so that few are compared byte by byte.
+        // Prefixes differ for nearly all values; few are compared byte by byte.
         let prefix = prefix(value);
         if prefix < min.0 || prefix == min.0 && value < min.1 {
             min = (prefix, value);
@@ -229,8 +229,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bounds_are_those_of_all_bytes() {
-        let texts: [&[u8]; 9] = [
+    fn bounds_equal_min_and_max() {
+        let strings: [&[u8]; 9] = [
             b"b",
             b"b\0",
             b"bbbbbbbbb",
@@ -241,20 +241,20 @@ mod tests {
             b"\xff\xff\xff\xff\xff\xff\xff\xff\0",
             b"a",
         ];
-        for from in 0..texts.len() {
-            for to in from + 1..=texts.len() {
-                let zone = bounds(&texts[from..to]).zone.unwrap();
-                assert_eq!(Some(&zone.min[..]), texts[from..to].iter().copied().min());
-                assert_eq!(Some(&zone.max[..]), texts[from..to].iter().copied().max());
+        for from in 0..strings.len() {
+            for to in from + 1..=strings.len() {
+                let zone = bounds(&strings[from..to]).zone.unwrap();
+                assert_eq!(Some(&zone.min[..]), strings[from..to].iter().copied().min());
+                assert_eq!(Some(&zone.max[..]), strings[from..to].iter().copied().max());
             }
         }
         assert!(bounds(&[]).zone.is_none());
     }
 
     #[test]
-    fn pages_of_symbols_have_known_bytes() {
+    fn fsst_pages_have_the_expected_bytes() {
         let symbols = Symbols::new(&[&b"http://"[..], b"a", b"ab"]).unwrap();
-        let page = with_symbols(&symbols, &[b"http://ab", b"x"]).unwrap();
+        let page = with_fsst(&symbols, &[b"http://ab", b"x"]).unwrap();
         assert_eq!(page, [0x0a, 0x03, 0x03, 0x01, 0x02, 0x00, 0x00, 0x02, 0xff, 0x78]);
         let record = symbols_payload(&symbols);
         assert_eq!(

@@ -8,9 +8,9 @@ use super::{Block, StorageMode, run};
 use crate::column::Strings;
 use crate::search::analyze;
 
-/// An indexed block.
+/// An inverted block.
 #[derive(Debug)]
-pub(super) struct Counted {
+pub(super) struct InvertedBlock {
     /// See [`run`].
     pub(super) run: Vec<u8>,
     /// The number of terms in body, title, anchor text and URL of each document.
@@ -18,8 +18,8 @@ pub(super) struct Counted {
     pub(super) snippets: Option<Strings>,
 }
 
-/// Indexes a block whose first document has this number.
-pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> Counted {
+/// Inverts a block whose first document has this number.
+pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> InvertedBlock {
     let mut terms = TermCounter::default();
     let mut norms: [Vec<u16>; 4] = std::array::from_fn(|_| Vec::with_capacity(block.ids.len()));
     for document in 0..block.ids.len() {
@@ -27,7 +27,7 @@ pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> Counted {
         for (field, norm) in fields.into_iter().zip(&mut norms) {
             let mut count = 0u32;
             analyze::tokenize(field.get(document), |term| {
-                terms.take(term.as_bytes());
+                terms.add(term.as_bytes());
                 count += 1;
             });
             norm.push(u16::try_from(count).unwrap_or(u16::MAX));
@@ -40,7 +40,7 @@ pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> Counted {
             Some(block.bodies.iter().map(|body| analyze::snippet(body, limit)).collect())
         }
     };
-    Counted { run: terms.into_run(), norms, snippets }
+    InvertedBlock { run: terms.into_run(), norms, snippets }
 }
 
 /// One term in one document.
@@ -51,16 +51,16 @@ struct Posting {
     frequency: u32,
 }
 
-/// The terms of a block, numbered by first occurrence.
+/// Counts terms of a block, numbered by first occurrence.
 #[derive(Debug, Default)]
 struct TermCounter {
-    /// The key is random, so that no one can craft colliding terms.
+    /// Random key, so that terms cannot be crafted to collide.
     hasher: DefaultHashBuilder,
     table: HashTable<u32>,
-    texts: Vec<u8>,
-    /// Where each term ends.
+    bytes: Vec<u8>,
+    /// The end of each term.
     ends: Vec<u32>,
-    /// Its documents.
+    /// The number of documents of each term.
     found: Vec<u32>,
     /// Frequency in the current document.
     here: Vec<u32>,
@@ -69,16 +69,16 @@ struct TermCounter {
     postings: Vec<Posting>,
 }
 
-fn text<'a>(texts: &'a [u8], ends: &[u32], term: u32) -> &'a [u8] {
+fn text<'a>(bytes: &'a [u8], ends: &[u32], term: u32) -> &'a [u8] {
     let term = term as usize;
     let start = if term == 0 { 0 } else { ends[term - 1] as usize };
-    &texts[start..ends[term] as usize]
+    &bytes[start..ends[term] as usize]
 }
 
 impl TermCounter {
     /// Counts a term of the current document.
     #[inline]
-    fn take(&mut self, term: &[u8]) {
+    fn add(&mut self, term: &[u8]) {
         let number = self.number(term);
         let here = &mut self.here[number as usize];
         if *here == 0 {
@@ -89,18 +89,18 @@ impl TermCounter {
 
     #[inline]
     fn number(&mut self, term: &[u8]) -> u32 {
-        let Self { hasher, table, texts, ends, found, here, .. } = self;
+        let Self { hasher, table, bytes, ends, found, here, .. } = self;
         let hash = hasher.hash_one(term);
-        if let Some(number) = table.find(hash, |number| text(texts, ends, *number) == term) {
+        if let Some(number) = table.find(hash, |number| text(bytes, ends, *number) == term) {
             return *number;
         }
-        // Blocks are short unless a document is long, and its fields have less than 4 GiB.
+        // Blocks are short unless a document is long, and document fields are shorter than 4 GiB.
         let number = u32::try_from(ends.len()).unwrap_or(u32::MAX);
-        texts.extend_from_slice(term);
-        ends.push(u32::try_from(texts.len()).unwrap_or(u32::MAX));
+        bytes.extend_from_slice(term);
+        ends.push(u32::try_from(bytes.len()).unwrap_or(u32::MAX));
         found.push(0);
         here.push(0);
-        table.insert_unique(hash, number, |number| hasher.hash_one(text(texts, ends, *number)));
+        table.insert_unique(hash, number, |number| hasher.hash_one(text(bytes, ends, *number)));
         number
     }
 
@@ -115,10 +115,10 @@ impl TermCounter {
 
     /// The run: by term, then by document.
     fn into_run(self) -> Vec<u8> {
-        let Self { texts, ends, found, postings, .. } = self;
-        // The first bytes decide almost always.
+        let Self { bytes, ends, found, postings, .. } = self;
+        // The prefix decides almost always.
         let key = |term: u32| {
-            let text = text(&texts, &ends, term);
+            let text = text(&bytes, &ends, term);
             let mut key = [0; 8];
             let len = text.len().min(8);
             key[..len].copy_from_slice(&text[..len]);
@@ -127,27 +127,27 @@ impl TermCounter {
         let count = u32::try_from(ends.len()).unwrap_or(u32::MAX);
         let mut order: Vec<(u64, u32)> = (0..count).map(|term| (key(term), term)).collect();
         order.sort_unstable_by(|a, b| {
-            a.0.cmp(&b.0).then_with(|| text(&texts, &ends, a.1).cmp(text(&texts, &ends, b.1)))
+            a.0.cmp(&b.0).then_with(|| text(&bytes, &ends, a.1).cmp(text(&bytes, &ends, b.1)))
         });
-        // The postings are in document order: each goes after the last of its term.
-        let mut places = vec![0u32; found.len()];
+        // Counting sort: the postings are in document order.
+        let mut positions = vec![0u32; found.len()];
         let mut at = 0;
         for (_, term) in &order {
-            places[*term as usize] = at;
+            positions[*term as usize] = at;
             at += found[*term as usize];
         }
         let mut sorted = vec![(0, 0); postings.len()];
         for posting in postings {
-            let place = &mut places[posting.term as usize];
-            sorted[*place as usize] = (posting.document, posting.frequency);
-            *place += 1;
+            let position = &mut positions[posting.term as usize];
+            sorted[*position as usize] = (posting.document, posting.frequency);
+            *position += 1;
         }
-        let mut out = Vec::with_capacity(texts.len() + 3 * sorted.len());
+        let mut out = Vec::with_capacity(bytes.len() + 3 * sorted.len());
         let mut rest = &sorted[..];
         for (_, term) in order {
-            let (here, behind) = rest.split_at(found[term as usize] as usize);
-            run::put_word(text(&texts, &ends, term), here, &mut out);
-            rest = behind;
+            let (here, after) = rest.split_at(found[term as usize] as usize);
+            run::put_term(text(&bytes, &ends, term), here, &mut out);
+            rest = after;
         }
         out
     }

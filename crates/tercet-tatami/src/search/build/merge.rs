@@ -1,4 +1,4 @@
-//! Runs that wait, and how they become one.
+//! Spilled runs and their merge.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
@@ -13,13 +13,13 @@ use crate::error::ErrorKind;
 use crate::search::inverted::InvertedWriter;
 use crate::writer::Spool;
 
-/// Bytes that go to a file at a time.
+/// Size of writes to a file.
 const WRITE_LEN: usize = 1 << 18;
 
 /// Runs in the order of their documents: first those in files, then those in memory.
 #[derive(Debug)]
 pub(super) struct Runs {
-    folder: Option<PathBuf>,
+    directory: Option<PathBuf>,
     limit: u64,
     files: Vec<Spool>,
     memory: Vec<Vec<u8>>,
@@ -27,9 +27,9 @@ pub(super) struct Runs {
 }
 
 impl Runs {
-    pub(super) fn new(folder: Option<&Path>, limit: u64) -> Self {
-        let folder = folder.map(Path::to_owned);
-        Self { folder, limit, files: Vec::new(), memory: Vec::new(), held: 0 }
+    pub(super) fn new(directory: Option<&Path>, limit: u64) -> Self {
+        let directory = directory.map(Path::to_owned);
+        Self { directory, limit, files: Vec::new(), memory: Vec::new(), held: 0 }
     }
 
     /// Adds the run of the next documents.
@@ -39,13 +39,13 @@ impl Runs {
         if self.held >= self.limit { self.spill() } else { Ok(()) }
     }
 
-    /// Makes one run in a file of those in memory.
+    /// Merges the runs in memory to one run in a file.
     fn spill(&mut self) -> Result<(), ErrorKind> {
-        let mut spool = Spool::new(self.folder.as_deref());
+        let mut spool = Spool::new(self.directory.as_deref());
         let mut out = Vec::with_capacity(WRITE_LEN);
         let readers = std::mem::take(&mut self.memory).into_iter().map(Reader::memory);
         let mut merged = Merge::new(readers)?;
-        // A term is written when all of its pieces are present.
+        // A term is written once all of its pieces are known.
         let mut pieces = 0;
         let mut stored = Vec::new();
         while let Some(term) = merged.next() {
@@ -71,7 +71,7 @@ impl Runs {
         Ok(())
     }
 
-    /// Writes everything in order.
+    /// Merges all runs into the writer.
     pub(super) fn merge_into(self, out: &mut InvertedWriter) -> Result<(), ErrorKind> {
         let files = self.files.into_iter().map(|file| file.into_reader().map(Reader::file));
         let files = files.collect::<io::Result<Vec<_>>>()?;
@@ -86,13 +86,13 @@ impl Runs {
     }
 }
 
-/// The terms of several runs, merged.
+/// K-way merge of runs by term.
 struct Merge {
     heads: BinaryHeap<Head>,
     term: Vec<u8>,
 }
 
-/// A run and its current term. The first term is the greatest, then the first run, so that they are on top of the heap.
+/// A run and its current term. Ordered in reverse, by term and run, so that the first is on top of the heap.
 struct Head {
     reader: Reader,
     number: usize,
@@ -129,7 +129,7 @@ impl Merge {
         Ok(Self { heads, term: Vec::new() })
     }
 
-    /// The next term.
+    /// Advances to the next term.
     fn next(&mut self) -> Option<&[u8]> {
         let head = self.heads.peek()?;
         self.term.clear();

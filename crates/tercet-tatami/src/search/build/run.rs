@@ -1,7 +1,7 @@
 //! Sorted runs: terms in order, with their documents.
 //!
 //! ```text
-//! term    uvarint length, text │ uvarint pieces │ piece …
+//! term    uvarint length, bytes │ uvarint pieces │ piece …
 //! piece   uvarint documents, bytes │ per document: uvarint gap, uvarint frequency (the first gap from 0)
 //! ```
 //!
@@ -11,11 +11,11 @@ use std::io::{self, Read};
 
 use tercet_codec::varint;
 
-/// Bytes read from a file at a time.
+/// Size of reads from a file.
 const READ_LEN: usize = 1 << 16;
 
 /// Appends a term of one piece.
-pub(super) fn put_word(term: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
+pub(super) fn put_term(term: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) {
     varint::put(term.len() as u64, out);
     out.extend_from_slice(term);
     varint::put(1, out);
@@ -35,7 +35,7 @@ pub(super) fn put_word(term: &[u8], postings: &[(u32, u32)], out: &mut Vec<u8>) 
     }
 }
 
-/// Goes through a run.
+/// Reader of a run.
 pub(super) struct Reader {
     input: Option<Box<dyn Read + Send>>,
     buffer: Vec<u8>,
@@ -46,7 +46,7 @@ pub(super) struct Reader {
 
 impl std::fmt::Debug for Reader {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Reader").field("word", &String::from_utf8_lossy(&self.term)).finish_non_exhaustive()
+        f.debug_struct("Reader").field("term", &String::from_utf8_lossy(&self.term)).finish_non_exhaustive()
     }
 }
 
@@ -64,7 +64,7 @@ impl Reader {
 
     /// Advances to the next term; false at the end. The pieces of the current term must be read first.
     pub(super) fn next(&mut self) -> io::Result<bool> {
-        debug_assert_eq!(self.pieces, 0, "pieces are left");
+        debug_assert_eq!(self.pieces, 0, "unread pieces");
         if self.available(1)? == 0 {
             return Ok(false);
         }
@@ -85,7 +85,7 @@ impl Reader {
         self.pieces
     }
 
-    /// Takes the next piece: its documents, and their bytes.
+    /// The next piece: number of documents and bytes.
     pub(super) fn piece(&mut self) -> io::Result<(usize, &[u8])> {
         self.pieces -= 1;
         let documents = self.number()?;
@@ -107,7 +107,7 @@ impl Reader {
         there.then_some(()).ok_or_else(|| io::ErrorKind::UnexpectedEof.into())
     }
 
-    /// Fills the buffer up to this many bytes, and returns how many there are.
+    /// Fills the buffer up to this many bytes; returns the number available.
     fn available(&mut self, len: usize) -> io::Result<usize> {
         while self.buffer.len() - self.at < len
             && let Some(input) = &mut self.input

@@ -1,39 +1,39 @@
-//! Posting lists and their skip tables, a list at a time.
+//! Writer of posting lists and skip tables.
 
 use std::path::Path;
 
 use tercet_codec::ints::{self, Scheme};
 
+use super::invalid_input;
 use super::part::{Part, Piece};
-use super::refused;
 use crate::error::ErrorKind;
 use crate::search::postings::{BLOCK_DOCS, Skip};
 use crate::search::terms::Entry;
 use crate::wire::cursor::put;
 
-/// Makes lists of documents.
+/// Writes posting lists.
 #[derive(Debug)]
 pub(super) struct Lists {
     postings: Piece,
     tables: Piece,
     count: u32,
-    /// The list that grows: its full blocks, as they are stored.
+    /// The encoded full blocks of the current list.
     stored: Vec<u8>,
     skips: Vec<Skip>,
-    /// Documents of the open block, and the frequency of the term in each.
+    /// Documents and frequencies of the open block.
     block: Vec<u32>,
     frequencies: Vec<u32>,
     gaps: Vec<u32>,
     scratch: Vec<u8>,
-    /// One more than the greatest document of all lists.
+    /// The maximum document number of all lists plus one.
     pub(super) documents: u64,
 }
 
 impl Lists {
-    pub(super) fn new(folder: Option<&Path>) -> Self {
+    pub(super) fn new(directory: Option<&Path>) -> Self {
         Self {
-            postings: Piece::new(folder),
-            tables: Piece::new(folder),
+            postings: Piece::new(directory),
+            tables: Piece::new(directory),
             count: 0,
             stored: Vec::new(),
             skips: Vec::new(),
@@ -49,9 +49,9 @@ impl Lists {
     pub(super) fn push(&mut self, document: u32, frequency: u32) -> Result<(), ErrorKind> {
         let last = self.block.last().copied();
         if last.is_some_and(|last| last >= document) || frequency == 0 || document == u32::MAX {
-            return Err(refused("the documents of a word are not in order"));
+            return Err(invalid_input("documents of a term are not in order"));
         }
-        // A block waits until it is known whether it is the only document of the term.
+        // Deferred until it is known whether this is the only document of the term.
         if self.block.len() == BLOCK_DOCS {
             self.block()?;
         }
@@ -60,10 +60,10 @@ impl Lists {
         Ok(())
     }
 
-    /// Writes the documents that wait as a block.
+    /// Writes the open block.
     fn block(&mut self) -> Result<(), ErrorKind> {
         let (Some(first), Some(last)) = (self.block.first(), self.block.last()) else { return Ok(()) };
-        let offset = u32::try_from(self.stored.len()).map_err(|_| refused(TOO_LONG))?;
+        let offset = u32::try_from(self.stored.len()).map_err(|_| invalid_input(TOO_LONG))?;
         self.skips.push(Skip {
             first: *first,
             last: *last,
@@ -87,7 +87,7 @@ impl Lists {
         Ok(())
     }
 
-    /// Ends a list, and returns its entry; none if there is no document.
+    /// Ends a list and returns its entry; `None` without documents.
     pub(super) fn end(&mut self) -> Result<Option<Entry>, ErrorKind> {
         let Some(&last) = self.block.last() else { return Ok(None) };
         self.documents = self.documents.max(u64::from(last) + 1);
@@ -114,7 +114,7 @@ impl Lists {
         }
         self.tables.push(&self.scratch)?;
         let entry = Entry::List { documents, list: self.count };
-        self.count = self.count.checked_add(1).ok_or_else(|| refused("too many posting lists"))?;
+        self.count = self.count.checked_add(1).ok_or_else(|| invalid_input("too many posting lists"))?;
         Ok(Some(entry))
     }
 
@@ -127,4 +127,4 @@ impl Lists {
     }
 }
 
-const TOO_LONG: &str = "a posting list has 4 GiB or more";
+const TOO_LONG: &str = "a posting list exceeds 4 GiB";

@@ -1,4 +1,4 @@
-//! A record that is made in pieces and waits in a temporary file.
+//! Records that are built incrementally in a temporary file.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -7,17 +7,17 @@ use tercet_core::checksum::{crc32c, crc32c_append, crc32c_combine};
 
 use crate::writer::Spool;
 
-/// Bytes that go to the file at a time.
+/// Size of writes to the file.
 const BUFFER_LEN: usize = 1 << 16;
 
-/// A payload whose head is written last.
+/// A payload: head and spooled bytes.
 #[derive(Debug)]
 pub(crate) struct Part {
     front: Vec<u8>,
     pieces: Vec<Piece>,
 }
 
-/// Bytes that are appended to.
+/// Spooled bytes.
 #[derive(Debug)]
 pub(super) struct Piece {
     spool: Spool,
@@ -27,11 +27,11 @@ pub(super) struct Piece {
 }
 
 impl Piece {
-    pub(super) fn new(folder: Option<&Path>) -> Self {
-        Self { spool: Spool::new(folder), buffer: Vec::new(), len: 0, crc: 0 }
+    pub(super) fn new(directory: Option<&Path>) -> Self {
+        Self { spool: Spool::new(directory), buffer: Vec::new(), len: 0, crc: 0 }
     }
 
-    /// Bytes so far.
+    /// The number of bytes so far.
     pub(super) const fn len(&self) -> u64 {
         self.len
     }
@@ -51,7 +51,7 @@ impl Piece {
 }
 
 impl Part {
-    /// `front`, followed by the bytes written so far.
+    /// `front`, followed by the spooled bytes.
     pub(super) fn new(front: Vec<u8>, pieces: Vec<Piece>) -> io::Result<Self> {
         let mut out = Self { front, pieces };
         for piece in &mut out.pieces {
@@ -61,12 +61,12 @@ impl Part {
         Ok(out)
     }
 
-    /// A payload that is in memory.
-    pub(crate) const fn whole(payload: Vec<u8>) -> Self {
+    /// A payload in memory.
+    pub(crate) const fn from_memory(payload: Vec<u8>) -> Self {
         Self { front: payload, pieces: Vec::new() }
     }
 
-    /// Bytes of the payload.
+    /// The length of the payload.
     pub(crate) fn len(&self) -> u64 {
         self.front.len() as u64 + self.pieces.iter().map(Piece::len).sum::<u64>()
     }

@@ -1,4 +1,4 @@
-//! The term dictionary in the form of a block tree.
+//! Writer of the term dictionary, a block tree.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::error::ErrorKind;
 use crate::search::terms::{BLOCK_TERMS, Entry, VERSION};
 use crate::wire::cursor::{put, put_bytes};
 
-/// The level of the frames.
+/// Zstandard level of the frames.
 const LEVEL: i32 = zstd::DEFAULT_LEVEL;
 
 /// Writes blocks of terms.
@@ -20,7 +20,7 @@ pub(super) struct TermDictionaryWriter {
     frames: Piece,
     terms: u64,
     blocks: u64,
-    /// The block that grows.
+    /// The open block.
     body: Vec<u8>,
     in_block: u64,
     first: Vec<u8>,
@@ -29,10 +29,10 @@ pub(super) struct TermDictionaryWriter {
 }
 
 impl TermDictionaryWriter {
-    pub(super) fn new(folder: Option<&Path>) -> Self {
+    pub(super) fn new(directory: Option<&Path>) -> Self {
         Self {
-            index: Piece::new(folder),
-            frames: Piece::new(folder),
+            index: Piece::new(directory),
+            frames: Piece::new(directory),
             terms: 0,
             blocks: 0,
             body: Vec::new(),

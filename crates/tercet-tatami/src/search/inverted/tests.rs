@@ -1,4 +1,4 @@
-//! The records against a writer that packs bit by bit, and against those of the reference.
+//! Compares the records with a naive writer and with those of the reference implementation.
 
 use std::collections::BTreeMap;
 use std::io::Cursor;
@@ -33,7 +33,7 @@ fn bytes(part: Part) -> Vec<u8> {
     out
 }
 
-/// A file of this many rows with this region.
+/// A file with this many rows and this region.
 fn segment(inverted: Inverted, rows: u32) -> crate::search::Segment {
     let schema = Schema::new(vec![Field::new("n", Type::UInt32)]).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();
@@ -62,7 +62,7 @@ fn packed(values: &[u32], width: u32) -> Vec<u8> {
     out
 }
 
-/// The frequencies of a block: every width is tried.
+/// The PFOR-encoded frequencies of a block, with every width tried.
 fn patched(values: &[u32]) -> Vec<u8> {
     let mode = |width: u32| {
         let mut out = vec![width as u8, 0];
@@ -93,7 +93,7 @@ fn grouped(values: &[u32]) -> Vec<u8> {
     out
 }
 
-/// The records of postings and skip tables, made without any of the code they are compared with.
+/// The records of postings and skip tables, by independent code.
 fn naive(model: &Model) -> (Vec<u8>, Vec<u8>) {
     let lists: Vec<&Vec<(u32, u32)>> = model.values().filter(|postings| postings.len() > 1).collect();
     let (mut payload, mut tables) = (Vec::new(), Vec::new());
@@ -147,7 +147,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(48)))]
 
     #[test]
-    fn the_records_are_those_of_the_format(
+    fn records_equal_the_naive_writer(
         model in proptest::collection::btree_map(
             prop_oneof!["[a-c]{0,4}", "[a-z]{1,12}", "\\PC{1,5}"].prop_map(String::into_bytes), postings(), 0..200),
     ) {
@@ -161,7 +161,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_written_is_read(
+    fn written_postings_round_trip(
         model in proptest::collection::btree_map(
             "[a-f]{0,3}".prop_map(String::into_bytes),
             proptest::collection::btree_map(0u32..3000, 1u32..9, 1..300)
@@ -189,7 +189,7 @@ proptest! {
 }
 
 #[test]
-fn what_is_not_in_order_is_refused() {
+fn unsorted_input_is_rejected() {
     let mut writer = InvertedWriter::new(None);
     writer.begin(b"b").unwrap();
     writer.push(3, 1).unwrap();
@@ -201,7 +201,7 @@ fn what_is_not_in_order_is_refused() {
     assert!(writer.begin(b"a").is_err());
 }
 
-/// The order holds across blocks: the last document of a block is before the first of the next.
+/// Documents must also ascend across block boundaries.
 #[test]
 fn documents_are_compared_across_blocks() {
     let mut writer = InvertedWriter::new(None);
@@ -213,22 +213,22 @@ fn documents_are_compared_across_blocks() {
 }
 
 #[test]
-fn the_postings_of_the_reference_come_out_again() {
-    let Some(folder) = tercet_testkit::golden("tatami") else { return };
-    let text = std::fs::read_to_string(folder.join("manifest.json")).unwrap();
+fn reference_postings_are_reproduced() {
+    let Some(directory) = tercet_testkit::golden("tatami") else { return };
+    let text = std::fs::read_to_string(directory.join("manifest.json")).unwrap();
     let manifest: serde_json::Value = serde_json::from_str(&text).unwrap();
     let mut checked = 0;
     for entry in manifest["files"].as_array().unwrap() {
-        let told = &entry["layout"]["inverted"];
-        let Some(expected) = told["postings_payload_sha256"].as_str() else { continue };
-        let file = File::open(folder.join(entry["path"].as_str().unwrap())).unwrap();
+        let expected_layout = &entry["layout"]["inverted"];
+        let Some(expected) = expected_layout["postings_payload_sha256"].as_str() else { continue };
+        let file = File::open(directory.join(entry["path"].as_str().unwrap())).unwrap();
         let Some(segment) = file.segment().unwrap() else { continue };
         let mut model = Model::new();
         segment.for_each_term(|term, info| drop(model.insert(term.to_vec(), info.postings))).unwrap();
         let inverted = written(&model, None);
         let hash = |part| format!("{:x}", Sha256::digest(bytes(part)));
         assert_eq!(hash(inverted.postings), expected, "{}", entry["path"]);
-        assert_eq!(hash(inverted.skips), told["skips_payload_sha256"].as_str().unwrap());
+        assert_eq!(hash(inverted.skips), expected_layout["skips_payload_sha256"].as_str().unwrap());
         checked += 1;
     }
     assert!(checked >= 5, "{checked}");

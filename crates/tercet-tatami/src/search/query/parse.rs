@@ -5,7 +5,7 @@ use thiserror::Error;
 use super::{Group, Part, Query, Sign};
 use crate::search::analyze;
 
-/// How deep parentheses may be.
+/// Maximum nesting depth of parentheses.
 const MAX_DEPTH: usize = 64;
 
 /// The maximum number of terms: each takes memory.
@@ -33,11 +33,11 @@ impl Query {
         let root = parser.group()?;
         parser.space();
         if parser.at < text.len() {
-            return Err(QueryError::new(parser.at, "`)` closes nothing"));
+            return Err(QueryError::new(parser.at, "unmatched `)`"));
         }
         let query = Self { root };
         if query.scored_terms().count() > MAX_TERMS {
-            return Err(QueryError::new(0, format!("more than {MAX_TERMS} words")));
+            return Err(QueryError::new(0, format!("more than {MAX_TERMS} terms")));
         }
         Ok(query)
     }
@@ -91,21 +91,21 @@ impl Parser<'_> {
     fn group(&mut self) -> Result<Group, QueryError> {
         let start = self.at;
         let mut group = Group::default();
-        // Whether something came before, even without a term in it.
+        // Whether an operand came before, even without terms.
         let mut any = false;
         loop {
             let at = self.at;
             match self.next() {
                 Next::End | Next::Close => break,
                 Next::Or if !any => {
-                    return Err(QueryError::new(self.at, "`OR` has nothing before it"));
+                    return Err(QueryError::new(self.at, "missing operand before `OR`"));
                 }
-                Next::And => return Err(QueryError::new(self.at, "`AND` has nothing before it")),
+                Next::And => return Err(QueryError::new(self.at, "missing operand before `AND`")),
                 Next::Or => {
                     let or = self.at;
                     self.at += 2;
                     if matches!(self.next(), Next::End | Next::Close | Next::And | Next::Or) {
-                        return Err(QueryError::new(or, "`OR` has nothing behind it"));
+                        return Err(QueryError::new(or, "missing operand after `OR`"));
                     }
                 }
                 Next::Other => {
@@ -113,11 +113,11 @@ impl Parser<'_> {
                     any = true;
                 }
             }
-            debug_assert!(self.at > at, "the parser stands still");
+            debug_assert!(self.at > at, "the parser makes progress");
         }
         let wanted = group.parts.iter().any(|(sign, _)| *sign != Sign::Not);
         if !wanted && !group.parts.is_empty() {
-            return Err(QueryError::new(start, "there is no word that a document should hold"));
+            return Err(QueryError::new(start, "only excluded terms: at least one other term is required"));
         }
         Ok(group)
     }
@@ -136,18 +136,18 @@ impl Parser<'_> {
             let and = self.at;
             self.at += 3;
             if self.next() != Next::Other {
-                return Err(QueryError::new(and, "`AND` has nothing behind it"));
+                return Err(QueryError::new(and, "missing operand after `AND`"));
             }
             all.parts.extend(self.signed()?.into_iter().map(|(sign, part)| (must(sign), part)));
         }
         if !all.parts.iter().any(|(sign, _)| *sign == Sign::Must) {
-            return Err(QueryError::new(start, "there is no word that a document should hold"));
+            return Err(QueryError::new(start, "only excluded terms: at least one other term is required"));
         }
         group.parts.push((Sign::May, Part::Group(all)));
         Ok(())
     }
 
-    /// A part with its sign. A part without terms is dropped; a term with signs inside it is several.
+    /// A part with its sign. Parts without terms are dropped; a token with separators becomes several terms.
     fn signed(&mut self) -> Result<Vec<(Sign, Part)>, QueryError> {
         let start = self.at;
         let mut sign = Sign::May;
@@ -163,7 +163,7 @@ impl Parser<'_> {
         let part_at = self.at;
         let rest = self.rest();
         if sign != Sign::May && rest.starts_with(['+', '-']) {
-            return Err(QueryError::new(part_at, "a second sign stands behind a sign"));
+            return Err(QueryError::new(part_at, "duplicate sign"));
         }
         let parts = if rest.starts_with('"') {
             self.phrase()?.into_iter().collect()
@@ -177,7 +177,7 @@ impl Parser<'_> {
         };
         if sign != Sign::May && self.at == part_at {
             let sign = &self.text[start..part_at];
-            return Err(QueryError::new(start, format!("`{}` has nothing behind it", sign.trim_end())));
+            return Err(QueryError::new(start, format!("missing operand after `{}`", sign.trim_end())));
         }
         Ok(parts.into_iter().map(|part| (sign, part)).collect())
     }
@@ -186,7 +186,7 @@ impl Parser<'_> {
         let open = self.at;
         let inside = &self.text[open + 1..];
         let Some(len) = inside.find('"') else {
-            return Err(QueryError::new(open, "`\"` is not closed"));
+            return Err(QueryError::new(open, "unterminated `\"`"));
         };
         self.at = open + len + 2;
         let mut terms = analyze::tokens(&inside.as_bytes()[..len]);
@@ -199,10 +199,7 @@ impl Parser<'_> {
     fn parenthesis(&mut self) -> Result<Group, QueryError> {
         let open = self.at;
         if self.depth == MAX_DEPTH {
-            return Err(QueryError::new(
-                open,
-                format!("more than {MAX_DEPTH} parentheses within each other"),
-            ));
+            return Err(QueryError::new(open, format!("parentheses nested deeper than {MAX_DEPTH}")));
         }
         self.depth += 1;
         self.at += 1;
@@ -210,7 +207,7 @@ impl Parser<'_> {
         self.depth -= 1;
         self.space();
         if !self.rest().starts_with(')') {
-            return Err(QueryError::new(open, "`(` is not closed"));
+            return Err(QueryError::new(open, "unmatched `(`"));
         }
         self.at += 1;
         Ok(group)

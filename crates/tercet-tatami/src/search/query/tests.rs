@@ -2,8 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A query with all its parentheses.
-fn shown(text: &str) -> String {
+/// Formats a query with all parentheses.
+fn display(text: &str) -> String {
     fn group(outer: &Group) -> String {
         let part = |(sign, part): &(Sign, Part)| {
             let sign = match sign {
@@ -27,7 +27,7 @@ fn shown(text: &str) -> String {
 }
 
 #[test]
-fn questions_are_read_as_they_are_told() {
+fn queries_are_parsed() {
     let cases = [
         ("", ""),
         ("Red  green", "red green"),
@@ -49,39 +49,39 @@ fn questions_are_read_as_they_are_told() {
         ("\"\" OR a", "a"),
     ];
     for (text, expected) in cases {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(display(text), expected, "{text}");
     }
 }
 
 #[test]
-fn what_is_wrong_is_pointed_at() {
+fn errors_have_byte_offsets() {
     let cases = [
-        ("a (b", "2: `(` is not closed"),
-        ("a) b", "1: `)` closes nothing"),
-        ("a \"b c", "2: `\"` is not closed"),
-        ("OR a", "0: `OR` has nothing before it"),
-        ("a OR", "2: `OR` has nothing behind it"),
-        ("a AND", "2: `AND` has nothing behind it"),
-        ("AND a", "0: `AND` has nothing before it"),
-        ("a AND AND b", "2: `AND` has nothing behind it"),
-        ("a -", "2: `-` has nothing behind it"),
-        ("a + b", "2: `+` has nothing behind it"),
-        ("a NOT", "2: `NOT` has nothing behind it"),
-        ("+-a b", "1: a second sign stands behind a sign"),
-        ("a NOT -b", "6: a second sign stands behind a sign"),
-        ("-a", "0: there is no word that a document should hold"),
-        ("a (-b)", "3: there is no word that a document should hold"),
+        ("a (b", "2: unmatched `(`"),
+        ("a) b", "1: unmatched `)`"),
+        ("a \"b c", "2: unterminated `\"`"),
+        ("OR a", "0: missing operand before `OR`"),
+        ("a OR", "2: missing operand after `OR`"),
+        ("a AND", "2: missing operand after `AND`"),
+        ("AND a", "0: missing operand before `AND`"),
+        ("a AND AND b", "2: missing operand after `AND`"),
+        ("a -", "2: missing operand after `-`"),
+        ("a + b", "2: missing operand after `+`"),
+        ("a NOT", "2: missing operand after `NOT`"),
+        ("+-a b", "1: duplicate sign"),
+        ("a NOT -b", "6: duplicate sign"),
+        ("-a", "0: only excluded terms: at least one other term is required"),
+        ("a (-b)", "3: only excluded terms: at least one other term is required"),
     ];
     for (text, expected) in cases {
-        assert_eq!(shown(text), expected, "{text}");
+        assert_eq!(display(text), expected, "{text}");
     }
-    assert_eq!(shown(&"a ".repeat(1025)), "0: more than 1024 words");
+    assert_eq!(display(&"a ".repeat(1025)), "0: more than 1024 terms");
     let deep = "(".repeat(100_000);
-    assert!(shown(&deep).starts_with("64: more than 64"));
+    assert!(display(&deep).starts_with("64: parentheses nested deeper than 64"));
 }
 
 #[test]
-fn plain_words_are_the_list_of_the_format() {
+fn plain_terms_are_a_list_of_terms() {
     let query = Query::parse("Red, green; RED blue").unwrap();
     assert_eq!(query, Query::terms("Red, green; RED blue"));
     assert_eq!(query.plain().unwrap(), ["red", "green", "red", "blue"]);
@@ -90,7 +90,7 @@ fn plain_words_are_the_list_of_the_format() {
 
 proptest! {
     #[test]
-    fn any_text_is_read_or_refused(text in "[a-c+\\-\"() ANDORT]{0,24}|\\PC{0,20}") {
+    fn any_text_is_parsed_or_rejected(text in "[a-c+\\-\"() ANDORT]{0,24}|\\PC{0,20}") {
         if let Err(error) = Query::parse(&text) {
             prop_assert!(error.at <= text.len() && text.is_char_boundary(error.at));
         }

@@ -1,4 +1,4 @@
-//! The footer as bytes.
+//! Serializer of the footer.
 
 use super::{
     BLOBS, BlobColumn, DICTIONARIES, FEATURES, Features, Footer, GROUPS, Group, HAS_BLOOM, HAS_BOUNDS,
@@ -28,7 +28,7 @@ impl Footer {
             let entries = self
                 .indexes
                 .iter()
-                // The kind is a byte below 128: as a number it is the same byte.
+                // The kind is less than 128, so its varint is the same byte.
                 .flat_map(|entry| [entry.offset, entry.payload_bytes, u64::from(entry.kind)]);
             section(INDEXES, &put_all([self.indexes.len() as u64].into_iter().chain(entries)));
         }

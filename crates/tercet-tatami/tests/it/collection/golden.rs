@@ -150,7 +150,7 @@ fn scans_match_the_reference() {
         } else {
             assert_eq!(kept, strings(&scan["prune_keeps"]), "{scan}");
         }
-        let found = collection.scan().columns(&["id"]).filter(&filter);
+        let found = collection.scan().columns(&["id"]).unwrap().filter(&filter).unwrap();
         let mut ids: Vec<i64> = Vec::new();
         for batch in found.batches().unwrap() {
             let batch = batch.unwrap().batch;

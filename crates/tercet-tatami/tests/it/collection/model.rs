@@ -127,9 +127,9 @@ fn pruned_members_hold_no_matching_row() {
         ("weight > 150", 3, |row| row.2 > 150.0),
     ];
     for (text, kept, holds) in cases {
-        let filter = Expr::parse(text).unwrap();
-        assert_eq!(collection.prune(&filter).unwrap().len(), kept, "{text}");
-        let scan = collection.scan().columns(&["key"]).filter(&filter);
+        let condition = Expr::parse(text).unwrap();
+        assert_eq!(collection.prune(&condition).unwrap().len(), kept, "{text}");
+        let scan = collection.scan().columns(&["key"]).unwrap().filter(&condition).unwrap();
         let found: Vec<i64> = scan
             .batches()
             .unwrap()
@@ -147,7 +147,7 @@ fn pruned_members_hold_no_matching_row() {
         assert_eq!(found, expected, "{text}");
         assert_eq!(scan.count().unwrap(), expected.len() as u64, "{text}");
     }
-    assert!(collection.scan().columns(&["nothing"]).batches().is_err());
+    assert!(collection.scan().columns(&["nothing"]).is_err());
     assert!(collection.prune(&Expr::parse("nothing = 1").unwrap()).is_err());
 }
 

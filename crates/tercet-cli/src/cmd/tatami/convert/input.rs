@@ -12,10 +12,10 @@ use tercet::tatami::{Column, LogicalType, Schema, Values};
 
 use super::format::Format;
 use crate::cmd::tatami::columns::{Columns, listed, no_column, positions};
-use crate::cmd::tatami::condition::{Condition, Where};
 use crate::cmd::tatami::create::roles::Roles;
 use crate::cmd::tatami::create::schema::Declared;
 use crate::cmd::tatami::create::table::TextTable;
+use crate::cmd::tatami::filter::{FilterText, Where};
 use crate::cmd::tatami::open::open as open_file;
 use crate::failure::Failure;
 use crate::ui::{Bar, Ui, WARN, paint};
@@ -26,8 +26,8 @@ const INTEROP_BATCH_ROWS: usize = 4096;
 const BATCH_BYTES: u64 = 16 << 20;
 
 /// The options of the input.
-pub(super) struct Asked<'a> {
-    pub(super) condition: &'a Where,
+pub(super) struct InputOptions<'a> {
+    pub(super) filter: &'a Where,
     pub(super) columns: &'a Columns,
     pub(super) declared: Option<&'a Declared>,
     pub(super) roles: &'a Roles,
@@ -43,7 +43,7 @@ pub(super) struct Open {
     table: Table,
     rows: Kind,
     /// The selected rows and columns.
-    choice: Choice,
+    selection: RowSelection,
     read: Arc<AtomicU64>,
     /// The footer metadata to copy.
     pairs: Vec<(String, String)>,
@@ -58,66 +58,67 @@ enum Kind {
 pub(super) fn open(
     source: Arc<dyn ByteSource>,
     format: Format,
-    asked: &Asked<'_>,
+    requested: &InputOptions<'_>,
     out: &mut Ui,
 ) -> Result<Open, Failure> {
     let is_text = matches!(format, Format::Csv | Format::Tsv | Format::Jsonl);
-    if asked.declared.is_some() && !is_text {
+    if requested.declared.is_some() && !is_text {
         return Err(Failure::request("`--schema` applies to CSV and JSONL input only"));
     }
     let read = Arc::new(AtomicU64::new(0));
-    let source: Arc<dyn ByteSource> = Arc::new(Watched { source, read: Arc::clone(&read) });
-    let roles = if asked.into_tatami { asked.roles.for_table()? } else { arrow::ColumnOptions::none() };
-    let only = read_names(asked)?;
+    let source: Arc<dyn ByteSource> = Arc::new(CountingSource { source, read: Arc::clone(&read) });
+    let roles =
+        if requested.into_tatami { requested.roles.for_table()? } else { arrow::ColumnOptions::none() };
+    let only = read_names(requested)?;
     if let Some(format) = format.in_arrow() {
         let options = Options::new()
             .with_column_options(roles)
-            .with_timestamps(asked.timestamps)
-            .with_interop(asked.interop)
+            .with_timestamps(requested.timestamps)
+            .with_interop(requested.interop)
             .with_columns(only);
-        let batch = asked.batch.or(asked.interop.then_some(INTEROP_BATCH_ROWS));
-        let rows =
-            TableReader::open(source, format, &options, batch).map_err(|error| explained(error, asked))?;
+        let batch = requested.batch.or(requested.interop.then_some(INTEROP_BATCH_ROWS));
+        let rows = TableReader::open(source, format, &options, batch)
+            .map_err(|error| explained(error, requested))?;
         for warning in rows.warnings() {
             let name = escape::name(rows.table().name());
             out.note(format_args!("{} {name}: {warning}", paint(WARN, "warning:")))?;
         }
         let all = rows.table().clone();
         let names = || rows.names().to_vec();
-        let (table, choice) = Choice::new(&all, &all.annotations(), asked, &names)?;
+        let (table, selection) = RowSelection::new(&all, &all.annotations(), requested, &names)?;
         let pairs = table.annotations();
-        return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), choice, read, pairs });
+        return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), selection, read, pairs });
     }
     if is_text {
         let name = Arc::clone(source.name());
-        let text = TextTable::open(source, format.delimiter(), asked.declared, only, out)?;
+        let text = TextTable::open(source, format.delimiter(), requested.declared, only, out)?;
         // For an error message only.
         let names = || text.names(&out.bar("looking", 0)).unwrap_or_default();
         let mut fields = text.fields();
         if fields.is_empty() {
-            let asked = asked.columns.names()?.unwrap_or_default();
-            let missing = asked.first().map_or("", String::as_str);
+            let selected = requested.columns.names()?.unwrap_or_default();
+            let missing = selected.first().map_or("", String::as_str);
             return Err(no_column(&name, missing, &names()));
         }
-        roles.apply_explicit(&mut fields)?;
+        roles.apply_explicit(&name, &mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
-        let all = Table::from_annotated(&name, &schema, &text.notes())?;
-        let (table, choice) = Choice::new(&all, &text.notes(), asked, &names)?;
+        let all = Table::from_annotated(&name, &schema, &text.annotations())?;
+        let (table, selection) = RowSelection::new(&all, &text.annotations(), requested, &names)?;
         let pairs = table.annotations();
-        return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), choice, read, pairs });
+        return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), selection, read, pairs });
     }
     let file = open_file(source)?;
-    let columns = asked.columns.positions_in(&file)?;
+    let columns = requested.columns.positions_in(&file)?;
     let table = Table::from_file(&file, &columns)?;
     let mut fields = table.schema().fields().to_vec();
-    roles.apply_explicit(&mut fields)?;
+    roles.apply_explicit(file.name(), &mut fields)?;
     let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
     let table = table.with_schema(schema);
     let fitting = file.estimate_batch_rows(&columns, BATCH_BYTES).min(65_536);
-    let rows = asked.batch.map_or(fitting, |rows| rows as u64);
+    let rows = requested.batch.map_or(fitting, |rows| rows as u64);
     let mut scan = file.scan().column_positions(&columns)?.with_batch_rows(rows);
-    if let Some(condition) = asked.condition.bind_to(&file)? {
-        scan = scan.filter(&condition)?;
+    if let Some(predicate) = requested.filter.bind_to(&file)? {
+        scan = scan.filter(&predicate)?;
     }
     let is_kept = |(key, _): &&(String, String)| {
         let of_format = key.starts_with("tatami.");
@@ -126,35 +127,35 @@ pub(super) fn open(
                 .is_none_or(|name| table.schema().index_of(name).is_some())
     };
     let pairs = file.footer().pairs.iter().filter(is_kept).cloned().collect();
-    let choice = Choice::default();
-    Ok(Open { table, rows: Kind::Tatami(Box::new(scan.batches())), choice, read, pairs })
+    let selection = RowSelection::default();
+    Ok(Open { table, rows: Kind::Tatami(Box::new(scan.batches())), selection, read, pairs })
 }
 
 /// The columns to read: selected columns and those of the filter; `None` for all.
-fn read_names(asked: &Asked<'_>) -> Result<Option<Vec<String>>, Failure> {
-    let Some(mut names) = asked.columns.names()? else { return Ok(None) };
-    if let Some(condition) = asked.condition.condition() {
-        names.extend(condition.parsed()?.expr().columns().into_iter().map(str::to_owned));
+fn read_names(requested: &InputOptions<'_>) -> Result<Option<Vec<String>>, Failure> {
+    let Some(mut names) = requested.columns.names()? else { return Ok(None) };
+    if let Some(filter) = requested.filter.text() {
+        names.extend(filter.parsed()?.expr().columns().into_iter().map(str::to_owned));
     }
     Ok(Some(names))
 }
 
 /// Adds a hint to errors about unsupported types.
-fn explained(error: arrow::Error, asked: &Asked<'_>) -> Failure {
-    if let arrow::Error::NoSuchColumns { name, columns } = &error
-        && let Ok(Some(names)) = asked.columns.names()
+fn explained(error: arrow::Error, requested: &InputOptions<'_>) -> Failure {
+    if let arrow::ErrorKind::NoSuchColumns { columns } = error.kind()
+        && let Ok(Some(names)) = requested.columns.names()
         && let Some(missing) = names.first()
     {
-        return no_column(name, missing, columns);
+        return no_column(error.location(), missing, columns);
     }
-    let arrow::Error::UnsupportedTypes { name, columns } = &error else { return error.into() };
+    let arrow::ErrorKind::UnsupportedTypes { columns } = error.kind() else { return error.into() };
     let is_list = |kind: &str| kind.starts_with("list of ");
-    if asked.interop && columns.iter().all(|refused| is_list(&refused.type_name)) {
+    if requested.interop && columns.iter().all(|column| is_list(&column.type_name)) {
         let names: Vec<String> =
-            columns.iter().map(|refused| format!("`{}`", escape::name(&refused.column))).collect();
+            columns.iter().map(|column| format!("`{}`", escape::name(&column.column))).collect();
         let message = format!(
             "{}: `--profile interop` does not support list columns: {}",
-            escape::name(name),
+            escape::name(error.location()),
             names.join(", ")
         );
         return Failure::new(Class::Unsupported, message)
@@ -180,8 +181,8 @@ impl Open {
         bar: &Bar,
         mut hand_over: impl FnMut(Vec<Column>) -> Result<(), Failure>,
     ) -> Result<Option<String>, Failure> {
-        let choice = self.choice;
-        let mut each = |columns| choice.taken(columns).map_or(Ok(()), &mut hand_over);
+        let selection = self.selection;
+        let mut each = |columns| selection.apply(columns).map_or(Ok(()), &mut hand_over);
         let mut reported = 0;
         let mut go_on = || {
             let read = self.read.load(Ordering::Relaxed);
@@ -215,24 +216,24 @@ impl Open {
 
 /// The filter and projection of batches.
 #[derive(Default)]
-struct Choice {
-    condition: Option<Predicate>,
+struct RowSelection {
+    predicate: Option<Predicate>,
     /// Positions among the columns read; `None` for all.
     columns: Option<Vec<usize>>,
 }
 
-impl Choice {
+impl RowSelection {
     /// The projected table and its selection.
     fn new(
         all: &Table,
-        notes: &[(String, String)],
-        asked: &Asked<'_>,
+        annotations: &[(String, String)],
+        requested: &InputOptions<'_>,
         in_file: &dyn Fn() -> Vec<String>,
     ) -> Result<(Table, Self), Failure> {
-        let logical_types = LogicalType::for_fields(all.schema().fields(), notes);
-        let bind = |condition: &Condition| {
-            let parsed = condition.parsed()?;
-            condition.bound(&parsed, all.name(), all.schema(), &logical_types).map_err(|failure| {
+        let logical_types = LogicalType::for_fields(all.schema().fields(), annotations);
+        let bind = |filter: &FilterText| {
+            let parsed = filter.parsed()?;
+            filter.bound(&parsed, all.name(), all.schema(), &logical_types).map_err(|failure| {
                 let is_there = |name: &&str| all.schema().index_of(name).is_some();
                 if parsed.expr().columns().iter().all(is_there) {
                     return failure;
@@ -241,18 +242,18 @@ impl Choice {
                 failure.with_hint(listed(&in_file()))
             })
         };
-        let condition = asked.condition.condition().map(bind).transpose()?;
-        let Some(names) = asked.columns.names()? else {
-            return Ok((all.clone(), Self { condition, columns: None }));
+        let predicate = requested.filter.text().map(bind).transpose()?;
+        let Some(names) = requested.columns.names()? else {
+            return Ok((all.clone(), Self { predicate, columns: None }));
         };
         let columns = positions(all.name(), all.schema(), &names, in_file)?;
-        Ok((all.project(&columns)?, Self { condition, columns: Some(columns) }))
+        Ok((all.project(&columns)?, Self { predicate, columns: Some(columns) }))
     }
 
     /// Filters and projects a batch; `None` if no row matches.
-    fn taken(&self, mut batch: Vec<Column>) -> Option<Vec<Column>> {
+    fn apply(&self, mut batch: Vec<Column>) -> Option<Vec<Column>> {
         let rows = batch.first().map_or(0, Column::len);
-        let mask = self.condition.as_ref().map(|condition| condition.mask(&batch));
+        let mask = self.predicate.as_ref().map(|predicate| predicate.mask(&batch));
         if let Some(columns) = &self.columns {
             // Positions are unique.
             let empty = || Column::new(Values::Bool(Vec::new()));
@@ -272,12 +273,12 @@ impl Choice {
 
 /// A byte source that counts the bytes read.
 #[derive(Debug)]
-struct Watched {
+struct CountingSource {
     source: Arc<dyn ByteSource>,
     read: Arc<AtomicU64>,
 }
 
-impl ByteSource for Watched {
+impl ByteSource for CountingSource {
     fn name(&self) -> &Arc<str> {
         self.source.name()
     }

@@ -141,7 +141,7 @@ impl Target {
             let writer = RecordWriter::new(delimiter, columns);
             let mut header = Vec::new();
             writer.header(&mut header);
-            out.write_all(&header).map_err(|error| refused(&name, error))?;
+            out.write_all(&header).map_err(|error| write_failure(&name, error))?;
             Kind::Csv(writer, out)
         } else {
             Kind::Jsonl(RowWriter::new(columns), out)
@@ -162,8 +162,8 @@ impl Target {
     fn push(&mut self, columns: Vec<Column>) -> Result<(), Failure> {
         let name = &self.name;
         let rows = columns.first().map_or(0, Column::len);
-        let write = |texts: Vec<Vec<u8>>, out: &mut Counted| {
-            texts.iter().try_for_each(|text| out.write_all(text)).map_err(|error| refused(name, error))
+        let write = |rows: Vec<Vec<u8>>, out: &mut Counted| {
+            rows.iter().try_for_each(|text| out.write_all(text)).map_err(|error| write_failure(name, error))
         };
         match &mut self.kind {
             Kind::Path(writer) => writer.append(&columns).map_err(explained),
@@ -216,11 +216,13 @@ impl Filled {
             }
         };
         let Counted { out: mut written, bytes } = counted;
-        written.flush().map_err(|error| refused(&name, error))?;
+        written.flush().map_err(|error| write_failure(&name, error))?;
         match written {
-            Bytes::Path(atomic_file) => drop(atomic_file.finish().map_err(|error| refused(&name, error))?),
+            Bytes::Path(atomic_file) => {
+                drop(atomic_file.finish().map_err(|error| write_failure(&name, error))?)
+            }
             Bytes::Spool(spool) => {
-                delivered(spool.finish().map_err(|error| refused(&name, error))?, end, out)?;
+                delivered(spool.finish().map_err(|error| write_failure(&name, error))?, end, out)?;
             }
             Bytes::Stdout(_) => {}
         }
@@ -241,8 +243,8 @@ fn delivered(mut file: File, end: End, out: &mut Ui) -> Result<(), Failure> {
     }
 }
 
-fn refused(name: &Arc<str>, error: io::Error) -> Failure {
-    arrow::Error::Write { name: Arc::clone(name), error }.into()
+fn write_failure(name: &Arc<str>, error: io::Error) -> Failure {
+    arrow::Error::new(Arc::clone(name), error.into()).into()
 }
 
 /// An error of the writer with a hint.

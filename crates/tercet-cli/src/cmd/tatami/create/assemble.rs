@@ -7,7 +7,7 @@ use tercet::tatami::{Column, Field};
 
 use super::build::{Builder, ValueParser};
 use super::csv::Record;
-use super::json::{self, Wrong};
+use super::json::{self, SyntaxError};
 use super::token::Token;
 use crate::failure::Failure;
 
@@ -24,34 +24,34 @@ pub(super) struct Batch {
 }
 
 /// The reason a row is rejected.
-pub(super) enum Refused {
-    Wrong(Wrong),
-    Row(String),
+pub(super) enum RowError {
+    Syntax(SyntaxError),
+    Invalid(String),
 }
 
-impl From<Wrong> for Refused {
-    fn from(wrong: Wrong) -> Self {
-        Self::Wrong(wrong)
+impl From<SyntaxError> for RowError {
+    fn from(error: SyntaxError) -> Self {
+        Self::Syntax(error)
     }
 }
 
-pub(super) fn in_column(name: &str, reason: &str) -> Refused {
-    Refused::Row(format!("column `{}`: {reason}", escape::name(name)))
+pub(super) fn in_column(name: &str, reason: &str) -> RowError {
+    RowError::Invalid(format!("column `{}`: {reason}", escape::name(name)))
 }
 
-/// A failure of the consumer, or a row that is refused.
-pub(super) enum Stopped {
-    Refused(Refused),
+/// A rejected row, or a failure of the consumer.
+pub(super) enum ReadError {
+    Row(RowError),
     Failed(Failure),
 }
 
-impl From<Refused> for Stopped {
-    fn from(refused: Refused) -> Self {
-        Self::Refused(refused)
+impl From<RowError> for ReadError {
+    fn from(error: RowError) -> Self {
+        Self::Row(error)
     }
 }
 
-pub(super) fn field<'a>(record: &'a Record, index: usize, name: &str) -> Result<(&'a str, bool), Refused> {
+pub(super) fn field<'a>(record: &'a Record, index: usize, name: &str) -> Result<(&'a str, bool), RowError> {
     let (bytes, is_quoted) = record.get(index).unwrap_or_default();
     let text = simdutf8::basic::from_utf8(bytes).map_err(|_| in_column(name, "invalid UTF-8"))?;
     Ok((text, is_quoted))
@@ -86,12 +86,12 @@ impl Rows {
         text: &str,
         line: u64,
         is_wanted: impl Fn(&str) -> bool,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RowError> {
         self.row += 1;
         self.lines.push(line);
         let (mut expected, mut found) = (0, 0);
         let Self { builders, by_name, last, row, .. } = self;
-        json::object::<Refused>(text, is_wanted, |key, token| {
+        json::object::<RowError>(text, is_wanted, |key, token| {
             // Keys are usually in the same order in every row.
             let column = match builders.get(expected).filter(|builder| builder.name() == key) {
                 Some(_) => expected,
@@ -124,14 +124,14 @@ impl Rows {
     }
 
     /// Maps CSV fields to columns.
-    pub(super) fn places(&self, header: &[String]) -> Result<Vec<usize>, Refused> {
+    pub(super) fn field_columns(&self, header: &[String]) -> Result<Vec<usize>, RowError> {
         let place = |name: &String| {
             let found = self.by_name.get(name).copied();
             found.ok_or_else(|| in_column(name, "not in the schema"))
         };
-        let places: Vec<usize> = header.iter().map(place).collect::<Result<_, _>>()?;
+        let field_columns: Vec<usize> = header.iter().map(place).collect::<Result<_, _>>()?;
         let mut is_there = vec![false; self.builders.len()];
-        for &place in &places {
+        for &place in &field_columns {
             is_there[place] = true;
         }
         let missing = |index: &usize| !is_there[*index] && !self.builders[*index].is_nullable();
@@ -139,7 +139,7 @@ impl Rows {
             Some(index) => {
                 Err(in_column(self.builders[index].name(), "non-nullable column is missing in the header"))
             }
-            None => Ok(places),
+            None => Ok(field_columns),
         }
     }
 
@@ -147,14 +147,14 @@ impl Rows {
     pub(super) fn record(
         &mut self,
         record: &Record,
-        places: &[usize],
+        field_columns: &[usize],
         header: &[String],
         nulls: &[String],
         line: u64,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), RowError> {
         self.row += 1;
         self.lines.push(line);
-        for (index, column) in places.iter().enumerate() {
+        for (index, column) in field_columns.iter().enumerate() {
             let (text, is_quoted) = field(record, index, &header[index])?;
             let builder = &mut self.builders[*column];
             let token = if is_quoted || !is_null(text, nulls) {
@@ -169,7 +169,7 @@ impl Rows {
             builder.push(token).map_err(|reason| in_column(&header[index], &reason))?;
             self.last[*column] = self.row;
         }
-        if places.len() < self.builders.len() {
+        if field_columns.len() < self.builders.len() {
             for (builder, last) in self.builders.iter_mut().zip(&self.last) {
                 if *last != self.row {
                     builder.push(Token::Null).map_err(|reason| in_column(builder.name(), &reason))?;
@@ -182,13 +182,13 @@ impl Rows {
     pub(super) fn hand_over_if_full(
         &mut self,
         each: &mut impl FnMut(Batch) -> Result<(), Failure>,
-    ) -> Result<(), Stopped> {
+    ) -> Result<(), ReadError> {
         let bytes = || self.builders.iter().map(Builder::bytes).sum::<usize>();
         if self.lines.len() < BATCH_ROWS && bytes() < BATCH_BYTES {
             return Ok(());
         }
         match self.take() {
-            Some(batch) => each(batch).map_err(Stopped::Failed),
+            Some(batch) => each(batch).map_err(ReadError::Failed),
             None => Ok(()),
         }
     }

@@ -18,19 +18,19 @@ pub(super) enum ValueParser {
     /// As base64, like the output of `cat`.
     Base64,
     /// By logical type: date, time, decimal.
-    Meant(LogicalType),
+    Logical(LogicalType),
     /// As a timestamp whose unit has this many nanoseconds; stored as microseconds.
     Stamp(LogicalType, i64),
 }
 
 impl ValueParser {
     /// The parsers of declared columns.
-    pub(super) fn all(fields: &[Field], notes: &[(String, String)]) -> Vec<Self> {
+    pub(super) fn all(fields: &[Field], annotations: &[(String, String)]) -> Vec<Self> {
         let one = |field: &Field| match (
-            Self::for_field(field, LogicalType::for_field(field, notes)),
-            unit(field, notes),
+            Self::for_field(field, LogicalType::for_field(field, annotations)),
+            unit(field, annotations),
         ) {
-            (Self::Meant(logical_type), Some(nanos)) => Self::Stamp(logical_type, nanos),
+            (Self::Logical(logical_type), Some(nanos)) => Self::Stamp(logical_type, nanos),
             (parser, _) => parser,
         };
         fields.iter().map(one).collect()
@@ -39,7 +39,7 @@ impl ValueParser {
     fn for_field(field: &Field, logical_type: Option<LogicalType>) -> Self {
         match (field.scalar(), logical_type) {
             (_, Some(LogicalType::Utf8)) => Self::Plain,
-            (_, Some(logical_type)) => Self::Meant(logical_type),
+            (_, Some(logical_type)) => Self::Logical(logical_type),
             (Type::Bytes | Type::BlobRef, None) => Self::Base64,
             _ => Self::Plain,
         }
@@ -119,7 +119,9 @@ impl Builder {
 fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) -> Result<usize, String> {
     match (parser, &mut *values) {
         (_, Values::List(_)) => {}
-        (ValueParser::Meant(logical_type), values) => return meant(values, kind, logical_type, &token),
+        (ValueParser::Logical(logical_type), values) => {
+            return push_logical(values, kind, logical_type, &token);
+        }
         (ValueParser::Stamp(logical_type, unit), Values::Int64(v)) => {
             v.push(stamp(kind, logical_type, unit, &token)?);
             return Ok(8);
@@ -151,7 +153,7 @@ fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) 
 }
 
 /// Adds a value of a logical type.
-fn meant(
+fn push_logical(
     values: &mut Values,
     kind: Type,
     logical_type: LogicalType,
@@ -265,7 +267,9 @@ fn text(strings: &mut Strings, kind: Type, parser: ValueParser, token: &Token<'_
         return Err("value exceeds 4 GiB".into());
     }
     match parser {
-        ValueParser::Plain | ValueParser::Meant(_) | ValueParser::Stamp(..) => strings.push(text.as_bytes()),
+        ValueParser::Plain | ValueParser::Logical(_) | ValueParser::Stamp(..) => {
+            strings.push(text.as_bytes())
+        }
         ValueParser::Base64 => {
             let bytes =
                 STANDARD.decode(text).map_err(|_| format!("{} is not valid base64", display(token)))?;
@@ -305,7 +309,7 @@ mod tests {
     }
 
     #[test]
-    fn values_fit_or_are_refused() {
+    fn invalid_values_are_rejected() {
         let one = |kind, token| built(Field::new("x", kind), vec![token]).map(|column| column.values);
         assert_eq!(one(Type::Int8, Token::Number("-128")), Ok(Values::Int8(vec![-128])));
         assert!(one(Type::Int8, Token::Number("128")).is_err());

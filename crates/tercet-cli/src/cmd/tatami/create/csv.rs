@@ -186,8 +186,8 @@ mod tests {
                         })
                         .collect();
                     let back = read(&format!("{}\n", written.join(","))).unwrap();
-                    let texts: Vec<&str> = back[0].iter().map(|(text, _)| text.as_str()).collect();
-                    assert_eq!(texts, fields);
+                    let values: Vec<&str> = back[0].iter().map(|(text, _)| text.as_str()).collect();
+                    assert_eq!(values, fields);
                     assert_eq!(back.len(), 1);
                 }
             }

@@ -1,4 +1,4 @@
-//! Schema inference from the whole input.
+//! Schema inference from the entire input.
 
 use std::collections::HashMap;
 
@@ -43,7 +43,7 @@ struct Seen {
 }
 
 /// Records the line of the first value of a kind.
-fn note(slot: &mut Option<u64>, line: u64) {
+fn record_line(slot: &mut Option<u64>, line: u64) {
     slot.get_or_insert(line);
 }
 
@@ -77,16 +77,17 @@ fn digits(text: &str) -> Option<(String, i64)> {
         Some((mantissa, power)) => (mantissa, Some(power)),
         None => (text, None),
     };
-    let (whole, behind) = mantissa.split_once('.').unwrap_or((mantissa, ""));
-    let all = format!("{}{behind}", whole.trim_start_matches('-'));
+    let (integer_part, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let all = format!("{}{fraction}", integer_part.trim_start_matches('-'));
     let kept = all.trim_end_matches('0');
     let bare = kept.trim_start_matches('0');
     if bare.is_empty() {
         return Some((String::new(), 0));
     }
     let power: i64 = power.map_or(Some(0), |power| power.parse().ok())?;
-    let (left_out, behind) = (i64::try_from(all.len() - kept.len()).ok()?, i64::try_from(behind.len()).ok()?);
-    Some((bare.to_owned(), power.checked_add(left_out)?.checked_sub(behind)?))
+    let (trailing_zeros, fraction) =
+        (i64::try_from(all.len() - kept.len()).ok()?, i64::try_from(fraction.len()).ok()?);
+    Some((bare.to_owned(), power.checked_add(trailing_zeros)?.checked_sub(fraction)?))
 }
 
 impl Inference {
@@ -135,11 +136,11 @@ impl Seen {
     fn see(&mut self, token: &Token<'_>, line: u64) {
         match token {
             Token::Null => self.nulls = true,
-            Token::Bool(_) => note(&mut self.bool_at, line),
+            Token::Bool(_) => record_line(&mut self.bool_at, line),
             Token::Number(text) => self.number(text, line),
-            Token::Text(_) => note(&mut self.text_at, line),
+            Token::Text(_) => record_line(&mut self.text_at, line),
             Token::List(elements) => {
-                note(&mut self.list_at, line);
+                record_line(&mut self.list_at, line);
                 let element = self.element.get_or_insert_default();
                 for token in elements {
                     element.see(token, line);
@@ -153,31 +154,34 @@ impl Seen {
     fn number(&mut self, text: &str, line: u64) {
         if text.contains(['.', 'e', 'E']) || text == "-0" {
             if is_rounded(text) {
-                note(&mut self.rounded_at, line);
+                record_line(&mut self.rounded_at, line);
             }
-            return note(&mut self.float_at, line);
+            return record_line(&mut self.float_at, line);
         }
-        note(&mut self.int_at, line);
+        record_line(&mut self.int_at, line);
         if text.starts_with('-') {
-            note(&mut self.negative_at, line);
+            record_line(&mut self.negative_at, line);
         }
         let size = text.trim_start_matches('-').parse::<u64>();
         if size.as_ref().map_or(true, |size| *size > EXACT) {
-            note(&mut self.inexact_at, line);
+            record_line(&mut self.inexact_at, line);
         }
         if text.parse::<i64>().is_err() {
-            note(if text.parse::<u64>().is_ok() { &mut self.above_at } else { &mut self.huge_at }, line);
+            record_line(
+                if text.parse::<u64>().is_ok() { &mut self.above_at } else { &mut self.huge_at },
+                line,
+            );
         }
     }
 
     /// Records an unquoted CSV field. Leading zeros and signs make it a string, so that nothing is lost.
     fn loose(&mut self, text: &str, line: u64) {
         if text == "true" || text == "false" {
-            note(&mut self.bool_at, line);
+            record_line(&mut self.bool_at, line);
         } else if is_number(text) {
             self.number(text, line);
         } else {
-            note(&mut self.text_at, line);
+            record_line(&mut self.text_at, line);
         }
     }
 
@@ -277,7 +281,7 @@ mod tests {
         assert_eq!(kind(&[number("-0")]), Ok(Type::Float64));
         assert_eq!(kind(&[Token::Bool(true), Token::Null]), Ok(Type::Bool));
         assert_eq!(kind(&[Token::Null]), Ok(Type::String));
-        for refused in [
+        for invalid in [
             &[number("-1"), number("18446744073709551615")][..],
             &[number("18446744073709551616")],
             &[number("-9223372036854775809")],
@@ -287,7 +291,7 @@ mod tests {
             &[number("1"), Token::Text("1".into())],
             &[Token::Bool(true), number("1")],
         ] {
-            assert!(kind(refused).is_err(), "{refused:?}");
+            assert!(kind(invalid).is_err(), "{invalid:?}");
         }
     }
 
@@ -315,10 +319,10 @@ mod tests {
 
     #[test]
     fn csv_falls_back_to_strings() {
-        let kind = |texts: &[&'static str]| {
+        let kind = |values: &[&'static str]| {
             let mut inference = Inference::default();
             let column = inference.column("x");
-            for text in texts {
+            for text in values {
                 inference.see(column, &Token::Loose(text), 1);
                 inference.end_row();
             }

@@ -8,33 +8,33 @@ use super::token::Token;
 
 /// A syntax error and its byte offset.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Wrong {
+pub(super) struct SyntaxError {
     pub(super) at: usize,
     pub(super) reason: &'static str,
 }
 
 /// Calls `each` for every wanted key. Values of other keys may be nested.
-pub(super) fn object<'a, E: From<Wrong>>(
+pub(super) fn object<'a, E: From<SyntaxError>>(
     line: &'a str,
     is_wanted: impl Fn(&str) -> bool,
     mut each: impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut reader = Reader { text: line, at: 0 };
     reader.space();
-    if !reader.took(b'{') {
-        return Err(reader.wrong("expected a JSON object: `{…}`").into());
+    if !reader.accept(b'{') {
+        return Err(reader.error("expected a JSON object: `{…}`").into());
     }
     reader.space();
-    if !reader.took(b'}') {
+    if !reader.accept(b'}') {
         loop {
             reader.space();
             if reader.peek() != Some(b'"') {
-                return Err(reader.wrong("expected a quoted key").into());
+                return Err(reader.error("expected a quoted key").into());
             }
             let key = reader.string()?;
             reader.space();
-            if !reader.took(b':') {
-                return Err(reader.wrong("expected `:`").into());
+            if !reader.accept(b':') {
+                return Err(reader.error("expected `:`").into());
             }
             if is_wanted(&key) {
                 let value = reader.value(true)?;
@@ -43,34 +43,34 @@ pub(super) fn object<'a, E: From<Wrong>>(
                 reader.skip(0)?;
             }
             reader.space();
-            if reader.took(b',') {
+            if reader.accept(b',') {
                 continue;
             }
-            if reader.took(b'}') {
+            if reader.accept(b'}') {
                 break;
             }
-            return Err(reader.wrong("expected `,` or `}`").into());
+            return Err(reader.error("expected `,` or `}`").into());
         }
     }
     reader.space();
     if reader.at < line.len() {
-        return Err(reader.wrong("unexpected characters after the object").into());
+        return Err(reader.error("unexpected characters after the object").into());
     }
     Ok(())
 }
 
 /// Parses a list.
-pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, Wrong> {
+pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     let mut reader = Reader { text, at: 0 };
     reader.space();
     if reader.peek() != Some(b'[') {
-        return Err(reader.wrong("expected `[`"));
+        return Err(reader.error("expected `[`"));
     }
     let list = reader.list()?;
     reader.space();
     match list {
         Token::List(elements) if reader.at == text.len() => Ok(elements),
-        _ => Err(reader.wrong("unexpected characters after the list")),
+        _ => Err(reader.error("unexpected characters after the list")),
     }
 }
 
@@ -80,15 +80,15 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    fn wrong(&self, reason: &'static str) -> Wrong {
-        Wrong { at: self.at, reason }
+    fn error(&self, reason: &'static str) -> SyntaxError {
+        SyntaxError { at: self.at, reason }
     }
 
     fn peek(&self) -> Option<u8> {
         self.text.as_bytes().get(self.at).copied()
     }
 
-    fn took(&mut self, byte: u8) -> bool {
+    fn accept(&mut self, byte: u8) -> bool {
         let is_next = self.peek() == Some(byte);
         self.at += usize::from(is_next);
         is_next
@@ -100,31 +100,31 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn word(&mut self, word: &str, token: Token<'a>) -> Result<Token<'a>, Wrong> {
-        if !self.text.as_bytes()[self.at..].starts_with(word.as_bytes()) {
-            return Err(self.wrong("expected a value"));
+    fn keyword(&mut self, keyword: &str, token: Token<'a>) -> Result<Token<'a>, SyntaxError> {
+        if !self.text.as_bytes()[self.at..].starts_with(keyword.as_bytes()) {
+            return Err(self.error("expected a value"));
         }
-        self.at += word.len();
+        self.at += keyword.len();
         Ok(token)
     }
 
-    fn value(&mut self, lists: bool) -> Result<Token<'a>, Wrong> {
+    fn value(&mut self, lists: bool) -> Result<Token<'a>, SyntaxError> {
         self.space();
         match self.peek() {
             Some(b'"') => Ok(Token::Text(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
-            Some(b'n') => self.word("null", Token::Null),
-            Some(b't') => self.word("true", Token::Bool(true)),
-            Some(b'f') => self.word("false", Token::Bool(false)),
+            Some(b'n') => self.keyword("null", Token::Null),
+            Some(b't') => self.keyword("true", Token::Bool(true)),
+            Some(b'f') => self.keyword("false", Token::Bool(false)),
             Some(b'[') if lists => self.list(),
-            Some(b'[') => Err(self.wrong("nested lists are not supported")),
-            Some(b'{') => Err(self.wrong("nested objects are not supported")),
-            _ => Err(self.wrong("expected a value")),
+            Some(b'[') => Err(self.error("nested lists are not supported")),
+            Some(b'{') => Err(self.error("nested objects are not supported")),
+            _ => Err(self.error("expected a value")),
         }
     }
 
     /// Skips a value.
-    fn skip(&mut self, depth: usize) -> Result<(), Wrong> {
+    fn skip(&mut self, depth: usize) -> Result<(), SyntaxError> {
         /// Maximum nesting depth, to bound the stack.
         const MAX_DEPTH: usize = 128;
         self.space();
@@ -134,76 +134,76 @@ impl<'a> Reader<'a> {
             _ => return self.value(false).map(drop),
         };
         if depth == MAX_DEPTH {
-            return Err(self.wrong("nesting is too deep"));
+            return Err(self.error("nesting is too deep"));
         }
         self.at += 1;
         self.space();
-        if self.took(close) {
+        if self.accept(close) {
             return Ok(());
         }
         loop {
             if close == b'}' {
                 self.space();
                 if self.peek() != Some(b'"') {
-                    return Err(self.wrong("expected a quoted key"));
+                    return Err(self.error("expected a quoted key"));
                 }
                 self.string()?;
                 self.space();
-                if !self.took(b':') {
-                    return Err(self.wrong("expected `:`"));
+                if !self.accept(b':') {
+                    return Err(self.error("expected `:`"));
                 }
             }
             self.skip(depth + 1)?;
             self.space();
-            if self.took(close) {
+            if self.accept(close) {
                 return Ok(());
             }
-            if !self.took(b',') {
-                return Err(self.wrong("expected `,` or the end of the value"));
+            if !self.accept(b',') {
+                return Err(self.error("expected `,` or the end of the value"));
             }
         }
     }
 
-    fn list(&mut self) -> Result<Token<'a>, Wrong> {
+    fn list(&mut self) -> Result<Token<'a>, SyntaxError> {
         self.at += 1;
         let mut elements = Vec::new();
         self.space();
-        if self.took(b']') {
+        if self.accept(b']') {
             return Ok(Token::List(elements));
         }
         loop {
             elements.push(self.value(false)?);
             self.space();
-            if self.took(b']') {
+            if self.accept(b']') {
                 return Ok(Token::List(elements));
             }
-            if !self.took(b',') {
-                return Err(self.wrong("expected `,` or `]`"));
+            if !self.accept(b',') {
+                return Err(self.error("expected `,` or `]`"));
             }
         }
     }
 
-    fn digits(&mut self) -> Result<(), Wrong> {
+    fn digits(&mut self) -> Result<(), SyntaxError> {
         let start = self.at;
         while matches!(self.peek(), Some(b'0'..=b'9')) {
             self.at += 1;
         }
-        if self.at == start { Err(self.wrong("expected a digit")) } else { Ok(()) }
+        if self.at == start { Err(self.error("expected a digit")) } else { Ok(()) }
     }
 
-    fn number(&mut self) -> Result<Token<'a>, Wrong> {
+    fn number(&mut self) -> Result<Token<'a>, SyntaxError> {
         let start = self.at;
-        self.took(b'-');
-        if !self.took(b'0') {
+        self.accept(b'-');
+        if !self.accept(b'0') {
             self.digits()?;
         }
-        if self.took(b'.') {
+        if self.accept(b'.') {
             self.digits()?;
         }
         if matches!(self.peek(), Some(b'e' | b'E')) {
             self.at += 1;
-            if !self.took(b'+') {
-                self.took(b'-');
+            if !self.accept(b'+') {
+                self.accept(b'-');
             }
             self.digits()?;
         }
@@ -211,7 +211,7 @@ impl<'a> Reader<'a> {
         Ok(Token::Number(&self.text[start..self.at]))
     }
 
-    fn string(&mut self) -> Result<Cow<'a, str>, Wrong> {
+    fn string(&mut self) -> Result<Cow<'a, str>, SyntaxError> {
         self.at += 1;
         let bytes = self.text.as_bytes();
         let mut start = self.at;
@@ -237,15 +237,15 @@ impl<'a> Reader<'a> {
                     text.push(character);
                     start = self.at;
                 }
-                Some(0..=0x1f) => return Err(self.wrong("a control character must be escaped")),
+                Some(0..=0x1f) => return Err(self.error("a control character must be escaped")),
                 Some(_) => self.at += 1,
-                None => return Err(self.wrong("unterminated string")),
+                None => return Err(self.error("unterminated string")),
             }
         }
     }
 
-    fn escape(&mut self) -> Result<char, Wrong> {
-        let Some(byte) = self.peek() else { return Err(self.wrong("unterminated string")) };
+    fn escape(&mut self) -> Result<char, SyntaxError> {
+        let Some(byte) = self.peek() else { return Err(self.error("unterminated string")) };
         self.at += 1;
         Ok(match byte {
             b'"' => '"',
@@ -259,33 +259,33 @@ impl<'a> Reader<'a> {
             b'u' => return self.unicode(),
             _ => {
                 self.at -= 1;
-                return Err(self.wrong("invalid escape"));
+                return Err(self.error("invalid escape"));
             }
         })
     }
 
-    fn unicode(&mut self) -> Result<char, Wrong> {
+    fn unicode(&mut self) -> Result<char, SyntaxError> {
         const ALONE: &str = "unpaired surrogate";
         let first = self.hex()?;
         if !(0xd800..0xe000).contains(&first) {
-            return char::from_u32(first).ok_or_else(|| self.wrong(ALONE));
+            return char::from_u32(first).ok_or_else(|| self.error(ALONE));
         }
-        if first >= 0xdc00 || !(self.took(b'\\') && self.took(b'u')) {
-            return Err(self.wrong(ALONE));
+        if first >= 0xdc00 || !(self.accept(b'\\') && self.accept(b'u')) {
+            return Err(self.error(ALONE));
         }
         let second = self.hex()?;
         if !(0xdc00..0xe000).contains(&second) {
-            return Err(self.wrong(ALONE));
+            return Err(self.error(ALONE));
         }
         char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
-            .ok_or_else(|| self.wrong(ALONE))
+            .ok_or_else(|| self.error(ALONE))
     }
 
-    fn hex(&mut self) -> Result<u32, Wrong> {
+    fn hex(&mut self) -> Result<u32, SyntaxError> {
         let mut value = 0;
         for _ in 0..4 {
             let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
-            value = value * 16 + digit.ok_or_else(|| self.wrong("expected four hex digits after `\\u`"))?;
+            value = value * 16 + digit.ok_or_else(|| self.error("expected four hex digits after `\\u`"))?;
             self.at += 1;
         }
         Ok(value)
@@ -299,7 +299,7 @@ mod tests {
     use super::*;
 
     /// Our result as a `serde_json` value.
-    fn ours(line: &str) -> Result<Value, Wrong> {
+    fn ours(line: &str) -> Result<Value, SyntaxError> {
         fn value(token: Token<'_>) -> Value {
             match token {
                 Token::Null => Value::Null,
@@ -311,7 +311,7 @@ mod tests {
             }
         }
         let mut all = Map::new();
-        object::<Wrong>(
+        object::<SyntaxError>(
             line,
             |_| true,
             |key, token| {
@@ -389,9 +389,9 @@ mod tests {
                 let theirs = serde_json::from_str::<Value>(&changed).ok();
                 match ours(&changed) {
                     Ok(value) => assert_eq!(Some(value), theirs, "{changed}"),
-                    Err(wrong) => {
-                        let nested = wrong.reason.contains("not supported");
-                        assert!(nested || theirs.is_none(), "{changed}: {wrong:?}");
+                    Err(error) => {
+                        let nested = error.reason.contains("not supported");
+                        assert!(nested || theirs.is_none(), "{changed}: {error:?}");
                     }
                 }
             }
@@ -402,7 +402,7 @@ mod tests {
     fn unwanted_values_may_be_nested() {
         let seen = |line: &str| {
             let mut keys = Vec::new();
-            object::<Wrong>(
+            object::<SyntaxError>(
                 line,
                 |key| key == "a",
                 |key, _| {

@@ -6,11 +6,11 @@ use std::collections::HashSet;
 use tercet::core::{Class, Progress as _};
 use tercet::tatami::Field;
 
-use super::assemble::{Batch, Refused, Rows, Stopped, field, in_column, is_null};
+use super::assemble::{Batch, ReadError, RowError, Rows, field, in_column, is_null};
 use super::build::ValueParser;
 use super::csv::{Record, State};
 use super::infer::Inference;
-use super::json::{self, Wrong};
+use super::json::{self, SyntaxError};
 use super::text::Lines;
 use super::token::Token;
 use crate::failure::Failure;
@@ -51,12 +51,12 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
             // The last line of each column, to detect duplicate keys.
             let mut last: Vec<u64> = Vec::new();
             each_line(lines, bar, |text, line| {
-                json::object::<Refused>(
+                json::object::<RowError>(
                     text,
                     |key| form.wants(key),
                     |key, token| {
                         if key.is_empty() {
-                            return Err(Refused::Row("empty column name".to_owned()));
+                            return Err(RowError::Invalid("empty column name".to_owned()));
                         }
                         let column = inference.column(&key);
                         last.resize(last.len().max(column + 1), 0);
@@ -125,7 +125,7 @@ pub(super) fn all_names(lines: &mut Lines, bar: &Bar) -> Result<Vec<String>, Fai
             }
             false
         };
-        Ok(json::object::<Refused>(text, is_wanted, |_, _| Ok(()))?)
+        Ok(json::object::<RowError>(text, is_wanted, |_, _| Ok(()))?)
     })?;
     Ok(names)
 }
@@ -146,14 +146,14 @@ pub(super) fn read(
         })?,
         Form::Csv { nulls, .. } => {
             let declared: Vec<String> = fields.iter().map(|(field, _)| field.name.to_string()).collect();
-            let mut places: Vec<usize> = Vec::new();
+            let mut field_columns: Vec<usize> = Vec::new();
             each_record(lines, form, Some(&declared), bar, |part, line| match part {
                 Part::Header(header) => {
-                    places = rows.places(header)?;
+                    field_columns = rows.field_columns(header)?;
                     Ok(())
                 }
                 Part::Row(header, record) => {
-                    rows.record(record, &places, header, nulls, line)?;
+                    rows.record(record, &field_columns, header, nulls, line)?;
                     rows.hand_over_if_full(&mut each)
                 }
             })?;
@@ -165,13 +165,13 @@ pub(super) fn read(
     }
 }
 
-impl Stopped {
+impl ReadError {
     fn into_failure(self, lines: &Lines, line: u64) -> Failure {
         match self {
-            Self::Refused(Refused::Wrong(Wrong { at, reason })) => {
-                lines.refused(Class::Malformed, line, &format!("{reason} (byte {})", at + 1))
+            Self::Row(RowError::Syntax(SyntaxError { at, reason })) => {
+                lines.failure(Class::Malformed, line, &format!("{reason} (byte {})", at + 1))
             }
-            Self::Refused(Refused::Row(reason)) => lines.refused(Class::Request, line, &reason),
+            Self::Row(RowError::Invalid(reason)) => lines.failure(Class::Request, line, &reason),
             Self::Failed(failure) => failure,
         }
     }
@@ -181,7 +181,7 @@ impl Stopped {
 fn each_line(
     lines: &mut Lines,
     bar: &Bar,
-    mut each: impl FnMut(&str, u64) -> Result<(), Stopped>,
+    mut each: impl FnMut(&str, u64) -> Result<(), ReadError>,
 ) -> Result<(), Failure> {
     let mut reported = lines.bytes();
     loop {
@@ -192,7 +192,7 @@ fn each_line(
             Ok(text) => each(text, number),
             Err(_) => {
                 let at = std::str::from_utf8(line).map_or_else(|error| error.valid_up_to(), str::len);
-                Err(Refused::Wrong(Wrong { at, reason: "invalid UTF-8" }).into())
+                Err(RowError::Syntax(SyntaxError { at, reason: "invalid UTF-8" }).into())
             }
         };
         result.map_err(|stopped| stopped.into_failure(lines, number))?;
@@ -214,7 +214,7 @@ fn each_record(
     form: &Form,
     declared: Option<&[String]>,
     bar: &Bar,
-    mut each: impl FnMut(Part<'_>, u64) -> Result<(), Stopped>,
+    mut each: impl FnMut(Part<'_>, u64) -> Result<(), ReadError>,
 ) -> Result<(), Failure> {
     let Form::Csv { delimiter, has_header, .. } = form else { return Ok(()) };
     let mut header: Option<Vec<String>> = None;
@@ -233,7 +233,7 @@ fn each_record(
             start = number;
         }
         let added = record.add(line, state, *delimiter);
-        state = added.map_err(|reason| lines.refused(Class::Malformed, number, reason))?;
+        state = added.map_err(|reason| lines.failure(Class::Malformed, number, reason))?;
         if state == State::Open {
             continue;
         }
@@ -241,7 +241,7 @@ fn each_record(
             is_first = false;
         } else if is_first {
             let reason = "lines end with CR only; expected LF or CR LF";
-            return Err(lines.refused(Class::Malformed, start, reason));
+            return Err(lines.failure(Class::Malformed, start, reason));
         }
         let is_blank = record.len() == 1 && record.get(0).is_some_and(|field| field == (&[], false));
         match &header {
@@ -259,7 +259,7 @@ fn each_record(
                 let (fields, columns) = (record.len(), header.len());
                 let (one, other) = (plural(fields), plural(columns));
                 let reason = format!("{fields} field{one}, expected {columns} column{other}");
-                return Err(lines.refused(Class::Malformed, start, &reason));
+                return Err(lines.failure(Class::Malformed, start, &reason));
             }
             Some(header) => {
                 let part = Part::Row(header, &record);
@@ -269,7 +269,7 @@ fn each_record(
         advance(lines, bar, &mut reported)?;
     }
     if state == State::Open {
-        return Err(lines.refused(Class::Malformed, start, "unterminated quoted field"));
+        return Err(lines.failure(Class::Malformed, start, "unterminated quoted field"));
     }
     Ok(())
 }
@@ -287,15 +287,15 @@ fn advance(lines: &Lines, bar: &Bar, reported: &mut u64) -> Result<(), Failure> 
 }
 
 /// The unique column names of the header.
-fn names(record: &Record) -> Result<Vec<String>, Stopped> {
+fn names(record: &Record) -> Result<Vec<String>, ReadError> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
     let mut seen = HashSet::with_capacity(record.len());
     for index in 0..record.len() {
         let (bytes, _) = record.get(index).unwrap_or_default();
         let name = simdutf8::basic::from_utf8(bytes)
-            .map_err(|_| Refused::Row(format!("invalid UTF-8 in the name of column {}", index + 1)))?;
+            .map_err(|_| RowError::Invalid(format!("invalid UTF-8 in the name of column {}", index + 1)))?;
         if name.is_empty() {
-            return Err(Refused::Row(format!("column {} has an empty name", index + 1)).into());
+            return Err(RowError::Invalid(format!("column {} has an empty name", index + 1)).into());
         }
         if !seen.insert(name) {
             return Err(in_column(name, "duplicate column name").into());

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(crate) struct Declared {
     fields: Vec<Field>,
     /// Logical type annotations for the footer.
-    notes: Vec<(String, String)>,
+    annotations: Vec<(String, String)>,
 }
 
 impl Declared {
@@ -25,8 +25,8 @@ impl Declared {
     }
 
     /// The logical type annotations as footer metadata.
-    pub(super) fn notes(&self) -> &[(String, String)] {
-        &self.notes
+    pub(super) fn annotations(&self) -> &[(String, String)] {
+        &self.annotations
     }
 
     /// The schema with an optional sort key.
@@ -39,11 +39,11 @@ impl FromStr for Declared {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let mut declared = Self { fields: Vec::new(), notes: Vec::new() };
+        let mut declared = Self { fields: Vec::new(), annotations: Vec::new() };
         for part in names::split(text, ',', true) {
-            let (field, note) = field(part.trim())?;
-            if let Some(note) = note {
-                declared.notes.push((LogicalType::key(&field.name), note));
+            let (field, annotation) = field(part.trim())?;
+            if let Some(annotation) = annotation {
+                declared.annotations.push((LogicalType::key(&field.name), annotation));
             }
             declared.fields.push(field);
         }
@@ -54,30 +54,30 @@ impl FromStr for Declared {
 /// A column and its logical type annotation.
 fn field(text: &str) -> Result<(Field, Option<String>), String> {
     let wrong = |reason: &str| format!("`{}`: {reason}", escape::name(text));
-    let mut words = names::split(text, ':', true).into_iter();
-    let name = names::name(words.next().unwrap_or_default())?;
+    let mut tokens = names::split(text, ':', true).into_iter();
+    let name = names::name(tokens.next().unwrap_or_default())?;
     if name.is_empty() {
         return Err(wrong("missing column name"));
     }
-    let (kind, mut note) = kind(words.next()).map_err(|reason| wrong(&reason))?;
+    let (kind, mut annotation) = kind(tokens.next()).map_err(|reason| wrong(&reason))?;
     let mut field = match kind {
         Type::List => {
-            let (element, noted) = self::kind(words.next()).map_err(|reason| wrong(&reason))?;
+            let (element, logical) = self::kind(tokens.next()).map_err(|reason| wrong(&reason))?;
             if matches!(element, Type::List | Type::BlobRef) {
                 return Err(wrong("lists of lists or blobs are not supported"));
             }
-            note = noted;
+            annotation = logical;
             Field::list(name, element)
         }
         kind => Field::new(name, kind),
     };
-    match words.next() {
+    match tokens.next() {
         None => {}
         Some("nullable") => field = field.with_nulls(),
         Some(_) => return Err(wrong("expected `nullable` after the type")),
     }
-    match words.next() {
-        None => Ok((field, note)),
+    match tokens.next() {
+        None => Ok((field, annotation)),
         Some(_) => Err(wrong("expected `name:type` or `name:type:nullable`")),
     }
 }
@@ -85,8 +85,9 @@ fn field(text: &str) -> Result<(Field, Option<String>), String> {
 /// A type of the format, or the storage type of a logical type with its annotation.
 fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     let known = || {
-        let noted = "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
-        format!("{}, {noted}", TYPES.map(Type::name).join(", "))
+        let logical =
+            "date32, date64, time[UNIT], duration[UNIT], timestamp[UNIT], decimal128[DIGITS, SCALE]";
+        format!("{}, {logical}", TYPES.map(Type::name).join(", "))
     };
     let name = name.ok_or_else(|| format!("missing type; supported types: {}", known()))?;
     if let Some(kind) = Type::from_name(name) {
@@ -94,10 +95,10 @@ fn kind(name: Option<&str>) -> Result<(Type, Option<String>), String> {
     }
     // Annotations have a space after each comma; the command line need not.
     let parts: Vec<&str> = name.split(',').map(str::trim).collect();
-    let note = parts.join(", ");
-    let (_, kind) = LogicalType::parse(&note)
+    let annotation = parts.join(", ");
+    let (_, kind) = LogicalType::parse(&annotation)
         .ok_or_else(|| format!("unknown type `{}`; supported types: {}", escape::name(name), known()))?;
-    Ok((kind, Some(note)))
+    Ok((kind, Some(annotation)))
 }
 
 #[cfg(test)]
@@ -117,9 +118,13 @@ mod tests {
         assert_eq!((&*fields[0].name, fields[0].kind), ("a,b", Type::Bytes));
         assert_eq!((fields[1].element, fields[1].nullable), (Some(Type::Int32), true));
         assert_eq!(fields[2].kind, Type::TimestampMicros);
-        let notes = declared.notes().iter().map(|(key, note)| format!("{key}={note}")).collect::<Vec<_>>();
-        assert_eq!(notes[0], "arrow.type:a,b=decimal128[20, 2]");
-        assert_eq!(notes[1..], ["arrow.type:l=date32", "arrow.type:t=timestamp[ms, +02:00]"]);
+        let annotations = declared
+            .annotations()
+            .iter()
+            .map(|(key, annotation)| format!("{key}={annotation}"))
+            .collect::<Vec<_>>();
+        assert_eq!(annotations[0], "arrow.type:a,b=decimal128[20, 2]");
+        assert_eq!(annotations[1..], ["arrow.type:l=date32", "arrow.type:t=timestamp[ms, +02:00]"]);
         for wrong in [
             "",
             "id",

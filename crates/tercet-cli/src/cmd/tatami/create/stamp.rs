@@ -7,10 +7,10 @@ use super::build::display;
 use super::token::Token;
 
 /// The nanoseconds of a timestamp unit, if annotated.
-pub(super) fn unit(field: &Field, notes: &[(String, String)]) -> Option<i64> {
+pub(super) fn unit(field: &Field, annotations: &[(String, String)]) -> Option<i64> {
     let key = LogicalType::key(&field.name);
-    let (_, note) = notes.iter().find(|(found, _)| *found == key)?;
-    let inside = note.strip_prefix("timestamp[")?.strip_suffix(']')?;
+    let (_, annotation) = annotations.iter().find(|(found, _)| *found == key)?;
+    let inside = annotation.strip_prefix("timestamp[")?.strip_suffix(']')?;
     match inside.split(',').next()? {
         "s" => Some(1_000_000_000),
         "ms" => Some(1_000_000),
@@ -72,10 +72,10 @@ mod tests {
     #[test]
     fn timestamps_are_parsed_in_their_unit() {
         let field = Field::new("t", Type::TimestampMicros);
-        let one = |note: &str, text: &'static str| {
-            let notes = [(LogicalType::key("t"), note.to_owned())];
-            let reading = ValueParser::all(std::slice::from_ref(&field), &notes)[0];
-            let mut builder = Builder::new(field.clone(), reading);
+        let one = |annotation: &str, text: &'static str| {
+            let annotations = [(LogicalType::key("t"), annotation.to_owned())];
+            let parser = ValueParser::all(std::slice::from_ref(&field), &annotations)[0];
+            let mut builder = Builder::new(field.clone(), parser);
             builder.push(Token::Loose(text)).map(|()| builder.take().values)
         };
         let micros = |value| Ok(Values::Int64(vec![value]));
@@ -86,14 +86,14 @@ mod tests {
         assert_eq!(one("timestamp[ns]", "2000"), micros(2));
         assert_eq!(one("timestamp[s]", "1970-01-01T00:00:01"), micros(1_000_000));
         assert_eq!(one("timestamp[ns]", "1970-01-01T00:00:00.000001"), micros(1));
-        for (note, text) in [
+        for (annotation, text) in [
             ("timestamp[ns]", "2001"),
             ("timestamp[s]", "9223372036855"),
             ("timestamp[s]", "1.5"),
             ("timestamp[s]", "1970-01-01T00:00:01.5"),
             ("timestamp[ms]", "1970-01-01T00:00:01.0005"),
         ] {
-            assert!(one(note, text).is_err(), "{note} {text}");
+            assert!(one(annotation, text).is_err(), "{annotation} {text}");
         }
     }
 }

@@ -21,7 +21,7 @@ pub(in crate::cmd::tatami) struct TextTable {
     declared: Option<Vec<String>>,
     fields: Vec<Field>,
     /// Logical type annotations for the footer.
-    notes: Vec<(String, String)>,
+    annotations: Vec<(String, String)>,
 }
 
 impl TextTable {
@@ -45,9 +45,9 @@ impl TextTable {
             let bar = out.bar("looking", source.len());
             rows::infer(&mut Lines::new(Arc::clone(&source)), &form, &bar)?
         };
-        let notes = declared.map_or_else(Vec::new, |declared| declared.notes().to_vec());
+        let annotations = declared.map_or_else(Vec::new, |declared| declared.annotations().to_vec());
         let declared = declared.map(|all| all.fields().iter().map(|field| field.name.to_string()).collect());
-        Ok(Self { source, form, declared, fields, notes })
+        Ok(Self { source, form, declared, fields, annotations })
     }
 
     /// All column names of the input. JSONL is read again for them.
@@ -62,8 +62,8 @@ impl TextTable {
     }
 
     /// The logical type annotations as footer metadata.
-    pub(in crate::cmd::tatami) fn notes(&self) -> Vec<(String, String)> {
-        self.notes.clone()
+    pub(in crate::cmd::tatami) fn annotations(&self) -> Vec<(String, String)> {
+        self.annotations.clone()
     }
 
     /// The columns of the table.
@@ -79,8 +79,8 @@ impl TextTable {
         mut each: impl FnMut(Vec<Column>) -> Result<(), Failure>,
     ) -> Result<(), Failure> {
         // Parsing depends on the type, not on the storage.
-        let readings = ValueParser::all(&self.fields, &self.notes);
-        let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(readings).collect();
+        let parsers = ValueParser::all(&self.fields, &self.annotations);
+        let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(parsers).collect();
         rows::read(&mut Lines::new(self.source), &self.form, &fields, bar, |batch| each(batch.columns))
     }
 }

@@ -92,7 +92,7 @@ impl Lines {
     }
 
     /// An error of a line.
-    pub(super) fn refused(&self, class: Class, line: u64, reason: &str) -> Failure {
+    pub(super) fn failure(&self, class: Class, line: u64, reason: &str) -> Failure {
         Failure::new(class, format!("{}: line {line}: {reason}", self.name))
     }
 }

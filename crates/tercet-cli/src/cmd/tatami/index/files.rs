@@ -71,7 +71,7 @@ pub(super) fn all(
 ) -> Result<(Vec<Source>, u64), Failure> {
     let (mut out, mut skipped) = (Vec::new(), 0);
     for input in inputs {
-        let meta = fs::metadata(input).map_err(|error| refused(input, &error))?;
+        let meta = fs::metadata(input).map_err(|error| read_failure(input, &error))?;
         if meta.is_dir() {
             let mut found = Vec::new();
             walk(input, input, &mut found)?;
@@ -93,11 +93,11 @@ pub(super) fn all(
 
 /// All files below a directory. Links to directories are not followed: they may form a cycle.
 fn walk(root: &Path, directory: &Path, out: &mut Vec<(String, PathBuf, u64)>) -> Result<(), Failure> {
-    let entries = fs::read_dir(directory).map_err(|error| refused(directory, &error))?;
+    let entries = fs::read_dir(directory).map_err(|error| read_failure(directory, &error))?;
     for entry in entries {
-        let entry = entry.map_err(|error| refused(directory, &error))?;
+        let entry = entry.map_err(|error| read_failure(directory, &error))?;
         let path = entry.path();
-        let kind = entry.file_type().map_err(|error| refused(&path, &error))?;
+        let kind = entry.file_type().map_err(|error| read_failure(&path, &error))?;
         if kind.is_dir() {
             walk(root, &path, out)?;
         } else if let Ok(meta) = fs::metadata(&path)
@@ -131,8 +131,8 @@ pub(super) fn waves(sources: &[Source]) -> impl Iterator<Item = &[Source]> {
                 len += 1;
             }
         }
-        let (wave, behind) = rest.split_at(len);
-        rest = behind;
+        let (wave, later) = rest.split_at(len);
+        rest = later;
         Some(wave)
     })
 }
@@ -141,7 +141,7 @@ pub(super) fn waves(sources: &[Source]) -> impl Iterator<Item = &[Source]> {
 pub(super) fn page(source: &Source, prefix: &str) -> Result<(Page, bool), Failure> {
     let file = open(source)?;
     let mut bytes = Vec::new();
-    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| refused(&source.path, &error))?;
+    file.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(|error| read_failure(&source.path, &error))?;
     if bytes.len() as u64 > MAX_BYTES {
         let name = crate::output::display_path(&source.path);
         return Err(Failure::request(format!("{name}: document exceeds 1 GiB")));
@@ -167,9 +167,9 @@ pub(super) fn page(source: &Source, prefix: &str) -> Result<(Page, bool), Failur
 /// Opens a file for sequential reading.
 #[expect(clippy::disallowed_methods, reason = "documents are read sequentially")]
 pub(super) fn open(source: &Source) -> Result<fs::File, Failure> {
-    fs::File::open(&source.path).map_err(|error| refused(&source.path, &error))
+    fs::File::open(&source.path).map_err(|error| read_failure(&source.path, &error))
 }
 
-pub(super) fn refused(path: &Path, error: &std::io::Error) -> Failure {
+pub(super) fn read_failure(path: &Path, error: &std::io::Error) -> Failure {
     Failure::io(&format!("cannot read {}", crate::output::display_path(path)), error)
 }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use serde_json::{Map, Value};
 
 use super::Page;
-use super::files::{MAX_BYTES, Source, open, refused};
+use super::files::{MAX_BYTES, Source, open, read_failure};
 use crate::failure::Failure;
 use crate::ui::Bar;
 use tercet::core::Progress as _;
@@ -58,7 +58,7 @@ pub(super) fn read(
     for number in 1u64.. {
         line.clear();
         let mut limited = lines.by_ref().take(MAX_BYTES);
-        let len = limited.read_until(b'\n', &mut line).map_err(|error| refused(&source.path, &error))?;
+        let len = limited.read_until(b'\n', &mut line).map_err(|error| read_failure(&source.path, &error))?;
         if len == 0 {
             break;
         }

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use tercet::arrow::{ColumnOptions, Error, Format, Options, TableReader};
+use tercet::arrow::{ColumnOptions, ErrorKind, Format, Options, TableReader};
 use tercet::core::{Progress as _, escape};
 use tercet::tatami::{Column, Scalar, Type};
 
@@ -23,15 +23,15 @@ pub(super) fn read(
     let name = crate::output::display_path(&source.path);
     let missing = |column: &str| Failure::request(format!("{name}: no column `{}`", escape::name(column)));
     let rows = TableReader::open(crate::input::open(&source.path)?, Format::Parquet, &options, None);
-    let rows = rows.map_err(|error| match &error {
-        Error::NoSuchColumns { .. } => match names.given().first() {
-            Some(message) => missing(message),
+    let rows = rows.map_err(|error| match error.kind() {
+        ErrorKind::NoSuchColumns { .. } => match names.given().first() {
+            Some(column) => missing(column),
             None => Failure::request(format!("{name}: {}", names.nameless())),
         },
         _ => error.into(),
     })?;
     let total = rows.total().unwrap_or(0).max(1);
-    let places: HashMap<String, usize> = rows
+    let positions: HashMap<String, usize> = rows
         .table()
         .schema()
         .fields()
@@ -39,10 +39,10 @@ pub(super) fn read(
         .enumerate()
         .map(|(at, field)| (field.name.to_string(), at))
         .collect();
-    if let Some(message) = names.given().into_iter().find(|message| !places.contains_key(*message)) {
+    if let Some(message) = names.given().into_iter().find(|message| !positions.contains_key(*message)) {
         return Err(missing(message));
     }
-    let has_body = names.has_body(|name| places.contains_key(name));
+    let has_body = names.has_body(|name| positions.contains_key(name));
     for field in rows.table().schema().fields() {
         if matches!(field.kind, Type::List | Type::Bool) {
             return Err(Failure::request(format!(
@@ -56,7 +56,7 @@ pub(super) fn read(
         let columns = columns?;
         let count = columns.first().map_or(0, Column::len);
         for row in 0..count {
-            let page = names.page(|name| Ok(places.get(name).and_then(|at| text(&columns[*at], row))));
+            let page = names.page(|name| Ok(positions.get(name).and_then(|at| text(&columns[*at], row))));
             let page = page.map_err(|reason| Failure::request(format!("{name}: row {number}: {reason}")))?;
             add(&page)?;
             number += 1;

@@ -2,7 +2,7 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use super::files::{MAX_BYTES, Source, open, refused};
+use super::files::{MAX_BYTES, Source, open, read_failure};
 use super::{Page, html};
 use crate::failure::Failure;
 use crate::ui::Bar;
@@ -18,7 +18,7 @@ pub(super) fn read(
     let mut scanner = Scanner::default();
     let mut is_utf8 = true;
     loop {
-        let chunk = input.fill_buf().map_err(|error| refused(&source.path, &error))?;
+        let chunk = input.fill_buf().map_err(|error| read_failure(&source.path, &error))?;
         let len = chunk.len();
         let mut each = |text: &[u8], line: u64| {
             is_utf8 &= simdutf8::basic::from_utf8(text).is_ok();
@@ -196,9 +196,9 @@ fn seen(bytes: &[u8]) -> Seen {
 
 fn page(text: &str) -> Option<Page> {
     let (number, whole) = inside(text, "docno")?;
-    let (before, behind) = (&text[..whole.start], &text[whole.end..]);
+    let (before, after) = (&text[..whole.start], &text[whole.end..]);
     let id = Some(number.trim()).filter(|id| !id.is_empty())?.to_owned();
-    let mut stripped = html::strip(&format!("{before}\n{behind}"));
+    let mut stripped = html::strip(&format!("{before}\n{after}"));
     if stripped.title.is_empty()
         && let Some((title, _)) = ["headline", "head"].iter().find_map(|name| inside(text, name))
     {

@@ -11,7 +11,7 @@ use tercet::tatami::search::{
     StoredFields, TermExplanation,
 };
 
-use crate::cmd::tatami::condition::Where;
+use crate::cmd::tatami::filter::Where;
 use crate::cmd::tatami::merge::segments_of;
 use crate::cmd::tatami::open::open_to_print;
 use crate::failure::Failure;
@@ -52,17 +52,17 @@ pub(super) enum Stats {
 
 impl std::fmt::Display for Stats {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (decoded, blocks, scored, texts) = match self {
+        let (decoded, blocks, scored, read) = match self {
             Self::One(stats) => {
-                (stats.blocks_decoded, stats.blocks, stats.documents_scored, stats.texts_read)
+                (stats.blocks_decoded, stats.blocks, stats.documents_scored, stats.documents_read)
             }
             Self::All(stats) => {
                 write!(f, "{} of {} files searched; ", stats.visited, stats.candidates)?;
-                (stats.blocks_decoded, stats.blocks, stats.documents_scored, stats.texts_read)
+                (stats.blocks_decoded, stats.blocks, stats.documents_scored, stats.documents_read)
             }
         };
         write!(f, "{decoded} of {blocks} blocks decoded, {} skipped; ", blocks.saturating_sub(decoded))?;
-        write!(f, "{scored} documents scored, {texts} snippets read")
+        write!(f, "{scored} documents scored, {read} documents read for phrases")
     }
 }
 
@@ -70,7 +70,7 @@ impl std::fmt::Display for Stats {
 pub(super) struct SearchRequest<'a> {
     pub(super) query: &'a Query,
     pub(super) options: SearchOptions<'a>,
-    pub(super) condition: &'a Where,
+    pub(super) filter: &'a Where,
     pub(super) explain: bool,
     pub(super) snippet_bytes: usize,
 }
@@ -108,9 +108,9 @@ impl SearchTarget {
     }
 
     /// Whether any document contains a term.
-    pub(super) fn contains_term(&self, word: &str) -> Result<bool, Error> {
+    pub(super) fn contains_term(&self, term: &str) -> Result<bool, Error> {
         for segment in self.segments() {
-            if segment.term_stats(word)?.is_some() {
+            if segment.term_stats(term)?.is_some() {
                 return Ok(true);
             }
         }
@@ -118,38 +118,39 @@ impl SearchTarget {
     }
 
     /// Searches and reads the stored fields of the hits.
-    pub(super) fn search(&self, asked: &SearchRequest<'_>) -> Result<Answer, Failure> {
-        let SearchRequest { query, options, condition, .. } = asked;
+    pub(super) fn search(&self, request: &SearchRequest<'_>) -> Result<Answer, Failure> {
+        let SearchRequest { query, options, filter, .. } = request;
         let mut filters = Vec::new();
         for segment in self.segments() {
-            if let Some(condition) = condition.bind_to(segment.file())? {
-                filters.push(segment.filter(&condition)?);
+            if let Some(predicate) = filter.bind_to(segment.file())? {
+                filters.push(segment.filter(&predicate)?);
             }
         }
         let started = Instant::now();
-        let took = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
+        let elapsed_us = || u64::try_from(started.elapsed().as_micros()).unwrap_or(u64::MAX);
         let mut hits = Vec::new();
         let (stats, took_us) = match self {
             Self::One(segment) => {
                 let found = segment.find(query, &options.with_filter(filters.first()))?;
-                let took_us = took();
+                let took_us = elapsed_us();
                 let documents: Vec<u32> = found.hits.iter().map(|hit| hit.document).collect();
                 for (hit, stored) in found.hits.iter().zip(segment.documents(&documents)?) {
                     let explain =
-                        asked.explain.then(|| segment.explain(query, options, hit.document)).transpose()?;
-                    hits.push(asked.hit(segment, hit.document, hit.score, stored, explain)?);
+                        request.explain.then(|| segment.explain(query, options, hit.document)).transpose()?;
+                    hits.push(request.hit(segment, hit.document, hit.score, stored, explain)?);
                 }
                 (Stats::One(found.stats), took_us)
             }
             Self::All(segments) => {
                 let cluster = Cluster::new(segments);
-                let filters: Option<&[Mask]> = condition.is_some().then_some(&filters);
+                let filters: Option<&[Mask]> = filter.is_some().then_some(&filters);
                 let (found, stats) = cluster.find(query, options, filters)?;
-                let took_us = took();
+                let took_us = elapsed_us();
                 for (hit, stored) in found.iter().zip(stored(segments, &found)?) {
-                    let explain = asked.explain.then(|| cluster.explain(query, options, hit)).transpose()?;
+                    let explain =
+                        request.explain.then(|| cluster.explain(query, options, hit)).transpose()?;
                     let segment = &segments[hit.segment];
-                    let mut found = asked.hit(segment, hit.document, hit.score, stored, explain)?;
+                    let mut found = request.hit(segment, hit.document, hit.score, stored, explain)?;
                     found.file = Some(segment.file().name().to_string());
                     hits.push(found);
                 }
@@ -164,10 +165,11 @@ impl SearchTarget {
 fn stored(segments: &[Segment], hits: &[GlobalHit]) -> Result<Vec<StoredFields>, Error> {
     let mut out: Vec<Option<StoredFields>> = vec![None; hits.len()];
     for (at, segment) in segments.iter().enumerate() {
-        let places: Vec<usize> = (0..hits.len()).filter(|place| hits[*place].segment == at).collect();
-        let documents: Vec<u32> = places.iter().map(|place| hits[*place].document).collect();
-        for (place, stored) in places.into_iter().zip(segment.documents(&documents)?) {
-            out[place] = Some(stored);
+        let positions: Vec<usize> =
+            (0..hits.len()).filter(|position| hits[*position].segment == at).collect();
+        let documents: Vec<u32> = positions.iter().map(|position| hits[*position].document).collect();
+        for (position, stored) in positions.into_iter().zip(segment.documents(&documents)?) {
+            out[position] = Some(stored);
         }
     }
     Ok(out.into_iter().flatten().collect())

@@ -9,13 +9,13 @@ fn encode(values: &mut ValueDictionary, page: &[&[u8]], best: u64, out: &mut Vec
     trial.as_ref().inspect(|trial| values.keep(trial, out).unwrap()).is_some()
 }
 
-fn texts(options: &WriterOptions) -> ValueDictionary {
+fn strings(options: &WriterOptions) -> ValueDictionary {
     ValueDictionary::new(Type::String, options).unwrap()
 }
 
 #[test]
-fn records_and_pages_have_known_bytes() {
-    let mut values = texts(&WriterOptions::new());
+fn records_and_pages_have_the_expected_bytes() {
+    let mut values = strings(&WriterOptions::new());
     let mut page = Vec::new();
     assert!(encode(&mut values, &[b"red", b"blue", b"red", b"red"], 17, &mut page));
     assert_eq!(page, [3, 1, 0, 2]);
@@ -23,8 +23,8 @@ fn records_and_pages_have_known_bytes() {
 }
 
 #[test]
-fn what_does_not_win_leaves_no_trace() {
-    let mut values = texts(&WriterOptions::new());
+fn rolled_back_trials_leave_no_values() {
+    let mut values = strings(&WriterOptions::new());
     let mut page = Vec::new();
     assert!(!encode(&mut values, &[b"red", b"blue"], 11, &mut page));
     assert_eq!((page.len(), values.entries.len(), values.plain_bytes), (0, 0, 0));
@@ -33,23 +33,23 @@ fn what_does_not_win_leaves_no_trace() {
 }
 
 #[test]
-fn values_past_the_bounds_are_not_taken() {
-    let mut values = texts(&WriterOptions::new().with_dictionary_max_values(2));
+fn limits_are_respected() {
+    let mut values = strings(&WriterOptions::new().with_dictionary_max_values(2));
     let mut page = Vec::new();
     assert!(encode(&mut values, &[b"a", b"b"], 100, &mut page));
     assert!(!encode(&mut values, &[b"a", b"c"], 100, &mut page));
     assert!(encode(&mut values, &[b"b", b"a"], 100, &mut page));
-    let mut values = texts(&WriterOptions::new().with_dictionary_max_bytes(5));
+    let mut values = strings(&WriterOptions::new().with_dictionary_max_bytes(5));
     assert!(!encode(&mut values, &[b"abc", b"d"], 100, &mut page));
     assert!(encode(&mut values, &[b"ab", b"d"], 100, &mut page));
 }
 
 proptest! {
     #[test]
-    fn codes_are_numbers_of_first_use(
+    fn codes_are_in_order_of_first_use(
         pages in prop::collection::vec((prop::collection::vec(0u8..60, 1..200), any::<bool>()), 1..12),
     ) {
-        let mut texts = texts(&WriterOptions::new());
+        let mut strings = strings(&WriterOptions::new());
         let mut numbers = ValueDictionary::new(Type::UInt16, &WriterOptions::new()).unwrap();
         let mut known: Vec<u8> = Vec::new();
         for (page, keeps) in pages {
@@ -64,14 +64,14 @@ proptest! {
                     })
                 })
                 .collect();
-            let words: Vec<Vec<u8>> = page.iter().map(|value| vec![b'x'; usize::from(*value)]).collect();
-            let words: Vec<&[u8]> = words.iter().map(Vec::as_slice).collect();
+            let slices: Vec<Vec<u8>> = page.iter().map(|value| vec![b'x'; usize::from(*value)]).collect();
+            let slices: Vec<&[u8]> = slices.iter().map(Vec::as_slice).collect();
             let shorts: Vec<u16> = page.iter().map(|value| u16::from(*value)).collect();
-            for is_text in [true, false] {
+            for is_string in [true, false] {
                 let mut out = Vec::new();
-                let values = if is_text { &mut texts } else { &mut numbers };
-                let trial = if is_text {
-                    values.try_strings(&words, 1 << 20)
+                let values = if is_string { &mut strings } else { &mut numbers };
+                let trial = if is_string {
+                    values.try_strings(&slices, 1 << 20)
                 } else {
                     values.try_numbers(&shorts, 1 << 20)
                 };
@@ -79,7 +79,7 @@ proptest! {
                 if keeps {
                     values.keep(&trial, &mut out).unwrap();
                 } else {
-                    values.forget(&trial);
+                    values.roll_back(&trial);
                 }
                 if keeps {
                     let (inner, len) = ints::choose(&codes, &CODE_CASCADE);
@@ -92,13 +92,13 @@ proptest! {
             if keeps {
                 known = would;
             }
-            prop_assert_eq!(texts.entries.len(), known.len());
+            prop_assert_eq!(strings.entries.len(), known.len());
             prop_assert_eq!(numbers.entries.len(), known.len());
         }
     }
 }
 
-/// Whether a page of numbers below a bound is tried at all, and whether it wins.
+/// Whether a page of numbers below a bound is tried, and whether the dictionary is shorter.
 fn outcome(different: u64, best: u64) -> (bool, bool) {
     let mut noise = 1u64;
     let values: Vec<u64> = (0..65_536)
@@ -108,7 +108,7 @@ fn outcome(different: u64, best: u64) -> (bool, bool) {
         })
         .collect();
     let mut dictionary = ValueDictionary::new(Type::UInt64, &WriterOptions::new()).unwrap();
-    let hopeless = dictionary.is_hopeless(
+    let unpromising = dictionary.is_unpromising(
         &values,
         best,
         |this, value| this.find_number(*value),
@@ -117,16 +117,16 @@ fn outcome(different: u64, best: u64) -> (bool, bool) {
     );
     let codes = dictionary.number_codes(&values, best);
     let wins = dictionary.trial((0, 0), codes, best).is_some();
-    (!hopeless, wins)
+    (!unpromising, wins)
 }
 
 #[test]
-fn a_sample_spares_what_cannot_win_and_nothing_else() {
+fn samples_skip_only_pages_that_cannot_win() {
     for best in [100_000, 200_000, 300_000, 524_288] {
         for different in [2, 100, 1000, 5000, 10_000, 20_000, 30_000, 40_000, 60_000] {
             let (tried, wins) = outcome(different, best);
-            assert!(tried || !wins, "{different} values against {best} bytes");
+            assert!(tried || !wins, "{different} distinct values, limit {best} bytes");
         }
-        assert!(!outcome(1 << 30, best).0, "values that never come again against {best} bytes");
+        assert!(!outcome(1 << 30, best).0, "distinct values, limit {best} bytes");
     }
 }

@@ -10,11 +10,11 @@ use crate::failure::Failure;
 
 /// The text of a filter.
 #[derive(Clone, Debug)]
-pub(crate) struct Condition {
+pub(crate) struct FilterText {
     text: String,
 }
 
-impl std::str::FromStr for Condition {
+impl std::str::FromStr for FilterText {
     type Err = std::convert::Infallible;
 
     // The verb reports errors, with an excerpt.
@@ -28,28 +28,28 @@ impl std::str::FromStr for Condition {
 pub(crate) struct Where {
     /// Filter rows: `status = 200 and url prefix "https://a"`
     #[arg(short = 'w', long = "where", value_name = "FILTER")]
-    condition: Option<Condition>,
+    filter: Option<FilterText>,
 }
 
 impl Where {
     /// The filter, if given, bound to the columns of a file.
     pub(super) fn bind_to(&self, file: &File) -> Result<Option<Expr>, Failure> {
-        self.condition.as_ref().map(|condition| condition.bind_to(file)).transpose()
+        self.filter.as_ref().map(|filter| filter.bind_to(file)).transpose()
     }
 
     /// Whether a filter is given.
     pub(super) fn is_some(&self) -> bool {
-        self.condition.is_some()
+        self.filter.is_some()
     }
 
     /// The text of the filter, if given.
     #[cfg(feature = "arrow")]
-    pub(super) fn condition(&self) -> Option<&Condition> {
-        self.condition.as_ref()
+    pub(super) fn text(&self) -> Option<&FilterText> {
+        self.filter.as_ref()
     }
 }
 
-impl Condition {
+impl FilterText {
     /// The filter, bound to the columns of a file.
     pub(super) fn bind_to(&self, file: &File) -> Result<Expr, Failure> {
         let parsed = self.parsed()?;
@@ -75,13 +75,13 @@ impl Condition {
         logical_types: &[Option<LogicalType>],
     ) -> Result<Predicate, Failure> {
         let bound = parsed.bind(schema, logical_types);
-        bound.map_err(|(error, place)| misfit(name, &self.text, &error, &place))
+        bound.map_err(|(error, span)| bind_failure(name, &self.text, &error, &span))
     }
 }
 
-fn misfit(name: &str, text: &str, error: &BindError, place: &Range<usize>) -> Failure {
+fn bind_failure(name: &str, text: &str, error: &BindError, span: &Range<usize>) -> Failure {
     let name = tercet::core::escape::name(name);
-    let failure = Failure::new(Class::Request, format!("{name}: {error}")).with_excerpt(text, place);
+    let failure = Failure::new(Class::Request, format!("{name}: {error}")).with_excerpt(text, span);
     match error {
         BindError::NoSuchColumn { available, .. } => failure.with_hint(format!("columns: {available}")),
         _ => failure,
