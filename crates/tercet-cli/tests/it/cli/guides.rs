@@ -9,27 +9,27 @@ use crate::support::guide::{commands, matches};
 /// A shell session of a guide.
 struct Session {
     dir: TestDir,
-    dir: PathBuf,
+    current_dir: PathBuf,
     last_code: i32,
 }
 
 impl Session {
     fn new() -> Self {
         let dir = TestDir::new();
-        let dir = dir.path("");
-        Self { dir, dir, last_code: 0 }
+        let current_dir = dir.path("");
+        Self { dir, current_dir, last_code: 0 }
     }
 
     /// Runs a line as a shell would, both streams joined.
     fn run(&mut self, line: &str) -> String {
         if let Some(dir) = line.strip_prefix("cd ") {
-            self.dir = self.dir.join(dir);
+            self.current_dir = self.current_dir.join(dir);
             return String::new();
         }
         let binaries = Path::new(env!("CARGO_BIN_EXE_tet")).parent().unwrap();
         let path = format!("{}:{}", binaries.display(), std::env::var("PATH").unwrap());
         let mut command = self.dir.shell(&format!("exec 2>&1; (exit {}); {line}", self.last_code));
-        let output = command.current_dir(&self.dir).env("PATH", path).output().unwrap();
+        let output = command.current_dir(&self.current_dir).env("PATH", path).output().unwrap();
         self.last_code = output.status.code().unwrap();
         String::from_utf8(output.stdout).unwrap()
     }
