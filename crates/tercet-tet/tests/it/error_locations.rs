@@ -1,4 +1,4 @@
-//! An error says which region, which field and which bytes are wrong.
+//! An error names the region, the field and the bytes that are wrong.
 
 use tercet_core::{Class, CommonError, Diagnose, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};

@@ -73,7 +73,7 @@ fn open(bytes: &[u8]) -> File {
     File::from_bytes("m", bytes.to_vec()).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Everything that can be read of an array is what the slow obvious version says.
+/// Everything that can be read of an array equals the result of the slow obvious version.
 fn check_dataset(dataset: &Dataset<'_>, array: &Array, slices: &[(u64, u64, u64)]) {
     assert_eq!(dataset.read_all().unwrap().bytes(), array.bytes);
 

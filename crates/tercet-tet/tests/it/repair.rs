@@ -47,7 +47,7 @@ fn absurd_grids_end_in_errors() {
         assert!(z.export(&z.select(":").unwrap()).is_err());
         assert!(z.read(&z.select("5:20").unwrap()).is_err());
         assert!(z.chunk(&[5]).is_err());
-        assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is well");
+        assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is intact");
         let _ = file.summary();
         let _ = file.outline(OutlineOptions::new().with_max_rows(Some(10)));
         drop(file);
@@ -148,7 +148,7 @@ fn repair_of_every_flip() {
     let path = directory.path().join("a.tet");
     for sample in [samples::raw_inline(), samples::zstd_inline(), samples::interop()] {
         let footer = File::from_bytes("good", sample.bytes.clone()).unwrap().payload_end() as usize;
-        let (mut mended, mut refused) = (0, 0);
+        let (mut repaired, mut refused) = (0, 0);
         for flip in damage::all_flips(&sample.bytes).filter(|flip| [0xff, 0x04].contains(&flip.mask)) {
             let mut bytes = sample.bytes.clone();
             bytes[flip.offset] ^= flip.mask;
@@ -158,7 +158,7 @@ fn repair_of_every_flip() {
                 RepairOptions::default().with_apply("footer_invalid").with_apply("reseal_checksums");
             let dry = repair(&path, &options.clone().with_dry_run(true), &NoProgress);
             assert!(fs::read(&path).unwrap() == bytes, "{what}: a dry run changes nothing");
-            // A file without a cut point cannot be repaired, and says so.
+            // A file without a cut point cannot be repaired: an error.
             let Ok(report) = repair_on(&quick_disk(), &path, &options, &NoProgress) else {
                 assert!(fs::read(&path).unwrap() == bytes, "{what}: a failed repair changes nothing");
                 continue;
@@ -178,9 +178,9 @@ fn repair_of_every_flip() {
             }
             // Only the footer is damaged, so no value may be lost.
             assert_eq!(lost_chunks(&path, &sample, &what), 0);
-            mended += 1;
+            repaired += 1;
         }
-        assert_eq!(mended + refused, 2 * (sample.bytes.len() - footer), "{}", sample.name);
+        assert_eq!(repaired + refused, 2 * (sample.bytes.len() - footer), "{}", sample.name);
         // Four checksums in base64 have 24 letters.
         assert!(refused <= 24, "{}: {refused}", sample.name);
     }

@@ -1,4 +1,4 @@
-//! The test vectors of `docs/spec/tet.md`: what the writer makes is what the document says, byte for byte.
+//! The test vectors of `docs/spec/tet.md`: the writer produces them byte for byte.
 
 use std::io::Cursor;
 
