@@ -6,6 +6,7 @@ use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, CommonError, Limits, Malformed, Reason, Site, Span};
 
 use crate::error::{ErrorKind, StaleBlockError};
+use crate::integrity::find_lost_block;
 use crate::metadata::{HistoryRow, Metadata};
 use crate::metadata_limits::INLINE_BYTES;
 use crate::wire::block::{Block, ZERO_DIGITS, find_digits};
@@ -32,12 +33,15 @@ pub(crate) struct Catalog {
 }
 
 /// A parsed footer.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(crate) struct Footer {
     pub(crate) tail: Tail,
-    pub(crate) json_span: Span,
     /// The span of the JSON, for its checksum and the outline.
+    pub(crate) json_span: Span,
+    /// The JSON without its metadata.
     pub(crate) json: Json,
+    /// Whether the JSON has metadata or a reference to it.
+    pub(crate) has_metadata: bool,
     /// From the JSON or from the spill; without the integrity block.
     pub(crate) metadata: Metadata,
     pub(crate) spill: Option<Span>,
@@ -52,16 +56,36 @@ impl Catalog {
         if !catalog.superblock.has_footer() {
             return Ok(catalog);
         }
-        let index_end = catalog.head_end();
-        let footer = Footer::read(source, index_end, limits)?;
+        let footer = Footer::read(source, catalog.head_end(), limits)?;
+        catalog.set_footer(footer)?;
+        Ok(catalog)
+    }
+
+    /// For recovery: finds an integrity block whose name or footer flag is damaged.
+    pub(crate) fn with_lost_block(
+        mut self,
+        source: &dyn ByteSource,
+        limits: &Limits,
+    ) -> Result<Self, ErrorKind> {
+        if self.block().is_none()
+            && let Some(footer) = find_lost_block(&self, source, limits)?.and_then(|lost| lost.footer)
+        {
+            self.set_footer(footer)?;
+        }
+        Ok(self)
+    }
+
+    /// Sets the footer and the end of the payloads before it.
+    pub(crate) fn set_footer(&mut self, footer: Footer) -> Result<(), ErrorKind> {
+        let index_end = self.head_end();
         let payload_end = footer.payload_end(index_end);
-        catalog.payload_end = payload_end.filter(|&end| end >= index_end).ok_or_else(|| {
+        self.payload_end = payload_end.filter(|&end| end >= index_end).ok_or_else(|| {
             // The spills are longer than the bytes before the JSON.
             let site = Site { region: Region::FooterJson, field: "history_json", span: footer.json_span };
             Malformed { site, reason: Reason::Overflow { what: "the sum of the lengths of JSON and spills" } }
         })?;
-        catalog.footer = Some(footer);
-        Ok(catalog)
+        self.footer = Some(footer);
+        Ok(())
     }
 
     /// Reads and checks everything before the payloads, as if there were no footer.
@@ -207,10 +231,11 @@ fn read_directory(
 }
 
 impl Footer {
-    fn read(source: &dyn ByteSource, index_end: u64, limits: &Limits) -> Result<Self, ErrorKind> {
+    pub(crate) fn read(source: &dyn ByteSource, index_end: u64, limits: &Limits) -> Result<Self, ErrorKind> {
         let (tail, json_span) = read_tail(source)?;
         check_text(json_span, limits)?;
         let mut json = Json::parse(&source.read_at(json_span)?, json_span)?;
+        let has_metadata = json.metadata.is_some() || json.metadata_ref.is_some();
         let mut metadata = json.metadata.take().unwrap_or_default();
         let mut spill = None;
         if let Some(place) = json.metadata_ref {
@@ -221,11 +246,11 @@ impl Footer {
             spill = Some(span);
         }
         let block = metadata.block.take();
-        Ok(Self { tail, json_span, json, metadata, spill, block })
+        Ok(Self { tail, json_span, json, has_metadata, metadata, spill, block })
     }
 
     /// The end of the payloads: the start of the JSON minus the lengths of the spills.
-    fn payload_end(&self, index_end: u64) -> Option<u64> {
+    pub(crate) fn payload_end(&self, index_end: u64) -> Option<u64> {
         let spilled = self.json.spilled(self.tail.history_version, index_end, self.json_span)?;
         self.json_span.start().checked_sub(spilled)
     }
@@ -235,7 +260,7 @@ impl Footer {
 const TEXT_GROWTH: u64 = 128;
 
 /// Checks the memory that JSON may need, before it is parsed. 64 KiB, the limit of the format, is always read.
-fn check_text(span: Span, limits: &Limits) -> Result<(), ErrorKind> {
+pub(crate) fn check_text(span: Span, limits: &Limits) -> Result<(), ErrorKind> {
     if span.len() > INLINE_BYTES as u64 {
         check_limit("the footer JSON", span.len().saturating_mul(TEXT_GROWTH), limits.metadata_bytes)?;
     }

@@ -228,6 +228,12 @@ pub enum StaleBlockError {
     Rows { expected: Option<u64>, actual: u64 },
     /// The footer checksum is not found.
     NoDigits,
+    /// The footer flag is clear, but a footer with an integrity block follows the payloads.
+    FooterFlag,
+    /// The block is under another name or has another version.
+    Renamed,
+    /// The bytes after the payloads have members of a block, but no block can be parsed.
+    Parts,
 }
 
 impl fmt::Display for StaleBlockError {
@@ -238,6 +244,11 @@ impl fmt::Display for StaleBlockError {
             }
             Self::Rows { expected: None, .. } => f.write_str("the integrity block has no chunk count"),
             Self::NoDigits => f.write_str("its checksum is not where it was written"),
+            Self::FooterFlag => f.write_str(
+                "the footer flag is clear, but a footer with an integrity block follows the payloads",
+            ),
+            Self::Renamed => f.write_str("the name or the version of the integrity block is damaged"),
+            Self::Parts => f.write_str("it has parts of an integrity block, but none can be parsed"),
         }
     }
 }

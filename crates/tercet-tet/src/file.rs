@@ -15,10 +15,11 @@ use tercet_remote::open_location;
 use crate::catalog::Catalog;
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
-use crate::integrity::{self, IntegrityChecker, IntegrityStatus};
+use crate::integrity::{self, IntegrityChecker, IntegrityStatus, Protection};
 use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
 use crate::rows::{RowContext, Rows};
 use crate::stats::Stats;
+use crate::wire::block::LongLabels;
 use crate::wire::ids::Codec;
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
@@ -35,9 +36,38 @@ pub struct File {
     pub(crate) grids: Vec<Result<Grid, DatasetError>>,
     pub(crate) rows: Rows,
     pub(crate) checker: Option<IntegrityChecker>,
-    integrity_status: IntegrityStatus,
+    pub(crate) integrity_status: IntegrityStatus,
+    /// Labels of axes with more than 64 of them, from the integrity block.
+    pub(crate) long_labels: LongLabels,
     /// The path of a file on disk.
     path: Option<PathBuf>,
+}
+
+/// The parts of a file that are read when it is opened.
+pub(crate) struct Opened {
+    pub(crate) catalog: Catalog,
+    pub(crate) grids: Vec<Result<Grid, DatasetError>>,
+    pub(crate) rows: Rows,
+    pub(crate) protection: Protection,
+}
+
+impl Opened {
+    pub(crate) fn read(
+        source: &dyn ByteSource,
+        options: &ReadOptions,
+        mode: Mode,
+    ) -> Result<Self, ErrorKind> {
+        let limits = &options.limits;
+        let catalog = match mode {
+            Mode::Read => Catalog::read(source, limits)?,
+            Mode::Recovery => Catalog::read(source, limits)?.with_lost_block(source, limits)?,
+            Mode::WithoutFooter => Catalog::read_head(source, limits)?,
+        };
+        let protection = integrity::open(&catalog, source, limits, options.verify, mode)?;
+        let grids = catalog.grids();
+        let rows = Rows::new(&catalog, &grids);
+        Ok(Self { catalog, grids, rows, protection })
+    }
 }
 
 impl File {
@@ -91,17 +121,19 @@ impl File {
 
     fn read(source: Arc<dyn ByteSource>, options: ReadOptions, mode: Mode) -> Result<Self, ErrorKind> {
         let options = options.with_limits(options.limits.for_file(source.len()));
-        let (catalog, checker, integrity_status);
-        if mode == Mode::WithoutFooter {
-            catalog = Catalog::read_head(&source, &options.limits)?;
-            (checker, integrity_status) = (None, IntegrityStatus::Absent);
-        } else {
-            catalog = Catalog::read(&source, &options.limits)?;
-            (checker, integrity_status) = integrity::open(&catalog, &source, options.verify, mode)?;
-        }
-        let grids = catalog.grids();
-        let rows = Rows::new(&catalog, &grids);
-        Ok(Self { source, options, catalog, grids, rows, checker, integrity_status, path: None })
+        let Opened { catalog, grids, rows, protection } = Opened::read(&source, &options, mode)?;
+        let Protection { checker, status, labels } = protection;
+        Ok(Self {
+            source,
+            options,
+            catalog,
+            grids,
+            rows,
+            checker,
+            integrity_status: status,
+            long_labels: labels,
+            path: None,
+        })
     }
 
     /// The path or URL of the file.
@@ -134,9 +166,9 @@ impl File {
         self.rows.count()
     }
 
-    /// The memory budget for queries, as stored in the index header.
+    /// The memory budget for queries, from the index header. A share of more than 100 % counts as 100 %.
     pub fn memory_budget(&self) -> MemoryBudget {
-        self.catalog.index.budget
+        self.catalog.index.budget.clamped()
     }
 
     /// Whether bytes are checked against the integrity block.
@@ -309,7 +341,7 @@ impl<'a> Dataset<'a> {
         let extent = *self.shape().get(axis)?;
         let short = self.info().and_then(|info| info.labels(axis, self.shape().len(), extent));
         short.or_else(|| {
-            let long = self.file.checker.as_ref()?.labels().get(self.name())?;
+            let long = self.file.long_labels.get(self.name())?;
             let by_name = self.axis_name(axis).and_then(|name| long.get(name));
             let labels = by_name.or_else(|| long.get(&axis.to_string()))?;
             (labels.len() as u64 == extent).then_some(&labels[..])

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use bytes::Bytes;
 use serde::Serialize;
 use tercet_core::checksum::{self, Mismatch};
-use tercet_core::{ByteSource, CommonError, Span};
+use tercet_core::{ByteSource, CommonError, Limits, Span};
 
 use crate::Region;
 use crate::catalog::Catalog;
@@ -13,6 +13,10 @@ use crate::error::ErrorKind;
 use crate::file::Mode;
 use crate::wire::block::{Block, CRC_LEN, Column, LongLabels, STATS_LEN, runs};
 use crate::wire::ids::RUN_ROWS;
+
+mod lost;
+
+pub(crate) use lost::{LostBlock, find_lost_block};
 
 /// Whether the bytes of a file are checked against its integrity block.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -50,25 +54,41 @@ pub(crate) struct IntegrityChecker {
     suspect_runs: Option<Vec<AtomicU64>>,
 }
 
+/// The integrity block of an open file.
+pub(crate) struct Protection {
+    pub(crate) checker: Option<IntegrityChecker>,
+    pub(crate) status: IntegrityStatus,
+    /// Labels of axes with more than 64 of them, checked or not.
+    pub(crate) labels: LongLabels,
+}
+
 /// Parses the integrity block of an opened file and checks footer and catalogue against it.
+///
+/// A file without a block is searched for traces of one: damage must not make a protected file an unprotected one.
 pub(crate) fn open(
     catalog: &Catalog,
     source: &dyn ByteSource,
+    limits: &Limits,
     verify: bool,
     mode: Mode,
-) -> Result<(Option<IntegrityChecker>, IntegrityStatus), ErrorKind> {
-    let verify = verify && mode == Mode::Read;
-    let Some(value) = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref()) else {
-        return Ok((None, if verify { IntegrityStatus::Absent } else { IntegrityStatus::Ignored }));
-    };
+) -> Result<Protection, ErrorKind> {
+    let unchecked = |status, labels| Protection { checker: None, status, labels };
+    let mut block = catalog.block();
+    let labels = block.as_mut().map(|block| std::mem::take(&mut block.labels)).unwrap_or_default();
     if mode == Mode::Recovery {
-        return Ok((recovery(catalog), IntegrityStatus::Ignored));
+        let checker = block.and_then(|block| recovery(catalog, block));
+        return Ok(Protection { checker, ..unchecked(IntegrityStatus::Ignored, labels) });
     }
-    if !verify {
-        return Ok((None, IntegrityStatus::Ignored));
+    if !verify || mode == Mode::WithoutFooter {
+        return Ok(unchecked(IntegrityStatus::Ignored, labels));
     }
-    let Some(block) = Block::parse(value, catalog.index.entry_count, catalog.column_space()) else {
-        return Ok((None, IntegrityStatus::Unknown));
+    let Some(block) = block else {
+        if let Some(lost) = find_lost_block(catalog, source, limits)? {
+            return Err(lost.error());
+        }
+        let has_block = catalog.footer.as_ref().is_some_and(|footer| footer.block.is_some());
+        let status = if has_block { IntegrityStatus::Unknown } else { IntegrityStatus::Absent };
+        return Ok(unchecked(status, labels));
     };
     catalog.check_footer(source)?;
     catalog.check_catalog(source, &block)?;
@@ -77,15 +97,18 @@ pub(crate) fn open(
     } else {
         IntegrityStatus::Partial { problems: block.problems.clone() }
     };
-    Ok((Some(IntegrityChecker::new(block, catalog.index.entry_count)), status))
+    let checker = IntegrityChecker::new(block, catalog.index.entry_count);
+    Ok(Protection { checker: Some(checker), ..unchecked(status, labels) })
 }
 
 /// A checker for the chunks of a damaged file.
 ///
 /// The block itself may be damaged: then an intact chunk may fail its checksum, but a damaged chunk never passes.
-fn recovery(catalog: &Catalog) -> Option<IntegrityChecker> {
+fn recovery(catalog: &Catalog, mut block: Block) -> Option<IntegrityChecker> {
     let rows = catalog.index.entry_count;
-    let mut block = catalog.block().filter(|block| block.rows == Some(rows))?;
+    if block.rows != Some(rows) {
+        return None;
+    }
     (block.row_stats, block.stats_crc32c) = (None, None);
     let mut checker = IntegrityChecker::new(block, rows);
     checker.suspect_runs = Some(checker.index_runs.iter().map(|_| AtomicU64::new(0)).collect());
@@ -97,10 +120,6 @@ impl IntegrityChecker {
         let words = usize::try_from(runs(rows).div_ceil(64)).unwrap_or(0);
         let bits = || (0..words).map(|_| AtomicU64::new(0)).collect();
         Self { block, rows, index_runs: bits(), stats_runs: bits(), suspect_runs: None }
-    }
-
-    pub(crate) fn labels(&self) -> &LongLabels {
-        &self.block.labels
     }
 
     /// Checks the bytes of a run of index rows, once.

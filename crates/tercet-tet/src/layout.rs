@@ -187,7 +187,7 @@ impl Layout {
 
     /// Sets the memory budget for queries.
     pub fn memory_budget(&mut self, budget: MemoryBudget) -> Result<(), LayoutError> {
-        if budget.percent_bps > 10_000 {
+        if budget.percent_bps > MemoryBudget::MAX_PERCENT_BPS {
             return Err(LayoutError::BudgetPercent { bps: budget.percent_bps });
         }
         self.budget = budget;

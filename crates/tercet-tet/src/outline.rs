@@ -9,8 +9,8 @@ use crate::wire::directory::Record;
 use crate::wire::ids::{Codec, INDEX_HEADER_LEN, RECORDS_AT, ROW_LEN, SUPERBLOCK_LEN, TAIL_LEN, dtype_of};
 use crate::wire::index::Row;
 
-/// Characters shown of a longer text.
-const SHOWN_TEXT: usize = 120;
+/// Characters printed of a longer string.
+const MAX_TEXT_CHARS: usize = 120;
 /// The value of a reserved field, until its bytes are read.
 const IGNORED: &str = "ignored";
 
@@ -97,9 +97,9 @@ impl File {
         head.field("magic", 4, "TIDX");
         head.field("index_version", 4, 1);
         head.field("entry_count", 8, self.chunk_count());
-        head.field("memory_budget_percent_bps", 2, self.memory_budget().percent_bps);
+        head.field("memory_budget_percent_bps", 2, self.catalog.index.budget.percent_bps);
         head.field("reserved", 2, IGNORED);
-        head.field("memory_budget_bytes", 4, self.memory_budget().bytes);
+        head.field("memory_budget_bytes", 4, self.catalog.index.budget.bytes);
         head.field("reserved", 8, IGNORED);
         index.parts.push(head);
 
@@ -170,11 +170,11 @@ impl File {
         Ok(out)
     }
 
-    /// The start of a text in the file.
+    /// The start of a string in the file.
     fn text(&self, span: Span) -> Result<String, ErrorKind> {
         let bytes = self.source.read_at(span)?;
         let text = String::from_utf8_lossy(&bytes);
-        let shown: String = text.chars().take(SHOWN_TEXT).collect();
+        let shown: String = text.chars().take(MAX_TEXT_CHARS).collect();
         let more = if shown.len() < text.len() { "…" } else { "" };
         Ok(format!("{}{more}", escape::name(&shown)))
     }

@@ -115,6 +115,9 @@ impl RepairReport {
     }
 }
 
+/// Bytes copied at once.
+const COPY_BYTES: u64 = 1 << 20;
+
 /// The codes of the repairs that can be applied in place.
 pub const REPAIRABLE: [&str; 2] = [FOOTER_INVALID, RESEAL];
 
@@ -269,22 +272,28 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
             "would truncate to {cut} bytes and clear history footer flag; {lost} bytes are lost"
         )));
     };
-    let copy = || -> Result<(), ErrorKind> {
-        let mut atomic_file = lock.replace()?;
-        let mut flags = [0; 4];
-        source.read_into(12, &mut flags)?;
-        let flags = (u32::from_le_bytes(flags) & !FLAG_FOOTER).to_le_bytes();
-        atomic_file.write_all(&source.read_at(Span::first(12))?)?;
-        atomic_file.write_all(&flags)?;
-        let rest = Span::between(16, cut).unwrap_or(Span::empty(16));
-        atomic_file.write_all(&source.read_at(rest)?)?;
-        atomic_file.publish()?;
-        Ok(())
-    };
-    copy().map_err(error)?;
+    copy_without_footer(&source, lock, cut).map_err(error)?;
     Ok(Some(format!(
         "truncated to {cut} bytes and cleared history footer flag; {lost} bytes of footer are lost"
     )))
+}
+
+/// Replaces a file by its first `end` bytes with the footer flag cleared.
+fn copy_without_footer(source: &dyn ByteSource, lock: FileLock, end: u64) -> Result<(), ErrorKind> {
+    let mut atomic_file = lock.replace()?;
+    let mut flags = [0; 4];
+    source.read_into(12, &mut flags)?;
+    let flags = (u32::from_le_bytes(flags) & !FLAG_FOOTER).to_le_bytes();
+    atomic_file.write_all(&source.read_at(Span::first(12))?)?;
+    atomic_file.write_all(&flags)?;
+    let mut at = 16 + atomic_file.copy_from_replaced(16, end.saturating_sub(16))?;
+    while at < end {
+        let piece = Span::between(at, end.min(at + COPY_BYTES)).unwrap_or(Span::empty(at));
+        atomic_file.write_all(&source.read_at(piece)?)?;
+        at = piece.end();
+    }
+    atomic_file.publish()?;
+    Ok(())
 }
 
 /// Rewrites the file with a new integrity block.

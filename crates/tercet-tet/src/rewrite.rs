@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::publish::{AtomicFile, Disk, FileLock, RealDisk};
-use tercet_core::{ByteSource as _, ElementType, Progress};
+use tercet_core::{ByteSource as _, ElementType, Progress, Sink};
 
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::file::{Dataset, File, Mode, ReadOptions};
@@ -58,14 +58,7 @@ impl Rewrite {
             let grid = dataset.grid().cloned().or_else(|_| unusable())?;
             layout.push(dataset.name(), grid);
         }
-        layout.budget = old.memory_budget();
-        layout.history = old.history().to_vec();
-        layout.metadata = old.metadata().cloned().unwrap_or_default();
-        layout.unknown =
-            old.catalog.footer.as_ref().map(|footer| footer.json.unknown.clone()).unwrap_or_default();
-        if let Some(block) = old.catalog.block() {
-            layout.put_long_labels(&block.labels);
-        }
+        describe(&mut layout, &old);
         let kept = (0..old.datasets().len()).collect();
         Ok(Self { lock, old, kept, layout })
     }
@@ -126,9 +119,19 @@ impl Rewrite {
             Writer::with_missing(layout, &name, atomic_file, options, &missing)
         });
         let mut writer = prepared.map_err(|fault| old.error(fault))?;
-        copy(&old, &kept, &mut writer, progress)?;
+        copy_chunks(&old, &kept, &mut writer, |_, _, _| None, progress)?;
         Ok(writer)
     }
+}
+
+/// Copies everything but the datasets into the layout of a new file: budget, history, metadata, labels.
+pub(crate) fn describe(layout: &mut Layout, old: &File) {
+    layout.budget = old.memory_budget();
+    layout.history = old.history().to_vec();
+    layout.metadata = old.metadata().cloned().unwrap_or_default();
+    layout.unknown =
+        old.catalog.footer.as_ref().map(|footer| footer.json.unknown.clone()).unwrap_or_default();
+    layout.put_long_labels(&old.long_labels);
 }
 
 /// Fails for a dataset with far more tiles than the index has rows: visiting each tile would take too long. Damaged
@@ -189,11 +192,13 @@ fn mark_compressed(old: &File, kept: &[usize], layout: &mut Layout) {
     }
 }
 
-/// Copies the stored chunks of the kept datasets.
-fn copy(
+/// Copies the stored chunks of the kept datasets, as far as they are present in the new file. `substitute` returns the
+/// decoded bytes of a chunk that is not copied, by its row number in the new file, element type and length.
+pub(crate) fn copy_chunks<S: Sink>(
     old: &File,
     kept: &[usize],
-    writer: &mut Writer<AtomicFile>,
+    writer: &mut Writer<S>,
+    substitute: impl Fn(u64, ElementType, u64) -> Option<Result<Vec<u8>, ErrorKind>> + Sync,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     for (position, &id) in kept.iter().enumerate() {
@@ -205,8 +210,16 @@ fn copy(
             (0..grid.tiles()).filter(|&linear| !writer.is_missing(base + linear)).collect();
         let make = |encoder: &Encoder, linear: u64| {
             let tile = grid.coords(linear);
-            copy_chunk(&dataset, &tile[..grid.rank()], encoder, base + linear)
-                .map_err(|fault| old.error(fault))
+            let tile = &tile[..grid.rank()];
+            let row = base + linear;
+            let encoded = match substitute(row, grid.element(), grid.tile_bytes(tile)) {
+                None => copy_chunk(&dataset, tile, encoder, row),
+                Some(raw) => raw.map(|raw| {
+                    let stats = Stats::compute(grid.element(), &raw).encode();
+                    encoder.keep(row, Codec::Raw, raw, stats, None)
+                }),
+            };
+            encoded.map_err(|fault| old.error(fault))
         };
         writer.pump(target, present.into_iter(), make, progress)?;
     }
@@ -214,7 +227,7 @@ fn copy(
 }
 
 /// A stored chunk with its statistics: from the old block if there is one, else computed from the decoded chunk.
-pub(crate) fn copy_chunk(
+fn copy_chunk(
     dataset: &Dataset<'_>,
     tile: &[u64],
     encoder: &Encoder,

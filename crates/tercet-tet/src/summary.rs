@@ -1,15 +1,23 @@
 //! [`Summary`]: the contents of a file without values, as `info --json` prints it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use bytes::Bytes;
 use serde::Serialize;
-use tercet_core::ElementType;
 use tercet_core::limits::check_limit;
+use tercet_core::{ByteSource, ElementType, SourceError, Span};
 
-use crate::error::{DatasetError, Error};
-use crate::file::File;
+use crate::catalog::Catalog;
+use crate::error::{DatasetError, Error, ErrorKind};
+use crate::file::{File, Mode, Opened, ReadOptions};
+use crate::grid::Grid;
 use crate::integrity::IntegrityStatus;
 use crate::metadata::{HistoryRow, Metadata};
+use crate::rows::{RowContext, Rows};
+use crate::wire::block::LongLabels;
+use crate::wire::directory::Record;
+use crate::wire::ids::dtype_of;
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
 
@@ -67,46 +75,96 @@ pub struct DatasetSummary {
 impl File {
     /// The contents of the file without values. Reads the whole chunk index.
     pub fn summary(&self) -> Result<Summary, Error> {
-        let bytes = self.chunk_count().saturating_mul(size_of::<Row>() as u64);
-        check_limit("the rows of the chunk index", bytes, self.options.limits.table_bytes)
-            .map_err(|exceeded| self.error(exceeded.into()))?;
-        let mut chunks = Vec::new();
-        self.for_each_row(|_, row| chunks.push(*row))?;
-        Ok(Summary {
-            superblock: *self.superblock(),
-            datasets: self.dataset_summaries(),
-            chunks,
-            file_execution: self.memory_budget(),
-            history: self.history().to_vec(),
-            metadata: self.metadata().filter(|metadata| !metadata.is_empty()).cloned(),
-            long_labels: self.checker.as_ref().map(|checker| checker.labels().clone()).unwrap_or_default(),
-            footer_version: self.footer_version(),
-            integrity_status: self.integrity_status().clone(),
-        })
+        let opened = View {
+            catalog: &self.catalog,
+            grids: &self.grids,
+            rows: &self.rows,
+            context: self.row_context(),
+            integrity_status: &self.integrity_status,
+            long_labels: &self.long_labels,
+        };
+        opened.summary().map_err(|kind| self.error(kind))
     }
 
     /// The datasets of a [`Summary`], without reading the chunk index.
     pub fn dataset_summaries(&self) -> Vec<DatasetSummary> {
-        let of = |dataset: crate::Dataset<'_>| {
-            let grid = self.grids[dataset.id()].as_ref();
-            DatasetSummary {
-                name: dataset.name().to_owned(),
-                dtype: dataset.dtype_tag(),
-                dtype_name: dataset.element(),
-                ndim: dataset.shape().len(),
-                shape: dataset.shape().to_vec(),
-                chunk_shape: dataset.chunk_shape().to_vec(),
-                chunks: grid.ok().map(crate::Grid::tiles),
-                raw_bytes: grid.ok().map(crate::Grid::bytes),
-                problem: grid.err().map(DatasetError::to_string),
-            }
-        };
-        self.datasets().map(of).collect()
+        dataset_summaries(&self.catalog, &self.grids)
     }
 }
 
-/// The summary of a file in memory. Short for [`File::from_bytes`] and
-/// [`File::summary`].
+/// The parts of an opened file that a summary needs.
+struct View<'a> {
+    catalog: &'a Catalog,
+    grids: &'a [Result<Grid, DatasetError>],
+    rows: &'a Rows,
+    context: RowContext<'a>,
+    integrity_status: &'a IntegrityStatus,
+    long_labels: &'a LongLabels,
+}
+
+impl View<'_> {
+    fn summary(&self) -> Result<Summary, ErrorKind> {
+        let bytes = self.rows.count().saturating_mul(size_of::<Row>() as u64);
+        check_limit("the rows of the chunk index", bytes, self.context.limits.table_bytes)?;
+        let mut chunks = Vec::new();
+        self.rows.for_each(&self.context, |_, row| {
+            chunks.push(row);
+            Ok(())
+        })?;
+        let footer = self.catalog.footer.as_ref();
+        let metadata = footer.map(|footer| &footer.metadata).filter(|metadata| !metadata.is_empty());
+        Ok(Summary {
+            superblock: self.catalog.superblock,
+            datasets: dataset_summaries(self.catalog, self.grids),
+            chunks,
+            file_execution: self.catalog.index.budget.clamped(),
+            history: self.catalog.history().to_vec(),
+            metadata: metadata.cloned(),
+            long_labels: self.long_labels.clone(),
+            footer_version: footer.map(|footer| footer.tail.history_version),
+            integrity_status: self.integrity_status.clone(),
+        })
+    }
+}
+
+fn dataset_summaries(catalog: &Catalog, grids: &[Result<Grid, DatasetError>]) -> Vec<DatasetSummary> {
+    let summarize = |(record, grid): (&Record, &Result<Grid, DatasetError>)| DatasetSummary {
+        name: record.name.clone(),
+        dtype: record.dtype_tag,
+        dtype_name: dtype_of(record.dtype_tag),
+        ndim: record.shape.len(),
+        shape: record.shape.clone(),
+        chunk_shape: record.chunk_shape.clone(),
+        chunks: grid.as_ref().ok().map(Grid::tiles),
+        raw_bytes: grid.as_ref().ok().map(Grid::bytes),
+        problem: grid.as_ref().err().map(DatasetError::to_string),
+    };
+    catalog.records.iter().zip(grids).map(summarize).collect()
+}
+
+/// Bytes that belong to the caller. Every read copies the requested span, and nothing else.
+#[derive(Debug)]
+struct Borrowed<'a> {
+    name: Arc<str>,
+    bytes: &'a [u8],
+}
+
+impl ByteSource for Borrowed<'_> {
+    fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+    fn len(&self) -> u64 {
+        self.bytes.len() as u64
+    }
+    fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
+        let part = span.to_range().and_then(|range| self.bytes.get(range));
+        let past_end = SourceError::PastEnd { span, len: self.len() };
+        part.map(Bytes::copy_from_slice).ok_or(past_end)
+    }
+}
+
+/// The summary of a file in memory, for example of a memory map. Catalogue, chunk index and footer are read; payloads
+/// are neither read nor copied.
 ///
 /// ```
 /// # use tercet_tet::{Layout, Writer, WriterOptions, read_tet_summary_v1};
@@ -116,5 +174,20 @@ impl File {
 /// # Ok::<(), tercet_tet::Error>(())
 /// ```
 pub fn read_tet_summary_v1(bytes: &[u8]) -> Result<Summary, Error> {
-    File::from_bytes("bytes", bytes.to_vec())?.summary()
+    let source = Borrowed { name: "bytes".into(), bytes };
+    let options = ReadOptions::new();
+    let read = || {
+        let Opened { catalog, grids, rows, protection } = Opened::read(&source, &options, Mode::Read)?;
+        let checker = protection.checker.as_ref();
+        let opened = View {
+            catalog: &catalog,
+            grids: &grids,
+            rows: &rows,
+            context: RowContext { source: &source, checker, limits: &options.limits, grids: &grids },
+            integrity_status: &protection.status,
+            long_labels: &protection.labels,
+        };
+        opened.summary()
+    };
+    read().map_err(|kind| Error::new(source.name.clone(), kind))
 }

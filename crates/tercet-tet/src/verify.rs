@@ -4,15 +4,17 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, CommonError, Finding, Progress};
+use tercet_core::{ByteSource, CommonError, Diagnose as _, Finding, Progress, Site, Span};
 
+use crate::Region;
 use crate::catalog::Catalog;
 use crate::error::{Coords, DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
-use crate::metadata_limits::{self, INLINE_BYTES};
+use crate::metadata_limits::{self, COORD_LABELS, INLINE_BYTES};
 use crate::rows::{RowContext, Rows};
-use crate::wire::ids::{MAX_RANK, RUN_ROWS};
-use crate::wire::index::Row;
+use crate::wire::directory::Record;
+use crate::wire::ids::{MAX_RANK, RECORDS_AT, ROW_LEN, RUN_ROWS};
+use crate::wire::index::{MemoryBudget, Row};
 
 mod block;
 mod footer_cut;
@@ -104,6 +106,67 @@ struct Context<'a> {
     table: &'a [Row],
 }
 
+/// A field of an index row: name, offset in the row, length.
+type RowField = (&'static str, u64, u64);
+const DATASET_ID: RowField = ("dataset_id", 0, 8);
+const CHUNK_INDEX: RowField = ("chunk_index", 8, 64);
+const PAYLOAD_OFFSET: RowField = ("payload_offset", 72, 8);
+const RAW_BYTE_LEN: RowField = ("raw_byte_len", 80, 8);
+
+impl Context<'_> {
+    /// A finding about a field of row `number`.
+    fn at_row(&self, finding: Finding, number: usize, (field, offset, len): RowField) -> Finding {
+        let row = number as u64;
+        let start = self.rows.row_start(row).saturating_add(offset);
+        let span = Span::at(start, len).unwrap_or(Span::empty(start));
+        at(finding, Site { region: Region::IndexRow { row }, field, span })
+    }
+
+    /// A finding about the stored bytes of row `number`.
+    fn at_payload(&self, finding: Finding, number: usize) -> Finding {
+        let span = self.table.get(number).and_then(|row| Span::at(row.payload_offset, row.stored_byte_len));
+        finding.with_site(Region::Payload { row: number as u64 }.to_string(), span)
+    }
+
+    /// A finding about the record of dataset `id`.
+    fn at_record(&self, finding: Finding, id: usize) -> Finding {
+        let records = &self.catalog.records;
+        let start = records.iter().take(id).map(Record::encoded_len).fold(RECORDS_AT, u64::saturating_add);
+        let span = records.get(id).and_then(|record| Span::at(start, record.encoded_len()));
+        let index = u32::try_from(id).unwrap_or(u32::MAX);
+        finding.with_site(Region::Dataset { index }.to_string(), span)
+    }
+
+    /// A finding about the metadata: in the footer JSON, or in its spill.
+    fn at_metadata(&self, finding: Finding) -> Finding {
+        let Some(footer) = &self.catalog.footer else { return finding };
+        let (region, span) = match footer.spill {
+            Some(spill) => (Region::MetadataSpill, spill),
+            None => (Region::FooterJson, footer.json_span),
+        };
+        at(finding, Site { region, field: "metadata", span })
+    }
+}
+
+/// A finding about a field.
+fn at(mut finding: Finding, site: Site<Region>) -> Finding {
+    finding.site = Some(site.into());
+    finding
+}
+
+/// A failed check with the place of its error, if the error has one.
+fn failure(check: &'static str, fault: &ErrorKind) -> Finding {
+    let finding = Finding::fail(check, fault.to_string().replace("\n ", ":"));
+    match fault {
+        ErrorKind::Common(CommonError::Malformed(malformed)) => at(finding, malformed.site),
+        ErrorKind::Common(CommonError::Checksum { region, .. })
+        | ErrorKind::StaleIntegrityBlock { region, .. } => {
+            finding.with_site(region.to_string(), fault.span())
+        }
+        _ => finding,
+    }
+}
+
 impl Check<'_> {
     fn note(&mut self, finding: Finding) {
         self.findings.push(finding);
@@ -131,6 +194,7 @@ impl Check<'_> {
             self.check_block(&context)?;
             return Ok(None);
         }
+        self.check_budget(&context);
         self.check_offsets(&context);
         self.check_coords(&context);
         self.check_order(&context);
@@ -154,7 +218,9 @@ impl Check<'_> {
         if matches!(fault, ErrorKind::Common(CommonError::Source(_) | CommonError::Cancelled(_))) {
             return Err(fault);
         }
-        self.note(Finding::fail("parse", fault.to_string()));
+        let mut finding = failure("parse", &fault);
+        finding.message = Some(fault.to_string());
+        self.note(finding);
         self.cause = Some(fault);
         Ok(None)
     }
@@ -185,7 +251,8 @@ impl Check<'_> {
         self.note(match bad {
             Some(number) => {
                 let id = context.table[number].dataset_id;
-                Finding::fail("chunk_dataset_ids", format!("row {number}: dataset {id} of {count}"))
+                let detail = format!("row {number}: dataset {id} of {count}");
+                context.at_row(Finding::fail("chunk_dataset_ids", detail), number, DATASET_ID)
             }
             None => Finding::pass("chunk_dataset_ids"),
         });
@@ -212,12 +279,14 @@ impl Check<'_> {
         for (id, (count, bytes, wrong)) in sums.into_iter().enumerate() {
             let name = tercet_core::escape::name(&context.catalog.records[id].name);
             let of = format!("dataset {id} (\"{name}\")");
+            let mut wrong_row = None;
             let problem = match (&context.grids[id], wrong) {
                 (Err(reason), _) => Some(reason.to_string()),
                 (Ok(grid), _) if grid.tiles() != count => {
                     Some(format!("{count} chunks in the index, but its grid has {}", grid.tiles()))
                 }
                 (Ok(_), Some((number, expected))) => {
+                    wrong_row = Some(number);
                     let row = &context.table[number];
                     let tile = Coords(&row.chunk_index[..context.catalog.records[id].shape.len()]);
                     Some(format!(
@@ -232,7 +301,13 @@ impl Check<'_> {
             };
             sound &= problem.is_none();
             self.note(match problem {
-                Some(problem) => Finding::fail("dataset_tensor_bytes", format!("{of}: {problem}")),
+                Some(problem) => {
+                    let finding = Finding::fail("dataset_tensor_bytes", format!("{of}: {problem}"));
+                    match wrong_row {
+                        Some(number) => context.at_row(finding, number, RAW_BYTE_LEN),
+                        None => context.at_record(finding, id),
+                    }
+                }
                 None => Finding::pass("dataset_tensor_bytes")
                     .with_message(format!("{of}: {count} chunk(s), {bytes} B")),
             });
@@ -247,7 +322,8 @@ impl Check<'_> {
         if let Some(pair) = offsets.array_windows().find(|[a, b]| a.0 == b.0) {
             let [(offset, first), (_, second)] = pair;
             let detail = format!("rows {first} and {second} share payload_offset {offset}");
-            self.note(Finding::fail("payload_offsets", detail));
+            let finding = Finding::fail("payload_offsets", detail);
+            self.note(context.at_row(finding, *second, PAYLOAD_OFFSET));
         }
     }
 
@@ -263,7 +339,8 @@ impl Check<'_> {
         keys.sort_unstable();
         self.note(match keys.array_windows().find(|[a, b]| a.0 == b.0) {
             Some([(_, first), (_, second)]) => {
-                Finding::fail("chunk_coords", format!("rows {first} and {second} are the same chunk"))
+                let detail = format!("rows {first} and {second} are the same chunk");
+                context.at_row(Finding::fail("chunk_coords", detail), *second, CHUNK_INDEX)
             }
             None => Finding::pass("chunk_coords"),
         });
@@ -279,7 +356,8 @@ impl Check<'_> {
         };
         if let Some(number) = context.table.array_windows().position(|pair| !follows(pair)) {
             let detail = format!("row {} does not follow row {number} in the file", number + 1);
-            self.note(Finding::warn("payload_order", detail));
+            let finding = Finding::warn("payload_order", detail);
+            self.note(context.at_row(finding, number + 1, PAYLOAD_OFFSET));
         }
     }
 
@@ -291,10 +369,9 @@ impl Check<'_> {
             self.note(Finding::warn("chunk_decode_skipped", detail));
         }
         let bad = payloads::undecodable(self, context, decoded)?;
-        self.note(if bad.is_empty() {
-            Finding::pass("chunk_decode").with_message(format!("decoded {decoded} chunk(s)"))
-        } else {
-            Finding::fail("chunk_decode", payloads::list(&bad))
+        self.note(match bad.first() {
+            None => Finding::pass("chunk_decode").with_message(format!("decoded {decoded} chunk(s)")),
+            Some(first) => context.at_payload(Finding::fail("chunk_decode", payloads::list(&bad)), first.row),
         });
         Ok(())
     }
@@ -308,7 +385,7 @@ impl Check<'_> {
         self.note(Finding::pass("footer").with_message("history footer valid"));
         let mut violations: Vec<String> = metadata_limits::check_history(&footer.json.history)
             .iter()
-            .chain(&metadata_limits::check_metadata(&footer.metadata, true))
+            .chain(&metadata_limits::check_metadata(&footer.metadata, false))
             .map(ToString::to_string)
             .collect();
         if footer.json_span.len() > INLINE_BYTES as u64 {
@@ -322,20 +399,53 @@ impl Check<'_> {
         if footer.spill.is_some_and(|spill| spill.start() < rows_end) {
             violations.push(format!("metadata spill overlaps payloads, which end at {rows_end}"));
         }
+        let more = violations.len().saturating_sub(1);
         self.note(match violations.first() {
             None => Finding::pass("footer_metadata"),
-            Some(first) if violations.len() == 1 => Finding::fail("footer_metadata", first.clone()),
             Some(first) => {
-                Finding::fail("footer_metadata", format!("{first} (and {} more)", violations.len() - 1))
+                let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+                context.at_metadata(Finding::fail("footer_metadata", format!("{first}{more}")))
             }
         });
+        self.check_label_counts(context, &footer.metadata);
         if footer.tail.history_version == 2 {
             let index_end = context.catalog.head_end();
             for (name, span) in footer.json.zone_spills(index_end, footer.json_span) {
                 if span.is_none() {
-                    self.note(Finding::warn(name, "its span is outside the file; ignored"));
+                    let field = if name == "zone_maps" { "zone_maps_ref" } else { "secondary_index_ref" };
+                    let site = Site { region: Region::FooterJson, field, span: footer.json_span };
+                    let finding = Finding::warn(name, "its span is outside the file; ignored");
+                    self.note(at(finding, site));
                 }
             }
+        }
+    }
+
+    /// More than 64 labels in `coords` are valid and can be read here, but the reference implementation rejects them.
+    fn check_label_counts(&mut self, context: &Context<'_>, metadata: &crate::Metadata) {
+        let axes = metadata.datasets.iter().flat_map(|(name, info)| {
+            info.coords.iter().map(move |(axis, coord)| (name, axis, coord.labels.len()))
+        });
+        if let Some((name, axis, count)) = axes.into_iter().find(|(_, _, count)| *count > COORD_LABELS) {
+            let (name, axis) = (tercet_core::escape::name(name), tercet_core::escape::name(axis));
+            let detail = format!(
+                "axis `{axis}` of dataset `{name}` has {count} labels; the reference implementation allows at most \
+                 {COORD_LABELS}"
+            );
+            self.note(context.at_metadata(Finding::warn("label_count", detail)));
+        }
+    }
+
+    fn check_budget(&mut self, context: &Context<'_>) {
+        let bps = context.catalog.index.budget.percent_bps;
+        if bps > MemoryBudget::MAX_PERCENT_BPS {
+            let start = context.catalog.superblock.chunk_index_offset.saturating_add(16);
+            let span = Span::at(start, 2).unwrap_or(Span::empty(start));
+            let field = "memory_budget_percent_bps";
+            let detail =
+                format!("{bps} is more than all memory ({}), which counts", MemoryBudget::MAX_PERCENT_BPS);
+            let site = Site { region: Region::IndexHeader, field, span };
+            self.note(at(Finding::warn("memory_budget", detail), site));
         }
     }
 }
@@ -347,6 +457,15 @@ fn first_bad_row(context: &Context<'_>) -> Option<ErrorKind> {
         let start = context.rows.row_start(number);
         row.check(number, start, payload_end).err().map(ErrorKind::from)
     })
+}
+
+/// The rows of a run as a region, and their bytes.
+fn run_site(context: &Context<'_>, run: u64) -> (Region, Span) {
+    let first = run.saturating_mul(RUN_ROWS);
+    let end = first.saturating_add(RUN_ROWS).min(context.catalog.index.entry_count);
+    let start = context.rows.row_start(first);
+    let span = Span::at(start, (end - first).saturating_mul(ROW_LEN)).unwrap_or(Span::empty(start));
+    (Region::IndexRun { first, end }, span)
 }
 
 /// The rows of some runs, as `0..1024`.

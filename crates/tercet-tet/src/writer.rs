@@ -495,7 +495,7 @@ pub(crate) fn in_place_join<A: Send, B>(
         scope.spawn(|_| made = Some(pooled()));
         here()
     });
-    // A panic in the pool is propagated by the scope, so the value is there.
+    // A panic in the pool is propagated by the scope, so the value is present.
     (made.unwrap_or_else(|| unreachable!("the scope ends after its tasks")), written)
 }
 

@@ -6,7 +6,7 @@ mod features;
 mod tests;
 
 use super::document::{Document, MAX_AXES, NAME_BYTES, Slice, Specified};
-use super::error::{QueryError, QueryErrorKind, shown};
+use super::error::{QueryError, QueryErrorKind, excerpt};
 use super::flat::{At, Flat};
 use super::operation::Kind;
 use super::source::Source;
@@ -50,7 +50,7 @@ fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), Qu
     for (number, slice) in selection.value.iter().enumerate() {
         let member = |name: &str| format!("{}.{name}", selection.element(number));
         let both = |number: &str, label: &str| {
-            let detail = format!("`{number}` is there already: a number or a label, not both");
+            let detail = format!("`{number}` is already given: a number or a label, not both");
             Err(source.key_error(&member(label), QueryErrorKind::invalid(detail)))
         };
         let Slice { start, stop, step, start_label, stop_label } = slice;
@@ -185,7 +185,7 @@ fn check_path(path: &str, way: &str, source: &Source) -> Result<(), QueryError> 
         return Err(source.error(way, QueryErrorKind::invalid("is blank, but must be the path of a file")));
     }
     if path.contains('\0') {
-        let detail = format!("`{}` has a zero character, which no path can have", shown(path));
+        let detail = format!("`{}` has a zero character, which no path can have", excerpt(path));
         return Err(source.error(way, QueryErrorKind::Invalid { detail }));
     }
     Ok(())

@@ -6,7 +6,7 @@ use std::ops::Range;
 use serde::de::{self, DeserializeSeed, IntoDeserializer as _, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde::{Deserialize, forward_to_deserialize_any};
 
-use super::error::{QueryError, QueryErrorKind, nearest, shown};
+use super::error::{QueryError, QueryErrorKind, excerpt, nearest};
 use super::tree::{Entry, Node, Tree};
 
 /// Deserializes a value from a tree.
@@ -77,7 +77,7 @@ impl de::Error for DeError {
             Unexpected::Signed(value) => format!("`{value}`"),
             // With its fraction, so that `3.0` does not look like an integer.
             Unexpected::Float(value) => format!("`{value:?}`"),
-            Unexpected::Str(value) => format!("`\"{}\"`", shown(value)),
+            Unexpected::Str(value) => format!("`\"{}\"`", excerpt(value)),
             Unexpected::Seq => "a list".to_owned(),
             Unexpected::Map => "an object".to_owned(),
             other => other.to_string(),
@@ -89,10 +89,10 @@ impl de::Error for DeError {
     }
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         let nearest = nearest(field, expected.iter().copied());
-        Self::new(QueryErrorKind::UnknownKey { key: shown(field), nearest })
+        Self::new(QueryErrorKind::UnknownKey { key: excerpt(field), nearest })
     }
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(QueryErrorKind::not_there("choice", variant, expected.iter().copied()))
+        Self::new(QueryErrorKind::not_found("choice", variant, expected.iter().copied()))
     }
     fn missing_field(field: &'static str) -> Self {
         Self::new(QueryErrorKind::MissingKey { key: field.to_owned() })
@@ -224,7 +224,7 @@ impl<'de> MapAccess<'de> for Table<'de> {
         let Some(entry) = self.current else { return Ok(None) };
         // The position of an unknown key is the key, not the object around it.
         let key = seed.deserialize(entry.key.as_str().into_deserializer());
-        key.map(Some).map_err(|error: DeError| error.at(&entry.key_at).inside(Part::Key(shown(&entry.key))))
+        key.map(Some).map_err(|error: DeError| error.at(&entry.key_at).inside(Part::Key(excerpt(&entry.key))))
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DeError> {

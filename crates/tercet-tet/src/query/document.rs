@@ -72,25 +72,25 @@ macro_rules! operations {
             $($rest)*
             sum: Axes = "Σx",
             mean: Axes = "Σx/n",
-            min: Axes = "The least cell that is not NaN.",
-            max: Axes = "The greatest cell that is not NaN.",
-            count: Axes = "The number of cells.",
+            min: Axes = "The minimum of the elements that are not NaN.",
+            max: Axes = "The maximum of the elements that are not NaN.",
+            count: Axes = "The number of elements.",
             var: Axes = "Population variance.",
             std: Axes = "Population standard deviation.",
             product: Axes = "Πx",
             norm_l1: Axes = "Σ|x|",
             norm_l2: Axes = "√Σx²",
-            all_finite: Axes = "Whether no cell is NaN or infinite.",
-            any_nan: Axes = "Whether a cell is NaN.",
-            any_inf: Axes = "Whether a cell is infinite.",
-            nan_count: Axes = "The number of cells that are NaN.",
-            inf_count: Axes = "The number of infinite cells.",
-            nan_mean: Axes = "The mean of the cells that are not NaN.",
-            nan_std: Axes = "The standard deviation of the cells that are not NaN.",
-            null_count: NullCount = "The number of cells that equal the fill value.",
-            arg_min: Axes = "The position of the least cell.",
-            arg_max: Axes = "The position of the greatest cell.",
-            median: Axes = "The middle cell, or the mean of the two middle ones.",
+            all_finite: Axes = "Whether no element is NaN or infinite.",
+            any_nan: Axes = "Whether an element is NaN.",
+            any_inf: Axes = "Whether an element is infinite.",
+            nan_count: Axes = "The number of elements that are NaN.",
+            inf_count: Axes = "The number of infinite elements.",
+            nan_mean: Axes = "The mean of the elements that are not NaN.",
+            nan_std: Axes = "The standard deviation of the elements that are not NaN.",
+            null_count: NullCount = "The number of elements that equal the fill value.",
+            arg_min: Axes = "The position of the minimum.",
+            arg_max: Axes = "The position of the maximum.",
+            median: Axes = "The middle element, or the mean of the two middle ones.",
             quantile: Quantile = "A quantile by linear interpolation.",
             histogram: Histogram = "Counts in bins of equal width.",
             covariance: Axes = "Covariances of the columns of a table; the axis is that of the observations.",
@@ -110,7 +110,7 @@ operations! {
         /// Echoed in the answer.
         #[schemars(range(max = u32::MAX))]
         layout_version: Option<u32>,
-        /// One slice per axis; by default the whole array.
+        /// One slice per axis; by default all of the array.
         #[schemars(length(max = MAX_AXES))]
         selection: Option<Vec<Slice>>,
         /// Writes the selection to this file: row-major, little-endian, no header.

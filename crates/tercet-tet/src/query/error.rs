@@ -47,10 +47,11 @@ pub enum QueryErrorKind {
         expected: String,
     },
     Null,
-    NotThere {
+    NotFound {
         what: Cow<'static, str>,
         name: String,
-        there: String,
+        /// The nearest known name, or the first known ones.
+        available: String,
     },
     Invalid {
         detail: String,
@@ -63,15 +64,15 @@ pub enum QueryErrorKind {
 }
 
 /// Characters of the document that a message quotes.
-const SHOWN: usize = 64;
+const EXCERPT_CHARS: usize = 64;
 /// Names that a hint lists.
 const LISTED: usize = 8;
 /// Names compared with an unknown one.
 const COMPARED: usize = 10_000;
 
 /// A string of the document for a message, shortened to one line.
-pub(crate) fn shown(text: &str) -> String {
-    match text.char_indices().nth(SHOWN) {
+pub(crate) fn excerpt(text: &str) -> String {
+    match text.char_indices().nth(EXCERPT_CHARS) {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
@@ -87,23 +88,23 @@ impl QueryErrorKind {
     }
 
     /// An unknown name; `known` lists the known ones.
-    pub(crate) fn not_there<'k>(
+    pub(crate) fn not_found<'k>(
         what: impl Into<Cow<'static, str>>,
         name: &str,
         known: impl IntoIterator<Item = &'k str, IntoIter: Clone>,
     ) -> Self {
         let known = known.into_iter();
-        let there = nearest(name, known.clone().take(COMPARED)).map_or_else(
+        let available = nearest(name, known.clone().take(COMPARED)).map_or_else(
             || {
-                let mut names: Vec<String> = known.clone().take(LISTED).map(shown).collect();
+                let mut names: Vec<String> = known.clone().take(LISTED).map(excerpt).collect();
                 if known.clone().nth(LISTED).is_some() {
                     names.push("…".to_owned());
                 }
                 names.join(", ")
             },
-            |near| shown(&near),
+            |near| excerpt(&near),
         );
-        Self::NotThere { what: what.into(), name: shown(name), there }
+        Self::NotFound { what: what.into(), name: excerpt(name), available }
     }
 }
 
@@ -164,7 +165,7 @@ impl fmt::Display for QueryErrorKind {
                 write!(f, "is {}, but must be {expected}", escape::name(found))
             }
             Self::Null => write!(f, "must not be null"),
-            Self::NotThere { what, name, .. } => write!(f, "there is no {what} `{}`", escape::name(name)),
+            Self::NotFound { what, name, .. } => write!(f, "there is no {what} `{}`", escape::name(name)),
             Self::Invalid { detail } | Self::Refused { detail, .. } => f.write_str(&escape::name(detail)),
         }
     }
@@ -188,9 +189,9 @@ impl Diagnose for QueryError {
             QueryErrorKind::UnknownKey { nearest: Some(nearest), .. } => {
                 Some(Hint::DidYouMean(nearest.as_str().into()))
             }
-            QueryErrorKind::NotThere { name, there, .. } if !there.is_empty() => {
-                let names = escape::name(there).into();
-                Some(match nearest(name, [there.as_str()]) {
+            QueryErrorKind::NotFound { name, available, .. } if !available.is_empty() => {
+                let names = escape::name(available).into();
+                Some(match nearest(name, [available.as_str()]) {
                     Some(_) => Hint::DidYouMean(names),
                     None => Hint::Available { what: "available", names },
                 })
@@ -201,17 +202,17 @@ impl Diagnose for QueryError {
     }
 }
 
-/// The known word nearest to an unknown one; `None` if none is near.
-pub(crate) fn nearest<'w>(word: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
-    let length = word.chars().count();
-    // Quadratic in the length; words are short.
-    if length > SHOWN {
+/// The known name nearest to an unknown one; `None` if none is near.
+pub(crate) fn nearest<'w>(name: &str, known: impl IntoIterator<Item = &'w str>) -> Option<String> {
+    let length = name.chars().count();
+    // Quadratic in the length; names are short.
+    if length > EXCERPT_CHARS {
         return None;
     }
     let most = (length / 3).max(1);
     let similar = known.into_iter().filter(|other| other.chars().count().abs_diff(length) <= most);
-    let distances = similar.map(|other| (distance(word, other), other));
-    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, word)| word.to_owned())
+    let distances = similar.map(|other| (distance(name, other), other));
+    distances.filter(|(distance, _)| *distance <= most).min().map(|(_, name)| name.to_owned())
 }
 
 /// The Damerau-Levenshtein distance: insertions, deletions, substitutions and transpositions.

@@ -137,7 +137,7 @@ impl Query {
             Some(name) => format!("label on axis {axis}, `{}`:", escape::name(name)),
             None => format!("label on axis {axis}:"),
         };
-        self.source.error(way, QueryErrorKind::not_there(what, label, labels))
+        self.source.error(way, QueryErrorKind::not_found(what, label, labels))
     }
 
     fn resolve_label_filter(
@@ -193,7 +193,7 @@ impl Query {
             }
             (None, _) => {
                 let what = format!("axis of dataset `{of}` with the name");
-                Err(self.source.error(way, QueryErrorKind::not_there(what, name, names)))
+                Err(self.source.error(way, QueryErrorKind::not_found(what, name, names)))
             }
         }
     }

@@ -125,9 +125,9 @@ fn messages_stay_short() {
 
 #[expect(clippy::disallowed_methods, reason = "golden files are read as they are")]
 fn manifest() -> Option<(std::path::PathBuf, Value)> {
-    let folder = tercet_testkit::golden("tet")?;
-    let manifest = std::fs::read(folder.join("manifest.json")).unwrap();
-    Some((folder, serde_json::from_slice(&manifest).unwrap()))
+    let directory = tercet_testkit::golden("tet")?;
+    let manifest = std::fs::read(directory.join("manifest.json")).unwrap();
+    Some((directory, serde_json::from_slice(&manifest).unwrap()))
 }
 
 /// Whether a query of the manifest must be refused before anything is executed.
@@ -139,12 +139,12 @@ fn is_refused(case: &Value) -> bool {
 
 #[test]
 fn golden_queries_are_understood() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((directory, manifest)) = manifest() else { return };
     let cases = manifest["queries"].as_array().unwrap();
     let mut refused = Vec::new();
     for case in cases {
         let id = case["id"].as_str().unwrap();
-        let file = File::open(folder.join(case["file"].as_str().unwrap())).unwrap();
+        let file = File::open(directory.join(case["file"].as_str().unwrap())).unwrap();
         let query = Query::parse(&case["query"].to_string(), Syntax::Json);
         let answer = query.and_then(|query| {
             let Ok(dataset) = file.dataset(query.dataset()) else { return Ok(query.echo(None)) };
@@ -211,14 +211,14 @@ fn golden_queries_are_understood() {
 
 #[test]
 fn golden_toml_queries_are_understood() {
-    let Some((folder, manifest)) = manifest() else { return };
+    let Some((directory, manifest)) = manifest() else { return };
     let cases = manifest["toml_queries"].as_array().unwrap();
     for case in cases {
         let (text, name) = (case["toml"].as_str().unwrap(), case["file"].as_str().unwrap());
         assert_eq!(Syntax::guess(text), Syntax::Toml);
         match Query::parse(text, Syntax::Toml) {
             Ok(query) => {
-                let file = File::open(folder.join(name)).unwrap();
+                let file = File::open(directory.join(name)).unwrap();
                 let resolved = query.resolve(&file.dataset(query.dataset()).unwrap()).unwrap();
                 let shape = &case["reference_execution"]["operation_reduced_shape"];
                 let found = resolved.operation.unwrap().output_shape(&resolved.selection.shape());

@@ -15,11 +15,10 @@ use tercet_core::{
 use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{Dataset, File, Mode, ReadOptions};
 use crate::grid::Grid;
-use crate::layout::{Compression, DatasetId, Layout, WriterOptions};
+use crate::layout::{Compression, Layout, WriterOptions};
 use crate::metadata::HistoryRow;
-use crate::rewrite::{check_rows, copy_chunk};
-use crate::wire::ids::Codec;
-use crate::writer::{Encoder, PRODUCER, Writer, room};
+use crate::rewrite::{check_rows, copy_chunks, describe};
+use crate::writer::{PRODUCER, Writer, room};
 
 /// How to salvage a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,7 +72,7 @@ pub struct SalvageReport<D> {
     /// Chunks that could not be copied.
     #[serde(rename = "holes")]
     pub missing: Vec<MissingChunk>,
-    /// Datasets lost as a whole, each with the reason.
+    /// Datasets that cannot be copied, each with the reason.
     pub lost_datasets: Vec<String>,
     /// Other losses: the footer, the integrity block.
     pub notes: Vec<String>,
@@ -188,7 +187,14 @@ impl Salvage {
             Writer::with_missing(layout, name, sink()?, WriterOptions::new(), missing)
         };
         let mut writer = start().map_err(|kind| Error::new(name.into(), kind))?;
-        write_chunks(&file, &kept, &lost, options, &mut writer, progress)?;
+        let filled = |row: u64, dtype: ElementType, bytes: u64| {
+            let fill = options.fill.filter(|_| lost.binary_search(&row).is_ok())?;
+            Some(room(bytes).map(|mut raw| {
+                fill_with(dtype, fill, &mut raw);
+                raw
+            }))
+        };
+        copy_chunks(&file, &kept, &mut writer, filled, progress)?;
         let SalvageReport { location, kept, missing, lost_datasets, notes, fill, .. } = report;
         let output = writer.finish()?.output;
         Ok(SalvageReport { location, output, kept, missing, lost_datasets, notes, fill })
@@ -233,12 +239,7 @@ fn plan_layout(file: &File, report: &mut SalvageReport<()>) -> (Layout, Vec<usiz
             Err(fault) => report.lost_datasets.push(fault.to_string()),
         }
     }
-    layout.budget = file.memory_budget();
-    layout.history = file.history().to_vec();
-    layout.metadata = file.metadata().cloned().unwrap_or_default();
-    if let Some(block) = file.catalog.block() {
-        layout.put_long_labels(&block.labels);
-    }
+    describe(&mut layout, file);
     (layout, kept)
 }
 
@@ -307,39 +308,6 @@ fn is_out_of_resources(error: &Error, tile_bytes: u64, dataset: &Dataset<'_>) ->
         }
         _ => false,
     }
-}
-
-fn write_chunks<S: Sink>(
-    file: &File,
-    kept: &[usize],
-    lost: &[u64],
-    options: SalvageOptions,
-    writer: &mut Writer<S>,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    for (position, &id) in kept.iter().enumerate() {
-        let dataset = Dataset { file, id };
-        let grid = dataset.grid()?;
-        let base = writer.base(DatasetId(position));
-        let is_lost = |linear: u64| lost.binary_search(&(base + linear)).is_ok();
-        let wanted = (0..grid.tiles()).filter(|&linear| options.fill.is_some() || !is_lost(linear));
-        let make = |encoder: &Encoder, linear: u64| {
-            let tile = grid.coords(linear);
-            let tile = &tile[..grid.rank()];
-            let made = if let (true, Some(fill)) = (is_lost(linear), options.fill) {
-                room(grid.tile_bytes(tile)).map(|mut raw| {
-                    fill_with(grid.element(), fill, &mut raw);
-                    let stats = crate::Stats::compute(grid.element(), &raw).encode();
-                    encoder.keep(base + linear, Codec::Raw, raw, stats, None)
-                })
-            } else {
-                copy_chunk(&dataset, tile, encoder, base + linear)
-            };
-            made.map_err(|fault| file.error(fault))
-        };
-        writer.pump(DatasetId(position), wanted, make, progress)?;
-    }
-    Ok(())
 }
 
 /// Checks that a value is representable in this type.

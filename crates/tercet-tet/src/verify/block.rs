@@ -3,36 +3,29 @@
 use tercet_core::{CommonError, Finding, Span, checksum};
 
 use super::payloads::{Bad, decode, for_rows, list, stored};
-use super::{Check, Context, run_list};
+use super::{Check, Context, failure, run_list, run_site};
+use crate::Region;
+use crate::catalog::Catalog;
 use crate::error::ErrorKind;
-use crate::integrity::{column_bytes, run_rows};
-use crate::metadata_limits::{INLINE_BYTES, SPILL_BYTES};
+use crate::integrity::{LostBlock, column_bytes, find_lost_block, run_rows};
 use crate::stats::{Stats, magnitude};
 use crate::wire::block::{Block, CRC_LEN, Column, STATS_LEN, runs};
-use crate::wire::ids::TAIL_LEN;
-
-/// A member name that shows that a footer had an integrity block.
-const TRACE: &[u8] = br#""footer_crc32c":""#;
-/// The length limit of a footer: spill, JSON, tail.
-const FOOTER_BYTES: u64 = (SPILL_BYTES + INLINE_BYTES) as u64 + TAIL_LEN;
 
 impl Check<'_> {
     pub(super) fn check_block(&mut self, context: &Context<'_>) -> Result<(), ErrorKind> {
         let catalog = context.catalog;
         let value = catalog.footer.as_ref().and_then(|footer| footer.block.as_ref());
-        let Some(value) = value else {
-            self.note(if self.has_trace(context)? {
-                Finding::warn(
+        let Some(block) = catalog.block() else {
+            if let Some(lost) = find_lost_block(catalog, self.source, &self.options.limits)? {
+                return self.check_lost_block(context, lost);
+            }
+            self.note(match value {
+                Some(_) => context.at_metadata(Finding::warn(
                     "tercet_block",
-                    "absent, but the end of the file holds parts of one: it was damaged or renamed",
-                )
-            } else {
-                Finding::pass("tercet_block").with_message("absent: the file is unprotected")
+                    "of an unknown version: the file is unprotected",
+                )),
+                None => Finding::pass("tercet_block").with_message("absent: the file is unprotected"),
             });
-            return Ok(());
-        };
-        let Some(block) = Block::parse(value, catalog.index.entry_count, catalog.column_space()) else {
-            self.note(Finding::warn("tercet_block", "of an unknown version: the file is unprotected"));
             return Ok(());
         };
         let mut problems = block.problems.clone();
@@ -42,7 +35,8 @@ impl Check<'_> {
             let rows = catalog.index.entry_count;
             Finding::pass("tercet_block").with_message(format!("{rows} chunk(s), {stats} statistics"))
         } else {
-            Finding::fail("tercet_block", problems.join("; "))
+            let (region, span) = (Region::Block, catalog.footer_span());
+            Finding::fail("tercet_block", problems.join("; ")).with_site(region.to_string(), Some(span))
         });
         let footer = catalog.check_footer(self.source);
         self.note_result("tercet_footer", footer)?;
@@ -50,28 +44,34 @@ impl Check<'_> {
         if !self.note_result("tercet_catalog", catalogue)? {
             return Ok(());
         }
-        self.check_index_runs(context, &block)?;
+        self.check_rows(context, &block)
+    }
+
+    /// Reports a block that no reader finds, and checks the chunks against it, so that no repair accepts damaged ones.
+    fn check_lost_block(&mut self, context: &Context<'_>, lost: LostBlock) -> Result<(), ErrorKind> {
+        self.note(failure("tercet_block", &lost.error()));
+        let Some(footer) = lost.footer else { return Ok(()) };
+        let mut catalog = Catalog::read_head(self.source, &self.options.limits)?;
+        if catalog.set_footer(footer).is_err() {
+            return Ok(());
+        }
+        match catalog.block() {
+            Some(block) if block.rows == Some(catalog.index.entry_count) => self.check_rows(context, &block),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks index rows, payloads and statistics.
+    fn check_rows(&mut self, context: &Context<'_>, block: &Block) -> Result<(), ErrorKind> {
+        self.check_index_runs(context, block)?;
         // Invalid rows have no payload to check.
         if super::first_bad_row(context).is_none() {
-            self.check_payload_crcs(context, &block)?;
+            self.check_payload_crcs(context, block)?;
             if self.options.deep {
-                self.check_stats(context, &block)?;
+                self.check_stats(context, block)?;
             }
         }
         Ok(())
-    }
-
-    /// Whether the bytes after the last payload contain a member name of the block. All are searched, because a
-    /// lost footer flag or a lost reference to the metadata hides the footer itself.
-    fn has_trace(&self, context: &Context<'_>) -> Result<bool, ErrorKind> {
-        let file_len = context.catalog.file_len;
-        let ends = context.table.iter().map(|row| row.payload_offset.saturating_add(row.stored_byte_len));
-        let rows_end = ends.filter(|&end| end <= file_len).max().unwrap_or(0);
-        let most = FOOTER_BYTES.min(self.options.limits.metadata_bytes);
-        let start = file_len.saturating_sub(most).max(rows_end).max(context.catalog.head_end());
-        let Some(span) = Span::between(start, file_len) else { return Ok(false) };
-        let bytes = self.source.read_at(span)?;
-        Ok(memchr::memmem::find(&bytes, TRACE).is_some())
     }
 
     fn note_result(&mut self, check: &'static str, result: Result<(), ErrorKind>) -> Result<bool, ErrorKind> {
@@ -81,7 +81,7 @@ impl Check<'_> {
                 return Err(kind);
             }
             Err(fault) => {
-                self.note(Finding::fail(check, fault.to_string().replace("\n ", ":")));
+                self.note(failure(check, &fault));
                 return Ok(false);
             }
         }
@@ -128,7 +128,8 @@ impl Check<'_> {
                 bad.len(),
                 run_list(&bad, rows)
             );
-            Finding::fail("tercet_index", detail)
+            let (region, span) = run_site(context, bad[0]);
+            Finding::fail("tercet_index", detail).with_site(region.to_string(), Some(span))
         });
         Ok(())
     }
@@ -152,7 +153,7 @@ impl Check<'_> {
                 }
             })
         })?;
-        self.note(verdict("tercet_payloads", &bad, context.table.len(), "payload(s)"));
+        self.note(verdict(context, "tercet_payloads", &bad, "payload(s)"));
         Ok(())
     }
 
@@ -170,7 +171,13 @@ impl Check<'_> {
         }
         if !bad_runs.is_empty() {
             let detail = format!("statistics of rows {} are damaged", run_list(&bad_runs, rows));
-            self.note(Finding::fail("tercet_stats", detail));
+            let (first, end) = run_rows(bad_runs[0], rows);
+            let span = match stats {
+                Column::At { span, .. } => span.slice(first * STATS_LEN, (end - first) * STATS_LEN),
+                Column::Inline(_) => None,
+            };
+            let region = Region::StatsRun { first, end }.to_string();
+            self.note(Finding::fail("tercet_stats", detail).with_site(region, span));
             return Ok(());
         }
         let all = column_bytes(stats, self.source, 0, rows * STATS_LEN)?;
@@ -192,14 +199,14 @@ impl Check<'_> {
                 known.encode() == actual.encode() || known.agrees(&actual, magnitude(grid.element(), &raw));
             Ok((!agrees).then(|| "the statistics are not those of the chunk".to_owned()))
         })?;
-        self.note(verdict("tercet_stats", &bad, context.table.len(), "chunk(s)"));
+        self.note(verdict(context, "tercet_stats", &bad, "chunk(s)"));
         Ok(())
     }
 }
 
-fn verdict(check: &'static str, bad: &[Bad], count: usize, what: &str) -> Finding {
-    if bad.is_empty() {
-        return Finding::pass(check).with_message(format!("checked {count} {what}"));
+fn verdict(context: &Context<'_>, check: &'static str, bad: &[Bad], what: &str) -> Finding {
+    match bad.first() {
+        None => Finding::pass(check).with_message(format!("checked {} {what}", context.table.len())),
+        Some(first) => context.at_payload(Finding::fail(check, list(bad)), first.row),
     }
-    Finding::fail(check, list(bad))
 }

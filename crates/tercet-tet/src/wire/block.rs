@@ -85,7 +85,7 @@ impl Block {
             }
         }
         if row_stats.is_some() != stats_crc32c.is_some() && block.problems.is_empty() {
-            block.problems.push("row_stats and stats_crc32c: one is there without the other".to_owned());
+            block.problems.push("row_stats and stats_crc32c: one is present without the other".to_owned());
         }
         (block.index_crc32c, block.row_crc32c) = (index_crc32c, row_crc32c);
         // Statistics are used only if the block has no problem.

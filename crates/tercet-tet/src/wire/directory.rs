@@ -2,7 +2,7 @@
 
 use tercet_core::{Fields, Malformed, Reason, Site, Span};
 
-use super::ids::{MAX_RANK, RECORD_MIN_LEN, RECORDS_AT};
+use super::ids::{MAX_RANK, RECORD_MIN_LEN, RECORDS_AT, align8};
 use crate::Region;
 
 /// A dataset record. Only the rank is validated.
@@ -12,6 +12,15 @@ pub(crate) struct Record {
     pub(crate) dtype_tag: u32,
     pub(crate) shape: Vec<u64>,
     pub(crate) chunk_shape: Vec<u64>,
+}
+
+impl Record {
+    /// The bytes of the record in the directory.
+    pub(crate) fn encoded_len(&self) -> u64 {
+        let size = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
+        let head = align8(size(self.name.len()).saturating_add(16)).unwrap_or(u64::MAX);
+        head.saturating_add(size(self.shape.len()).saturating_mul(16))
+    }
 }
 
 /// Parses `count` records that fill `blob` exactly.

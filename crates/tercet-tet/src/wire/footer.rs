@@ -61,7 +61,7 @@ fn limit() -> u64 {
 }
 
 /// The JSON of the footer, in writing order.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Json {
     #[serde(default)]
     pub(crate) history: Vec<HistoryRow>,
@@ -88,6 +88,12 @@ pub(crate) struct SpanRef {
 }
 
 impl SpanRef {
+    /// A span in a JSON value; `None` if the value is something else.
+    pub(crate) fn from_value(value: &Value) -> Option<Self> {
+        // The derived deserializer would accept an array of two numbers.
+        value.is_object().then(|| serde_json::from_value(value.clone()).ok())?
+    }
+
     pub(crate) fn to_span(self) -> Option<Span> {
         Span::at(self.offset, self.len)
     }
@@ -105,7 +111,7 @@ impl Json {
         let mut places: Vec<(&'static str, Option<Span>)> = Vec::with_capacity(refs.len());
         for (name, value) in refs {
             let Some(value) = value else { continue };
-            let place = serde_json::from_value::<SpanRef>(value.clone()).ok().and_then(SpanRef::to_span);
+            let place = SpanRef::from_value(value).and_then(SpanRef::to_span);
             let inside = |span: &Span| index_end <= span.start() && span.end() <= json.start();
             places.push((name, place.filter(inside)));
         }

@@ -17,6 +17,16 @@ pub struct MemoryBudget {
     pub bytes: u32,
 }
 
+impl MemoryBudget {
+    /// Hundredths of a percent of all memory.
+    pub(crate) const MAX_PERCENT_BPS: u16 = 10_000;
+
+    /// The budget with at most 100 % of memory.
+    pub(crate) fn clamped(self) -> Self {
+        Self { percent_bps: self.percent_bps.min(Self::MAX_PERCENT_BPS), ..self }
+    }
+}
+
 /// The first 32 bytes of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct IndexHeader {

@@ -24,7 +24,7 @@ pub(crate) struct Hints {
     postings: Option<HashMap<String, Vec<u64>>>,
 }
 
-/// What is told of one chunk.
+/// The zone map of one chunk.
 #[derive(Debug)]
 pub(crate) struct ZoneHint {
     /// The entry as JSON.

@@ -20,32 +20,32 @@ fn foreign() -> Vec<u8> {
 }
 
 fn payload_end(bytes: &[u8]) -> usize {
-    usize::try_from(File::from_bytes("whole", bytes.to_vec()).unwrap().payload_end()).unwrap()
+    usize::try_from(File::from_bytes("intact", bytes.to_vec()).unwrap().payload_end()).unwrap()
 }
 
 /// Ways to break a footer, by name.
-fn damages(whole: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
-    let end = whole.len();
+fn damages(intact: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
+    let end = intact.len();
     let patched = |at: usize, patch: &[u8]| {
-        let mut bytes = whole.to_vec();
+        let mut bytes = intact.to_vec();
         bytes[at..at + patch.len()].copy_from_slice(patch);
         bytes
     };
     vec![
-        ("text", patched(payload_end(whole), b"[")),
+        ("text", patched(payload_end(intact), b"[")),
         ("wrong magic", patched(end - 4, b"XHST")),
-        ("cut tail", whole[..end - 5].to_vec()),
+        ("cut tail", intact[..end - 5].to_vec()),
         ("absurd length", patched(end - 16, &[0xff; 8])),
         ("unknown version", patched(end - 8, &9u32.to_le_bytes())),
-        ("no footer at all", whole[..payload_end(whole)].to_vec()),
+        ("no footer at all", intact[..payload_end(intact)].to_vec()),
     ]
 }
 
 #[test]
 fn every_broken_footer_can_be_truncated() {
-    let whole = foreign();
+    let intact = foreign();
     let directory = tempfile::tempdir().unwrap();
-    for (name, bytes) in damages(&whole) {
+    for (name, bytes) in damages(&intact) {
         let path = directory.path().join("broken.tet");
         std::fs::write(&path, &bytes).unwrap();
         assert!(File::open(&path).is_err(), "{name} opens");
@@ -64,7 +64,7 @@ fn every_broken_footer_can_be_truncated() {
             "{name}"
         );
         // Bytes that cannot be distinguished from payloads may stay; payload bytes are never removed.
-        assert!(file.len() >= payload_end(&whole) as u64, "{name}");
+        assert!(file.len() >= payload_end(&intact) as u64, "{name}");
     }
 }
 

@@ -14,7 +14,7 @@ use tercet_tet::{
 const VALUES: [u16; 12] = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11];
 
 /// Four chunks of three values, with a block.
-fn whole() -> Vec<u8> {
+fn intact() -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::U16, [12], [3]).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
@@ -23,12 +23,12 @@ fn whole() -> Vec<u8> {
 }
 
 fn row_start(row: usize) -> usize {
-    let file = File::from_bytes("whole", whole()).unwrap();
+    let file = File::from_bytes("intact", intact()).unwrap();
     usize::try_from(file.superblock().chunk_index_offset).unwrap() + 32 + 104 * row
 }
 
 fn payload(row: u64) -> usize {
-    usize::try_from(File::from_bytes("whole", whole()).unwrap().row(row).unwrap().payload_offset).unwrap()
+    usize::try_from(File::from_bytes("intact", intact()).unwrap().row(row).unwrap().payload_offset).unwrap()
 }
 
 /// Changes a digit of the footer's own checksum.
@@ -69,7 +69,7 @@ fn reseal(path: &Path) -> ActionState {
 fn a_damaged_chunk_is_not_salvaged() {
     let directory = tempfile::tempdir().unwrap();
     for break_more in [break_footer_digit as fn(&mut [u8]), break_name] {
-        let mut bytes = whole();
+        let mut bytes = intact();
         bytes[payload(1)] ^= 4;
         break_more(&mut bytes);
         let path = write(directory.path(), &bytes);
@@ -89,7 +89,7 @@ fn a_damaged_chunk_is_not_salvaged() {
 #[test]
 fn swapped_rows_are_not_resealed() {
     let directory = tempfile::tempdir().unwrap();
-    let mut bytes = whole();
+    let mut bytes = intact();
     // The coordinates of rows 0 and 1.
     let (first, second) = (row_start(0) + 8, row_start(1) + 8);
     bytes.swap(first, second);
@@ -108,7 +108,7 @@ fn swapped_rows_are_not_resealed() {
 #[test]
 fn a_damaged_row_loses_one_chunk() {
     let directory = tempfile::tempdir().unwrap();
-    let mut bytes = whole();
+    let mut bytes = intact();
     bytes[row_start(2) + 72] ^= 2; // payload_offset
     let path = write(directory.path(), &bytes);
     let report = verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap();
@@ -123,7 +123,7 @@ fn a_damaged_row_loses_one_chunk() {
 #[test]
 fn a_truncated_file_can_be_salvaged() {
     let directory = tempfile::tempdir().unwrap();
-    let path = write(directory.path(), &whole()[..payload(2)]);
+    let path = write(directory.path(), &intact()[..payload(2)]);
     let report = verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap();
     let recommendation = &report.details.recommendations[0];
     assert_eq!(recommendation.code, "invalid_layout");
@@ -153,7 +153,7 @@ fn duplicate_rows_of_a_chunk_give_the_same_result_in_any_order() {
 #[test]
 fn a_missing_chunk_is_named_in_the_error() {
     let directory = tempfile::tempdir().unwrap();
-    let mut bytes = whole();
+    let mut bytes = intact();
     bytes[payload(3)] ^= 1;
     let path = write(directory.path(), &bytes);
     let out = directory.path().join("saved.tet");

@@ -24,6 +24,8 @@ mod integrity;
 mod partial_reads;
 #[cfg(target_endian = "little")]
 mod properties;
+#[cfg(all(any(unix, windows), target_endian = "little"))]
+mod protection;
 mod query_properties;
 #[cfg(all(any(unix, windows), target_endian = "little"))]
 mod repair;

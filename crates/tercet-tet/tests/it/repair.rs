@@ -148,7 +148,7 @@ fn repair_of_every_flip() {
     let path = directory.path().join("a.tet");
     for sample in [samples::raw_inline(), samples::zstd_inline(), samples::interop()] {
         let footer = File::from_bytes("good", sample.bytes.clone()).unwrap().payload_end() as usize;
-        let (mut mended, mut refused) = (0, 0);
+        let (mut repaired, mut refused) = (0, 0);
         for flip in damage::all_flips(&sample.bytes).filter(|flip| [0xff, 0x04].contains(&flip.mask)) {
             let mut bytes = sample.bytes.clone();
             bytes[flip.offset] ^= flip.mask;
@@ -178,9 +178,9 @@ fn repair_of_every_flip() {
             }
             // Only the footer is damaged, so no value may be lost.
             assert_eq!(lost_chunks(&path, &sample, &what), 0);
-            mended += 1;
+            repaired += 1;
         }
-        assert_eq!(mended + refused, 2 * (sample.bytes.len() - footer), "{}", sample.name);
+        assert_eq!(repaired + refused, 2 * (sample.bytes.len() - footer), "{}", sample.name);
         // Four checksums in base64 have 24 letters.
         assert!(refused <= 24, "{}: {refused}", sample.name);
     }

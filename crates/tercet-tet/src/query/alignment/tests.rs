@@ -29,7 +29,7 @@ fn axes_of_two_datasets_are_compared() {
     let names = align(json!({"with": "plain", "axes": [0]})).unwrap();
     assert_eq!(names.axes[0].reason.as_deref(), Some("dim_names present on only one dataset"));
     assert_eq!(names.axes[0].dim_name_right, None);
-    for (members, key, words) in [
+    for (members, key, expected) in [
         (json!({"with": "othr", "axes": ["x"]}), "align.with", "there is no dataset `othr`"),
         (
             json!({"with": "other", "axes": ["x", "y"]}),
@@ -41,7 +41,7 @@ fn axes_of_two_datasets_are_compared() {
     ] {
         let error = align(members).unwrap_err();
         assert_eq!(error.key(), key);
-        assert!(error.to_string().contains(words), "{error}");
+        assert!(error.to_string().contains(expected), "{error}");
     }
     let none = Query::parse(r#"{"dataset":"cube"}"#, Syntax::Json).unwrap();
     assert_eq!(none.alignment(&file, &file.dataset("cube").unwrap()), Ok(None));

@@ -49,7 +49,7 @@ pub(super) fn check_filters(flat: &Flat, source: &Source) -> Result<(), QueryErr
     let filter = flat.filter.as_ref().map(|filter| &filter.key);
     let key = filter.or(flat.label_filter.as_ref().map(|filter| &filter.key));
     key.map_or(Ok(()), |key| {
-        let detail = format!("cannot be used together with `{}`, which needs every cell", kind.key());
+        let detail = format!("cannot be used together with `{}`, which needs every element", kind.key());
         Err(source.key_error(key, QueryErrorKind::Invalid { detail }))
     })
 }

@@ -8,7 +8,7 @@ use serde::de::{Error, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::MAX_AXES;
-use crate::query::error::shown;
+use crate::query::error::excerpt;
 
 /// The length limit of axis names, in bytes.
 const WORD_BYTES: usize = 32;
@@ -70,7 +70,7 @@ impl<'de> Deserialize<'de> for AxisToken {
                 let rule = format!(
                     "a number or a name of at most {WORD_BYTES} letters, digits, `_` and `-` that starts with a letter"
                 );
-                Err(E::custom(format!("`{}` names no axis, that is {rule}", shown(text))))
+                Err(E::custom(format!("`{}` names no axis, that is {rule}", excerpt(text))))
             }
         }
         deserializer.deserialize_any(Token)

@@ -10,7 +10,7 @@ use serde::de::{Error, IntoDeserializer as _, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::nullable::without_null;
-use crate::query::error::shown;
+use crate::query::error::excerpt;
 use crate::query::{Target, Write};
 
 /// The value of `execution`.
@@ -211,7 +211,7 @@ impl FromStr for Device {
     type Err = UnknownDevice;
 
     fn from_str(text: &str) -> Result<Self, UnknownDevice> {
-        let unknown = || UnknownDevice(shown(text));
+        let unknown = || UnknownDevice(excerpt(text));
         let gpus = |which: Option<&str>| match which {
             None => Ok(Gpus::Any),
             Some("multi") => Ok(Gpus::Multi),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 
 use super::nullable::without_null;
 use super::{Axes, AxisToken, Nullable, plain_kind};
-use crate::query::error::shown;
+use crate::query::error::excerpt;
 use crate::query::operation::{Kind, Method, Scalar};
 
 /// An operation as it is written.
@@ -196,7 +196,7 @@ impl<'de> Deserialize<'de> for Fill {
                 Ok(Scalar::Float(number))
             }
             fn visit_str<E: Error>(self, text: &str) -> Result<Scalar, E> {
-                parse_scalar(text).ok_or_else(|| E::custom(format!("`{}` is not a number", shown(text))))
+                parse_scalar(text).ok_or_else(|| E::custom(format!("`{}` is not a number", excerpt(text))))
             }
         }
         deserializer.deserialize_any(Number).map(Self)

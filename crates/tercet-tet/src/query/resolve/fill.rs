@@ -2,7 +2,7 @@
 
 use crate::file::Dataset;
 use crate::query::document::parse_scalar;
-use crate::query::error::{QueryErrorKind, shown};
+use crate::query::error::{QueryErrorKind, excerpt};
 use crate::query::operation::Scalar;
 
 /// Attributes with the fill value; the first one present counts.
@@ -25,7 +25,7 @@ impl<'a> Fill<'a> {
     pub(super) fn value(&self) -> Result<Option<Scalar>, QueryErrorKind> {
         let Some((name, text)) = self.0 else { return Ok(None) };
         parse_scalar(text).map(Some).ok_or_else(|| {
-            let text = shown(text);
+            let text = excerpt(text);
             QueryErrorKind::invalid(format!(
                 "the attribute `{name}` of the dataset is `{text}`, which is not a number"
             ))

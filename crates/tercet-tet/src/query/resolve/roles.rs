@@ -110,7 +110,7 @@ impl Query {
         let padding = Padding { value, min_count: window.value.min_count.unwrap_or(1) };
         let role = match window.value.mode {
             Mode::Bins => {
-                // The bin of each position is a table, and the file says how long it is.
+                // The bins of all positions are a table, whose length the file determines.
                 let most = (dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
                 if extent > most {
                     let detail = format!("has {extent} positions, at most {most} can be cut into bins");
@@ -142,7 +142,7 @@ impl Query {
             Pad::Nan => match dataset.element().filter(|dtype| !is_float(*dtype)) {
                 None => Ok(Some(Scalar::Float(f64::NAN))),
                 Some(dtype) => {
-                    let detail = format!("is `nan`, but cells of type `{dtype}` cannot be NaN");
+                    let detail = format!("is `nan`, but elements of type `{dtype}` cannot be NaN");
                     Err(self.source.error(&way, QueryErrorKind::Invalid { detail }))
                 }
             },

@@ -14,7 +14,7 @@ use crate::{Layout, Writer, WriterOptions};
 /// A file of several datasets: `cube` 2×3×4 with names and labels, `plain` without, others with fill values.
 pub(in crate::query) fn file() -> File {
     let mut layout = Layout::new();
-    let words = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+    let split = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
     let mut ids = Vec::new();
     let mut add = |layout: &mut Layout, name: &str, dtype, shape: &[u64]| {
         let id = layout.dataset(name, dtype, shape, shape).unwrap();
@@ -23,11 +23,11 @@ pub(in crate::query) fn file() -> File {
     };
     let cube = add(&mut layout, "cube", ElementType::F32, &[2, 3, 4]);
     layout.dims(cube, ["x", "y", "time"]).unwrap();
-    layout.labels(cube, "y", words("u v u")).unwrap();
-    layout.labels(cube, "time", words("mon tue wed thu")).unwrap();
+    layout.labels(cube, "y", split("u v u")).unwrap();
+    layout.labels(cube, "time", split("mon tue wed thu")).unwrap();
     let other = add(&mut layout, "other", ElementType::F64, &[2, 4, 5]);
     layout.dims(other, ["x", "time", "z"]).unwrap();
-    layout.labels(other, "time", words("mon tue wed fri")).unwrap();
+    layout.labels(other, "time", split("mon tue wed fri")).unwrap();
     add(&mut layout, "plain", ElementType::I32, &[2, 3, 4]);
     let fill = add(&mut layout, "fill", ElementType::I32, &[6]);
     layout.attr(fill, "missing_value", " -999 ").unwrap();
@@ -59,13 +59,13 @@ fn resolved(dataset: &str, members: &Value) -> Resolved {
     resolve(dataset, members).unwrap_or_else(|error| panic!("{members}: {error}")).1
 }
 
-/// Each is refused, at this key, in words that hold this.
+/// Each is refused at this key, with a message that contains this text.
 fn refused(cases: &[(&str, Value, &str, &str)]) {
-    for (dataset, members, key, words) in cases {
+    for (dataset, members, key, expected) in cases {
         let error = resolve(dataset, members).expect_err(&members.to_string());
-        let told = format!("{error} {}", error.hint().map(|hint| hint.to_string()).unwrap_or_default());
-        assert_eq!(error.key(), *key, "{members}: {told}");
-        assert!(told.contains(words), "{members}: {told}");
+        let message = format!("{error} {}", error.hint().map(|hint| hint.to_string()).unwrap_or_default());
+        assert_eq!(error.key(), *key, "{members}: {message}");
+        assert!(message.contains(expected), "{members}: {message}");
     }
 }
 

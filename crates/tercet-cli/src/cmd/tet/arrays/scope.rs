@@ -169,9 +169,9 @@ fn scope<'t>(option: &str, text: &'t str, names: &[&str]) -> Result<(Option<usiz
     if let Some(rest) = text.strip_prefix(':') {
         return Ok((None, rest));
     }
-    let behind = |name: &str| text.strip_prefix(name)?.strip_prefix(':');
+    let after = |name: &str| text.strip_prefix(name)?.strip_prefix(':');
     // Names may contain colons: the longest match wins.
-    let found = names.iter().enumerate().filter_map(|(number, name)| Some((number, behind(name)?)));
+    let found = names.iter().enumerate().filter_map(|(number, name)| Some((number, after(name)?)));
     if let Some((number, rest)) = found.min_by_key(|(_, rest)| rest.len()) {
         return Ok((Some(number), rest));
     }
