@@ -277,8 +277,11 @@ impl PipelineBuilder {
         let default_flags = default_szip_flags(&descriptor);
         let descriptor = descriptor.with_compression(self.compression.name());
         match self.compression {
-            Compression::None | Compression::Lz4 | Compression::Rle | Compression::Roaring => descriptor,
-            Compression::Zstd { level: None } => descriptor,
+            Compression::None
+            | Compression::Lz4
+            | Compression::Zstd { level: None }
+            | Compression::Rle
+            | Compression::Roaring => descriptor,
             Compression::Zstd { level: Some(level) } => descriptor.with_param("zstd_level", level),
             Compression::Blosc2 { codec, level } => descriptor
                 .with_param("blosc2_codec", codec.name())
