@@ -74,8 +74,8 @@ impl<'a> Recoder<'a> {
                 Some(change) => {
                     tally.recoded += 1;
                     tally.largest_change = tally.largest_change.max(change);
-                    let message = self.record(&one, change, &mut metadata, stored.len());
-                    message.map_err(|reason| {
+                    let recorded = self.record(&one, change, &mut metadata, stored.len());
+                    recorded.map_err(|reason| {
                         Failure::request(format!("{}: {reason}", called(message, &object)))
                     })?;
                 }
