@@ -2,7 +2,7 @@
 //!
 //! Every posting list and every block of it has a maximum score. The document space is split into windows at block ends. A
 //! window is skipped if the maximum scores of its blocks add up to no more than the k-th best score so far (the threshold). In
-//! other windows, terms that cannot reach the threshold together are non-essential, as in MaxScore: the others select the
+//! other windows, terms that cannot reach the threshold together are non-essential, as in `MaxScore`: the others select the
 //! documents to score. Bounds are widened by more than the rounding of sums in another order, so that the result is bit-identical
 //! to exhaustive scoring.
 

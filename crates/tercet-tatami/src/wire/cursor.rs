@@ -15,7 +15,7 @@ pub(crate) trait Varints<'a> {
     fn bytes(&mut self, field: &'static str) -> Result<&'a [u8], Malformed<Region>>;
     /// A length-prefixed string.
     fn text(&mut self, field: &'static str) -> Result<&'a str, Malformed<Region>>;
-    /// A count of items of at min_len `min_len` bytes each, limited by the remaining bytes.
+    /// A count of items of at least `min_len` bytes each, limited by the remaining bytes.
     fn count(&mut self, field: &'static str, min_len: usize) -> Result<usize, Malformed<Region>>;
 }
 

@@ -151,7 +151,7 @@ fn short(value: usize) -> u32 {
     u32::try_from(value).unwrap_or(u32::MAX)
 }
 
-/// Features required by a page, and whether it required_features the mark.
+/// Features required by a page, and whether it needs the mark.
 fn required_features(field: &Field, encoding: Encoding, codec: Codec, flags: u8) -> (u64, bool) {
     let is_list = field.kind == Type::List;
     let split = flags & page_flags::SPLIT != 0;

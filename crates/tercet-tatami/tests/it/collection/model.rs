@@ -127,9 +127,9 @@ fn pruned_members_hold_no_matching_row() {
         ("weight > 150", 3, |row| row.2 > 150.0),
     ];
     for (text, kept, holds) in cases {
-        let condition = Expr::parse(text).unwrap();
-        assert_eq!(collection.prune(&condition).unwrap().len(), kept, "{text}");
-        let scan = collection.scan().columns(&["key"]).unwrap().filter(&condition).unwrap();
+        let filter = Expr::parse(text).unwrap();
+        assert_eq!(collection.prune(&filter).unwrap().len(), kept, "{text}");
+        let scan = collection.scan().columns(&["key"]).unwrap().filter(&filter).unwrap();
         let found: Vec<i64> = scan
             .batches()
             .unwrap()
