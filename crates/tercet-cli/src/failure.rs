@@ -73,7 +73,7 @@ impl Failure {
 
     /// An error of a library, with its causes. Hints name the commands of `program`.
     pub(crate) fn for_program(error: &dyn Diagnose, program: &str) -> Self {
-        let hint = error.hint().and_then(|hint| hint_text(&hint, program));
+        let hint = error.hint().map(|hint| hint_text(&hint, program));
         Self::Error(Box::new(ErrorReport {
             class: error.class(),
             location: None,
@@ -163,9 +163,9 @@ impl Failure {
 }
 
 /// A hint in the words of the command line: the only place that names flags for the errors of the libraries.
-pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
+pub(crate) fn hint_text(hint: &Hint, program: &str) -> String {
     let verify = if program == "tgm" { "validate FILE" } else { "verify" };
-    Some(match hint {
+    match hint {
         Hint::Overwrite => "`--force` replaces it".to_owned(),
         Hint::Verify => format!("list all problems with `{program} {verify}`"),
         Hint::VerifyDeep => format!("list all damage with `{program} {verify} --deep`"),
@@ -208,7 +208,7 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> Option<String> {
         Hint::Retry => "run the command again".to_owned(),
         Hint::RaiseLimit => "raise the limit with `--max-memory SIZE` if the file is trusted".to_owned(),
         hint => hint.to_string(),
-    })
+    }
 }
 
 /// The message of an error and of its causes, without repetition.

@@ -387,6 +387,7 @@ impl Tally {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "files of tests need not be atomic")]
 mod tests {
     use super::*;
 

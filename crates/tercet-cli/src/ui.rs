@@ -36,6 +36,7 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
 
 /// Standard output, notes and progress of a command.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of the command line")]
 pub(crate) struct Ui {
     output: Output,
     progress: bool,

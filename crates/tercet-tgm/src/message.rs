@@ -329,7 +329,7 @@ mod tests {
         source.take();
         assert_eq!(object.decode().unwrap().bytes(), [2; 4]);
         assert_eq!(source.take(), 3, "object");
-        object.decode_ranges(&[1..2]).unwrap();
+        object.decode_ranges(std::slice::from_ref(&(1..2))).unwrap();
         assert_eq!(source.take(), 3, "ranges");
         let dynamic: Arc<dyn ByteSource> = source.clone();
         let options = ValidateOptions::new().with_threads(threads);

@@ -98,7 +98,7 @@ fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
     for max_rows in [Some(0), None] {
         match file.outline(OutlineOptions::new().with_max_rows(max_rows)) {
             Ok(outline) => {
-                outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} is past the end", part.name))
+                outline.walk(&mut |_, part| assert!(part.span.end() <= len, "{} is past the end", part.name));
             }
             Err(error) => explain(&error),
         }

@@ -315,7 +315,7 @@ fn refused(fault: &ErrorKind, object: &Object) -> Option<Failure> {
     let ErrorKind::Encode(error) = fault else { return None };
     let (reason, hint) = match error {
         EncodeError::Pipeline { error, .. } => {
-            (error.to_string(), fault.hint().and_then(|hint| hint_text(&hint, "tgm")))
+            (error.to_string(), fault.hint().map(|hint| hint_text(&hint, "tgm")))
         }
         EncodeError::Inexact { found, bound, .. } => (
             format!(

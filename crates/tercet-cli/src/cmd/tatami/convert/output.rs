@@ -219,7 +219,7 @@ impl Filled {
         written.flush().map_err(|error| write_failure(&name, error))?;
         match written {
             Bytes::Path(atomic_file) => {
-                drop(atomic_file.finish().map_err(|error| write_failure(&name, error))?)
+                drop(atomic_file.finish().map_err(|error| write_failure(&name, error))?);
             }
             Bytes::Spool(spool) => {
                 delivered(spool.finish().map_err(|error| write_failure(&name, error))?, end, out)?;

@@ -268,7 +268,7 @@ fn text(strings: &mut Strings, kind: Type, parser: ValueParser, token: &Token<'_
     }
     match parser {
         ValueParser::Plain | ValueParser::Logical(_) | ValueParser::Stamp(..) => {
-            strings.push(text.as_bytes())
+            strings.push(text.as_bytes());
         }
         ValueParser::Base64 => {
             let bytes =

@@ -225,7 +225,7 @@ fn refusal(error: PipelineError, label: &dyn Fn() -> String, object: u64) -> Ref
     let reason = error.to_string();
     let fault = ErrorKind::from(EncodeError::Pipeline { object, error: error.into() });
     let failure = Failure::new(fault.class(), format!("{}: {reason}", label()));
-    let failure = match fault.hint().and_then(|hint| hint_text(&hint, "tgm")) {
+    let failure = match fault.hint().map(|hint| hint_text(&hint, "tgm")) {
         Some(hint) => failure.with_hint(hint),
         None => failure,
     };
