@@ -305,8 +305,7 @@ fn every_intact_object_is_kept_and_no_other() {
                 continue;
             }
             // Other kept objects have harmless damage, or are unverified.
-            let same =
-                |known: &&ExpectedObject| known.descriptor == *descriptor && known.stored == *stored;
+            let same = |known: &&ExpectedObject| known.descriptor == *descriptor && known.stored == *stored;
             let is_harmless = good.objects.iter().filter(same).any(|known| is_free(known.frame, &damage));
             let touched = |known: &&ExpectedObject| {
                 !known.hashed && damage.iter().any(|damage| damage.touches(known.frame))
