@@ -179,7 +179,7 @@ fn files_with_different_logical_types_are_rejected() {
     let is_mismatch = |result: &super::CommandOutput| {
         assert_eq!(result.code, 8, "{}", result.err);
         assert!(
-            result.err.contains("b.tatami") && result.err.contains("has another logical type"),
+            result.err.contains("b.tatami") && result.err.contains("has different logical types"),
             "{}",
             result.err
         );
