@@ -32,7 +32,7 @@ fn write(path: &Path) -> Result<(), Box<dyn Error>> {
 
 /// Looks one row up by its sort key: one page of the key is read.
 fn lookup(file: &File) -> Result<(), Box<dyn Error>> {
-    let found = file.lookup(&Scalar::Int64(20))?.ok_or("the key is there")?;
+    let found = file.lookup(&Scalar::Int64(20))?.ok_or("no such key")?;
     let columns = file.take(&[found.row], &[file.column_index("city")?])?;
     let city = columns[0].scalar(0);
     assert_eq!(city, Some(Scalar::Bytes(b"Reading".to_vec())));

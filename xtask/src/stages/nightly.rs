@@ -20,7 +20,7 @@ const DEFAULT_CASES: u32 = 256 * PROPERTY_FACTOR;
 /// How long each fuzz target runs on mutated inputs.
 const FUZZ_SECONDS: &str = "120";
 
-/// What `cargo build --release` makes is there, small, and runs.
+/// The release programs exist, are small, and run.
 pub(super) fn release(context: &Context) -> Report {
     let mut build = context.cargo();
     build.args(["build", "--release"]).args(context.locked());

@@ -89,7 +89,7 @@ fn golden() -> Vec<Golden> {
     assert_eq!((manifest.file_count, manifest.files.len()), (65, 65));
     let golden = |(name, expected): (String, Expected)| {
         let path = directory.join(&name);
-        let bytes = std::fs::read(&path).expect("every file of the manifest is there");
+        let bytes = std::fs::read(&path).expect("every file of the manifest exists");
         Golden { name, path, bytes, expected }
     };
     manifest.files.into_iter().map(golden).collect()

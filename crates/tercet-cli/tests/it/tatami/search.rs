@@ -166,7 +166,7 @@ fn invalid_requests_are_rejected() {
     dir.ok("create n.tatami --from n.jsonl");
     let other = run_command(dir.command().args(["search", "n.tatami", "x"]));
     assert!(other.code == 8 && other.err.contains("not a search segment"), "{}", other.err);
-    assert_ne!(dir.run("index docs -o docs.tatami").code, 0, "a file that is there is not replaced");
+    assert_ne!(dir.run("index docs -o docs.tatami").code, 0, "an existing file is not replaced");
 }
 
 #[cfg(feature = "arrow")]

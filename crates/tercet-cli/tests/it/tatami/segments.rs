@@ -79,7 +79,7 @@ fn merged_segments_omit_deleted_documents() {
     let mut expected = all.clone();
     expected.remove(3);
     assert_eq!(ids(&dir, "all.tatami"), expected);
-    assert_eq!(dir.run(&format!("merge {shards} -o all.tatami")).code, 8, "it is there already");
+    assert_eq!(dir.run(&format!("merge {shards} -o all.tatami")).code, 8, "the file exists");
     dir.ok(&format!("merge {shards} -o all.tatami --dedup --force"));
     let mut once = ids(&dir, "all.tatami");
     let rows = once.len();

@@ -114,7 +114,7 @@ impl Fault {
             Self::Ended => "the stream ends early",
             Self::Value => "a value does not fit the sample",
             Self::Run => "a run of zero blocks leaves its interval",
-            Self::Pair => "a pair code stands for nothing",
+            Self::Pair => "invalid pair code",
             Self::Padding => "the padding is not zero",
             Self::Behind => "bytes follow the last sample",
         }

@@ -87,11 +87,11 @@ fn reserved<T>(len: usize) -> Result<Vec<T>, CodecError> {
 /// The index of the first value that zfp cannot represent.
 pub(super) fn first_not_finite(values: &[f64]) -> Option<usize> {
     // A whole range is checked at once, without a branch per value, so that the check costs a read of memory.
-    let stretch = 1024;
+    let piece = 1024;
     let at = values
-        .chunks(stretch)
+        .chunks(piece)
         .position(|some| some.iter().fold(false, |bad, value| bad | !value.is_finite()))?;
-    let start = at * stretch;
+    let start = at * piece;
     values[start..].iter().position(|value| !value.is_finite()).map(|within| start + within)
 }
 
