@@ -51,7 +51,7 @@ thread_local! {
     static HAS_TURN: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A guard that excludes measurements of other tests; see [`alone`].
+/// A guard that excludes measurements of other tests; see [`exclusive`].
 #[derive(Debug)]
 pub struct Exclusive {
     /// `None` for a nested guard of the same thread.
@@ -77,7 +77,7 @@ pub fn exclusive() -> Exclusive {
 
 /// Runs `f` and returns its result and its allocations.
 ///
-/// Measurements wait for each other and for [`alone`]. Other tests of the same binary are counted too, so tests
+/// Measurements wait for each other and for [`exclusive`]. Other tests of the same binary are counted too, so tests
 /// that measure need their own binary.
 ///
 /// # Panics
