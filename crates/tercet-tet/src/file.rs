@@ -19,6 +19,7 @@ use crate::integrity::{self, IntegrityChecker, IntegrityStatus};
 use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
 use crate::rows::{RowContext, Rows};
 use crate::stats::Stats;
+use crate::verified::Verified;
 use crate::wire::ids::Codec;
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
@@ -35,6 +36,7 @@ pub struct File {
     pub(crate) grids: Vec<Result<Grid, DatasetError>>,
     pub(crate) rows: Rows,
     pub(crate) checker: Option<IntegrityChecker>,
+    pub(crate) verified: Verified,
     integrity_status: IntegrityStatus,
     /// The path of a file on disk.
     path: Option<PathBuf>,
@@ -100,7 +102,17 @@ impl File {
         }
         let grids = catalog.grids();
         let rows = Rows::new(&catalog, &grids);
-        Ok(Self { source, options, catalog, grids, rows, checker, integrity_status, path: None })
+        Ok(Self {
+            source,
+            options,
+            catalog,
+            grids,
+            rows,
+            checker,
+            verified: Verified::default(),
+            integrity_status,
+            path: None,
+        })
     }
 
     /// The path or URL of the file.
