@@ -39,6 +39,61 @@ pub fn crc32c_combine(crc: u32, rest: u32, rest_len: u64) -> u32 {
     )
 }
 
+/// What CRC-32C checksums become when so many bytes follow: the same as [`crc32c_combine`] with `rest` 0, but made once
+/// for a length and then applied within nanoseconds.
+///
+/// ```
+/// use tercet_core::checksum::{Crc32cShift, crc32c};
+///
+/// let shift = Crc32cShift::new(4);
+/// assert_eq!(shift.apply(crc32c(b"12345")) ^ crc32c(b"6789"), crc32c(b"123456789"));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Crc32cShift(u32);
+
+impl Crc32cShift {
+    /// The shift by `len` bytes: x^(8·len) modulo the polynomial.
+    pub fn new(len: u64) -> Self {
+        /// x^(2^k) for every k.
+        const POWERS: [u32; 67] = {
+            let mut powers = [1 << 30; 67];
+            let mut k = 1;
+            while k < powers.len() {
+                powers[k] = multiply(powers[k - 1], powers[k - 1]);
+                k += 1;
+            }
+            powers
+        };
+        let (mut power, mut rest, mut k) = (1 << 31, len, 3);
+        while rest > 0 {
+            if rest & 1 == 1 {
+                power = multiply(POWERS[k], power);
+            }
+            rest >>= 1;
+            k += 1;
+        }
+        Self(power)
+    }
+
+    /// The checksum, shifted.
+    pub fn apply(self, crc: u32) -> u32 {
+        multiply(self.0, crc)
+    }
+}
+
+/// The product of two polynomials modulo that of CRC-32C, the highest bit being the coefficient of 1.
+const fn multiply(a: u32, mut b: u32) -> u32 {
+    const POLYNOMIAL: u32 = 0x82f6_3b78;
+    let (mut product, mut bit) = (0, 1 << 31);
+    while bit != 0 {
+        // Without branches: bits of checksums cannot be guessed.
+        product ^= b & ((a & bit != 0) as u32).wrapping_neg();
+        b = (b >> 1) ^ (POLYNOMIAL & (b & 1).wrapping_neg());
+        bit >>= 1;
+    }
+    product
+}
+
 /// xxh3-64 (seed 0, default secret) of `bytes`.
 ///
 /// ```

@@ -130,6 +130,14 @@ pub enum ErrorKind {
     /// The query is invalid for this file.
     #[error(transparent)]
     Query(Box<crate::query::error::QueryError>),
+    /// A computation is invalid for this dataset.
+    #[error("dataset `{}`: cannot compute: {detail}", escape::name(dataset))]
+    Compute {
+        /// The name of the dataset.
+        dataset: Box<str>,
+        /// What is wrong.
+        detail: Box<str>,
+    },
     /// A result cannot be written to the requested path.
     #[error("cannot write to `{}`: {reason}", escape::name(path))]
     Target {
@@ -337,6 +345,7 @@ impl Diagnose for ErrorKind {
             | Self::Target { .. }
             | Self::TransformType { .. }
             | Self::Query(_)
+            | Self::Compute { .. }
             | Self::NotFinite { .. }
             | Self::Layout(_)
             | Self::OutputIsInput => Class::Request,

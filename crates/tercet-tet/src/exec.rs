@@ -1,10 +1,10 @@
 //! Answers: a plan is visited once or a few times, and what its chunks hold is folded, sorted or transformed.
 
 mod canvas;
+mod chunks;
 mod cut;
 mod drive;
 pub(crate) mod explain;
-mod fold;
 mod histogram;
 pub(crate) mod job;
 pub(crate) mod locate;
@@ -18,7 +18,7 @@ mod reach;
 pub(crate) mod reduce;
 mod rolling;
 mod scan;
-mod simd;
+mod several;
 mod sizes;
 mod spill;
 #[cfg(any(unix, windows))]
@@ -32,6 +32,7 @@ mod walk;
 
 #[cfg(any(unix, windows))]
 pub(crate) use number::to_half;
+pub(crate) use spill::blank;
 
 #[cfg(test)]
 mod sample;

@@ -19,6 +19,7 @@ use crate::integrity::{self, IntegrityChecker, IntegrityStatus, Protection};
 use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
 use crate::rows::{RowContext, Rows};
 use crate::stats::Stats;
+use crate::verified::Verified;
 use crate::wire::block::LongLabels;
 use crate::wire::ids::Codec;
 use crate::wire::index::{MemoryBudget, Row};
@@ -36,6 +37,7 @@ pub struct File {
     pub(crate) grids: Vec<Result<Grid, DatasetError>>,
     pub(crate) rows: Rows,
     pub(crate) checker: Option<IntegrityChecker>,
+    pub(crate) verified: Verified,
     pub(crate) integrity_status: IntegrityStatus,
     /// Labels of axes with more than 64 of them, from the integrity block.
     pub(crate) long_labels: LongLabels,
@@ -130,6 +132,7 @@ impl File {
             grids,
             rows,
             checker,
+            verified: Verified::default(),
             integrity_status: status,
             long_labels: labels,
             path: None,

@@ -51,6 +51,7 @@
 
 mod catalog;
 mod chunk;
+mod compute;
 mod error;
 #[expect(clippy::inline_always, reason = "kernels must be inlined to be compiled for each instruction set")]
 #[expect(
@@ -81,12 +82,14 @@ mod rewrite;
 mod rows;
 mod stats;
 mod summary;
+mod verified;
 mod verify;
 mod wire;
 mod writer;
 mod zones;
 
 pub use chunk::Chunk;
+pub use compute::{Axis, Condition, Dim, Group, LabelRange, Part, PositionRange, Reduce, Reduced, Window};
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
 pub use file::{ChunkRef, Dataset, File, ReadOptions};
@@ -99,7 +102,7 @@ pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::answer::{Answer, Catalog, Execution, Explain, Found, Preview, Value};
 pub use query::error::{QueryError, QueryErrorKind};
-pub use query::operation::{Kind, Method, Scalar};
+pub use query::operation::{Kind, Kind as Op, Method, Scalar};
 pub use query::run::RunOptions;
 pub use query::tree::Syntax;
 pub use query::{Query, Target};

@@ -38,6 +38,8 @@ use operation::Kind;
 use source::Source;
 use tree::Syntax;
 
+pub(crate) use resolve::fill_value_of;
+
 /// A query on one dataset: a parsed document, checked as far as possible without a file.
 ///
 /// ```

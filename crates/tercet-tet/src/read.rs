@@ -183,7 +183,7 @@ impl Dataset<'_> {
         }
         if chunk_ref.codec == Codec::Raw && self.file.source.is_zero_copy() {
             let whole = chunk_ref.span.len_usize().is_some_and(|len| copy.reads_all(len));
-            let Some(expected) = self.expected_crc(&chunk_ref)?.filter(|_| whole) else {
+            let Some(expected) = self.crc_to_check(&chunk_ref)?.filter(|_| whole) else {
                 let stored = self.fetch(coords, &chunk_ref)?;
                 return Ok(copy.run(&stored, out)?);
             };

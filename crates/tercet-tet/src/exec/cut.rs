@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::sizes::{LARGE_BLOCK, SMALL_BLOCK};
+use super::sizes::{FEW_CELLS, NARROW_STRIP, STRIP, WINDOW_STRIP};
 use crate::plan::ReadPlan;
 use crate::query::resolved::{Groups, Role, Rolling};
 
@@ -17,17 +17,37 @@ pub(crate) struct Part {
     pub(crate) cells: Range<u64>,
 }
 
+/// How far an output may be cut.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Whether chunks can be looked at several times at no cost, so that they may be cut into strips.
+    pub(crate) strips: bool,
+    /// The most states that a task may hold.
+    pub(crate) most: u64,
+}
+
 /// The parts of every axis; a task is one part of each.
-pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], cell_bytes: usize) -> Vec<Vec<Part>> {
+pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], limits: Limits) -> Vec<Vec<Part>> {
     let mut axes: Vec<Axis<'_>> =
         roles.iter().enumerate().map(|(axis, role)| Axis::new(plan, axis, role)).collect();
-    let small = SMALL_BLOCK / cell_bytes.max(1);
-    let large = (LARGE_BLOCK / cell_bytes.max(1)).max(1) as u64;
     for axis in (0..axes.len()).rev() {
-        while states(&axes) < small as u64 / 2 && axes[axis].grow() {}
+        while states(&axes) < FEW_CELLS / 2 && axes[axis].grow() {}
     }
-    for axis in 0..axes.len() {
-        while states(&axes) > large && axes[axis].shrink() {}
+    let window = axes.iter().position(|axis| matches!(axis.role, Role::Rolling(_)));
+    let strip = if window.is_some() { WINDOW_STRIP } else { STRIP };
+    let (strip, most) = (strip.min(limits.most), limits.most.max(1));
+    if limits.strips {
+        // Windows overlap: the axes beside theirs are cut first.
+        let beside = |axes: &[Axis<'_>]| match window {
+            Some(window) => states(axes) / axes[window].states().max(1),
+            None => u64::MAX,
+        };
+        for axis in (0..axes.len()).filter(|&axis| Some(axis) != window) {
+            while states(&axes) > strip && beside(&axes) > NARROW_STRIP && axes[axis].shrink() {}
+        }
+    }
+    for axis in window.into_iter().chain(0..axes.len()) {
+        while states(&axes) > most && axes[axis].shrink() {}
     }
     axes.iter().map(Axis::parts).collect()
 }
@@ -67,7 +87,7 @@ impl<'a> Axis<'a> {
         }
         let tile = (chunk.div_ceil(slice.step)).min(extent);
         let windows = match role {
-            Role::Rolling(rolling) => (rolling.size.max(tile) / rolling.step).max(1).min(rolling.count),
+            Role::Rolling(rolling) => rolling.count,
             _ => 0,
         };
         Self { role, extent, edges, tile, tiles: 1, positions: None, windows }
@@ -96,10 +116,6 @@ impl<'a> Axis<'a> {
                 self.tiles *= 2;
                 true
             }
-            Role::Rolling(rolling) if self.windows < rolling.count => {
-                self.windows = (self.windows * 2).min(rolling.count);
-                true
-            }
             _ => false,
         }
     }
@@ -114,9 +130,9 @@ impl<'a> Axis<'a> {
                 self.positions = Some(self.states().div_ceil(2));
                 true
             }
-            // A part holds the positions of its first window, however few windows it has: fewer than a quarter of
-            // them save little room, but every position would be visited for ever more parts.
-            Role::Rolling(rolling) if self.windows > (rolling.size / rolling.step / 4).max(1) => {
+            // A part holds the positions of its first window, however few windows it has: with fewer windows than
+            // that has positions, chunks would be visited for ever more parts.
+            Role::Rolling(rolling) if self.windows > (rolling.size / rolling.step).max(1) => {
                 self.windows = self.windows.div_ceil(2);
                 true
             }
@@ -211,7 +227,7 @@ mod tests {
             let parts = axis.parts();
             assert_eq!(parts.iter().map(|part| part.cells.end - part.cells.start).sum::<u64>(), count);
             let visits: u64 = parts.iter().map(|part| part.positions.end - part.positions.start).sum();
-            assert!(visits <= 10 * extent, "{size} {step}: {visits} visits of {extent} positions");
+            assert!(visits <= 4 * extent, "{size} {step}: {visits} visits of {extent} positions");
         }
     }
 }

@@ -1,30 +1,32 @@
-//! The one visit of a plan: chunks in, output cells out.
+//! The driver of reductions: geometry, reading, checksums, decompression and threads. It exists once; what is computed
+//! is behind an [`Accumulator`].
+//!
+//! The output is cut into strips of cells whose states stay in the cache ([`cut`]), and all chunks of a strip pass by.
+//! Rows of several chunks are folded at once ([`walk`](super::walk)). Cuts depend on the plan only and partial results
+//! are merged in its order, so results are the same, bit for bit, for any number of threads.
 
 use std::ops::Range;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
+use tercet_core::ElementType;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_core::{ByteSource as _, checksum, with_element};
+use tercet_kernel::{Accumulator, ComputeType, Filter, Known, KnownRange, Op, Value};
 
-use super::cut::cut;
-use super::fold::tally::Tally;
-use super::fold::{Block, Fold};
+use super::chunks::{Check, Chunks, Held, divide};
+use super::cut::{Limits, cut};
 use super::job::Job;
-use super::number::Number;
-use super::predicate::Predicate;
-use super::sizes::{CACHED, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
-use super::task::{Geometry, Task, Unit, tasks, to_usize};
-use super::walk::walk;
+use super::predicate::compute_filter;
+use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
+use super::task::{Block, Geometry, Region, Task, tasks, to_usize};
+use super::walk::{Scratch, Walker};
 use super::{memory, rolling, scan};
 use crate::error::ErrorKind;
-use crate::plan::PlannedChunk;
-use crate::query::resolved::{Groups, Padding, Role, Rolling};
-use crate::stats::Stats;
-use crate::wire::ids::Codec;
+use crate::query::resolved::Role;
+use crate::stats;
 
-/// The result of a fold.
+/// The result of a reduction.
 #[derive(Debug)]
 pub(crate) struct Folded {
     /// `width` numbers for each output cell, row-major.
@@ -33,339 +35,379 @@ pub(crate) struct Folded {
     pub(crate) elements: u64,
 }
 
-/// Folds what a job's plan selects into the output cells that the roles of the axes make.
-pub(crate) fn fold<F: Fold>(job: &Job<'_>, fold: &F, roles: &[Role]) -> Result<Folded, ErrorKind> {
-    let mut folded = with_element!(job.plan.grid.element(), |T| Run::<T, F>::new(job, fold, roles).all())?;
-    let chosen = job.resolved.filter.is_some() || job.resolved.positions.is_some();
-    if let Some(least) = least_count(roles).filter(|_| chosen) {
-        // Only cells that pass count for a window, and no state knows how many did.
-        let bare: Vec<Role> = roles.iter().map(without_padding).collect();
-        let counts =
-            with_element!(job.plan.grid.element(), |T| Run::<T, Tally>::new(job, &Tally::Count, &bare)
-                .all())?;
-        let nothing = if F::INDEXED { -1.0 } else { f64::NAN };
-        for (cell, count) in folded.values.chunks_mut(fold.width()).zip(counts.values) {
-            if count < least {
-                cell.fill(nothing);
-            }
-        }
+/// Reduces what a job's plan selects to the output cells that the roles of the axes make.
+pub(crate) fn fold(job: &Job<'_>, op: &Op, roles: &[Role]) -> Result<Folded, ErrorKind> {
+    fold_with(job, &Standard { op, dtype: job.plan.grid.element() }, roles)
+}
+
+/// What is computed.
+pub(crate) trait Reduction: Sync {
+    /// An accumulator for a box of cells.
+    fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory>;
+    /// How many numbers the result of a cell has.
+    fn width(&self) -> usize;
+    /// Bytes of state for each cell.
+    fn cell_bytes(&self) -> usize;
+    /// Whether the index of values matters.
+    fn is_indexed(&self) -> bool;
+    /// Whether statistics of chunks can stand for their values.
+    fn takes_known(&self) -> bool;
+    /// Whether results depend on how many values a cell got.
+    fn is_counted(&self) -> bool;
+}
+
+/// A reduction of the kernel crate.
+struct Standard<'a> {
+    op: &'a Op,
+    dtype: ElementType,
+}
+
+impl Reduction for Standard<'_> {
+    fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        self.op.accumulator(self.dtype, block.len(), &|cell| block.global(cell))
     }
-    Ok(folded)
+    fn width(&self) -> usize {
+        self.op.width()
+    }
+    fn cell_bytes(&self) -> usize {
+        self.op.cell_bytes()
+    }
+    fn is_indexed(&self) -> bool {
+        self.op.is_indexed()
+    }
+    fn takes_known(&self) -> bool {
+        self.op.takes_known()
+    }
+    fn is_counted(&self) -> bool {
+        matches!(self.op, Op::Mean | Op::NanMean | Op::Count)
+    }
 }
 
-/// How many cells a window must have, if there are windows.
-#[expect(clippy::cast_precision_loss, reason = "at most the size of a window")]
-fn least_count(roles: &[Role]) -> Option<f64> {
-    roles.iter().find_map(|role| match role {
-        Role::Rolling(rolling) => Some(rolling.padding.min_count as f64),
-        Role::Grouped(groups) => groups.padding.map(|padding| padding.min_count as f64),
-        Role::Reduced | Role::Kept => None,
-    })
+/// Reduces with any accumulator.
+pub(crate) fn fold_with(
+    job: &Job<'_>,
+    reduction: &dyn Reduction,
+    roles: &[Role],
+) -> Result<Folded, ErrorKind> {
+    let roles: Vec<Role> = roles.iter().map(simplified).collect();
+    Run::new(job, reduction, &roles)?.all()
 }
 
-/// The same windows, of which only real cells are counted.
-fn without_padding(role: &Role) -> Role {
-    let nothing = Padding { value: None, min_count: 0 };
+/// Groups of one position each, in order, are kept positions.
+fn simplified(role: &Role) -> Role {
     match role {
-        Role::Rolling(rolling) => Role::Rolling(Rolling { padding: nothing, ..rolling.clone() }),
-        Role::Grouped(groups) => {
-            Role::Grouped(Groups { padding: groups.padding.map(|_| nothing), ..groups.clone() })
+        Role::Grouped(groups)
+            if groups.size == 0
+                && groups.count as usize == groups.cells.len()
+                && groups.cells.iter().zip(0..).all(|(&cell, position)| cell == position) =>
+        {
+            Role::Kept
         }
-        Role::Reduced | Role::Kept => role.clone(),
+        _ => role.clone(),
     }
 }
 
-/// One fold of one element type.
-pub(crate) struct Run<'a, T: Number, F: Fold> {
+/// One reduction of one job.
+pub(crate) struct Run<'a> {
     pub(crate) job: &'a Job<'a>,
-    pub(crate) fold: &'a F,
+    pub(crate) reduction: &'a dyn Reduction,
     pub(crate) geometry: Geometry<'a>,
-    predicate: Option<Predicate<T>>,
+    filter: Option<Filter>,
     /// Whether statistics may replace chunks.
     statistics: bool,
-    /// For each chunk of the plan: whether its checksum was right.
-    verified: Vec<AtomicU64>,
-    /// Checksums of pieces of large chunks.
-    pieces: Mutex<Vec<(usize, Range<u64>, u32)>>,
+    /// Whether counts of values are kept, because they vary.
+    counted: bool,
+    chunks: Chunks<'a>,
 }
 
-/// Memory that is used again from unit to unit.
-pub(crate) struct Scratch<T> {
-    /// A decoded chunk.
-    bytes: Vec<u64>,
-    /// Values that were not aligned.
-    pub(crate) values: Vec<T>,
-    row: Vec<T>,
+/// The states of the cells of a task.
+pub(crate) struct States {
+    pub(crate) accumulator: Box<dyn Accumulator>,
+    /// How many values each cell got, if that varies.
+    pub(crate) counts: Option<Vec<u64>>,
+    entered: u64,
 }
 
-impl<T> Default for Scratch<T> {
-    fn default() -> Self {
-        Self { bytes: Vec::new(), values: Vec::new(), row: Vec::new() }
-    }
-}
-
-impl<'a, T: Number, F: Fold> Run<'a, T, F> {
-    fn new(job: &'a Job<'a>, fold: &'a F, roles: &'a [Role]) -> Self {
+impl<'a> Run<'a> {
+    fn new(job: &'a Job<'a>, reduction: &'a dyn Reduction, roles: &'a [Role]) -> Result<Self, ErrorKind> {
         let resolved = job.resolved;
-        let predicate = resolved.filter.as_ref().map(|filter| Predicate::new(filter, resolved.fill));
+        let probe = reduction.accumulator(&Block { axes: vec![(0, 0)], output: vec![0] })?;
+        let filter = resolved
+            .filter
+            .as_ref()
+            .map(|filter| compute_filter(filter, resolved.fill, job.plan.grid.element(), probe.compute()));
         let geometry = Geometry::new(job.plan, roles, resolved.positions.as_ref());
-        let plain = predicate.is_none() && resolved.positions.is_none();
-        let statistics = job.statistics && plain && fold.takes_stats();
-        let words = job.plan.chunks.len().div_ceil(64);
-        let verified = (0..words).map(|_| AtomicU64::new(0)).collect();
-        Self { job, fold, geometry, predicate, statistics, verified, pieces: Mutex::default() }
+        let plain = filter.is_none() && resolved.positions.is_none();
+        let has_groups = roles.iter().any(|role| matches!(role, Role::Grouped(_)));
+        let has_windows = roles.iter().any(|role| match role {
+            Role::Rolling(_) => true,
+            Role::Grouped(groups) => groups.size > 0,
+            Role::Reduced | Role::Kept => false,
+        });
+        // Without statistics in the file there is nothing to ask for.
+        let statistics = job.statistics && plain && reduction.takes_known() && job.has_statistics();
+        let counted = (!plain || has_groups) && (reduction.is_counted() || has_windows);
+        let chunks = Chunks::new(job);
+        Ok(Self { job, reduction, geometry, filter, statistics, counted, chunks })
     }
 
-    fn all(self) -> Result<Folded, ErrorKind> {
-        let shape = self.job.plan.selection.shape();
+    fn all(mut self) -> Result<Folded, ErrorKind> {
+        let job = self.job;
+        let shape = job.plan.selection.shape();
         let roles = self.geometry.roles;
         let output: Vec<u64> =
             roles.iter().zip(shape.iter()).filter_map(|(role, &extent)| role.cells(extent)).collect();
-        let width = self.fold.width();
+        let width = self.reduction.width();
         let cells = output.iter().try_fold(width as u64, |cells, &extent| cells.checked_mul(extent));
         let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
-        let bytes = check_limit("the result", bytes, self.job.dataset.file.options.limits.array_bytes)?;
+        let bytes = check_limit("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
         memory::must_be_there(bytes as u64)?;
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(bytes / 8).map_err(|_| OutOfMemory { bytes })?;
         values.resize(bytes / 8, 0.0);
-        if scan::applies(self.job, roles, F::INDEXED, self.statistics) {
-            let (result, elements) = scan::all(&self)?;
-            values.copy_from_slice(&result);
+        if scan::applies(job, roles, self.reduction.is_indexed(), self.statistics) {
+            let elements = scan::all(job, self.reduction, &mut values)?;
             return Ok(Folded { values, elements });
         }
-        let parts = cut(self.job.plan, roles, self.fold.cell_bytes::<T>());
+        let threads = if job.parallel { rayon::current_num_threads().max(1) as u64 } else { 1 };
+        let share = (job.budget / (2 * threads)).max(1 << 20) / self.reduction.cell_bytes().max(1) as u64;
+        let limits = Limits { strips: self.chunks.are_mapped(), most: share.max(1) };
+        let parts = cut(job.plan, roles, limits);
         let tasks = tasks(&parts);
+        // Windows overlap: their parts do not add up to whole chunks.
+        let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
+        self.chunks.expect_pieces(is_partition);
         let values = Mutex::new(values);
         let splits = tasks.len() < MANY_TASKS;
-        let entered = self.job.each(&tasks, |task| self.task(task, splits, &values))?;
-        self.check_pieces()?;
+        let entered = job
+            .each_with(&tasks, Scratch::default, |scratch, task| self.task(task, splits, scratch, &values))?;
+        self.chunks.finish()?;
         let values = values.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(Folded { values, elements: entered.iter().sum() })
     }
 
-    fn task(&self, task: &Task, split: bool, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
-        let geometry = &self.geometry;
-        let block = geometry.block(task);
-        let zero_copy = self.job.dataset.file.source.is_zero_copy();
-        let units = geometry.units(task, !zero_copy);
-        let states = block.len().saturating_mul(self.fold.cell_bytes::<T>()).max(1);
-        let most = if split { (SPLIT_STATES / states).clamp(1, MOST_SPLITS) } else { 1 };
-        let splits = split_units(&units, most);
-        let partials = self.job.each(&splits, |range| {
-            let mut cells = self.fold.start::<T>(&block);
-            let mut scratch = Scratch::default();
-            let mut entered = 0;
-            for unit in &units[range.clone()] {
-                entered += self.unit(task, &block, unit, &mut cells, &mut scratch)?;
-            }
-            Ok((cells, entered))
-        })?;
-        let mut partials = partials.into_iter();
-        let (mut cells, mut entered) = match partials.next() {
-            Some(first) => first,
-            None => (self.fold.start::<T>(&block), 0),
-        };
-        for (later, more) in partials {
-            self.fold.merge((&mut cells, 0), (&later, 0), block.len());
-            entered += more;
+    fn task(
+        &self,
+        task: &Task,
+        split: bool,
+        scratch: &mut Scratch,
+        output: &Mutex<Vec<f64>>,
+    ) -> Result<u64, ErrorKind> {
+        let block = self.geometry.block(task);
+        let mut regions = self.geometry.regions(task);
+        if split && self.chunks.are_mapped() {
+            regions = self.divided(task, &block, regions);
         }
-        rolling::finish(self, task, &block, cells, output);
+        let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
+        let most = if split { (SPLIT_STATES / states).clamp(1, MOST_SPLITS) } else { 1 };
+        let splits = split_regions(&regions, most, self.job.plan.grid.element().size());
+        let mut all = if let [one] = &splits[..] {
+            self.split(task, &block, &regions[one.clone()], scratch)?
+        } else {
+            let partials = self.job.each_with(&splits, Scratch::default, |scratch, range| {
+                self.split(task, &block, &regions[range.clone()], scratch)
+            })?;
+            let mut partials = partials.into_iter();
+            let mut all = match partials.next() {
+                Some(first) => first,
+                None => self.empty(&block)?,
+            };
+            for later in partials {
+                all.accumulator.merge(0, &*later.accumulator, 0, block.len());
+                all.entered += later.entered;
+                for (count, more) in all.counts.iter_mut().flatten().zip(later.counts.iter().flatten()) {
+                    *count += more;
+                }
+            }
+            all
+        };
+        let entered = all.entered;
+        rolling::finish(self, task, &block, &mut all, output)?;
         Ok(entered)
     }
 
-    fn unit(
+    /// Cuts large chunks, so that several threads can work on each.
+    fn divided(&self, task: &Task, block: &Block, regions: Vec<Region>) -> Vec<Region> {
+        let steps: Vec<u64> = self.job.plan.selection.axes().iter().map(|slice| slice.step).collect();
+        let size = self.job.plan.grid.element().size();
+        let mut parts = Vec::with_capacity(regions.len());
+        for region in regions {
+            // Statistics stand for whole chunks.
+            if self.statistics && self.geometry.single_cell(task, block, region.chunk).is_some() {
+                parts.push(region);
+            } else {
+                divide(region, size, &steps, &mut parts);
+            }
+        }
+        parts
+    }
+
+    fn empty(&self, block: &Block) -> Result<States, ErrorKind> {
+        let accumulator = self.reduction.accumulator(block)?;
+        let counts = if self.counted { Some(zeros(block.len())?) } else { None };
+        Ok(States { accumulator, counts, entered: 0 })
+    }
+
+    /// Folds some regions of a task.
+    fn split(
         &self,
         task: &Task,
         block: &Block,
-        unit: &Unit,
-        cells: &mut F::Cells<T>,
-        scratch: &mut Scratch<T>,
-    ) -> Result<u64, ErrorKind> {
-        self.job.progress.check()?;
-        let chunk = &self.job.plan.chunks[unit.chunk];
-        if let Some((cell, stats)) = self.stats(task, block, unit.chunk)? {
-            // The first piece of a large chunk stands for all of it.
-            if unit.rows.as_ref().is_some_and(|rows| rows.start > 0) {
-                return Ok(0);
+        regions: &[Region],
+        scratch: &mut Scratch,
+    ) -> Result<States, ErrorKind> {
+        let mut states = self.empty(block)?;
+        let mut rest = regions;
+        while let [region, later @ ..] = rest {
+            self.job.progress.check()?;
+            if let Some((cell, known)) = self.known(task, block, region)? {
+                states.accumulator.known(cell, &known);
+                states.entered += known.count;
+                if let Some(counts) = &mut states.counts {
+                    counts[cell] += known.count;
+                }
+                self.job.by_statistics.fetch_add(1, Ordering::Relaxed);
+                rest = later;
+                continue;
             }
-            self.fold.absorb(cells, cell, &stats);
-            self.job.by_statistics.fetch_add(1, Ordering::Relaxed);
-            return Ok(stats.count);
+            let count = if self.statistics { 1 } else { self.batch(rest) };
+            let (batch, later) = rest.split_at(count);
+            self.fold_batch(task, block, batch, &mut states, scratch)?;
+            rest = later;
         }
-        let rows = self.geometry.rows_of(unit.chunk);
-        let range = unit.rows.clone().unwrap_or(0..rows.rows);
-        let mut row_scratch = std::mem::take(&mut scratch.row);
-        let mut entered = 0;
-        let in_axis = {
-            let grid = &self.job.plan.grid;
-            let (low, high) = grid.window(rows.axis, chunk.tile[rows.axis]);
-            high - low
-        };
-        let step = (CACHED / rows.row_bytes.max(1)).max(1);
-        let mut fold_rows = |values: &[u8], range: Range<u64>, aligned: &mut Vec<T>| {
-            let Some(mut piece) = self.geometry.piece(task, block, unit.chunk, &range) else { return };
-            piece.join(F::INDEXED);
-            let values = as_values(values, aligned);
-            entered += walk(self.fold, cells, values, &piece, self.predicate.as_ref(), &mut row_scratch);
-        };
-        let cuts = row_cuts(range.clone(), in_axis, step);
-        self.bytes(unit, chunk, scratch, |bytes, aligned, look| {
-            for cut in cuts {
-                let from = to_usize((cut.start - range.start) * rows.row_bytes);
-                let to = to_usize((cut.end - range.start) * rows.row_bytes);
-                let part = &bytes[from..to];
-                look(part);
-                fold_rows(part, cut, aligned);
-            }
-        })?;
-        scratch.row = row_scratch;
-        Ok(entered)
+        states.accumulator.settle();
+        Ok(states)
     }
 
-    /// Gives the bytes of a unit to `visit`, which must call `look` on all of them in order, and checks them.
-    ///
-    /// What was folded of bytes that turn out to be damaged is never seen: the whole execution fails.
-    pub(crate) fn bytes(
+    /// How many regions are folded together.
+    fn batch(&self, regions: &[Region]) -> usize {
+        let count = self.geometry.batch(regions, BATCH);
+        let Some(first) = regions.first() else { return 0 };
+        let held = first.chunk_bytes(self.job.plan.grid.element().size()).max(1);
+        if self.chunks.are_mapped() { count } else { count.min(to_usize(BATCH_BYTES / held).max(1)) }
+    }
+
+    fn fold_batch(
         &self,
-        unit: &Unit,
-        chunk: &PlannedChunk,
-        scratch: &mut Scratch<T>,
-        visit: impl FnOnce(&[u8], &mut Vec<T>, &mut dyn FnMut(&[u8])),
+        task: &Task,
+        block: &Block,
+        regions: &[Region],
+        states: &mut States,
+        scratch: &mut Scratch,
     ) -> Result<(), ErrorKind> {
-        let dataset = &self.job.dataset;
-        let source = &dataset.file.source;
-        let place = &chunk.stored;
-        let tile = &chunk.tile[..self.job.plan.grid.rank()];
-        let expected = if self.is_verified(unit.chunk) { None } else { dataset.expected_crc(place)? };
-        if place.codec == Codec::Raw && source.is_zero_copy() {
-            let rows = self.geometry.rows_of(unit.chunk);
-            let span = match &unit.rows {
-                Some(range) => {
-                    place.span.slice(range.start * rows.row_bytes, unit.bytes).unwrap_or(place.span)
-                }
-                None => place.span,
-            };
-            let stored = source.read_at(span)?;
-            let mut crc = 0;
-            visit(&stored, &mut scratch.values, &mut |part| {
-                if expected.is_some() {
-                    crc = checksum::crc32c_append(crc, part);
-                }
-            });
-            self.job.count(span.len());
-            let Some(expected) = expected else { return Ok(()) };
-            match &unit.rows {
-                None => {
-                    dataset.check_crc(tile, place, expected, crc)?;
-                    self.set_verified(unit.chunk);
-                }
-                Some(range) => {
-                    let mut pieces = self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-                    pieces.push((unit.chunk, range.clone(), crc));
+        let Some(first) = regions.first() else { return Ok(()) };
+        let mut held: Vec<Held> = Vec::with_capacity(regions.len());
+        let mut checks: Vec<Check> = Vec::with_capacity(regions.len());
+        for region in regions {
+            let (bytes, check) = self.chunks.load(region)?;
+            held.push(bytes);
+            checks.push(check);
+        }
+        let (counts, filter) = (states.counts.as_deref_mut(), self.filter.as_ref());
+        let dtype = self.job.plan.grid.element();
+        let mut walker = Walker::new(&mut *states.accumulator, counts, filter, dtype, scratch);
+        let contiguous = checks.iter().any(Check::is_some);
+        let indexed = self.reduction.is_indexed();
+        self.geometry.slabs(first, walker.slab_bytes(), contiguous, |slab| {
+            for ((region, check), held) in regions.iter().zip(&mut checks).zip(&held) {
+                let bytes = &held.bytes()[to_usize(slab.start)..to_usize(slab.end)];
+                check.look(slab.start, bytes);
+                if let Some(mut piece) = self.geometry.piece(task, block, region, slab) {
+                    piece.join(indexed);
+                    walker.piece(bytes, &piece)?;
                 }
             }
-            return Ok(());
+            Ok::<(), ErrorKind>(())
+        })?;
+        walker.flush();
+        states.entered += walker.entered;
+        for ((region, held), check) in regions.iter().zip(held).zip(checks) {
+            self.chunks.end(region.chunk, held, check)?;
         }
-        let len = check_limit("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
-        let mut room = std::mem::take(&mut scratch.bytes);
-        if room.len() < len.div_ceil(8) {
-            room.try_reserve_exact(len.div_ceil(8)).map_err(|_| OutOfMemory { bytes: len })?;
-            room.resize(len.div_ceil(8), 0);
-        }
-        let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut room)[..len];
-        dataset.load(tile, place, bytes)?;
-        self.job.count(place.span.len());
-        visit(bytes, &mut scratch.values, &mut |_| {});
-        scratch.bytes = room;
         Ok(())
     }
 
-    /// The statistics of a chunk and the cell that all of it goes into, if they can replace its values.
-    fn stats(&self, task: &Task, block: &Block, chunk: usize) -> Result<Option<(usize, Stats)>, ErrorKind> {
-        if !self.statistics {
+    /// What statistics tell of a chunk and the cell that all of it goes into, if they can replace its values.
+    fn known(
+        &self,
+        task: &Task,
+        block: &Block,
+        region: &Region,
+    ) -> Result<Option<(usize, Known)>, ErrorKind> {
+        if !self.statistics || !region.is_whole {
             return Ok(None);
         }
-        let Some(cell) = self.geometry.single_cell(task, block, chunk) else { return Ok(None) };
-        let stats = self.job.stats(&self.job.plan.chunks[chunk])?;
-        Ok(stats.map(|stats| (cell, stats)))
-    }
-
-    pub(crate) fn is_verified(&self, chunk: usize) -> bool {
-        self.verified[chunk / 64].load(Ordering::Relaxed) & (1 << (chunk % 64)) != 0
-    }
-
-    pub(crate) fn set_verified(&self, chunk: usize) {
-        self.verified[chunk / 64].fetch_or(1 << (chunk % 64), Ordering::Relaxed);
-    }
-
-    /// Checks the chunks that were read in pieces, all of which must have been looked at.
-    fn check_pieces(&self) -> Result<(), ErrorKind> {
-        let mut pieces =
-            std::mem::take(&mut *self.pieces.lock().unwrap_or_else(std::sync::PoisonError::into_inner));
-        pieces.sort_by_key(|(chunk, range, _)| (*chunk, range.start));
-        pieces.dedup_by_key(|(chunk, range, _)| (*chunk, range.start));
-        for pieces in pieces.chunk_by(|a, b| a.0 == b.0) {
-            let chunk = pieces[0].0;
-            let rows = self.geometry.rows_of(chunk);
-            let PlannedChunk { tile, stored: place, .. } = &self.job.plan.chunks[chunk];
-            let dataset = &self.job.dataset;
-            let Some(expected) = dataset.expected_crc(place)? else { continue };
-            let (mut crc, mut end) = (0, 0);
-            for (_, range, piece) in pieces {
-                if range.start != end {
-                    break;
-                }
-                let len = (range.end - range.start) * rows.row_bytes;
-                crc = checksum::crc32c_combine(crc, *piece, len);
-                end = range.end;
-            }
-            let tile = &tile[..self.job.plan.grid.rank()];
-            if end != rows.rows {
-                // A task wanted only some of the pieces.
-                crc = checksum::crc32c(&dataset.file.source.read_at(place.span)?);
-            }
-            dataset.check_crc(tile, place, expected, crc)?;
-        }
-        Ok(())
+        let Some(cell) = self.geometry.single_cell(task, block, region.chunk) else { return Ok(None) };
+        let stats = self.job.stats(&self.job.plan.chunks[region.chunk])?;
+        Ok(stats.map(|stats| (cell, known(&stats, self.job.plan.grid.element()))))
     }
 }
 
-/// Cuts rows into steps that do not cross the axes above theirs, of which one place has `in_axis` rows.
-fn row_cuts(range: Range<u64>, in_axis: u64, step: u64) -> impl Iterator<Item = Range<u64>> {
-    let mut start = range.start;
-    std::iter::from_fn(move || {
-        if start >= range.end {
-            return None;
+/// Statistics as the accumulators take them.
+pub(crate) fn known(stats: &stats::Stats, dtype: ElementType) -> Known {
+    let compute = ComputeType::of(dtype);
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_precision_loss,
+        reason = "values of narrower types"
+    )]
+    let range = match stats.range {
+        stats::Range::Signed { min, max, sum } => {
+            let value = |value: i64| match compute {
+                ComputeType::F32 => Value::F32(value as f32),
+                ComputeType::F64 => Value::F64(value as f64),
+                _ => Value::I64(value),
+            };
+            KnownRange { min: value(min), max: value(max), infinite: 0, whole: sum, sum: 0.0 }
         }
-        let place_end = (start / in_axis + 1) * in_axis;
-        let cut = start..(start + step).min(place_end).min(range.end);
-        start = cut.end;
-        Some(cut)
-    })
+        stats::Range::Unsigned { min, max, sum } => {
+            let value = |value: u64| match compute {
+                ComputeType::F32 => Value::F32(value as f32),
+                ComputeType::F64 => Value::F64(value as f64),
+                _ => Value::U64(value),
+            };
+            KnownRange { min: value(min), max: value(max), infinite: 0, whole: sum, sum: 0.0 }
+        }
+        stats::Range::Float { min, max, sum } => {
+            let value = |value: f64| match compute {
+                ComputeType::F32 => Value::F32(value as f32),
+                _ => Value::F64(value),
+            };
+            let infinite = u64::from(min.is_infinite()) + u64::from(max.is_infinite());
+            KnownRange { min: value(min), max: value(max), infinite, whole: 0, sum }
+        }
+    };
+    Known { count: stats.count, nan_count: stats.nan_count, range }
 }
 
-/// Cuts units into at most `most` runs of similar size.
-fn split_units(units: &[Unit], most: usize) -> Vec<Range<usize>> {
-    let bytes: u64 = units.iter().map(|unit| unit.bytes).sum();
+fn zeros(cells: usize) -> Result<Vec<u64>, OutOfMemory> {
+    let mut counts = Vec::new();
+    counts.try_reserve_exact(cells).map_err(|_| OutOfMemory { bytes: cells.saturating_mul(8) })?;
+    counts.resize(cells, 0);
+    Ok(counts)
+}
+
+/// Cuts regions into at most `most` runs of similar size.
+fn split_regions(regions: &[Region], most: usize, size: usize) -> Vec<Range<usize>> {
+    let bytes: u64 = regions.iter().map(|region| region.bytes(size)).sum();
     let each = (bytes / most as u64).max(SPLIT);
     let mut splits = Vec::new();
     let (mut start, mut sum) = (0, 0);
-    for (number, unit) in units.iter().enumerate() {
-        sum += unit.bytes;
+    for (number, region) in regions.iter().enumerate() {
+        sum += region.bytes(size);
         if sum >= each {
             splits.push(start..number + 1);
             (start, sum) = (number + 1, 0);
         }
     }
-    if start < units.len() {
-        splits.push(start..units.len());
+    if start < regions.len() {
+        splits.push(start..regions.len());
     }
     splits
 }
 
 /// The values of little-endian bytes: in place, or copied where they are not aligned.
-pub(crate) fn as_values<'v, T: Number>(bytes: &'v [u8], aligned: &'v mut Vec<T>) -> &'v [T] {
+pub(crate) fn as_values<'v, T: super::number::Number>(bytes: &'v [u8], aligned: &'v mut Vec<T>) -> &'v [T] {
     if cfg!(target_endian = "little")
         && let Ok(values) = bytemuck::try_cast_slice(bytes)
     {

@@ -57,6 +57,12 @@ impl Job<'_> {
         Ok(bytes.map(|bytes| Stats::decode(self.plan.grid.element(), &bytes)))
     }
 
+    /// Whether the file has statistics of the chunks.
+    pub(crate) fn has_statistics(&self) -> bool {
+        // What cannot be read is told when it is asked for.
+        self.plan.chunks.first().is_some_and(|chunk| !matches!(self.stats(chunk), Ok(None)))
+    }
+
     /// Notes that stored bytes were read.
     pub(crate) fn count(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
@@ -73,5 +79,19 @@ impl Job<'_> {
             return tasks.par_iter().with_max_len(1).map(work).collect();
         }
         tasks.iter().map(work).collect()
+    }
+
+    /// Likewise with something that each thread keeps from task to task.
+    pub(crate) fn each_with<I: Sync, S, R: Send>(
+        &self,
+        tasks: &[I],
+        start: impl Fn() -> S + Sync + Send,
+        work: impl Fn(&mut S, &I) -> Result<R, ErrorKind> + Sync + Send,
+    ) -> Result<Vec<R>, ErrorKind> {
+        if self.parallel && tasks.len() > 1 {
+            return tasks.par_iter().with_max_len(1).map_init(start, work).collect();
+        }
+        let mut kept = start();
+        tasks.iter().map(|task| work(&mut kept, task)).collect()
     }
 }

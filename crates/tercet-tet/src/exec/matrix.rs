@@ -2,11 +2,11 @@
 
 use tercet_core::tensor::{AxisSlice, OutOfMemory};
 use tercet_core::{Selection, with_element};
+use tercet_kernel::{Work, vectorized};
 
 use super::drive::as_values;
 use super::job::Job;
 use super::number::Number;
-use super::simd::{Work, vectorized};
 use super::task::to_usize;
 use crate::error::ErrorKind;
 use crate::query::resolved::Operation;

@@ -1,18 +1,11 @@
-//! What folds need to know of an element type.
+//! What filters, order statistics and transforms need to know of an element type.
 
-mod addend;
-mod float;
-mod integer;
 #[cfg(test)]
 mod tests;
 
-use std::ops::{AddAssign, BitAnd};
-
 use tercet_core::Element;
-
-pub(crate) use addend::Addend;
-#[cfg(any(unix, windows))]
-pub(crate) use float::to_half;
+use tercet_core::tensor::f16;
+use tercet_kernel::from_half;
 
 /// An element type that can be computed with.
 ///
@@ -20,20 +13,8 @@ pub(crate) use float::to_half;
 pub(crate) trait Number: Element + Default {
     /// Whether values can be NaN or infinite.
     const FLOAT: bool;
-    /// Whether some values are no f64.
-    const WIDE: bool;
-    /// Whether values must be taken apart bit by bit to compute with them: fewer lanes then fit the registers.
-    const HALF: bool = false;
     /// What is compared in place of the values: numbers in the same order.
     type Rank: Rank;
-    /// The bits of a value.
-    type Word: Word;
-    /// What is added up for a sum.
-    type Plain: Addend;
-    /// What is added up for a sum of absolute values.
-    type Magnitude: Addend;
-    /// What is added up for a sum of squares.
-    type Square: Addend;
     /// The value as an f64; exact for all but 64-bit integers, there the nearest.
     fn to_f64(self) -> f64;
     /// Whether the value is NaN.
@@ -44,24 +25,6 @@ pub(crate) trait Number: Element + Default {
     fn to_i128(self) -> i128;
     /// The value in the type of comparisons, exactly.
     fn rank(self) -> Self::Rank;
-    /// The bits.
-    fn word(self) -> Self::Word;
-    /// The value.
-    fn plain(self) -> Self::Plain;
-    /// The absolute value.
-    fn magnitude(self) -> Self::Magnitude;
-    /// The square: exact for types up to 32 bits.
-    fn square(self) -> Self::Square;
-    /// Something that reaches [`Self::IRREGULAR`] where [`Self::plain`] and [`Self::magnitude`] are wrong: for infinities
-    /// and NaN of a type for which testing each value would be dear.
-    #[inline(always)]
-    fn peak(self) -> u16 {
-        0
-    }
-    /// See [`Self::peak`].
-    const IRREGULAR: u16 = u16::MAX;
-    /// `self − pivot`, rounded once.
-    fn minus(self, pivot: Self) -> f64;
     /// The nearest value to a float; 0 for integer types.
     fn nearest_f64(value: f64) -> Self;
     /// The nearest float to an integer, possibly infinite; integer types need the exact number.
@@ -80,38 +43,151 @@ pub(crate) trait Rank: Number<Rank = Self> {
     fn down(self) -> Self;
 }
 
-/// An unsigned number as wide as an element.
-pub(crate) trait Word: Copy + Ord + Default + AddAssign + BitAnd<Output = Self> + Into<u64> {
-    /// All bits.
-    const ONES: Self;
-    /// 1 if it is so, else 0.
-    fn one_if(so: bool) -> Self;
-    /// The low bits of a number.
-    fn from_u64(bits: u64) -> Self;
-    /// The difference, around the end.
-    fn minus(self, other: Self) -> Self;
-}
-
-macro_rules! words {
-    ($($type:ty),*) => {$(
-        impl Word for $type {
-            const ONES: Self = <$type>::MAX;
+macro_rules! floats {
+    ($($type:ty, rank $rank:ty = $rank_of:expr, nearest $nearest:expr;)*) => {$(
+        impl Number for $type {
+            const FLOAT: bool = true;
+            type Rank = $rank;
             #[inline(always)]
-            fn one_if(so: bool) -> Self {
-                Self::from(so)
+            fn to_f64(self) -> f64 {
+                f64::from($rank_of(self))
             }
             #[inline(always)]
-            #[expect(clippy::allow_attributes, reason = "not every type loses bits")]
-            #[allow(clippy::cast_possible_truncation, reason = "the low bits are asked for")]
-            fn from_u64(bits: u64) -> Self {
-                bits as $type
+            fn is_nan(self) -> bool {
+                <$type>::is_nan(self)
             }
             #[inline(always)]
-            fn minus(self, other: Self) -> Self {
-                self.wrapping_sub(other)
+            fn is_infinite(self) -> bool {
+                <$type>::is_infinite(self)
+            }
+            #[inline(always)]
+            fn to_i128(self) -> i128 {
+                0
+            }
+            #[inline(always)]
+            fn rank(self) -> $rank {
+                $rank_of(self)
+            }
+            fn nearest_f64(value: f64) -> Self {
+                $nearest(value)
+            }
+            #[expect(clippy::cast_precision_loss, reason = "whole numbers that are no f64 lie beyond all halves")]
+            fn nearest_i128(value: i128) -> Option<Self> {
+                Some(<$type>::of_whole(value, value as f64))
             }
         }
     )*};
 }
 
-words!(u8, u16, u32, u64);
+/// Floats from whole numbers, rounded once.
+trait OfWhole {
+    fn of_whole(whole: i128, nearest: f64) -> Self;
+}
+
+impl OfWhole for f16 {
+    fn of_whole(_: i128, nearest: f64) -> Self {
+        to_half(nearest)
+    }
+}
+
+impl OfWhole for f32 {
+    #[expect(clippy::cast_precision_loss, reason = "the nearest")]
+    fn of_whole(whole: i128, _: f64) -> Self {
+        whole as Self
+    }
+}
+
+impl OfWhole for f64 {
+    fn of_whole(_: i128, nearest: f64) -> Self {
+        nearest
+    }
+}
+
+floats! {
+    f16, rank f32 = from_half, nearest to_half;
+    f32, rank f32 = std::convert::identity::<f32>, nearest to_f32;
+    f64, rank f64 = std::convert::identity::<f64>, nearest std::convert::identity::<f64>;
+}
+
+macro_rules! float_ranks {
+    ($($type:ty),*) => {$(
+        impl Rank for $type {
+            const LOWEST: Self = <$type>::NEG_INFINITY;
+            const HIGHEST: Self = <$type>::INFINITY;
+            fn up(self) -> Self {
+                self.next_up()
+            }
+            fn down(self) -> Self {
+                self.next_down()
+            }
+        }
+    )*};
+}
+
+float_ranks!(f32, f64);
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl Number for $type {
+            const FLOAT: bool = false;
+            type Rank = $type;
+            #[inline(always)]
+            #[expect(clippy::allow_attributes, reason = "not every type loses digits")]
+            #[allow(clippy::cast_precision_loss, clippy::cast_lossless, reason = "the nearest")]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn is_nan(self) -> bool {
+                false
+            }
+            #[inline(always)]
+            fn is_infinite(self) -> bool {
+                false
+            }
+            #[inline(always)]
+            fn to_i128(self) -> i128 {
+                i128::from(self)
+            }
+            #[inline(always)]
+            fn rank(self) -> $type {
+                self
+            }
+            fn nearest_f64(_: f64) -> Self {
+                0
+            }
+            fn nearest_i128(value: i128) -> Option<Self> {
+                Self::try_from(value).ok()
+            }
+        }
+
+        impl Rank for $type {
+            const LOWEST: Self = <$type>::MIN;
+            const HIGHEST: Self = <$type>::MAX;
+            fn up(self) -> Self {
+                self
+            }
+            fn down(self) -> Self {
+                self
+            }
+        }
+    )*};
+}
+
+integers!(u8, u16, u32, u64, i16, i32, i64);
+
+#[expect(clippy::cast_possible_truncation, reason = "the nearest")]
+fn to_f32(value: f64) -> f32 {
+    value as f32
+}
+
+/// The nearest half. The way over an f32 would round twice, were it not for its last bit: it tells whether anything was
+/// cut off, and so keeps what is no tie from looking like one.
+pub(crate) fn to_half(value: f64) -> f16 {
+    let near = to_f32(value);
+    if value.is_nan() || f64::from(near) == value {
+        return f16::from_f32(near);
+    }
+    let toward_zero = near.to_bits() - u32::from(f64::from(near).abs() > value.abs());
+    f16::from_f32(f32::from_bits(toward_zero | 1))
+}

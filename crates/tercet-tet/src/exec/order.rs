@@ -19,7 +19,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_core::with_element;
+use tercet_core::{ByteSource as _, with_element};
 
 use self::boxes::{Boxes, Cost, clip, owned, window_start};
 use self::columns::{Columns, Starts, spread};
@@ -28,11 +28,10 @@ use self::key::{Ordinal, select};
 use self::region::{Cells, Region};
 use self::rolling::{Line, Question, Window};
 use self::walk::{Scratch, Walk};
-use super::fold::Block;
 use super::job::Job;
 use super::predicate::fill_value;
 use super::reach::chunks_of;
-use super::task::to_usize;
+use super::task::{Block, to_usize};
 use crate::error::ErrorKind;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Operation, Padding, Role, Rolling};
@@ -86,8 +85,9 @@ impl Room {
     fn of(job: &Job<'_>) -> Self {
         let threads = if job.parallel { rayon::current_num_threads() as u64 } else { 1 };
         let share = job.budget.saturating_add(SPARE) / threads.max(1);
-        // Chunks that have to be decoded are worth a box that holds all cells of a column of them.
-        let is_coded = job.plan.chunks.iter().any(|chunk| chunk.stored.codec != Codec::Raw);
+        // Chunks that have to be decoded or read anew are worth a box that holds all cells of a column of them.
+        let is_coded = job.plan.chunks.iter().any(|chunk| chunk.stored.codec != Codec::Raw)
+            || !job.dataset.file.source.is_zero_copy();
         let task = share.min(if is_coded { BOX.max(job.budget / (2 * threads.max(1))) } else { BOX });
         let cells = COUNTERS / (counting::CELL_BYTES as u64 * (threads + 1));
         Self {

@@ -6,8 +6,10 @@ mod tests;
 
 pub(crate) use bound::fill_value;
 
+use tercet_core::{Element, ElementType, with_element};
+use tercet_kernel::{ComputeType, Value};
+
 use super::number::{Number, Rank};
-use super::simd::{Work, vectorized};
 use crate::query::operation::Scalar;
 use crate::query::resolved::Filter;
 use crate::stats::{Range, Stats};
@@ -96,50 +98,45 @@ impl<T: Number> Predicate<T> {
         }
         exact(self.low) <= max && min <= exact(self.high) && !is_only(self.fill) && !is_only(self.barred)
     }
-
-    /// Appends the values that pass.
-    pub(crate) fn compact(&self, values: &[T], out: &mut Vec<T>) {
-        let mut mask = [false; 1024];
-        for values in values.chunks(mask.len()) {
-            let mask = &mut mask[..values.len()];
-            self.mask(values, mask);
-            match mask.iter().map(|&passes| usize::from(passes)).sum::<usize>() {
-                0 => {}
-                all if all == values.len() => out.extend_from_slice(values),
-                _ => {
-                    let start = out.len();
-                    out.resize(start + values.len(), T::default());
-                    let mut end = start;
-                    // Every value is written, and the next one over it if it does not pass: no branch to guess.
-                    for (&value, &passes) in values.iter().zip(&*mask) {
-                        out[end] = value;
-                        end += usize::from(passes);
-                    }
-                    out.truncate(end);
-                }
-            }
-        }
-    }
-
-    /// Says of each value whether it passes.
-    fn mask(&self, values: &[T], out: &mut [bool]) {
-        vectorized(Mask { predicate: self, values, out });
-    }
 }
 
-struct Mask<'a, T: Number> {
-    predicate: &'a Predicate<T>,
-    values: &'a [T],
-    out: &'a mut [bool],
+/// A number as a value of an element type, widened to a compute type: its bytes.
+pub(crate) fn compute_value(number: Scalar, dtype: ElementType, compute: ComputeType) -> Option<[u8; 8]> {
+    with_element!(dtype, |T| fill_value::<T>(number).map(|value| match widened(value, compute) {
+        Value::F32(value) => {
+            let [a, b, c, d] = value.to_ne_bytes();
+            [a, b, c, d, 0, 0, 0, 0]
+        }
+        Value::F64(value) => value.to_ne_bytes(),
+        Value::I64(value) => value.to_ne_bytes(),
+        Value::U64(value) => value.to_ne_bytes(),
+    }))
 }
 
-impl<T: Number> Work for Mask<'_, T> {
-    type Output = ();
-    #[inline(always)]
-    fn work(self) {
-        let predicate = *self.predicate;
-        for (&value, out) in self.values.iter().zip(self.out) {
-            *out = predicate.passes(value);
+/// The fill value of a query as a value of the compute type of elements.
+pub(crate) fn compute_fill(number: Scalar, dtype: ElementType) -> Option<Value> {
+    with_element!(dtype, |T| fill_value::<T>(number).map(|value| widened(value, ComputeType::of(dtype))))
+}
+
+/// A filter for values of a compute type.
+pub(crate) fn compute_filter(
+    filter: &Filter,
+    fill: Option<Scalar>,
+    dtype: ElementType,
+    compute: ComputeType,
+) -> tercet_kernel::Filter {
+    with_element!(dtype, |T| {
+        let predicate = Predicate::<T>::new(filter, fill);
+        tercet_kernel::Filter {
+            low: widened(predicate.low, compute),
+            high: widened(predicate.high, compute),
+            barred: predicate.barred.map(|value| widened(value, compute)),
+            fill: predicate.fill.map(|value| widened(value, compute)),
+            null_passes: predicate.null_passes,
         }
-    }
+    })
+}
+
+fn widened<T: Element>(value: T, compute: ComputeType) -> Value {
+    Value::widened(T::ELEMENT, bytemuck::bytes_of(&value.swap_le()), compute)
 }

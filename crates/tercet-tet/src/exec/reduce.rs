@@ -1,14 +1,11 @@
 //! Which computation answers which operation, and how its numbers are named.
 
+use tercet_kernel::{ComputeType, Op};
+
 use super::drive::{self, Folded};
-use super::fold::Fold;
-use super::fold::arg::Arg;
-use super::fold::extreme::Extreme;
-use super::fold::moments::Moments;
-use super::fold::product::Product;
-use super::fold::sum::Sum;
-use super::fold::tally::Tally;
 use super::job::Job;
+use super::predicate::compute_fill;
+use super::several::Several;
 use super::{histogram, matrix, order, preview, scan, spill, transform};
 use crate::error::ErrorKind;
 use crate::query::answer::{Execution, Value};
@@ -16,36 +13,129 @@ use crate::query::operation::Kind;
 use crate::query::resolved::{Operation, Role};
 use crate::query::run::RunOptions;
 
-/// Executes what the query of a job asks for.
-pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
-    let Some(operation) = &job.resolved.operation else { return spill::execute(job, options) };
-    let mut execution = Execution::default();
-    match operation.kind {
-        Kind::Transform { method } => return transform::execute(job, operation, method, options),
+/// What an operation computed.
+#[derive(Debug)]
+pub(crate) struct Computed {
+    pub(crate) numbers: Numbers,
+    /// Cells of the selection that entered, after filters.
+    pub(crate) elements: u64,
+}
+
+/// The numbers of all output cells, row-major.
+#[derive(Debug)]
+pub(crate) enum Numbers {
+    Values(Vec<f64>),
+    /// `None` if a window has too few values.
+    Flags(Vec<Option<bool>>),
+    Indices(Vec<Option<u64>>),
+    Histogram {
+        counts: Vec<f64>,
+        edges: Option<Vec<f64>>,
+    },
+    Matrix {
+        values: Vec<f64>,
+        order: usize,
+    },
+}
+
+/// Computes an operation that is no transform.
+pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, ErrorKind> {
+    let kind = operation.kind;
+    let (numbers, entered) = match kind {
         Kind::Median | Kind::Quantile { .. } => {
-            let q = if let Kind::Quantile { q } = operation.kind { q } else { 0.5 };
+            let q = if let Kind::Quantile { q } = kind { q } else { 0.5 };
             let ordered = order::quantile(job, operation, q)?;
-            let elements = elements_of(job, operation, ordered.elements)?;
-            put_numbers(job, operation, ordered.values, elements, &mut execution);
+            (Numbers::Values(ordered.values), ordered.elements)
         }
         Kind::Histogram { bins, range } => {
             let histogram = histogram::histogram(job, operation, bins, range)?;
-            put_histogram(job, operation, histogram, &mut execution);
+            let (counts, edges) = (histogram.counts, histogram.edges);
+            return Ok(Computed {
+                numbers: Numbers::Histogram { counts, edges },
+                elements: histogram.elements,
+            });
         }
         Kind::Covariance | Kind::Correlation => {
-            let correlation = operation.kind == Kind::Correlation;
-            let matrix = matrix::matrix(job, operation, correlation)?;
-            let (values, order) = if correlation {
-                ("operation_correlation", "operation_correlation_order")
-            } else {
-                ("operation_covariance", "operation_covariance_order")
-            };
-            execution.results.push(("operation_element_count", Value::Count(matrix.elements)));
-            execution.results.push((values, Value::Numbers(matrix.values)));
-            execution.results.push((order, Value::Count(matrix.order as u64)));
+            let matrix = matrix::matrix(job, operation, kind == Kind::Correlation)?;
+            let (values, order) = (matrix.values, matrix.order);
+            return Ok(Computed { numbers: Numbers::Matrix { values, order }, elements: matrix.elements });
         }
-        _ => reduce(job, operation, &mut execution)?,
+        _ => {
+            // A query that resolves has a fill value for `null_count`.
+            let op = op_of(job, kind).unwrap_or(Op::EqualCount(None));
+            let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
+            let width = op.width();
+            (told(kind, values.chunks_exact(width)), elements)
+        }
+    };
+    Ok(Computed { numbers, elements: elements_of(job, operation, entered)? })
+}
+
+/// Computes several operations for the same roles. Those that can share a visit of the chunks do.
+pub(crate) fn compute_all(
+    job: &Job<'_>,
+    kinds: &[Kind],
+    operation: &Operation,
+) -> Result<Vec<Computed>, ErrorKind> {
+    let dtype = job.plan.grid.element();
+    let shared: Vec<(usize, Op)> = kinds
+        .iter()
+        .enumerate()
+        .filter_map(|(number, &kind)| Some((number, op_of(job, kind)?)))
+        .filter(|(_, op)| op.compute(dtype) == ComputeType::of(dtype))
+        .collect();
+    let mut computed: Vec<Option<Computed>> = kinds.iter().map(|_| None).collect();
+    if shared.len() > 1 {
+        let ops: Vec<Op> = shared.iter().map(|(_, op)| op.clone()).collect();
+        let several = Several { ops: &ops, dtype };
+        let Folded { values, elements } = drive::fold_with(job, &several, &operation.roles)?;
+        let elements = elements_of(job, operation, elements)?;
+        let all: usize = ops.iter().map(Op::width).sum();
+        let mut from = 0;
+        for (number, op) in &shared {
+            let own = values.chunks_exact(all).map(|cell| &cell[from..from + op.width()]);
+            computed[*number] = Some(Computed { numbers: told(kinds[*number], own), elements });
+            from += op.width();
+        }
     }
+    let rest = computed.into_iter().zip(kinds).map(|(computed, &kind)| match computed {
+        Some(computed) => Ok(computed),
+        None => compute(job, &Operation { kind, ..operation.clone() }),
+    });
+    rest.collect()
+}
+
+/// Of the numbers of each cell, what an operation tells.
+fn told<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "indices are whole numbers, or -1 for none"
+    )]
+    let index = |value: f64| (value >= 0.0).then_some(value as u64);
+    let flag = |value: f64| match kind {
+        Kind::AllFinite => value == 0.0,
+        _ => value > 0.0,
+    };
+    match kind {
+        Kind::Var => Numbers::Values(cells.map(|cell| cell[2]).collect()),
+        Kind::Std | Kind::NanStd => Numbers::Values(cells.map(|cell| cell[2].sqrt()).collect()),
+        Kind::ArgMin | Kind::ArgMax => Numbers::Indices(cells.map(|cell| index(cell[0])).collect()),
+        Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => {
+            Numbers::Flags(cells.map(|cell| (!cell[0].is_nan()).then(|| flag(cell[0]))).collect())
+        }
+        _ => Numbers::Values(cells.map(|cell| cell[0]).collect()),
+    }
+}
+
+/// Executes what the query of a job asks for.
+pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
+    let Some(operation) = &job.resolved.operation else { return spill::execute(job, options) };
+    if let Kind::Transform { method } = operation.kind {
+        return transform::execute(job, operation, method, options);
+    }
+    let mut execution = Execution::default();
+    put_results(job, operation, compute(job, operation)?, &mut execution);
     execution.memory_strategy = match operation.kind {
         kind if is_streaming(kind) => "streaming_fold",
         _ if job.plan.selection_bytes() > job.budget => "temp_spill_materialize",
@@ -67,59 +157,32 @@ pub(crate) fn is_streaming(kind: Kind) -> bool {
 /// Whether the plan of a job is visited as one span of bytes.
 pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     let Some(operation) = &job.resolved.operation else { return false };
-    let applies =
-        |indexed, takes_stats| scan::applies(job, &operation.roles, indexed, takes_stats && job.statistics);
-    match operation.kind {
-        Kind::ArgMin | Kind::ArgMax => false,
-        kind => is_streaming(kind) && with_fold(kind, TakesStats).is_some_and(|takes| applies(false, takes)),
-    }
+    let Some(op) = op_of(job, operation.kind) else { return false };
+    let statistics = op.takes_known() && job.statistics && job.has_statistics();
+    scan::applies(job, &operation.roles, op.is_indexed(), statistics)
 }
 
-/// Something to do with the fold of an operation.
-trait WithFold {
-    type Out;
-    fn with<F: Fold>(self, fold: &F) -> Self::Out;
-}
-
-struct TakesStats;
-
-impl WithFold for TakesStats {
-    type Out = bool;
-    fn with<F: Fold>(self, fold: &F) -> bool {
-        fold.takes_stats()
-    }
-}
-
-struct Drive<'a>(&'a Job<'a>, &'a [Role]);
-
-impl WithFold for Drive<'_> {
-    type Out = Result<Folded, ErrorKind>;
-    fn with<F: Fold>(self, fold: &F) -> Self::Out {
-        drive::fold(self.0, fold, self.1)
-    }
-}
-
-/// The fold of an operation, if it is one.
-fn with_fold<W: WithFold>(kind: Kind, what: W) -> Option<W::Out> {
+/// The reduction of an operation, if it is one.
+fn op_of(job: &Job<'_>, kind: Kind) -> Option<Op> {
     Some(match kind {
-        Kind::Sum => what.with(&Sum::Total),
-        Kind::Mean => what.with(&Sum::Mean),
-        Kind::NanMean => what.with(&Sum::NanMean),
-        Kind::NormL1 => what.with(&Sum::NormL1),
-        Kind::NormL2 => what.with(&Sum::NormL2),
-        Kind::Min => what.with(&Extreme::Min),
-        Kind::Max => what.with(&Extreme::Max),
-        Kind::ArgMin => what.with(&Arg::Min),
-        Kind::ArgMax => what.with(&Arg::Max),
-        Kind::Count => what.with(&Tally::Count),
-        Kind::NanCount | Kind::AnyNan => what.with(&Tally::Nan),
-        Kind::InfCount => what.with(&Tally::Infinite),
-        Kind::AnyInf => what.with(&Tally::AnyInfinite),
-        Kind::AllFinite => what.with(&Tally::AnyNotFinite),
-        Kind::NullCount { fill } => what.with(&Tally::Null(fill?)),
-        Kind::Product => what.with(&Product),
-        Kind::Var | Kind::Std => what.with(&Moments { skip_nan: false }),
-        Kind::NanStd => what.with(&Moments { skip_nan: true }),
+        Kind::Sum => Op::Sum,
+        Kind::Mean => Op::Mean,
+        Kind::NanMean => Op::NanMean,
+        Kind::NormL1 => Op::NormL1,
+        Kind::NormL2 => Op::NormL2,
+        Kind::Min => Op::Min,
+        Kind::Max => Op::Max,
+        Kind::ArgMin => Op::ArgMin,
+        Kind::ArgMax => Op::ArgMax,
+        Kind::Count => Op::Count,
+        Kind::NanCount | Kind::AnyNan => Op::NanCount,
+        Kind::InfCount => Op::InfCount { any: false },
+        Kind::AnyInf => Op::InfCount { any: true },
+        Kind::AllFinite => Op::AnyNotFinite,
+        Kind::NullCount { fill } => Op::EqualCount(compute_fill(fill?, job.plan.grid.element())),
+        Kind::Product => Op::Product,
+        Kind::Var | Kind::Std => Op::Moments { skip_nan: false },
+        Kind::NanStd => Op::Moments { skip_nan: true },
         Kind::Median
         | Kind::Quantile { .. }
         | Kind::Histogram { .. }
@@ -127,21 +190,6 @@ fn with_fold<W: WithFold>(kind: Kind, what: W) -> Option<W::Out> {
         | Kind::Correlation
         | Kind::Transform { .. } => return None,
     })
-}
-
-fn reduce(job: &Job<'_>, operation: &Operation, execution: &mut Execution) -> Result<(), ErrorKind> {
-    let kind = operation.kind;
-    let Some(folded) = with_fold(kind, Drive(job, &operation.roles)) else { return Ok(()) };
-    let Folded { values, elements } = folded?;
-    let elements = elements_of(job, operation, elements)?;
-    // Two or three numbers for each cell of some folds: the one that is asked for.
-    let values: Vec<f64> = match kind {
-        Kind::Var => values.chunks_exact(3).map(|cell| cell[2]).collect(),
-        Kind::Std | Kind::NanStd => values.chunks_exact(3).map(|cell| cell[2].sqrt()).collect(),
-        _ => values,
-    };
-    put_numbers(job, operation, values, elements, execution);
-    Ok(())
 }
 
 /// The cells of the selection that entered. Windows overlap, and a cell counts once.
@@ -154,71 +202,48 @@ fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64
         return Ok(job.plan.element_count());
     }
     let all = vec![Role::Reduced; operation.roles.len()];
-    Ok(drive::fold(job, &Tally::Count, &all)?.elements)
+    Ok(drive::fold(job, &Op::Count, &all)?.elements)
 }
 
-/// Names and writes one number for each output cell.
-fn put_numbers(
-    job: &Job<'_>,
-    operation: &Operation,
-    values: Vec<f64>,
-    elements: u64,
-    execution: &mut Execution,
-) {
+/// Names and writes the results as the answer has them.
+fn put_results(job: &Job<'_>, operation: &Operation, computed: Computed, execution: &mut Execution) {
     let (scalar, reduced) = names(operation.kind);
-    execution.results.push(("operation_element_count", Value::Count(elements)));
-    let flag = |value: f64| match operation.kind {
-        Kind::AllFinite => value == 0.0,
-        _ => value > 0.0,
-    };
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "indices are whole numbers, or -1 for none"
-    )]
-    let index = |value: f64| (value >= 0.0).then_some(value as u64);
-    if operation.is_scalar() {
-        let value = values.first().copied().unwrap_or(f64::NAN);
-        let value = match operation.kind {
-            Kind::Count => return,
-            Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => Value::Flag(flag(value)),
-            Kind::ArgMin | Kind::ArgMax => Value::Index(index(value)),
-            _ => Value::Number(value),
+    let mut put = |name, value| execution.results.push((name, value));
+    put("operation_element_count", Value::Count(computed.elements));
+    if let Numbers::Matrix { values, order } = computed.numbers {
+        let order_name = match operation.kind {
+            Kind::Correlation => "operation_correlation_order",
+            _ => "operation_covariance_order",
         };
-        execution.results.push((scalar, value));
+        put(scalar, Value::Numbers(values));
+        put(order_name, Value::Count(order as u64));
         return;
     }
-    put_shape(job, operation, execution);
-    let values = match operation.kind {
-        Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => {
-            Value::Flags(values.into_iter().map(|value| (!value.is_nan()).then(|| flag(value))).collect())
+    if !operation.is_scalar() {
+        let shape = operation.output_shape(&job.plan.selection.shape());
+        put("operation_reduced_shape", Value::Shape(shape));
+        let values = match computed.numbers {
+            Numbers::Flags(flags) => Value::Flags(flags),
+            Numbers::Indices(indices) => Value::Indices(indices),
+            Numbers::Values(values)
+            | Numbers::Histogram { counts: values, .. }
+            | Numbers::Matrix { values, .. } => Value::Numbers(values),
+        };
+        put(reduced, values);
+        return;
+    }
+    match computed.numbers {
+        Numbers::Values(_) if operation.kind == Kind::Count => {}
+        Numbers::Flags(flags) => put(scalar, Value::Flag(flags.first().copied().flatten().unwrap_or(false))),
+        Numbers::Indices(indices) => put(scalar, Value::Index(indices.first().copied().flatten())),
+        Numbers::Values(values) => put(scalar, Value::Number(values.first().copied().unwrap_or(f64::NAN))),
+        Numbers::Histogram { counts, edges } => {
+            put(scalar, Value::Numbers(counts));
+            let edges = edges.map_or(Value::Json(serde_json::Value::Null), Value::Numbers);
+            put("operation_histogram_edges", edges);
         }
-        Kind::ArgMin | Kind::ArgMax => Value::Indices(values.into_iter().map(index).collect()),
-        _ => Value::Numbers(values),
-    };
-    execution.results.push((reduced, values));
-}
-
-fn put_shape(job: &Job<'_>, operation: &Operation, execution: &mut Execution) {
-    let shape = operation.output_shape(&job.plan.selection.shape());
-    execution.results.push(("operation_reduced_shape", Value::Shape(shape)));
-}
-
-fn put_histogram(
-    job: &Job<'_>,
-    operation: &Operation,
-    histogram: histogram::Histogram,
-    execution: &mut Execution,
-) {
-    execution.results.push(("operation_element_count", Value::Count(histogram.elements)));
-    if operation.is_scalar() {
-        execution.results.push(("operation_histogram_counts", Value::Numbers(histogram.counts)));
-        let edges = histogram.edges.map_or(Value::Json(serde_json::Value::Null), Value::Numbers);
-        execution.results.push(("operation_histogram_edges", edges));
-        return;
+        Numbers::Matrix { .. } => {}
     }
-    put_shape(job, operation, execution);
-    execution.results.push(("operation_reduced_histogram_counts", Value::Numbers(histogram.counts)));
 }
 
 /// The numbers of groups and windows.

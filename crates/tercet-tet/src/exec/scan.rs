@@ -1,13 +1,13 @@
-//! A whole dataset that lies in the file as one span of raw bytes, folded without looking at tiles.
+//! A whole dataset that lies in the file as one span of raw bytes, reduced without looking at tiles.
 
 use tercet_core::{ByteSource as _, Span, checksum};
+use tercet_kernel::Counts;
 
-use super::drive::{Run, as_values};
-use super::fold::{Block, Fold};
+use super::drive::Reduction;
 use super::job::Job;
-use super::number::Number;
 use super::sizes::{CACHED, LARGE_DATASET, SMALL_CHUNK, SPLIT};
-use super::task::to_usize;
+use super::task::{Block, to_usize};
+use super::walk::{CellStep, Lane, Piece, Scratch, Walker};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
@@ -24,10 +24,10 @@ pub(crate) fn applies(job: &Job<'_>, roles: &[Role], indexed: bool, statistics: 
     scalar && plain && !indexed && !statistics && zero_copy && (small || job.out_of_core)
 }
 
-/// Folds the span; the result of one cell, and how many values entered.
-pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, u64), ErrorKind> {
-    let job = run.job;
+/// Reduces the span to the one output cell; how many values entered.
+pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) -> Result<u64, ErrorKind> {
     let chunks = &job.plan.chunks;
+    let dtype = job.plan.grid.element();
     let block = Block { axes: Vec::new(), output: Vec::new() };
     let mut batches = Vec::new();
     let (mut start, mut bytes) = (0, 0);
@@ -40,29 +40,37 @@ pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, 
     }
     let rank = job.plan.grid.rank();
     let source = &job.dataset.file.source;
-    let partials = job.each(&batches, |batch| {
+    let partials = job.each_with(&batches, Scratch::default, |scratch, batch| {
         job.progress.check()?;
         let batch = &chunks[batch.clone()];
-        let (Some(first), Some(last)) = (batch.first(), batch.last()) else {
-            return Ok((run.fold.start(&block), 0));
-        };
+        let mut accumulator = reduction.accumulator(&block)?;
+        let (Some(first), Some(last)) = (batch.first(), batch.last()) else { return Ok((accumulator, 0)) };
         let span =
             Span::between(first.stored.span.start(), last.stored.span.end()).unwrap_or(first.stored.span);
         let stored = source.read_at(span)?;
-        let mut cells = run.fold.start::<T>(&block);
-        let mut aligned = Vec::new();
+        let mut walker = Walker::new(&mut *accumulator, None, None, dtype, scratch);
+        let slab = to_usize(walker.slab_bytes());
+        let mut fold = |bytes: &[u8]| -> Result<(), ErrorKind> {
+            for bytes in bytes.chunks(slab) {
+                let count = bytes.len() / dtype.size();
+                let lane = Lane { count, stride: 1, cells: CellStep::Same, index: 1, keep: None };
+                let piece = Piece { lanes: vec![lane], offset: 0, cell: 0, index: 0 };
+                walker.piece_now(bytes, &piece)?;
+            }
+            Ok(())
+        };
         let (mut done, mut at) = (0, 0);
         for chunk in batch {
             let place = &chunk.stored;
             let end = at + to_usize(place.raw_len);
-            match job.dataset.expected_crc(place)? {
+            match job.dataset.crc_to_check(place)? {
                 Some(expected) => {
                     let mut crc = 0;
-                    for piece in stored[at..end].chunks(to_usize(CACHED)) {
+                    for piece in stored[at..end].chunks(CACHED) {
                         crc = checksum::crc32c_append(crc, piece);
                         at += piece.len();
-                        if at - done >= to_usize(CACHED) {
-                            run.fold.run(&mut cells, 0, as_values(&stored[done..at], &mut aligned), 0);
+                        if at - done >= CACHED {
+                            fold(&stored[done..at])?;
                             done = at;
                         }
                     }
@@ -71,17 +79,18 @@ pub(crate) fn all<T: Number, F: Fold>(run: &Run<'_, T, F>) -> Result<(Vec<f64>, 
                 None => at = end,
             }
         }
-        for piece in stored[done..].chunks(to_usize(CACHED)) {
-            run.fold.run(&mut cells, 0, as_values(piece, &mut aligned), 0);
-        }
+        fold(&stored[done..])?;
+        drop(walker);
+        accumulator.settle();
         job.count(span.len());
-        Ok((cells, span.len() / size_of::<T>() as u64))
+        Ok((accumulator, span.len() / dtype.size() as u64))
     })?;
-    let mut cells = run.fold.start::<T>(&block);
+    let mut total = reduction.accumulator(&block)?;
     let mut entered = 0;
     for (later, more) in &partials {
-        run.fold.merge((&mut cells, 0), (later, 0), 1);
+        total.merge(0, &**later, 0, 1);
         entered += more;
     }
-    Ok((run.fold.finish(cells), entered))
+    total.finish(Counts::Same(entered), output);
+    Ok(entered)
 }

@@ -1,17 +1,23 @@
 //! Where work is cut. Tests use tiny sizes, so that small arrays take every path that large ones take.
 
-/// States of cells smaller than this, in bytes, are worked on together with their neighbours.
-pub(crate) const SMALL_BLOCK: usize = if cfg!(test) { 200 } else { 512 << 10 };
-/// Bytes of states that one task may hold.
-pub(crate) const LARGE_BLOCK: usize = if cfg!(test) { 1000 } else { 48 << 20 };
-/// Raw chunks of more bytes are worked on in several pieces.
-pub(crate) const LARGE_CHUNK: u64 = if cfg!(test) { 128 } else { 8 << 20 };
-/// The bytes of such a piece.
-pub(crate) const PIECE: u64 = if cfg!(test) { 64 } else { 4 << 20 };
-/// Rows are at most this long where the chunk's shape allows it.
-pub(crate) const ROW: u64 = if cfg!(test) { 24 } else { 64 << 10 };
-/// Bytes that are checked and folded while they are in the second-level cache.
-pub(crate) const CACHED: u64 = if cfg!(test) { 32 } else { 256 << 10 };
+/// Tasks with fewer cells are joined with their neighbours.
+pub(crate) const FEW_CELLS: u64 = if cfg!(test) { 6 } else { 1 << 10 };
+/// Cells of a strip: their states fit the second-level cache.
+pub(crate) const STRIP: u64 = if cfg!(test) { 30 } else { 16 << 10 };
+/// Cells of a strip of windows, which keep a state for each position.
+pub(crate) const WINDOW_STRIP: u64 = if cfg!(test) { 60 } else { 1 << 20 };
+/// Strips of windows are cut along the axis of the windows before they have fewer cells than this beside it.
+pub(crate) const NARROW_STRIP: u64 = if cfg!(test) { 4 } else { 1 << 10 };
+/// Bytes of values that are checked and folded while they are in the second-level cache.
+pub(crate) const CACHED: usize = if cfg!(test) { 64 } else { 256 << 10 };
+/// Chunks whose rows are folded together.
+pub(crate) const BATCH: u64 = if cfg!(test) { 3 } else { 16 };
+/// Bytes of decoded chunks that are held for that.
+pub(crate) const BATCH_BYTES: u64 = if cfg!(test) { 400 } else { 32 << 20 };
+/// Shorter pieces of a chunk are not checked on their own: the whole chunk is checked first.
+pub(crate) const SHORT_PIECE: u64 = if cfg!(test) { 8 } else { 4 << 10 };
+/// Rows narrower than this are folded several at a time, or turned.
+pub(crate) const NARROW: usize = if cfg!(test) { 3 } else { 16 };
 /// Bytes of chunks that one partial result is made of, at least.
 pub(crate) const SPLIT: u64 = if cfg!(test) { 100 } else { 4 << 20 };
 /// Bytes of states that the partial results of one task may take together.

@@ -1,41 +1,57 @@
-//! A task: a box of output cells, and the pieces of chunks that go into it.
+//! A task: a box of output cells, and what of the chunks goes into it.
 
 use std::ops::Range;
 
 use super::cut::Part;
-use super::fold::Block;
 use super::reach::chunks_of;
-use super::sizes::{LARGE_CHUNK, PIECE, ROW};
 use super::walk::{CellStep, Lane, Piece};
 use crate::plan::ReadPlan;
 use crate::query::resolved::{Positions, Role};
-use crate::wire::ids::{Codec, MAX_RANK};
+use crate::wire::ids::MAX_RANK;
+
+/// A box of output cells.
+#[derive(Clone, Debug)]
+pub(crate) struct Block {
+    /// For each output axis the first cell and the number of cells of the box.
+    pub(crate) axes: Vec<(u64, u64)>,
+    /// The extents of the whole output.
+    pub(crate) output: Vec<u64>,
+}
+
+impl Block {
+    /// The number of cells of the box.
+    pub(crate) fn len(&self) -> usize {
+        self.axes.iter().map(|&(_, count)| to_usize(count)).product()
+    }
+
+    /// The number of a cell of the box in the whole output.
+    pub(crate) fn global(&self, mut cell: usize) -> usize {
+        let (mut global, mut stride) = (0, 1);
+        for (&(first, count), &extent) in self.axes.iter().zip(&self.output).rev() {
+            let count = to_usize(count);
+            let at = to_usize(first).saturating_add(cell % count);
+            global += at * stride;
+            cell /= count;
+            stride *= to_usize(extent);
+        }
+        global
+    }
+
+    /// Writes the results of the box, `width` numbers for each cell, to their places.
+    pub(crate) fn put(&self, width: usize, values: &[f64], output: &mut [f64]) {
+        let row = self.axes.last().map_or(1, |&(_, count)| to_usize(count)) * width;
+        for (number, values) in values.chunks(row.max(1)).enumerate() {
+            let at = self.global(number * (row / width)) * width;
+            output[at..at + values.len()].copy_from_slice(values);
+        }
+    }
+}
 
 /// One box of output cells.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// One part of each axis.
     pub(crate) parts: Vec<Part>,
-}
-
-/// A piece of work: some rows of a chunk.
-#[derive(Clone, Debug)]
-pub(crate) struct Unit {
-    /// The number of the chunk in the plan.
-    pub(crate) chunk: usize,
-    /// `None` is all of the chunk.
-    pub(crate) rows: Option<Range<u64>>,
-    /// Bytes of the unit when decoded.
-    pub(crate) bytes: u64,
-}
-
-/// How a chunk is cut into rows.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct RowCut {
-    /// The last axis that rows are counted over.
-    pub(crate) axis: usize,
-    pub(crate) rows: u64,
-    pub(crate) row_bytes: u64,
 }
 
 /// The tasks of a plan cut into parts.
@@ -54,6 +70,77 @@ pub(crate) fn tasks(parts: &[Vec<Part>]) -> Vec<Task> {
             .collect();
     }
     tasks
+}
+
+/// The part of a chunk that a task wants: positions of the chunk on each axis, the gaps of steps included.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Region {
+    /// The number of the chunk in the plan.
+    pub(crate) chunk: usize,
+    /// The extents of the chunk.
+    shape: Vec<u64>,
+    window: [(u64, u64); MAX_RANK],
+    /// Whether that is all of the chunk.
+    pub(crate) is_whole: bool,
+    /// Whether all of the chunk is selected, by all tasks together.
+    pub(crate) is_selected: bool,
+}
+
+impl Region {
+    /// The bytes of the chunk.
+    pub(crate) fn chunk_bytes(&self, size: usize) -> u64 {
+        self.shape.iter().product::<u64>() * size as u64
+    }
+
+    /// The bytes from the first to the last wanted value of a row of the outermost axis that the region cuts.
+    pub(crate) fn run_bytes(&self, size: usize) -> u64 {
+        let axis = self.last_cut();
+        let (low, high) = self.window[axis];
+        self.shape[axis + 1..].iter().product::<u64>() * (high - low) * size as u64
+    }
+
+    /// The innermost axis of which not all positions are wanted; the outermost if there is none.
+    fn last_cut(&self) -> usize {
+        let is_cut = |axis: &usize| self.window[*axis] != (0, self.shape[*axis]);
+        (0..self.shape.len()).rev().find(is_cut).unwrap_or(0)
+    }
+
+    /// Bytes from the first to the last wanted value, at most.
+    pub(crate) fn bytes(&self, size: usize) -> u64 {
+        let extents = self.window[..self.shape.len()].iter().map(|(low, high)| high - low);
+        extents.product::<u64>() * size as u64
+    }
+
+    /// The outermost axis with several wanted positions, and the bytes of one of them.
+    pub(crate) fn outermost(&self, size: usize) -> Option<(usize, u64)> {
+        let axis = (0..self.shape.len()).find(|&axis| self.window[axis].1 - self.window[axis].0 > 1)?;
+        Some((axis, self.shape[axis + 1..].iter().product::<u64>() * size as u64))
+    }
+
+    /// Regions of `each` positions of an axis.
+    pub(crate) fn parts(&self, axis: usize, each: u64) -> impl Iterator<Item = Self> {
+        let (low, high) = self.window[axis];
+        (low..high).step_by(to_usize(each.max(1))).map(move |start| {
+            let mut part = self.clone();
+            part.window[axis] = (start, (start + each).min(high));
+            part.is_whole = false;
+            part
+        })
+    }
+
+    /// Whether another region is the same part of a chunk of the same shape.
+    fn is_like(&self, other: &Self) -> bool {
+        self.shape == other.shape && self.window == other.window && self.is_whole == other.is_whole
+    }
+}
+
+/// A contiguous piece of a chunk that is folded at once.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Slab {
+    window: [(u64, u64); MAX_RANK],
+    /// Bytes of the chunk.
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 /// What is the same for all tasks.
@@ -114,39 +201,98 @@ impl<'a> Geometry<'a> {
         block
     }
 
-    /// The pieces of chunks that go into a task, in the order of the plan.
-    pub(crate) fn units(&self, task: &Task, whole_chunks: bool) -> Vec<Unit> {
+    /// The parts of chunks that go into a task, in the order of the plan.
+    pub(crate) fn regions(&self, task: &Task) -> Vec<Region> {
         let ranges: Vec<Range<u64>> = task.parts.iter().map(|part| part.positions.clone()).collect();
-        let mut units = Vec::new();
-        for chunk in chunks_of(self.plan, &ranges) {
-            self.push_units(chunk, whole_chunks, &mut units);
-        }
-        units
+        let chunks = chunks_of(self.plan, &ranges).into_iter();
+        chunks.filter_map(|chunk| self.region(task, chunk)).collect()
     }
 
-    fn push_units(&self, chunk: usize, whole_chunks: bool, units: &mut Vec<Unit>) {
-        let place = &self.plan.chunks[chunk].stored;
-        let bytes = place.raw_len;
-        if whole_chunks || place.codec != Codec::Raw || bytes <= LARGE_CHUNK {
-            units.push(Unit { chunk, rows: None, bytes });
-            return;
-        }
-        let RowCut { rows, row_bytes, .. } = self.rows_of(chunk);
-        let step = (PIECE / row_bytes).max(1);
-        for start in (0..rows).step_by(usize::try_from(step).unwrap_or(usize::MAX)) {
-            let end = (start + step).min(rows);
-            units.push(Unit { chunk, rows: Some(start..end), bytes: (end - start) * row_bytes });
-        }
-    }
-
-    /// How a chunk is cut into rows: positions of its leading axes, counted together, so that a row is short.
-    pub(crate) fn rows_of(&self, chunk: usize) -> RowCut {
+    fn region(&self, task: &Task, chunk: usize) -> Option<Region> {
         let grid = &self.plan.grid;
-        let shape = grid.tile_shape(&self.plan.chunks[chunk].tile[..grid.rank()]);
-        let bytes_below =
-            |axis: usize| shape[axis + 1..].iter().product::<u64>() * grid.element().size() as u64;
-        let axis = (0..shape.len()).find(|&axis| bytes_below(axis) <= ROW).unwrap_or(shape.len() - 1);
-        RowCut { axis, rows: shape[..=axis].iter().product(), row_bytes: bytes_below(axis) }
+        let tile = &self.plan.chunks[chunk].tile;
+        let shape = grid.tile_shape(&tile[..grid.rank()]);
+        let mut region =
+            Region { chunk, shape, window: [(0, 0); MAX_RANK], is_whole: true, is_selected: true };
+        for (axis, part) in task.parts.iter().enumerate() {
+            let slice = self.plan.selection.axes()[axis];
+            let (low, high) = grid.window(axis, tile[axis]);
+            let (first, count) = slice.hits(low, high)?;
+            region.is_selected &= slice.step == 1 && count == high - low;
+            let (first, end) = (first.max(part.positions.start), (first + count).min(part.positions.end));
+            if first >= end {
+                return None;
+            }
+            let position = |number: u64| slice.start + number * slice.step - low;
+            region.window[axis] = (position(first), position(end - 1) + 1);
+            region.is_whole &= region.window[axis] == (0, high - low);
+        }
+        region.is_whole &= region.is_selected;
+        Some(region)
+    }
+
+    /// How many of the regions from `from` on are folded together: the same part of chunks that lie behind each other
+    /// on the reduced axes.
+    pub(crate) fn batch(&self, regions: &[Region], most: u64) -> usize {
+        let Some(first) = regions.first() else { return 0 };
+        let axes = first.window.iter().zip(self.roles);
+        let reduced = axes.filter(|(_, role)| matches!(role, Role::Reduced));
+        let rows: u64 = reduced.map(|((low, high), _)| high - low).product();
+        let most = to_usize((most / rows.max(1)).max(1));
+        let tile = |region: &Region| &self.plan.chunks[region.chunk].tile;
+        let is_behind = |region: &Region| {
+            let axes = tile(first).iter().zip(tile(region)).zip(self.roles);
+            region.is_like(first)
+                && axes.clone().all(|((a, b), role)| matches!(role, Role::Reduced) || a == b)
+        };
+        1 + regions[1..].iter().take(most - 1).take_while(|region| is_behind(region)).count()
+    }
+
+    /// Cuts a region into slabs of at most so many bytes, in the order of the chunk. If they must be contiguous, a slab
+    /// holds no byte that is not wanted.
+    pub(crate) fn slabs<E>(
+        &self,
+        region: &Region,
+        most: u64,
+        contiguous: bool,
+        mut visit: impl FnMut(&Slab) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let size = self.plan.grid.element().size() as u64;
+        let rank = region.shape.len();
+        let below = |axis: usize| region.shape[axis + 1..].iter().product::<u64>() * size;
+        let by_size = (0..rank).find(|&axis| below(axis) <= most).unwrap_or(rank - 1);
+        let axis = if contiguous { by_size.max(region.last_cut()) } else { by_size };
+        let step = (most / below(axis).max(1)).max(1);
+        let strides: Vec<u64> = (0..rank).map(below).collect();
+        let mut slab = Slab { window: region.window, start: 0, end: 0 };
+        for (window, &(low, _)) in slab.window.iter_mut().zip(&region.window[..axis]) {
+            *window = (low, low + 1);
+        }
+        loop {
+            let (low, high) = region.window[axis];
+            let mut start = low;
+            while start < high {
+                slab.window[axis] = (start, (start + step).min(high));
+                start += step;
+                let windows = slab.window[..rank].iter().zip(&strides);
+                slab.start = windows.clone().map(|((low, _), stride)| low * stride).sum();
+                slab.end = windows.map(|((_, high), stride)| (high - 1) * stride).sum::<u64>() + size;
+                visit(&slab)?;
+            }
+            // The next place of the axes above.
+            let mut above = axis;
+            loop {
+                let Some(next) = above.checked_sub(1) else { return Ok(()) };
+                above = next;
+                let place = slab.window[above].0 + self.plan.selection.axes()[above].step;
+                if place < region.window[above].1 {
+                    slab.window[above] = (place, place + 1);
+                    break;
+                }
+                let low = region.window[above].0;
+                slab.window[above] = (low, low + 1);
+            }
+        }
     }
 
     /// Whether a chunk lies wholly in a task, step 1 on every axis, and all of it goes into one cell: which one.
@@ -178,35 +324,23 @@ impl<'a> Geometry<'a> {
         Some(cell)
     }
 
-    /// The part of a chunk's rows that a task wants; `None` if it is empty.
-    ///
-    /// Rows must not cross the axes above theirs. Offsets count from the first value of the rows.
+    /// The part of a slab that a task wants; `None` if it is empty. Offsets count from the first value of the slab.
     pub(crate) fn piece(
         &self,
         task: &Task,
         block: &Block,
-        chunk: usize,
-        rows: &Range<u64>,
+        region: &Region,
+        slab: &Slab,
     ) -> Option<Piece<'a>> {
         let grid = &self.plan.grid;
         let rank = grid.rank();
-        let tile = &self.plan.chunks[chunk].tile;
-        let shape = grid.tile_shape(&tile[..rank]);
-        let row_axis = self.rows_of(chunk).axis;
-        // The rows lie at one place of the axes above.
-        let mut above = rows.start / shape[row_axis];
-        let mut places = [0; MAX_RANK];
-        for axis in (0..row_axis).rev() {
-            places[axis] = above % shape[axis];
-            above /= shape[axis];
-        }
-        let first_row = rows.start % shape[row_axis];
+        let tile = &self.plan.chunks[region.chunk].tile;
         let mut piece = Piece { lanes: Vec::with_capacity(rank), offset: 0, cell: 0, index: 0 };
-        let mut value_stride = vec![1usize; rank];
+        let mut value_stride = [1usize; MAX_RANK];
         for axis in (0..rank.saturating_sub(1)).rev() {
-            value_stride[axis] = value_stride[axis + 1] * to_usize(shape[axis + 1]);
+            value_stride[axis] = value_stride[axis + 1] * to_usize(region.shape[axis + 1]);
         }
-        let mut cell_stride = vec![1usize; block.axes.len()];
+        let mut cell_stride = [1usize; MAX_RANK];
         for axis in (0..block.axes.len().saturating_sub(1)).rev() {
             cell_stride[axis] = cell_stride[axis + 1] * to_usize(block.axes[axis + 1].1);
         }
@@ -214,14 +348,9 @@ impl<'a> Geometry<'a> {
         for axis in 0..rank {
             let slice = self.plan.selection.axes()[axis];
             let part = &task.parts[axis].positions;
-            let (mut low, mut high) = grid.window(axis, tile[axis]);
-            if axis < row_axis {
-                low += places[axis];
-                high = low + 1;
-            } else if axis == row_axis {
-                low += first_row;
-                high = low + (rows.end - rows.start);
-            }
+            let (tile_low, _) = grid.window(axis, tile[axis]);
+            let (low, high) = slab.window[axis];
+            let (low, high) = (tile_low + low, tile_low + high);
             let (first, count) = slice.hits(low, high)?;
             let (first, end) = (first.max(part.start), (first + count).min(part.end));
             if first >= end {

@@ -7,13 +7,10 @@
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::{CopyError, f16};
 use tercet_core::{ElementType, Selection, Tensor};
+use tercet_kernel::Op;
 
 use super::canvas::{Canvas, Kernel, Numbers};
 use super::drive::{Folded, fold};
-use super::fold::extreme::Range;
-use super::fold::moments::Moments;
-use super::fold::softmax::SoftmaxTotal;
-use super::fold::sum::Sum;
 use super::job::Job;
 use super::spill::Spilled;
 use super::target::Outputs;
@@ -178,12 +175,12 @@ impl Pass {
     fn first(job: &Job<'_>, operation: &Operation, method: Method) -> Result<Self, ErrorKind> {
         let roles = &operation.roles;
         let Folded { values, elements, .. } = match method {
-            Method::Center => fold(job, &Sum::Mean, roles)?,
-            Method::Zscore | Method::Scale => fold(job, &Moments { skip_nan: false }, roles)?,
-            Method::Minmax | Method::Log1p | Method::Sqrt => fold(job, &Range, roles)?,
-            Method::L1 => fold(job, &Sum::NormL1, roles)?,
-            Method::L2 => fold(job, &Sum::NormL2, roles)?,
-            Method::Softmax => fold(job, &SoftmaxTotal, roles)?,
+            Method::Center => fold(job, &Op::Mean, roles)?,
+            Method::Zscore | Method::Scale => fold(job, &Op::Moments { skip_nan: false }, roles)?,
+            Method::Minmax | Method::Log1p | Method::Sqrt => fold(job, &Op::Range, roles)?,
+            Method::L1 => fold(job, &Op::NormL1, roles)?,
+            Method::L2 => fold(job, &Op::NormL2, roles)?,
+            Method::Softmax => fold(job, &Op::SoftmaxTotal, roles)?,
         };
         let column = |number: usize, width: usize| -> Vec<f64> {
             values.iter().skip(number).step_by(width).copied().collect()

@@ -1,8 +1,10 @@
-//! The cells of one piece of a chunk, handed to a fold in the longest runs there are.
+//! The values of one piece of a chunk, handed to an accumulator in the longest runs and the most rows there are.
 
-use super::fold::{Fold, Rows};
-use super::number::Number;
-use super::predicate::Predicate;
+use tercet_core::ElementType;
+use tercet_kernel::{Accumulator, ComputeType, Filter, Runs, gather};
+
+use super::sizes::{CACHED, NARROW};
+use crate::error::ErrorKind;
 
 /// One axis of the selected part of a piece: `count` positions, outermost axis first.
 #[derive(Clone, Copy, Debug)]
@@ -77,143 +79,514 @@ impl Piece<'_> {
     }
 }
 
-/// Folds a piece into the cells and tells how many values entered.
-pub(crate) fn walk<T: Number, F: Fold>(
-    fold: &F,
-    cells: &mut F::Cells<T>,
-    values: &[T],
-    piece: &Piece<'_>,
-    predicate: Option<&Predicate<T>>,
-    scratch: &mut Vec<T>,
-) -> u64 {
-    let mut walker = Walker { fold, cells, values, predicate, scratch, entered: 0 };
-    walker.descend(&piece.lanes, piece.offset, piece.cell, piece.index);
-    walker.entered
+/// Rows that are folded by one call.
+const ROWS: usize = 64;
+/// Values that are chosen one by one before they are folded.
+const CHOSEN: usize = 4096;
+/// Groups of fewer neighbours, on average, are folded value by value.
+const GROUP_RUN: usize = 8;
+/// Narrow rows are folded together until they are so wide.
+const JOINED: usize = 64;
+
+/// Memory that is used again from piece to piece.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    /// Widened and gathered values, and how many words of them are in use.
+    arena: Vec<u64>,
+    used: usize,
+    mask: Vec<bool>,
+    chosen: Chosen,
 }
 
-struct Walker<'w, T: Number, F: Fold> {
-    fold: &'w F,
-    cells: &'w mut F::Cells<T>,
-    values: &'w [T],
-    predicate: Option<&'w Predicate<T>>,
-    scratch: &'w mut Vec<T>,
-    entered: u64,
+/// Values that were chosen one by one.
+#[derive(Debug, Default)]
+struct Chosen {
+    /// As many bytes as a value has.
+    values: Vec<u64>,
+    count: usize,
+    cells: Vec<u32>,
+    indices: Vec<u64>,
 }
 
-impl<T: Number, F: Fold> Walker<'_, T, F> {
-    fn descend(&mut self, lanes: &[Lane<'_>], offset: usize, cell: usize, index: u64) {
+/// The values of a row.
+#[derive(Clone, Copy, Debug)]
+enum Row<'b> {
+    /// As they are stored.
+    Stored(&'b [u8]),
+    /// Words of the arena, and bytes of them.
+    Widened { start: usize, bytes: usize },
+}
+
+/// Hands the values of pieces to an accumulator. Rows wait until there are many of them for the same cells.
+pub(crate) struct Walker<'w, 'b> {
+    accumulator: &'w mut dyn Accumulator,
+    /// How many values each cell got, if that is not known beforehand.
+    counts: Option<&'w mut [u64]>,
+    filter: Option<&'w Filter>,
+    dtype: ElementType,
+    compute: ComputeType,
+    indexed: bool,
+    scratch: &'w mut Scratch,
+    rows: Vec<Row<'b>>,
+    row_indices: Vec<u64>,
+    row_bytes: usize,
+    /// The first cell and the width of the waiting rows.
+    target: (usize, usize),
+    pub(crate) entered: u64,
+}
+
+impl<'w, 'b> Walker<'w, 'b> {
+    pub(crate) fn new(
+        accumulator: &'w mut dyn Accumulator,
+        counts: Option<&'w mut [u64]>,
+        filter: Option<&'w Filter>,
+        dtype: ElementType,
+        scratch: &'w mut Scratch,
+    ) -> Self {
+        let (compute, indexed) = (accumulator.compute(), accumulator.is_indexed());
+        scratch.used = 0;
+        Self {
+            accumulator,
+            counts,
+            filter,
+            dtype,
+            compute,
+            indexed,
+            scratch,
+            rows: Vec::with_capacity(ROWS),
+            row_indices: Vec::new(),
+            row_bytes: 0,
+            target: (0, 0),
+            entered: 0,
+        }
+    }
+
+    /// Stored bytes that are folded at once, so that their values stay in the cache.
+    pub(crate) fn slab_bytes(&self) -> u64 {
+        (CACHED * self.dtype.size() / self.compute.size()) as u64
+    }
+
+    /// Folds a piece whose values begin at the start of `bytes`.
+    pub(crate) fn piece(&mut self, bytes: &'b [u8], piece: &Piece<'_>) -> Result<(), ErrorKind> {
+        self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index)
+    }
+
+    /// Folds a piece whose bytes are not kept: nothing of it waits afterwards.
+    pub(crate) fn piece_now(&mut self, bytes: &[u8], piece: &Piece<'_>) -> Result<(), ErrorKind> {
+        self.flush();
+        let mut walker = Walker::new(
+            &mut *self.accumulator,
+            self.counts.as_deref_mut(),
+            self.filter,
+            self.dtype,
+            self.scratch,
+        );
+        walker.piece(bytes, piece)?;
+        walker.flush();
+        self.entered += walker.entered;
+        Ok(())
+    }
+
+    /// Folds whatever waits.
+    pub(crate) fn flush(&mut self) {
+        self.flush_rows();
+        self.flush_chosen();
+        self.scratch.used = 0;
+    }
+
+    fn flush_rows(&mut self) {
+        if self.rows.is_empty() {
+            return;
+        }
+        let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
+        let mut rows: [&[u8]; ROWS] = [&[]; ROWS];
+        for (slot, row) in rows.iter_mut().zip(&self.rows) {
+            *slot = match *row {
+                Row::Stored(bytes) => bytes,
+                Row::Widened { start, bytes } => &arena[start * 8..start * 8 + bytes],
+            };
+        }
+        let (cell, width) = self.target;
+        self.accumulator.rows(cell, &rows[..self.rows.len()], &self.row_indices);
+        self.count(cell, width, self.rows.len() as u64);
+        self.rows.clear();
+        self.row_indices.clear();
+        self.row_bytes = 0;
+        self.scratch.used = 0;
+    }
+
+    fn flush_chosen(&mut self) {
+        let chosen = &mut self.scratch.chosen;
+        let values = &bytemuck::cast_slice::<u64, u8>(&chosen.values)[..chosen.count * self.compute.size()];
+        self.accumulator.scatter(&chosen.cells, values, &chosen.indices);
+        if let Some(counts) = &mut self.counts {
+            for &cell in &chosen.cells {
+                counts[cell as usize] += 1;
+            }
+        }
+        chosen.count = 0;
+        chosen.values.clear();
+        chosen.cells.clear();
+        chosen.indices.clear();
+    }
+
+    fn count(&mut self, cell: usize, cells: usize, values: u64) {
+        self.entered += cells as u64 * values;
+        if let Some(counts) = &mut self.counts {
+            for count in &mut counts[cell..cell + cells] {
+                *count += values;
+            }
+        }
+    }
+
+    fn descend(
+        &mut self,
+        bytes: &'b [u8],
+        lanes: &[Lane<'_>],
+        offset: usize,
+        cell: usize,
+        index: u64,
+    ) -> Result<(), ErrorKind> {
         match lanes {
-            [] => self.row(&SINGLE, offset, cell, index),
-            [inner] => self.row(inner, offset, cell, index),
+            [] => self.row(bytes, &SINGLE, offset, cell, index),
+            [inner] => self.row(bytes, inner, offset, cell, index),
             [outer, inner] if self.is_rows(outer, inner) => {
-                let CellStep::Each(1) = inner.cells else { return };
-                let rows = Rows {
-                    values: &self.values[offset..],
-                    width: inner.count,
-                    stride: outer.stride,
-                    count: outer.count,
-                    index,
-                    index_step: outer.index,
-                };
-                self.fold.rows(self.cells, cell, &rows);
-                self.entered += (outer.count * inner.count) as u64;
+                if inner.count < NARROW && outer.count > 1 {
+                    return self.narrow(bytes, (outer, inner), offset, cell, index);
+                }
+                for i in 0..outer.count {
+                    let (offset, index) = (offset + i * outer.stride, index + i as u64 * outer.index);
+                    self.push(bytes, (offset, inner.count, inner.stride), cell, index);
+                }
+                Ok(())
+            }
+            [outer, inner] if self.is_runs(outer, inner) => {
+                self.runs(bytes, (outer, inner), offset, cell, index);
+                Ok(())
             }
             [outer, rest @ ..] => {
                 for i in 0..outer.count {
                     if outer.keep.is_some_and(|keep| !keep[i]) {
                         continue;
                     }
-                    let step = outer.cells.of(i);
-                    self.descend(
-                        rest,
-                        offset + i * outer.stride,
-                        cell + step,
-                        index + i as u64 * outer.index,
-                    );
+                    let (cell, index) = (cell + outer.cells.of(i), index + i as u64 * outer.index);
+                    self.descend(bytes, rest, offset + i * outer.stride, cell, index)?;
                 }
+                Ok(())
             }
         }
+    }
+
+    fn is_plain(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
+        outer.keep.is_none() && inner.keep.is_none() && self.filter.is_none()
     }
 
     /// Whether two axes are rows of values for neighbouring cells.
     fn is_rows(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
         matches!((outer.cells, inner.cells), (CellStep::Same, CellStep::Each(1)))
-            && inner.stride == 1
-            && (!F::INDEXED || inner.index == 0)
-            && outer.keep.is_none()
-            && inner.keep.is_none()
-            && self.predicate.is_none()
+            && (!self.indexed || inner.index == 0)
+            && self.is_plain(outer, inner)
     }
 
-    fn row(&mut self, lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
-        if self.predicate.is_some() || lane.keep.is_some() {
-            return self.chosen(lane, offset, cell, index);
+    /// Whether two axes are runs of values of neighbouring cells.
+    fn is_runs(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
+        matches!((outer.cells, inner.cells), (CellStep::Each(1), CellStep::Same))
+            && (!self.indexed || inner.index == 1)
+            && self.is_plain(outer, inner)
+    }
+
+    /// Whether values can be used as they are stored.
+    fn stored(&self, bytes: &'b [u8], offset: usize, count: usize, stride: usize) -> Option<&'b [u8]> {
+        let size = self.compute.size();
+        let values = &bytes[offset * self.dtype.size()..];
+        let fits = self.compute.is_native(self.dtype)
+            && (stride == 1 || count == 1)
+            && values.as_ptr().addr().is_multiple_of(size);
+        fits.then(|| &values[..count * size])
+    }
+
+    /// Widens values into the arena: rows of `count` values each.
+    fn widen(
+        &mut self,
+        bytes: &[u8],
+        offset: usize,
+        (count, stride): (usize, usize),
+        start: usize,
+    ) -> Row<'b> {
+        let len = count * self.compute.size();
+        let arena = bytemuck::cast_slice_mut::<u64, u8>(&mut self.scratch.arena);
+        let from = &bytes[offset * self.dtype.size()..];
+        gather(self.dtype, from, stride, self.compute, &mut arena[start..start + len]);
+        Row::Widened { start: start / 8, bytes: len }
+    }
+
+    /// Room for values in the arena; rows that wait there may have to go first.
+    fn room(&mut self, count: usize) -> usize {
+        let words = (count * self.compute.size()).div_ceil(8);
+        if self.scratch.used + words > self.scratch.arena.len() {
+            self.flush_rows();
+            self.scratch.used = 0;
+            if words > self.scratch.arena.len() {
+                self.scratch.arena.resize(words.max(CACHED / 4), 0);
+            }
         }
-        self.entered += lane.count as u64;
-        let mut gathered = std::mem::take(self.scratch);
-        let values = if lane.stride == 1 {
-            &self.values[offset..offset + lane.count]
-        } else {
-            gathered.clear();
-            let strided = self.values[offset..].iter().step_by(lane.stride).take(lane.count);
-            gathered.extend(strided.copied());
-            &gathered[..]
+        let start = self.scratch.used;
+        self.scratch.used += words;
+        start * 8
+    }
+
+    /// Adds a row to those that wait.
+    fn push(
+        &mut self,
+        bytes: &'b [u8],
+        (offset, count, stride): (usize, usize, usize),
+        cell: usize,
+        index: u64,
+    ) {
+        let out_of_order = self.indexed && self.row_indices.last().is_some_and(|&last| last >= index);
+        let is_full = self.rows.len() == ROWS || self.row_bytes >= CACHED;
+        if !self.rows.is_empty() && (self.target != (cell, count) || out_of_order || is_full) {
+            self.flush_rows();
+        }
+        let row = match self.stored(bytes, offset, count, stride) {
+            Some(stored) => Row::Stored(stored),
+            None => {
+                let start = self.room(count);
+                self.widen(bytes, offset, (count, stride), start)
+            }
         };
-        match lane.cells {
-            CellStep::Same if !F::INDEXED || lane.index == 1 => {
-                self.fold.run(self.cells, cell, values, index);
-            }
-            CellStep::Each(1) if !F::INDEXED || lane.index == 0 => {
-                let width = values.len();
-                let rows = Rows { values, width, stride: width, count: 1, index, index_step: 0 };
-                self.fold.rows(self.cells, cell, &rows);
-            }
-            CellStep::Group { groups, first, stride } if !F::INDEXED || lane.index == 1 => {
-                let mut at = 0;
-                for run in groups[..values.len()].chunk_by(|a, b| a == b) {
-                    let cell = cell + (run[0] - first) as usize * stride;
-                    self.fold.run(self.cells, cell, &values[at..at + run.len()], index + at as u64);
-                    at += run.len();
-                }
-            }
-            _ => {
-                for (i, &value) in values.iter().enumerate() {
-                    let index = index + i as u64 * lane.index;
-                    self.fold.one(self.cells, cell + lane.cells.of(i), value, index);
-                }
-            }
+        self.target = (cell, count);
+        self.row_bytes += count * self.compute.size();
+        self.rows.push(row);
+        if self.indexed {
+            self.row_indices.push(index);
         }
-        *self.scratch = gathered;
     }
 
-    /// A row of which not every value enters.
-    fn chosen(&mut self, lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
-        let one_cell = matches!(lane.cells, CellStep::Same) && !F::INDEXED;
-        if let (Some(predicate), None, 1, true) = (self.predicate, lane.keep, lane.stride, one_cell) {
-            self.scratch.clear();
-            predicate.compact(&self.values[offset..offset + lane.count], self.scratch);
-            if !self.scratch.is_empty() {
-                self.fold.run(self.cells, cell, self.scratch, index);
+    /// Folds runs of neighbouring cells.
+    fn runs(
+        &mut self,
+        bytes: &'b [u8],
+        (outer, inner): (&Lane<'_>, &Lane<'_>),
+        offset: usize,
+        cell: usize,
+        index: u64,
+    ) {
+        let (count, len) = (outer.count, inner.count);
+        let all = (count - 1) * outer.stride + len;
+        let (values, stride) = match self.stored(bytes, offset, all, inner.stride) {
+            Some(stored) => (stored, outer.stride),
+            None => {
+                let start = self.room(count * len);
+                if inner.stride == 1 && outer.stride == len {
+                    self.widen(bytes, offset, (count * len, 1), start);
+                } else {
+                    for run in 0..count {
+                        let start = start + run * len * self.compute.size();
+                        self.widen(bytes, offset + run * outer.stride, (len, inner.stride), start);
+                    }
+                }
+                let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
+                (&arena[start..start + count * len * self.compute.size()], len)
             }
-            self.entered += self.scratch.len() as u64;
+        };
+        let runs = Runs { values, len, stride, count, index, index_step: outer.index };
+        self.accumulator.runs(cell, &runs);
+        self.count(cell, count, len as u64);
+    }
+
+    /// Folds rows that are too narrow for lanes.
+    fn narrow(
+        &mut self,
+        bytes: &'b [u8],
+        (outer, inner): (&Lane<'_>, &Lane<'_>),
+        offset: usize,
+        cell: usize,
+        index: u64,
+    ) -> Result<(), ErrorKind> {
+        let width = inner.count;
+        let joined = JOINED / width;
+        let is_dense = inner.stride == 1 && outer.stride == width;
+        if is_dense && self.accumulator.is_uniform() && !self.indexed && outer.count >= 8 * joined {
+            // Several rows side by side are one wider row, whose cells are merged afterwards.
+            let mut wide = self.accumulator.fresh(joined * width)?;
+            let full = outer.count / joined;
+            let mut walker = Walker::new(&mut *wide, None, None, self.dtype, self.scratch);
+            for row in 0..full {
+                walker.push(bytes, (offset + row * joined * width, joined * width, 1), 0, 0);
+            }
+            walker.flush();
+            wide.settle();
+            self.accumulator.settle();
+            for part in 0..joined {
+                self.accumulator.merge(cell, &*wide, part * width, width);
+            }
+            self.count(cell, width, (full * joined) as u64);
+            let rest = Lane { count: outer.count - full * joined, ..*outer };
+            if rest.count > 0 {
+                self.turned(bytes, (&rest, inner), offset + full * joined * width, cell, index);
+            }
+            return Ok(());
+        }
+        self.turned(bytes, (outer, inner), offset, cell, index);
+        Ok(())
+    }
+
+    /// Folds the columns of rows.
+    fn turned(
+        &mut self,
+        bytes: &'b [u8],
+        (outer, inner): (&Lane<'_>, &Lane<'_>),
+        offset: usize,
+        cell: usize,
+        index: u64,
+    ) {
+        let (len, count) = (outer.count, inner.count);
+        if self.indexed && outer.index != 1 {
+            // The index of a run grows by 1.
+            for i in 0..len {
+                let (offset, index) = (offset + i * outer.stride, index + i as u64 * outer.index);
+                self.push(bytes, (offset, count, inner.stride), cell, index);
+            }
             return;
         }
-        let row = (0..lane.count).filter(|&i| lane.keep.is_none_or(|keep| keep[i]));
-        let row = row.map(|i| (i, self.values[offset + i * lane.stride]));
-        let row = row.filter(|(_, value)| self.predicate.is_none_or(|predicate| predicate.passes(*value)));
-        if one_cell {
-            self.scratch.clear();
-            self.scratch.extend(row.map(|(_, value)| value));
-            if !self.scratch.is_empty() {
-                self.fold.run(self.cells, cell, self.scratch, index);
+        let start = self.room(len * count);
+        for column in 0..count {
+            let start = start + column * len * self.compute.size();
+            self.widen(bytes, offset + column * inner.stride, (len, outer.stride), start);
+        }
+        let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
+        let values = &arena[start..start + len * count * self.compute.size()];
+        self.accumulator.runs(cell, &Runs { values, len, stride: len, count, index, index_step: 0 });
+        self.count(cell, count, len as u64);
+    }
+
+    fn row(
+        &mut self,
+        bytes: &'b [u8],
+        lane: &Lane<'_>,
+        offset: usize,
+        cell: usize,
+        index: u64,
+    ) -> Result<(), ErrorKind> {
+        if self.filter.is_some() || lane.keep.is_some() {
+            self.choose(bytes, lane, offset, cell, index);
+            return Ok(());
+        }
+        match lane.cells {
+            CellStep::Same if !self.indexed || lane.index == 1 => {
+                let one = Lane { count: 1, stride: lane.count * lane.stride, ..SINGLE };
+                self.runs(bytes, (&one, lane), offset, cell, index);
             }
-            self.entered += self.scratch.len() as u64;
-            return;
+            CellStep::Each(1) if !self.indexed || lane.index == 0 => {
+                self.push(bytes, (offset, lane.count, lane.stride), cell, index);
+            }
+            CellStep::Group { groups, first, stride } if !self.indexed || lane.index <= 1 => {
+                let of = |group: u32| cell + (group - first) as usize * stride;
+                let runs = 1 + groups.windows(2).filter(|pair| pair[0] != pair[1]).count();
+                if stride == 1 && lane.index == 0 && groups.windows(2).all(|pair| pair[1] == pair[0] + 1) {
+                    self.push(bytes, (offset, lane.count, lane.stride), of(groups[0]), index);
+                } else if runs * GROUP_RUN <= groups.len() && (!self.indexed || lane.index == 1) {
+                    let mut at = 0;
+                    for run in groups.chunk_by(|a, b| a == b) {
+                        let one = Lane { count: 1, stride: 0, ..SINGLE };
+                        let part = Lane { count: run.len(), cells: CellStep::Same, ..*lane };
+                        let offset = offset + at * lane.stride;
+                        self.runs(bytes, (&one, &part), offset, of(run[0]), index + at as u64 * lane.index);
+                        at += run.len();
+                    }
+                } else {
+                    self.choose(bytes, lane, offset, cell, index);
+                }
+            }
+            _ => self.choose(bytes, lane, offset, cell, index),
         }
-        for (i, value) in row {
-            self.fold.one(self.cells, cell + lane.cells.of(i), value, index + i as u64 * lane.index);
-            self.entered += 1;
+        Ok(())
+    }
+
+    /// Folds a row value by value, or of which not every value enters.
+    fn choose(&mut self, bytes: &'b [u8], lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
+        let mut done = 0;
+        while done < lane.count {
+            let count = CHOSEN.min(lane.count - done);
+            self.choose_some(bytes, lane, done..done + count, offset, (cell, index));
+            done += count;
         }
+    }
+
+    fn choose_some(
+        &mut self,
+        bytes: &'b [u8],
+        lane: &Lane<'_>,
+        range: std::ops::Range<usize>,
+        offset: usize,
+        (cell, index): (usize, u64),
+    ) {
+        if self.scratch.chosen.count > CHOSEN {
+            self.flush_chosen();
+        }
+        let (size, count) = (self.compute.size(), range.len());
+        let offset = offset + range.start * lane.stride;
+        let stored = self.stored(bytes, offset, count, lane.stride);
+        let start = if stored.is_some() {
+            0
+        } else {
+            let start = self.room(count);
+            self.widen(bytes, offset, (count, lane.stride), start);
+            start
+        };
+        let Scratch { arena, mask, chosen, .. } = &mut *self.scratch;
+        let arena = bytemuck::cast_slice::<u64, u8>(arena);
+        let values = stored.unwrap_or_else(|| &arena[start..start + count * size]);
+        mask.clear();
+        mask.resize(count, true);
+        if let Some(filter) = self.filter {
+            filter.mask(values, mask);
+        }
+        if let Some(keep) = lane.keep {
+            mask.iter_mut().zip(&keep[range.clone()]).for_each(|(mask, &keep)| *mask &= keep);
+        }
+        let before = chosen.count;
+        let most = before + count;
+        chosen.values.resize((most * size).div_ceil(8), 0);
+        // Every value is written, and the next one over it if it does not pass: no branch to guess.
+        let mut end = before;
+        if size == 4 {
+            let out = bytemuck::cast_slice_mut::<u64, u32>(&mut chosen.values);
+            for (&value, &passes) in bytemuck::cast_slice::<u8, u32>(values).iter().zip(&*mask) {
+                out[end] = value;
+                end += usize::from(passes);
+            }
+        } else {
+            let out = &mut chosen.values;
+            for (&value, &passes) in bytemuck::cast_slice::<u8, u64>(values).iter().zip(&*mask) {
+                out[end] = value;
+                end += usize::from(passes);
+            }
+        }
+        let passed = end - before;
+        self.entered += passed as u64;
+        if matches!(lane.cells, CellStep::Same) && !self.indexed && passed >= 32 {
+            // All for one cell: no need to wait.
+            let chosen = &bytemuck::cast_slice::<u64, u8>(&chosen.values)[before * size..end * size];
+            if size == 4 || before == 0 || chosen.as_ptr().addr().is_multiple_of(8) {
+                let runs =
+                    Runs { values: chosen, len: passed, stride: passed, count: 1, index: 0, index_step: 0 };
+                self.accumulator.runs(cell, &runs);
+                if let Some(counts) = &mut self.counts {
+                    counts[cell] += passed as u64;
+                }
+                return;
+            }
+        }
+        chosen.count = end;
+        let places = range.zip(&*mask).filter(|(_, passes)| **passes).map(|(place, _)| place);
+        let cell_of = |place: usize| u32::try_from(cell + lane.cells.of(place)).unwrap_or(u32::MAX);
+        if self.indexed {
+            let indices = places.clone().map(|place| index + place as u64 * lane.index);
+            chosen.indices.extend(indices);
+        }
+        chosen.cells.extend(places.map(cell_of));
     }
 }
 

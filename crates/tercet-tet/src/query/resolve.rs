@@ -23,6 +23,11 @@ use fill::Fill;
 /// The limit of columns of a covariance.
 const MAX_VARIABLES: u64 = 1024;
 
+/// The fill value of a dataset; `None` if there is none, or if it is no number.
+pub(crate) fn fill_value_of(dataset: &Dataset<'_>) -> Option<Scalar> {
+    Fill::for_dataset(dataset).value().ok().flatten()
+}
+
 impl Query {
     /// Binds the query to a dataset.
     pub(crate) fn resolve(&self, dataset: &Dataset<'_>) -> Result<Resolved, QueryError> {

@@ -72,7 +72,7 @@ impl RunOptions {
 }
 
 /// Smaller selections use one thread by default.
-const PARALLEL_BYTES: u64 = 1 << 20;
+pub(crate) const PARALLEL_BYTES: u64 = 1 << 20;
 
 impl Query {
     /// The answer without a file.

@@ -1,5 +1,6 @@
 #![expect(clippy::cast_possible_wrap, clippy::cast_precision_loss, reason = "test values are small")]
 
+use std::any::Any;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -8,67 +9,118 @@ use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{ElementType, Selection, TensorView};
 
+use tercet_kernel::{Counts, Roll, Runs};
+
 use super::*;
-use crate::exec::fold::Rows;
 use crate::exec::locate::locate;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Filter, Groups, Padding, Positions, Resolved, Rolling};
 use crate::{Compression, File, Layout, Writer, WriterOptions};
 
 /// Tells of each cell how many values it got, their sum, and their sum weighted by index.
-struct Trace<const INDEXED: bool>;
+#[derive(Debug)]
+struct Trace {
+    cells: Vec<[f64; 3]>,
+    indexed: bool,
+}
 
-impl<const INDEXED: bool> Fold for Trace<INDEXED> {
-    const INDEXED: bool = INDEXED;
-    type Cells<T: Number> = Vec<[f64; 3]>;
-
-    fn cell_bytes<T: Number>(&self) -> usize {
-        24
-    }
-    fn start<T: Number>(&self, block: &Block) -> Vec<[f64; 3]> {
-        vec![[0.0; 3]; block.len()]
-    }
-    fn run<T: Number>(&self, cells: &mut Vec<[f64; 3]>, at: usize, values: &[T], index: u64) {
-        for (i, &value) in values.iter().enumerate() {
-            self.one(cells, at, value, index + i as u64);
-        }
-    }
-    fn rows<T: Number>(&self, cells: &mut Vec<[f64; 3]>, at: usize, rows: &Rows<'_, T>) {
-        for row in 0..rows.count {
-            for (c, &value) in rows.row(row).iter().enumerate() {
-                self.one(cells, at + c, value, rows.index + row as u64 * rows.index_step);
-            }
-        }
-    }
-    fn one<T: Number>(&self, cells: &mut Vec<[f64; 3]>, at: usize, value: T, index: u64) {
-        let weight = if INDEXED { index as f64 } else { 0.0 };
-        let value = value.to_f64();
-        for (sum, more) in cells[at].iter_mut().zip([1.0, value, value * weight]) {
+impl Trace {
+    fn add(&mut self, cell: usize, value: f64, index: u64) {
+        let weight = if self.indexed { index as f64 } else { 0.0 };
+        for (sum, more) in self.cells[cell].iter_mut().zip([1.0, value, value * weight]) {
             *sum += more;
         }
     }
-    fn merge<T: Number>(
-        &self,
-        into: (&mut Vec<[f64; 3]>, usize),
-        later: (&Vec<[f64; 3]>, usize),
-        count: usize,
-    ) {
-        for i in 0..count {
-            let more = later.0[later.1 + i];
-            into.0[into.1 + i].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+}
+
+impl Accumulator for Trace {
+    fn compute(&self) -> ComputeType {
+        ComputeType::F64
+    }
+    fn is_indexed(&self) -> bool {
+        self.indexed
+    }
+    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        Ok(Box::new(Self { cells: vec![[0.0; 3]; cells], indexed: self.indexed }))
+    }
+    fn clear(&mut self) {
+        self.cells.fill([0.0; 3]);
+    }
+    fn cells(&self) -> usize {
+        self.cells.len()
+    }
+    fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
+        for (number, row) in rows.iter().enumerate() {
+            for (cell, &value) in (at..).zip(bytemuck::cast_slice::<u8, f64>(row)) {
+                self.add(cell, value, indices.get(number).copied().unwrap_or(0));
+            }
         }
     }
-    fn merge_within<T: Number>(&self, cells: &mut Vec<[f64; 3]>, at: usize, from: usize, count: usize) {
-        for i in 0..count {
-            let more = cells[from + i];
-            cells[at + i].iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+    fn runs(&mut self, at: usize, runs: &Runs<'_>) {
+        let values = bytemuck::cast_slice::<u8, f64>(runs.values);
+        for run in 0..runs.count {
+            for i in 0..runs.len {
+                let index = runs.index + run as u64 * runs.index_step + i as u64;
+                self.add(at + run, values[run * runs.stride + i], index);
+            }
         }
+    }
+    fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]) {
+        for (number, (&cell, &value)) in cells.iter().zip(bytemuck::cast_slice::<u8, f64>(values)).enumerate()
+        {
+            self.add(cell as usize, value, indices.get(number).copied().unwrap_or(0));
+        }
+    }
+    fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
+        let later = &later.as_any().downcast_ref::<Self>().unwrap().cells[from..from + count];
+        for (own, more) in self.cells[at..].iter_mut().zip(later) {
+            own.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
+        }
+    }
+    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        let mut out = self.fresh(roll.outer * roll.windows.len() * roll.inner)?;
+        for outer in 0..roll.outer {
+            for (window, positions) in roll.windows.iter().enumerate() {
+                for position in positions.clone() {
+                    let from = (outer * roll.positions + position) * roll.inner;
+                    out.merge((outer * roll.windows.len() + window) * roll.inner, self, from, roll.inner);
+                }
+            }
+        }
+        Ok(out)
     }
     fn width(&self) -> usize {
         3
     }
-    fn finish<T: Number>(&self, cells: Vec<[f64; 3]>) -> Vec<f64> {
-        cells.into_iter().flatten().collect()
+    fn finish(&self, _: Counts<'_>, out: &mut [f64]) {
+        out.copy_from_slice(self.cells.as_flattened());
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}
+
+/// The reduction of a trace, indexed or not.
+struct Tracing(bool);
+
+impl Reduction for Tracing {
+    fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        Trace { cells: Vec::new(), indexed: self.0 }.fresh(block.len())
+    }
+    fn width(&self) -> usize {
+        3
+    }
+    fn cell_bytes(&self) -> usize {
+        24
+    }
+    fn is_indexed(&self) -> bool {
+        self.0
+    }
+    fn takes_known(&self) -> bool {
+        false
+    }
+    fn is_counted(&self) -> bool {
+        true
     }
 }
 
@@ -180,7 +232,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             by_statistics: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
         };
-        let plain = fold(&job, &Trace::<false>, roles).unwrap();
+        let plain = fold_with(&job, &Tracing(false), roles).unwrap();
         if !windows {
             assert_eq!(plain.elements, entered);
         }
@@ -190,7 +242,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
         assert_eq!(plain.values.len(), expected.len() * 3);
         // The index is moved to the start of its window only in the results of `Arg`; here weights tell.
         if !windows && !roles.iter().any(|role| matches!(role, Role::Grouped(groups) if groups.size > 0)) {
-            let indexed = fold(&job, &Trace::<true>, roles).unwrap();
+            let indexed = fold_with(&job, &Tracing(true), roles).unwrap();
             for (got, want) in indexed.values.chunks(3).zip(&expected) {
                 assert_eq!(got, want);
             }

@@ -1,4 +1,3 @@
-use proptest::prelude::*;
 use tercet_core::tensor::f16;
 
 use super::Number;
@@ -30,21 +29,4 @@ fn halves_are_rounded_once() {
     assert_eq!(f16::nearest_f64(65519.99), f16::MAX);
     assert!(f16::nearest_f64(65520.0).is_infinite() && f16::nearest_f64(1e300).is_infinite());
     assert!(f16::nearest_f64(f64::NAN).is_nan());
-}
-
-/// Numbers of all magnitudes.
-fn words() -> impl Strategy<Value = u64> {
-    (any::<u64>(), 0u32..64).prop_map(|(word, shift)| word >> shift)
-}
-
-proptest! {
-    #[test]
-    #[expect(clippy::cast_precision_loss, reason = "the nearest is what is compared")]
-    fn words_convert_to_the_nearest_float(word in words(), other in words()) {
-        prop_assert_eq!(Number::to_f64(word), word as f64);
-        let (signed, pivot) = (word.cast_signed(), other.cast_signed());
-        prop_assert_eq!(Number::to_f64(signed), signed as f64);
-        prop_assert_eq!(word.minus(other), (i128::from(word) - i128::from(other)) as f64);
-        prop_assert_eq!(signed.minus(pivot), (i128::from(signed) - i128::from(pivot)) as f64);
-    }
 }

@@ -6,8 +6,8 @@ use std::ops::Range;
 
 use super::region::{Cells, Region, counts_of};
 use super::to_usize;
-use crate::exec::fold::Block;
 use crate::exec::job::Job;
+use crate::exec::task::Block;
 use crate::query::resolved::{Groups, Role, Rolling};
 
 /// Boxes smaller than this are joined with their neighbours.

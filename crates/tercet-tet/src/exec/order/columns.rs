@@ -3,9 +3,8 @@
 use tercet_core::tensor::Buffer;
 
 use super::key::Ordinal;
-use super::walk::Sink;
+use super::walk::{Rows, Sink};
 use crate::error::ErrorKind;
-use crate::exec::fold::Rows;
 
 /// Rows and columns that are turned at a time: a cache line of most types, so that every line is read and written
 /// once.

@@ -10,9 +10,8 @@ use std::sync::{Mutex, PoisonError};
 
 use super::key::{Key, Ordinal, Rank, between};
 use super::region::Region;
-use super::walk::{Scratch, Sink, Walk};
+use super::walk::{Rows, Scratch, Sink, Walk};
 use crate::error::ErrorKind;
-use crate::exec::fold::Rows;
 use crate::exec::reach::chunks_of;
 
 /// Bytes of decoded chunks that are counted together before their counts are added to those of the others.

@@ -8,12 +8,31 @@ use tercet_core::tensor::AxisSlice;
 use super::region::{Lane, Piece, Region, counts_of};
 use crate::error::ErrorKind;
 use crate::exec::drive::as_values;
-use crate::exec::fold::Rows;
 use crate::exec::job::Job;
 use crate::exec::number::Number;
 use crate::exec::predicate::Predicate;
 use crate::query::resolved::Positions;
 use crate::read::dense_strides;
+
+/// Rows of values that lie `stride` values apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Rows<'a, T> {
+    /// Starts with the first row; long enough for all of them.
+    pub(super) values: &'a [T],
+    /// Values of a row.
+    pub(super) width: usize,
+    /// From one row to the next.
+    pub(super) stride: usize,
+    /// How many rows.
+    pub(super) count: usize,
+}
+
+impl<'a, T> Rows<'a, T> {
+    /// Row number `row`.
+    pub(super) fn row(&self, row: usize) -> &'a [T] {
+        &self.values[row * self.stride..row * self.stride + self.width]
+    }
+}
 
 /// Takes the values of a region.
 pub(super) trait Sink<T> {
@@ -169,8 +188,7 @@ impl<T: Number, S: Sink<T>> Walker<'_, T, S> {
             }
             return;
         }
-        let mut rows =
-            Rows { values: self.values, width, stride: self.rows.stride, count, index: 0, index_step: 0 };
+        let mut rows = Rows { values: self.values, width, stride: self.rows.stride, count };
         if stride == 1 {
             rows.values = &self.values[offset..];
         } else {

@@ -4,15 +4,16 @@
 ///
 /// Closures and functions will not do: the compiler need not inline them, and what is not inlined stays compiled for
 /// the oldest machine. So `work` and what it calls in its loops must be `#[inline(always)]`.
-pub(crate) trait Work {
+pub trait Work {
+    /// What the work returns.
     type Output;
+    /// Does the work.
     fn work(self) -> Self::Output;
 }
 
-/// Does work by the best instruction set of this machine. The number of lanes stands in the source and nothing is
-/// contracted, so that results are the same on every machine.
+/// Does work with the best instruction set of this machine.
 #[inline(always)]
-pub(crate) fn vectorized<W: Work>(work: W) -> W::Output {
+pub fn vectorized<W: Work>(work: W) -> W::Output {
     pulp::Arch::new().dispatch(Task(work))
 }
 

@@ -1,0 +1,143 @@
+//! Where the least or the greatest value is.
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+use crate::extreme::{best_of, better, is_better, worst};
+use crate::lanes::{self, Block, Kernel, Panel, Target};
+use crate::sum::to_f64;
+
+/// Later than any index, so that the first value of a cell always is an improvement.
+const NONE: u64 = u64::MAX;
+
+/// The index of the first least or greatest value that is not NaN; −1 if there is none.
+#[derive(Debug)]
+pub(crate) struct Arg<T, const MAX: bool> {
+    best: Vec<T>,
+    /// The index of the best value; `NONE` without one.
+    index: Vec<u64>,
+}
+
+impl<T: Compute, const MAX: bool> Arg<T, MAX> {
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { best: filled(worst::<T, MAX>(), cells)?, index: filled(NONE, cells)? })
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, value: T, index: u64) {
+        let (best, earlier) = (&mut self.best[at], &mut self.index[at]);
+        if is_better::<T, MAX>(value, *best) || value == *best && index < *earlier {
+            (*best, *earlier) = (value, index);
+        }
+    }
+}
+
+impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
+    /// Best values and the numbers of their steps.
+    type Lanes<const N: usize> = ([T; N], [T::Ordinal; N]);
+    const HEAVY: bool = true;
+    const STEPS: usize = 128;
+
+    #[inline(always)]
+    fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Self::Lanes<N> {
+        ([worst::<T, MAX>(); N], [T::NO_ORDINAL; N])
+    }
+
+    #[inline(always)]
+    fn step<const N: usize>((best, place): &mut Self::Lanes<N>, values: &[T; N], number: u32) {
+        let number = T::ordinal(number);
+        for lane in 0..N {
+            let improves = is_better::<T, MAX>(values[lane], best[lane]);
+            place[lane] = if improves { number } else { place[lane] };
+            best[lane] = better::<T, MAX>(values[lane], best[lane]);
+        }
+    }
+
+    #[inline(always)]
+    fn take_columns<const N: usize>(
+        &mut self,
+        at: usize,
+        (best, place): &Self::Lanes<N>,
+        panel: &Panel<'_, T>,
+    ) {
+        for lane in 0..N {
+            if place[lane] != T::NO_ORDINAL {
+                let row = usize::try_from(place[lane].into()).unwrap_or(usize::MAX);
+                self.put(at + lane, best[lane], panel.indices[row]);
+            } else if self.best[at + lane] == worst::<T, MAX>() {
+                // NaN and nothing else, or the worst value that there is.
+                let found = panel.column(lane).position(|value| value == worst::<T, MAX>());
+                if let Some(row) = found {
+                    self.put(at + lane, worst::<T, MAX>(), panel.indices[row]);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_run<const N: usize>(&mut self, at: usize, (best, _): &Self::Lanes<N>, block: &Block<'_, T, N>) {
+        let best = best_of::<T, MAX>(best);
+        let best = block.tail.iter().fold(best, |best, &value| better::<T, MAX>(value, best));
+        let (so_far, earlier) = (self.best[at], self.index[at]);
+        // Rarely: so most values are only compared.
+        if (is_better::<T, MAX>(best, so_far) || best == so_far && block.index < earlier)
+            && let Some(place) = block.values().position(|value| value == best)
+        {
+            self.put(at, best, block.index + place as u64);
+        }
+    }
+
+    #[inline(always)]
+    fn take_short(&mut self, at: usize, values: &[T], index: u64) {
+        for (&value, index) in values.iter().zip(index..) {
+            self.put(at, value, index);
+        }
+    }
+}
+
+impl<T: Compute, const MAX: bool> Cells for Arg<T, MAX> {
+    type Value = T;
+    type State = (T, u64);
+    const INDEXED: bool = true;
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        self.best.fill(worst::<T, MAX>());
+        self.index.fill(NONE);
+    }
+
+    fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], indices: &[u64]) {
+        lanes::rows(self, at, rows, indices);
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        lanes::runs(self, at, runs);
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, index: u64) {
+        self.put(at, value, index);
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> (T, u64) {
+        (self.best[cell], self.index[cell])
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, (best, index): (T, u64)) {
+        self.put(cell, best, index);
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        out[0] = if self.index[cell] == NONE { -1.0 } else { to_f64(self.index[cell]) };
+    }
+}

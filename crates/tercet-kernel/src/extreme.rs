@@ -1,0 +1,255 @@
+//! The least and the greatest value.
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::accumulator::Known;
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+use crate::lanes::{self, Block, Kernel, Panel, Target};
+
+/// Whether `a` is wanted rather than `b`: the greater one with `MAX`. No NaN is.
+#[inline(always)]
+pub(crate) fn is_better<T: Compute, const MAX: bool>(a: T, b: T) -> bool {
+    if MAX { a > b } else { a < b }
+}
+
+/// What any value is at least as good as.
+#[inline(always)]
+pub(crate) fn worst<T: Compute, const MAX: bool>() -> T {
+    if MAX { T::LOWEST } else { T::HIGHEST }
+}
+
+/// The better of two values: `b` if `a` is NaN.
+#[inline(always)]
+pub(crate) fn better<T: Compute, const MAX: bool>(a: T, b: T) -> T {
+    if is_better::<T, MAX>(a, b) { a } else { b }
+}
+
+/// The best of all lanes. Not inlined, or the compiler fits the loop that fills the lanes to this one.
+#[inline(never)]
+pub(crate) fn best_of<T: Compute, const MAX: bool>(lanes: &[T]) -> T {
+    lanes.iter().fold(worst::<T, MAX>(), |best, &value| better::<T, MAX>(value, best))
+}
+
+/// The least or greatest value that is not NaN; NaN if there is none.
+#[derive(Debug)]
+pub(crate) struct Extreme<T, const MAX: bool> {
+    /// The worst possible value where there is none.
+    best: Vec<T>,
+    /// Whether there is a value, where the best one leaves a doubt.
+    filled: Vec<bool>,
+}
+
+impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { best: filled(worst::<T, MAX>(), cells)?, filled: filled(false, cells)? })
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, best: T, values: impl Iterator<Item = T>) {
+        self.best[at] = better::<T, MAX>(best, self.best[at]);
+        self.look(at, values);
+    }
+
+    /// Looks for values that are not NaN, if nothing else says that there is one.
+    #[inline(always)]
+    fn look(&mut self, at: usize, mut values: impl Iterator<Item = T>) {
+        if self.best[at] == worst::<T, MAX>() && !self.filled[at] {
+            self.filled[at] = values.any(|value| !value.is_nan());
+        }
+    }
+
+    fn result(&self, cell: usize) -> f64 {
+        // Adding +0.0 turns a negative zero into a positive one.
+        let is_filled = self.filled[cell] || self.best[cell] != worst::<T, MAX>();
+        if is_filled { self.best[cell].to_f64() + 0.0 } else { f64::NAN }
+    }
+}
+
+impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
+    type Lanes<const N: usize> = [T; N];
+    const STEPS: usize = 1024;
+
+    #[inline(always)]
+    fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> [T; N] {
+        [worst::<T, MAX>(); N]
+    }
+
+    #[inline(always)]
+    fn step<const N: usize>(best: &mut [T; N], values: &[T; N], _: u32) {
+        for lane in 0..N {
+            best[lane] = better::<T, MAX>(values[lane], best[lane]);
+        }
+    }
+
+    #[inline(always)]
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &[T; N], panel: &Panel<'_, T>) {
+        let mut doubt = false;
+        if let Some(best) = self.best[at..].first_chunk_mut::<N>() {
+            for lane in 0..N {
+                best[lane] = better::<T, MAX>(lanes[lane], best[lane]);
+                doubt |= best[lane] == worst::<T, MAX>();
+            }
+        }
+        if doubt {
+            for lane in 0..N {
+                self.look(at + lane, panel.column(lane));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_run<const N: usize>(&mut self, at: usize, lanes: &[T; N], block: &Block<'_, T, N>) {
+        self.put(at, best_of::<T, MAX>(lanes), block.values());
+        self.take_short(at, block.tail, 0);
+    }
+
+    #[inline(always)]
+    fn take_short(&mut self, at: usize, values: &[T], _: u64) {
+        let best = values.iter().fold(worst::<T, MAX>(), |best, &value| better::<T, MAX>(value, best));
+        self.put(at, best, values.iter().copied());
+    }
+}
+
+impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
+    type Value = T;
+    type State = (T, bool);
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        self.best.fill(worst::<T, MAX>());
+        self.filled.fill(false);
+    }
+
+    fn len(&self) -> usize {
+        self.best.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        lanes::rows(self, at, rows, &[]);
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        lanes::runs(self, at, runs);
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.take_short(at, &[value], 0);
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> (T, bool) {
+        (self.best[cell], self.filled[cell])
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, (best, filled): (T, bool)) {
+        self.best[cell] = better::<T, MAX>(best, self.best[cell]);
+        self.filled[cell] |= filled;
+    }
+
+    fn takes_known(&self) -> bool {
+        true
+    }
+
+    fn known(&mut self, at: usize, known: &Known) {
+        if known.nan_count < known.count {
+            let best = T::from_value(if MAX { known.range.max } else { known.range.min });
+            self.join(at, (best, true));
+        }
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        out[0] = self.result(cell);
+    }
+}
+
+/// The least and the greatest value that are not NaN: two numbers for each cell.
+#[derive(Debug)]
+pub(crate) struct Range<T> {
+    min: Extreme<T, false>,
+    max: Extreme<T, true>,
+}
+
+impl<T: Compute> Range<T> {
+    /// How many values are looked at twice in a row, so that they are still in the nearest cache.
+    const PIECE: usize = 2048;
+
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { min: Extreme::new(cells)?, max: Extreme::new(cells)? })
+    }
+}
+
+impl<T: Compute> Cells for Range<T> {
+    type Value = T;
+    type State = ((T, bool), (T, bool));
+    const WIDTH: usize = 2;
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        Cells::clear(&mut self.min);
+        Cells::clear(&mut self.max);
+    }
+
+    fn len(&self) -> usize {
+        self.min.best.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        lanes::rows(&mut self.min, at, rows, &[]);
+        lanes::rows(&mut self.max, at, rows, &[]);
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        if runs.len <= Self::PIECE {
+            lanes::runs(&mut self.min, at, runs);
+            lanes::runs(&mut self.max, at, runs);
+            return;
+        }
+        for run in 0..runs.count {
+            for values in runs.run(run).chunks(Self::PIECE) {
+                let (len, stride) = (values.len(), values.len());
+                let piece = TypedRuns { values, len, stride, count: 1, index: 0, index_step: 0 };
+                lanes::runs(&mut self.min, at + run, &piece);
+                lanes::runs(&mut self.max, at + run, &piece);
+            }
+        }
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.min.take_short(at, &[value], 0);
+        self.max.take_short(at, &[value], 0);
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> Self::State {
+        (self.min.state(cell), self.max.state(cell))
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, later: Self::State) {
+        self.min.join(cell, later.0);
+        self.max.join(cell, later.1);
+    }
+
+    fn takes_known(&self) -> bool {
+        true
+    }
+
+    fn known(&mut self, at: usize, known: &Known) {
+        Cells::known(&mut self.min, at, known);
+        Cells::known(&mut self.max, at, known);
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        (out[0], out[1]) = (self.min.result(cell), self.max.result(cell));
+    }
+}

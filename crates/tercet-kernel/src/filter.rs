@@ -1,0 +1,67 @@
+//! Which values pass a filter.
+
+use crate::compute::{Compute, Value};
+use crate::simd::{Work, vectorized};
+
+/// Inclusive bounds of values that pass, and what becomes of null: NaN, or a fill value.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Filter {
+    /// Bounds of what passes if it is not null. Nothing is between them if they are in the wrong order.
+    pub low: Value,
+    /// See `low`.
+    pub high: Value,
+    /// A value between the bounds that does not pass if it is not null.
+    pub barred: Option<Value>,
+    /// The fill value. NaN is none: it is null anyway.
+    pub fill: Option<Value>,
+    /// Whether null passes.
+    pub null_passes: bool,
+}
+
+impl Filter {
+    /// Whether each of the values passes. `values` are of the type of the bounds.
+    pub fn mask(&self, values: &[u8], out: &mut [bool]) {
+        match self.low {
+            Value::F32(_) => self.typed_mask::<f32>(values, out),
+            Value::F64(_) => self.typed_mask::<f64>(values, out),
+            Value::I64(_) => self.typed_mask::<i64>(values, out),
+            Value::U64(_) => self.typed_mask::<u64>(values, out),
+        }
+    }
+
+    fn typed_mask<T: Compute>(&self, values: &[u8], out: &mut [bool]) {
+        vectorized(Mask {
+            values: bytemuck::cast_slice::<u8, T>(values),
+            out,
+            low: T::from_value(self.low),
+            high: T::from_value(self.high),
+            barred: self.barred.map(T::from_value),
+            fill: self.fill.map(T::from_value),
+            null_passes: self.null_passes,
+        });
+    }
+}
+
+struct Mask<'a, T> {
+    values: &'a [T],
+    out: &'a mut [bool],
+    low: T,
+    high: T,
+    barred: Option<T>,
+    fill: Option<T>,
+    null_passes: bool,
+}
+
+impl<T: Compute> Work for Mask<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        let Self { values, out, low, high, barred, fill, null_passes } = self;
+        let is = |value: T, other: Option<T>| other.is_some_and(|other| value == other);
+        for (&value, out) in values.iter().zip(out) {
+            let null = value.is_nan() | is(value, fill);
+            let between = (low <= value) & (value <= high) & !is(value, barred);
+            *out = (null & null_passes) | (!null & between);
+        }
+    }
+}

@@ -1,0 +1,226 @@
+//! Counts in bins of equal width, and the range of finite values.
+
+use std::marker::PhantomData;
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+use crate::sum::to_f64;
+
+/// Ranges smaller than this are a single value.
+pub const TINY_RANGE: f64 = f64::EPSILON;
+
+/// The width of a bin, also where the range is larger than the largest float.
+pub fn bin_width(min: f64, max: f64, bins: f64) -> f64 {
+    let range = max - min;
+    if range.is_finite() { range / bins } else { max / bins - min / bins }
+}
+
+/// `[min, max]` of the finite values; NaN if there is none.
+#[derive(Debug)]
+pub(crate) struct FiniteRange<T> {
+    range: Vec<[f64; 2]>,
+    value: PhantomData<T>,
+}
+
+impl<T: Compute> FiniteRange<T> {
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { range: filled([f64::INFINITY, f64::NEG_INFINITY], cells)?, value: PhantomData })
+    }
+}
+
+impl<T: Compute> Cells for FiniteRange<T> {
+    type Value = T;
+    type State = [f64; 2];
+    const WIDTH: usize = 2;
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        self.range.fill([f64::INFINITY, f64::NEG_INFINITY]);
+    }
+
+    fn len(&self) -> usize {
+        self.range.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        for row in rows {
+            for (cell, &value) in (at..).zip(*row) {
+                self.one(cell, value, 0);
+            }
+        }
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        for run in 0..runs.count {
+            for &value in runs.run(run) {
+                self.one(at + run, value, 0);
+            }
+        }
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        let value = value.to_f64();
+        if value.is_finite() {
+            self.join(at, [value, value]);
+        }
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> [f64; 2] {
+        self.range[cell]
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, [min, max]: [f64; 2]) {
+        let range = &mut self.range[cell];
+        *range = [range[0].min(min), range[1].max(max)];
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        let [min, max] = self.range[cell];
+        out.copy_from_slice(&if min <= max { [min, max] } else { [f64::NAN; 2] });
+    }
+}
+
+/// Counts in bins: as many numbers for each cell as there are bins. NaN is in none.
+#[derive(Debug)]
+pub(crate) struct Histogram<T> {
+    counts: Vec<u64>,
+    bins: Vec<Bins>,
+    per_cell: usize,
+    value: PhantomData<T>,
+}
+
+/// The bins of one cell.
+#[derive(Clone, Copy, Debug)]
+struct Bins {
+    min: f64,
+    width: f64,
+    /// All finite values are one value, or there is none: then only infinities have a side.
+    single: bool,
+    last: usize,
+}
+
+impl Bins {
+    /// The bin of a value that is not NaN: those outside the range go into the end bins.
+    #[inline(always)]
+    #[expect(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        reason = "casts saturate: values below go into the first bin, values above into the last"
+    )]
+    fn of(&self, value: f64) -> usize {
+        if self.single {
+            return if value == f64::INFINITY { self.last } else { 0 };
+        }
+        let bin = ((value - self.min) / self.width) as usize;
+        bin.min(self.last)
+    }
+}
+
+impl<T: Compute> Histogram<T> {
+    /// `range` tells the range of a cell.
+    pub(crate) fn new(
+        bins: usize,
+        range: &dyn Fn(usize) -> [f64; 2],
+        cells: usize,
+    ) -> Result<Self, OutOfMemory> {
+        let of = |[min, max]: [f64; 2]| Bins {
+            min,
+            width: bin_width(min, max, to_f64(bins as u64)),
+            single: min.is_nan() || max - min < TINY_RANGE,
+            last: bins.saturating_sub(1),
+        };
+        let mut own = filled(of([f64::NAN; 2]), cells)?;
+        for (cell, own) in own.iter_mut().enumerate() {
+            *own = of(range(cell));
+        }
+        let counts = filled(0, cells.saturating_mul(bins))?;
+        Ok(Self { counts, bins: own, per_cell: bins, value: PhantomData })
+    }
+
+    #[inline(always)]
+    fn run(&mut self, at: usize, values: &[T]) {
+        let bins = self.bins[at];
+        let counts = &mut self.counts[at * self.per_cell..(at + 1) * self.per_cell];
+        for value in values.iter().map(|value| value.to_f64()).filter(|value| !value.is_nan()) {
+            counts[bins.of(value)] += 1;
+        }
+    }
+}
+
+impl<T: Compute> Cells for Histogram<T> {
+    type Value = T;
+    /// Counts are merged by cell, not by state.
+    type State = ();
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        let mut bins = self.bins.clone();
+        bins.resize(cells, Bins { min: f64::NAN, width: 0.0, single: true, last: 0 });
+        let counts = filled(0, cells.saturating_mul(self.per_cell))?;
+        Ok(Self { counts, bins, per_cell: self.per_cell, value: PhantomData })
+    }
+
+    fn clear(&mut self) {
+        self.counts.fill(0);
+    }
+
+    fn len(&self) -> usize {
+        self.bins.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        for row in rows {
+            for (cell, value) in (at..).zip(*row) {
+                self.run(cell, std::slice::from_ref(value));
+            }
+        }
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        for run in 0..runs.count {
+            self.run(at + run, runs.run(run));
+        }
+    }
+
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.run(at, &[value]);
+    }
+
+    fn state(&self, _: usize) {}
+
+    fn join(&mut self, _: usize, (): ()) {}
+
+    fn merge_cell(&mut self, cell: usize, later: &Self, from: usize) {
+        let later = &later.counts[from * self.per_cell..(from + 1) * self.per_cell];
+        let own = &mut self.counts[cell * self.per_cell..(cell + 1) * self.per_cell];
+        own.iter_mut().zip(later).for_each(|(own, later)| *own += later);
+    }
+
+    fn merge_own(&mut self, cell: usize, from: usize) {
+        for bin in 0..self.per_cell {
+            self.counts[cell * self.per_cell + bin] += self.counts[from * self.per_cell + bin];
+        }
+    }
+
+    fn is_uniform(&self) -> bool {
+        false
+    }
+
+    fn width(&self) -> usize {
+        self.per_cell
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        let counts = &self.counts[cell * self.per_cell..(cell + 1) * self.per_cell];
+        for (out, &count) in out.iter_mut().zip(counts) {
+            *out = to_f64(count);
+        }
+    }
+}

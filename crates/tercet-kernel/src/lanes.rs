@@ -1,0 +1,201 @@
+//! Walks over values in lanes: a fixed number of independent partial results, so that no chain of dependent
+//! operations slows a loop down.
+
+use crate::cells::TypedRuns;
+use crate::compute::Compute;
+use crate::simd::{Work, vectorized};
+
+/// Shorter runs are not worth lanes.
+const SHORT: usize = 32;
+
+/// Cells that take lanes. All methods must be `#[inline(always)]`, with loops over `0..N`.
+pub(crate) trait Kernel<T: Compute> {
+    /// Partial results, an array for each.
+    type Lanes<const N: usize>: Copy;
+    /// How many values a lane of a run can take.
+    const STEPS: usize = 256;
+    /// Whether lanes are so large that half as many fill the registers.
+    const HEAVY: bool = false;
+    /// Lanes without values. Those of columns belong to the cells from `at` on, those of a run to cell `at`.
+    fn start<const N: usize>(&self, target: Target, first: &[T; N]) -> Self::Lanes<N>;
+    /// Gives each lane a value; `number` counts the steps.
+    fn step<const N: usize>(lanes: &mut Self::Lanes<N>, values: &[T; N], number: u32);
+    /// Takes lanes of columns into their cells.
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, panel: &Panel<'_, T>);
+    /// Takes the lanes of a run, and the values that did not fill lanes, into one cell.
+    fn take_run<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, block: &Block<'_, T, N>);
+    /// Takes a few values into one cell.
+    fn take_short(&mut self, at: usize, values: &[T], index: u64);
+}
+
+/// Where the values of lanes go.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// Those of all lanes into one cell.
+    One(usize),
+    /// Those of each lane into a cell of its own, the first of which this is.
+    Each(usize),
+}
+
+/// Columns of rows.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Panel<'a, T> {
+    pub(crate) rows: &'a [&'a [T]],
+    /// The index of each row, if indices matter.
+    pub(crate) indices: &'a [u64],
+    /// The first column.
+    pub(crate) column: usize,
+}
+
+impl<T: Compute> Panel<'_, T> {
+    /// The values of a column, of which `lane` is the number in the panel.
+    pub(crate) fn column(&self, lane: usize) -> impl Iterator<Item = T> {
+        self.rows.iter().map(move |row| row[self.column + lane])
+    }
+
+    /// The lanes of the panel.
+    #[inline(always)]
+    pub(crate) fn fill<const N: usize, K: Kernel<T>>(&self, mut lanes: K::Lanes<N>) -> K::Lanes<N> {
+        let mut number = 0;
+        for row in self.rows {
+            if let Some(values) = row[self.column..].first_chunk() {
+                K::step(&mut lanes, values, number);
+            }
+            number += 1;
+        }
+        lanes
+    }
+}
+
+/// Consecutive values of one cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Block<'a, T, const N: usize> {
+    pub(crate) groups: &'a [[T; N]],
+    /// Fewer than `N` values.
+    pub(crate) tail: &'a [T],
+    /// The index of the first value.
+    pub(crate) index: u64,
+}
+
+impl<T: Compute, const N: usize> Block<'_, T, N> {
+    /// The lanes of the values.
+    #[inline(always)]
+    pub(crate) fn fill<K: Kernel<T>>(&self, mut lanes: K::Lanes<N>) -> K::Lanes<N> {
+        let mut number = 0;
+        for values in self.groups {
+            K::step(&mut lanes, values, number);
+            number += 1;
+        }
+        lanes
+    }
+
+    /// All values.
+    pub(crate) fn values(&self) -> impl Iterator<Item = T> {
+        self.groups.as_flattened().iter().chain(self.tail).copied()
+    }
+
+    /// The number of values.
+    #[inline(always)]
+    pub(crate) fn len(&self) -> usize {
+        self.groups.len() * N + self.tail.len()
+    }
+}
+
+/// Folds rows into cells.
+pub(crate) fn rows<T: Compute, K: Kernel<T>>(kernel: &mut K, at: usize, rows: &[&[T]], indices: &[u64]) {
+    vectorized(Columns { kernel, at, rows, indices });
+}
+
+/// Folds runs into cells.
+pub(crate) fn runs<T: Compute, K: Kernel<T>>(kernel: &mut K, at: usize, runs: &TypedRuns<'_, T>) {
+    if runs.len < SHORT {
+        for run in 0..runs.count {
+            kernel.take_short(at + run, runs.run(run), runs.index + run as u64 * runs.index_step);
+        }
+        return;
+    }
+    vectorized(Long { kernel, at, runs });
+}
+
+struct Columns<'a, T, K> {
+    kernel: &'a mut K,
+    at: usize,
+    rows: &'a [&'a [T]],
+    indices: &'a [u64],
+}
+
+impl<T: Compute, K: Kernel<T>> Columns<'_, T, K> {
+    #[inline(always)]
+    fn panels<const N: usize>(&mut self, mut column: usize, width: usize) -> usize {
+        while column + N <= width {
+            let panel = Panel { rows: self.rows, indices: self.indices, column };
+            if let Some(first) = self.rows[0][column..].first_chunk() {
+                let lanes = self.kernel.start::<N>(Target::Each(self.at + column), first);
+                let lanes = panel.fill::<N, K>(lanes);
+                self.kernel.take_columns(self.at + column, &lanes, &panel);
+            }
+            column += N;
+        }
+        column
+    }
+}
+
+impl<T: Compute, K: Kernel<T>> Work for Columns<'_, T, K> {
+    type Output = ();
+    #[inline(always)]
+    fn work(mut self) {
+        let width = self.rows.first().map_or(0, |row| row.len());
+        let column = if K::HEAVY { self.panels::<16>(0, width) } else { self.panels::<32>(0, width) };
+        let column = self.panels::<8>(column, width);
+        self.panels::<1>(column, width);
+    }
+}
+
+struct Long<'a, T, K> {
+    kernel: &'a mut K,
+    at: usize,
+    runs: &'a TypedRuns<'a, T>,
+}
+
+impl<T: Compute, K: Kernel<T>> Long<'_, T, K> {
+    #[inline(always)]
+    fn blocks<const N: usize>(self) {
+        for run in 0..self.runs.count {
+            let mut index = self.runs.index + run as u64 * self.runs.index_step;
+            for values in self.runs.run(run).chunks(K::STEPS * N) {
+                let (groups, tail) = values.as_chunks::<N>();
+                let block = Block { groups, tail, index };
+                if let Some(first) = groups.first() {
+                    let lanes = self.kernel.start::<N>(Target::One(self.at + run), first);
+                    let lanes = block.fill::<K>(lanes);
+                    self.kernel.take_run(self.at + run, &lanes, &block);
+                } else {
+                    self.kernel.take_short(self.at + run, tail, index);
+                }
+                index += values.len() as u64;
+            }
+        }
+    }
+}
+
+impl<T: Compute, K: Kernel<T>> Work for Long<'_, T, K> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        if K::HEAVY { self.blocks::<16>() } else { self.blocks::<32>() }
+    }
+}
+
+/// The sum of lanes, in a fixed order. Not inlined, or the compiler fits the loop that fills the lanes to this one.
+#[inline(never)]
+pub(crate) fn across<const N: usize>(lanes: &[f64; N]) -> f64 {
+    let mut lanes = *lanes;
+    let mut half = N / 2;
+    while half > 0 {
+        for lane in 0..half {
+            lanes[lane] += lanes[lane + half];
+        }
+        half /= 2;
+    }
+    lanes[0]
+}

@@ -1,0 +1,45 @@
+//! Reductions and comparisons over slices.
+//!
+//! Ten element types are widened to four compute types ([`widen()`]), so every reduction exists four times and not ten.
+//! A reduction is an [`Accumulator`]: the states of many cells that rows and runs of values are folded into, behind one
+//! dynamic call per piece of data. Nothing here knows about files, chunks or threads.
+//!
+//! The number of lanes is fixed in the source and nothing is contracted: results do not depend on the machine.
+
+#![expect(clippy::inline_always, reason = "kernels must be inlined to be compiled for each instruction set")]
+#![expect(
+    clippy::explicit_counter_loop,
+    clippy::needless_bitwise_bool,
+    clippy::needless_range_loop,
+    reason = "loops over lanes and branch-free tests are vectorized"
+)]
+#![expect(clippy::float_cmp, reason = "exact comparison is intended")]
+
+mod accumulator;
+mod arg;
+mod cells;
+mod compute;
+mod extreme;
+mod filter;
+mod histogram;
+mod lanes;
+mod moments;
+mod op;
+mod product;
+mod simd;
+mod softmax;
+mod sum;
+mod tally;
+mod whole;
+mod widen;
+
+pub use accumulator::{Accumulator, Counts, Known, KnownRange, Roll, Runs};
+pub use compute::{Compute, ComputeType, Value};
+pub use filter::Filter;
+pub use histogram::{TINY_RANGE, bin_width};
+pub use op::Op;
+pub use simd::{Work, vectorized};
+pub use widen::{from_half, gather, widen};
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,335 @@
+//! Number, mean and variance.
+//!
+//! A mean is kept as two floats, the second of which has what the first one lost; squares are those of differences from
+//! the mean so far. So variances keep their digits where the mean is far from zero.
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+use crate::lanes::{self, Block, Kernel, Panel, Target, across};
+
+/// Squared differences are taken from the mean so far; how many times their true sum they may be before they are taken
+/// again from the mean of the block.
+const CANCELLED: f64 = 64.0;
+
+/// Number, mean and variance of each cell: three numbers. With infinities the variance is NaN.
+///
+/// With `SKIP` NaN is left out; else one makes all of its cell NaN.
+#[derive(Debug)]
+pub(crate) struct Moments<T, const SKIP: bool> {
+    number: Vec<f64>,
+    /// The mean, counted from the pivot.
+    mean: Vec<f64>,
+    rest: Vec<f64>,
+    /// The sum of squared differences from the mean.
+    squares: Vec<f64>,
+    /// What means are counted from, for integers; empty for floats.
+    pivot: Vec<T>,
+}
+
+/// The settled state of a cell: number, mean, rest of the mean, squares, pivot.
+pub(crate) type State<T> = (f64, f64, f64, f64, T);
+
+/// What one block of values has: the mean is `shift + off`.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    number: f64,
+    shift: f64,
+    off: f64,
+    squares: f64,
+    /// Whether too many digits cancelled out.
+    cancelled: bool,
+}
+
+impl Found {
+    /// From the number of values and the sums of differences from `shift` and of their squares.
+    #[inline(always)]
+    fn new(number: f64, shift: f64, sum: f64, squares: f64) -> Self {
+        let off = sum / number;
+        let about_mean = squares - sum * off;
+        let cancelled = about_mean * CANCELLED < squares;
+        let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
+        Self { number, shift, off, squares: about_mean, cancelled }
+    }
+
+    fn mean(&self) -> f64 {
+        let mean = self.shift + self.off;
+        if mean.is_finite() { mean } else { 0.0 }
+    }
+}
+
+impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        let zeros = || filled(0.0, cells);
+        let pivot = filled(T::default(), if T::FLOAT { 0 } else { cells })?;
+        Ok(Self { number: zeros()?, mean: zeros()?, rest: zeros()?, squares: zeros()?, pivot })
+    }
+
+    /// What the values of a cell are counted from.
+    #[inline(always)]
+    fn pivot(&self, at: usize, first: T) -> T {
+        if T::FLOAT {
+            T::default()
+        } else if self.number[at] > 0.0 {
+            self.pivot[at]
+        } else {
+            first
+        }
+    }
+
+    /// What differences are taken from: the mean so far, or the first value.
+    #[inline(always)]
+    fn shift(&self, at: usize, first: T, pivot: T) -> f64 {
+        let first = if T::FLOAT { first.to_f64() } else { first.minus(pivot) };
+        let shift = if self.number[at] > 0.0 { self.mean[at] } else { first };
+        if shift.is_finite() { shift } else { 0.0 }
+    }
+
+    /// Merges a block into a cell.
+    #[inline(always)]
+    fn put(&mut self, at: usize, found: Found) {
+        let later = (found.number, found.shift, found.off, found.squares);
+        let difference = (found.shift - self.mean[at]) + (found.off - self.rest[at]);
+        let cell = (&mut self.number[at], &mut self.mean[at], &mut self.rest[at], &mut self.squares[at]);
+        join(cell, later, difference);
+    }
+
+    fn measure<const N: usize>(lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
+        let mut found = Self::found_run(lanes, block);
+        if found.cancelled {
+            let again = Lanes::new([lanes.pivot[0]; N], [found.mean(); N]);
+            found = Self::found_run(&block.fill::<Self>(again), block);
+        }
+        found
+    }
+
+    #[inline(always)]
+    fn found_run<const N: usize>(lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
+        let mut tail = Lanes::new([lanes.pivot[0]], [lanes.shift[0]]);
+        for &value in block.tail {
+            Self::step(&mut tail, &[value], 0);
+        }
+        let sum = across(&lanes.sum) + tail.sum[0];
+        let squares = across(&lanes.squares) + tail.squares[0];
+        let number = if SKIP {
+            across(&lanes.number) + tail.number[0]
+        } else {
+            crate::sum::to_f64(block.len() as u64)
+        };
+        Found::new(number, lanes.shift[0], sum, squares)
+    }
+
+    fn take_few(&mut self, at: usize, values: impl Iterator<Item = T> + Clone) {
+        let Some(first) = values.clone().next() else { return };
+        let pivot = self.pivot(at, first);
+        let about = |shift: f64| {
+            let mut lanes = Lanes::new([pivot], [shift]);
+            let mut number = 0.0;
+            for value in values.clone() {
+                Self::step(&mut lanes, &[value], 0);
+                number += 1.0;
+            }
+            Found::new(if SKIP { lanes.number[0] } else { number }, shift, lanes.sum[0], lanes.squares[0])
+        };
+        let mut found = about(self.shift(at, first, pivot));
+        if found.cancelled {
+            found = about(found.mean());
+        }
+        self.set_pivot(at, pivot);
+        self.put(at, found);
+    }
+
+    #[inline(always)]
+    fn set_pivot(&mut self, at: usize, pivot: T) {
+        if !T::FLOAT {
+            self.pivot[at] = pivot;
+        }
+    }
+}
+
+/// Merges moments; `difference` is that of the means.
+#[inline(always)]
+fn join(
+    (number, mean, rest, squares): (&mut f64, &mut f64, &mut f64, &mut f64),
+    later: (f64, f64, f64, f64),
+    difference: f64,
+) {
+    let all = *number + later.0;
+    let weight = later.0 / all;
+    let square = difference * (difference * (*number * weight));
+    let is_finite = difference.is_finite();
+    // Infinite means add up as infinities do.
+    let off = if is_finite { *rest + difference * weight } else { later.1 + later.2 };
+    let sum = *mean + off;
+    let lost = *mean - (sum - off) + (off - (sum - (sum - off)));
+    let is_some = later.0 > 0.0;
+    *rest = if !is_some {
+        *rest
+    } else if is_finite && sum.is_finite() {
+        lost
+    } else {
+        0.0
+    };
+    *mean = if is_some { sum } else { *mean };
+    *squares = if is_some { *squares + later.3 + square } else { *squares };
+    *number = all;
+}
+
+/// Sums of differences from `pivot + shift`, and of their squares; numbers of values if NaN is skipped.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lanes<T, const N: usize> {
+    pivot: [T; N],
+    shift: [f64; N],
+    sum: [f64; N],
+    squares: [f64; N],
+    number: [f64; N],
+}
+
+impl<T: Compute, const N: usize> Lanes<T, N> {
+    #[inline(always)]
+    fn new(pivot: [T; N], shift: [f64; N]) -> Self {
+        Self { pivot, shift, sum: [0.0; N], squares: [0.0; N], number: [0.0; N] }
+    }
+}
+
+impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
+    type Lanes<const N: usize> = Lanes<T, N>;
+    const HEAVY: bool = true;
+    const STEPS: usize = 128;
+
+    #[inline(always)]
+    fn start<const N: usize>(&self, target: Target, first: &[T; N]) -> Lanes<T, N> {
+        let (mut pivot, mut shift) = ([T::default(); N], [0.0; N]);
+        match target {
+            Target::One(at) => {
+                pivot = [self.pivot(at, first[0]); N];
+                shift = [self.shift(at, first[0], pivot[0]); N];
+            }
+            Target::Each(at) => {
+                for lane in 0..N {
+                    pivot[lane] = self.pivot(at + lane, first[lane]);
+                    shift[lane] = self.shift(at + lane, first[lane], pivot[lane]);
+                }
+            }
+        }
+        Lanes::new(pivot, shift)
+    }
+
+    #[inline(always)]
+    fn step<const N: usize>(lanes: &mut Lanes<T, N>, values: &[T; N], _: u32) {
+        for lane in 0..N {
+            let x = if T::FLOAT { values[lane].to_f64() } else { values[lane].minus(lanes.pivot[lane]) };
+            let difference = x - lanes.shift[lane];
+            if SKIP {
+                let skip = x.is_nan();
+                let difference = if skip { 0.0 } else { difference };
+                lanes.sum[lane] += difference;
+                lanes.squares[lane] += difference * difference;
+                lanes.number[lane] += if skip { 0.0 } else { 1.0 };
+            } else {
+                lanes.sum[lane] += difference;
+                lanes.squares[lane] += difference * difference;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Lanes<T, N>, panel: &Panel<'_, T>) {
+        let rows = crate::sum::to_f64(panel.rows.len() as u64);
+        let number = |lane: usize| if SKIP { lanes.number[lane] } else { rows };
+        let mut cancelled = false;
+        for lane in 0..N {
+            let found = Found::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
+            cancelled |= found.cancelled;
+        }
+        if cancelled {
+            for lane in 0..N {
+                self.take_few(at + lane, panel.column(lane).collect::<Vec<T>>().into_iter());
+            }
+            return;
+        }
+        for lane in 0..N {
+            let found = Found::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
+            self.set_pivot(at + lane, lanes.pivot[lane]);
+            self.put(at + lane, found);
+        }
+    }
+
+    #[inline(always)]
+    fn take_run<const N: usize>(&mut self, at: usize, lanes: &Lanes<T, N>, block: &Block<'_, T, N>) {
+        let found = Self::measure(lanes, block);
+        self.set_pivot(at, lanes.pivot[0]);
+        self.put(at, found);
+    }
+
+    #[inline(always)]
+    fn take_short(&mut self, at: usize, values: &[T], _: u64) {
+        self.take_few(at, values.iter().copied());
+    }
+}
+
+impl<T: Compute, const SKIP: bool> Cells for Moments<T, SKIP> {
+    type Value = T;
+    type State = State<T>;
+    const WIDTH: usize = 3;
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        for states in [&mut self.number, &mut self.mean, &mut self.rest, &mut self.squares] {
+            states.fill(0.0);
+        }
+        self.pivot.fill(T::default());
+    }
+
+    fn len(&self) -> usize {
+        self.number.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        lanes::rows(self, at, rows, &[]);
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        lanes::runs(self, at, runs);
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.take_few(at, std::iter::once(value));
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> State<T> {
+        let pivot = if T::FLOAT { T::default() } else { self.pivot[cell] };
+        (self.number[cell], self.mean[cell], self.rest[cell], self.squares[cell], pivot)
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, (number, mean, rest, squares, pivot): State<T>) {
+        if number == 0.0 {
+            return;
+        }
+        let own = self.pivot(cell, pivot);
+        self.set_pivot(cell, own);
+        let from_pivot = if T::FLOAT { 0.0 } else { pivot.minus(own) };
+        let difference = from_pivot + (mean - self.mean[cell]) + (rest - self.rest[cell]);
+        let states =
+            (&mut self.number[cell], &mut self.mean[cell], &mut self.rest[cell], &mut self.squares[cell]);
+        join(states, (number, from_pivot + mean, rest, squares), difference);
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        let number = self.number[cell];
+        if number == 0.0 {
+            out.copy_from_slice(&[0.0, f64::NAN, f64::NAN]);
+            return;
+        }
+        let mean = self.mean[cell] + self.rest[cell];
+        let mean = if T::FLOAT { mean } else { self.pivot[cell].to_f64() + mean };
+        out.copy_from_slice(&[number, mean + 0.0, self.squares[cell] / number]);
+    }
+}

@@ -1,0 +1,236 @@
+//! [`Op`]: which reduction.
+
+use std::sync::Arc;
+
+use tercet_core::ElementType;
+use tercet_core::tensor::OutOfMemory;
+
+use crate::accumulator::Accumulator;
+use crate::arg::Arg;
+use crate::compute::{Compute, ComputeType, Value};
+use crate::extreme::{Extreme, Range};
+use crate::histogram::{FiniteRange, Histogram};
+use crate::moments::Moments;
+use crate::product::Product;
+use crate::softmax::SoftmaxTotal;
+use crate::sum::{FloatSum, MAGNITUDE, PLAIN, SQUARE, SumResult};
+use crate::tally::{Count, EQUAL, INFINITE, NAN, NOT_FINITE, Tally};
+use crate::whole::WholeSum;
+
+/// A reduction.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Op {
+    /// Σx; 0 for no values. Exact for integers, compensated for floats.
+    Sum,
+    /// Σx/n; NaN for no values.
+    Mean,
+    /// Σx/n of the values that are not NaN.
+    NanMean,
+    /// Σ|x|
+    NormL1,
+    /// √Σx²
+    NormL2,
+    /// The least value that is not NaN; NaN if there is none.
+    Min,
+    /// The greatest value that is not NaN; NaN if there is none.
+    Max,
+    /// Both: two numbers.
+    Range,
+    /// Both of the finite values.
+    FiniteRange,
+    /// The index of the first least value that is not NaN; −1 if there is none.
+    ArgMin,
+    /// The index of the first greatest value that is not NaN; −1 if there is none.
+    ArgMax,
+    /// The number of values.
+    Count,
+    /// The number of NaN.
+    NanCount,
+    /// The number of infinities; with `any` only whether there are any is promised.
+    InfCount {
+        /// See above.
+        any: bool,
+    },
+    /// Whether there are infinities or NaN: 0 if there are none.
+    AnyNotFinite,
+    /// The number of values equal to a number, NaN included; of none without a number.
+    EqualCount(Option<Value>),
+    /// The product; 1 for no values.
+    Product,
+    /// Number, mean and variance: three numbers.
+    Moments {
+        /// Whether NaN is left out.
+        skip_nan: bool,
+    },
+    /// The greatest value that is not NaN, and the sum of exp(x − it): two numbers.
+    SoftmaxTotal,
+    /// Counts in bins of equal width: as many numbers as bins.
+    Histogram {
+        /// The number of bins.
+        bins: usize,
+        /// The range of each output cell, or one for all.
+        ranges: Arc<[[f64; 2]]>,
+    },
+}
+
+type Made = Result<Box<dyn Accumulator>, OutOfMemory>;
+
+impl Op {
+    /// The type of the values that an accumulator for elements of a type takes.
+    pub fn compute(&self, dtype: ElementType) -> ComputeType {
+        match (self, dtype) {
+            (Self::NormL2, ElementType::I32) => ComputeType::I64,
+            (Self::NormL2, ElementType::U32) => ComputeType::U64,
+            _ => ComputeType::of(dtype),
+        }
+    }
+
+    /// Whether the index of values matters.
+    pub fn is_indexed(&self) -> bool {
+        matches!(self, Self::ArgMin | Self::ArgMax)
+    }
+
+    /// How many numbers the result of a cell has.
+    pub fn width(&self) -> usize {
+        match self {
+            Self::Range | Self::FiniteRange | Self::SoftmaxTotal => 2,
+            Self::Moments { .. } => 3,
+            Self::Histogram { bins, .. } => *bins,
+            _ => 1,
+        }
+    }
+
+    /// Whether known facts about many values can stand for them.
+    pub fn takes_known(&self) -> bool {
+        match self {
+            Self::Sum | Self::Mean | Self::NanMean | Self::Min | Self::Max | Self::Range => true,
+            Self::Count | Self::NanCount | Self::InfCount { any: true } | Self::AnyNotFinite => true,
+            _ => false,
+        }
+    }
+
+    /// Bytes of state for each cell.
+    pub fn cell_bytes(&self) -> usize {
+        match self {
+            Self::Count => 1,
+            Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite | Self::EqualCount(_) => 8,
+            Self::Min | Self::Max => 9,
+            Self::Range | Self::FiniteRange => 18,
+            Self::ArgMin | Self::ArgMax | Self::Product => 16,
+            Self::Sum | Self::Mean | Self::NormL1 | Self::NormL2 => 32,
+            Self::NanMean => 32,
+            Self::SoftmaxTotal => 24,
+            Self::Moments { .. } => 40,
+            Self::Histogram { bins, .. } => bins * 8 + 32,
+        }
+    }
+
+    /// An accumulator for elements of a type. `global` is the number of a cell in the output.
+    pub fn accumulator(&self, dtype: ElementType, cells: usize, global: &dyn Fn(usize) -> usize) -> Made {
+        let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
+        match self {
+            Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, cells),
+            Self::Mean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
+            Self::NanMean if is_float => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(FloatSum::<f32, PLAIN, true>::new(SumResult::Mean, false, cells)),
+                _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, cells)),
+            },
+            Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
+            Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, cells),
+            Self::NormL2 => match dtype {
+                // Squares that are no f64.
+                ElementType::I32 => boxed(WholeSum::<i64, SQUARE>::new(SumResult::Root, cells)),
+                ElementType::U32 => boxed(WholeSum::<u64, SQUARE>::new(SumResult::Root, cells)),
+                ElementType::I64 => boxed(FloatSum::<i64, SQUARE, false>::new(SumResult::Root, false, cells)),
+                ElementType::U64 => boxed(FloatSum::<u64, SQUARE, false>::new(SumResult::Root, false, cells)),
+                _ => sum::<SQUARE>(SumResult::Root, dtype, cells),
+            },
+            Self::EqualCount(Some(number)) => match *number {
+                Value::F32(number) if number.is_nan() => boxed(Tally::<f32, NAN>::new(0.0, false, cells)),
+                Value::F64(number) if number.is_nan() => boxed(Tally::<f64, NAN>::new(0.0, false, cells)),
+                Value::F32(number) => boxed(Tally::<f32, EQUAL>::new(number, false, cells)),
+                Value::F64(number) => boxed(Tally::<f64, EQUAL>::new(number, false, cells)),
+                Value::I64(number) => boxed(Tally::<i64, EQUAL>::new(number, false, cells)),
+                Value::U64(number) => boxed(Tally::<u64, EQUAL>::new(number, false, cells)),
+            },
+            Self::Count => counter(dtype, cells, false),
+            Self::EqualCount(None) => counter(dtype, cells, true),
+            Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite if !is_float => {
+                counter(dtype, cells, true)
+            }
+            Self::NanCount => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(Tally::<f32, NAN>::new(0.0, true, cells)),
+                _ => boxed(Tally::<f64, NAN>::new(0.0, true, cells)),
+            },
+            &Self::InfCount { any } => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(Tally::<f32, INFINITE>::new(0.0, any, cells)),
+                _ => boxed(Tally::<f64, INFINITE>::new(0.0, any, cells)),
+            },
+            Self::AnyNotFinite => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(Tally::<f32, NOT_FINITE>::new(0.0, true, cells)),
+                _ => boxed(Tally::<f64, NOT_FINITE>::new(0.0, true, cells)),
+            },
+            Self::Product => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(Product::<f32, false>::new(cells)),
+                ComputeType::F64 if is_float => boxed(Product::<f64, true>::new(cells)),
+                ComputeType::F64 => boxed(Product::<f64, false>::new(cells)),
+                ComputeType::I64 => boxed(Product::<i64, false>::new(cells)),
+                ComputeType::U64 => boxed(Product::<u64, false>::new(cells)),
+            },
+            Self::Moments { skip_nan: true } if is_float => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(Moments::<f32, true>::new(cells)),
+                _ => boxed(Moments::<f64, true>::new(cells)),
+            },
+            Self::SoftmaxTotal => match ComputeType::of(dtype) {
+                ComputeType::F32 => boxed(SoftmaxTotal::<f32>::new(cells)),
+                ComputeType::F64 => boxed(SoftmaxTotal::<f64>::new(cells)),
+                ComputeType::I64 => boxed(SoftmaxTotal::<i64>::new(cells)),
+                ComputeType::U64 => boxed(SoftmaxTotal::<u64>::new(cells)),
+            },
+            _ => match ComputeType::of(dtype) {
+                ComputeType::F32 => self.typed::<f32>(cells, global),
+                ComputeType::F64 => self.typed::<f64>(cells, global),
+                ComputeType::I64 => self.typed::<i64>(cells, global),
+                ComputeType::U64 => self.typed::<u64>(cells, global),
+            },
+        }
+    }
+
+    /// The reductions that are the same for all types.
+    fn typed<T: Compute>(&self, cells: usize, global: &dyn Fn(usize) -> usize) -> Made {
+        match self {
+            Self::Min => boxed(Extreme::<T, false>::new(cells)),
+            Self::Max => boxed(Extreme::<T, true>::new(cells)),
+            Self::Range => boxed(Range::<T>::new(cells)),
+            Self::FiniteRange => boxed(FiniteRange::<T>::new(cells)),
+            Self::ArgMin => boxed(Arg::<T, false>::new(cells)),
+            Self::ArgMax => boxed(Arg::<T, true>::new(cells)),
+            Self::Histogram { bins, ranges } => {
+                let range = |cell: usize| match ranges[..] {
+                    [all] => all,
+                    _ => ranges.get(global(cell)).copied().unwrap_or([f64::NAN; 2]),
+                };
+                boxed(Histogram::<T>::new(*bins, &range, cells))
+            }
+            _ => boxed(Moments::<T, false>::new(cells)),
+        }
+    }
+}
+
+fn boxed<A: Accumulator>(made: Result<A, OutOfMemory>) -> Made {
+    Ok(Box::new(made?))
+}
+
+fn counter(dtype: ElementType, cells: usize, never: bool) -> Made {
+    Ok(Box::new(Count { cells, compute: ComputeType::of(dtype), never }))
+}
+
+fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, cells: usize) -> Made {
+    let exact = !matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
+    match ComputeType::of(dtype) {
+        ComputeType::F32 => boxed(FloatSum::<f32, TERM, false>::new(result, exact, cells)),
+        ComputeType::F64 => boxed(FloatSum::<f64, TERM, false>::new(result, exact, cells)),
+        ComputeType::I64 => boxed(WholeSum::<i64, TERM>::new(result, cells)),
+        ComputeType::U64 => boxed(WholeSum::<u64, TERM>::new(result, cells)),
+    }
+}

@@ -1,0 +1,229 @@
+//! Products that neither overflow nor vanish on the way.
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+use crate::lanes::{self, Block, Kernel, Panel, Target};
+
+/// The bits of an exponent, and where they begin.
+const EXPONENT: u64 = 0x7ff << DIGITS;
+const DIGITS: u32 = 52;
+const BIAS: i64 = 1023;
+
+/// Magnitudes of which so many as a group has can be multiplied without overflow or loss.
+const SMALL: f64 = f64::from_bits((1023 - 250) << DIGITS);
+const LARGE: f64 = f64::from_bits((1023 + 250) << DIGITS);
+
+/// The digits and the exponent of a float that is not subnormal. Zero, infinities and NaN are all digits.
+#[inline(always)]
+fn split(x: f64) -> (f64, i64) {
+    let bits = x.to_bits();
+    let exponent = bits & EXPONENT;
+    let is_plain = (exponent != 0) & (exponent != EXPONENT);
+    let digits = f64::from_bits(bits & !EXPONENT | 1023 << DIGITS);
+    let exponent = (exponent >> DIGITS).cast_signed() - BIAS;
+    (if is_plain { digits } else { x }, if is_plain { exponent } else { 0 })
+}
+
+/// The digits and the exponent of any float.
+fn split_any(x: f64) -> (f64, i64) {
+    if x.is_subnormal() {
+        let (digits, exponent) = split(x * f64::from_bits(((1023 + 64) as u64) << DIGITS));
+        (digits, exponent - 64)
+    } else {
+        split(x)
+    }
+}
+
+#[inline(always)]
+fn times(into: (&mut f64, &mut i64), by: (f64, i64)) {
+    let (digits, exponent) = split(*into.0 * by.0);
+    *into.0 = digits;
+    *into.1 += by.1 + exponent;
+}
+
+/// The product of all values; 1 for none.
+///
+/// A few values at a time are multiplied as they are. Where values may be as large as floats are (`WIDE`), their
+/// magnitudes are watched, and groups with extreme ones are multiplied one by one.
+#[derive(Debug)]
+pub(crate) struct Product<T, const WIDE: bool> {
+    /// At least 1 and below 2 but for the sign; or 0, infinite or NaN, whatever the exponent.
+    digits: Vec<f64>,
+    exponent: Vec<i64>,
+    value: std::marker::PhantomData<T>,
+}
+
+impl<T: Compute, const WIDE: bool> Product<T, WIDE> {
+    /// Values of a group: those of f32 are at least 2^-149, integers are below 2^64.
+    const GROUP: usize = if WIDE {
+        4
+    } else if T::FLOAT && size_of::<T>() == 4 {
+        6
+    } else {
+        15
+    };
+
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        let (digits, exponent) = (filled(1.0, cells)?, filled(0, cells)?);
+        Ok(Self { digits, exponent, value: std::marker::PhantomData })
+    }
+
+    #[inline(always)]
+    fn put(&mut self, at: usize, digits: f64, exponent: i64) {
+        times((&mut self.digits[at], &mut self.exponent[at]), (digits, exponent));
+    }
+
+    #[cold]
+    fn put_each(&mut self, at: usize, values: impl Iterator<Item = T>) {
+        for value in values {
+            let (digits, exponent) = split_any(value.to_f64());
+            self.put(at, digits, exponent);
+        }
+    }
+}
+
+/// Products, least and greatest magnitudes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Products<const N: usize> {
+    product: [f64; N],
+    least: [f64; N],
+    greatest: [f64; N],
+}
+
+impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
+    type Lanes<const N: usize> = Products<N>;
+    const HEAVY: bool = true;
+    const STEPS: usize = Self::GROUP;
+
+    #[inline(always)]
+    fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> Products<N> {
+        Products { product: [1.0; N], least: [1.0; N], greatest: [1.0; N] }
+    }
+
+    #[inline(always)]
+    fn step<const N: usize>(lanes: &mut Products<N>, values: &[T; N], _: u32) {
+        for lane in 0..N {
+            let x = values[lane].to_f64();
+            lanes.product[lane] *= x;
+            if WIDE {
+                let magnitude = x.abs();
+                let least = lanes.least[lane];
+                lanes.least[lane] = if magnitude < least { magnitude } else { least };
+                // Not the greater one, but the one that is not less: NaN stays.
+                let greatest = lanes.greatest[lane];
+                lanes.greatest[lane] = if magnitude <= greatest { greatest } else { magnitude };
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Products<N>, panel: &Panel<'_, T>) {
+        let mut plain = true;
+        if WIDE {
+            for lane in 0..N {
+                plain &= (lanes.least[lane] >= SMALL) & (lanes.greatest[lane] <= LARGE);
+            }
+        }
+        if plain {
+            let digits = self.digits[at..].first_chunk_mut::<N>();
+            if let (Some(digits), Some(exponent)) = (digits, self.exponent[at..].first_chunk_mut::<N>()) {
+                for lane in 0..N {
+                    times((&mut digits[lane], &mut exponent[lane]), (lanes.product[lane], 0));
+                }
+            }
+        } else {
+            for lane in 0..N {
+                self.put_each(at + lane, panel.column(lane));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_run<const N: usize>(&mut self, at: usize, lanes: &Products<N>, block: &Block<'_, T, N>) {
+        let mut plain = true;
+        for lane in 0..N {
+            plain &= !WIDE | ((lanes.least[lane] >= SMALL) & (lanes.greatest[lane] <= LARGE));
+        }
+        if plain {
+            for lane in 0..N {
+                let (digits, exponent) = split(lanes.product[lane]);
+                self.put(at, digits, exponent);
+            }
+            self.take_short(at, block.tail, 0);
+        } else {
+            self.put_each(at, block.values());
+        }
+    }
+
+    #[inline(always)]
+    fn take_short(&mut self, at: usize, values: &[T], _: u64) {
+        for value in values {
+            let (digits, exponent) = split_any(value.to_f64());
+            self.put(at, digits, exponent);
+        }
+    }
+}
+
+impl<T: Compute, const WIDE: bool> Cells for Product<T, WIDE> {
+    type Value = T;
+    type State = (f64, i64);
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        self.digits.fill(1.0);
+        self.exponent.fill(0);
+    }
+
+    fn len(&self) -> usize {
+        self.digits.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        for rows in rows.chunks(Self::GROUP) {
+            lanes::rows(self, at, rows, &[]);
+        }
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        lanes::runs(self, at, runs);
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.take_short(at, &[value], 0);
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> (f64, i64) {
+        (self.digits[cell], self.exponent[cell])
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, (digits, exponent): (f64, i64)) {
+        self.put(cell, digits, exponent);
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        out[0] = join(self.digits[cell], self.exponent[cell]);
+    }
+}
+
+/// digits · 2^exponent, rounded once; a zero is positive.
+fn join(digits: f64, exponent: i64) -> f64 {
+    let power = |exponent: i64| f64::from_bits((exponent + BIAS).cast_unsigned() << DIGITS);
+    if digits == 0.0 || !digits.is_finite() {
+        return digits + 0.0;
+    }
+    match exponent {
+        1024.. => digits * f64::INFINITY,
+        -1022..1024 => digits * power(exponent),
+        // Subnormal: the first product is exact.
+        -1082..-1022 => digits * power(-1000) * power(exponent + 1000) + 0.0,
+        _ => 0.0,
+    }
+}

@@ -1,0 +1,107 @@
+//! What a softmax is divided by.
+
+use std::marker::PhantomData;
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+
+/// Two numbers for each cell: the greatest value that is not NaN (NaN if there is none), and the sum of exp(x − it) over
+/// the finite values. The sum is 0 if the greatest value is infinite.
+#[derive(Debug)]
+pub(crate) struct SoftmaxTotal<T> {
+    /// The greatest value; NaN if there is none.
+    greatest: Vec<f64>,
+    /// The greatest finite value, −∞ if there is none; and the sum of exp(x − it).
+    top: Vec<f64>,
+    total: Vec<f64>,
+    value: PhantomData<T>,
+}
+
+/// Values whose exponentials are added up without looking for a greater one.
+const PIECE: usize = 1024;
+
+/// The sum of exponentials relative to `top`, counted from another, not lower one.
+#[inline(always)]
+fn rescaled(total: f64, top: f64, to: f64) -> f64 {
+    if top == to || total == 0.0 { total } else { total * (top - to).exp() }
+}
+
+impl<T: Compute> SoftmaxTotal<T> {
+    pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self {
+            greatest: filled(f64::NAN, cells)?,
+            top: filled(f64::NEG_INFINITY, cells)?,
+            total: filled(0.0, cells)?,
+            value: PhantomData,
+        })
+    }
+
+    fn piece(&mut self, at: usize, values: impl Iterator<Item = f64> + Clone) {
+        let (mut greatest, mut top) = (f64::NAN, f64::NEG_INFINITY);
+        for x in values.clone() {
+            // `max` leaves NaN out.
+            greatest = greatest.max(x);
+            top = if x > top && x.is_finite() { x } else { top };
+        }
+        let finite = values.filter(|x| x.is_finite());
+        self.join(at, (greatest, top, finite.map(|x| (x - top).exp()).sum()));
+    }
+}
+
+impl<T: Compute> Cells for SoftmaxTotal<T> {
+    type Value = T;
+    type State = (f64, f64, f64);
+    const WIDTH: usize = 2;
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(cells)
+    }
+
+    fn clear(&mut self) {
+        self.greatest.fill(f64::NAN);
+        self.top.fill(f64::NEG_INFINITY);
+        self.total.fill(0.0);
+    }
+
+    fn len(&self) -> usize {
+        self.top.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        for column in 0..rows.first().map_or(0, |row| row.len()) {
+            self.piece(at + column, rows.iter().map(|row| row[column].to_f64()));
+        }
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        for run in 0..runs.count {
+            for piece in runs.run(run).chunks(PIECE) {
+                self.piece(at + run, piece.iter().map(|value| value.to_f64()));
+            }
+        }
+    }
+
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.piece(at, std::iter::once(value.to_f64()));
+    }
+
+    fn state(&self, cell: usize) -> (f64, f64, f64) {
+        (self.greatest[cell], self.top[cell], self.total[cell])
+    }
+
+    fn join(&mut self, cell: usize, (greatest, top, total): (f64, f64, f64)) {
+        self.greatest[cell] = self.greatest[cell].max(greatest);
+        let higher = self.top[cell].max(top);
+        let own = rescaled(self.total[cell], self.top[cell], higher);
+        self.total[cell] = own + rescaled(total, top, higher);
+        self.top[cell] = higher;
+    }
+
+    fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
+        let greatest = self.greatest[cell];
+        out[0] = greatest + 0.0;
+        out[1] = if greatest.is_infinite() { 0.0 } else { self.total[cell] };
+    }
+}

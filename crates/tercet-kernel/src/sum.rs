@@ -1,0 +1,307 @@
+//! Sums of floats and what is made of them: means and norms.
+
+use std::marker::PhantomData;
+
+use tercet_core::tensor::OutOfMemory;
+
+use crate::accumulator::Known;
+use crate::cells::{Cells, TypedRuns, filled};
+use crate::compute::Compute;
+use crate::lanes::{self, Block, Kernel, Panel, Target, across};
+use crate::simd::{Work, vectorized};
+
+/// What is made of a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SumResult {
+    /// The sum; 0 for no values.
+    Total,
+    /// The sum by the number of values; NaN for no values.
+    Mean,
+    /// The square root of the sum.
+    Root,
+}
+
+/// What is added up: the value, its magnitude or its square.
+pub(crate) const PLAIN: u8 = 0;
+pub(crate) const MAGNITUDE: u8 = 1;
+pub(crate) const SQUARE: u8 = 2;
+
+/// How many rows are added without compensation: so few that rounding stays far below the tolerance.
+const PENDING: usize = 256;
+
+/// Sums of values as f64. With `SKIP` NaN is left out.
+#[derive(Debug)]
+pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
+    /// Plain sums of the latest rows, and how many rows those are.
+    partial: Vec<f64>,
+    pending: usize,
+    /// Sums, and what their additions lost.
+    sum: Vec<f64>,
+    lost: Vec<f64>,
+    /// How many values went in, if some are skipped.
+    numbers: Vec<f64>,
+    result: SumResult,
+    /// Whether all terms are integers below 2^33, so that sums and losses are integers as well.
+    exact: bool,
+    value: PhantomData<T>,
+}
+
+impl<T: Compute, const TERM: u8, const SKIP: bool> FloatSum<T, TERM, SKIP> {
+    pub(crate) fn new(result: SumResult, exact: bool, cells: usize) -> Result<Self, OutOfMemory> {
+        let zeros = || filled(0.0, cells);
+        Ok(Self {
+            partial: zeros()?,
+            pending: 0,
+            sum: zeros()?,
+            lost: zeros()?,
+            numbers: if SKIP { zeros()? } else { Vec::new() },
+            result,
+            exact,
+            value: PhantomData,
+        })
+    }
+
+    #[inline(always)]
+    fn add(&mut self, at: usize, x: f64, number: f64) {
+        compensated(&mut self.sum[at], &mut self.lost[at], x);
+        if SKIP {
+            self.numbers[at] += number;
+        }
+    }
+}
+
+#[inline(always)]
+fn term<const TERM: u8>(x: f64) -> f64 {
+    match TERM {
+        PLAIN => x,
+        MAGNITUDE => x.abs(),
+        _ => x * x,
+    }
+}
+
+/// The sum and what the addition lost: `sum` stays infinite or NaN once it is, as plain addition has it.
+#[inline(always)]
+pub(crate) fn compensated(sum: &mut f64, lost: &mut f64, x: f64) {
+    let next = *sum + x;
+    let added = next - *sum;
+    let error = (*sum - (next - added)) + (x - added);
+    *lost += if error.is_finite() { error } else { 0.0 };
+    *sum = next;
+}
+
+impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TERM, SKIP> {
+    /// Sums and numbers.
+    type Lanes<const N: usize> = [[f64; N]; 2];
+    const HEAVY: bool = SKIP;
+
+    #[inline(always)]
+    fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> [[f64; N]; 2] {
+        [[0.0; N]; 2]
+    }
+
+    #[inline(always)]
+    fn step<const N: usize>([sum, numbers]: &mut [[f64; N]; 2], values: &[T; N], _: u32) {
+        for lane in 0..N {
+            let x = values[lane].to_f64();
+            if SKIP {
+                let skip = x.is_nan();
+                sum[lane] += if skip { 0.0 } else { term::<TERM>(x) };
+                numbers[lane] += if skip { 0.0 } else { 1.0 };
+            } else {
+                sum[lane] += term::<TERM>(x);
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_columns<const N: usize>(&mut self, at: usize, [sum, numbers]: &[[f64; N]; 2], _: &Panel<'_, T>) {
+        if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
+            for lane in 0..N {
+                partial[lane] += sum[lane];
+            }
+        }
+        if SKIP && let Some(total) = self.numbers[at..].first_chunk_mut::<N>() {
+            for lane in 0..N {
+                total[lane] += numbers[lane];
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn take_run<const N: usize>(
+        &mut self,
+        at: usize,
+        [sum, numbers]: &[[f64; N]; 2],
+        block: &Block<'_, T, N>,
+    ) {
+        let [mut rest, mut number] = [[0.0; 1]; 2];
+        for &value in block.tail {
+            let mut lanes = [rest, number];
+            Self::step(&mut lanes, &[value], 0);
+            [rest, number] = lanes;
+        }
+        let number = if SKIP { across(numbers) + number[0] } else { 0.0 };
+        self.add(at, across(sum) + rest[0], number);
+    }
+
+    #[inline(always)]
+    fn take_short(&mut self, at: usize, values: &[T], _: u64) {
+        let mut lanes = [[0.0; 1]; 2];
+        for &value in values {
+            Self::step(&mut lanes, &[value], 0);
+        }
+        self.add(at, lanes[0][0], lanes[1][0]);
+    }
+}
+
+/// Adds deferred sums to the others.
+struct Settle<'a> {
+    partial: &'a mut [f64],
+    sum: &'a mut [f64],
+    lost: &'a mut [f64],
+}
+
+impl Work for Settle<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        for ((partial, sum), lost) in self.partial.iter_mut().zip(self.sum).zip(self.lost) {
+            compensated(sum, lost, *partial);
+            *partial = 0.0;
+        }
+    }
+}
+
+impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, SKIP> {
+    type Value = T;
+    type State = [f64; 3];
+
+    fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
+        Self::new(self.result, self.exact, cells)
+    }
+
+    fn clear(&mut self) {
+        for states in [&mut self.partial, &mut self.sum, &mut self.lost, &mut self.numbers] {
+            states.fill(0.0);
+        }
+        self.pending = 0;
+    }
+
+    fn len(&self) -> usize {
+        self.sum.len()
+    }
+
+    fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
+        if self.pending + rows.len() > PENDING {
+            Cells::settle(self);
+        }
+        self.pending += rows.len();
+        lanes::rows(self, at, rows, &[]);
+    }
+
+    fn runs(&mut self, at: usize, runs: &TypedRuns<'_, T>) {
+        lanes::runs(self, at, runs);
+    }
+
+    #[inline]
+    fn one(&mut self, at: usize, value: T, _: u64) {
+        self.take_short(at, &[value], 0);
+    }
+
+    fn settle(&mut self) {
+        if self.pending > 0 {
+            self.pending = 0;
+            vectorized(Settle { partial: &mut self.partial, sum: &mut self.sum, lost: &mut self.lost });
+        }
+    }
+
+    #[inline]
+    fn state(&self, cell: usize) -> [f64; 3] {
+        [self.sum[cell], self.lost[cell], if SKIP { self.numbers[cell] } else { 0.0 }]
+    }
+
+    #[inline]
+    fn join(&mut self, cell: usize, [sum, lost, number]: [f64; 3]) {
+        self.add(cell, sum, number);
+        self.lost[cell] += lost;
+    }
+
+    fn takes_known(&self) -> bool {
+        TERM == PLAIN
+    }
+
+    fn known(&mut self, at: usize, known: &Known) {
+        let skipped = if SKIP { known.nan_count } else { 0 };
+        let number = to_f64(known.count.saturating_sub(skipped));
+        if self.exact {
+            // A sum of integers as two floats.
+            let high = nearest(known.range.whole);
+            #[expect(clippy::cast_possible_truncation, reason = "sums of 64-bit counts of 32-bit integers")]
+            let low = nearest(known.range.whole - high as i128);
+            self.add(at, high, number);
+            self.lost[at] += low;
+        } else if known.nan_count > skipped {
+            self.add(at, f64::NAN, number);
+        } else {
+            self.add(at, known.range.sum, number);
+        }
+    }
+
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole numbers in range")]
+    fn finish(&self, cell: usize, count: u64, out: &mut [f64]) {
+        let count = if SKIP { self.numbers[cell] as u64 } else { count };
+        let (sum, lost) = (self.sum[cell], self.lost[cell]);
+        out[0] = if self.exact {
+            whole_result(self.result, sum as i128 + lost as i128, count)
+        } else {
+            float_result(self.result, if sum.is_finite() { sum + lost } else { sum }, count)
+        };
+    }
+}
+
+/// The result of a sum of floats. Adding +0.0 turns a negative zero into a positive one.
+pub(crate) fn float_result(result: SumResult, sum: f64, count: u64) -> f64 {
+    match result {
+        SumResult::Mean if count == 0 => f64::NAN,
+        SumResult::Mean => sum / to_f64(count) + 0.0,
+        SumResult::Root => sum.sqrt(),
+        SumResult::Total => sum + 0.0,
+    }
+}
+
+/// The result of a sum of integers, rounded once.
+pub(crate) fn whole_result(result: SumResult, sum: i128, count: u64) -> f64 {
+    match result {
+        SumResult::Mean if count == 0 => f64::NAN,
+        SumResult::Mean => quotient(sum, count),
+        SumResult::Root => nearest(sum).sqrt(),
+        SumResult::Total => nearest(sum),
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "the nearest")]
+fn nearest(whole: i128) -> f64 {
+    whole as f64
+}
+
+#[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 values")]
+pub(crate) fn to_f64(count: u64) -> f64 {
+    count as f64
+}
+
+/// The f64 nearest to the quotient.
+#[expect(clippy::cast_precision_loss, reason = "the one rounding")]
+fn quotient(sum: i128, count: u64) -> f64 {
+    let magnitude = sum.unsigned_abs();
+    if magnitude == 0 {
+        return 0.0;
+    }
+    // At least 64 bits of quotient, the last of which also tells whether anything follows: the conversion then
+    // rounds as if it knew all digits.
+    let shift = magnitude.leading_zeros();
+    let (high, rest) = ((magnitude << shift) / u128::from(count), (magnitude << shift) % u128::from(count));
+    let digits = high | u128::from(rest != 0);
+    let scale = f64::from_bits(u64::from(1023 - shift) << 52);
+    let quotient = digits as f64 * scale;
+    if sum < 0 { -quotient } else { quotient }
+}

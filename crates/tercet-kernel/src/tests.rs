@@ -1,0 +1,556 @@
+//! Every reduction against an obvious version, over values cut into pieces in every way.
+#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "test values are small")]
+
+mod exact;
+mod models;
+
+use proptest::prelude::*;
+use tercet_core::ElementType;
+use tercet_core::tensor::f16;
+
+use self::models::{close, models};
+use super::*;
+
+/// A matrix of values whose rows are folded into a cell for each column.
+#[derive(Clone, Debug)]
+struct Case {
+    width: usize,
+    rows: usize,
+    style: u8,
+    seed: u64,
+}
+
+fn cases() -> impl Strategy<Value = Case> {
+    let widths = prop::sample::select(vec![1usize, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 50, 64, 70]);
+    let rows = prop::sample::select(vec![0usize, 1, 2, 31, 33, 64, 65, 130, 300]);
+    (widths, rows, 0u8..5, any::<u64>()).prop_map(|(width, rows, style, seed)| Case {
+        width,
+        rows,
+        style,
+        seed,
+    })
+}
+
+/// A generator of numbers that is the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+}
+
+/// A value of an element type.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Number {
+    Whole(i128),
+    Float(f64),
+}
+
+impl Number {
+    fn to_f64(self) -> f64 {
+        match self {
+            Self::Whole(whole) => whole as f64,
+            Self::Float(float) => float,
+        }
+    }
+
+    fn is_nan(self) -> bool {
+        self.to_f64().is_nan()
+    }
+
+    /// The value that little-endian bytes are.
+    fn of(dtype: ElementType, bytes: &[u8]) -> Self {
+        let mut word = [0; 8];
+        word[..bytes.len()].copy_from_slice(bytes);
+        let word = u64::from_le_bytes(word);
+        match dtype {
+            ElementType::F16 => Self::Float(f16::from_bits(word as u16).to_f64()),
+            ElementType::F32 => Self::Float(f64::from(f32::from_bits(word as u32))),
+            ElementType::F64 => Self::Float(f64::from_bits(word)),
+            ElementType::I16 => Self::Whole(i128::from(word as u16 as i16)),
+            ElementType::I32 => Self::Whole(i128::from(word as u32 as i32)),
+            ElementType::I64 => Self::Whole(i128::from(word as i64)),
+            _ => Self::Whole(i128::from(word)),
+        }
+    }
+}
+
+fn is_float(dtype: ElementType) -> bool {
+    matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64)
+}
+
+fn float_bytes(dtype: ElementType, value: f64) -> Vec<u8> {
+    match dtype {
+        ElementType::F16 => f16::from_f64(value).to_le_bytes().to_vec(),
+        ElementType::F32 => (value as f32).to_le_bytes().to_vec(),
+        _ => value.to_le_bytes().to_vec(),
+    }
+}
+
+/// Values that are small, arbitrary, sprinkled with NaN and infinities, all nearly the same, or mostly NaN.
+fn value(dtype: ElementType, style: u8, random: &mut Random) -> Vec<u8> {
+    let bits = random.next();
+    let size = dtype.size();
+    let small = (bits % 17) as i64 - 8;
+    let special = [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, -0.0][(bits >> 40) as usize % 4];
+    let is_signed = matches!(dtype, ElementType::I16 | ElementType::I32 | ElementType::I64);
+    let any = bits.to_le_bytes()[..size].to_vec();
+    if !is_float(dtype) {
+        let whole = match style {
+            0 if is_signed => small,
+            0 => small.abs(),
+            3 if size < 8 => 100 + small,
+            3 => i64::MAX - 8 + small,
+            _ => return any,
+        };
+        return whole.to_le_bytes()[..size].to_vec();
+    }
+    match style {
+        2 if bits >> 59 == 0 => float_bytes(dtype, special),
+        1 | 2 => {
+            // So that neither squares nor sums overflow.
+            let number = Number::of(dtype, &any).to_f64();
+            let fits = number == 0.0 || (1e-100..1e100).contains(&number.abs());
+            if fits { any } else { float_bytes(dtype, 1.5) }
+        }
+        3 => float_bytes(dtype, 1e3 + (bits % 1000) as f64 * 1e-3),
+        4 if bits >> 62 != 0 => float_bytes(dtype, f64::NAN),
+        _ => float_bytes(dtype, small as f64),
+    }
+}
+
+/// Values of a compute type, aligned.
+struct Widened {
+    words: Vec<u64>,
+    bytes: usize,
+}
+
+impl Widened {
+    fn new(dtype: ElementType, elements: &[u8], to: ComputeType) -> Self {
+        let bytes = elements.len() / dtype.size() * to.size();
+        let mut words = vec![0u64; bytes.div_ceil(8)];
+        widen(dtype, elements, to, &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..bytes]);
+        Self { words, bytes }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice::<u64, u8>(&self.words)[..self.bytes]
+    }
+}
+
+/// What is known of values.
+fn known(dtype: ElementType, elements: &[u8]) -> Known {
+    let values: Vec<(Number, Value)> = elements
+        .chunks(dtype.size())
+        .map(|element| (Number::of(dtype, element), Value::of_element(dtype, element)))
+        .collect();
+    let mut numbers: Vec<&(Number, Value)> = values.iter().filter(|(value, _)| !value.is_nan()).collect();
+    numbers.sort_by(|a, b| match (a.0, b.0) {
+        (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+        (a, b) => a.to_f64().total_cmp(&b.to_f64()),
+    });
+    let ends = numbers.first().zip(numbers.last());
+    let (min, max) = ends.map_or((Value::F64(0.0), Value::F64(0.0)), |(min, max)| (min.1, max.1));
+    let end = |value: Option<&&(Number, Value)>| value.is_some_and(|value| value.0.to_f64().is_infinite());
+    let infinite = u64::from(end(numbers.first())) + u64::from(end(numbers.last()));
+    let whole = |value: &&(Number, Value)| if let Number::Whole(whole) = value.0 { whole } else { 0 };
+    let floats: Vec<f64> = numbers.iter().map(|value| value.0.to_f64()).collect();
+    Known {
+        count: values.len() as u64,
+        nan_count: (values.len() - numbers.len()) as u64,
+        range: KnownRange {
+            min,
+            max,
+            infinite,
+            whole: numbers.iter().map(whole).sum(),
+            sum: exact::sum_any(&floats),
+        },
+    }
+}
+
+/// Folds rows from `row` on in one of the ways that there are.
+fn fill(
+    accumulator: &mut dyn Accumulator,
+    (dtype, elements): (ElementType, &[u8]),
+    (at, width): (usize, usize),
+    rows: std::ops::Range<usize>,
+    way: usize,
+) {
+    let size = dtype.size();
+    let compute = accumulator.compute();
+    let row = |row: usize| &elements[row * width * size..(row + 1) * width * size];
+    let column = |column: usize| -> Vec<u8> {
+        rows.clone().flat_map(|number| row(number)[column * size..(column + 1) * size].to_vec()).collect()
+    };
+    match way {
+        0 => {
+            let widened: Vec<Widened> =
+                rows.clone().map(|number| Widened::new(dtype, row(number), compute)).collect();
+            let slices: Vec<&[u8]> = widened.iter().map(Widened::bytes).collect();
+            let indices: Vec<u64> = rows.map(|row| row as u64).collect();
+            if !slices.is_empty() {
+                accumulator.rows(at, &slices, &indices);
+            }
+        }
+        1 => {
+            let turned: Vec<u8> = (0..width).flat_map(column).collect();
+            let widened = Widened::new(dtype, &turned, compute);
+            let (len, index) = (rows.len(), rows.start as u64);
+            let runs = Runs { values: widened.bytes(), len, stride: len, count: width, index, index_step: 0 };
+            accumulator.runs(at, &runs);
+        }
+        2 if accumulator.takes_known() => {
+            for number in 0..width {
+                accumulator.known(at + number, &known(dtype, &column(number)));
+            }
+        }
+        _ => {
+            let all: Vec<u8> = rows.clone().flat_map(|number| row(number).to_vec()).collect();
+            let cells: Vec<u32> =
+                rows.clone().flat_map(|_| (at..at + width).map(|cell| cell as u32)).collect();
+            let indices: Vec<u64> = rows.flat_map(|row| vec![row as u64; width]).collect();
+            accumulator.scatter(&cells, Widened::new(dtype, &all, compute).bytes(), &indices);
+        }
+    }
+}
+
+/// The results of each column of a case, folded in pieces of all kinds.
+fn folded(op: &Op, dtype: ElementType, case: &Case, elements: &[u8], random: &mut Random) -> Vec<f64> {
+    let width = case.width;
+    // Cells before and after, which must stay empty.
+    let lead = random.below(3);
+    let make = |cells: usize| op.accumulator(dtype, cells, &|cell| cell).unwrap();
+    let mut all = make(lead + width + 1);
+    let mut row = 0;
+    while row < case.rows {
+        let rows = row..(row + 1 + random.below(2 * case.rows)).min(case.rows);
+        row = rows.end;
+        let way = random.below(4);
+        if random.below(2) == 0 {
+            fill(&mut *all, (dtype, elements), (lead, width), rows, way);
+        } else {
+            let mut own = all.fresh(width + 2).unwrap();
+            fill(&mut *own, (dtype, elements), (1, width), rows, way);
+            own.settle();
+            all.settle();
+            all.merge(lead, &*own, 1, width);
+        }
+    }
+    all.settle();
+    assert_eq!((all.width(), all.cells()), (op.width(), lead + width + 1));
+    let mut counts = vec![0; lead + width + 1];
+    counts[lead..lead + width].fill(case.rows as u64);
+    let mut results = vec![0.0; counts.len() * op.width()];
+    all.finish(Counts::Each(&counts), &mut results);
+    let mut empty = vec![0.0; op.width()];
+    make(1).finish(Counts::Same(0), &mut empty);
+    let (before, cells) = results.split_at(lead * op.width());
+    let (cells, after) = cells.split_at(width * op.width());
+    for cell in before.chunks(op.width()).chain([after]) {
+        assert!(cell.iter().zip(&empty).all(|(a, b)| a.to_bits() == b.to_bits()), "{cell:?} is not empty");
+    }
+    all.clear();
+    let mut cleared = vec![0.0; counts.len() * op.width()];
+    all.finish(Counts::Same(0), &mut cleared);
+    assert!(
+        cleared
+            .chunks(op.width())
+            .all(|cell| cell.iter().zip(&empty).all(|(a, b)| a.to_bits() == b.to_bits()))
+    );
+    cells.to_vec()
+}
+
+fn check_case(dtype: ElementType, case: &Case) {
+    let mut random = Random(case.seed);
+    let style = if is_float(dtype) { case.style } else { case.style % 4 };
+    let elements: Vec<u8> =
+        (0..case.rows * case.width).flat_map(|_| value(dtype, style, &mut random)).collect();
+    let numbers: Vec<Number> =
+        elements.chunks(dtype.size()).map(|element| Number::of(dtype, element)).collect();
+    for (op, model) in models(dtype) {
+        let results = folded(&op, dtype, case, &elements, &mut random);
+        for (column, found) in results.chunks(op.width()).enumerate() {
+            let cell: Vec<Number> = (0..case.rows).map(|row| numbers[row * case.width + column]).collect();
+            check_cell(&op, dtype, &cell, found, &model(&cell));
+        }
+    }
+}
+
+fn check_cell(op: &Op, dtype: ElementType, cell: &[Number], found: &[f64], wanted: &[(f64, f64)]) {
+    assert_eq!(found.len(), wanted.len(), "{op:?}");
+    for (&found, &(wanted, tolerance)) in found.iter().zip(wanted) {
+        assert!(
+            close(found, wanted, tolerance) && !(found == 0.0 && found.is_sign_negative()),
+            "{op:?} of {} {dtype}: {found:e}, not {wanted:e} ± {tolerance:e}",
+            cell.len()
+        );
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(8)))]
+
+    #[test]
+    fn reductions_are_right_however_values_are_cut(case in cases()) {
+        for dtype in ElementType::ALL {
+            check_case(dtype, &case);
+        }
+    }
+
+    #[test]
+    fn long_runs_are_right(
+        rows in prop::sample::select(vec![4097usize, 8192, 9001]),
+        style in 0u8..5,
+        seed in any::<u64>(),
+    ) {
+        for dtype in ElementType::ALL {
+            check_case(dtype, &Case { width: 1, rows, style, seed });
+        }
+    }
+
+    /// Windows of positions are what their values are.
+    #[test]
+    fn windows_are_merged_right(
+        (outer, positions, inner) in (1usize..3, 1usize..40, 1usize..6),
+        (size, step, front) in (1usize..30, 1usize..4, 0usize..8),
+        (overlap, style, seed) in (any::<bool>(), 0u8..5, any::<u64>()),
+    ) {
+        let mut random = Random(seed);
+        let windows: Vec<std::ops::Range<usize>> = (0..positions + front)
+            .step_by(step)
+            .map(|end| end.saturating_sub(front).min(positions)..(end + size).saturating_sub(front).min(positions))
+            .collect();
+        for dtype in [ElementType::F32, ElementType::F64, ElementType::I16, ElementType::I64] {
+            let style = if is_float(dtype) { style } else { style % 4 };
+            let count = outer * positions * inner;
+            let elements: Vec<u8> = (0..count).flat_map(|_| value(dtype, style, &mut random)).collect();
+            let numbers: Vec<Number> =
+                elements.chunks(dtype.size()).map(|element| Number::of(dtype, element)).collect();
+            for (op, model) in models(dtype) {
+                if op.is_indexed() {
+                    continue;
+                }
+                let mut cells = op.accumulator(dtype, count, &|cell| cell).unwrap();
+                fill(&mut *cells, (dtype, &elements), (0, count), 0..1, 0);
+                cells.settle();
+                let roll = Roll { outer, positions, inner, size, overlap, windows: &windows };
+                let rolled = cells.roll(&roll).unwrap();
+                let counts: Vec<u64> = (0..outer * windows.len() * inner)
+                    .map(|cell| windows[cell / inner % windows.len()].len() as u64)
+                    .collect();
+                let mut results = vec![0.0; counts.len() * op.width()];
+                rolled.finish(Counts::Each(&counts), &mut results);
+                for (number, found) in results.chunks(op.width()).enumerate() {
+                    let (line, i) = (number / inner, number % inner);
+                    let window = windows[line % windows.len()].clone();
+                    let at = |position| numbers[(line / windows.len() * positions + position) * inner + i];
+                    let cell: Vec<Number> = window.map(at).collect();
+                    check_cell(&op, dtype, &cell, found, &model(&cell));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn words_convert_to_the_nearest_float(word in any::<u64>(), other in any::<u64>(), shift in 0u32..64) {
+        let (word, other) = (word >> shift, other >> shift);
+        prop_assert_eq!(word.to_f64(), word as f64);
+        let (signed, pivot) = (word as i64, other as i64);
+        prop_assert_eq!(signed.to_f64(), signed as f64);
+        prop_assert_eq!(word.minus(other), (i128::from(word) - i128::from(other)) as f64);
+        prop_assert_eq!(signed.minus(pivot), (i128::from(signed) - i128::from(pivot)) as f64);
+    }
+}
+
+#[test]
+fn elements_widen_exactly() {
+    for bits in 0..=u16::MAX {
+        let half = f16::from_bits(bits);
+        let (single, wanted) = (from_half(half), half.to_f32_const());
+        assert!(single.to_bits() == wanted.to_bits() || single.is_nan() && wanted.is_nan(), "{bits:#x}");
+    }
+    // Every second element, at an odd address.
+    let bytes: Vec<u8> = [0u8].into_iter().chain((-4i16..6).flat_map(i16::to_le_bytes)).collect();
+    let mut out = [0u64; 3];
+    let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut out)[..20];
+    gather(ElementType::I16, &bytes[1..], 2, ComputeType::F32, out);
+    assert_eq!(bytemuck::cast_slice::<u8, f32>(out), [-4.0, -2.0, 0.0, 2.0, 4.0]);
+}
+
+/// The results of a reduction of one run.
+fn of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
+    let mut cells = op.accumulator(dtype, 1, &|cell| cell).unwrap();
+    let (len, values) = (values.len(), bytemuck::cast_slice(values));
+    cells.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
+    cells.settle();
+    let mut results = vec![0.0; op.width()];
+    cells.finish(Counts::Same(len as u64), &mut results);
+    results
+}
+
+#[test]
+fn the_lowest_index_wins_in_any_order() {
+    let mut values = vec![0.5f32; 200];
+    (values[7], values[90], values[150]) = (2.0, 2.0, 2.0);
+    let index_of = |cells: &dyn Accumulator, count: usize| {
+        let mut results = vec![0.0; count];
+        cells.finish(Counts::Same(0), &mut results);
+        results
+    };
+    let run = |values: &[f32], index: u64, cells: &mut dyn Accumulator, at: usize| {
+        let (len, values) = (values.len(), bytemuck::cast_slice(values));
+        cells.runs(at, &Runs { values, len, stride: len, count: 1, index, index_step: 0 });
+    };
+    let make = |cells: usize| Op::ArgMax.accumulator(ElementType::F32, cells, &|cell| cell).unwrap();
+    for first in [8, 91, 100] {
+        let (mut cells, mut earlier) = (make(1), make(2));
+        run(&values[first..], first as u64, &mut *cells, 0);
+        run(&values[..first], 0, &mut *earlier, 1);
+        cells.merge(0, &*earlier, 1, 1);
+        assert_eq!(index_of(&*cells, 1), [7.0]);
+        let mut cells = make(1);
+        run(&values[first..], first as u64, &mut *cells, 0);
+        run(&values[..first], 0, &mut *cells, 0);
+        assert_eq!(index_of(&*cells, 1), [7.0]);
+    }
+    // Rows of 40 columns, the later ones first.
+    let bytes: &[u8] = bytemuck::cast_slice(&values);
+    let row = |row: usize| &bytes[row * 160..(row + 1) * 160];
+    let mut cells = make(40);
+    cells.rows(0, &[row(1), row(2), row(3), row(4)], &[1, 2, 3, 4]);
+    cells.rows(0, &[row(0)], &[0]);
+    let found = index_of(&*cells, 40);
+    assert_eq!((found[7], found[10], found[30], found[0]), (0.0, 2.0, 3.0, 0.0));
+}
+
+#[test]
+fn means_of_whole_numbers_are_rounded_once() {
+    // 2^53 + 1 lies in the middle of two floats; a little more is nearer to the upper one.
+    let odd = (1i64 << 53) + 1;
+    let mean = |values: &[i64]| of(&Op::Mean, ElementType::I64, values);
+    assert_eq!(mean(&[odd, odd, odd]), [9_007_199_254_740_992.0]);
+    assert_eq!(mean(&[odd, odd, odd + 1]), [9_007_199_254_740_994.0]);
+    assert_eq!(mean(&[i64::MIN; 40]), [-9_223_372_036_854_775_808.0]);
+    assert_eq!(of(&Op::Mean, ElementType::U64, &[u64::MAX; 40]), [18_446_744_073_709_551_615.0]);
+    assert_eq!(of(&Op::Sum, ElementType::I64, &[i64::MAX, i64::MAX, i64::MIN, i64::MIN, 5]), [3.0]);
+    assert_eq!(of(&Op::Mean, ElementType::U8, &[1.0f32, 0.0, 0.0]), [1.0 / 3.0]);
+    assert_eq!(of(&Op::Mean, ElementType::I16, &[-1.0f32, 0.0, 0.0]), [-1.0 / 3.0]);
+    // Sums of 32-bit integers beyond 2^53.
+    let mut cells = Op::Sum.accumulator(ElementType::U32, 1, &|cell| cell).unwrap();
+    let most = vec![f64::from(u32::MAX); 1 << 14];
+    let (len, values) = (most.len(), bytemuck::cast_slice(&most));
+    for _ in 0..257 {
+        cells.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
+    }
+    cells.rows(0, &[&values[..8]], &[]);
+    cells.settle();
+    let mut sum = [0.0];
+    cells.finish(Counts::Same(0), &mut sum);
+    assert_eq!(sum[0], (i128::from(u32::MAX) * (257 * (1 << 14) + 1)) as f64);
+}
+
+#[test]
+fn sums_of_floats_are_compensated() {
+    // 1 is lost in plain addition to 1e16.
+    let mut cells = Op::Sum.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
+    cells.scatter(&[0; 5], bytemuck::cast_slice(&[1e16, 1.0, 1.0, 1.0, -1e16]), &[]);
+    let mut sum = [0.0];
+    cells.finish(Counts::Same(5), &mut sum);
+    assert_eq!(sum, [3.0]);
+    let sum = |values: &[f64]| of(&Op::Sum, ElementType::F64, values)[0];
+    assert_eq!(sum(&[f64::MAX, f64::MAX]), f64::INFINITY);
+    assert_eq!(sum(&[f64::INFINITY, 1.0, f64::MAX]), f64::INFINITY);
+    assert!(sum(&[f64::INFINITY, 1.0, f64::NEG_INFINITY]).is_nan());
+    assert_eq!(sum(&[-0.0f64; 50]).to_bits(), 0);
+}
+
+#[test]
+fn products_neither_overflow_nor_vanish_on_the_way() {
+    let product = |values: &[f64]| of(&Op::Product, ElementType::F64, values)[0];
+    let mut values = [1e300f64; 80];
+    values[40..].fill(1e-300);
+    assert!((product(&values) - 1.0).abs() < 1e-12);
+    assert_eq!(product(&[f64::MIN_POSITIVE / 8.0, 8.0]), f64::MIN_POSITIVE);
+    let tiny = f32::from_bits(1 << 9);
+    assert_eq!(of(&Op::Product, ElementType::F32, &[tiny, 2f32.powi(-10), tiny]), [2f64.powi(-290)]);
+    assert_eq!(product(&[5e-324, 0.5, 2.0]), 5e-324);
+    assert_eq!(product(&[5e-324f64, 0.25]), 0.0);
+    assert_eq!(product(&[-1e200f64, 1e200, 3.0]), f64::NEG_INFINITY);
+    assert_eq!(product(&[f64::NEG_INFINITY, -2.0]), f64::INFINITY);
+    assert!(product(&[0.0, f64::INFINITY, 1.0]).is_nan());
+    assert_eq!(of(&Op::Product, ElementType::I32, &[-3.0f64, 0.0, 5.0])[0].to_bits(), 0);
+    assert_eq!(of::<f32>(&Op::Product, ElementType::U8, &[]), [1.0]);
+    let mut zeros = vec![1.0f32; 5000];
+    (zeros[77], zeros[4999]) = (0.0, f32::NEG_INFINITY);
+    assert!(of(&Op::Product, ElementType::F32, &zeros)[0].is_nan());
+}
+
+const MOMENTS: Op = Op::Moments { skip_nan: false };
+
+#[test]
+fn equal_values_have_no_variance() {
+    for length in [1, 2, 3, 7, 31, 33, 1000, 4097, 10_000] {
+        assert_eq!(of(&MOMENTS, ElementType::F64, &vec![0.1f64; length]), [length as f64, 0.1, 0.0]);
+        assert_eq!(of(&MOMENTS, ElementType::U64, &vec![u64::MAX - 5; length])[2], 0.0);
+    }
+}
+
+#[test]
+fn variance_of_large_neighbours_is_exact() {
+    for length in [2usize, 40, 5000] {
+        let values: Vec<i64> = (0..length).map(|i| i64::MAX - i64::from(i % 2 == 1)).collect();
+        assert_eq!(of(&MOMENTS, ElementType::I64, &values)[2], 0.25);
+        // The ends of the type, 2^64 apart.
+        let values: Vec<i64> = (0..length).map(|i| if i % 2 == 0 { i64::MIN } else { i64::MAX }).collect();
+        assert!((of(&MOMENTS, ElementType::I64, &values)[2] / 2f64.powi(126) - 1.0).abs() < 1e-12);
+    }
+    // An outlier comes first, so that differences are first taken from it.
+    let mut values: Vec<f64> = (0..4000).map(|i| 1e9 + f64::from(i % 2)).collect();
+    values[0] = 0.0;
+    let wanted = 1e18 * 3999.0 / 4000.0 / 4000.0;
+    assert!((of(&MOMENTS, ElementType::F64, &values)[2] / wanted - 1.0).abs() < 1e-8);
+    assert!((of(&MOMENTS, ElementType::F64, &values[1..])[2] - 0.25).abs() < 1e-6);
+}
+
+/// The mean is a billion times a billion times the variance, and each row is merged on its own.
+#[test]
+fn variance_far_from_zero_keeps_its_digits() {
+    let mut random = Random(7);
+    for (mean, deviation, tolerance) in [(3e5, 1e-2, 1e-12), (1e9, 1e-3, 1e-6)] {
+        let values: Vec<f64> = (0..2000)
+            .map(|_| mean + deviation * ((random.next() >> 11) as f64 / (1u64 << 53) as f64 - 0.5))
+            .collect();
+        let shifted: Vec<f64> = values.iter().map(|value| value - mean).collect();
+        let about = exact::sum(shifted.iter().copied()) / 2000.0;
+        let wanted = exact::sum(shifted.iter().map(|value| (value - about) * (value - about))) / 2000.0;
+        let mut cells = MOMENTS.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
+        for value in &values {
+            cells.rows(0, &[bytemuck::bytes_of(value)], &[]);
+        }
+        let mut by_rows = [0.0; 3];
+        cells.finish(Counts::Same(2000), &mut by_rows);
+        for found in [by_rows[2], of(&MOMENTS, ElementType::F64, &values)[2]] {
+            assert!((found / wanted - 1.0).abs() < tolerance, "{found:e}, not {wanted:e}");
+        }
+    }
+}
+
+#[test]
+fn infinities_make_variance_nan_and_means_infinite() {
+    for length in [1, 2, 40, 5000] {
+        let mut values = vec![1.0f32; length];
+        values[length / 2] = f32::INFINITY;
+        let results = of(&Op::Moments { skip_nan: true }, ElementType::F32, &values);
+        assert_eq!(results[..2], [length as f64, f64::INFINITY]);
+        assert!(results[2].is_nan());
+    }
+}

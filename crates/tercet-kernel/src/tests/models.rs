@@ -1,0 +1,196 @@
+//! The obvious version of every reduction.
+
+use tercet_core::ElementType;
+
+use super::{Number, exact, is_float};
+use crate::{Op, Value};
+
+/// The wanted results of a cell, and how far each may be off.
+pub(super) type Model = Box<dyn Fn(&[Number]) -> Vec<(f64, f64)>>;
+
+/// Whether two results are the same, or differ by no more than a tolerance.
+pub(super) fn close(found: f64, wanted: f64, tolerance: f64) -> bool {
+    found == wanted || found.is_nan() && wanted.is_nan() || (found - wanted).abs() <= tolerance
+}
+
+/// Every reduction and its model.
+pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
+    let mut models: Vec<(Op, Model)> = Vec::new();
+    for op in [Op::Sum, Op::Mean, Op::NanMean, Op::NormL1, Op::NormL2] {
+        let own = op.clone();
+        models.push((op, Box::new(move |cell| vec![sum(&own, dtype, cell)])));
+    }
+    let number = |at: Option<usize>, cell: &[Number]| at.map_or(f64::NAN, |at| cell[at].to_f64() + 0.0);
+    let index = |at: Option<usize>| vec![(at.map_or(-1.0, |at| at as f64), 0.0)];
+    models.push((Op::Min, Box::new(move |cell| vec![(number(best(cell, false), cell), 0.0)])));
+    models.push((Op::Max, Box::new(move |cell| vec![(number(best(cell, true), cell), 0.0)])));
+    let range = move |cell: &[Number]| {
+        vec![(number(best(cell, false), cell), 0.0), (number(best(cell, true), cell), 0.0)]
+    };
+    models.push((Op::Range, Box::new(range)));
+    let finite = move |cell: &[Number]| {
+        range(&cell.iter().copied().filter(|value| value.to_f64().is_finite()).collect::<Vec<_>>())
+    };
+    models.push((Op::FiniteRange, Box::new(finite)));
+    models.push((Op::ArgMin, Box::new(move |cell| index(best(cell, false)))));
+    models.push((Op::ArgMax, Box::new(move |cell| index(best(cell, true)))));
+    models.push((Op::Count, Box::new(|cell| vec![(cell.len() as f64, 0.0)])));
+    models.push((Op::NanCount, Box::new(|cell| count(cell, f64::is_nan))));
+    models.push((Op::InfCount { any: false }, Box::new(|cell| count(cell, f64::is_infinite))));
+    // Only whether there are any is promised: statistics may count one value twice.
+    let any = |number: f64, cell: &[Number]| match (number, cell.len() as f64) {
+        (0.0, _) => vec![(0.0, 0.0)],
+        (_, all) => vec![(all + 1.0, all + 0.5)],
+    };
+    let infinite = move |cell: &[Number]| any(count(cell, f64::is_infinite)[0].0, cell);
+    models.push((Op::InfCount { any: true }, Box::new(infinite)));
+    let not_finite = move |cell: &[Number]| any(count(cell, |value| !value.is_finite())[0].0, cell);
+    models.push((Op::AnyNotFinite, Box::new(not_finite)));
+    for fill in [0.0, 3.0, -3.0, f64::NAN, 1.5, f64::INFINITY] {
+        let value = match crate::ComputeType::of(dtype) {
+            crate::ComputeType::F32 => Value::F32(fill as f32),
+            crate::ComputeType::F64 => Value::F64(fill),
+            crate::ComputeType::I64 => Value::I64(fill as i64),
+            crate::ComputeType::U64 => Value::U64(fill as u64),
+        };
+        let is_null = move |number: Number| match (value, number) {
+            (Value::I64(value), Number::Whole(number)) => i128::from(value) == number,
+            (Value::U64(value), Number::Whole(number)) => i128::from(value) == number,
+            (_, number) => number.to_f64() == fill || number.is_nan() && fill.is_nan(),
+        };
+        let nulls = move |cell: &[Number]| vec![(cell.iter().filter(|&&x| is_null(x)).count() as f64, 0.0)];
+        models.push((Op::EqualCount(Some(value)), Box::new(nulls)));
+    }
+    models.push((Op::EqualCount(None), Box::new(|_| vec![(0.0, 0.0)])));
+    models.push((Op::Product, Box::new(|cell| vec![product(cell)])));
+    for skip_nan in [false, true] {
+        models.push((Op::Moments { skip_nan }, Box::new(move |cell| moments(dtype, cell, skip_nan))));
+    }
+    models.push((Op::SoftmaxTotal, Box::new(softmax)));
+    let ranges = std::sync::Arc::from([[-4.0, 8.0]]);
+    models.push((Op::Histogram { bins: 6, ranges }, Box::new(histogram)));
+    models
+}
+
+/// The first least or greatest value that is not NaN.
+fn best(cell: &[Number], max: bool) -> Option<usize> {
+    let mut best: Option<usize> = None;
+    for (at, &value) in cell.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
+        let is_better = best.is_none_or(|best| {
+            let order = match (value, cell[best]) {
+                (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+                (a, b) => a.to_f64().partial_cmp(&b.to_f64()).unwrap(),
+            };
+            if max { order.is_gt() } else { order.is_lt() }
+        });
+        if is_better {
+            best = Some(at);
+        }
+    }
+    best
+}
+
+fn count(cell: &[Number], is: impl Fn(f64) -> bool) -> Vec<(f64, f64)> {
+    vec![(cell.iter().filter(|value| is(value.to_f64())).count() as f64, 0.0)]
+}
+
+fn floats(cell: &[Number], skip_nan: bool) -> Vec<f64> {
+    cell.iter().map(|x| x.to_f64()).filter(|x| !(skip_nan && x.is_nan())).collect()
+}
+
+fn wholes(cell: &[Number]) -> impl Iterator<Item = i128> {
+    cell.iter().map(|x| if let Number::Whole(whole) = x { *whole } else { 0 })
+}
+
+fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {
+    let is_wide = matches!(dtype, ElementType::I64 | ElementType::U64);
+    if !is_float(dtype) && !(is_wide && *op == Op::NormL2) {
+        return match op {
+            Op::Sum => (wholes(cell).sum::<i128>() as f64, 0.0),
+            Op::NormL1 => (wholes(cell).map(i128::abs).sum::<i128>() as f64, 0.0),
+            Op::NormL2 => ((wholes(cell).map(|x| x * x).sum::<i128>() as f64).sqrt(), 0.0),
+            _ => {
+                let sum = wholes(cell).sum::<i128>();
+                let mean = sum as f64 / cell.len() as f64;
+                // Of two exact floats the quotient is the nearest.
+                let is_nearest = sum.abs() < 1 << 53;
+                (mean, if is_nearest { 0.0 } else { mean.abs() * 1e-15 })
+            }
+        };
+    }
+    let terms: Vec<f64> = match op {
+        Op::NormL1 => floats(cell, false).into_iter().map(f64::abs).collect(),
+        Op::NormL2 => floats(cell, false).into_iter().map(|x| x * x).collect(),
+        _ => floats(cell, *op == Op::NanMean),
+    };
+    let magnitude = exact::sum(terms.iter().filter(|x| x.is_finite()).map(|x| x.abs()));
+    let (total, off) = (exact::sum_any(&terms), 1e-12 * magnitude);
+    match op {
+        Op::Mean | Op::NanMean => (total / terms.len() as f64, off / terms.len() as f64),
+        Op::NormL2 => (total.sqrt(), 1e-12 * total.sqrt()),
+        _ => (total, off),
+    }
+}
+
+fn product(cell: &[Number]) -> (f64, f64) {
+    let (mut digits, mut exponent) = (1.0f64, 0i32);
+    for x in cell {
+        digits *= x.to_f64();
+        while digits.is_finite() && digits.abs() >= 2.0 {
+            digits /= 2.0;
+            exponent += 1;
+        }
+        while digits != 0.0 && digits.abs() < 1.0 {
+            digits *= 2.0;
+            exponent -= 1;
+        }
+    }
+    let mut product = digits;
+    for _ in 0..exponent.unsigned_abs().min(3000) {
+        product *= if exponent > 0 { 2.0 } else { 0.5 };
+    }
+    (product, product.abs() * 1e-15 * (1 + cell.len()) as f64 + f64::MIN_POSITIVE)
+}
+
+fn moments(dtype: ElementType, cell: &[Number], skip_nan: bool) -> Vec<(f64, f64)> {
+    let x = floats(cell, skip_nan);
+    let n = x.len() as f64;
+    if x.is_empty() {
+        return vec![(0.0, 0.0), (f64::NAN, 0.0), (f64::NAN, 0.0)];
+    }
+    let scale = x.iter().filter(|x| x.is_finite()).map(|x| x.abs()).sum::<f64>() / n;
+    if !is_float(dtype) {
+        let sum: i128 = wholes(cell).sum();
+        let from_mean = wholes(cell).map(|x| (x * cell.len() as i128 - sum) as f64 / n);
+        let variance = exact::sum(from_mean.map(|x| x * x)) / n;
+        return vec![(n, 0.0), (sum as f64 / n, 1e-12 * scale), (variance, 1e-12 * variance)];
+    }
+    let mean = exact::sum_any(&x) / n;
+    let variance = if x.iter().all(|x| x.is_finite()) {
+        let about = exact::sum(x.iter().map(|x| (x - mean) * (x - mean)));
+        let off = exact::sum(x.iter().map(|x| x - mean));
+        (about - off * off / n) / n
+    } else {
+        f64::NAN
+    };
+    vec![(n, 0.0), (mean, 1e-12 * scale), (variance, 1e-11 * variance + 1e-25 * scale * scale)]
+}
+
+fn softmax(cell: &[Number]) -> Vec<(f64, f64)> {
+    let x = floats(cell, true);
+    let greatest = x.iter().copied().fold(f64::NAN, f64::max);
+    if greatest.is_infinite() {
+        return vec![(greatest, 0.0), (0.0, 0.0)];
+    }
+    let total: f64 = x.iter().filter(|x| x.is_finite()).map(|x| (x - greatest).exp()).sum();
+    vec![(greatest + 0.0, 0.0), (total, 1e-11 * total)]
+}
+
+fn histogram(cell: &[Number]) -> Vec<(f64, f64)> {
+    let mut counts = vec![(0.0, 0.0); 6];
+    for x in floats(cell, true) {
+        let bin = ((x + 4.0) / 2.0).floor();
+        counts[(bin.max(0.0) as usize).min(5)].0 += 1.0;
+    }
+    counts
+}

@@ -1,0 +1,205 @@
+//! Chunks as reductions see them: their bytes, and the checksum that goes along.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use tercet_core::limits::check_limit;
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::{ByteSource as _, checksum};
+
+use super::job::Job;
+use super::sizes::SHORT_PIECE;
+use super::task::{Region, to_usize};
+use crate::error::ErrorKind;
+use crate::file::ChunkRef;
+use crate::wire::ids::Codec;
+
+/// The chunks of a job.
+pub(crate) struct Chunks<'a> {
+    job: &'a Job<'a>,
+    mapped: bool,
+    /// Whether the regions of all tasks together are whole chunks.
+    partition: bool,
+    /// For each chunk of the plan the checksums of its pieces so far, and their bytes.
+    pieces: OnceLock<Vec<(AtomicU32, AtomicU64)>>,
+    /// Buffers that were used for decoded chunks.
+    pool: Mutex<Vec<Vec<u64>>>,
+}
+
+/// The bytes of a chunk.
+pub(crate) enum Held {
+    Mapped(Bytes),
+    /// Words, and the number of bytes.
+    Decoded(Vec<u64>, usize),
+}
+
+impl Held {
+    pub(crate) fn bytes(&self) -> &[u8] {
+        match self {
+            Self::Mapped(bytes) => bytes,
+            Self::Decoded(words, len) => &bytemuck::cast_slice(words)[..*len],
+        }
+    }
+}
+
+/// A checksum that is taken while bytes are in the cache. What was computed of bytes that turn out to be damaged is
+/// never seen: the whole execution fails.
+pub(crate) enum Check {
+    /// Nothing to check.
+    None,
+    /// All of the chunk, in order: the checksum that it must have, and that so far.
+    Whole(u32, u32),
+    /// Pieces of the chunk: their start, end and checksum.
+    Pieces(Vec<(u64, u64, u32)>),
+}
+
+impl Check {
+    /// Whether every byte must be seen.
+    pub(crate) fn is_some(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// Sees bytes of the chunk from `start` on.
+    pub(crate) fn look(&mut self, start: u64, bytes: &[u8]) {
+        match self {
+            Self::None => {}
+            Self::Whole(_, crc) => *crc = checksum::crc32c_append(*crc, bytes),
+            Self::Pieces(pieces) => match pieces.last_mut() {
+                Some((_, end, crc)) if *end == start => {
+                    *crc = checksum::crc32c_append(*crc, bytes);
+                    *end += bytes.len() as u64;
+                }
+                _ => pieces.push((start, start + bytes.len() as u64, checksum::crc32c(bytes))),
+            },
+        }
+    }
+}
+
+impl<'a> Chunks<'a> {
+    pub(crate) fn new(job: &'a Job<'a>) -> Self {
+        let raw = job.plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
+        let mapped = raw && job.dataset.file.source.is_zero_copy();
+        Self { job, mapped, partition: false, pieces: OnceLock::new(), pool: Mutex::default() }
+    }
+
+    /// Whether chunks can be looked at several times at no cost.
+    pub(crate) fn are_mapped(&self) -> bool {
+        self.mapped
+    }
+
+    /// Says whether the regions of all tasks together are whole chunks.
+    pub(crate) fn expect_pieces(&mut self, partition: bool) {
+        self.partition = partition;
+    }
+
+    /// The bytes of the chunk of a region, and what is left to check of them.
+    pub(crate) fn load(&self, region: &Region) -> Result<(Held, Check), ErrorKind> {
+        let (job, dataset) = (self.job, &self.job.dataset);
+        let chunk = &job.plan.chunks[region.chunk];
+        let place = &chunk.stored;
+        let tile = &chunk.tile[..job.plan.grid.rank()];
+        if place.codec != Codec::Raw || !dataset.file.source.is_zero_copy() {
+            let len = check_limit("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
+            let mut room = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
+            if room.len() < len.div_ceil(8) {
+                room = Vec::new();
+                room.try_reserve_exact(len.div_ceil(8)).map_err(|_| OutOfMemory { bytes: len })?;
+                room.resize(len.div_ceil(8), 0);
+            }
+            dataset.load(tile, place, &mut bytemuck::cast_slice_mut::<u64, u8>(&mut room)[..len])?;
+            job.count(place.span.len());
+            return Ok((Held::Decoded(room, len), Check::None));
+        }
+        let stored = dataset.file.source.read_at(place.span)?;
+        let size = job.plan.grid.element().size();
+        job.count(if region.is_selected { region.bytes(size) } else { place.span.len() });
+        let check = match dataset.crc_to_check(place)? {
+            None => Check::None,
+            Some(expected) if region.is_whole => Check::Whole(expected, 0),
+            Some(_) if self.partition && region.is_selected && region.run_bytes(size) >= SHORT_PIECE => {
+                Check::Pieces(Vec::new())
+            }
+            Some(expected) => {
+                dataset.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
+                Check::None
+            }
+        };
+        Ok((Held::Mapped(stored), check))
+    }
+
+    /// Ends a visit: compares checksums, keeps buffers.
+    pub(crate) fn end(&self, chunk: usize, held: Held, check: Check) -> Result<(), ErrorKind> {
+        if let Held::Decoded(room, _) = held {
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(room);
+        }
+        let planned = &self.job.plan.chunks[chunk];
+        let tile = &planned.tile[..self.job.plan.grid.rank()];
+        match check {
+            Check::None => Ok(()),
+            Check::Whole(expected, crc) => self.job.dataset.check_crc(tile, &planned.stored, expected, crc),
+            Check::Pieces(pieces) => self.join(chunk, tile, &planned.stored, &pieces),
+        }
+    }
+
+    /// Adds checksums of pieces to those of the chunk. Their order does not matter.
+    fn join(
+        &self,
+        chunk: usize,
+        tile: &[u64],
+        place: &ChunkRef,
+        pieces: &[(u64, u64, u32)],
+    ) -> Result<(), ErrorKind> {
+        let count = self.job.plan.chunks.len();
+        let all = self.pieces.get_or_init(|| (0..count).map(|_| Default::default()).collect());
+        let Some((joined, seen)) = all.get(chunk) else { return Ok(()) };
+        let mut bytes = 0;
+        for &(start, end, crc) in pieces {
+            let shift = checksum::Crc32cShift::new(place.raw_len - end);
+            joined.fetch_xor(shift.apply(crc), Ordering::Relaxed);
+            bytes += end - start;
+        }
+        // Whoever completes the chunk sees the checksums of all pieces.
+        if seen.fetch_add(bytes, Ordering::AcqRel) + bytes < place.raw_len {
+            return Ok(());
+        }
+        let Some(expected) = self.job.dataset.crc_to_check(place)? else { return Ok(()) };
+        self.job.dataset.check_crc(tile, place, expected, joined.load(Ordering::Relaxed))
+    }
+
+    /// Checks the chunks of which only some pieces were seen.
+    pub(crate) fn finish(&self) -> Result<(), ErrorKind> {
+        let Some(pieces) = self.pieces.get() else { return Ok(()) };
+        for ((_, seen), chunk) in pieces.iter().zip(&self.job.plan.chunks) {
+            let place = &chunk.stored;
+            if (1..place.raw_len).contains(&seen.load(Ordering::Acquire))
+                && let Some(expected) = self.job.dataset.crc_to_check(place)?
+            {
+                let stored = self.job.dataset.file.source.read_at(place.span)?;
+                let tile = &chunk.tile[..self.job.plan.grid.rank()];
+                self.job.dataset.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Bytes of a chunk that is worked on in several pieces, and of such a piece.
+const LARGE_CHUNK: u64 = if cfg!(test) { 128 } else { 8 << 20 };
+const PIECE: u64 = if cfg!(test) { 64 } else { 4 << 20 };
+
+/// Cuts the region of a large chunk so that several threads can work on it.
+pub(crate) fn divide(region: Region, size: usize, steps: &[u64], regions: &mut Vec<Region>) {
+    if region.bytes(size) <= LARGE_CHUNK {
+        regions.push(region);
+        return;
+    }
+    let Some((axis, below)) = region.outermost(size).filter(|&(axis, _)| steps[axis] == 1) else {
+        regions.push(region);
+        return;
+    };
+    let each = to_usize((PIECE / below.max(1)).max(1)) as u64;
+    for part in region.parts(axis, each) {
+        divide(part, size, steps, regions);
+    }
+}

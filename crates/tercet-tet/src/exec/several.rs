@@ -1,0 +1,111 @@
+//! Several reductions in one visit.
+
+use std::any::Any;
+
+use tercet_core::ElementType;
+use tercet_core::tensor::OutOfMemory;
+use tercet_kernel::{Accumulator, ComputeType, Counts, Known, Op, Roll, Runs};
+
+use super::drive::Reduction;
+use super::task::Block;
+
+/// Reductions whose accumulators take values of the same compute type.
+pub(crate) struct Several<'a> {
+    pub(crate) ops: &'a [Op],
+    pub(crate) dtype: ElementType,
+}
+
+/// Their accumulators: the results of a cell stand side by side.
+#[derive(Debug)]
+struct Together(Vec<Box<dyn Accumulator>>);
+
+impl Reduction for Several<'_> {
+    fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        let global = |cell| block.global(cell);
+        let parts = self.ops.iter().map(|op| op.accumulator(self.dtype, block.len(), &global));
+        Ok(Box::new(Together(parts.collect::<Result<_, _>>()?)))
+    }
+    fn width(&self) -> usize {
+        self.ops.iter().map(Op::width).sum()
+    }
+    fn cell_bytes(&self) -> usize {
+        self.ops.iter().map(Op::cell_bytes).sum()
+    }
+    fn is_indexed(&self) -> bool {
+        self.ops.iter().any(Op::is_indexed)
+    }
+    fn takes_known(&self) -> bool {
+        self.ops.iter().all(Op::takes_known)
+    }
+    fn is_counted(&self) -> bool {
+        true
+    }
+}
+
+impl Accumulator for Together {
+    fn compute(&self) -> ComputeType {
+        self.0.first().map_or(ComputeType::F64, |part| part.compute())
+    }
+    fn is_indexed(&self) -> bool {
+        self.0.iter().any(|part| part.is_indexed())
+    }
+    fn is_uniform(&self) -> bool {
+        self.0.iter().all(|part| part.is_uniform())
+    }
+    fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        let parts = self.0.iter().map(|part| part.fresh(cells));
+        Ok(Box::new(Self(parts.collect::<Result<_, _>>()?)))
+    }
+    fn clear(&mut self) {
+        self.0.iter_mut().for_each(|part| part.clear());
+    }
+    fn cells(&self) -> usize {
+        self.0.first().map_or(0, |part| part.cells())
+    }
+    fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
+        self.0.iter_mut().for_each(|part| part.rows(at, rows, indices));
+    }
+    fn runs(&mut self, at: usize, runs: &Runs<'_>) {
+        self.0.iter_mut().for_each(|part| part.runs(at, runs));
+    }
+    fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]) {
+        self.0.iter_mut().for_each(|part| part.scatter(cells, values, indices));
+    }
+    fn takes_known(&self) -> bool {
+        self.0.iter().all(|part| part.takes_known())
+    }
+    fn known(&mut self, at: usize, known: &Known) {
+        self.0.iter_mut().for_each(|part| part.known(at, known));
+    }
+    fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
+        if let Some(Self(later)) = later.as_any().downcast_ref() {
+            self.0.iter_mut().zip(later).for_each(|(part, later)| part.merge(at, &**later, from, count));
+        }
+    }
+    fn settle(&mut self) {
+        self.0.iter_mut().for_each(|part| part.settle());
+    }
+    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
+        let parts = self.0.iter().map(|part| part.roll(roll));
+        Ok(Box::new(Self(parts.collect::<Result<_, _>>()?)))
+    }
+    fn width(&self) -> usize {
+        self.0.iter().map(|part| part.width()).sum()
+    }
+    fn finish(&self, counts: Counts<'_>, out: &mut [f64]) {
+        let (all, cells) = (self.width(), self.cells());
+        let mut from = 0;
+        for part in &self.0 {
+            let width = part.width();
+            let mut own = vec![0.0; cells * width];
+            part.finish(counts, &mut own);
+            for (out, own) in out.chunks_exact_mut(all).zip(own.chunks_exact(width)) {
+                out[from..from + width].copy_from_slice(own);
+            }
+            from += width;
+        }
+    }
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+}

@@ -1,0 +1,191 @@
+//! Typed computations: they tell what queries tell, with names and labels; and chunks are read a bounded number of times.
+
+use std::io::Cursor;
+use std::sync::Arc;
+
+use tercet_core::progress::NoProgress;
+use tercet_core::source::Memory;
+use tercet_core::{ElementType, Tensor, TensorView};
+use tercet_testkit::counting::Counting;
+use tercet_tet::{
+    Compression, Condition, File, Group, Layout, Op, Query, ReadOptions, RunOptions, Scalar, Syntax, Value,
+    Window, Writer, WriterOptions,
+};
+
+const SHAPE: [u64; 3] = [12, 6, 10];
+
+fn value(position: u64) -> f32 {
+    (position * 7919 % 251) as f32 * 0.5 - 30.0
+}
+
+fn write(chunks: &[u64; 3], compression: Compression) -> Vec<u8> {
+    let mut layout = Layout::new();
+    let id = layout.dataset("t", ElementType::F32, &SHAPE, chunks).unwrap();
+    layout.compress(id, compression).unwrap();
+    layout.dims(id, ["time", "lat", "lon"]).unwrap();
+    let months = (0..12).map(|n| format!("2020-{:02}", n / 3 + 1)).collect();
+    layout.labels(id, "time", months).unwrap();
+    layout.labels(id, "lat", (0..6).map(|n| format!("{}", 60 - 10 * n)).collect()).unwrap();
+    let values: Vec<f32> = (0..SHAPE.iter().product()).map(value).collect();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::from_slice(&SHAPE, &values).unwrap()).unwrap();
+    writer.finish().unwrap().output
+}
+
+fn file() -> File {
+    File::from_bytes("m", write(&[5, 4, 3], Compression::Zstd { level: 1 })).unwrap()
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f64> {
+    tensor.as_slice().unwrap().to_vec()
+}
+
+/// The numbers of the answer to a query.
+fn answer(file: &File, query: &str, name: &str) -> Vec<f64> {
+    let query = Query::parse(query, Syntax::Json).unwrap();
+    let answer = query.run(file, &RunOptions::new(), &NoProgress).unwrap();
+    match answer.execution.unwrap().get(name).cloned() {
+        Some(Value::Numbers(numbers)) => numbers,
+        Some(Value::Number(number)) => vec![number],
+        other => panic!("{other:?}"),
+    }
+}
+
+fn at(time: u64, lat: u64, lon: u64) -> f64 {
+    f64::from(value((time * 6 + lat) * 10 + lon))
+}
+
+#[test]
+fn parts_are_selected_by_position_and_label() {
+    let file = file();
+    let all = file.dataset("t").unwrap().part();
+    let part = all.clone().sel("lat", 50..=20).unwrap().isel("time", 3..9).unwrap().isel(2usize, 4).unwrap();
+    assert_eq!(part.selection().unwrap().shape()[..], [6, 4, 1]);
+    let map = part.mean(["time"]).run().unwrap();
+    let wanted: Vec<f64> = (1..5).map(|lat| (3..9).map(|time| at(time, lat, 4)).sum::<f64>() / 6.0).collect();
+    assert!(numbers(&map.tensor).iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-12));
+    assert_eq!(map.tensor.shape()[..], [4, 1]);
+    let labels = ["50", "40", "30", "20"].map(str::to_owned);
+    assert_eq!(
+        (map.dims[0].name.as_deref(), map.dims[0].labels.as_deref()),
+        (Some("lat"), Some(&labels[..]))
+    );
+    assert_eq!(map.elements, 24);
+    assert_eq!(all.clone().sel("time", "2020-03").unwrap().selection().unwrap().shape()[0], 1);
+    assert_eq!(all.clone().step("lon", 3).unwrap().read().unwrap().shape()[..], [12, 6, 4]);
+    for error in [
+        all.clone().sel("lat", 55).unwrap_err(),
+        all.clone().sel("lon", 5).unwrap_err(),
+        all.clone().isel("time", 5..14).unwrap_err(),
+        all.clone().isel("level", 0).unwrap_err(),
+        all.mean(["height"]).run().unwrap_err(),
+        all.reduce([Op::Quantile { q: 1.5 }]).run().unwrap_err(),
+    ] {
+        assert!(error.to_string().contains("cannot compute"), "{error}");
+    }
+}
+
+#[test]
+fn several_operations_share_a_visit() {
+    let bytes = write(&[5, 4, 3], Compression::Raw);
+    let source = Counting::new(Memory::new("m", bytes)).with_copies().shared();
+    let file = File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+    let part = file.dataset("t").unwrap().part().statistics(false);
+    let ops = [Op::Mean, Op::Max, Op::Std, Op::ArgMin, Op::Median];
+    let all = part.reduce(ops).over(["lat", "lon"]).run_all().unwrap();
+    for (result, name) in
+        all.iter().zip(["mean", "max", "std", "", "median"]).filter(|(_, name)| !name.is_empty())
+    {
+        let query = format!(r#"{{"dataset": "t", "{name}": ["lat", "lon"]}}"#);
+        // An index that matters changes the order of additions.
+        let wanted = answer(&file, &query, &format!("operation_reduced_{name}"));
+        let found = numbers(&result.tensor);
+        assert!(
+            found.iter().zip(&wanted).all(|(a, b)| (a - b).abs() < 1e-12),
+            "{name}: {found:?}, not {wanted:?}"
+        );
+    }
+    let single = part.arg_min(["lat", "lon"]).run().unwrap();
+    assert_eq!(all[3].tensor.as_slice::<i64>(), single.tensor.as_slice::<i64>());
+    source.reset();
+    part.reduce([Op::Mean, Op::Max, Op::Std]).over(["lat", "lon"]).run_all().unwrap();
+    let payload = SHAPE.iter().product::<u64>() * 4;
+    let read: u64 = source.spans().iter().map(|span| span.len()).filter(|len| *len >= 48).sum();
+    assert!(read <= payload * 3 / 2, "{read} of {payload} bytes");
+}
+
+#[test]
+fn groups_windows_and_filters_tell_what_queries_tell() {
+    let file = file();
+    let part = file.dataset("t").unwrap().part();
+    let season = part.mean(["lat", "lon"]).group_by(Group::labels("time", str::to_owned)).run().unwrap();
+    let names = (1..5).map(|month| format!("2020-0{month}")).collect::<Vec<_>>();
+    assert_eq!(season.dims[0].labels, Some(names));
+    let query = r#"{"dataset": "t", "mean": [], "group_by": {"axes": ["time"], "by": "labels"}}"#;
+    assert_eq!(numbers(&season.tensor), answer(&file, query, "operation_reduced_mean"));
+
+    let rolling = part.mean(["time"]).window(Window::rolling("time", 4)).run().unwrap();
+    let query =
+        r#"{"dataset": "t", "mean": ["time"], "window": {"axis": "time", "size": 4, "mode": "rolling"}}"#;
+    assert_eq!(numbers(&rolling.tensor), answer(&file, query, "operation_reduced_mean"));
+    assert_eq!(rolling.tensor.shape()[..], [9, 6, 10]);
+    let bins = part.max(["time"]).window(Window::bins("time", 5)).run().unwrap();
+    let query = r#"{"dataset": "t", "max": ["time"], "window": {"axis": "time", "size": 5, "mode": "bins"}}"#;
+    assert_eq!(numbers(&bins.tensor), answer(&file, query, "operation_reduced_max"));
+
+    let above = part.clone().filter(Condition::Greater(Scalar::Whole(10)));
+    let query = r#"{"dataset": "t", "sum": ["lat"], "filter": {"gt": 10}}"#;
+    assert_eq!(
+        numbers(&above.sum(["lat"]).run().unwrap().tensor),
+        answer(&file, query, "operation_reduced_sum")
+    );
+    let spring = part.clone().with_labels("time", |label| label == "2020-02").unwrap();
+    assert_eq!(spring.count(["time"]).run().unwrap().elements, 3 * 60);
+    let read = above.read().unwrap();
+    let values: Vec<f32> = read.as_slice().unwrap().to_vec();
+    assert!(values.iter().all(|value| value.is_nan() || *value > 10.0));
+    let histogram = part.reduce([Op::Histogram { bins: 5, range: None }]).run().unwrap();
+    let query = r#"{"dataset": "t", "histogram": {"bins": 5}}"#;
+    assert_eq!(numbers(&histogram.tensor), answer(&file, query, "operation_histogram_counts"));
+    assert_eq!(histogram.edges.map(|edges| edges.len()), Some(6));
+}
+
+/// Nothing reads or decodes a chunk more than twice, whatever it computes.
+#[test]
+fn no_chunk_is_read_more_than_twice() {
+    for (chunks, compression) in [
+        ([1, 6, 10], Compression::Raw),
+        ([12, 1, 10], Compression::Zstd { level: 1 }),
+        ([5, 4, 3], Compression::Raw),
+        ([12, 6, 10], Compression::Zstd { level: 1 }),
+    ] {
+        let source = Counting::new(Memory::new("m", write(&chunks, compression))).with_copies().shared();
+        let file = File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+        let payloads: Vec<tercet_core::Span> = (0..file.chunk_count())
+            .map(|row| {
+                let row = file.row(row).unwrap();
+                tercet_core::Span::at(row.payload_offset, row.stored_byte_len).unwrap()
+            })
+            .collect();
+        let mut queries = vec![r#""histogram": {"bins": 7}"#.to_owned(), r#""median": []"#.to_owned()];
+        for axis in ["time", "lat", "lon"] {
+            for op in ["mean", "max", "std", "arg_max", "product", "median"] {
+                queries.push(format!(r#""{op}": ["{axis}"]"#));
+                let window = format!(r#"{{"axis": "{axis}", "size": 3, "mode": "rolling"}}"#);
+                queries.push(format!(r#""{op}": ["{axis}"], "window": {window}"#));
+            }
+            queries.push(format!(r#""transform": {{"method": "zscore", "axis": ["{axis}"]}}"#));
+        }
+        for query in queries {
+            let text = format!(r#"{{"dataset": "t", {query}}}"#);
+            let query = Query::parse(&text, Syntax::Json).unwrap();
+            source.reset();
+            query.run(&file, &RunOptions::new().with_preview(0), &NoProgress).unwrap();
+            let spans = source.spans();
+            for payload in &payloads {
+                let reads = spans.iter().filter(|span| span.start() == payload.start()).count();
+                assert!(reads <= 2, "{text}, chunks of {chunks:?}: {reads} reads of the chunk at {payload}");
+            }
+        }
+    }
+}
