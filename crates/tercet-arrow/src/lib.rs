@@ -5,7 +5,7 @@
 //!  Arrow   ─┼─▶ RecordBatch ─▶ Column ─▶ .tatami ─▶ Column ─▶ RecordBatch ─┼─▶ Arrow
 //! ```
 //!
-//! A [`Table`] maps the columns of both sides. Values keep every bit: types that `.tatami` does not have (dates, decimals, other
+//! A [`Table`] maps the columns of both sides. Values are preserved bit for bit: types that `.tatami` does not have (dates, decimals, other
 //! time units, fixed-size binary, dictionaries) are stored exactly in another type, and an annotation in the footer restores
 //! them, together with the metadata of Arrow fields and schemas. Unsupported columns are reported by name before anything is
 //! written.

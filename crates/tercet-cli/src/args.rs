@@ -11,7 +11,7 @@ use crate::render::parse_size;
 /// `-j, --json`.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct JsonArgs {
-    /// Print JSON; errors are JSON, too
+    /// Print output and errors as JSON
     #[arg(short, long)]
     pub(crate) json: bool,
 }
@@ -38,7 +38,7 @@ pub(crate) struct OutputArgs {
     /// Output file or URL (`s3://`, `gs://`, `az://`); `-` writes to standard output
     #[arg(value_name = "OUT", required_unless_present = "output_option")]
     output: Option<PathBuf>,
-    /// The same as OUT
+    /// Output file; same as the OUT argument
     #[arg(short = 'o', long = "output", value_name = "OUT", id = "output_option", conflicts_with = "output")]
     option: Option<PathBuf>,
 }
@@ -65,7 +65,7 @@ pub(crate) struct GlobalArgs {
     /// Hide the progress bar
     #[arg(long, global = true, display_order = 913)]
     pub(crate) no_progress: bool,
-    /// Memory limit of one decoded chunk, array, column or table [default: 1GiB for small files]
+    /// Memory limit of one decoded chunk, array, column or table [default: 8GiB per chunk, 1GiB for small files]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901)]
     max_memory: Option<u64>,
 }

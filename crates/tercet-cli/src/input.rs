@@ -143,6 +143,14 @@ pub(crate) fn must_be_npy(source: Arc<dyn ByteSource>) -> Result<Arc<dyn ByteSou
     }
 }
 
+/// Rejects a local file of another format. A file that cannot be opened passes: opening it has a better error.
+pub(crate) fn check_format(path: &Path, format: Format) -> Result<(), Failure> {
+    match source::File::open(path) {
+        Ok(file) => must_be(Arc::new(file), format).map(drop),
+        Err(_) => Ok(()),
+    }
+}
+
 fn is_foreign(error: &tercet::Error) -> bool {
     matches!(error, tercet::Error::UnknownFormat(_)) && error.class() == Class::Unsupported
 }

@@ -1,6 +1,6 @@
 //! The commands `tercet`, `tet`, `tgm` and `tatami`: arguments and rendering.
 //!
-//! All names run the same program; [`Persona`] selects its verbs. This crate has no format knowledge: every result comes
+//! All names run the same program; [`Persona`] selects its verbs. This crate is format-independent: every result comes
 //! from the libraries and is only rendered here.
 //!
 //! | module | subject |

@@ -195,11 +195,11 @@ impl Ui {
         Ok(())
     }
 
-    /// Prints the verdict on a single file. A list of files has a summary instead.
+    /// Prints the verdict on a single file. A list of files has a summary instead, and JSON contains the verdict.
     pub(crate) fn verdict(&mut self, text: &str) -> Result<(), Failure> {
         match self.output {
-            Output::Process { .. } => self.note(text),
-            Output::Captured(_) => Ok(()),
+            Output::Process { .. } if !self.json => self.note(text),
+            _ => Ok(()),
         }
     }
 

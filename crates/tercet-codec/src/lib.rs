@@ -1,4 +1,4 @@
-//! Codecs: pure transforms of bytes, without files or containers.
+//! Codecs: byte transforms without I/O, independent of files and containers.
 //!
 //! Every decoder is given the exact output length, so that a decompression bomb is rejected before it is expanded. Large
 //! inputs are processed in parallel on the current rayon pool; the output never depends on the number of threads.

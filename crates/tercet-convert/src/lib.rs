@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! a.npy ──▶ npy::Npy ──tile by tile──▶ tercet_tet::Writer        (store)
-//! a.npy ──▶ npy::Array ──▶ bytes of any array of numbers         (for messages)
+//! a.npy ──▶ npy::Array ──▶ raw bytes of a numeric array          (for messages)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! ```
 //!

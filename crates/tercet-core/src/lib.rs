@@ -1,6 +1,6 @@
 //! The foundation of the Tercet formats: byte sources, checked parsing, errors, limits, tensors, atomic files.
 //!
-//! This crate knows no format. The format crates read through [`ByteSource`], parse with [`Fields`] under [`Limits`],
+//! This crate is format-independent. The format crates read through [`ByteSource`], parse with [`Fields`] under [`Limits`],
 //! report [`Error`]s that point at bytes, and write through [`Sink`]:
 //!
 //! ```text

@@ -10,8 +10,8 @@
 //! # Ok::<(), tercet_core::SourceError>(())
 //! ```
 //!
-//! Credentials come from the environment variables of the stores' own tools (`AWS_…`, `GOOGLE_…`, `AZURE_…`); those of
-//! web servers are part of the URL. They never appear in names, errors or debug output.
+//! Credentials come from the environment variables of the stores' own tools (`AWS_…`, `GOOGLE_…`, `AZURE_…`); HTTP
+//! credentials are given in the URL. They never appear in names, errors or debug output.
 //!
 //! ```text
 //! Remote ─▶ block_cache, coalesce      which ranges to request (no I/O)

@@ -77,7 +77,7 @@ impl Inner {
                 let last = blob.runs.last().unwrap_or(next);
                 let end = last.offset.saturating_add(last.stored_bytes).saturating_add(HEADER_LEN);
                 let name = format!("{} more blob runs of column {}", blob.runs.len() - most, blob.column);
-                rest.push(Outline::leaf(name, span(next.offset, end), "not shown"));
+                rest.push(Outline::leaf(name, self.span_in_file(next.offset, end), "not shown"));
             }
         }
         for (index, entry) in self.footer.dictionaries.iter().enumerate() {
@@ -120,7 +120,13 @@ impl Inner {
         let start = starts.min().unwrap_or(header::LEN);
         let bytes = hidden.iter().fold(0, |sum: u64, group| sum.saturating_add(group.total_bytes));
         let name = format!("{} more row groups", hidden.len());
-        Outline::leaf(name, span(start, start.saturating_add(bytes)), "not shown")
+        Outline::leaf(name, self.span_in_file(start, start.saturating_add(bytes)), "not shown")
+    }
+
+    /// A span of declared offsets, which may be past the end of a damaged file.
+    fn span_in_file(&self, start: u64, end: u64) -> Span {
+        let len = self.source.len();
+        span(start.min(len), end.min(len))
     }
 
     fn header_outline(&self) -> Outline {

@@ -1,8 +1,8 @@
 //! Test utilities: faulty disks, power cuts, damaged bytes, counted memory, an HTTP server.
 //!
-//! For tests only: everything panics on misuse, and nothing is published.
+//! For tests only: everything panics on misuse; not released.
 //!
-//! | module | question |
+//! | module | checks |
 //! |---|---|
 //! | [`faults`] | is the file old or new, whichever operation fails? |
 //! | [`powercut`] | is the file old or new, whenever the power is cut? |

@@ -7,6 +7,7 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
+use tercet_core::limits::check_limit;
 use tercet_core::tensor::{AxisSlice, Buffer};
 use tercet_core::{Progress, Selection};
 
@@ -46,6 +47,12 @@ impl<'a> Dataset<'a> {
     ) -> Result<Export<'a>, ErrorKind> {
         let grid = self.checked_grid()?;
         let bytes = self.selection_bytes(grid, selection)?;
+        // A complete chunk is decoded into its block, which the limit does not see.
+        let chunk_bytes = grid
+            .chunk_shape()
+            .iter()
+            .fold(grid.element().size() as u64, |bytes, &extent| bytes.saturating_mul(extent));
+        check_limit("a chunk", chunk_bytes.min(bytes), self.file.options.limits.chunk_bytes)?;
         self.check_touched(grid, selection)?;
         let cuts = if split {
             let finer = Grid::new(grid.element(), grid.shape(), &grid.rows_within(block_bytes));

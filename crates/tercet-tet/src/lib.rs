@@ -37,7 +37,7 @@
 //! | module | contents |
 //! |---|---|
 //! | `wire` | byte layout of every table, no I/O |
-//! | `catalog`, `integrity`, `rows` | opening: catalogue, integrity block, row lookup |
+//! | `catalog`, `integrity`, `rows` | opening: catalog, integrity block, row lookup |
 //! | `file`, `chunk`, `read`, `export` | reading chunks and selections |
 //! | `layout`, `writer`, `zones` | writing files |
 //! | `query`, `plan`, `exec` | queries: documents, read plans, execution |

@@ -1,4 +1,4 @@
-//! `.tgm` messages: tensors in motion.
+//! `.tgm` messages: tensors with metadata, in files and streams.
 //!
 //! A message consists of frames with tensors and metadata, each with a hash. It can be written before its length is
 //! known and read before its end has arrived. A file is a sequence of messages:
@@ -42,13 +42,13 @@
 //! | `value`, `cbor`, `metadata`, `descriptor`, `index_and_hash` | CBOR ↔ contents of frames; no offsets |
 //! | `scan`, `layout`, `message`, `object`, `file` | random access: file → messages → objects → arrays |
 //! | `index` | message index of a file: positions and key values, in a message at its end |
-//! | `decoder`, `follow` | streams: pieces of bytes → events → complete messages, past damage |
+//! | `decoder`, `follow` | streams: byte chunks → events → complete messages; skips damage |
 //! | `encode`, `writer` | arrays → messages → files; [`EncodeOptions`], [`Writer`] |
 //! | `pipeline`, [`precision`] | encoding, filter and compression: [`PipelineBuilder`]; choice by an error bound |
 //! | `asynchronous` | async API, with the feature `async` |
 //! | [`edit`], [`mod@salvage`] | editing without decoding; recovery of damaged files |
 //! | `verify`, `validate`, `outline` | verification; byte layout |
-//! | [`compat`] | the names of the format's own documentation |
+//! | [`compat`] | aliases with the names of the format documentation |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
     test,

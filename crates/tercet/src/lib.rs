@@ -73,7 +73,7 @@ pub use salvage::{SalvageOptions, SalvageReport, salvage};
 pub use summary::Summary;
 pub use tercet_core::{Location, OutlineOptions, ReadOptions, VerifyOptions};
 
-/// Runs the Rust code of the documents.
+/// Doctests of the README and the guides.
 #[cfg(doctest)]
 mod documents {
     #[doc = include_str!("../../../README.md")]

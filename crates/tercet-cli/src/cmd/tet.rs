@@ -31,7 +31,7 @@ pub(crate) enum Verb {
     Repair(repair::Args),
     /// Create a file from arrays
     ///
-    /// Reads NumPy .npy files in C or Fortran order and either byte order, larger than memory if need be. The output file
+    /// Reads NumPy .npy files in C or Fortran order and either byte order. Arrays may be larger than memory. The output file
     /// is written atomically: it appears when it is complete.
     Create(create::Args),
     /// Extract an array, or a slice of it

@@ -214,6 +214,12 @@ const SPECIAL: [u8; 256] = {
     table[0xef] = 2;
     // U+C0000 to U+FFFFF.
     table[0xf3] = 2;
+    // Scripts with few invisible characters, found by their second byte.
+    table[0xcd] = 3;
+    table[0xd8] = 3;
+    table[0xe1] = 3;
+    table[0xe3] = 3;
+    table[0xf0] = 3;
     table
 };
 
@@ -257,10 +263,14 @@ fn escaped(value: &[u8], out: &mut Vec<u8>) {
             continue;
         }
         let len = match value[at] {
-            0xc2 => 2,
-            0xf3 => 4,
+            0xc2 | 0xcd | 0xd8 => 2,
+            0xf0 | 0xf3 => 4,
             _ => 3,
         };
+        if kind == 3 && !may_be_invisible(value[at], value.get(at + 1).copied().unwrap_or(0)) {
+            at += len;
+            continue;
+        }
         let character = value.get(at..at + len).and_then(|bytes| std::str::from_utf8(bytes).ok());
         if let Some(Cow::Owned(escape)) = character.map(escape::json) {
             out.extend_from_slice(&value[from..at]);
@@ -270,6 +280,17 @@ fn escaped(value: &[u8], out: &mut Vec<u8>) {
         at += len;
     }
     out.extend_from_slice(&value[from..]);
+}
+
+/// Whether a character that starts with these bytes may be one that [`escape`] escapes.
+fn may_be_invisible(first: u8, second: u8) -> bool {
+    match first {
+        0xcd => second == 0x8f,
+        0xd8 => second == 0x9c,
+        0xe1 => matches!(second, 0x85 | 0x9e | 0xa0),
+        0xe3 => second == 0x85,
+        _ => matches!(second, 0x9b | 0x9d),
+    }
 }
 
 fn escape_byte(byte: u8, out: &mut Vec<u8>) {
@@ -343,6 +364,17 @@ mod tests {
                 let text = written(|losses, out| float(narrow, losses, out)).0;
                 assert_eq!(text.parse::<f32>().unwrap().to_bits(), narrow.to_bits(), "{text}");
             }
+        }
+    }
+
+    #[test]
+    fn rows_escape_what_other_output_escapes() {
+        for character in (0x20..=0x0010_ffff).filter_map(char::from_u32) {
+            let (text, mut out) = (character.to_string(), Vec::new());
+            super::text(text.as_bytes(), &mut out);
+            let is_escaped = out.iter().skip(1).any(|byte| *byte == b'\\');
+            let must_be = matches!(escape::json(&text), Cow::Owned(_));
+            assert!(is_escaped || !must_be, "U+{:04X}", u32::from(character));
         }
     }
 

@@ -239,6 +239,10 @@ impl Collection {
             _ => Path::new("."),
         };
         let full = directory.canonicalize().map_err(opened)?.join(name);
+        // A link that leads out of the directory would not be followed by readers.
+        if !super::resolves_inside(&root, &full) {
+            return Err(outside());
+        }
         let relative = full.strip_prefix(&root).map_err(|_| outside())?;
         let names = relative.components().map(|part| match part {
             Component::Normal(name) => name.to_str(),

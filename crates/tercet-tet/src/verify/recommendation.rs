@@ -91,9 +91,9 @@ fn find_fix(finding: &Finding, cause: Option<&ErrorKind>, can_cut: bool) -> Opti
     let recreate = manual("create the file again from its source");
     match &*finding.code {
         "parse" if can_cut => {
-            Some((FOOTER_INVALID, repair("cut the footer off: history and metadata are lost")))
+            Some((FOOTER_INVALID, repair("truncate the footer: history and metadata are lost")))
         }
-        "footer" => Some((FOOTER_INVALID, repair("cut the footer off"))),
+        "footer" => Some((FOOTER_INVALID, repair("truncate the footer"))),
         // The catalogue is intact, so intact chunks can be found.
         "parse" if cause.is_some_and(|cause| is_about_footer(cause) || is_about_row(cause)) => {
             Some(("invalid_layout", salvage))

@@ -4,13 +4,14 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
-use tercet::core::escape;
+use tercet::Format;
+use tercet::core::{Class, Diagnose as _, escape};
 use tercet::tatami::Collection;
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
 
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_on_disk;
+use crate::input::{check_format, must_be_on_disk};
 use crate::output::display_path;
 use crate::ui::{Ui, WARN, paint};
 
@@ -117,7 +118,7 @@ struct ListJson<'a> {
     bytes: u64,
     records: u64,
     dead_fraction: f64,
-    odd: &'a [ManifestWarning],
+    warnings: &'a [ManifestWarning],
 }
 
 #[derive(Serialize)]
@@ -169,7 +170,15 @@ fn add(directory: &Directory, files: &[PathBuf], out: &mut Ui) -> Result<(), Fai
     let mut collection = directory.open()?;
     warn(&directory.directory, &collection.replay().warnings, out)?;
     for file in files {
-        let added = collection.add(&[file])?;
+        let added = match collection.add(&[file]) {
+            Ok(added) => added,
+            Err(error) => {
+                if error.class() == Class::Malformed {
+                    check_format(file, Format::Tatami)?;
+                }
+                return Err(error.into());
+            }
+        };
         for member in added {
             out.line(format_args!("added {}", escape::name(&member.path)))?;
         }
@@ -188,7 +197,7 @@ fn list(directory: &Directory, json: bool, out: &mut Ui) -> Result<(), Failure> 
             bytes: collection.bytes(),
             records: replay.records,
             dead_fraction: replay.dead_fraction(),
-            odd: &replay.warnings,
+            warnings: &replay.warnings,
         });
     }
     out.line(format_args!("collection: {}", directory.display()))?;
@@ -219,16 +228,16 @@ fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Fai
     // A damaged manifest cannot be opened, only salvaged.
     let mut collection =
         if salvage { Collection::for_recovery(&directory.directory) } else { directory.open()? };
-    let Compacted { live, warnings: odd, .. } = collection.compact(salvage)?;
-    warn(&directory.directory, &odd, out)?;
+    let Compacted { live, warnings, .. } = collection.compact(salvage)?;
+    warn(&directory.directory, &warnings, out)?;
     out.line(format_args!("compacted manifest at {} ({live} live members)", directory.display()))
 }
 
 /// Warns about skipped records of the manifest.
-pub(super) fn warn(directory: &Path, odd: &[ManifestWarning], out: &mut Ui) -> Result<(), Failure> {
+pub(super) fn warn(directory: &Path, warnings: &[ManifestWarning], out: &mut Ui) -> Result<(), Failure> {
     let (warning, name) = (paint(WARN, "warning:"), display_path(directory));
-    for odd in odd {
-        let message = match odd {
+    for found in warnings {
+        let message = match found {
             ManifestWarning::TornTail { offset, bytes } => format!(
                 "skipped the last {bytes} bytes of the manifest (at byte {offset}): incomplete record, from an interrupted \
                  change or damage"

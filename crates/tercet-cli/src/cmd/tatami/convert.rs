@@ -148,8 +148,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     })?;
     let counts = filled.finish(out)?;
     drop(bar);
-    let Counts { rows, bytes: output_bytes, odd } = counts;
-    for warning in cut.into_iter().chain(odd) {
+    let Counts { rows, bytes: output_bytes, warnings } = counts;
+    for warning in cut.into_iter().chain(warnings) {
         out.note(warning)?;
     }
     let summary = ConvertJson {

@@ -37,6 +37,9 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
+        if out.is_quiet() && !args.json.json {
+            return print_one_line(input.source()?, out);
+        }
         run_on(args.json.json, args.pages, input.source()?, out)
     })
 }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::escape;
 use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
@@ -11,7 +12,7 @@ use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
 use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_on_disk;
+use crate::input::{check_format, must_be_on_disk};
 use crate::output::{Output, atomic_file, display_path};
 use crate::render::human_size;
 use crate::ui::Ui;
@@ -90,6 +91,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     for input in &args.inputs {
         must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
+        check_format(input, Format::Tatami)?;
         files.push(File::open_with(
             input,
             ReadOptions::new().with_access(Access::Pread).with_limits(limits()),

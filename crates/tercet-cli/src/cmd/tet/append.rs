@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use tercet::Format;
 use tercet::core::Diagnose as _;
 use tercet::tet::{self, HistoryRow, Rewrite};
 
@@ -9,6 +10,7 @@ use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
+use crate::input::check_format;
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
@@ -26,6 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    check_format(&args.path, Format::Tet)?;
     // Before locking: reading standard input may take long.
     let opened = args.arrays.open(out)?;
     let mut rewrite = Rewrite::open(&args.path).map_err(hint_to_create)?;

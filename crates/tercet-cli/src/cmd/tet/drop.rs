@@ -3,12 +3,14 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::escape;
 use tercet::tet::{File, HistoryRow, Rewrite};
 
 use super::arrays::{Style, short_list};
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
+use crate::input::check_format;
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -36,6 +38,7 @@ struct Change<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    check_format(&args.path, Format::Tet)?;
     let mut rewrite = Rewrite::open(&args.path)?;
     for name in &args.datasets {
         rewrite.drop_dataset(name)?;

@@ -25,7 +25,7 @@ pub(crate) struct Args {
     /// Dataset name
     #[arg(value_name = "DATASET")]
     dataset: String,
-    /// Slice, `start:stop:step` per axis: `0:10,::2`. Missing axes are taken completely
+    /// Slice, `start:stop:step` per axis: `0:10,::2`. Omitted axes are selected in full
     #[arg(short, long, value_name = "SLICES")]
     select: Option<String>,
     /// Output format [default: `npy` for *.npy, else `raw`]

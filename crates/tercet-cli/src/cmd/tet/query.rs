@@ -11,7 +11,7 @@ use super::extract::Access;
 use super::report::warn_if_partly_protected;
 use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, must_be, must_be_a_file};
+use crate::input::{self, check_format, must_be, must_be_a_file};
 use crate::remote;
 use crate::ui::Ui;
 
@@ -259,6 +259,7 @@ impl How {
         if remote::url_of(path).is_some() {
             return Ok(File::from_source(must_be(input::open(path)?, Container::Tet)?, options)?);
         }
+        check_format(path, Container::Tet)?;
         Ok(File::open_with(path, options.with_access(self.access.into()))?)
     }
 }

@@ -49,7 +49,7 @@ fn print(summary: &Summary, out: &mut Ui) -> Result<(), Failure> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.files.each(Some(Format::Tgm), JsonList::Always, out, |input, out| {
-        run_on(Form::new(args.json.json, false), input.source()?, out)
+        run_on(Form::new(args.json.json, out.is_quiet()), input.source()?, out)
     })
 }
 

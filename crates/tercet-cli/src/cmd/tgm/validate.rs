@@ -120,6 +120,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let checked = args.one(input, &options, out)?;
         if args.json.json {
             out.json(&checked.to_json())?;
+        } else if out.is_quiet() && checked.comparison.is_none() {
+            out.line(report::one_line(checked.source.name(), &checked.report))?;
         } else {
             checked.print(out)?;
         }

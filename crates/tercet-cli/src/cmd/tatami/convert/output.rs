@@ -28,7 +28,7 @@ pub(super) struct Counts {
     pub(super) rows: u64,
     pub(super) bytes: u64,
     /// Values that the format cannot represent.
-    pub(super) odd: Vec<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// The destination of bytes.
@@ -192,26 +192,26 @@ impl Filled {
     /// Publishes the table.
     pub(super) fn finish(self, out: &mut Ui) -> Result<Counts, Failure> {
         let Self { target: Target { name, kind, end }, rows } = self;
-        let mut odd = Vec::new();
+        let mut warnings = Vec::new();
         let counted = match kind {
             Kind::Path(writer) => {
                 let Written { bytes, .. } = writer.finish()?;
-                return Ok(Counts { rows, bytes, odd });
+                return Ok(Counts { rows, bytes, warnings });
             }
             Kind::Spool(writer) => {
                 let Written { bytes, output, .. } = writer.finish()?;
                 delivered(output, end, out)?;
-                return Ok(Counts { rows, bytes, odd });
+                return Ok(Counts { rows, bytes, warnings });
             }
             Kind::Arrow(sink) => sink.finish()?.output,
             Kind::Jsonl(writer, counted) => {
                 let what = "NaN and infinities are written as null";
-                odd.extend(warning(&name, &writer, what, |odd| odd.not_finite));
+                warnings.extend(warning(&name, &writer, what, |losses| losses.not_finite));
                 counted
             }
             Kind::Csv(writer, counted) => {
                 let what = "NaN payload bits are lost: written as NaN, and as null in lists";
-                odd.extend(warning(&name, &writer, what, |odd| odd.not_finite));
+                warnings.extend(warning(&name, &writer, what, |losses| losses.not_finite));
                 counted
             }
         };
@@ -226,7 +226,7 @@ impl Filled {
             }
             Bytes::Stdout(_) => {}
         }
-        Ok(Counts { rows, bytes, odd })
+        Ok(Counts { rows, bytes, warnings })
     }
 }
 
