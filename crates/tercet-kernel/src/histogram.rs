@@ -84,7 +84,7 @@ impl<T: Compute> Cells for FiniteRange<T> {
 
     fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
         let [min, max] = self.range[cell];
-        // Adding zero makes zeros positive, whichever of both signs came first.
+        // Adding +0.0 turns a negative zero into a positive one.
         out.copy_from_slice(&if min <= max { [min + 0.0, max + 0.0] } else { [f64::NAN; 2] });
     }
 }

@@ -10,6 +10,7 @@
 #![expect(
     clippy::explicit_counter_loop,
     clippy::needless_bitwise_bool,
+    clippy::needless_pass_by_value,
     clippy::needless_range_loop,
     reason = "loops over lanes and branch-free tests are vectorized"
 )]

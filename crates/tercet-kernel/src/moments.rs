@@ -86,6 +86,13 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         if shift.is_finite() { shift } else { 0.0 }
     }
 
+    /// Whether digits that cancelled out matter: not where the difference of the means, which is merged as well, is that
+    /// of more values than the block has.
+    #[inline(always)]
+    fn is_doubtful(&self, at: usize, found: &Found) -> bool {
+        found.cancelled & (self.number[at] < found.number)
+    }
+
     /// Merges a block into a cell.
     #[inline(always)]
     fn put(&mut self, at: usize, found: Found) {
@@ -95,9 +102,9 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         join(cell, later, difference);
     }
 
-    fn measure<const N: usize>(lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
+    fn measure<const N: usize>(&self, at: usize, lanes: &Lanes<T, N>, block: &Block<'_, T, N>) -> Found {
         let mut found = Self::found_run(lanes, block);
-        if found.cancelled {
+        if self.is_doubtful(at, &found) {
             let again = Lanes::new([lanes.pivot[0]; N], [found.mean(); N]);
             found = Self::found_run(&block.fill::<Self>(again), block);
         }
@@ -133,7 +140,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
             Found::new(if SKIP { lanes.number[0] } else { number }, shift, lanes.sum[0], lanes.squares[0])
         };
         let mut found = about(self.shift(at, first, pivot));
-        if found.cancelled {
+        if self.is_doubtful(at, &found) {
             found = about(found.mean());
         }
         self.set_pivot(at, pivot);
@@ -241,7 +248,7 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
         let mut cancelled = false;
         for lane in 0..N {
             let found = Found::new(number(lane), lanes.shift[lane], lanes.sum[lane], lanes.squares[lane]);
-            cancelled |= found.cancelled;
+            cancelled |= self.is_doubtful(at + lane, &found);
         }
         if cancelled {
             for lane in 0..N {
@@ -258,7 +265,7 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
 
     #[inline(always)]
     fn take_run<const N: usize>(&mut self, at: usize, lanes: &Lanes<T, N>, block: &Block<'_, T, N>) {
-        let found = Self::measure(lanes, block);
+        let found = self.measure(at, lanes, block);
         self.set_pivot(at, lanes.pivot[0]);
         self.put(at, found);
     }

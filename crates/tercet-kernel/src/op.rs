@@ -102,11 +102,19 @@ impl Op {
 
     /// Whether known facts about many values can stand for them.
     pub fn takes_known(&self) -> bool {
-        match self {
-            Self::Sum | Self::Mean | Self::NanMean | Self::Min | Self::Max | Self::Range => true,
-            Self::Count | Self::NanCount | Self::InfCount { any: true } | Self::AnyNotFinite => true,
-            _ => false,
-        }
+        matches!(
+            self,
+            Self::Sum
+                | Self::Mean
+                | Self::NanMean
+                | Self::Min
+                | Self::Max
+                | Self::Range
+                | Self::Count
+                | Self::NanCount
+                | Self::InfCount { any: true }
+                | Self::AnyNotFinite
+        )
     }
 
     /// Bytes of state for each cell.
@@ -117,8 +125,7 @@ impl Op {
             Self::Min | Self::Max => 9,
             Self::Range | Self::FiniteRange => 18,
             Self::ArgMin | Self::ArgMax | Self::Product => 16,
-            Self::Sum | Self::Mean | Self::NormL1 | Self::NormL2 => 32,
-            Self::NanMean => 32,
+            Self::Sum | Self::Mean | Self::NanMean | Self::NormL1 | Self::NormL2 => 32,
             Self::SoftmaxTotal => 24,
             Self::Moments { .. } => 40,
             Self::Histogram { bins, .. } => bins * 8 + 32,
@@ -130,12 +137,11 @@ impl Op {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
         match self {
             Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, cells),
-            Self::Mean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
             Self::NanMean if is_float => match ComputeType::of(dtype) {
                 ComputeType::F32 => boxed(FloatSum::<f32, PLAIN, true>::new(SumResult::Mean, false, cells)),
                 _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, cells)),
             },
-            Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
+            Self::Mean | Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
             Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, cells),
             Self::NormL2 => match dtype {
                 // Squares that are no f64.
@@ -153,10 +159,10 @@ impl Op {
                 Value::I64(number) => boxed(Tally::<i64, EQUAL>::new(number, false, cells)),
                 Value::U64(number) => boxed(Tally::<u64, EQUAL>::new(number, false, cells)),
             },
-            Self::Count => counter(dtype, cells, false),
-            Self::EqualCount(None) => counter(dtype, cells, true),
+            Self::Count => Ok(counter(dtype, cells, false)),
+            Self::EqualCount(None) => Ok(counter(dtype, cells, true)),
             Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite if !is_float => {
-                counter(dtype, cells, true)
+                Ok(counter(dtype, cells, true))
             }
             Self::NanCount => match ComputeType::of(dtype) {
                 ComputeType::F32 => boxed(Tally::<f32, NAN>::new(0.0, true, cells)),
@@ -221,8 +227,8 @@ fn boxed<A: Accumulator>(made: Result<A, OutOfMemory>) -> Made {
     Ok(Box::new(made?))
 }
 
-fn counter(dtype: ElementType, cells: usize, never: bool) -> Made {
-    Ok(Box::new(Count { cells, compute: ComputeType::of(dtype), never }))
+fn counter(dtype: ElementType, cells: usize, never: bool) -> Box<dyn Accumulator> {
+    Box::new(Count { cells, compute: ComputeType::of(dtype), never })
 }
 
 fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, cells: usize) -> Made {

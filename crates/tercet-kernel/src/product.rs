@@ -43,6 +43,24 @@ fn times(into: (&mut f64, &mut i64), by: (f64, i64)) {
     *into.1 += by.1 + exponent;
 }
 
+/// The product of lanes: each is digits below 2 times a power of two, so that the digits cannot overflow.
+#[inline(always)]
+fn together<const N: usize>(lanes: &[f64; N]) -> (f64, i64) {
+    let (mut digits, mut exponents) = ([1.0; N], [0; N]);
+    for lane in 0..N {
+        (digits[lane], exponents[lane]) = split(lanes[lane]);
+    }
+    let mut half = N / 2;
+    while half > 0 {
+        for lane in 0..half {
+            digits[lane] *= digits[lane + half];
+            exponents[lane] += exponents[lane + half];
+        }
+        half /= 2;
+    }
+    (digits[0], exponents[0])
+}
+
 /// The product of all values; 1 for none.
 ///
 /// A few values at a time are multiplied as they are. Where values may be as large as floats are (`WIDE`), their
@@ -147,10 +165,8 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
             plain &= !WIDE | ((lanes.least[lane] >= SMALL) & (lanes.greatest[lane] <= LARGE));
         }
         if plain {
-            for lane in 0..N {
-                let (digits, exponent) = split(lanes.product[lane]);
-                self.put(at, digits, exponent);
-            }
+            let (digits, exponent) = together(&lanes.product);
+            self.put(at, digits, exponent);
             self.take_short(at, block.tail, 0);
         } else {
             self.put_each(at, block.values());

@@ -29,12 +29,19 @@ pub(crate) const SQUARE: u8 = 2;
 /// How many rows are added without compensation: so few that rounding stays far below the tolerance.
 const PENDING: usize = 256;
 
+/// So many rows at once are worth a compensated addition of their own.
+const DIRECT: usize = 16;
+
 /// Sums of values as f64. With `SKIP` NaN is left out.
 #[derive(Debug)]
 pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
     /// Plain sums of the latest rows, and how many rows those are.
     partial: Vec<f64>,
     pending: usize,
+    /// The cells that have such sums.
+    dirty: std::ops::Range<usize>,
+    /// Whether rows are so many that their sums are added with compensation at once.
+    direct: bool,
     /// Sums, and what their additions lost.
     sum: Vec<f64>,
     lost: Vec<f64>,
@@ -52,6 +59,8 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> FloatSum<T, TERM, SKIP> {
         Ok(Self {
             partial: zeros()?,
             pending: 0,
+            dirty: 0..0,
+            direct: false,
             sum: zeros()?,
             lost: zeros()?,
             numbers: if SKIP { zeros()? } else { Vec::new() },
@@ -115,7 +124,14 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
 
     #[inline(always)]
     fn take_columns<const N: usize>(&mut self, at: usize, [sum, numbers]: &[[f64; N]; 2], _: &Panel<'_, T>) {
-        if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
+        if self.direct {
+            let into = (self.sum[at..].first_chunk_mut::<N>(), self.lost[at..].first_chunk_mut::<N>());
+            if let (Some(into), Some(lost)) = into {
+                for lane in 0..N {
+                    compensated(&mut into[lane], &mut lost[lane], sum[lane]);
+                }
+            }
+        } else if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
                 partial[lane] += sum[lane];
             }
@@ -192,10 +208,19 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     }
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        if self.pending + rows.len() > PENDING {
-            Cells::settle(self);
+        self.direct = rows.len() >= DIRECT;
+        if !self.direct {
+            if self.pending + rows.len() > PENDING {
+                Cells::settle(self);
+            }
+            let cells = at..at + rows.first().map_or(0, |row| row.len());
+            self.dirty = if self.pending == 0 {
+                cells
+            } else {
+                self.dirty.start.min(cells.start)..self.dirty.end.max(cells.end)
+            };
+            self.pending += rows.len();
         }
-        self.pending += rows.len();
         lanes::rows(self, at, rows, &[]);
     }
 
@@ -211,7 +236,9 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     fn settle(&mut self) {
         if self.pending > 0 {
             self.pending = 0;
-            vectorized(Settle { partial: &mut self.partial, sum: &mut self.sum, lost: &mut self.lost });
+            let cells = self.dirty.clone();
+            let partial = &mut self.partial[cells.clone()];
+            vectorized(Settle { partial, sum: &mut self.sum[cells.clone()], lost: &mut self.lost[cells] });
         }
     }
 

@@ -1,5 +1,11 @@
 //! Every reduction against an obvious version, over values cut into pieces in every way.
-#![expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "test values are small")]
+#![expect(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_possible_wrap,
+    clippy::cast_sign_loss,
+    reason = "test values are small"
+)]
 
 mod exact;
 mod models;

@@ -79,7 +79,7 @@ fn each<const SIZE: usize, C: Copy>(
 ) {
     let (elements, _) = bytes.as_chunks::<SIZE>();
     if stride == 1 {
-        return vectorized(Convert { elements, out, convert });
+        return vectorized(Convert { elements, out, with: convert });
     }
     for (out, element) in out.iter_mut().zip(elements.iter().step_by(stride)) {
         *out = convert(*element);
@@ -89,7 +89,7 @@ fn each<const SIZE: usize, C: Copy>(
 struct Convert<'a, const SIZE: usize, C, F> {
     elements: &'a [[u8; SIZE]],
     out: &'a mut [C],
-    convert: F,
+    with: F,
 }
 
 impl<const SIZE: usize, C: Copy, F: Fn([u8; SIZE]) -> C> Work for Convert<'_, SIZE, C, F> {
@@ -97,7 +97,7 @@ impl<const SIZE: usize, C: Copy, F: Fn([u8; SIZE]) -> C> Work for Convert<'_, SI
     #[inline(always)]
     fn work(self) {
         for (out, element) in self.out.iter_mut().zip(self.elements) {
-            *out = (self.convert)(*element);
+            *out = (self.with)(*element);
         }
     }
 }

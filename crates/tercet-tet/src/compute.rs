@@ -95,7 +95,7 @@ impl<'f> Part<'f> {
         let range = labels.into();
         let Some((start, stop)) = range.find(&names) else {
             let detail = format!("axis {axis} has no {range}");
-            return Err(self.refuse(detail));
+            return Err(self.refuse(&detail));
         };
         self.narrowed(axis, start, stop, 1)
     }
@@ -176,7 +176,7 @@ impl<'f> Part<'f> {
 
     /// The labels of the selected positions.
     fn labels(&self, axis: usize) -> Result<Vec<String>, Error> {
-        self.labels_of(axis).ok_or_else(|| self.refuse(format!("axis {axis} has no labels")))
+        self.labels_of(axis).ok_or_else(|| self.refuse(&format!("axis {axis} has no labels")))
     }
 
     fn labels_of(&self, axis: usize) -> Option<Vec<String>> {
@@ -191,7 +191,7 @@ impl<'f> Part<'f> {
         if start >= stop || stop > slice.count() || step == 0 {
             let count = slice.count();
             let detail = format!("positions {start}..{stop} of axis {axis}, of which {count} are selected");
-            return Err(self.refuse(detail));
+            return Err(self.refuse(&detail));
         }
         let position = |number: u64| slice.start + number * slice.step;
         let step = slice.step.saturating_mul(step);
@@ -209,20 +209,20 @@ impl<'f> Part<'f> {
         let rank = self.axes.len();
         match axis {
             Axis::Number(number) if number < rank => Ok(number),
-            Axis::Number(number) => Err(self.refuse(format!("axis {number}, but there are {rank}"))),
+            Axis::Number(number) => Err(self.refuse(&format!("axis {number}, but there are {rank}"))),
             Axis::Name(name) => {
                 let mut found = (0..rank).filter(|&axis| self.dataset.axis_name(axis) == Some(name));
                 match (found.next(), found.next()) {
                     (Some(axis), None) => Ok(axis),
-                    (Some(_), Some(_)) => Err(self.refuse(format!("several axes have the name `{name}`"))),
-                    _ => Err(self.refuse(format!("no axis has the name `{name}`"))),
+                    (Some(_), Some(_)) => Err(self.refuse(&format!("several axes have the name `{name}`"))),
+                    _ => Err(self.refuse(&format!("no axis has the name `{name}`"))),
                 }
             }
         }
     }
 
-    fn refuse(&self, detail: String) -> Error {
-        let detail = tercet_core::escape::name(&detail).to_string().into();
+    fn refuse(&self, detail: &str) -> Error {
+        let detail = tercet_core::escape::name(detail).to_string().into();
         self.dataset.file.error(ErrorKind::Compute { dataset: self.dataset.name().into(), detail })
     }
 

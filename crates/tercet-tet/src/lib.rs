@@ -55,11 +55,9 @@ mod compute;
 mod error;
 #[expect(clippy::inline_always, reason = "kernels must be inlined to be compiled for each instruction set")]
 #[expect(
-    clippy::explicit_counter_loop,
     clippy::needless_bitwise_bool,
     clippy::needless_pass_by_value,
-    clippy::needless_range_loop,
-    reason = "loops over lanes and branch-free tests are vectorized"
+    reason = "branch-free tests are vectorized"
 )]
 #[expect(clippy::float_cmp, reason = "exact comparison is intended")]
 mod exec;

@@ -104,7 +104,8 @@ fn wholes(cell: &[Number]) -> impl Iterator<Item = i128> {
 
 fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {
     let is_wide = matches!(dtype, ElementType::I64 | ElementType::U64);
-    if !is_float(dtype) && !(is_wide && *op == Op::NormL2) {
+    let is_exact = !(is_float(dtype) || is_wide && *op == Op::NormL2);
+    if is_exact {
         return match op {
             Op::Sum => (wholes(cell).sum::<i128>() as f64, 0.0),
             Op::NormL1 => (wholes(cell).map(i128::abs).sum::<i128>() as f64, 0.0),
@@ -189,7 +190,7 @@ fn softmax(cell: &[Number]) -> Vec<(f64, f64)> {
 fn histogram(cell: &[Number]) -> Vec<(f64, f64)> {
     let mut counts = vec![(0.0, 0.0); 6];
     for x in floats(cell, true) {
-        let bin = ((x + 4.0) / 2.0).floor();
+        let bin = ((x + 4.0) * 0.5).floor();
         counts[(bin.max(0.0) as usize).min(5)].0 += 1.0;
     }
     counts

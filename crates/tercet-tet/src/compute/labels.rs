@@ -99,7 +99,7 @@ impl fmt::Display for LabelRange {
         match self {
             Self::Text(start, stop) if start == stop => write!(f, "label `{start}`"),
             Self::Text(start, stop) => write!(f, "labels `{start}` to `{stop}`"),
-            Self::Number(start, stop) if start == stop => write!(f, "label {start}"),
+            Self::Number(start, stop) if start.total_cmp(stop).is_eq() => write!(f, "label {start}"),
             Self::Number(start, stop) => write!(f, "labels from {start} to {stop}"),
         }
     }

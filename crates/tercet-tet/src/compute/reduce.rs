@@ -52,8 +52,10 @@ pub struct Group {
     axis: String,
     number: Option<usize>,
     /// From the number and the label of a position to the name of its group.
-    key: Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>,
+    key: Key,
 }
+
+type Key = Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>;
 
 impl std::fmt::Debug for Group {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -78,7 +80,7 @@ impl Group {
         Self::new(axis.into(), Box::new(move |position, _| key(position)))
     }
 
-    fn new(axis: Axis<'_>, key: Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>) -> Self {
+    fn new(axis: Axis<'_>, key: Key) -> Self {
         match axis {
             Axis::Number(number) => Self { axis: String::new(), number: Some(number), key },
             Axis::Name(name) => Self { axis: name.to_owned(), number: None, key },
@@ -160,7 +162,7 @@ impl<'f> Reduce<'f> {
     pub fn run(self) -> Result<Reduced, Error> {
         let part = self.part.clone();
         let first = self.run_all()?.into_iter().next();
-        first.ok_or_else(|| part.refuse("no operation".to_owned()))
+        first.ok_or_else(|| part.refuse("no operation"))
     }
 
     /// Runs the reduction; a result for each operation. Reductions share one visit of the chunks where they can.
@@ -252,7 +254,7 @@ fn check(part: &Part<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<()
         Kind::Quantile { q } if !(0.0..=1.0).contains(&q) => Some("a quantile is not between 0 and 1"),
         _ => None,
     };
-    refused.map_or(Ok(()), |detail| Err(part.refuse(detail.to_owned())))
+    refused.map_or(Ok(()), |detail| Err(part.refuse(detail)))
 }
 
 /// The role of each axis, and the dimensions that are left.
@@ -314,7 +316,7 @@ fn windowed(part: &Part<'_>, axis: usize, window: &Window) -> Result<Role, Error
     let &Window { size, step, min_count, .. } = window;
     if size == 0 || size > count || step == 0 {
         let detail = format!("windows of {size} positions, step {step}, on axis {axis} of {count} positions");
-        return Err(part.refuse(detail));
+        return Err(part.refuse(&detail));
     }
     let padding = Padding { value: None, min_count };
     if window.rolling {

@@ -102,15 +102,15 @@ impl<T: Number> Predicate<T> {
 
 /// A number as a value of an element type, widened to a compute type: its bytes.
 pub(crate) fn compute_value(number: Scalar, dtype: ElementType, compute: ComputeType) -> Option<[u8; 8]> {
-    with_element!(dtype, |T| fill_value::<T>(number).map(|value| match widened(value, compute) {
-        Value::F32(value) => {
-            let [a, b, c, d] = value.to_ne_bytes();
-            [a, b, c, d, 0, 0, 0, 0]
-        }
-        Value::F64(value) => value.to_ne_bytes(),
-        Value::I64(value) => value.to_ne_bytes(),
-        Value::U64(value) => value.to_ne_bytes(),
-    }))
+    let value = with_element!(dtype, |T| fill_value::<T>(number).map(|value| widened(value, compute)))?;
+    let mut bytes = [0; 8];
+    match &value {
+        Value::F32(value) => bytes[..4].copy_from_slice(bytemuck::bytes_of(value)),
+        Value::F64(value) => bytes.copy_from_slice(bytemuck::bytes_of(value)),
+        Value::I64(value) => bytes.copy_from_slice(bytemuck::bytes_of(value)),
+        Value::U64(value) => bytes.copy_from_slice(bytemuck::bytes_of(value)),
+    }
+    Some(bytes)
 }
 
 /// The fill value of a query as a value of the compute type of elements.

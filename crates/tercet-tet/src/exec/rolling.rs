@@ -29,7 +29,10 @@ pub(crate) fn finish(
         let window = Window { run, task, block, axis, output_axis };
         match role {
             Role::Rolling(rolling) => return window.finish_rolling(rolling, states, output),
-            Role::Grouped(groups) if groups.size > 0 => return window.finish_bins(groups, states, output),
+            Role::Grouped(groups) if groups.size > 0 => {
+                window.finish_bins(groups, states, output);
+                return Ok(());
+            }
             Role::Reduced => {}
             Role::Kept | Role::Grouped(_) => output_axis += 1,
         }
@@ -123,12 +126,7 @@ impl Window<'_, '_> {
         Ok(())
     }
 
-    fn finish_bins(
-        &self,
-        groups: &Groups,
-        states: &mut States,
-        output: &Mutex<Vec<f64>>,
-    ) -> Result<(), ErrorKind> {
+    fn finish_bins(&self, groups: &Groups, states: &mut States, output: &Mutex<Vec<f64>>) {
         let part = &self.task.parts[self.axis];
         let extent = groups.cells.len() as u64;
         // Short at the front, if at all: then bins end where the axis ends.
@@ -145,7 +143,6 @@ impl Window<'_, '_> {
         let counts = states.counts.take().unwrap_or_else(|| vec![0; self.block.len()]);
         let states = (&mut *states.accumulator, counts);
         self.end(&padding, &starts, &missing, states, self.block, output);
-        Ok(())
     }
 
     /// Pads windows, finishes them and writes their results. `counts` are the values of each window, padding apart.

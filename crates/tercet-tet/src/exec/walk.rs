@@ -248,8 +248,14 @@ impl<'w, 'b> Walker<'w, 'b> {
         index: u64,
     ) -> Result<(), ErrorKind> {
         match lanes {
-            [] => self.row(bytes, &SINGLE, offset, cell, index),
-            [inner] => self.row(bytes, inner, offset, cell, index),
+            [] => {
+                self.row(bytes, &SINGLE, offset, cell, index);
+                Ok(())
+            }
+            [inner] => {
+                self.row(bytes, inner, offset, cell, index);
+                Ok(())
+            }
             [outer, inner] if self.is_rows(outer, inner) => {
                 if inner.count < NARROW && outer.count > 1 {
                     return self.narrow(bytes, (outer, inner), offset, cell, index);
@@ -348,12 +354,11 @@ impl<'w, 'b> Walker<'w, 'b> {
         if !self.rows.is_empty() && (self.target != (cell, count) || out_of_order || is_full) {
             self.flush_rows();
         }
-        let row = match self.stored(bytes, offset, count, stride) {
-            Some(stored) => Row::Stored(stored),
-            None => {
-                let start = self.room(count);
-                self.widen(bytes, offset, (count, stride), start)
-            }
+        let row = if let Some(stored) = self.stored(bytes, offset, count, stride) {
+            Row::Stored(stored)
+        } else {
+            let start = self.room(count);
+            self.widen(bytes, offset, (count, stride), start)
         };
         self.target = (cell, count);
         self.row_bytes += count * self.compute.size();
@@ -374,21 +379,20 @@ impl<'w, 'b> Walker<'w, 'b> {
     ) {
         let (count, len) = (outer.count, inner.count);
         let all = (count - 1) * outer.stride + len;
-        let (values, stride) = match self.stored(bytes, offset, all, inner.stride) {
-            Some(stored) => (stored, outer.stride),
-            None => {
-                let start = self.room(count * len);
-                if inner.stride == 1 && outer.stride == len {
-                    self.widen(bytes, offset, (count * len, 1), start);
-                } else {
-                    for run in 0..count {
-                        let start = start + run * len * self.compute.size();
-                        self.widen(bytes, offset + run * outer.stride, (len, inner.stride), start);
-                    }
+        let (values, stride) = if let Some(stored) = self.stored(bytes, offset, all, inner.stride) {
+            (stored, outer.stride)
+        } else {
+            let start = self.room(count * len);
+            if inner.stride == 1 && outer.stride == len {
+                self.widen(bytes, offset, (count * len, 1), start);
+            } else {
+                for run in 0..count {
+                    let start = start + run * len * self.compute.size();
+                    self.widen(bytes, offset + run * outer.stride, (len, inner.stride), start);
                 }
-                let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
-                (&arena[start..start + count * len * self.compute.size()], len)
             }
+            let arena = bytemuck::cast_slice::<u64, u8>(&self.scratch.arena);
+            (&arena[start..start + count * len * self.compute.size()], len)
         };
         let runs = Runs { values, len, stride, count, index, index_step: outer.index };
         self.accumulator.runs(cell, &runs);
@@ -461,17 +465,9 @@ impl<'w, 'b> Walker<'w, 'b> {
         self.count(cell, count, len as u64);
     }
 
-    fn row(
-        &mut self,
-        bytes: &'b [u8],
-        lane: &Lane<'_>,
-        offset: usize,
-        cell: usize,
-        index: u64,
-    ) -> Result<(), ErrorKind> {
+    fn row(&mut self, bytes: &'b [u8], lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
         if self.filter.is_some() || lane.keep.is_some() {
-            self.choose(bytes, lane, offset, cell, index);
-            return Ok(());
+            return self.choose(bytes, lane, offset, cell, index);
         }
         match lane.cells {
             CellStep::Same if !self.indexed || lane.index == 1 => {
@@ -501,7 +497,6 @@ impl<'w, 'b> Walker<'w, 'b> {
             }
             _ => self.choose(bytes, lane, offset, cell, index),
         }
-        Ok(())
     }
 
     /// Folds a row value by value, or of which not every value enters.

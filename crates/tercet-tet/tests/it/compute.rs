@@ -20,7 +20,7 @@ fn value(position: u64) -> f32 {
 
 fn write(chunks: &[u64; 3], compression: Compression) -> Vec<u8> {
     let mut layout = Layout::new();
-    let id = layout.dataset("t", ElementType::F32, &SHAPE, chunks).unwrap();
+    let id = layout.dataset("t", ElementType::F32, SHAPE, chunks).unwrap();
     layout.compress(id, compression).unwrap();
     layout.dims(id, ["time", "lat", "lon"]).unwrap();
     let months = (0..12).map(|n| format!("2020-{:02}", n / 3 + 1)).collect();
@@ -59,7 +59,8 @@ fn at(time: u64, lat: u64, lon: u64) -> f64 {
 fn parts_are_selected_by_position_and_label() {
     let file = file();
     let all = file.dataset("t").unwrap().part();
-    let part = all.clone().sel("lat", 50..=20).unwrap().isel("time", 3..9).unwrap().isel(2usize, 4).unwrap();
+    let part =
+        all.clone().sel("lat", 50.0..=20.0).unwrap().isel("time", 3..9).unwrap().isel(2usize, 4).unwrap();
     assert_eq!(part.selection().unwrap().shape()[..], [6, 4, 1]);
     let map = part.mean(["time"]).run().unwrap();
     let wanted: Vec<f64> = (1..5).map(|lat| (3..9).map(|time| at(time, lat, 4)).sum::<f64>() / 6.0).collect();
