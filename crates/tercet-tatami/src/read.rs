@@ -1,7 +1,7 @@
 //! Readers of columns, row groups, single rows and streams.
 
 use rayon::prelude::*;
-use tercet_core::Budget;
+use tercet_core::{Budget, Class, CommonError, Diagnose as _, Limits};
 
 use crate::chunk::PageEntry;
 use crate::column::{Column, Values};
@@ -107,6 +107,21 @@ impl Inner {
     /// The limit for one decoded page or record.
     pub(crate) fn page_limit(&self) -> u64 {
         self.options.common.limits.chunk_bytes
+    }
+
+    /// Whether an error says nothing about the file: I/O failed, memory is short, or the caller lowered the limits. A size
+    /// beyond the default limits may be damaged itself.
+    pub(crate) fn is_not_damage(&self, fault: &ErrorKind) -> bool {
+        let (limits, default) = (self.options.common.limits, Limits::default().for_file(self.source.len()));
+        let lowered = limits.chunk_bytes < default.chunk_bytes || limits.array_bytes < default.array_bytes;
+        match fault {
+            ErrorKind::Common(CommonError::OutOfMemory(_)) => true,
+            fault => match fault.class() {
+                Class::Io => true,
+                Class::Limit => lowered,
+                _ => false,
+            },
+        }
     }
 
     pub(crate) fn blob(&self, column: usize) -> Result<&crate::blob::BlobReader, ErrorKind> {

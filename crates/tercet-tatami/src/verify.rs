@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::Serialize;
 pub use tercet_core::VerifyOptions;
-use tercet_core::{ByteSource, CommonError, Diagnose as _, Finding, Progress};
+use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Finding, Progress};
 
 use crate::chunk::number;
 use crate::error::{Error, ErrorKind};
@@ -50,7 +50,7 @@ pub fn verify(
     let read = ReadOptions::new().with_limits(options.limits).with_threads(options.threads);
     let file = match File::from_source(source, read) {
         Ok(file) => file,
-        Err(error) if error.class() == tercet_core::Class::Io => return Err(error),
+        Err(error) if matches!(error.class(), Class::Io | Class::Limit) => return Err(error),
         Err(error) => {
             let finding = finding("open", &error.into_kind());
             return Ok(Report::new(name, len, vec![finding], checked));
@@ -181,7 +181,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Adds a finding per error, or a passed check. An I/O error ends the verification.
+    /// Adds a finding per error, or a passed check. An I/O error or an exceeded limit ends the verification.
     fn conclude(&mut self, check: &'static str, faults: Vec<ErrorKind>) -> Result<(), Error> {
         if faults.is_empty() {
             self.findings.push(Finding::pass(check));
@@ -189,7 +189,7 @@ impl Check<'_> {
         }
         let count = faults.len();
         for fault in faults.into_iter().take(MAX_FINDINGS) {
-            if fault.class() == tercet_core::Class::Io {
+            if matches!(fault.class(), Class::Io | Class::Limit) {
                 return Err(self.file.error(fault));
             }
             self.findings.push(finding(check, &fault));

@@ -1,4 +1,4 @@
-//! [`File`] and [`Dataset`]: opening, catalogue, chunk lookup.
+//! [`File`] and [`Dataset`]: opening, catalog, chunk lookup.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -62,7 +62,7 @@ pub(crate) struct Protection {
     pub(crate) labels: LongLabels,
 }
 
-/// Parses the integrity block of an opened file and checks footer and catalogue against it.
+/// Parses the integrity block of an opened file and checks footer and catalog against it.
 ///
 /// A file without a block is searched for traces of one: damage must not make a protected file an unprotected one.
 pub(crate) fn open(

@@ -69,7 +69,7 @@ impl fmt::Display for Region {
             Self::FooterJson => f.write_str("footer JSON"),
             Self::MetadataSpill => f.write_str("metadata spill"),
             Self::Footer => f.write_str("footer"),
-            Self::Catalog => f.write_str("catalogue"),
+            Self::Catalog => f.write_str("catalog"),
             Self::Block => f.write_str("integrity block"),
             Self::StatsRun { first, end } => write!(f, "statistics › rows {first}..{end}"),
         }

@@ -31,7 +31,7 @@ pub struct Rewrite {
 }
 
 impl Rewrite {
-    /// Locks and opens a file. A file that another process is changing is an error, and so is a damaged catalogue.
+    /// Locks and opens a file. A file that another process is changing is an error, and so is a damaged catalog.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
         Self::open_on(Arc::new(RealDisk), path.as_ref())
     }

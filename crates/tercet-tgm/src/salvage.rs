@@ -182,7 +182,7 @@ pub fn plan(
     groups.finish().into_iter().try_for_each(&mut add)?;
     found.repair(chain, &reading, writing)?;
     found.drop_index(&reading).map_err(named)?;
-    found.report.search_given_up = tokens.gave_up();
+    found.report.search_stopped_early = tokens.gave_up();
     found.report.tell_remains(&**source).map_err(named)?;
     Ok(found)
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use rayon::prelude::*;
-use tercet_core::{Class, Diagnose as _, Progress};
+use tercet_core::Progress;
 
 use crate::chunk::PageTable;
 use crate::column::Column;
@@ -55,7 +55,7 @@ fn column_ranges(
 ) -> Result<(Ranges, Vec<ErrorKind>), ErrorKind> {
     let table = match inner.page_table(group, column) {
         Ok(table) => table,
-        Err(fault) if fault.class() == Class::Io => return Err(fault),
+        Err(fault) if inner.is_not_damage(&fault) => return Err(fault),
         Err(fault) => return Ok((Vec::new(), vec![fault])),
     };
     let (mut good, mut faults): (Ranges, Vec<ErrorKind>) = (Vec::new(), Vec::new());
@@ -69,7 +69,7 @@ fn column_ranges(
         };
         match seen {
             Ok(()) => {}
-            Err(fault) if fault.class() == Class::Io => return Err(fault),
+            Err(fault) if inner.is_not_damage(&fault) => return Err(fault),
             Err(fault) => faults.push(fault),
         }
     }
@@ -94,7 +94,7 @@ fn blob_rows(
     for (run, held) in blob.runs_of(values.start, values.end) {
         match blob.check_run(inner, run) {
             Ok(()) => {}
-            Err(fault) if fault.class() == Class::Io => return Err(fault),
+            Err(fault) if inner.is_not_damage(&fault) => return Err(fault),
             Err(fault) => {
                 faults.push(fault);
                 push(&mut lost, held);

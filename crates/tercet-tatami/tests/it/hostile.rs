@@ -7,7 +7,9 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{Class, Diagnose as _, Limits};
 use tercet_tatami::format::Encoding;
-use tercet_tatami::{Error, Field, File, ReadOptions, SalvageOptions, Type, WriterOptions, salvage};
+use tercet_tatami::{
+    Error, Field, File, ReadOptions, SalvageOptions, Type, VerifyOptions, WriterOptions, salvage,
+};
 use tercet_testkit::counting::Counting;
 
 use crate::one_page;
@@ -68,6 +70,18 @@ fn a_small_file_decodes_to_at_most_a_gibibyte_unless_limits_are_raised() {
     let file =
         File::from_source(Arc::new(Memory::new("equal", bytes)), ReadOptions::new().with_limits(limits));
     assert_eq!(file.unwrap().rows(), 1 << 28);
+}
+
+#[test]
+fn an_exceeded_limit_is_not_damage() {
+    let limits = Limits::default().with_chunk_bytes(1 << 10);
+    let source = || Arc::new(Memory::new("equal", equal_numbers(1 << 16)));
+    let options = VerifyOptions::new().with_deep(true).with_limits(limits);
+    let error = tercet_tatami::verify(source(), options, &NoProgress).unwrap_err();
+    assert_eq!(error.class(), Class::Limit, "{error}");
+    let options = SalvageOptions::default().with_read(ReadOptions::new().with_limits(limits));
+    let error = salvage(source(), Cursor::new(Vec::new()), options, &NoProgress).unwrap_err();
+    assert_eq!(error.class(), Class::Limit, "{error}");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub struct Answer {
     pub message: String,
     /// The path or URL of the file.
     pub tet_file: Option<String>,
-    /// The catalogue entry of the dataset.
+    /// The catalog entry of the dataset.
     pub catalog: Option<Catalog>,
     /// The chunks that are read.
     pub read_plan: Option<ReadPlan>,
@@ -64,7 +64,7 @@ impl Serialize for Answer {
     }
 }
 
-/// The catalogue entry of the dataset of a query.
+/// The catalog entry of the dataset of a query.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// `None` if the file has no dataset of this name.
@@ -75,7 +75,7 @@ pub struct Catalog {
     pub available_datasets: Vec<String>,
 }
 
-/// A dataset in the catalogue.
+/// A dataset in the catalog.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are those of the answer")]
 pub struct Found {

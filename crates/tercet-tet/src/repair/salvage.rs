@@ -201,11 +201,11 @@ impl Salvage {
     }
 }
 
-/// Opens a damaged file: without checksums of the catalogue, and without its footer if that cannot be parsed.
+/// Opens a damaged file: without checksums of the catalog, and without its footer if that cannot be parsed.
 fn open_damaged(source: Arc<dyn ByteSource>, limits: Limits, notes: &mut Vec<String>) -> Result<File, Error> {
     let options = ReadOptions::new().with_limits(limits);
     let Err(error) = File::from_source(source.clone(), options) else {
-        // The catalogue is intact, but rows of the index may be damaged: each is checked on its own.
+        // The catalog is intact, but rows of the index may be damaged: each is checked on its own.
         return File::from_source_mode(source, options, Mode::Recovery);
     };
     if error.class() == Class::Corrupt {

@@ -40,8 +40,8 @@ impl Check<'_> {
         });
         let footer = catalog.check_footer(self.source);
         self.note_result("tercet_footer", footer)?;
-        let catalogue = catalog.check_catalog(self.source, &block);
-        if !self.note_result("tercet_catalog", catalogue)? {
+        let checked = catalog.check_catalog(self.source, &block);
+        if !self.note_result("tercet_catalog", checked)? {
             return Ok(());
         }
         self.check_rows(context, &block)

@@ -94,7 +94,7 @@ fn find_fix(finding: &Finding, cause: Option<&ErrorKind>, can_cut: bool) -> Opti
             Some((FOOTER_INVALID, repair("truncate the footer: history and metadata are lost")))
         }
         "footer" => Some((FOOTER_INVALID, repair("truncate the footer"))),
-        // The catalogue is intact, so intact chunks can be found.
+        // The catalog is intact, so intact chunks can be found.
         "parse" if cause.is_some_and(|cause| is_about_footer(cause) || is_about_row(cause)) => {
             Some(("invalid_layout", salvage))
         }

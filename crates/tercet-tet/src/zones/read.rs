@@ -1,7 +1,7 @@
 //! Reads zone maps and value postings for a planner.
 //!
 //! They only prune chunks, and only where their meaning is unambiguous; entries that do not parse or contradict
-//! the catalogue are ignored.
+//! the catalog are ignored.
 
 use std::collections::HashMap;
 

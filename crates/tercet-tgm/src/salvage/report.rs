@@ -31,14 +31,13 @@ pub struct SalvageReport {
     /// Bytes outside messages.
     #[serde(serialize_with = "spans")]
     pub junk: Vec<Span>,
-    /// Those of them that contain parts of a message.
+    /// Ranges in `junk` that contain parts of a message.
     #[serde(serialize_with = "spans")]
-    pub remains: Vec<Span>,
+    pub partial_messages: Vec<Span>,
     /// Whether the file had an index that does not fit the new file.
-    #[serde(rename = "catalogue_left_out")]
     pub index_dropped: bool,
     /// Whether the search stopped early because too many bytes looked like frames.
-    pub search_given_up: bool,
+    pub search_stopped_early: bool,
 }
 
 /// The state of a damaged message.
@@ -120,16 +119,16 @@ impl SalvageReport {
             kept_objects: 0,
             messages: Vec::new(),
             junk: Vec::new(),
-            remains: Vec::new(),
+            partial_messages: Vec::new(),
             index_dropped: false,
-            search_given_up: false,
+            search_stopped_early: false,
         }
     }
 
     /// Whether something in the file is not in the new file.
     pub fn has_losses(&self) -> bool {
         let lost = self.messages.iter().any(|message| !message.lost.is_empty());
-        lost || !self.remains.is_empty() || self.search_given_up
+        lost || !self.partial_messages.is_empty() || self.search_stopped_early
     }
 
     /// Whether all messages are intact and no bytes are between them.
@@ -145,7 +144,7 @@ impl SalvageReport {
             let marks: [&[u8]; 3] = [MAGIC, END_MAGIC, FRAME_END];
             let is_cut = junk.end() == source.len() && MAGIC.starts_with(&bytes);
             if is_cut || marks.iter().any(|mark| memmem::find(&bytes, mark).is_some()) {
-                self.remains.push(*junk);
+                self.partial_messages.push(*junk);
             }
         }
         Ok(())

@@ -504,7 +504,7 @@ fn a_valid_file_is_unchanged() {
     }
     assert!(saved(b"").is_worth_writing() && !saved(b"").report.has_losses());
     let text = saved(b"no message here");
-    assert!(!text.is_worth_writing() && text.report.remains.is_empty());
+    assert!(!text.is_worth_writing() && text.report.partial_messages.is_empty());
     assert_eq!(text.report.junk.len(), 1);
     assert!(saved(b"TENSO").report.has_losses());
 }

@@ -169,10 +169,10 @@ fn print(found: &SalvagePlan, written: Option<&Path>, out: &mut Ui) -> Result<()
     ))?;
     let mut lines: Vec<String> = report.messages.iter().flat_map(message_lines).collect();
     lines.extend(report.junk.iter().map(|junk| {
-        let remains = if report.remains.contains(junk) { ", but contain parts of one" } else { "" };
-        format!("{} bytes {junk} belong to no message{remains}", paint(WARN, "junk:"))
+        let partial = if report.partial_messages.contains(junk) { ", but contain parts of one" } else { "" };
+        format!("{} bytes {junk} belong to no message{partial}", paint(WARN, "junk:"))
     }));
-    if report.search_given_up {
+    if report.search_stopped_early {
         lines.push(format!(
             "{} too many false frame signatures; some bytes were not searched",
             paint(BAD, "lost:")
