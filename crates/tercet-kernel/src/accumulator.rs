@@ -1,4 +1,4 @@
-//! [`Accumulator`]: states of cells behind dynamic calls.
+//! [`Accumulator`]: dynamically dispatched reduction state for a block of cells.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -7,122 +7,124 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::{ComputeType, Value};
 
-/// The states of the cells of a block, into which values are folded.
+/// Reduction state of a block of cells. A cell is one output element.
 ///
-/// Values come as bytes: aligned values of the accumulator's compute type, in native byte order. The order of calls is
-/// part of the result of float sums; nothing else is.
+/// Values are passed as bytes: aligned values of the accumulator's compute type, in native byte order. The result of a
+/// float sum depends on the order of calls; no other result does.
 pub trait Accumulator: Debug + Send + Sync + Any {
-    /// The type of the values.
+    /// Compute type of the values.
     fn compute(&self) -> ComputeType;
 
-    /// Whether the index of values among the reduced positions matters.
+    /// Whether the reduction uses the index of a value among the reduced positions.
     fn is_indexed(&self) -> bool {
         false
     }
 
-    /// Whether a cell can take the values of any other.
+    /// Whether every cell has the same parameters, so that cells are interchangeable.
     fn is_uniform(&self) -> bool {
         true
     }
 
-    /// An accumulator of the same kind whose cells are empty.
+    /// Creates an accumulator of the same kind with empty cells.
     fn fresh(&self, cells: usize) -> Result<Box<dyn Accumulator>, OutOfMemory>;
 
-    /// Empties all cells.
+    /// Resets all cells to empty.
     fn clear(&mut self);
 
-    /// The number of cells.
+    /// Number of cells.
     fn cells(&self) -> usize;
 
     /// Folds rows of equal width into consecutive cells: value `c` of each row into cell `at + c`.
     ///
-    /// `indices` has the index of each row if indices matter.
+    /// `indices` has the index of each row if the reduction is indexed.
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]);
 
-    /// Folds runs of consecutive values into consecutive cells from `at` on.
+    /// Folds runs of consecutive values into consecutive cells, starting at `at`.
     fn runs(&mut self, at: usize, runs: &Runs<'_>);
 
-    /// Folds each value into a cell of its own choice. `indices` has their indices if indices matter.
+    /// Scatters values: folds each value into the cell given by `cells`. `indices` has their indices if the reduction
+    /// is indexed.
     fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]);
 
-    /// Whether known facts about many values can stand for them.
+    /// Whether statistics can replace the values they describe.
     fn takes_known(&self) -> bool {
         false
     }
 
-    /// Folds many values by what is known of them. Called only if `takes_known`.
+    /// Folds many values by their statistics. Called only if `takes_known`.
     fn known(&mut self, at: usize, known: &Known) {
         let _ = (at, known);
     }
 
-    /// Merges `count` cells of an accumulator of the same kind, from its cell `from` on, into those from `at` on.
+    /// Merges `count` cells of an accumulator of the same kind, starting at its cell `from`, into the cells starting at
+    /// `at`.
     ///
-    /// What `later` holds comes after what is there. Both must be settled.
+    /// The values of `later` come after the values already folded. Both accumulators must be settled.
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize);
 
-    /// Ends what was deferred, before cells are merged, rolled or finished.
+    /// Settles deferred work before cells are merged, rolled or finished.
     fn settle(&mut self) {}
 
-    /// Windows over positions: the accumulator holds `outer × positions × inner` settled cells.
+    /// Rolling windows over positions: the accumulator holds `outer × positions × inner` settled cells.
     fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory>;
 
-    /// How many numbers the result of a cell has.
+    /// Number of results per cell.
     fn width(&self) -> usize {
         1
     }
 
-    /// The results: `width` numbers for each cell. The cells must be settled.
+    /// Writes the results: `width` numbers per cell. The cells must be settled.
     fn finish(&self, counts: Counts<'_>, out: &mut [f64]);
 
-    /// The accumulator as its own type.
+    /// Returns `self` as `Any`, for downcasts.
     fn as_any(&self) -> &dyn Any;
 }
 
-/// Runs of values.
+/// Runs of consecutive values.
 #[derive(Clone, Copy, Debug)]
 pub struct Runs<'a> {
-    /// Starts with the first run.
+    /// Values, starting with the first run.
     pub values: &'a [u8],
-    /// Values of a run.
+    /// Values per run.
     pub len: usize,
-    /// Values from one run to the next.
+    /// Stride from one run to the next, in values.
     pub stride: usize,
-    /// How many runs.
+    /// Number of runs.
     pub count: usize,
-    /// The index of the first value, and from one run to the next; within a run it grows by 1.
+    /// Index of the first value. Within a run the index grows by 1.
     pub index: u64,
-    /// See `index`.
+    /// Increment of the index from one run to the next.
     pub index_step: u64,
 }
 
-/// Windows over positions.
+/// Rolling windows over positions.
 #[derive(Clone, Copy, Debug)]
 pub struct Roll<'a> {
-    /// Cells above the axis of the windows.
+    /// Product of the extents of the axes before the window axis, in cells.
     pub outer: usize,
-    /// Positions of the axis.
+    /// Positions of the window axis.
     pub positions: usize,
-    /// Cells below the axis.
+    /// Product of the extents of the axes after the window axis, in cells.
     pub inner: usize,
-    /// The positions of a full window.
+    /// Positions of a full window.
     pub size: usize,
-    /// Whether windows share enough positions that partial results are worth sharing.
+    /// Whether windows overlap enough to share partial results.
     pub overlap: bool,
-    /// The positions of each window.
+    /// Range of positions of each window.
     pub windows: &'a [std::ops::Range<usize>],
 }
 
-/// How many values each cell got.
+/// Number of values per cell.
 #[derive(Clone, Copy, Debug)]
 pub enum Counts<'a> {
-    /// All as many.
+    /// The same number for all cells.
     Same(u64),
-    /// For each cell.
+    /// One number per cell.
     Each(&'a [u64]),
 }
 
 impl Counts<'_> {
-    /// The values of a cell.
+    /// Number of values of a cell.
     #[inline]
     pub fn of(&self, cell: usize) -> u64 {
         match self {
@@ -132,28 +134,28 @@ impl Counts<'_> {
     }
 }
 
-/// What is known of many values.
+/// Statistics of many values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// How many there are.
+    /// Number of values.
     pub count: u64,
-    /// How many of them are NaN.
+    /// Number of NaN values.
     pub nan_count: u64,
-    /// The range and sum of the others.
+    /// Range and sum of the values that are not NaN.
     pub range: KnownRange,
 }
 
-/// The range and sum of values.
+/// Range and sum of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct KnownRange {
-    /// The least value.
+    /// Minimum.
     pub min: Value,
-    /// The greatest value.
+    /// Maximum.
     pub max: Value,
-    /// Whether one of them is infinite, and how many.
+    /// Number of infinite values.
     pub infinite: u64,
-    /// The sum of integers.
+    /// Sum of integers.
     pub whole: i128,
-    /// The sum of floats.
+    /// Sum of floats.
     pub sum: f64,
 }

@@ -1,4 +1,4 @@
-//! Where the least or the greatest value is.
+//! Argmin and argmax: the index of the minimum or maximum.
 
 use tercet_core::tensor::OutOfMemory;
 
@@ -8,14 +8,14 @@ use crate::extreme::{best_of, better, is_better, worst};
 use crate::lanes::{self, Block, Kernel, Panel, Target};
 use crate::sum::to_f64;
 
-/// Later than any index, so that the first value of a cell always is an improvement.
+/// Index of an empty cell, greater than any real index: the first value of a cell always replaces it.
 const NONE: u64 = u64::MAX;
 
-/// The index of the first least or greatest value that is not NaN; −1 if there is none.
+/// Argmin or argmax: index of the first minimum or maximum that is not NaN; −1 if all values are NaN.
 #[derive(Debug)]
 pub(crate) struct Arg<T, const MAX: bool> {
     best: Vec<T>,
-    /// The index of the best value; `NONE` without one.
+    /// Index of the best value; `NONE` for an empty cell.
     index: Vec<u64>,
 }
 
@@ -34,7 +34,7 @@ impl<T: Compute, const MAX: bool> Arg<T, MAX> {
 }
 
 impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
-    /// Best values and the numbers of their steps.
+    /// Best values and the step numbers at which they occurred.
     type Lanes<const N: usize> = ([T; N], [T::Ordinal; N]);
     const HEAVY: bool = true;
     const STEPS: usize = 128;
@@ -66,7 +66,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
                 let row = usize::try_from(place[lane].into()).unwrap_or(usize::MAX);
                 self.put(at + lane, best[lane], panel.indices[row]);
             } else if self.best[at + lane] == worst::<T, MAX>() {
-                // NaN and nothing else, or the worst value that there is.
+                // All values are NaN, or the best value equals the worst possible value.
                 let found = panel.column(lane).position(|value| value == worst::<T, MAX>());
                 if let Some(row) = found {
                     self.put(at + lane, worst::<T, MAX>(), panel.indices[row]);
@@ -80,7 +80,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
         let best = best_of::<T, MAX>(best);
         let best = block.tail.iter().fold(best, |best, &value| better::<T, MAX>(value, best));
         let (so_far, earlier) = (self.best[at], self.index[at]);
-        // Rarely: so most values are only compared.
+        // Rarely taken: most values are only compared.
         if (is_better::<T, MAX>(best, so_far) || best == so_far && block.index < earlier)
             && let Some(place) = block.values().position(|value| value == best)
         {

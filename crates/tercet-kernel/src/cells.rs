@@ -1,4 +1,4 @@
-//! From typed cells to accumulators.
+//! [`Cells`]: typed cells, and the [`Accumulator`] implementation for them.
 
 use std::any::Any;
 use std::fmt::Debug;
@@ -20,17 +20,17 @@ pub(crate) struct TypedRuns<'a, T> {
 }
 
 impl<'a, T> TypedRuns<'a, T> {
-    /// The values of a run.
+    /// Values of a run.
     #[inline(always)]
     pub(crate) fn run(&self, run: usize) -> &'a [T] {
         &self.values[run * self.stride..run * self.stride + self.len]
     }
 }
 
-/// States of cells for values of one compute type. Every [`Cells`] is an [`Accumulator`].
+/// Typed reduction state for values of one compute type. Every [`Cells`] is an [`Accumulator`].
 pub(crate) trait Cells: Debug + Send + Sync + Sized + 'static {
     type Value: Compute;
-    /// The settled state of one cell.
+    /// Settled state of one cell.
     type State: Copy;
     const INDEXED: bool = false;
     const WIDTH: usize = 1;
@@ -43,17 +43,17 @@ pub(crate) trait Cells: Debug + Send + Sync + Sized + 'static {
     fn one(&mut self, at: usize, value: Self::Value, index: u64);
     fn state(&self, cell: usize) -> Self::State;
     fn join(&mut self, cell: usize, later: Self::State);
-    /// Merges a cell of other cells into one of these.
+    /// Merges a cell of another accumulator into a cell of this one.
     #[inline]
     fn merge_cell(&mut self, cell: usize, later: &Self, from: usize) {
         self.join(cell, later.state(from));
     }
-    /// Merges one of these cells into another.
+    /// Merges one cell into another cell of the same accumulator.
     #[inline]
     fn merge_own(&mut self, cell: usize, from: usize) {
         self.join(cell, self.state(from));
     }
-    /// Whether a cell can take the values of any other.
+    /// Whether every cell has the same parameters, so that cells are interchangeable.
     fn is_uniform(&self) -> bool {
         true
     }
@@ -96,7 +96,7 @@ impl<C: Cells> Accumulator for C {
     }
 
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
-        /// Rows that are worked on together.
+        /// Maximum number of rows per batch.
         const MOST: usize = 64;
         let mut typed: [&[C::Value]; MOST] = [&[]; MOST];
         for (number, rows) in rows.chunks(MOST).enumerate() {
@@ -136,7 +136,7 @@ impl<C: Cells> Accumulator for C {
     }
 
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
-        // Accumulators of one reduction are of one type.
+        // All accumulators of a reduction have the same type.
         if let Some(later) = later.as_any().downcast_ref::<C>() {
             merge(self, at, later, from, count);
         }
@@ -188,7 +188,7 @@ fn merge<C: Cells>(into: &mut C, at: usize, later: &C, from: usize, count: usize
     }
 }
 
-/// Prefixes and suffixes of runs of `size` positions: every window is a suffix of one run and a prefix of the next.
+/// Prefixes and suffixes of runs of `size` positions. Every window is a suffix of one run plus a prefix of the next.
 struct Shared<C> {
     prefixes: C,
     suffixes: C,
@@ -243,7 +243,7 @@ impl<C: Cells> Shared<C> {
     }
 }
 
-/// A vector of equal states, if there is memory for it.
+/// Allocates a vector of equal states; fails if out of memory.
 pub(crate) fn filled<S: Clone>(state: S, cells: usize) -> Result<Vec<S>, OutOfMemory> {
     let mut states = Vec::new();
     let bytes = cells.saturating_mul(size_of::<S>());

@@ -1,10 +1,10 @@
-//! The four types that are computed with.
+//! Compute types: the four types that arithmetic is done in.
 
 use std::fmt::Debug;
 
 use tercet_core::ElementType;
 
-/// A type that is computed with.
+/// A compute type: the type that values are widened to before arithmetic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum ComputeType {
@@ -15,7 +15,7 @@ pub enum ComputeType {
 }
 
 impl ComputeType {
-    /// The smallest compute type that has all values of an element type.
+    /// The smallest compute type that represents all values of an element type.
     pub const fn of(dtype: ElementType) -> Self {
         match dtype {
             ElementType::U8 | ElementType::U16 | ElementType::I16 | ElementType::F16 | ElementType::F32 => {
@@ -27,7 +27,7 @@ impl ComputeType {
         }
     }
 
-    /// The bytes of a value.
+    /// Size of a value in bytes.
     pub const fn size(self) -> usize {
         match self {
             Self::F32 => 4,
@@ -35,7 +35,7 @@ impl ComputeType {
         }
     }
 
-    /// Whether values of an element type are this type as they are stored.
+    /// Whether stored elements of this element type can be used without conversion.
     pub const fn is_native(self, dtype: ElementType) -> bool {
         cfg!(target_endian = "little")
             && matches!(
@@ -48,7 +48,7 @@ impl ComputeType {
     }
 }
 
-/// A value of a compute type.
+/// A scalar value of a compute type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Value {
@@ -58,37 +58,37 @@ pub enum Value {
     U64(u64),
 }
 
-/// A number that can be computed with.
+/// A number type for arithmetic.
 ///
-/// What works on a value is free of branches and calls, so that a loop over values becomes vector code.
+/// Methods on values have no branches and no calls, so that loops over values vectorize.
 pub trait Compute: bytemuck::Pod + PartialOrd + Default + Send + Sync + Debug {
-    /// The compute type.
+    /// Compute type.
     const TYPE: ComputeType;
     /// Whether values can be NaN or infinite.
     const FLOAT: bool;
-    /// Not above any value.
+    /// Minimum of the type: no value is less.
     const LOWEST: Self;
-    /// Not below any value.
+    /// Maximum of the type: no value is greater.
     const HIGHEST: Self;
-    /// A counter as wide as a value, so that it fits the lanes.
+    /// A counter with the same width as a value, so that it fits the SIMD lanes.
     type Ordinal: Copy + PartialEq + Send + Sync + Debug + Into<u64>;
-    /// Greater than any ordinal in use.
+    /// Sentinel, greater than any ordinal in use.
     const NO_ORDINAL: Self::Ordinal;
-    /// A small number as an ordinal.
+    /// Converts a small number to an ordinal.
     fn ordinal(number: u32) -> Self::Ordinal;
-    /// The nearest f64; exact for floats.
+    /// Converts to the nearest f64; exact for floats.
     fn to_f64(self) -> f64;
-    /// `self − pivot`, rounded once.
+    /// Difference `self − pivot`, rounded once.
     fn minus(self, pivot: Self) -> f64;
     /// Whether the value is NaN.
     fn is_nan(self) -> bool;
     /// Whether the value is infinite.
     fn is_infinite(self) -> bool;
-    /// 1 if it is so, else 0.
+    /// 1 if `so` is true, else 0.
     fn one_if(so: bool) -> Self;
-    /// The sum; integers wrap.
+    /// Sum; integers wrap.
     fn plus(self, other: Self) -> Self;
-    /// The value, if it is of this type; else 0.
+    /// The value if it has this type, else 0.
     fn from_value(value: Value) -> Self;
 }
 
@@ -192,18 +192,19 @@ integers! {
     u64, U64, std::convert::identity::<u64>, HIGH + LOW;
 }
 
-/// 2^84, 2^52 and 2^63.
+/// Constants 2^84, 2^52 and 2^63.
 const HIGH: f64 = f64::from_bits((1023 + 84) << 52);
 const LOW: f64 = f64::from_bits((1023 + 52) << 52);
 const BIAS: f64 = f64::from_bits((1023 + 63) << 52);
 
-/// The halves of a word as exact floats, by operations that every vector unit has: 2^84 + high · 2^32 and 2^52 + low.
+/// Splits a 64-bit word into two exact floats with operations that every vector unit has: 2^84 + high · 2^32 and 2^52 +
+/// low.
 #[inline(always)]
 fn halves(word: u64) -> (f64, f64) {
     (f64::from_bits(word >> 32 | HIGH.to_bits()), f64::from_bits(word & 0xffff_ffff | LOW.to_bits()))
 }
 
-/// A signed word as an unsigned one, 2^63 larger.
+/// Maps a signed word to an unsigned word by adding 2^63.
 #[inline(always)]
 fn biased(value: i64) -> u64 {
     value.cast_unsigned() ^ 1 << 63

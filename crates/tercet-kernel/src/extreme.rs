@@ -1,4 +1,4 @@
-//! The least and the greatest value.
+//! Minimum and maximum.
 
 use tercet_core::tensor::OutOfMemory;
 
@@ -7,13 +7,13 @@ use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target};
 
-/// Whether `a` is wanted rather than `b`: the greater one with `MAX`. No NaN is.
+/// Whether `a` is better than `b`: greater with `MAX`, less without. NaN is never better.
 #[inline(always)]
 pub(crate) fn is_better<T: Compute, const MAX: bool>(a: T, b: T) -> bool {
     if MAX { a > b } else { a < b }
 }
 
-/// What any value is at least as good as.
+/// The worst value: every value is at least as good.
 #[inline(always)]
 pub(crate) fn worst<T: Compute, const MAX: bool>() -> T {
     if MAX { T::LOWEST } else { T::HIGHEST }
@@ -25,18 +25,19 @@ pub(crate) fn better<T: Compute, const MAX: bool>(a: T, b: T) -> T {
     if is_better::<T, MAX>(a, b) { a } else { b }
 }
 
-/// The best of all lanes. Not inlined, or the compiler fits the loop that fills the lanes to this one.
+/// The best value of all lanes. Not inlined: otherwise the compiler shapes the loop that fills the lanes after this
+/// one.
 #[inline(never)]
 pub(crate) fn best_of<T: Compute, const MAX: bool>(lanes: &[T]) -> T {
     lanes.iter().fold(worst::<T, MAX>(), |best, &value| better::<T, MAX>(value, best))
 }
 
-/// The least or greatest value that is not NaN; NaN if there is none.
+/// Minimum or maximum of the values that are not NaN; NaN for an empty cell.
 #[derive(Debug)]
 pub(crate) struct Extreme<T, const MAX: bool> {
-    /// The worst possible value where there is none.
+    /// Best value so far; the worst possible value for an empty cell.
     best: Vec<T>,
-    /// Whether there is a value, where the best one leaves a doubt.
+    /// Whether the cell has a value. Needed only where the best value equals the worst possible value.
     filled: Vec<bool>,
 }
 
@@ -51,7 +52,7 @@ impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
         self.look(at, values);
     }
 
-    /// Looks for values that are not NaN, if nothing else says that there is one.
+    /// Searches for a value that is not NaN, unless the best value already proves that one exists.
     #[inline(always)]
     fn look(&mut self, at: usize, mut values: impl Iterator<Item = T>) {
         if self.best[at] == worst::<T, MAX>() && !self.filled[at] {
@@ -60,7 +61,7 @@ impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
     }
 
     fn result(&self, cell: usize) -> f64 {
-        // Adding +0.0 turns a negative zero into a positive one.
+        // Adding +0.0 turns −0.0 into +0.0.
         let is_filled = self.filled[cell] || self.best[cell] != worst::<T, MAX>();
         if is_filled { self.best[cell].to_f64() + 0.0 } else { f64::NAN }
     }
@@ -168,7 +169,7 @@ impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
     }
 }
 
-/// The least and the greatest value that are not NaN: two numbers for each cell.
+/// Minimum and maximum of the values that are not NaN: two numbers per cell.
 #[derive(Debug)]
 pub(crate) struct Range<T> {
     min: Extreme<T, false>,
@@ -176,7 +177,7 @@ pub(crate) struct Range<T> {
 }
 
 impl<T: Compute> Range<T> {
-    /// How many values are looked at twice in a row, so that they are still in the nearest cache.
+    /// Values per block. Each block is read twice in a row, so it must stay in the L1 cache.
     const PIECE: usize = 2048;
 
     pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {

@@ -1,25 +1,25 @@
-//! Which values pass a filter.
+//! Filter: evaluates which values pass.
 
 use crate::compute::{Compute, Value};
 use crate::simd::{Work, vectorized};
 
-/// Inclusive bounds of values that pass, and what becomes of null: NaN, or a fill value.
+/// A filter: inclusive bounds, and the treatment of null values (NaN or the fill value).
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Filter {
-    /// Bounds of what passes if it is not null. Nothing is between them if they are in the wrong order.
+    /// Lower bound of non-null values that pass. If `low` is greater than `high`, no value passes.
     pub low: Value,
-    /// See `low`.
+    /// Upper bound; see `low`.
     pub high: Value,
-    /// A value between the bounds that does not pass if it is not null.
+    /// Excluded value within the bounds; it fails if it is not null.
     pub barred: Option<Value>,
-    /// The fill value. NaN is none: it is null anyway.
+    /// Fill value. Not set for NaN, which is always null.
     pub fill: Option<Value>,
-    /// Whether null passes.
+    /// Whether null values pass.
     pub null_passes: bool,
 }
 
 impl Filter {
-    /// Whether each of the values passes. `values` are of the type of the bounds.
+    /// Evaluates the filter: a boolean mask of `values`. The values have the type of the bounds.
     pub fn mask(&self, values: &[u8], out: &mut [bool]) {
         match self.low {
             Value::F32(_) => self.typed_mask::<f32>(values, out),

@@ -1,4 +1,4 @@
-//! Counts in bins of equal width, and the range of finite values.
+//! Histograms with bins of equal width, and the range of finite values.
 
 use std::marker::PhantomData;
 
@@ -8,16 +8,16 @@ use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::sum::to_f64;
 
-/// Ranges smaller than this are a single value.
+/// Ranges narrower than this count as a single value.
 pub const TINY_RANGE: f64 = f64::EPSILON;
 
-/// The width of a bin, also where the range is larger than the largest float.
+/// Bin width. Does not overflow if the range exceeds the largest float.
 pub fn bin_width(min: f64, max: f64, bins: f64) -> f64 {
     let range = max - min;
     if range.is_finite() { range / bins } else { max / bins - min / bins }
 }
 
-/// `[min, max]` of the finite values; NaN if there is none.
+/// Range `[min, max]` of the finite values; NaN if no value is finite.
 #[derive(Debug)]
 pub(crate) struct FiniteRange<T> {
     range: Vec<[f64; 2]>,
@@ -84,12 +84,12 @@ impl<T: Compute> Cells for FiniteRange<T> {
 
     fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {
         let [min, max] = self.range[cell];
-        // Adding +0.0 turns a negative zero into a positive one.
+        // Adding +0.0 turns −0.0 into +0.0.
         out.copy_from_slice(&if min <= max { [min + 0.0, max + 0.0] } else { [f64::NAN; 2] });
     }
 }
 
-/// Counts in bins: as many numbers for each cell as there are bins. NaN is in none.
+/// Histogram counts: one number per bin for each cell. NaN is not counted.
 #[derive(Debug)]
 pub(crate) struct Histogram<T> {
     counts: Vec<u64>,
@@ -98,18 +98,18 @@ pub(crate) struct Histogram<T> {
     value: PhantomData<T>,
 }
 
-/// The bins of one cell.
+/// Bins of one cell.
 #[derive(Clone, Copy, Debug)]
 struct Bins {
     min: f64,
     width: f64,
-    /// All finite values are one value, or there is none: then only infinities have a side.
+    /// Whether all finite values are equal, or no value is finite. Then only infinities fall into the end bins.
     single: bool,
     last: usize,
 }
 
 impl Bins {
-    /// The bin of a value that is not NaN: those outside the range go into the end bins.
+    /// Bin of a value that is not NaN. Values outside the range fall into the first or the last bin.
     #[inline(always)]
     #[expect(
         clippy::cast_possible_truncation,
@@ -126,7 +126,7 @@ impl Bins {
 }
 
 impl<T: Compute> Histogram<T> {
-    /// `range` tells the range of a cell.
+    /// Creates a histogram. `range` returns the range of a cell.
     pub(crate) fn new(
         bins: usize,
         range: &dyn Fn(usize) -> [f64; 2],
@@ -158,7 +158,7 @@ impl<T: Compute> Histogram<T> {
 
 impl<T: Compute> Cells for Histogram<T> {
     type Value = T;
-    /// Counts are merged by cell, not by state.
+    /// Unused: counts are merged by cell, not by state.
     type State = ();
 
     fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {

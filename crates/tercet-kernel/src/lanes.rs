@@ -1,59 +1,59 @@
-//! Walks over values in lanes: a fixed number of independent partial results, so that no chain of dependent
-//! operations slows a loop down.
+//! Lane-wise loops over values: a fixed number of independent partial results, so that no chain of dependent operations
+//! limits throughput.
 
 use crate::cells::TypedRuns;
 use crate::compute::Compute;
 use crate::simd::{Work, vectorized};
 
-/// Shorter runs are not worth lanes.
+/// Runs shorter than this are folded without lanes.
 const SHORT: usize = 32;
 
-/// Cells that take lanes. All methods must be `#[inline(always)]`, with loops over `0..N`.
+/// Cells that support lane-wise folding. All methods must be `#[inline(always)]`, with loops over `0..N`.
 pub(crate) trait Kernel<T: Compute> {
-    /// Partial results, an array for each.
+    /// Partial results, one array per quantity.
     type Lanes<const N: usize>: Copy;
-    /// How many values a lane of a run can take.
+    /// Maximum number of values per lane in a run.
     const STEPS: usize = 256;
-    /// Whether lanes are so large that half as many fill the registers.
+    /// Whether lane state is large enough that half the number of lanes fills the registers.
     const HEAVY: bool = false;
-    /// Lanes without values. Those of columns belong to the cells from `at` on, those of a run to cell `at`.
+    /// Creates empty lanes. Lanes of columns belong to the cells starting at `at`, lanes of a run to cell `at`.
     fn start<const N: usize>(&self, target: Target, first: &[T; N]) -> Self::Lanes<N>;
-    /// Gives each lane a value; `number` counts the steps.
+    /// Folds one value into each lane; `number` counts the steps.
     fn step<const N: usize>(lanes: &mut Self::Lanes<N>, values: &[T; N], number: u32);
-    /// Takes lanes of columns into their cells.
+    /// Folds lanes of columns into their cells.
     fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, panel: &Panel<'_, T>);
-    /// Takes the lanes of a run, and the values that did not fill lanes, into one cell.
+    /// Folds the lanes of a run, and the tail that did not fill the lanes, into one cell.
     fn take_run<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, block: &Block<'_, T, N>);
-    /// Takes a few values into one cell.
+    /// Folds a few values into one cell.
     fn take_short(&mut self, at: usize, values: &[T], index: u64);
 }
 
-/// Where the values of lanes go.
+/// Target cells of lanes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Target {
-    /// Those of all lanes into one cell.
+    /// All lanes belong to one cell.
     One(usize),
-    /// Those of each lane into a cell of its own, the first of which this is.
+    /// Each lane belongs to a separate cell; this is the first.
     Each(usize),
 }
 
-/// Columns of rows.
+/// A panel: some columns of rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Panel<'a, T> {
     pub(crate) rows: &'a [&'a [T]],
-    /// The index of each row, if indices matter.
+    /// Index of each row, if the reduction is indexed.
     pub(crate) indices: &'a [u64],
-    /// The first column.
+    /// First column.
     pub(crate) column: usize,
 }
 
 impl<T: Compute> Panel<'_, T> {
-    /// The values of a column, of which `lane` is the number in the panel.
+    /// Values of a column; `lane` is the column number in the panel.
     pub(crate) fn column(&self, lane: usize) -> impl Iterator<Item = T> {
         self.rows.iter().map(move |row| row[self.column + lane])
     }
 
-    /// The lanes of the panel.
+    /// Folds the panel into lanes.
     #[inline(always)]
     pub(crate) fn fill<const N: usize, K: Kernel<T>>(&self, mut lanes: K::Lanes<N>) -> K::Lanes<N> {
         let mut number = 0;
@@ -71,14 +71,14 @@ impl<T: Compute> Panel<'_, T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Block<'a, T, const N: usize> {
     pub(crate) groups: &'a [[T; N]],
-    /// Fewer than `N` values.
+    /// Tail of fewer than `N` values.
     pub(crate) tail: &'a [T],
-    /// The index of the first value.
+    /// Index of the first value.
     pub(crate) index: u64,
 }
 
 impl<T: Compute, const N: usize> Block<'_, T, N> {
-    /// The lanes of the values.
+    /// Folds the values into lanes.
     #[inline(always)]
     pub(crate) fn fill<K: Kernel<T>>(&self, mut lanes: K::Lanes<N>) -> K::Lanes<N> {
         let mut number = 0;
@@ -89,12 +89,12 @@ impl<T: Compute, const N: usize> Block<'_, T, N> {
         lanes
     }
 
-    /// All values.
+    /// Iterates over all values.
     pub(crate) fn values(&self) -> impl Iterator<Item = T> {
         self.groups.as_flattened().iter().chain(self.tail).copied()
     }
 
-    /// The number of values.
+    /// Number of values.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         self.groups.len() * N + self.tail.len()
@@ -186,7 +186,8 @@ impl<T: Compute, K: Kernel<T>> Work for Long<'_, T, K> {
     }
 }
 
-/// The sum of lanes, in a fixed order. Not inlined, or the compiler fits the loop that fills the lanes to this one.
+/// Sum of lanes, in a fixed order. Not inlined: otherwise the compiler shapes the loop that fills the lanes after this
+/// one.
 #[inline(never)]
 pub(crate) fn across<const N: usize>(lanes: &[f64; N]) -> f64 {
     let mut lanes = *lanes;

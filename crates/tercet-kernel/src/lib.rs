@@ -1,10 +1,11 @@
 //! Reductions and comparisons over slices.
 //!
-//! Ten element types are widened to four compute types ([`widen()`]), so every reduction exists four times and not ten.
-//! A reduction is an [`Accumulator`]: the states of many cells that rows and runs of values are folded into, behind one
-//! dynamic call per piece of data. Nothing here knows about files, chunks or threads.
+//! Ten element types are widened to four compute types ([`widen()`]), so every reduction is compiled four times, not
+//! ten. A reduction is an [`Accumulator`]: the states of many cells (output elements) into which rows and runs of
+//! values are folded, with one dynamic call per piece of data. This crate has no notion of files, chunks or threads.
 //!
-//! The number of lanes is fixed in the source and nothing is contracted: results do not depend on the machine.
+//! The number of lanes is fixed in the source and floating-point contraction is never used: results do not depend on
+//! the machine.
 
 #![expect(clippy::inline_always, reason = "kernels must be inlined to be compiled for each instruction set")]
 #![expect(

@@ -1,7 +1,7 @@
-//! Number, mean and variance.
+//! Moments: count, mean and variance.
 //!
-//! A mean is kept as two floats, the second of which has what the first one lost; squares are those of differences from
-//! the mean so far. So variances keep their digits where the mean is far from zero.
+//! A mean is a pair of floats; the second holds the rounding error of the first. Squares are of differences from the
+//! current mean. Variances therefore keep their precision if the mean is far from zero.
 
 use tercet_core::tensor::OutOfMemory;
 
@@ -9,41 +9,41 @@ use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target, across};
 
-/// Squared differences are taken from the mean so far; how many times their true sum they may be before they are taken
-/// again from the mean of the block.
+/// Cancellation limit. Squared differences are from the current mean; if their sum exceeds the true sum of squares by
+/// more than this factor, they are computed again from the mean of the block.
 const CANCELLED: f64 = 64.0;
 
-/// Number, mean and variance of each cell: three numbers. With infinities the variance is NaN.
+/// Count, mean and variance of each cell: three numbers. Infinities make the variance NaN.
 ///
-/// With `SKIP` NaN is left out; else one makes all of its cell NaN.
+/// With `SKIP`, NaN values are skipped; otherwise one NaN makes all results of its cell NaN.
 #[derive(Debug)]
 pub(crate) struct Moments<T, const SKIP: bool> {
     number: Vec<f64>,
-    /// The mean, counted from the pivot.
+    /// Mean, relative to the pivot.
     mean: Vec<f64>,
     rest: Vec<f64>,
-    /// The sum of squared differences from the mean.
+    /// Sum of squared differences from the mean.
     squares: Vec<f64>,
-    /// What means are counted from, for integers; empty for floats.
+    /// Pivot that means are relative to, for integers; empty for floats.
     pivot: Vec<T>,
 }
 
-/// The settled state of a cell: number, mean, rest of the mean, squares, pivot.
+/// Settled state of a cell: count, mean, rest of the mean, squares, pivot.
 pub(crate) type State<T> = (f64, f64, f64, f64, T);
 
-/// What one block of values has: the mean is `shift + off`.
+/// Moments of one block of values: the mean is `shift + off`.
 #[derive(Clone, Copy, Debug)]
 struct Found {
     number: f64,
     shift: f64,
     off: f64,
     squares: f64,
-    /// Whether too many digits cancelled out.
+    /// Whether too many digits cancelled.
     cancelled: bool,
 }
 
 impl Found {
-    /// From the number of values and the sums of differences from `shift` and of their squares.
+    /// Computes moments from the count, the sum of differences from `shift` and the sum of their squares.
     #[inline(always)]
     fn new(number: f64, shift: f64, sum: f64, squares: f64) -> Self {
         let off = sum / number;
@@ -66,7 +66,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         Ok(Self { number: zeros()?, mean: zeros()?, rest: zeros()?, squares: zeros()?, pivot })
     }
 
-    /// What the values of a cell are counted from.
+    /// Pivot of a cell.
     #[inline(always)]
     fn pivot(&self, at: usize, first: T) -> T {
         if T::FLOAT {
@@ -78,7 +78,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         }
     }
 
-    /// What differences are taken from: the mean so far, or the first value.
+    /// Shift of a cell: the current mean, or the first value of an empty cell.
     #[inline(always)]
     fn shift(&self, at: usize, first: T, pivot: T) -> f64 {
         let first = if T::FLOAT { first.to_f64() } else { first.minus(pivot) };
@@ -86,8 +86,8 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
         if shift.is_finite() { shift } else { 0.0 }
     }
 
-    /// Whether digits that cancelled out matter: not where the difference of the means, which is merged as well, is that
-    /// of more values than the block has.
+    /// Whether cancellation matters. It does not if the difference of the means, which is merged as well, is weighted
+    /// with more values than the block has.
     #[inline(always)]
     fn is_doubtful(&self, at: usize, found: &Found) -> bool {
         found.cancelled & (self.number[at] < found.number)
@@ -155,7 +155,7 @@ impl<T: Compute, const SKIP: bool> Moments<T, SKIP> {
     }
 }
 
-/// Merges moments; `difference` is that of the means.
+/// Merges moments; `difference` is the difference of the means.
 #[inline(always)]
 fn join(
     (number, mean, rest, squares): (&mut f64, &mut f64, &mut f64, &mut f64),
@@ -166,7 +166,7 @@ fn join(
     let weight = later.0 / all;
     let square = difference * (difference * (*number * weight));
     let is_finite = difference.is_finite();
-    // Infinite means add up as infinities do.
+    // Infinite means follow the addition rules of infinities.
     let off = if is_finite { *rest + difference * weight } else { later.1 + later.2 };
     let sum = *mean + off;
     let lost = *mean - (sum - off) + (off - (sum - (sum - off)));
@@ -183,7 +183,7 @@ fn join(
     *number = all;
 }
 
-/// Sums of differences from `pivot + shift`, and of their squares; numbers of values if NaN is skipped.
+/// Sums of differences from `pivot + shift` and of their squares; counts of values if NaN is skipped.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lanes<T, const N: usize> {
     pivot: [T; N],

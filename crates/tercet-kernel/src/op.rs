@@ -1,4 +1,4 @@
-//! [`Op`]: which reduction.
+//! [`Op`]: the kinds of reductions.
 
 use std::sync::Arc;
 
@@ -30,45 +30,45 @@ pub enum Op {
     NormL1,
     /// √Σx²
     NormL2,
-    /// The least value that is not NaN; NaN if there is none.
+    /// Minimum of the values that are not NaN; NaN if all are.
     Min,
-    /// The greatest value that is not NaN; NaN if there is none.
+    /// Maximum of the values that are not NaN; NaN if all are.
     Max,
-    /// Both: two numbers.
+    /// Minimum and maximum: two numbers.
     Range,
-    /// Both of the finite values.
+    /// Minimum and maximum of the finite values: two numbers.
     FiniteRange,
-    /// The index of the first least value that is not NaN; −1 if there is none.
+    /// Argmin: index of the first minimum that is not NaN; −1 if all values are NaN.
     ArgMin,
-    /// The index of the first greatest value that is not NaN; −1 if there is none.
+    /// Argmax: index of the first maximum that is not NaN; −1 if all values are NaN.
     ArgMax,
-    /// The number of values.
+    /// Count of values.
     Count,
-    /// The number of NaN.
+    /// Count of NaN values.
     NanCount,
-    /// The number of infinities; with `any` only whether there are any is promised.
+    /// Count of infinities. With `any`, only zero versus nonzero is guaranteed.
     InfCount {
-        /// See above.
+        /// Whether only zero versus nonzero is guaranteed.
         any: bool,
     },
-    /// Whether there are infinities or NaN: 0 if there are none.
+    /// Nonzero if any value is infinite or NaN, else 0.
     AnyNotFinite,
-    /// The number of values equal to a number, NaN included; of none without a number.
+    /// Count of values equal to a number (NaN equals NaN); 0 without a number.
     EqualCount(Option<Value>),
-    /// The product; 1 for no values.
+    /// Product; 1 for no values.
     Product,
-    /// Number, mean and variance: three numbers.
+    /// Count, mean and variance: three numbers.
     Moments {
-        /// Whether NaN is left out.
+        /// Whether NaN is skipped.
         skip_nan: bool,
     },
-    /// The greatest value that is not NaN, and the sum of exp(x − it): two numbers.
+    /// Softmax denominator: the maximum of the values that are not NaN, and the sum of exp(x − maximum): two numbers.
     SoftmaxTotal,
-    /// Counts in bins of equal width: as many numbers as bins.
+    /// Histogram with bins of equal width: one number per bin.
     Histogram {
-        /// The number of bins.
+        /// Number of bins.
         bins: usize,
-        /// The range of each output cell, or one for all.
+        /// Range of each output cell, or one range for all.
         ranges: Arc<[[f64; 2]]>,
     },
 }
@@ -76,7 +76,7 @@ pub enum Op {
 type Made = Result<Box<dyn Accumulator>, OutOfMemory>;
 
 impl Op {
-    /// The type of the values that an accumulator for elements of a type takes.
+    /// Compute type of the accumulator for an element type.
     pub fn compute(&self, dtype: ElementType) -> ComputeType {
         match (self, dtype) {
             (Self::NormL2, ElementType::I32) => ComputeType::I64,
@@ -85,12 +85,12 @@ impl Op {
         }
     }
 
-    /// Whether the index of values matters.
+    /// Whether the reduction uses the index of values.
     pub fn is_indexed(&self) -> bool {
         matches!(self, Self::ArgMin | Self::ArgMax)
     }
 
-    /// How many numbers the result of a cell has.
+    /// Number of results per cell.
     pub fn width(&self) -> usize {
         match self {
             Self::Range | Self::FiniteRange | Self::SoftmaxTotal => 2,
@@ -100,7 +100,7 @@ impl Op {
         }
     }
 
-    /// Whether known facts about many values can stand for them.
+    /// Whether statistics can replace the values they describe.
     pub fn takes_known(&self) -> bool {
         matches!(
             self,
@@ -117,7 +117,7 @@ impl Op {
         )
     }
 
-    /// Bytes of state for each cell.
+    /// Size of the state of a cell in bytes.
     pub fn cell_bytes(&self) -> usize {
         match self {
             Self::Count => 1,
@@ -132,7 +132,7 @@ impl Op {
         }
     }
 
-    /// An accumulator for elements of a type. `global` is the number of a cell in the output.
+    /// Creates an accumulator for an element type. `global` maps a cell to its number in the output.
     pub fn accumulator(&self, dtype: ElementType, cells: usize, global: &dyn Fn(usize) -> usize) -> Made {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
         match self {
@@ -144,7 +144,7 @@ impl Op {
             Self::Mean | Self::NanMean => sum::<PLAIN>(SumResult::Mean, dtype, cells),
             Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, cells),
             Self::NormL2 => match dtype {
-                // Squares that are no f64.
+                // These squares are not exact in f64.
                 ElementType::I32 => boxed(WholeSum::<i64, SQUARE>::new(SumResult::Root, cells)),
                 ElementType::U32 => boxed(WholeSum::<u64, SQUARE>::new(SumResult::Root, cells)),
                 ElementType::I64 => boxed(FloatSum::<i64, SQUARE, false>::new(SumResult::Root, false, cells)),
@@ -202,7 +202,7 @@ impl Op {
         }
     }
 
-    /// The reductions that are the same for all types.
+    /// Reductions with the same implementation for all types.
     fn typed<T: Compute>(&self, cells: usize, global: &dyn Fn(usize) -> usize) -> Made {
         match self {
             Self::Min => boxed(Extreme::<T, false>::new(cells)),

@@ -1,4 +1,4 @@
-//! Products that neither overflow nor vanish on the way.
+//! Products without intermediate overflow or underflow.
 
 use tercet_core::tensor::OutOfMemory;
 
@@ -6,16 +6,16 @@ use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target};
 
-/// The bits of an exponent, and where they begin.
+/// Exponent bits of an f64, and their position.
 const EXPONENT: u64 = 0x7ff << DIGITS;
 const DIGITS: u32 = 52;
 const BIAS: i64 = 1023;
 
-/// Magnitudes of which so many as a group has can be multiplied without overflow or loss.
+/// Magnitude limits: a group of values within them multiplies without overflow or loss.
 const SMALL: f64 = f64::from_bits((1023 - 250) << DIGITS);
 const LARGE: f64 = f64::from_bits((1023 + 250) << DIGITS);
 
-/// The digits and the exponent of a float that is not subnormal. Zero, infinities and NaN are all digits.
+/// Splits a float that is not subnormal into significand and exponent. Zero, infinities and NaN become the significand.
 #[inline(always)]
 fn split(x: f64) -> (f64, i64) {
     let bits = x.to_bits();
@@ -26,7 +26,7 @@ fn split(x: f64) -> (f64, i64) {
     (if is_plain { digits } else { x }, if is_plain { exponent } else { 0 })
 }
 
-/// The digits and the exponent of any float.
+/// Splits any float into significand and exponent.
 fn split_any(x: f64) -> (f64, i64) {
     if x.is_subnormal() {
         let (digits, exponent) = split(x * f64::from_bits(((1023 + 64) as u64) << DIGITS));
@@ -43,7 +43,7 @@ fn times(into: (&mut f64, &mut i64), by: (f64, i64)) {
     *into.1 += by.1 + exponent;
 }
 
-/// The product of lanes: each is digits below 2 times a power of two, so that the digits cannot overflow.
+/// Product of lanes: each is a significand below 2 times a power of two, so that significands cannot overflow.
 #[inline(always)]
 fn together<const N: usize>(lanes: &[f64; N]) -> (f64, i64) {
     let (mut digits, mut exponents) = ([1.0; N], [0; N]);
@@ -61,20 +61,20 @@ fn together<const N: usize>(lanes: &[f64; N]) -> (f64, i64) {
     (digits[0], exponents[0])
 }
 
-/// The product of all values; 1 for none.
+/// Product of all values; 1 for no values.
 ///
-/// A few values at a time are multiplied as they are. Where values may be as large as floats are (`WIDE`), their
-/// magnitudes are watched, and groups with extreme ones are multiplied one by one.
+/// Values are multiplied directly in small groups. Where values may span the full f64 range (`WIDE`), magnitudes are
+/// tracked, and groups with extreme magnitudes are multiplied one by one.
 #[derive(Debug)]
 pub(crate) struct Product<T, const WIDE: bool> {
-    /// At least 1 and below 2 but for the sign; or 0, infinite or NaN, whatever the exponent.
+    /// Significand: magnitude in [1, 2); or 0, infinite or NaN, with any exponent.
     digits: Vec<f64>,
     exponent: Vec<i64>,
     value: std::marker::PhantomData<T>,
 }
 
 impl<T: Compute, const WIDE: bool> Product<T, WIDE> {
-    /// Values of a group: those of f32 are at least 2^-149, integers are below 2^64.
+    /// Values per group: f32 magnitudes are at least 2^-149, integers are below 2^64.
     const GROUP: usize = if WIDE {
         4
     } else if T::FLOAT && size_of::<T>() == 4 {
@@ -102,7 +102,7 @@ impl<T: Compute, const WIDE: bool> Product<T, WIDE> {
     }
 }
 
-/// Products, least and greatest magnitudes.
+/// Products, and minimum and maximum magnitudes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Products<const N: usize> {
     product: [f64; N],
@@ -129,7 +129,7 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
                 let magnitude = x.abs();
                 let least = lanes.least[lane];
                 lanes.least[lane] = if magnitude < least { magnitude } else { least };
-                // Not the greater one, but the one that is not less: NaN stays.
+                // Selects the value that is not less, instead of the greater one: NaN is kept.
                 let greatest = lanes.greatest[lane];
                 lanes.greatest[lane] = if magnitude <= greatest { greatest } else { magnitude };
             }
@@ -229,7 +229,7 @@ impl<T: Compute, const WIDE: bool> Cells for Product<T, WIDE> {
     }
 }
 
-/// digits · 2^exponent, rounded once; a zero is positive.
+/// significand · 2^exponent, rounded once; zero is positive.
 fn join(digits: f64, exponent: i64) -> f64 {
     let power = |exponent: i64| f64::from_bits((exponent + BIAS).cast_unsigned() << DIGITS);
     if digits == 0.0 || !digits.is_finite() {

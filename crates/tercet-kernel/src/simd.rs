@@ -1,17 +1,17 @@
-//! One source, compiled for each instruction set, chosen at run time.
+//! SIMD dispatch: one source, compiled for each instruction set, selected at run time.
 
 /// Work that is compiled for several instruction sets.
 ///
-/// Closures and functions will not do: the compiler need not inline them, and what is not inlined stays compiled for
-/// the oldest machine. So `work` and what it calls in its loops must be `#[inline(always)]`.
+/// Closures and functions do not suffice: the compiler need not inline them, and code that is not inlined is compiled
+/// for the baseline instruction set. `work`, and all functions called in its loops, must be `#[inline(always)]`.
 pub trait Work {
-    /// What the work returns.
+    /// Return type of the work.
     type Output;
-    /// Does the work.
+    /// Runs the work.
     fn work(self) -> Self::Output;
 }
 
-/// Does work with the best instruction set of this machine.
+/// Runs work with the best instruction set of this machine.
 #[inline(always)]
 pub fn vectorized<W: Work>(work: W) -> W::Output {
     pulp::Arch::new().dispatch(Task(work))

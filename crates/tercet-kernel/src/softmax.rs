@@ -1,4 +1,4 @@
-//! What a softmax is divided by.
+//! Softmax denominators.
 
 use std::marker::PhantomData;
 
@@ -7,22 +7,22 @@ use tercet_core::tensor::OutOfMemory;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 
-/// Two numbers for each cell: the greatest value that is not NaN (NaN if there is none), and the sum of exp(x − it) over
-/// the finite values. The sum is 0 if the greatest value is infinite.
+/// Softmax denominator, two numbers per cell: the maximum of the values that are not NaN (NaN if all are), and the sum
+/// of exp(x − maximum) over the finite values. The sum is 0 if the maximum is infinite.
 #[derive(Debug)]
 pub(crate) struct SoftmaxTotal<T> {
-    /// The greatest value; NaN if there is none.
+    /// Maximum; NaN for an empty cell.
     greatest: Vec<f64>,
-    /// The greatest finite value, −∞ if there is none; and the sum of exp(x − it).
+    /// Finite maximum, −∞ without one; and the sum of exp(x − maximum).
     top: Vec<f64>,
     total: Vec<f64>,
     value: PhantomData<T>,
 }
 
-/// Values whose exponentials are added up without looking for a greater one.
+/// Values per block. The maximum is updated once per block.
 const PIECE: usize = 1024;
 
-/// The sum of exponentials relative to `top`, counted from another, not lower one.
+/// Rescales a sum of exponentials relative to `top` to another maximum that is not lower.
 #[inline(always)]
 fn rescaled(total: f64, top: f64, to: f64) -> f64 {
     if top == to || total == 0.0 { total } else { total * (top - to).exp() }
@@ -41,7 +41,7 @@ impl<T: Compute> SoftmaxTotal<T> {
     fn piece(&mut self, at: usize, values: impl Iterator<Item = f64> + Clone) {
         let (mut greatest, mut top) = (f64::NAN, f64::NEG_INFINITY);
         for x in values.clone() {
-            // `max` leaves NaN out.
+            // `max` skips NaN.
             greatest = greatest.max(x);
             top = if x > top && x.is_finite() { x } else { top };
         }

@@ -1,4 +1,4 @@
-//! Sums of floats and what is made of them: means and norms.
+//! Sums of floats, and the results derived from them: means and norms.
 
 use std::marker::PhantomData;
 
@@ -10,45 +10,45 @@ use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target, across};
 use crate::simd::{Work, vectorized};
 
-/// What is made of a sum.
+/// Result derived from a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SumResult {
-    /// The sum; 0 for no values.
+    /// Sum; 0 for no values.
     Total,
-    /// The sum by the number of values; NaN for no values.
+    /// Mean: sum divided by the number of values; NaN for no values.
     Mean,
-    /// The square root of the sum.
+    /// Square root of the sum.
     Root,
 }
 
-/// What is added up: the value, its magnitude or its square.
+/// Terms of the sum: the value, its magnitude or its square.
 pub(crate) const PLAIN: u8 = 0;
 pub(crate) const MAGNITUDE: u8 = 1;
 pub(crate) const SQUARE: u8 = 2;
 
-/// How many rows are added without compensation: so few that rounding stays far below the tolerance.
+/// Maximum number of rows added without compensation; small enough that rounding stays far below the tolerance.
 const PENDING: usize = 256;
 
-/// So many rows at once are worth a compensated addition of their own.
+/// Minimum number of rows in a call for a direct compensated addition.
 const DIRECT: usize = 16;
 
-/// Sums of values as f64. With `SKIP` NaN is left out.
+/// Sums of values as f64. With `SKIP`, NaN is skipped.
 #[derive(Debug)]
 pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
-    /// Plain sums of the latest rows, and how many rows those are.
+    /// Uncompensated sums of the latest rows, and the number of those rows.
     partial: Vec<f64>,
     pending: usize,
-    /// The cells that have such sums.
+    /// Range of cells with uncompensated sums.
     dirty: std::ops::Range<usize>,
-    /// Whether rows are so many that their sums are added with compensation at once.
+    /// Whether calls have enough rows to add their sums with compensation directly.
     direct: bool,
-    /// Sums, and what their additions lost.
+    /// Sums, and the rounding errors of their additions.
     sum: Vec<f64>,
     lost: Vec<f64>,
-    /// How many values went in, if some are skipped.
+    /// Count of values, if some are skipped.
     numbers: Vec<f64>,
     result: SumResult,
-    /// Whether all terms are integers below 2^33, so that sums and losses are integers as well.
+    /// Whether all terms are integers below 2^33, so that sums and errors are integers as well.
     exact: bool,
     value: PhantomData<T>,
 }
@@ -88,7 +88,7 @@ fn term<const TERM: u8>(x: f64) -> f64 {
     }
 }
 
-/// The sum and what the addition lost: `sum` stays infinite or NaN once it is, as plain addition has it.
+/// Sum and rounding error (two-sum). `sum` stays infinite or NaN, as in plain addition.
 #[inline(always)]
 pub(crate) fn compensated(sum: &mut f64, lost: &mut f64, x: f64) {
     let next = *sum + x;
@@ -99,7 +99,7 @@ pub(crate) fn compensated(sum: &mut f64, lost: &mut f64, x: f64) {
 }
 
 impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TERM, SKIP> {
-    /// Sums and numbers.
+    /// Sums and counts.
     type Lanes<const N: usize> = [[f64; N]; 2];
     const HEAVY: bool = SKIP;
 
@@ -170,7 +170,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
     }
 }
 
-/// Adds deferred sums to the others.
+/// Adds deferred sums to the compensated sums.
 struct Settle<'a> {
     partial: &'a mut [f64],
     sum: &'a mut [f64],
@@ -261,7 +261,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
         let skipped = if SKIP { known.nan_count } else { 0 };
         let number = to_f64(known.count.saturating_sub(skipped));
         if self.exact {
-            // A sum of integers as two floats.
+            // Sum of integers as a pair of floats.
             let high = nearest(known.range.whole);
             #[expect(clippy::cast_possible_truncation, reason = "sums of 64-bit counts of 32-bit integers")]
             let low = nearest(known.range.whole - high as i128);
@@ -286,7 +286,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     }
 }
 
-/// The result of a sum of floats. Adding +0.0 turns a negative zero into a positive one.
+/// Result of a sum of floats. Adding +0.0 turns −0.0 into +0.0.
 pub(crate) fn float_result(result: SumResult, sum: f64, count: u64) -> f64 {
     match result {
         SumResult::Mean if count == 0 => f64::NAN,
@@ -296,7 +296,7 @@ pub(crate) fn float_result(result: SumResult, sum: f64, count: u64) -> f64 {
     }
 }
 
-/// The result of a sum of integers, rounded once.
+/// Result of a sum of integers, rounded once.
 pub(crate) fn whole_result(result: SumResult, sum: i128, count: u64) -> f64 {
     match result {
         SumResult::Mean if count == 0 => f64::NAN,
@@ -316,15 +316,15 @@ pub(crate) fn to_f64(count: u64) -> f64 {
     count as f64
 }
 
-/// The f64 nearest to the quotient.
+/// Quotient, rounded to the nearest f64.
 #[expect(clippy::cast_precision_loss, reason = "the one rounding")]
 fn quotient(sum: i128, count: u64) -> f64 {
     let magnitude = sum.unsigned_abs();
     if magnitude == 0 {
         return 0.0;
     }
-    // At least 64 bits of quotient, the last of which also tells whether anything follows: the conversion then
-    // rounds as if it knew all digits.
+    // At least 64 bits of quotient. The last bit is sticky: it is set if the remainder is nonzero, so the conversion
+    // rounds correctly.
     let shift = magnitude.leading_zeros();
     let (high, rest) = ((magnitude << shift) / u128::from(count), (magnitude << shift) % u128::from(count));
     let digits = high | u128::from(rest != 0);

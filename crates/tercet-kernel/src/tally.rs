@@ -1,4 +1,4 @@
-//! How many values are of a kind.
+//! Counts of values of a kind: NaN, infinite, equal to a number.
 
 use tercet_core::tensor::OutOfMemory;
 
@@ -14,13 +14,13 @@ pub(crate) const INFINITE: u8 = 1;
 pub(crate) const NOT_FINITE: u8 = 2;
 pub(crate) const EQUAL: u8 = 3;
 
-/// A count of the values of one kind.
+/// Count of the values of one kind.
 #[derive(Debug)]
 pub(crate) struct Tally<T, const KIND: u8> {
     counts: Vec<u64>,
-    /// What values are compared with.
+    /// Number that values are compared with.
     number: T,
-    /// Whether the count only says whether there are any, which statistics can tell.
+    /// Whether only zero versus nonzero is guaranteed, which statistics can provide.
     any: bool,
 }
 
@@ -47,7 +47,7 @@ fn count<T: Compute>(lane: T) -> u64 {
 }
 
 impl<T: Compute, const KIND: u8> Kernel<T> for Tally<T, KIND> {
-    /// Counts, and what is compared with.
+    /// Counts, and the number to compare with.
     type Lanes<const N: usize> = ([T; N], T);
 
     #[inline(always)]
@@ -148,12 +148,12 @@ impl<T: Compute, const KIND: u8> Cells for Tally<T, KIND> {
     }
 }
 
-/// The number of values, or of none of them. Values are not looked at.
+/// Count of all values, or always 0. Values are not read.
 #[derive(Debug)]
 pub(crate) struct Count {
     pub(crate) cells: usize,
     pub(crate) compute: ComputeType,
-    /// Whether no value counts.
+    /// Whether the count is always 0.
     pub(crate) never: bool,
 }
 

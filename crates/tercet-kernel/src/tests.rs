@@ -1,4 +1,4 @@
-//! Every reduction against an obvious version, over values cut into pieces in every way.
+//! Tests of every reduction against a naive version, over values split into pieces in every way.
 #![expect(
     clippy::cast_precision_loss,
     clippy::cast_possible_truncation,
@@ -17,7 +17,7 @@ use tercet_core::tensor::f16;
 use self::models::{close, models};
 use super::*;
 
-/// A matrix of values whose rows are folded into a cell for each column.
+/// A matrix of values. Each column is folded into one cell.
 #[derive(Clone, Debug)]
 struct Case {
     width: usize,
@@ -37,7 +37,7 @@ fn cases() -> impl Strategy<Value = Case> {
     })
 }
 
-/// A generator of numbers that is the same everywhere.
+/// A deterministic random number generator.
 struct Random(u64);
 
 impl Random {
@@ -54,7 +54,7 @@ impl Random {
     }
 }
 
-/// A value of an element type.
+/// A scalar of an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
     Whole(i128),
@@ -73,7 +73,7 @@ impl Number {
         self.to_f64().is_nan()
     }
 
-    /// The value that little-endian bytes are.
+    /// Reads a value from little-endian bytes.
     fn of(dtype: ElementType, bytes: &[u8]) -> Self {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
@@ -102,7 +102,7 @@ fn float_bytes(dtype: ElementType, value: f64) -> Vec<u8> {
     }
 }
 
-/// Values that are small, arbitrary, sprinkled with NaN and infinities, all nearly the same, or mostly NaN.
+/// Random values by style: small, arbitrary, mixed with NaN and infinities, nearly equal, or mostly NaN.
 fn value(dtype: ElementType, style: u8, random: &mut Random) -> Vec<u8> {
     let bits = random.next();
     let size = dtype.size();
@@ -123,7 +123,7 @@ fn value(dtype: ElementType, style: u8, random: &mut Random) -> Vec<u8> {
     match style {
         2 if bits >> 59 == 0 => float_bytes(dtype, special),
         1 | 2 => {
-            // So that neither squares nor sums overflow.
+            // Keeps squares and sums from overflowing.
             let number = Number::of(dtype, &any).to_f64();
             let fits = number == 0.0 || (1e-100..1e100).contains(&number.abs());
             if fits { any } else { float_bytes(dtype, 1.5) }
@@ -134,7 +134,7 @@ fn value(dtype: ElementType, style: u8, random: &mut Random) -> Vec<u8> {
     }
 }
 
-/// Values of a compute type, aligned.
+/// Aligned values of a compute type.
 struct Widened {
     words: Vec<u64>,
     bytes: usize,
@@ -153,7 +153,7 @@ impl Widened {
     }
 }
 
-/// What is known of values.
+/// Statistics of values.
 fn known(dtype: ElementType, elements: &[u8]) -> Known {
     let values: Vec<(Number, Value)> = elements
         .chunks(dtype.size())
@@ -183,7 +183,7 @@ fn known(dtype: ElementType, elements: &[u8]) -> Known {
     }
 }
 
-/// Folds rows from `row` on in one of the ways that there are.
+/// Folds rows starting at `row` in a random way.
 fn fill(
     accumulator: &mut dyn Accumulator,
     (dtype, elements): (ElementType, &[u8]),
@@ -229,10 +229,10 @@ fn fill(
     }
 }
 
-/// The results of each column of a case, folded in pieces of all kinds.
+/// Results of each column of a case, folded in pieces of all kinds.
 fn folded(op: &Op, dtype: ElementType, case: &Case, elements: &[u8], random: &mut Random) -> Vec<f64> {
     let width = case.width;
-    // Cells before and after, which must stay empty.
+    // Guard cells before and after, which must stay empty.
     let lead = random.below(3);
     let make = |cells: usize| op.accumulator(dtype, cells, &|cell| cell).unwrap();
     let mut all = make(lead + width + 1);
@@ -323,7 +323,7 @@ proptest! {
         }
     }
 
-    /// Windows of positions are what their values are.
+    /// Rolling windows equal the reduction of their values.
     #[test]
     fn windows_are_merged_right(
         (outer, positions, inner) in (1usize..3, 1usize..40, 1usize..6),
@@ -392,7 +392,7 @@ fn elements_widen_exactly() {
     assert_eq!(bytemuck::cast_slice::<u8, f32>(out), [-4.0, -2.0, 0.0, 2.0, 4.0]);
 }
 
-/// The results of a reduction of one run.
+/// Results of a reduction of one run.
 fn of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
     let mut cells = op.accumulator(dtype, 1, &|cell| cell).unwrap();
     let (len, values) = (values.len(), bytemuck::cast_slice(values));
@@ -428,7 +428,7 @@ fn the_lowest_index_wins_in_any_order() {
         run(&values[..first], 0, &mut *cells, 0);
         assert_eq!(index_of(&*cells, 1), [7.0]);
     }
-    // Rows of 40 columns, the later ones first.
+    // Rows of 40 columns, in reverse order.
     let bytes: &[u8] = bytemuck::cast_slice(&values);
     let row = |row: usize| &bytes[row * 160..(row + 1) * 160];
     let mut cells = make(40);
@@ -440,7 +440,7 @@ fn the_lowest_index_wins_in_any_order() {
 
 #[test]
 fn means_of_whole_numbers_are_rounded_once() {
-    // 2^53 + 1 lies in the middle of two floats; a little more is nearer to the upper one.
+    // 2^53 + 1 is halfway between two floats; slightly more rounds up.
     let odd = (1i64 << 53) + 1;
     let mean = |values: &[i64]| of(&Op::Mean, ElementType::I64, values);
     assert_eq!(mean(&[odd, odd, odd]), [9_007_199_254_740_992.0]);
@@ -466,7 +466,7 @@ fn means_of_whole_numbers_are_rounded_once() {
 
 #[test]
 fn sums_of_floats_are_compensated() {
-    // 1 is lost in plain addition to 1e16.
+    // Plain addition of 1 to 1e16 loses the 1.
     let mut cells = Op::Sum.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
     cells.scatter(&[0; 5], bytemuck::cast_slice(&[1e16, 1.0, 1.0, 1.0, -1e16]), &[]);
     let mut sum = [0.0];
@@ -515,11 +515,11 @@ fn variance_of_large_neighbours_is_exact() {
     for length in [2usize, 40, 5000] {
         let values: Vec<i64> = (0..length).map(|i| i64::MAX - i64::from(i % 2 == 1)).collect();
         assert_eq!(of(&MOMENTS, ElementType::I64, &values)[2], 0.25);
-        // The ends of the type, 2^64 apart.
+        // Minimum and maximum of the type, 2^64 apart.
         let values: Vec<i64> = (0..length).map(|i| if i % 2 == 0 { i64::MIN } else { i64::MAX }).collect();
         assert!((of(&MOMENTS, ElementType::I64, &values)[2] / 2f64.powi(126) - 1.0).abs() < 1e-12);
     }
-    // An outlier comes first, so that differences are first taken from it.
+    // An outlier comes first, so differences are initially relative to it.
     let mut values: Vec<f64> = (0..4000).map(|i| 1e9 + f64::from(i % 2)).collect();
     values[0] = 0.0;
     let wanted = 1e18 * 3999.0 / 4000.0 / 4000.0;
@@ -527,7 +527,7 @@ fn variance_of_large_neighbours_is_exact() {
     assert!((of(&MOMENTS, ElementType::F64, &values[1..])[2] - 0.25).abs() < 1e-6);
 }
 
-/// The mean is a billion times a billion times the variance, and each row is merged on its own.
+/// The mean is 10^18 times the variance, and each row is merged separately.
 #[test]
 fn variance_far_from_zero_keeps_its_digits() {
     let mut random = Random(7);

@@ -10,9 +10,9 @@ use crate::sum::{MAGNITUDE, PLAIN, SumResult, whole_result};
 
 /// An integer that is added in two halves, so that lanes cannot overflow.
 pub(crate) trait Whole: Compute {
-    /// The lower 32 bits, and what is above them.
+    /// Splits into the lower 32 bits and the upper bits.
     fn halves(self) -> (u64, i64);
-    /// The magnitude.
+    /// Magnitude (absolute value).
     fn magnitude(self) -> u64;
 }
 
@@ -38,13 +38,13 @@ impl Whole for u64 {
     }
 }
 
-/// Rows that lanes can take: sums of halves stay below 2^62.
+/// Maximum number of pending rows: sums of halves stay below 2^62.
 const PENDING: usize = 1 << 28;
 
-/// Sums of integers. Squares are those of values below 2^32.
+/// Exact sums of integers. Squares are of values below 2^32.
 #[derive(Debug)]
 pub(crate) struct WholeSum<T, const TERM: u8> {
-    /// Sums of the halves of the latest rows, and how many rows those are.
+    /// Sums of the halves of the latest rows, and the number of those rows.
     low: Vec<u64>,
     high: Vec<i64>,
     pending: usize,

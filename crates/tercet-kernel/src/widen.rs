@@ -1,4 +1,4 @@
-//! From element types to compute types.
+//! Widening: converts element types to compute types.
 
 use tercet_core::ElementType;
 use tercet_core::tensor::f16;
@@ -6,32 +6,31 @@ use tercet_core::tensor::f16;
 use crate::compute::{ComputeType, Value};
 use crate::simd::{Work, vectorized};
 
-/// A half-precision number as f32. The library's conversion has a branch for the machine's abilities, which keeps loops
-/// from becoming vector code.
+/// Converts f16 to f32. The conversion of the `half` library branches on CPU features, which prevents vectorization.
 #[inline(always)]
 pub fn from_half(half: f16) -> f32 {
-    /// The difference of the exponents of the two types, and the exponent of the least normal half.
+    /// Difference of the exponent biases of the two types, and the exponent of the smallest normal f16.
     const REBIAS: i32 = (127 - 15) << 23;
     const LEAST: i32 = (127 - 14) << 23;
     let half = i32::from(half.to_bits().cast_signed());
     let body = (half & 0x7fff) << 13;
     let least = f32::from_bits(LEAST.cast_unsigned());
     let subnormal = f32::from_bits((body + LEAST).cast_unsigned()) - least;
-    // Infinities and NaN have the greatest exponent of either type.
+    // Infinities and NaN have the maximum exponent in both types.
     let special = if body >= 31 << 23 { REBIAS } else { 0 };
     let normal = f32::from_bits((body + REBIAS + special).cast_unsigned());
     let magnitude = if body < 1 << 23 { subnormal } else { normal };
     f32::from_bits(magnitude.to_bits() | (half & i32::MIN).cast_unsigned())
 }
 
-/// Widens little-endian elements to values of a compute type that has all of them.
+/// Widens little-endian elements to values of a compute type that represents all of them.
 ///
-/// `out` holds the values of `bytes` exactly; of lengths that do not fit, the shorter one counts.
+/// `out` has the same number of values as `bytes` has elements; if the lengths differ, the shorter one applies.
 pub fn widen(dtype: ElementType, bytes: &[u8], to: ComputeType, out: &mut [u8]) {
     gather(dtype, bytes, 1, to, out);
 }
 
-/// Widens every `stride`th little-endian element of `bytes`, the first one included.
+/// Widens every `stride`th little-endian element of `bytes`, starting with the first.
 pub fn gather(dtype: ElementType, bytes: &[u8], stride: usize, to: ComputeType, out: &mut [u8]) {
     let stride = stride.max(1);
     match to {
@@ -103,12 +102,12 @@ impl<const SIZE: usize, C: Copy, F: Fn([u8; SIZE]) -> C> Work for Convert<'_, SI
 }
 
 impl Value {
-    /// A little-endian element as a value of its compute type.
+    /// Reads a little-endian element as a value of its compute type.
     pub fn of_element(dtype: ElementType, element: &[u8]) -> Self {
         Self::widened(dtype, element, ComputeType::of(dtype))
     }
 
-    /// A little-endian element as a value of a compute type.
+    /// Reads a little-endian element as a value of the given compute type.
     pub fn widened(dtype: ElementType, element: &[u8], to: ComputeType) -> Self {
         let mut word = [0u64];
         let bytes = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut word)[..to.size()];

@@ -33,18 +33,18 @@ use crate::query::document::ExecutionOptions;
 use crate::query::operation::{Kind, Scalar};
 use crate::query::resolved::{Filter, Positions, Resolved};
 
-/// A part of a dataset that is read or computed with.
+/// A part of a dataset: a selection with filters, to read or to compute on.
 #[derive(Clone, Debug)]
 pub struct Part<'f> {
     dataset: Dataset<'f>,
     axes: Vec<AxisSlice>,
     filter: Option<Filter>,
-    /// The axis of a label condition, and whether each of its positions counts.
+    /// Axis of a label condition, and a mask of its included positions.
     included: Option<(usize, Vec<bool>)>,
     settings: Settings,
 }
 
-/// How something is computed.
+/// Execution options of a part.
 #[derive(Clone, Copy, Debug)]
 struct Settings {
     parallel: Option<bool>,
@@ -52,7 +52,8 @@ struct Settings {
     budget: Option<u64>,
 }
 
-/// A condition on values. NaN and the fill value of the dataset fail every condition but `NotEqual` and `IsNull`.
+/// A filter condition on values. NaN and the fill value of the dataset fail every condition except `NotEqual` and
+/// `IsNull`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Condition {
@@ -67,7 +68,7 @@ pub enum Condition {
 }
 
 impl<'f> Dataset<'f> {
-    /// All of the dataset, to be narrowed and computed with.
+    /// Selects the entire dataset, to be narrowed and computed on.
     pub fn part(&self) -> Part<'f> {
         let axes = self.shape().iter().map(|&stop| AxisSlice { start: 0, stop, step: 1 }).collect();
         let settings = Settings { parallel: None, statistics: true, budget: None };
@@ -76,7 +77,7 @@ impl<'f> Dataset<'f> {
 }
 
 impl<'f> Part<'f> {
-    /// Selects positions of an axis, counted in what is selected already: `3`, `..24`, `10..20`.
+    /// Selects positions of an axis, relative to the current selection: `3`, `..24`, `10..20`.
     pub fn isel<'a>(
         self,
         axis: impl Into<Axis<'a>>,
@@ -88,7 +89,7 @@ impl<'f> Part<'f> {
         self.narrowed(axis, start, stop, 1)
     }
 
-    /// Selects positions of an axis by their labels: one label, or all from one to another, the last one included.
+    /// Selects positions of an axis by label: one label, or an inclusive range of labels.
     pub fn sel<'a>(self, axis: impl Into<Axis<'a>>, labels: impl Into<LabelRange>) -> Result<Self, Error> {
         let axis = self.axis(axis.into())?;
         let names = self.labels(axis)?;
@@ -107,7 +108,7 @@ impl<'f> Part<'f> {
         self.narrowed(axis, 0, count, step)
     }
 
-    /// Lets only values count that fulfil a condition, and all earlier ones.
+    /// Filters values by a condition, in addition to all earlier conditions.
     pub fn filter(mut self, condition: Condition) -> Self {
         let filter = self.filter.get_or_insert_default();
         match condition {
@@ -123,7 +124,8 @@ impl<'f> Part<'f> {
         self
     }
 
-    /// Lets only positions of one axis count whose label fulfils a condition. The last such condition counts.
+    /// Filters the positions of one axis by a condition on their labels. A later label condition replaces an earlier
+    /// one.
     pub fn with_labels<'a>(
         mut self,
         axis: impl Into<Axis<'a>>,
@@ -135,19 +137,19 @@ impl<'f> Part<'f> {
         Ok(self)
     }
 
-    /// Sets whether several threads are used; by default for larger parts. Results are the same.
+    /// Sets whether several threads are used; by default only for larger parts. Results are identical.
     pub fn parallel(mut self, parallel: bool) -> Self {
         self.settings.parallel = Some(parallel);
         self
     }
 
-    /// Sets whether statistics of chunks may stand for their values: by default they may.
+    /// Sets whether statistics of chunks may replace their values: enabled by default.
     pub fn statistics(mut self, statistics: bool) -> Self {
         self.settings.statistics = statistics;
         self
     }
 
-    /// Sets the bytes of memory that a computation may take beside its result.
+    /// Sets the memory budget of a computation, in bytes, without its result.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
         self.settings.budget = Some(bytes);
         self
@@ -159,7 +161,7 @@ impl<'f> Part<'f> {
             .map_err(|error| self.dataset.file.error(error.into()))
     }
 
-    /// Reads the part. Values that do not count become NaN, or the fill value of integers.
+    /// Reads the part. Excluded values become NaN, or the fill value of integers.
     pub fn read(&self) -> Result<Tensor, Error> {
         let selection = self.selection()?;
         let mut tensor = self.dataset.read(&selection)?;
@@ -169,12 +171,12 @@ impl<'f> Part<'f> {
         Ok(tensor)
     }
 
-    /// A reduction by one or more operations.
+    /// Creates a reduction by one or more operations.
     pub fn reduce(&self, ops: impl IntoIterator<Item = Kind>) -> Reduce<'f> {
         Reduce::new(self.clone(), ops.into_iter().collect())
     }
 
-    /// The labels of the selected positions.
+    /// Labels of the selected positions.
     fn labels(&self, axis: usize) -> Result<Vec<String>, Error> {
         self.labels_of(axis).ok_or_else(|| self.refuse(&format!("axis {axis} has no labels")))
     }
@@ -204,7 +206,7 @@ impl<'f> Part<'f> {
         Ok(self)
     }
 
-    /// The number of an axis.
+    /// Number of an axis.
     fn axis(&self, axis: Axis<'_>) -> Result<usize, Error> {
         let rank = self.axes.len();
         match axis {
@@ -226,7 +228,7 @@ impl<'f> Part<'f> {
         self.dataset.file.error(ErrorKind::Compute { dataset: self.dataset.name().into(), detail })
     }
 
-    /// Does something with the chunks of the part.
+    /// Runs a function on a job for the part.
     fn run<R>(
         &self,
         operation: Option<crate::query::resolved::Operation>,
@@ -271,7 +273,7 @@ impl<'f> Part<'f> {
     }
 }
 
-/// One method for each operation.
+/// Defines one method per operation.
 macro_rules! operations {
     ($($name:ident = $kind:expr, $text:literal;)*) => {
         impl<'f> Part<'f> {$(

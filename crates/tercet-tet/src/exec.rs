@@ -1,4 +1,4 @@
-//! Answers: a plan is visited once or a few times, and what its chunks hold is folded, sorted or transformed.
+//! Executor: visits the chunks of a plan once or a few times and reduces, sorts or transforms their values.
 
 mod canvas;
 mod chunks;

@@ -1,27 +1,27 @@
-//! [`Verified`]: which chunks have passed their checksum since the file was opened.
+//! [`Verified`]: the set of chunks that have passed their checksum since the file was opened.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A bit for each row of the chunk index.
+/// A bitmap of verified chunks, with one bit per row of the chunk index.
 ///
-/// Used only for sources whose bytes stay where they are: bytes that are fetched anew are checked anew.
+/// Used only for sources whose bytes stay in place: bytes that are fetched again are checked again.
 #[derive(Debug, Default)]
 pub(crate) struct Verified {
     bits: OnceLock<Vec<AtomicU64>>,
 }
 
 impl Verified {
-    /// Whether a chunk has passed.
+    /// Whether a chunk was verified.
     pub(crate) fn contains(&self, row: u64) -> bool {
         let (word, bit) = place(row);
         let bits = self.bits.get().and_then(|bits| bits.get(word));
         bits.is_some_and(|bits| bits.load(Ordering::Relaxed) & bit != 0)
     }
 
-    /// Notes that a chunk has passed; `rows` is the number of chunks of the file.
+    /// Marks a chunk as verified; `rows` is the number of chunks of the file.
     pub(crate) fn insert(&self, row: u64, rows: u64) {
-        // The rows are in the file, so there are not many more of them than its bytes.
+        // The rows are stored in the file, so their number is limited by its size.
         let words = usize::try_from(rows.div_ceil(64)).unwrap_or(0);
         let (word, bit) = place(row);
         let bits = self.bits.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());

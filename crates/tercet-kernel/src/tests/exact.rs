@@ -1,6 +1,6 @@
-//! Sums without any rounding but the last.
+//! Exact sums, rounded once.
 
-/// The sum of finite floats: partial sums that do not overlap are kept apart.
+/// Exact sum of finite floats, as a list of non-overlapping partial sums.
 pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut partials: Vec<f64> = Vec::new();
     for mut x in values {
@@ -24,7 +24,7 @@ pub(super) fn sum(values: impl IntoIterator<Item = f64>) -> f64 {
     partials.iter().rev().sum()
 }
 
-/// The sum of any floats.
+/// Exact sum of any floats.
 pub(super) fn sum_any(values: &[f64]) -> f64 {
     if values.iter().all(|x| x.is_finite()) {
         return sum(values.iter().copied());

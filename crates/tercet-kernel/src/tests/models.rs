@@ -1,14 +1,14 @@
-//! The obvious version of every reduction.
+//! Naive version of every reduction.
 
 use tercet_core::ElementType;
 
 use super::{Number, exact, is_float};
 use crate::{Op, Value};
 
-/// The wanted results of a cell, and how far each may be off.
+/// Expected results of a cell, each with its tolerance.
 pub(super) type Model = Box<dyn Fn(&[Number]) -> Vec<(f64, f64)>>;
 
-/// Whether two results are the same, or differ by no more than a tolerance.
+/// Whether two results are equal within a tolerance.
 pub(super) fn close(found: f64, wanted: f64, tolerance: f64) -> bool {
     found == wanted || found.is_nan() && wanted.is_nan() || (found - wanted).abs() <= tolerance
 }
@@ -37,7 +37,7 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
     models.push((Op::Count, Box::new(|cell| vec![(cell.len() as f64, 0.0)])));
     models.push((Op::NanCount, Box::new(|cell| count(cell, f64::is_nan))));
     models.push((Op::InfCount { any: false }, Box::new(|cell| count(cell, f64::is_infinite))));
-    // Only whether there are any is promised: statistics may count one value twice.
+    // Only zero versus nonzero is guaranteed: statistics may count one value twice.
     let any = |number: f64, cell: &[Number]| match (number, cell.len() as f64) {
         (0.0, _) => vec![(0.0, 0.0)],
         (_, all) => vec![(all + 1.0, all + 0.5)],
@@ -72,7 +72,7 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
     models
 }
 
-/// The first least or greatest value that is not NaN.
+/// Index of the first minimum or maximum that is not NaN.
 fn best(cell: &[Number], max: bool) -> Option<usize> {
     let mut best: Option<usize> = None;
     for (at, &value) in cell.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
@@ -113,7 +113,7 @@ fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {
             _ => {
                 let sum = wholes(cell).sum::<i128>();
                 let mean = sum as f64 / cell.len() as f64;
-                // Of two exact floats the quotient is the nearest.
+                // The quotient of two exact floats is correctly rounded.
                 let is_nearest = sum.abs() < 1 << 53;
                 (mean, if is_nearest { 0.0 } else { mean.abs() * 1e-15 })
             }

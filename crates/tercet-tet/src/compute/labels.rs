@@ -1,9 +1,9 @@
-//! How axes, positions and labels are written.
+//! Arguments for axes, positions and labels.
 
 use std::fmt;
 use std::ops::{Range, RangeFrom, RangeFull, RangeInclusive, RangeTo, RangeToInclusive};
 
-/// An axis: its number, or its name.
+/// An axis, by number or by name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
 pub enum Axis<'a> {
@@ -29,16 +29,16 @@ impl<'a> From<&'a String> for Axis<'a> {
     }
 }
 
-/// Positions of an axis.
+/// A range of positions of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PositionRange {
     start: u64,
-    /// Without it, all that follow.
+    /// End of the range, exclusive; `None` is the end of the axis.
     stop: Option<u64>,
 }
 
 impl PositionRange {
-    /// The first position and the one after the last, of `count` positions.
+    /// Resolves to the first position and the one after the last, for `count` positions.
     pub(super) fn within(self, count: u64) -> (u64, u64) {
         (self.start, self.stop.unwrap_or(count))
     }
@@ -64,17 +64,17 @@ spans! {
     RangeFull, |_range| (0, None);
 }
 
-/// Labels of an axis, the last one included. Numbers are compared with the labels as numbers.
+/// An inclusive range of labels of an axis. Numbers are compared with the labels as numbers.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LabelRange {
-    /// From one text to another.
+    /// Range of strings, by exact labels.
     Text(String, String),
-    /// All numbers between two, in whichever order the labels are.
+    /// Range of numbers; the labels may ascend or descend.
     Number(f64, f64),
 }
 
 impl LabelRange {
-    /// The first position and the one after the last.
+    /// Finds the first position and the one after the last.
     pub(super) fn find(&self, labels: &[String]) -> Option<(u64, u64)> {
         let (start, last) = match self {
             Self::Text(start, stop) => {

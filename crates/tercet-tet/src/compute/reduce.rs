@@ -20,30 +20,30 @@ pub struct Reduce<'f> {
     window: Option<Window>,
 }
 
-/// The result of an operation.
+/// Result of one operation.
 #[derive(Debug)]
 pub struct Reduced {
-    /// The operation.
+    /// Operation.
     pub op: Kind,
-    /// The values: f64; i64 for indices, −1 where there is none. A dimension for each of `dims`; that of the bins of
-    /// histograms and those of matrices follow.
+    /// Values as f64; indices as i64, −1 for no index. One dimension for each of `dims`, followed by the bins of a
+    /// histogram or the two dimensions of a matrix.
     pub tensor: Tensor,
-    /// The dimensions that are left.
+    /// Remaining dimensions.
     pub dims: Vec<Dim>,
-    /// Elements that entered, after filters.
+    /// Number of elements that were reduced, after filters.
     pub elements: u64,
-    /// Where the bins of a histogram of everything begin, and where the last one ends.
+    /// Bin edges of a histogram over all axes.
     pub edges: Option<Vec<f64>>,
 }
 
 /// A dimension of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dim {
-    /// The name of the axis.
+    /// Name of the axis.
     pub name: Option<String>,
-    /// The labels of its positions or groups.
+    /// Labels of its positions or groups.
     pub labels: Option<Vec<String>>,
-    /// The number of positions, groups or windows.
+    /// Number of positions, groups or windows.
     pub len: u64,
 }
 
@@ -51,7 +51,7 @@ pub struct Dim {
 pub struct Group {
     axis: String,
     number: Option<usize>,
-    /// From the number and the label of a position to the name of its group.
+    /// Maps the number and the label of a position to the name of its group.
     key: Key,
 }
 
@@ -64,7 +64,7 @@ impl std::fmt::Debug for Group {
 }
 
 impl Group {
-    /// Groups positions by what becomes of their labels; positions without labels are all of the group of "".
+    /// Groups positions by a function of their labels; positions without labels are in the group of "".
     pub fn labels<'a>(
         axis: impl Into<Axis<'a>>,
         key: impl Fn(&str) -> String + Send + Sync + 'static,
@@ -72,7 +72,7 @@ impl Group {
         Self::new(axis.into(), Box::new(move |_, label| key(label.unwrap_or(""))))
     }
 
-    /// Groups positions by their numbers.
+    /// Groups positions by a function of their numbers.
     pub fn positions<'a>(
         axis: impl Into<Axis<'a>>,
         key: impl Fn(u64) -> String + Send + Sync + 'static,
@@ -104,12 +104,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// Windows of `size` positions that move along an axis.
+    /// Rolling windows of `size` positions along an axis.
     pub fn rolling<'a>(axis: impl Into<Axis<'a>>, size: u64) -> Self {
         Self::new(axis.into(), size, true)
     }
 
-    /// Windows of `size` positions side by side; the last one may be shorter.
+    /// Bins of `size` adjacent positions; the last one may be shorter.
     pub fn bins<'a>(axis: impl Into<Axis<'a>>, size: u64) -> Self {
         Self::new(axis.into(), size, false)
     }
@@ -122,13 +122,13 @@ impl Window {
         Self { axis, number, size, step: 1, rolling, min_count: 1 }
     }
 
-    /// Sets the positions from one rolling window to the next: 1 by default.
+    /// Sets the step from one rolling window to the next: 1 by default.
     pub fn step(mut self, step: u64) -> Self {
         self.step = step;
         self
     }
 
-    /// Sets how many values a window must have, else its result is NaN: 1 by default.
+    /// Sets the minimum number of values of a window; with fewer, its result is NaN. 1 by default.
     pub fn min_count(mut self, count: u64) -> Self {
         self.min_count = count;
         self
@@ -140,32 +140,32 @@ impl<'f> Reduce<'f> {
         Self { part, ops, axes: Vec::new(), groups: Vec::new(), window: None }
     }
 
-    /// Reduces axes; without any, all that are neither grouped nor of a window.
+    /// Reduces these axes; without any, all axes that have neither groups nor windows.
     pub fn over<'a, A: Into<Axis<'a>>>(mut self, axes: impl IntoIterator<Item = A>) -> Self {
         self.axes = axes.into_iter().map(|axis| self.part.axis(axis.into())).collect();
         self
     }
 
-    /// Groups the positions of an axis: there is a result for each group, in the order in which groups are seen first.
+    /// Groups the positions of an axis: one result per group, in the order of first occurrence.
     pub fn group_by(mut self, group: Group) -> Self {
         self.groups.push(group);
         self
     }
 
-    /// Computes a result for each window along an axis.
+    /// Computes one result per window along an axis.
     pub fn window(mut self, window: Window) -> Self {
         self.window = Some(window);
         self
     }
 
-    /// Runs the reduction; the result of the first operation.
+    /// Runs the reduction; returns the result of the first operation.
     pub fn run(self) -> Result<Reduced, Error> {
         let part = self.part.clone();
         let first = self.run_all()?.into_iter().next();
         first.ok_or_else(|| part.refuse("no operation"))
     }
 
-    /// Runs the reduction; a result for each operation. Reductions share one visit of the chunks where they can.
+    /// Runs the reduction; returns one result per operation. Reductions share one visit of the chunks if possible.
     pub fn run_all(self) -> Result<Vec<Reduced>, Error> {
         let Self { part, ops, axes, groups, window } = self;
         let axes = axes.into_iter().collect::<Result<Vec<usize>, Error>>()?;
@@ -193,7 +193,7 @@ impl<'f> Reduce<'f> {
     }
 }
 
-/// The result of a computation as an array.
+/// Converts the result of a computation to an array.
 fn reduced(op: Kind, computed: Computed, dims: Vec<Dim>) -> Result<Reduced, ErrorKind> {
     let mut shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
     let (elements, mut edges, mut dims) = (computed.elements, None, dims);
@@ -233,7 +233,7 @@ fn numbers(shape: Vec<u64>, values: Vec<f64>) -> Result<Tensor, ErrorKind> {
     Ok(tensor)
 }
 
-/// Refuses what has no meaning.
+/// Rejects invalid combinations.
 fn check(part: &Part<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<(), Error> {
     let has_windows = roles.iter().any(|role| matches!(role, Role::Rolling(_)));
     let refused = match op {
@@ -257,7 +257,7 @@ fn check(part: &Part<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<()
     refused.map_or(Ok(()), |detail| Err(part.refuse(detail)))
 }
 
-/// The role of each axis, and the dimensions that are left.
+/// Role of each axis, and the remaining dimensions.
 fn roles(
     part: &Part<'_>,
     axes: &[usize],
@@ -299,7 +299,7 @@ fn grouped(part: &Part<'_>, axis: usize, group: &Group) -> (Role, Option<Vec<Str
     let cells = (0..count).map(|position| {
         let label = labels.as_ref().and_then(|labels| labels.get(position)).map(String::as_str);
         let name = (group.key)(position as u64, label);
-        // Positions with groups of their own are held in memory: there are not 2³² of them.
+        // Positions with separate groups are held in memory: there are fewer than 2³².
         let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
         *numbers.entry(name).or_insert_with_key(|name| {
             names.push(name.clone());

@@ -1,8 +1,8 @@
-//! Chunks on their way to their places in a dense result: copied, or transformed as they go.
+//! Canvas: writes chunks to their positions in a dense result, copied or transformed.
 //!
-//! The result is cut into bands, contiguous pieces that whole chunks go into, and each band is made by one thread:
-//! the values of a chunk are read once, while its checksum has just brought them into the cache. Where bands are few
-//! (one wide row of chunks, one large chunk) all threads work on one band, each on some of its rows.
+//! The result is split into bands: contiguous pieces made of complete rows of chunks. Each band is written by one
+//! thread. The values of a chunk are read once, right after its checksum has brought them into the cache. If there are
+//! few bands (one wide row of chunks, one large chunk), all threads work on one band, each on some of its rows.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -30,72 +30,72 @@ use bad::Bad;
 use lanes::{At, Lane, Space, Window};
 use stroke::Stroke;
 
-/// A chunk larger than this is checked by several threads.
+/// Chunks larger than this are checked by several threads.
 const LARGE_CHUNK: u64 = 8 << 20;
 const PIECE_BYTES: usize = 2 << 20;
-/// Chunks that are held at once where bands are too few to give every thread one.
+/// Bytes of chunks held at once if there are fewer bands than threads.
 const BATCH_BYTES: u64 = 16 << 20;
-/// Rows are handed to threads in pieces of at least this many cells.
+/// Minimum number of elements in a piece of rows that is given to a thread.
 const PIECE_CELLS: u64 = 64 << 10;
 
-/// The numbers of the cells that statistics are taken of.
+/// Statistics of the cells (output elements of the first pass) that a transform uses.
 #[derive(Debug)]
 pub(crate) struct Numbers {
     pub(crate) shift: Vec<f64>,
-    /// NaN where a division is impossible; empty if nothing is divided.
+    /// Divisors; NaN where a division is impossible. Empty if nothing is divided.
     pub(crate) divisor: Vec<f64>,
 }
 
-/// Rows of values that are worked on one after the other; all in elements.
+/// Rows of values that are processed one after the other; all strides are in elements.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plane {
     pub(crate) rows: usize,
     pub(crate) width: usize,
-    /// From one row to the next.
+    /// Stride from one row to the next.
     pub(crate) from_row: usize,
     pub(crate) to_row: usize,
     pub(crate) cell_row: usize,
-    /// From one value to the next: 0 or 1.
+    /// Stride of cells from one value to the next: 0 or 1.
     pub(crate) cell_column: usize,
 }
 
-/// The numbers of all cells, borrowed.
+/// Borrowed statistics of all cells.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct CellNumbers<'a> {
     pub(crate) shift: &'a [f64],
     pub(crate) divisor: &'a [f64],
 }
 
-/// What is done to rows of values; the last number is the cell of the first value.
+/// Kernel: the operation on rows of values. The last argument is the cell of the first value.
 pub(crate) type Kernel<T> = fn(Arch, (&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
 
-/// The selection as a dense array that chunks are put into, changed or as they are.
+/// The selection as a dense array, filled with copied or transformed chunks.
 pub(crate) struct Canvas<'a> {
     job: &'a Job<'a>,
     numbers: &'a Numbers,
-    /// Whether there is a cell that cannot be divided.
+    /// Whether any cell has an impossible divisor.
     has_bad: bool,
     space: Space<'a>,
-    /// The tile numbers of the plan's chunks, ascending.
+    /// Tile numbers of the plan's chunks, ascending.
     linear: Vec<u64>,
-    /// Chunks whose bytes were checked already.
+    /// Whether the bytes of each chunk were already checked.
     checked: Vec<AtomicBool>,
     bad: Bad,
 }
 
 type Coordinates = [u64; MAX_RANK];
 
-/// What the threads share while they work on cells of one type.
+/// State shared by the threads while they write elements of one type.
 struct Brush<'s, T: Number> {
     arch: Arch,
     kernel: Kernel<T>,
     predicate: Option<&'s Predicate<T>>,
-    /// What stands for values that do not count.
+    /// Value that replaces filtered-out values.
     blank: T,
 }
 
 impl<'a> Canvas<'a> {
-    /// A canvas for values that belong to the cells of `roles`.
+    /// Creates a canvas for values whose cells are defined by `roles`.
     pub(crate) fn new(job: &'a Job<'a>, numbers: &'a Numbers, roles: &[Role]) -> Self {
         let (grid, rank) = (&job.plan.grid, job.plan.grid.rank());
         let linear: Vec<u64> = job
@@ -110,20 +110,20 @@ impl<'a> Canvas<'a> {
         Self { job, numbers, has_bad, space, linear, checked, bad: Bad::default() }
     }
 
-    /// Whether chunks can be looked at several times without decoding them each time.
+    /// Whether chunks can be read several times without decoding them each time.
     #[cfg(any(unix, windows))]
     pub(crate) fn can_split(&self) -> bool {
         let raw = self.job.plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
         raw && self.job.dataset.file.source.is_zero_copy()
     }
 
-    /// How many finite values could not be divided, and the first of them.
+    /// Number of finite values with an impossible divisor, and the first of their indices.
     pub(crate) fn into_bad(self) -> (u64, Vec<u64>) {
         self.bad.into_told()
     }
 
-    /// Puts `part`, whose first position is number `origin` of the selection, into a dense buffer of its size.
-    /// Values that do not count become `blank` before the kernel sees them.
+    /// Writes `part`, whose first position is `origin` in the selection, to a dense buffer of its size. Filtered-out
+    /// values are replaced with `blank` before the kernel is applied.
     pub(crate) fn paint<T: Number>(
         &self,
         kernel: Kernel<T>,
@@ -137,7 +137,7 @@ impl<'a> Canvas<'a> {
         let grid = &self.job.plan.grid;
         let tiles = grid.touched(part);
         let out = bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)?;
-        // Cut the result into one slice for each band; they follow each other without gaps.
+        // Split the result into one slice per band; bands are contiguous, without gaps.
         let mut work = Vec::new();
         let mut rest = &mut *out;
         for band in bands(grid, part, &tiles) {
@@ -167,7 +167,7 @@ impl<'a> Canvas<'a> {
         Ok(())
     }
 
-    /// A band that all threads work on: some of its chunks are fetched, then its rows are handed out.
+    /// Writes one band with all threads: loads a batch of its chunks, then distributes its rows.
     fn together<T: Number>(
         &self,
         brush: &Brush<'_, T>,
@@ -181,7 +181,7 @@ impl<'a> Canvas<'a> {
         let threads = rayon::current_num_threads().max(1) as u64;
         let rows = place.counts[axis].div_ceil(4 * threads).max(PIECE_CELLS / row.max(1)).max(1);
         let piece_len = usize::try_from(rows.saturating_mul(row)).unwrap_or(usize::MAX);
-        // The first tile is the largest of a band, or not much smaller.
+        // The first tile is the largest of a band, or nearly so.
         let tile_bytes = tiles.first().map_or(1, |tile| grid.tile_bytes(&tile[..grid.rank()])).max(1);
         let batch = usize::try_from((BATCH_BYTES / tile_bytes).max(threads)).unwrap_or(usize::MAX);
         for tiles in tiles.chunks(batch) {
@@ -203,7 +203,7 @@ impl<'a> Canvas<'a> {
         Ok(())
     }
 
-    /// Does every task, on all threads if the job is parallel.
+    /// Runs every task, on all threads if the job is parallel.
     fn spread<T: Number, I: Send>(
         &self,
         tasks: Vec<I>,
@@ -216,7 +216,7 @@ impl<'a> Canvas<'a> {
         tasks.into_iter().try_for_each(|task| work(&mut scratch, task))
     }
 
-    /// The values of a chunk; `None` if the plan leaves it out because no cell of it counts.
+    /// Loads the values of a chunk; `None` if the plan pruned it because no element passes.
     fn load<T: Number>(&self, tile: &Coordinates) -> Result<Option<Loaded<T>>, ErrorKind> {
         Ok(self.fetch(tile)?.map(Loaded::new))
     }
@@ -253,7 +253,7 @@ impl<'a> Canvas<'a> {
         Ok(Some(raw))
     }
 
-    /// Transforms the part of a chunk that lies in a place.
+    /// Transforms the part of a chunk that overlaps a place.
     fn put<T: Number>(
         &self,
         brush: &Brush<'_, T>,
@@ -270,10 +270,10 @@ impl<'a> Canvas<'a> {
     }
 }
 
-/// A chunk in memory.
+/// A loaded chunk.
 struct Loaded<T> {
     bytes: Bytes,
-    /// Its values, if they could not be used in place.
+    /// Copied values, if they could not be used in place.
     copy: Vec<T>,
 }
 
@@ -293,15 +293,15 @@ impl<T: Number> Loaded<T> {
     }
 }
 
-/// A contiguous piece of the result, and where it lies.
+/// A contiguous piece of the result, with its position.
 struct Place<'p> {
     part: &'p Selection,
-    /// The number of the part's first position, in the selection.
+    /// First position of the part, in the selection.
     origin: &'p [u64],
-    /// The first position of the piece, in the part, and how many there are.
+    /// First position of the piece, in the part, and its extents.
     first: Coordinates,
     counts: Vec<u64>,
-    /// Elements from one position to the next.
+    /// Strides in elements.
     strides: Vec<usize>,
 }
 
@@ -318,7 +318,7 @@ impl<'p> Place<'p> {
         Self { part, origin, first, counts, strides }
     }
 
-    /// Some positions of an axis that has only single positions before it.
+    /// A range of positions of an axis; the axes before it have one position each.
     fn rows(&self, axis: usize, from: u64, count: u64) -> Self {
         let mut rows = Self { counts: self.counts.clone(), strides: self.strides.clone(), ..*self };
         rows.counts[axis] = count.min(self.counts[axis].saturating_sub(from));
@@ -336,12 +336,12 @@ impl<'p> Place<'p> {
 impl Canvas<'_> {
     fn cell_numbers(&self) -> CellNumbers<'_> {
         let shift = &self.numbers.shift[..];
-        // Without a division the second number is not looked at.
+        // Without a division the second number is not read.
         let divisor = if self.numbers.divisor.is_empty() { shift } else { &self.numbers.divisor[..] };
         CellNumbers { shift, divisor }
     }
 
-    /// Counts the finite values of a row that could not be divided.
+    /// Counts the finite values of a row with an impossible divisor.
     fn note_bad<T: Number>(&self, values: &[T], row: &Lane<'_>, at: At) {
         let bad = |i: usize| self.numbers.divisor[at.cell + i * row.cell].is_nan();
         if row.cell == 0 && !bad(0) {

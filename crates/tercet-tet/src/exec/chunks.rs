@@ -1,4 +1,4 @@
-//! Chunks as reductions see them: their bytes, and the checksum that goes along.
+//! Chunk loading and checksum verification for reductions.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -19,15 +19,15 @@ use crate::wire::ids::Codec;
 pub(crate) struct Chunks<'a> {
     job: &'a Job<'a>,
     mapped: bool,
-    /// Whether the regions of all tasks together are whole chunks.
+    /// Whether the regions of all tasks together cover complete chunks.
     partition: bool,
-    /// For each chunk of the plan the checksums of its pieces so far, and their bytes.
+    /// Per chunk of the plan: the combined checksum of the pieces seen so far, and their bytes.
     pieces: OnceLock<Vec<(AtomicU32, AtomicU64)>>,
-    /// Buffers that were used for decoded chunks.
+    /// Pool of buffers for decoded chunks.
     pool: Mutex<Vec<Vec<u64>>>,
 }
 
-/// The bytes of a chunk.
+/// Bytes of a chunk.
 pub(crate) enum Held {
     Mapped(Bytes),
     /// Words, and the number of bytes.
@@ -43,24 +43,24 @@ impl Held {
     }
 }
 
-/// A checksum that is taken while bytes are in the cache. What was computed of bytes that turn out to be damaged is
-/// never seen: the whole execution fails.
+/// A checksum computed while bytes are in the cache. Results computed from damaged bytes are never returned: the entire
+/// execution fails.
 pub(crate) enum Check {
     /// Nothing to check.
     None,
-    /// All of the chunk, in order: the checksum that it must have, and that so far.
+    /// The complete chunk, in order: the expected checksum, and the checksum so far.
     Whole(u32, u32),
-    /// Pieces of the chunk: their start, end and checksum.
+    /// Pieces of the chunk: start, end and checksum.
     Pieces(Vec<(u64, u64, u32)>),
 }
 
 impl Check {
-    /// Whether every byte must be seen.
+    /// Whether every byte must be visited.
     pub(crate) fn is_some(&self) -> bool {
         !matches!(self, Self::None)
     }
 
-    /// Sees bytes of the chunk from `start` on.
+    /// Updates the checksum with bytes of the chunk at `start`.
     pub(crate) fn look(&mut self, start: u64, bytes: &[u8]) {
         match self {
             Self::None => {}
@@ -83,17 +83,17 @@ impl<'a> Chunks<'a> {
         Self { job, mapped, partition: false, pieces: OnceLock::new(), pool: Mutex::default() }
     }
 
-    /// Whether chunks can be looked at several times at no cost.
+    /// Whether chunks are memory-mapped, so that repeated reads cost nothing.
     pub(crate) fn are_mapped(&self) -> bool {
         self.mapped
     }
 
-    /// Says whether the regions of all tasks together are whole chunks.
+    /// Sets whether the regions of all tasks together cover complete chunks.
     pub(crate) fn expect_pieces(&mut self, partition: bool) {
         self.partition = partition;
     }
 
-    /// The bytes of the chunk of a region, and what is left to check of them.
+    /// Loads the bytes of the chunk of a region, with the remaining check.
     pub(crate) fn load(&self, region: &Region) -> Result<(Held, Check), ErrorKind> {
         let (job, dataset) = (self.job, &self.job.dataset);
         let chunk = &job.plan.chunks[region.chunk];
@@ -128,7 +128,7 @@ impl<'a> Chunks<'a> {
         Ok((Held::Mapped(stored), check))
     }
 
-    /// Ends a visit: compares checksums, keeps buffers.
+    /// Ends a visit: compares checksums and returns buffers to the pool.
     pub(crate) fn end(&self, chunk: usize, held: Held, check: Check) -> Result<(), ErrorKind> {
         if let Held::Decoded(room, _) = held {
             self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(room);
@@ -142,7 +142,7 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// Adds checksums of pieces to those of the chunk. Their order does not matter.
+    /// Combines checksums of pieces with the checksum of the chunk, in any order.
     fn join(
         &self,
         chunk: usize,
@@ -159,7 +159,7 @@ impl<'a> Chunks<'a> {
             joined.fetch_xor(shift.apply(crc), Ordering::Relaxed);
             bytes += end - start;
         }
-        // Whoever completes the chunk sees the checksums of all pieces.
+        // The thread that completes the chunk sees the checksums of all pieces.
         if seen.fetch_add(bytes, Ordering::AcqRel) + bytes < place.raw_len {
             return Ok(());
         }
@@ -167,7 +167,7 @@ impl<'a> Chunks<'a> {
         self.job.dataset.check_crc(tile, place, expected, joined.load(Ordering::Relaxed))
     }
 
-    /// Checks the chunks of which only some pieces were seen.
+    /// Checks the chunks of which only some pieces were visited.
     pub(crate) fn finish(&self) -> Result<(), ErrorKind> {
         let Some(pieces) = self.pieces.get() else { return Ok(()) };
         for ((_, seen), chunk) in pieces.iter().zip(&self.job.plan.chunks) {
@@ -184,11 +184,11 @@ impl<'a> Chunks<'a> {
     }
 }
 
-/// Bytes of a chunk that is worked on in several pieces, and of such a piece.
+/// Bytes of a chunk that is split into pieces, and of such a piece.
 const LARGE_CHUNK: u64 = if cfg!(test) { 128 } else { 8 << 20 };
 const PIECE: u64 = if cfg!(test) { 64 } else { 4 << 20 };
 
-/// Cuts the region of a large chunk so that several threads can work on it.
+/// Splits the region of a large chunk so that several threads can process it.
 pub(crate) fn divide(region: Region, size: usize, steps: &[u64], regions: &mut Vec<Region>) {
     if region.bytes(size) <= LARGE_CHUNK {
         regions.push(region);

@@ -1,7 +1,7 @@
-//! Cutting the work of a fold into tasks: boxes of output cells that fit in memory.
+//! Splits a fold into tasks: boxes of output elements that fit in memory.
 //!
-//! The cuts depend on the plan and on nothing else, least of all on the number of threads: partial results are
-//! merged in the order of the plan, so the answer is the same, bit for bit, however many threads there are.
+//! The cuts depend only on the plan, never on the number of threads. Partial results are merged in the order of the
+//! plan, so the result is bit-identical for any number of threads.
 
 use std::ops::Range;
 
@@ -9,24 +9,24 @@ use super::sizes::{FEW_CELLS, NARROW_STRIP, STRIP, WINDOW_STRIP};
 use crate::plan::ReadPlan;
 use crate::query::resolved::{Groups, Role, Rolling};
 
-/// A part of one axis: selected positions, and the output cells they go into.
+/// A part of one axis: selected positions and their output cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Part {
     pub(crate) positions: Range<u64>,
-    /// For windows: their numbers; for reduced axes `0..1`.
+    /// Cells; window numbers for windows, `0..1` for reduced axes.
     pub(crate) cells: Range<u64>,
 }
 
-/// How far an output may be cut.
+/// Limits on the cuts of an output.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
-    /// Whether chunks can be looked at several times at no cost, so that they may be cut into strips.
+    /// Whether repeated reads of chunks cost nothing, so that chunks may be cut into strips.
     pub(crate) strips: bool,
-    /// The most states that a task may hold.
+    /// Maximum number of states per task.
     pub(crate) most: u64,
 }
 
-/// The parts of every axis; a task is one part of each.
+/// Cuts every axis into parts; a task is one part of each axis.
 pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], limits: Limits) -> Vec<Vec<Part>> {
     let mut axes: Vec<Axis<'_>> =
         roles.iter().enumerate().map(|(axis, role)| Axis::new(plan, axis, role)).collect();
@@ -37,7 +37,7 @@ pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], limits: Limits) -> Vec<Vec<Pa
     let strip = if window.is_some() { WINDOW_STRIP } else { STRIP };
     let (strip, most) = (strip.min(limits.most), limits.most.max(1));
     if limits.strips {
-        // Windows overlap: the axes beside theirs are cut first.
+        // Windows overlap, so the other axes are cut first.
         let beside = |axes: &[Axis<'_>]| match window {
             Some(window) => states(axes) / axes[window].states().max(1),
             None => u64::MAX,
@@ -52,24 +52,24 @@ pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], limits: Limits) -> Vec<Vec<Pa
     axes.iter().map(Axis::parts).collect()
 }
 
-/// The states a task holds, at most.
+/// Maximum number of states of a task.
 fn states(axes: &[Axis<'_>]) -> u64 {
     axes.iter().map(Axis::states).fold(1, u64::saturating_mul)
 }
 
 struct Axis<'a> {
     role: &'a Role,
-    /// Selected positions.
+    /// Number of selected positions.
     extent: u64,
-    /// The first position of each touched tile.
+    /// First position of each touched tile.
     edges: Vec<u64>,
-    /// The most positions of a tile.
+    /// Maximum number of positions of a tile.
     tile: u64,
-    /// Tiles in one part, for axes that keep positions apart.
+    /// Tiles per part, for axes that keep positions separate.
     tiles: u64,
-    /// A tile is cut into parts of so many positions.
+    /// Positions per part, if tiles are cut.
     positions: Option<u64>,
-    /// Windows in one part.
+    /// Windows per part.
     windows: u64,
 }
 
@@ -93,7 +93,7 @@ impl<'a> Axis<'a> {
         Self { role, extent, edges, tile, tiles: 1, positions: None, windows }
     }
 
-    /// States that a task holds for this axis.
+    /// Number of states of a task along this axis.
     fn states(&self) -> u64 {
         match self.role {
             Role::Reduced => 1,
@@ -130,8 +130,8 @@ impl<'a> Axis<'a> {
                 self.positions = Some(self.states().div_ceil(2));
                 true
             }
-            // A part holds the positions of its first window, however few windows it has: with fewer windows than
-            // that has positions, chunks would be visited for ever more parts.
+            // A part holds the positions of its first window, even if it has few windows. With fewer windows per part
+            // than a window has positions, chunks would be visited for more and more parts.
             Role::Rolling(rolling) if self.windows > (rolling.size / rolling.step).max(1) => {
                 self.windows = self.windows.div_ceil(2);
                 true
@@ -160,7 +160,7 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// Ranges of positions of so many tiles each.
+    /// Ranges of positions, each covering `tiles` tiles.
     fn tile_ranges(&self) -> Vec<Range<u64>> {
         let step = usize::try_from(self.tiles).unwrap_or(usize::MAX);
         let starts: Vec<u64> = self.edges.iter().copied().step_by(step).collect();
@@ -176,12 +176,12 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Whether groups follow each other along the axis, as bins do.
+/// Whether groups are sorted along the axis, as bins are.
 pub(crate) fn is_sorted(groups: &Groups) -> bool {
     groups.size > 0
 }
 
-/// Bins go to the range of positions that holds their first one.
+/// Assigns each bin to the range of positions that holds its first position.
 fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
     let cells = &groups.cells;
     let first_position = |group: u64| cells.partition_point(|&cell| u64::from(cell) < group) as u64;
@@ -199,7 +199,7 @@ fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
     parts
 }
 
-/// The positions that some windows cover.
+/// The positions covered by a range of windows.
 fn window_part(rolling: &Rolling, windows: Range<u64>, extent: u64) -> Part {
     let start = |window: u64| i128::from(rolling.first) + i128::from(window) * i128::from(rolling.step);
     let clip = |position: i128| u64::try_from(position.max(0)).unwrap_or(u64::MAX).min(extent);

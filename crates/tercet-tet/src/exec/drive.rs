@@ -1,9 +1,9 @@
-//! The driver of reductions: geometry, reading, checksums, decompression and threads. It exists once; what is computed
-//! is behind an [`Accumulator`].
+//! Driver of reductions: geometry, reading, checksums, decompression and threads. The driver is not generic over the
+//! computation, which is an [`Accumulator`].
 //!
-//! The output is cut into strips of cells whose states stay in the cache ([`cut`]), and all chunks of a strip pass by.
-//! Rows of several chunks are folded at once ([`walk`](super::walk)). Cuts depend on the plan only and partial results
-//! are merged in its order, so results are the same, bit for bit, for any number of threads.
+//! The output is cut into strips of cells (output elements) whose states stay in the cache ([`cut`]), and all chunks of
+//! a strip are visited. Rows of several chunks are folded at once ([`walk`](super::walk)). Cuts depend only on the plan
+//! and partial results are merged in its order, so results are bit-identical for any number of threads.
 
 use std::ops::Range;
 use std::sync::Mutex;
@@ -26,33 +26,33 @@ use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 use crate::stats;
 
-/// The result of a reduction.
+/// Result of a reduction.
 #[derive(Debug)]
 pub(crate) struct Folded {
-    /// `width` numbers for each output cell, row-major.
+    /// `width` numbers per output element, row-major.
     pub(crate) values: Vec<f64>,
-    /// Cells of the selection that entered, after filters.
+    /// Number of selected elements that were reduced, after filters.
     pub(crate) elements: u64,
 }
 
-/// Reduces what a job's plan selects to the output cells that the roles of the axes make.
+/// Reduces the selection of a job's plan to the output elements defined by the roles of the axes.
 pub(crate) fn fold(job: &Job<'_>, op: &Op, roles: &[Role]) -> Result<Folded, ErrorKind> {
     fold_with(job, &Standard { op, dtype: job.plan.grid.element() }, roles)
 }
 
-/// What is computed.
+/// A reduction: the computation of a fold.
 pub(crate) trait Reduction: Sync {
-    /// An accumulator for a box of cells.
+    /// Creates an accumulator for a box of output elements.
     fn accumulator(&self, block: &Block) -> Result<Box<dyn Accumulator>, OutOfMemory>;
-    /// How many numbers the result of a cell has.
+    /// Number of results per cell.
     fn width(&self) -> usize;
-    /// Bytes of state for each cell.
+    /// Size of the state of a cell in bytes.
     fn cell_bytes(&self) -> usize;
-    /// Whether the index of values matters.
+    /// Whether the reduction uses the index of values.
     fn is_indexed(&self) -> bool;
-    /// Whether statistics of chunks can stand for their values.
+    /// Whether statistics of chunks can replace their values.
     fn takes_known(&self) -> bool;
-    /// Whether results depend on how many values a cell got.
+    /// Whether results depend on the number of values of a cell.
     fn is_counted(&self) -> bool;
 }
 
@@ -93,7 +93,7 @@ pub(crate) fn fold_with(
     Run::new(job, reduction, &roles)?.all()
 }
 
-/// Groups of one position each, in order, are kept positions.
+/// Simplifies groups of one position each, in order, to kept positions.
 fn simplified(role: &Role) -> Role {
     match role {
         Role::Grouped(groups)
@@ -120,10 +120,10 @@ pub(crate) struct Run<'a> {
     chunks: Chunks<'a>,
 }
 
-/// The states of the cells of a task.
+/// States of the cells of a task.
 pub(crate) struct States {
     pub(crate) accumulator: Box<dyn Accumulator>,
-    /// How many values each cell got, if that varies.
+    /// Number of values per cell, if it varies.
     pub(crate) counts: Option<Vec<u64>>,
     entered: u64,
 }
@@ -144,7 +144,7 @@ impl<'a> Run<'a> {
             Role::Grouped(groups) => groups.size > 0,
             Role::Reduced | Role::Kept => false,
         });
-        // Without statistics in the file there is nothing to ask for.
+        // Statistics are requested only if the file has them.
         let statistics = job.statistics && plain && reduction.takes_known() && job.has_statistics();
         let counted = (!plain || has_groups) && (reduction.is_counted() || has_windows);
         let chunks = Chunks::new(job);
@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
         let limits = Limits { strips: self.chunks.are_mapped(), most: share.max(1) };
         let parts = cut(job.plan, roles, limits);
         let tasks = tasks(&parts);
-        // Windows overlap: their parts do not add up to whole chunks.
+        // Windows overlap: their parts do not add up to complete chunks.
         let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
         self.chunks.expect_pieces(is_partition);
         let values = Mutex::new(values);
@@ -226,13 +226,13 @@ impl<'a> Run<'a> {
         Ok(entered)
     }
 
-    /// Cuts large chunks, so that several threads can work on each.
+    /// Splits large chunks, so that several threads can process each.
     fn divided(&self, task: &Task, block: &Block, regions: Vec<Region>) -> Vec<Region> {
         let steps: Vec<u64> = self.job.plan.selection.axes().iter().map(|slice| slice.step).collect();
         let size = self.job.plan.grid.element().size();
         let mut parts = Vec::with_capacity(regions.len());
         for region in regions {
-            // Statistics stand for whole chunks.
+            // Statistics replace complete chunks.
             if self.statistics && self.geometry.single_cell(task, block, region.chunk).is_some() {
                 parts.push(region);
             } else {
@@ -279,7 +279,7 @@ impl<'a> Run<'a> {
         Ok(states)
     }
 
-    /// How many regions are folded together.
+    /// Number of regions that are folded together.
     fn batch(&self, regions: &[Region]) -> usize {
         let count = self.geometry.batch(regions, BATCH);
         let Some(first) = regions.first() else { return 0 };
@@ -327,7 +327,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// What statistics tell of a chunk and the cell that all of it goes into, if they can replace its values.
+    /// Statistics of a chunk, and the one cell that the complete chunk is folded into, if they can replace its values.
     fn known(
         &self,
         task: &Task,
@@ -343,7 +343,7 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Statistics as the accumulators take them.
+/// Converts statistics to the form that accumulators take.
 pub(crate) fn known(stats: &stats::Stats, dtype: ElementType) -> Known {
     let compute = ComputeType::of(dtype);
     #[expect(
@@ -387,7 +387,7 @@ fn zeros(cells: usize) -> Result<Vec<u64>, OutOfMemory> {
     Ok(counts)
 }
 
-/// Cuts regions into at most `most` runs of similar size.
+/// Splits regions into at most `most` runs of similar size.
 fn split_regions(regions: &[Region], most: usize, size: usize) -> Vec<Range<usize>> {
     let bytes: u64 = regions.iter().map(|region| region.bytes(size)).sum();
     let each = (bytes / most as u64).max(SPLIT);
@@ -406,7 +406,7 @@ fn split_regions(regions: &[Region], most: usize, size: usize) -> Vec<Range<usiz
     splits
 }
 
-/// The values of little-endian bytes: in place, or copied where they are not aligned.
+/// Casts little-endian bytes to values: in place, or copied if they are not aligned.
 pub(crate) fn as_values<'v, T: super::number::Number>(bytes: &'v [u8], aligned: &'v mut Vec<T>) -> &'v [T] {
     if cfg!(target_endian = "little")
         && let Ok(values) = bytemuck::try_cast_slice(bytes)

@@ -1,4 +1,4 @@
-//! How an answer was computed, in words.
+//! Explain: describes in words how a result is computed.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use crate::query::answer::{Execution, Explain};
 use crate::query::operation::Kind;
 use crate::wire::ids::Codec;
 
-/// Explains how a job is done.
+/// Explains how a job is executed.
 pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
     let plan = job.plan;
     let skipped = plan.zone_filter_skipped + plan.index_filter_skipped;

@@ -1,4 +1,4 @@
-//! Histograms: a visit for the range unless it is given, and one for the counts.
+//! Histograms: one visit for the range unless it is given, and one for the counts.
 
 use tercet_kernel::{Op, TINY_RANGE, bin_width};
 
@@ -7,17 +7,17 @@ use super::job::Job;
 use crate::error::ErrorKind;
 use crate::query::resolved::Operation;
 
-/// Counts of all output cells.
+/// Histogram counts of all output elements.
 #[derive(Debug)]
 pub(crate) struct Histogram {
-    /// For each output cell the counts of its bins.
+    /// Counts of the bins of each output element.
     pub(crate) counts: Vec<f64>,
-    /// Where bins begin and where the last one ends; without a finite cell there are none.
+    /// Bin edges; `None` if no element is finite.
     pub(crate) edges: Option<Vec<f64>>,
     pub(crate) elements: u64,
 }
 
-/// Counts cells in bins of equal width between `range`, or between the least and the greatest finite cell.
+/// Counts elements in bins of equal width over `range`, or over the minimum and maximum of the finite elements.
 pub(crate) fn histogram(
     job: &Job<'_>,
     operation: &Operation,
@@ -35,7 +35,7 @@ pub(crate) fn histogram(
     Ok(Histogram { counts: values, edges, elements })
 }
 
-/// The range of the finite cells of each output cell; NaN where there is none.
+/// Range of the finite values of each output element; NaN if no value is finite.
 fn finite_ranges(job: &Job<'_>, operation: &Operation) -> Result<Vec<[f64; 2]>, ErrorKind> {
     let as_ranges = |values: &[f64]| values.as_chunks::<2>().0.to_vec();
     let ranges = as_ranges(&drive::fold(job, &Op::Range, &operation.roles)?.values);

@@ -1,4 +1,4 @@
-//! One execution: what to read, how much memory it may take, and who is watching.
+//! Job: one execution, with its plan, memory budget and progress.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,23 +18,23 @@ pub(crate) struct Job<'a> {
     pub(crate) dataset: Dataset<'a>,
     pub(crate) plan: &'a ReadPlan,
     pub(crate) resolved: &'a Resolved,
-    /// Bytes of dense buffers that may be held at once.
+    /// Memory budget: bytes of dense buffers that may be held at once.
     pub(crate) budget: u64,
-    /// Whether chunks are worked on by several threads. The answer is the same, bit for bit.
+    /// Whether several threads process chunks. The result is bit-identical.
     pub(crate) parallel: bool,
     /// Whether the selection is larger than most of the memory of this machine.
     pub(crate) out_of_core: bool,
     /// Whether statistics of chunks may replace their values.
     pub(crate) statistics: bool,
     pub(crate) progress: &'a dyn Progress,
-    /// Chunks whose statistics stood for their values.
+    /// Number of chunks whose statistics replaced their values.
     pub(crate) by_statistics: AtomicU64,
     /// Stored bytes of chunks read so far.
     pub(crate) bytes_read: AtomicU64,
 }
 
 impl Job<'_> {
-    /// The decoded bytes of a chunk of the plan, checked. A raw chunk of a mapped file is not copied.
+    /// Decoded, verified bytes of a chunk of the plan. A raw chunk of a mapped file is not copied.
     pub(crate) fn tile(&self, number: usize) -> Result<Bytes, ErrorKind> {
         self.progress.check()?;
         let chunk = &self.plan.chunks[number];
@@ -49,7 +49,7 @@ impl Job<'_> {
         Ok(raw.into())
     }
 
-    /// The statistics of a chunk, checked, if the file has them.
+    /// Verified statistics of a chunk, if the file has them.
     pub(crate) fn stats(&self, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
         let file = self.dataset.file;
         let Some(checker) = &file.checker else { return Ok(None) };
@@ -59,17 +59,17 @@ impl Job<'_> {
 
     /// Whether the file has statistics of the chunks.
     pub(crate) fn has_statistics(&self) -> bool {
-        // What cannot be read is told when it is asked for.
+        // Read errors are reported when the statistics are requested.
         self.plan.chunks.first().is_some_and(|chunk| !matches!(self.stats(chunk), Ok(None)))
     }
 
-    /// Notes that stored bytes were read.
+    /// Counts stored bytes that were read.
     pub(crate) fn count(&self, bytes: u64) {
         self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.progress.advance(bytes);
     }
 
-    /// Does every task, on all threads if the job is parallel; the results come in the order of the tasks.
+    /// Runs every task, on all threads if the job is parallel; results are in the order of the tasks.
     pub(crate) fn each<I: Sync, R: Send>(
         &self,
         tasks: &[I],
@@ -81,7 +81,7 @@ impl Job<'_> {
         tasks.iter().map(work).collect()
     }
 
-    /// Likewise with something that each thread keeps from task to task.
+    /// Like `each`, with state that each thread keeps from task to task.
     pub(crate) fn each_with<I: Sync, S, R: Send>(
         &self,
         tasks: &[I],

@@ -1,4 +1,4 @@
-//! From a resolved query to its plan: which chunks are touched, where they are, and which can be pruned.
+//! Locates the chunks of a resolved query: which are touched, where they are stored, and which can be pruned.
 
 use tercet_core::{Scalar as _, with_element};
 
@@ -45,7 +45,7 @@ pub(crate) fn locate(
     Ok(plan)
 }
 
-/// Whether a tile has a position that counts.
+/// Whether a tile has an included position.
 fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, tile: &[u64]) -> bool {
     let Ok(grid) = dataset.checked_grid() else { return true };
     let (low, high) = grid.window(positions.axis, tile[positions.axis]);
@@ -56,7 +56,7 @@ fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, ti
     range.is_ok_and(|range| positions.counts[range].iter().any(|&counts| counts))
 }
 
-/// Prunes the chunks in which no cell can pass the filter.
+/// Prunes the chunks in which no element can pass the filter.
 fn leave_out(
     dataset: &Dataset<'_>,
     resolved: &Resolved,
@@ -106,7 +106,7 @@ fn stats(dataset: &Dataset<'_>, chunk: &PlannedChunk) -> Result<Option<Stats>, E
     Ok(bytes.map(|bytes| Stats::decode(dtype, &bytes)))
 }
 
-/// Whether null cells cannot pass: zone maps tell of the other cells only.
+/// Whether null elements cannot pass: zone maps cover non-null elements only.
 fn compares(filter: &Filter) -> bool {
     [filter.eq, filter.lt, filter.le, filter.gt, filter.ge].iter().any(Option::is_some)
 }
@@ -119,7 +119,7 @@ fn hex(bytes: &[u8]) -> String {
     text
 }
 
-/// The other zero, for types that have one.
+/// Negative zero, for types that have one.
 fn negative_zero<T: super::number::Number>() -> T {
     let mut bytes = vec![0u8; size_of::<T>()];
     if T::FLOAT

@@ -1,4 +1,4 @@
-//! Covariances and correlations of the columns of a table, in one visit.
+//! Covariance and correlation matrices of the columns of a table, in one visit.
 
 use tercet_core::tensor::{AxisSlice, OutOfMemory};
 use tercet_core::{Selection, with_element};
@@ -11,22 +11,22 @@ use super::task::to_usize;
 use crate::error::ErrorKind;
 use crate::query::resolved::Operation;
 
-/// A square of numbers, one for each pair of variables.
+/// A square matrix with one number per pair of variables.
 #[derive(Debug)]
 pub(crate) struct Matrix {
-    /// Row-major.
+    /// Values, row-major.
     pub(crate) values: Vec<f64>,
-    /// The number of variables.
+    /// Number of variables.
     pub(crate) order: usize,
     pub(crate) elements: u64,
 }
 
-/// Bytes of the observations that are worked on at once, as f64.
+/// Bytes of a band of observations, as f64.
 const BAND: u64 = if cfg!(test) { 256 } else { 8 << 20 };
-/// The most partial results.
+/// Maximum number of partial results.
 const SEGMENTS: usize = 8;
 
-/// Covariances of the variables, or their correlations. `operation` reduces the axis of the observations.
+/// Covariance or correlation matrix of the variables. `operation` reduces the axis of the observations.
 pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) -> Result<Matrix, ErrorKind> {
     let axis = operation.axes.first().copied().unwrap_or(0);
     let axes = job.plan.selection.axes();
@@ -52,7 +52,7 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
     Ok(Matrix { values, order, elements: job.plan.element_count() })
 }
 
-/// Ranges of observations that fit in memory; whole chunks where they do.
+/// Ranges of observations that fit in memory; complete chunks where those fit.
 fn bands(job: &Job<'_>, axis: usize, observations: u64, variables: u64) -> Vec<(u64, u64)> {
     let most = (BAND.min(job.budget.max(1)) / (variables * 8)).max(1);
     let slice = job.plan.selection.axes()[axis];
@@ -61,7 +61,7 @@ fn bands(job: &Job<'_>, axis: usize, observations: u64, variables: u64) -> Vec<(
     let mut start = 0;
     while start < observations {
         let mut end = (start + most).min(observations);
-        // Back to the edge of a chunk, if one is passed.
+        // Back to a chunk boundary, if the band crosses one.
         let last_chunk = (slice.start + (end - 1) * slice.step) / chunk * chunk;
         let edge = last_chunk.saturating_sub(slice.start).div_ceil(slice.step);
         if end < observations && edge > start {
@@ -73,7 +73,7 @@ fn bands(job: &Job<'_>, axis: usize, observations: u64, variables: u64) -> Vec<(
     bands
 }
 
-/// The moments of a band of observations.
+/// Moments of a band of observations.
 fn band_moments<T: Number>(
     job: &Job<'_>,
     axis: usize,
@@ -89,7 +89,7 @@ fn band_moments<T: Number>(
     job.dataset.fill(grid, &selection, &mut bytes, &tercet_core::progress::NoProgress)?;
     let mut aligned = Vec::new();
     let values = as_values::<T>(&bytes, &mut aligned);
-    // Observations one after the other.
+    // Observations are stored one after the other.
     let mut table: Vec<f64> = Vec::new();
     table.try_reserve_exact(values.len()).map_err(|_| OutOfMemory { bytes: values.len() * 8 })?;
     if axis == 0 {
@@ -105,7 +105,7 @@ fn band_moments<T: Number>(
     Ok(Moments::of(table, order))
 }
 
-/// Makes the moments of observations that stand one after the other; distances from the means take their place.
+/// Computes the moments of consecutive observations, and replaces the observations with differences from the means.
 struct Distances<'t> {
     table: &'t mut [f64],
     order: usize,
@@ -158,11 +158,11 @@ impl Work for Distances<'_> {
     }
 }
 
-/// Means and sums of products of distances from them.
+/// Means, and sums of products of differences from them.
 struct Moments {
     n: f64,
     means: Vec<f64>,
-    /// Only the half on and above the diagonal.
+    /// Upper triangle only, with the diagonal.
     products: Vec<f64>,
 }
 
@@ -175,7 +175,7 @@ impl Moments {
         vectorized(Distances { table: &mut table, order })
     }
 
-    /// Chan's rule.
+    /// Merges moments by Chan's rule.
     fn merge(&mut self, later: &Self) {
         if later.n == 0.0 {
             return;
@@ -195,7 +195,7 @@ impl Moments {
         self.n = n;
     }
 
-    /// Both halves of a square, given the upper one.
+    /// Completes a square matrix from its upper triangle.
     fn square(&self, value: impl Fn(usize, usize) -> f64) -> Vec<f64> {
         let order = self.means.len();
         let cells = (0..order).flat_map(|i| (0..order).map(move |j| (i.min(j), i.max(j))));
@@ -207,7 +207,7 @@ impl Moments {
         self.square(|i, j| self.products[i * order + j] / self.n)
     }
 
-    /// 1 on the diagonal; 0 for a variable that does not vary.
+    /// Correlation matrix: 1 on the diagonal; 0 for a constant variable.
     fn correlations(&self) -> Vec<f64> {
         let order = self.means.len();
         let deviation = |i: usize| self.products[i * order + i].sqrt();

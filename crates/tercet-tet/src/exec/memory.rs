@@ -1,28 +1,28 @@
-//! How much memory an execution may take.
+//! Memory budget of an execution.
 
 use tercet_core::limits::LimitExceeded;
 
 use crate::query::document::ExecutionOptions;
 use crate::wire::index::MemoryBudget;
 
-/// The budget if the available memory is unknown.
+/// Budget if the available memory is unknown.
 const UNKNOWN_HOST: u64 = 256 << 20;
-/// Hundredths of a percent of the available memory by default.
+/// Default budget, in basis points (hundredths of a percent) of the available memory.
 const DEFAULT_BPS: u64 = 2500;
-/// Selections larger than this part of the available memory are out of core, in percent.
+/// Percentage of the available memory above which a selection is out of core.
 const IN_CORE_PERCENT: u64 = 85;
 
-/// What an execution may take, and what there is.
+/// Memory budget and available memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Memory {
     pub(crate) budget: u64,
-    /// Bytes that are free for use, if known.
+    /// Available bytes, if known.
     pub(crate) available: Option<u64>,
 }
 
 impl Memory {
-    /// The first that is said: bytes of the query, bytes of the file, percent of the query, percent of the file,
-    /// a quarter.
+    /// The first that is given: bytes of the query, bytes of the file, percent of the query, percent of the file, a
+    /// quarter of the available memory.
     pub(crate) fn new(options: &ExecutionOptions, file: MemoryBudget, available: Option<u64>) -> Self {
         let percent = options.percent_bps.filter(|&bps| bps > 0).map(u64::from);
         let file_percent = Some(u64::from(file.percent_bps)).filter(|&bps| bps > 0);
@@ -35,7 +35,7 @@ impl Memory {
         Self { budget, available }
     }
 
-    /// Whether a selection of so many bytes is larger than most of the memory.
+    /// Whether a selection of `bytes` bytes is larger than most of the memory.
     pub(crate) fn is_out_of_core(&self, bytes: u64) -> bool {
         self.available.is_some_and(|available| {
             u128::from(bytes) * 100 > u128::from(available) * u128::from(IN_CORE_PERCENT)
@@ -43,11 +43,11 @@ impl Memory {
     }
 }
 
-/// Results smaller than this are made without asking.
+/// Results smaller than this are allocated without a check.
 const SMALL_RESULT: u64 = 256 << 20;
 
-/// Refuses a result that the machine has no memory for. Systems promise more than they have, and end the process that
-/// takes them at their word.
+/// Rejects a result larger than the available memory. Operating systems overcommit, and kill the process that uses the
+/// memory.
 pub(crate) fn must_be_there(bytes: u64) -> Result<(), LimitExceeded> {
     match available().filter(|_| bytes > SMALL_RESULT) {
         Some(available) if bytes > available => {
@@ -57,8 +57,8 @@ pub(crate) fn must_be_there(bytes: u64) -> Result<(), LimitExceeded> {
     }
 }
 
-/// The memory that is free for use, if known: what the kernel calls available, or what is left of the
-/// control group's limit.
+/// Available memory, if known: `MemAvailable` of the kernel, or the remainder of the control group's limit if that is
+/// less.
 #[cfg(target_os = "linux")]
 pub(crate) fn available() -> Option<u64> {
     let meminfo = text("/proc/meminfo")?;

@@ -1,4 +1,4 @@
-//! What filters, order statistics and transforms need to know of an element type.
+//! [`Number`]: element types for filters, order statistics and transforms.
 
 #[cfg(test)]
 mod tests;
@@ -7,39 +7,39 @@ use tercet_core::Element;
 use tercet_core::tensor::f16;
 use tercet_kernel::from_half;
 
-/// An element type that can be computed with.
+/// An element type for arithmetic.
 ///
-/// What works on a value is free of branches and calls, so that a loop over values becomes vector code.
+/// Methods on values have no branches and no calls, so that loops over values vectorize.
 pub(crate) trait Number: Element + Default {
     /// Whether values can be NaN or infinite.
     const FLOAT: bool;
-    /// What is compared in place of the values: numbers in the same order.
+    /// Type that is compared in place of the values, with the same order.
     type Rank: Rank;
-    /// The value as an f64; exact for all but 64-bit integers, there the nearest.
+    /// Converts to f64; exact except for 64-bit integers, which are rounded to nearest.
     fn to_f64(self) -> f64;
     /// Whether the value is NaN.
     fn is_nan(self) -> bool;
     /// Whether the value is infinite.
     fn is_infinite(self) -> bool;
-    /// Whole numbers exactly; floats as 0.
+    /// Converts integers exactly; floats become 0.
     fn to_i128(self) -> i128;
-    /// The value in the type of comparisons, exactly.
+    /// Converts to the comparison type, exactly.
     fn rank(self) -> Self::Rank;
-    /// The nearest value to a float; 0 for integer types.
+    /// Nearest value to a float; 0 for integer types.
     fn nearest_f64(value: f64) -> Self;
-    /// The nearest float to an integer, possibly infinite; integer types need the exact number.
+    /// Nearest float to an integer, possibly infinite; integer types require an exact conversion.
     fn nearest_i128(value: i128) -> Option<Self>;
 }
 
 /// A number that compares in one instruction.
 pub(crate) trait Rank: Number<Rank = Self> {
-    /// Not above any value.
+    /// Minimum of the type: no value is less.
     const LOWEST: Self;
-    /// Not below any value.
+    /// Maximum of the type: no value is greater.
     const HIGHEST: Self;
-    /// The next value of a float type; integers stay.
+    /// Next value of a float type; integers are unchanged.
     fn up(self) -> Self;
-    /// The value before of a float type; integers stay.
+    /// Previous value of a float type; integers are unchanged.
     fn down(self) -> Self;
 }
 
@@ -79,7 +79,7 @@ macro_rules! floats {
     )*};
 }
 
-/// Floats from whole numbers, rounded once.
+/// Converts integers to floats, rounded once.
 trait OfWhole {
     fn of_whole(whole: i128, nearest: f64) -> Self;
 }
@@ -181,8 +181,8 @@ fn to_f32(value: f64) -> f32 {
     value as f32
 }
 
-/// The nearest half. The way over an f32 would round twice, were it not for its last bit: it tells whether anything was
-/// cut off, and so keeps what is no tie from looking like one.
+/// Nearest f16. The conversion through f32 would round twice; the last bit of the f32 is therefore sticky. It is set if
+/// any bits were cut off, so a value that is not a tie does not become one.
 pub(crate) fn to_half(value: f64) -> f16 {
     let near = to_f32(value);
     if value.is_nan() || f64::from(near) == value {

@@ -1,10 +1,10 @@
-//! Order statistics: medians and quantiles of any array, in bounded memory.
+//! Order statistics: exact medians and quantiles of any array, in bounded memory.
 //!
-//! Values become unsigned keys that sort alike ([`key`]). The output is cut into boxes of cells whose keys fit in
-//! memory ([`boxes`]); the chunks of a box are visited once ([`walk`]), their keys are put together cell by cell
-//! ([`columns`]) and each cell's wanted key is selected. Cells too large for that are answered by counting
-//! ([`counting`]), windows by moving along their axis ([`rolling`]). The answer is exact in each way, so the way does
-//! not show in it.
+//! Values become unsigned keys with the same order ([`key`]). The output is cut into boxes of cells (output elements)
+//! whose keys fit in memory ([`boxes`]). The chunks of a box are visited once ([`walk`]), their keys are gathered by
+//! cell ([`columns`]), and the wanted key of each cell is selected. Cells that do not fit in memory use counting
+//! ([`counting`]); windows slide along their axis ([`rolling`]). Every method is exact, so the choice of method does
+//! not affect the result.
 
 mod boxes;
 mod columns;
@@ -37,16 +37,16 @@ use crate::query::operation::Scalar;
 use crate::query::resolved::{Operation, Padding, Role, Rolling};
 use crate::wire::ids::Codec;
 
-/// Quantiles of all output cells.
+/// Quantiles of all output elements.
 #[derive(Debug)]
 pub(crate) struct Ordered {
-    /// One for each output cell, row-major; NaN where a cell is empty or has a NaN.
+    /// One value per output element, row-major; NaN if it has no values or a NaN.
     pub(crate) values: Vec<f64>,
-    /// Cells of the selection that entered, after filters.
+    /// Number of selected elements that were used, after filters.
     pub(crate) elements: u64,
 }
 
-/// The quantile `q` of every output cell: position q·(n − 1) of its sorted values, with linear interpolation.
+/// Quantile `q` of every output element: position q·(n − 1) of its sorted values, with linear interpolation.
 pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Ordered, ErrorKind> {
     quantile_in(job, operation, q, &Room::of(job))
 }
@@ -55,29 +55,29 @@ fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Res
     with_element!(job.plan.grid.element(), |T| Run::<T>::new(job, &operation.roles, q, *room)?.all())
 }
 
-/// Memory beyond the budget that is always taken to be there.
+/// Memory beyond the budget that is always assumed to be available.
 const SPARE: u64 = 128 << 20;
-/// Keys of one box. More would not be faster: a box is worked on cell by cell.
+/// Bytes of the keys of one box. A larger box is not faster: a box is processed cell by cell.
 const BOX: u64 = 32 << 20;
-/// Counters of one pass.
+/// Bytes of the counters of one pass.
 const COUNTERS: u64 = 64 << 20;
-/// Keys collected after counting.
+/// Bytes of the keys collected after counting.
 const COLLECTED: u64 = 64 << 20;
-/// Single boxes larger than this are counted, which all threads can do together.
+/// A single box larger than this is counted, so that all threads can share the work.
 const ALONE: usize = 1 << 20;
-/// Bytes for each cell of a box: its result, its length, where it starts.
+/// Bytes per cell of a box: its result, its length, its start.
 const PER_CELL: u128 = 24;
-/// Bytes for each value of a line of windows: sorted, ranked and counted.
+/// Bytes per value of a line of windows: sorted, ranked and counted.
 const PER_WINDOW_KEY: usize = 24;
 
-/// How many bytes the parts of an execution may take.
+/// Memory limits of the parts of an execution, in bytes.
 #[derive(Clone, Copy, Debug)]
 struct Room {
-    /// The keys of a box.
+    /// Keys of a box.
     task: usize,
-    /// The keys that are collected after counting.
+    /// Keys collected after counting.
     collected: usize,
-    /// Cells that are counted together.
+    /// Number of cells that are counted together.
     cells: u64,
 }
 
@@ -85,7 +85,7 @@ impl Room {
     fn of(job: &Job<'_>) -> Self {
         let threads = if job.parallel { rayon::current_num_threads() as u64 } else { 1 };
         let share = job.budget.saturating_add(SPARE) / threads.max(1);
-        // Chunks that have to be decoded or read anew are worth a box that holds all cells of a column of them.
+        // If chunks must be decoded or read again, a box should hold all cells of a column of chunks.
         let is_coded = job.plan.chunks.iter().any(|chunk| chunk.stored.codec != Codec::Raw)
             || !job.dataset.file.source.is_zero_copy();
         let task = share.min(if is_coded { BOX.max(job.budget / (2 * threads.max(1))) } else { BOX });
@@ -104,7 +104,7 @@ struct Run<'a, T: Ordinal> {
     boxes: Boxes<'a>,
     q: f64,
     room: Room,
-    /// The values of one position of windows or bins: what else is reduced.
+    /// Values per position of windows or bins: the product of the other reduced axes.
     per_position: u64,
     pad: Option<T::Key>,
     min_count: u64,
@@ -155,7 +155,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Ok(Ordered { values: output.into_inner().unwrap_or_else(PoisonError::into_inner), elements })
     }
 
-    /// Every box with its keys in memory.
+    /// Processes every box with its keys in memory.
     fn held(&self, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         let numbers: Vec<usize> = (0..self.boxes.count()).collect();
         let entered = self.walk.job.each(&numbers, |&number| {
@@ -192,7 +192,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Ok(())
     }
 
-    /// Padding values of each cell of a box; empty without padding.
+    /// Number of padding values per cell of a box; empty without padding.
     fn pads(&self, cells: &[Range<u64>]) -> Vec<u64> {
         if self.pad.is_none() {
             return Vec::new();
@@ -206,7 +206,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         .collect()
     }
 
-    /// Where the keys of each cell of a box go.
+    /// Start of the keys of each cell of a box.
     fn starts(&self, cells: &[Range<u64>], pads: &[u64]) -> Starts {
         if !self.boxes.axes.iter().any(|axis| matches!(axis.role, Role::Grouped(_))) {
             let keys: u64 = self.boxes.axes.iter().map(|axis| axis.room(0)).product();
@@ -223,7 +223,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Starts::Listed(starts)
     }
 
-    /// A number for each cell of a box: the product of those of its axes.
+    /// One number per cell of a box: the product of the numbers of its axes.
     fn of_cells(&self, cells: &[Range<u64>], of: impl Fn(&boxes::Axis<'a>, u64) -> u64) -> Vec<u64> {
         let mut products = vec![1u64];
         for (axis, cells) in self.boxes.axes.iter().zip(cells) {
@@ -236,7 +236,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         products
     }
 
-    /// Every box by counting, one after the other: all threads work on each.
+    /// Processes every box by counting, one after the other, each with all threads.
     fn counted(&mut self, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         self.boxes.cut(Cost { key: 0, cell: 1, most: u128::from(self.room.cells) });
         let mut entered = 0;
@@ -267,7 +267,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Ok(counted.real.iter().sum())
     }
 
-    /// Windows whose lines are in memory.
+    /// Rolling windows with their lines in memory.
     fn rolling(&self, axis: usize, rolling: &Rolling, output: &Mutex<Vec<f64>>) -> Result<u64, ErrorKind> {
         let extent = self.boxes.axes[axis].extent;
         let question = Question { q: self.q, pad: self.pad, min_count: self.min_count };
@@ -322,7 +322,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
         Ok(entered.iter().sum())
     }
 
-    /// Windows that are too large for memory: each on its own, by counting.
+    /// Rolling windows that do not fit in memory: each is counted separately.
     fn rolling_counted(
         &mut self,
         axis: usize,
@@ -342,7 +342,7 @@ impl<'a, T: Ordinal> Run<'a, T> {
             let pads = self.pad.map(|key| Pads { key, counts: vec![missing; region.len()] });
             self.count(&region, pads.as_ref(), &self.boxes.block(&cells), output)?;
         }
-        // Windows share cells or leave some out, so these are counted apart.
+        // Windows overlap or skip elements, so the elements are counted separately.
         let all = self.boxes.axes.iter().map(|axis| (0..axis.extent, Cells::One)).collect();
         Ok(counting::count(&self.walk, &Region::new(all), None, self.q, self.room.collected)?
             .real
@@ -351,19 +351,19 @@ impl<'a, T: Ordinal> Run<'a, T> {
     }
 }
 
-/// The positions of a window that are on the axis.
+/// Positions of a window that are on the axis.
 fn real(rolling: &Rolling, window: u64, extent: u64) -> Range<u64> {
     let start = window_start(rolling, window);
     clip(start, start + i128::from(rolling.size), extent)
 }
 
-/// The key of a padding value.
+/// Key of a padding value.
 fn pad_key<T: Ordinal>(value: Scalar) -> Result<T::Key, ErrorKind> {
     let unfit = || ErrorKind::FillValue { dtype: T::ELEMENT, fill: value.to_f64() };
     fill_value::<T>(value).map(Ordinal::key).ok_or_else(unfit)
 }
 
-/// Writes the results of a box to their places.
+/// Writes the results of a box to their positions in the output.
 fn put(block: &Block, values: &[f64], output: &Mutex<Vec<f64>>) {
     let row = block.axes.last().map_or(1, |&(_, count)| to_usize(count)).max(1);
     let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);

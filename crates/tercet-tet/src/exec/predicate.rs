@@ -1,4 +1,4 @@
-//! Which values a filter lets through.
+//! Predicates: evaluate which values pass a filter.
 
 mod bound;
 #[cfg(test)]
@@ -16,15 +16,15 @@ use crate::stats::{Range, Stats};
 
 /// A filter, compiled for an element type: inclusive bounds that are values of the type.
 ///
-/// Null is NaN, or equal to the fill value. Null fails every comparison but `ne`, which it always passes.
+/// Null is NaN, or equal to the fill value. Null fails every comparison except `ne`, which it always passes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Predicate<T: Number> {
-    /// Bounds of what passes, if it is not null. Nothing is between them if they are in the wrong order.
+    /// Bounds of non-null values that pass. If they are in the wrong order, no value passes.
     low: T::Rank,
     high: T::Rank,
-    /// A value between the bounds that does not pass, if it is not null.
+    /// Excluded value within the bounds; it fails if it is not null.
     barred: Option<T::Rank>,
-    /// The fill value. NaN is none: it is null anyway.
+    /// Fill value. Not set for NaN, which is always null.
     fill: Option<T::Rank>,
     null_passes: bool,
 }
@@ -38,7 +38,7 @@ impl<T: Number> Predicate<T> {
             filter.gt.map(|number| bound::at_least::<T>(number, false).map(|low| (low, T::Rank::HIGHEST))),
             filter.le.map(|number| bound::at_most::<T>(number, true).map(|high| (T::Rank::LOWEST, high))),
             filter.lt.map(|number| bound::at_most::<T>(number, false).map(|high| (T::Rank::LOWEST, high))),
-            // Of null, only what is null passes.
+            // With `is_null`, only null values pass.
             filter.is_null.then_some(None),
         ];
         let (mut low, mut high) = (T::Rank::LOWEST, T::Rank::HIGHEST);
@@ -67,7 +67,7 @@ impl<T: Number> Predicate<T> {
         (null & self.null_passes) | (!null & between)
     }
 
-    /// Whether a value of a chunk may pass, by its statistics.
+    /// Whether any value of a chunk may pass, by its statistics.
     pub(crate) fn may_match(&self, stats: &Stats) -> bool {
         if stats.nan_count > 0 && self.null_passes {
             return true;
@@ -83,13 +83,13 @@ impl<T: Number> Predicate<T> {
                 self.is_within(i128::from(min), i128::from(max), Number::to_i128)
             }
             Range::Float { min, max, .. } => {
-                // A range that is none tells nothing.
+                // An invalid range proves nothing.
                 min.is_nan() || max.is_nan() || self.is_within(min, max, Number::to_f64)
             }
         }
     }
 
-    /// Whether a value from `min` to `max` may pass, which `exact` makes comparable.
+    /// Whether any value from `min` to `max` may pass; `exact` converts the bounds for the comparison.
     fn is_within<V: PartialOrd>(&self, min: V, max: V, exact: impl Fn(T::Rank) -> V) -> bool {
         let is_only = |value: Option<T::Rank>| value.is_some_and(|value| exact(value) == min && min == max);
         let fill = self.fill.map(&exact).is_some_and(|fill| min <= fill && fill <= max);
@@ -100,7 +100,7 @@ impl<T: Number> Predicate<T> {
     }
 }
 
-/// A number as a value of an element type, widened to a compute type: its bytes.
+/// Converts a number to an element type, then widens it to a compute type: its bytes.
 pub(crate) fn compute_value(number: Scalar, dtype: ElementType, compute: ComputeType) -> Option<[u8; 8]> {
     let value = with_element!(dtype, |T| fill_value::<T>(number).map(|value| widened(value, compute)))?;
     let mut bytes = [0; 8];
@@ -113,12 +113,12 @@ pub(crate) fn compute_value(number: Scalar, dtype: ElementType, compute: Compute
     Some(bytes)
 }
 
-/// The fill value of a query as a value of the compute type of elements.
+/// Converts the fill value of a query to the compute type of the elements.
 pub(crate) fn compute_fill(number: Scalar, dtype: ElementType) -> Option<Value> {
     with_element!(dtype, |T| fill_value::<T>(number).map(|value| widened(value, ComputeType::of(dtype))))
 }
 
-/// A filter for values of a compute type.
+/// Filter for values of a compute type.
 pub(crate) fn compute_filter(
     filter: &Filter,
     fill: Option<Scalar>,

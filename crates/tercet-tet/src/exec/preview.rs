@@ -1,4 +1,4 @@
-//! The first cells of a selection.
+//! Preview: the first elements of a selection.
 
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{Selection, Tensor};
@@ -7,7 +7,7 @@ use super::job::Job;
 use crate::error::ErrorKind;
 use crate::query::answer::Preview;
 
-/// The first `most` cells of the selection, row-major.
+/// First `most` elements of the selection, row-major.
 pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     let grid = &job.plan.grid;
     let count = job.plan.element_count();
@@ -30,7 +30,7 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     first(&tensor, most).map(|cells| Preview { cells: Some(cells), dtype: grid.element(), truncated })
 }
 
-/// The first cells of an array, in one dimension.
+/// First elements of an array, as one dimension.
 pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, ErrorKind> {
     let mut cells = Tensor::zeros(tensor.dtype(), [most].into())?;
     let len = cells.bytes().len();
@@ -38,11 +38,11 @@ pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, ErrorKind> {
     Ok(cells)
 }
 
-/// The smallest leading part of a selection that has `most` cells.
+/// Smallest leading part of a selection with `most` elements.
 fn head(selection: &Selection, most: u64) -> Selection {
     let mut axes: Vec<AxisSlice> = selection.axes().to_vec();
     let mut wanted = most;
-    // From the innermost axis: whole as long as more is wanted than it has.
+    // Starting at the innermost axis: the complete axis while more elements are wanted than it has.
     for slice in axes.iter_mut().rev() {
         let count = slice.count();
         let take = wanted.min(count).max(1);

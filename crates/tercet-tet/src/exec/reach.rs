@@ -1,4 +1,4 @@
-//! Which chunks of a plan hold a part of its selection.
+//! Maps a part of the selection to the chunks of the plan.
 
 use std::ops::Range;
 
@@ -7,8 +7,8 @@ use tercet_core::tensor::AxisSlice;
 
 use crate::plan::ReadPlan;
 
-/// The numbers of the chunks that hold selected positions of these ranges, one range for each axis, in the order of
-/// the plan. Chunks that a filter left out are not in the plan.
+/// Numbers of the chunks that hold selected positions of these ranges, one range per axis, in the order of the plan.
+/// Chunks pruned by a filter are not in the plan.
 pub(crate) fn chunks_of(plan: &ReadPlan, ranges: &[Range<u64>]) -> Vec<usize> {
     let slices = plan.selection.axes();
     if ranges.iter().any(Range::is_empty) {
@@ -18,14 +18,14 @@ pub(crate) fn chunks_of(plan: &ReadPlan, ranges: &[Range<u64>]) -> Vec<usize> {
         return (0..plan.chunks.len()).collect();
     }
     let clipped = slices.iter().zip(ranges).map(|(slice, range)| clip(*slice, range)).collect();
-    // A part of a selection is one.
+    // A part of a selection is always a valid selection.
     let Ok(part) = Selection::new(clipped, plan.grid.shape()) else { return Vec::new() };
     let tiles = plan.grid.touched(&part);
     // Tiles are compared axis by axis, which is the order of the grid.
     tiles.iter().filter_map(|tile| plan.chunks.binary_search_by(|chunk| chunk.tile.cmp(tile)).ok()).collect()
 }
 
-/// A range of the selected positions of a slice, as a slice of the array.
+/// Converts a range of the selected positions of a slice to a slice of the array.
 pub(crate) fn clip(slice: AxisSlice, range: &Range<u64>) -> AxisSlice {
     let start = slice.start + range.start * slice.step;
     let last = slice.start + (range.end - 1) * slice.step;

@@ -1,4 +1,4 @@
-//! Which computation answers which operation, and how its numbers are named.
+//! Dispatches operations to their computations, and names their results.
 
 use tercet_kernel::{ComputeType, Op};
 
@@ -13,15 +13,15 @@ use crate::query::operation::Kind;
 use crate::query::resolved::{Operation, Role};
 use crate::query::run::RunOptions;
 
-/// What an operation computed.
+/// Result of an operation.
 #[derive(Debug)]
 pub(crate) struct Computed {
     pub(crate) numbers: Numbers,
-    /// Cells of the selection that entered, after filters.
+    /// Number of selected elements that were used, after filters.
     pub(crate) elements: u64,
 }
 
-/// The numbers of all output cells, row-major.
+/// Results of all output elements, row-major.
 #[derive(Debug)]
 pub(crate) enum Numbers {
     Values(Vec<f64>),
@@ -38,7 +38,7 @@ pub(crate) enum Numbers {
     },
 }
 
-/// Computes an operation that is no transform.
+/// Computes an operation other than a transform.
 pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, ErrorKind> {
     let kind = operation.kind;
     let (numbers, entered) = match kind {
@@ -61,7 +61,7 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
             return Ok(Computed { numbers: Numbers::Matrix { values, order }, elements: matrix.elements });
         }
         _ => {
-            // A query that resolves has a fill value for `null_count`.
+            // A resolved query has a fill value for `null_count`.
             let op = op_of(job, kind).unwrap_or(Op::EqualCount(None));
             let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
             let width = op.width();
@@ -71,7 +71,7 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
     Ok(Computed { numbers, elements: elements_of(job, operation, entered)? })
 }
 
-/// Computes several operations for the same roles. Those that can share a visit of the chunks do.
+/// Computes several operations for the same roles. Operations share a visit of the chunks if possible.
 pub(crate) fn compute_all(
     job: &Job<'_>,
     kinds: &[Kind],
@@ -105,7 +105,7 @@ pub(crate) fn compute_all(
     rest.collect()
 }
 
-/// Of the numbers of each cell, what an operation tells.
+/// Selects the reported value of an operation from the numbers of each cell.
 fn told<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
     #[expect(
         clippy::cast_possible_truncation,
@@ -128,7 +128,7 @@ fn told<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
     }
 }
 
-/// Executes what the query of a job asks for.
+/// Executes the query of a job.
 pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
     let Some(operation) = &job.resolved.operation else { return spill::execute(job, options) };
     if let Kind::Transform { method } = operation.kind {
@@ -146,7 +146,7 @@ pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, 
     Ok(execution)
 }
 
-/// Whether an operation needs no more than the states of its cells.
+/// Whether an operation streams: it needs only the states of its cells.
 pub(crate) fn is_streaming(kind: Kind) -> bool {
     !matches!(
         kind,
@@ -154,7 +154,7 @@ pub(crate) fn is_streaming(kind: Kind) -> bool {
     )
 }
 
-/// Whether the plan of a job is visited as one span of bytes.
+/// Whether the plan of a job is read as one contiguous byte range.
 pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     let Some(operation) = &job.resolved.operation else { return false };
     let Some(op) = op_of(job, operation.kind) else { return false };
@@ -162,7 +162,7 @@ pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     scan::applies(job, &operation.roles, op.is_indexed(), statistics)
 }
 
-/// The reduction of an operation, if it is one.
+/// Reduction of an operation, if it is one.
 fn op_of(job: &Job<'_>, kind: Kind) -> Option<Op> {
     Some(match kind {
         Kind::Sum => Op::Sum,
@@ -192,7 +192,7 @@ fn op_of(job: &Job<'_>, kind: Kind) -> Option<Op> {
     })
 }
 
-/// The cells of the selection that entered. Windows overlap, and a cell counts once.
+/// Number of selected elements that were used. Windows overlap, and each element counts once.
 fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64, ErrorKind> {
     let rolling = operation.roles.iter().any(|role| matches!(role, Role::Rolling(_)));
     if !rolling {
@@ -205,7 +205,7 @@ fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64
     Ok(drive::fold(job, &Op::Count, &all)?.elements)
 }
 
-/// Names and writes the results as the answer has them.
+/// Writes the named results to the execution.
 fn put_results(job: &Job<'_>, operation: &Operation, computed: Computed, execution: &mut Execution) {
     let (scalar, reduced) = names(operation.kind);
     let mut put = |name, value| execution.results.push((name, value));
@@ -246,7 +246,7 @@ fn put_results(job: &Job<'_>, operation: &Operation, computed: Computed, executi
     }
 }
 
-/// The numbers of groups and windows.
+/// Writes the numbers of groups and windows.
 fn put_counts(job: &Job<'_>, execution: &mut Execution) {
     if let Some(groups) = job.resolved.group_count {
         execution.details.push(("group_count", Value::Count(groups)));
@@ -256,7 +256,7 @@ fn put_counts(job: &Job<'_>, execution: &mut Execution) {
     }
 }
 
-/// The names of an operation's results: of one value, and of an array.
+/// Names of an operation's results: for a scalar, and for an array.
 fn names(kind: Kind) -> (&'static str, &'static str) {
     match kind {
         Kind::Sum => ("operation_sum", "operation_reduced_sum"),

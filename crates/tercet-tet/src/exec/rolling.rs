@@ -1,4 +1,4 @@
-//! From the states of cells to results: windows are put together, short ones are padded, and numbers come out.
+//! Finishes reductions: merges rolling windows, pads short ones and writes the results.
 
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -11,12 +11,12 @@ use super::task::{Block, Task, to_usize};
 use crate::error::ErrorKind;
 use crate::query::resolved::{Groups, Padding, Role, Rolling};
 
-/// Windows that share fewer positions than this are put together position by position.
+/// Windows that share fewer positions than this are merged position by position.
 const FEW: u64 = 4;
-/// Padding cells folded at a time.
+/// Padding values folded at a time.
 const PADS: usize = 4096;
 
-/// Finishes the cells of a task and writes the results to their places.
+/// Finishes the cells of a task and writes the results to their positions in the output.
 pub(crate) fn finish(
     run: &Run<'_>,
     task: &Task,
@@ -45,14 +45,14 @@ pub(crate) fn finish(
     Ok(())
 }
 
-/// Values of one cell if all are there: what is reduced, but for one axis.
+/// Number of values of a cell if no value is missing: the product of the reduced axes except one.
 fn per_position(run: &Run<'_>, except: Option<usize>) -> u64 {
     let axes = run.job.plan.selection.axes().iter().zip(run.geometry.roles).enumerate();
     let reduced = axes.filter(|(axis, (_, role))| Some(*axis) != except && matches!(role, Role::Reduced));
     reduced.map(|(_, (slice, _))| slice.count()).product()
 }
 
-/// Writes results to their places, corrected.
+/// Writes results to their positions in the output, corrected.
 fn put(
     run: &Run<'_>,
     block: &Block,
@@ -69,7 +69,7 @@ fn put(
     block.put(width, &values, &mut output);
 }
 
-/// The axis of windows in a block.
+/// The window axis of a block.
 struct Window<'w, 'a> {
     run: &'w Run<'a>,
     task: &'w Task,
@@ -79,7 +79,7 @@ struct Window<'w, 'a> {
 }
 
 impl Window<'_, '_> {
-    /// Cells of the block outside and inside the axis of windows.
+    /// Numbers of cells of the block outside and inside the window axis.
     fn around(&self) -> (usize, usize) {
         let count = |axes: &[(u64, u64)]| axes.iter().map(|&(_, count)| to_usize(count)).product();
         (count(&self.block.axes[..self.output_axis]), count(&self.block.axes[self.output_axis + 1..]))
@@ -108,7 +108,7 @@ impl Window<'_, '_> {
         let size = to_usize(rolling.size);
         let mut results =
             states.accumulator.roll(&Roll { outer, positions, inner, size, overlap, windows: &windows })?;
-        // The values of each window, padding apart.
+        // Number of values of each window, without padding.
         let each = self.per_position();
         let mut counts = vec![0; block.len()];
         for (number, count) in counts.iter_mut().enumerate() {
@@ -129,7 +129,7 @@ impl Window<'_, '_> {
     fn finish_bins(&self, groups: &Groups, states: &mut States, output: &Mutex<Vec<f64>>) {
         let part = &self.task.parts[self.axis];
         let extent = groups.cells.len() as u64;
-        // Short at the front, if at all: then bins end where the axis ends.
+        // If the first bin is short, bins are aligned to the end of the axis.
         let ends_aligned = groups.cells.partition_point(|&cell| cell == 0) as u64 != groups.size;
         let start_of = |bin: u64| {
             let from_end =
@@ -145,7 +145,8 @@ impl Window<'_, '_> {
         self.end(&padding, &starts, &missing, states, self.block, output);
     }
 
-    /// Pads windows, finishes them and writes their results. `counts` are the values of each window, padding apart.
+    /// Pads windows, finishes them and writes their results. `counts` has the number of values of each window, without
+    /// padding.
     fn end(
         &self,
         padding: &Padding,
@@ -171,7 +172,7 @@ impl Window<'_, '_> {
         let geometry = &self.run.geometry;
         let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
         let indexed = self.run.reduction.is_indexed();
-        // Windows with too few values have no result; indices count from the start of their window.
+        // Windows with too few values have no result; indices are relative to the start of their window.
         let correct = |values: &mut [f64]| {
             for (cell, values) in values.chunks_mut(width).enumerate() {
                 if counts[cell] < padding.min_count {
@@ -187,7 +188,7 @@ impl Window<'_, '_> {
         put(self.run, block, accumulator, Counts::Each(&padded), &correct, output);
     }
 
-    /// Folds padding cells into a window.
+    /// Folds padding values into a window.
     fn pad(
         &self,
         padding: &Padding,
@@ -203,7 +204,7 @@ impl Window<'_, '_> {
         let (outer, inner) = self.around();
         let geometry = &self.run.geometry;
         let extent = self.run.job.plan.selection.axes()[self.axis].count();
-        // Windows that start before the axis do so by as many positions as are missing.
+        // Windows that start before the axis start earlier by the number of missing positions.
         let lead = geometry.index_lead(self.axis);
         let position = if in_front { lead.saturating_sub(missing) } else { lead + extent };
         let index = position.saturating_mul(geometry.index_step(self.axis));
@@ -217,7 +218,7 @@ impl Window<'_, '_> {
             for i in 0..inner {
                 let at = (o * windows + window) * inner + i;
                 counts[at] = counts[at].saturating_add(times);
-                // Of equal values the first one wins.
+                // Among equal values the first one wins.
                 let mut left = if accumulator.is_indexed() { times.min(1) } else { times };
                 while left > 0 {
                     let len = to_usize(left.min(PADS as u64));
@@ -230,12 +231,12 @@ impl Window<'_, '_> {
     }
 }
 
-/// The first position of a window, which may lie before the axis.
+/// First position of a window, possibly before the axis.
 fn start_of(rolling: &Rolling, window: u64) -> i128 {
     i128::from(rolling.first) + i128::from(window) * i128::from(rolling.step)
 }
 
-/// The positions of a window that are there, counted from the first one of the part.
+/// Positions of a window that are on the axis, relative to the first position of the part.
 fn real_range(start: i128, size: u64, first: u64, positions: usize) -> Range<usize> {
     let clip = |at: i128| {
         let at = (at - i128::from(first)).clamp(0, positions as i128);

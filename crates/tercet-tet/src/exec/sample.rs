@@ -1,4 +1,4 @@
-//! Random arrays and questions, and the slow obvious way to the values of every output cell.
+//! Random arrays and queries for tests, and a naive computation of the values of every output element.
 
 #![expect(clippy::cast_possible_wrap, reason = "test values are small")]
 
@@ -18,7 +18,7 @@ use crate::query::operation::{Kind, Scalar};
 use crate::query::resolved::{Filter, Groups, Operation, Padding, Positions, Resolved, Role, Rolling};
 use crate::{Compression, File, Layout, Writer, WriterOptions};
 
-/// An array, a selection of it and what becomes of its axes.
+/// An array, a selection of it and the roles of its axes.
 #[derive(Clone, Debug)]
 pub(crate) struct Sample {
     pub(crate) dtype: ElementType,
@@ -30,7 +30,7 @@ pub(crate) struct Sample {
     pub(crate) operation: Operation,
 }
 
-/// The values of one output cell.
+/// Values of one output element.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell<T> {
     pub(crate) values: Vec<T>,
@@ -38,7 +38,7 @@ pub(crate) struct Cell<T> {
 }
 
 impl<T: Clone> Cell<T> {
-    /// Those of the array and those of padding; `None` where there are too few to answer.
+    /// Values of the array and of padding; `None` if there are fewer than `min_count`.
     pub(crate) fn all(&self, min_count: u64) -> Option<Vec<T>> {
         let all = [&self.values[..], &self.pads].concat();
         (self.values.len() as u64 >= min_count).then_some(all)
@@ -58,7 +58,7 @@ impl Sample {
         File::from_bytes("memory", writer.finish().unwrap().output).unwrap()
     }
 
-    /// Runs something on the array.
+    /// Runs a function on the array.
     pub(crate) fn run<R>(
         &self,
         file: &File,
@@ -85,7 +85,7 @@ impl Sample {
         })
     }
 
-    /// Windows with fewer values than this answer NaN.
+    /// Windows with fewer values than this return NaN.
     pub(crate) fn min_count(&self) -> u64 {
         let of = |role: &Role| match role {
             Role::Grouped(groups) => groups.padding.map(|padding| padding.min_count),
@@ -95,7 +95,7 @@ impl Sample {
         self.operation.roles.iter().find_map(of).unwrap_or(0)
     }
 
-    /// The values of every output cell, and how many cells of the selection entered.
+    /// Values of every output element, and the number of selected elements that were used.
     pub(crate) fn cells<T: Number>(&self) -> (Vec<Cell<T>>, u64) {
         let Self { resolved, operation, .. } = self;
         let roles = &operation.roles;
@@ -161,7 +161,7 @@ fn positions(extents: &[u64]) -> Vec<Vec<u64>> {
     all
 }
 
-/// The cells of its axis that a position goes to.
+/// Cells of the axis that a position belongs to.
 fn window_cells(role: &Role, position: u64) -> Vec<u64> {
     match role {
         Role::Reduced => vec![0],
@@ -188,7 +188,7 @@ fn targets(roles: &[Role], extents: &[u64], output: &[u64], position: &[u64]) ->
     cells.into_iter().map(|cell| cell as usize).collect()
 }
 
-/// The bytes of an element of any type: small numbers often, extremes and (with `spice`) NaN and infinities sometimes.
+/// Bytes of an element of any type: often small numbers, sometimes extremes and (with `spice`) NaN and infinities.
 fn element(dtype: ElementType, code: u32, spice: bool) -> Vec<u8> {
     let small = f64::from(code >> 8 & 31) - 12.0;
     let special = [f64::INFINITY, f64::NEG_INFINITY, -0.0, 1e300, -1e300, f64::NAN];
@@ -276,7 +276,7 @@ prop_compose! {
         let rank = shape.len();
         let roles = (0..rank).map(|axis| {
             let numbers = roles[axis].map(u64::from);
-            // One axis at most has windows, and then the others have no groups.
+            // At most one axis has windows, and then the others have no groups.
             match window.map(|window| window % rank) {
                 Some(window) if window == axis => role(extents[axis], true, [3 + numbers[0] % 2, numbers[1], numbers[2], numbers[3]]),
                 Some(_) => role(extents[axis], false, [numbers[0] % 3, 0, 0, 0]),

@@ -1,4 +1,4 @@
-//! A whole dataset that lies in the file as one span of raw bytes, reduced without looking at tiles.
+//! Linear scan: reduces a complete dataset, stored as one contiguous range of raw bytes, without visiting tiles.
 
 use tercet_core::{ByteSource as _, Span, checksum};
 use tercet_kernel::Counts;
@@ -11,9 +11,9 @@ use super::walk::{CellStep, Lane, Piece, Scratch, Walker};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
-/// Whether the scan can take the place of the visit of tiles, and is worth it.
+/// Whether the scan can replace the visit of tiles, and is worth it.
 ///
-/// Tiles are not in the order of the array, so nothing that asks for an order can be answered this way.
+/// Tiles are not in the order of the array, so reductions that depend on the order cannot use the scan.
 pub(crate) fn applies(job: &Job<'_>, roles: &[Role], indexed: bool, statistics: bool) -> bool {
     let plan = job.plan;
     let scalar = roles.iter().all(|role| matches!(role, Role::Reduced));
@@ -24,7 +24,7 @@ pub(crate) fn applies(job: &Job<'_>, roles: &[Role], indexed: bool, statistics: 
     scalar && plain && !indexed && !statistics && zero_copy && (small || job.out_of_core)
 }
 
-/// Reduces the span to the one output cell; how many values entered.
+/// Reduces the byte range to the single output element; returns the number of values.
 pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) -> Result<u64, ErrorKind> {
     let chunks = &job.plan.chunks;
     let dtype = job.plan.grid.element();

@@ -15,7 +15,7 @@ pub(crate) struct Several<'a> {
     pub(crate) dtype: ElementType,
 }
 
-/// Their accumulators: the results of a cell stand side by side.
+/// Accumulators of several reductions: the results of a cell are stored side by side.
 #[derive(Debug)]
 struct Together(Vec<Box<dyn Accumulator>>);
 

@@ -1,5 +1,5 @@
-//! A selection written out as it is: row-major, little-endian, without a header. And what stands for cells that a
-//! filter leaves out, wherever the shape of the selection is kept.
+//! Spill: writes a selection unchanged as row-major, little-endian values without a header. Also replaces the elements
+//! that a filter excludes, wherever the shape of the selection is kept.
 
 use rayon::prelude::*;
 use tercet_core::tensor::f16;
@@ -21,27 +21,27 @@ mod tests;
 #[cfg(any(unix, windows))]
 pub(crate) use files::{Head, Placed, plan, spill};
 
-/// Cells that are blanked at a time.
+/// Elements that are blanked at a time.
 const CELLS: usize = 64 << 10;
 
 /// A result that was written to a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Spilled {
-    /// `None` for a file that nobody can open.
+    /// Path; `None` for an unnamed temporary file.
     pub(crate) path: Option<String>,
-    /// The bytes of the cells.
+    /// Bytes of the elements.
     pub(crate) bytes: u64,
 }
 
 impl Spilled {
-    /// The members of an answer. Their names are those of the first element type there was; all types use them.
+    /// JSON members of the result. Their names mention the first supported element type; all types use them.
     pub(crate) fn details(self) -> Vec<(&'static str, Value)> {
         let path = self.path.map(|path| ("spill_f32_path", Value::Text(path)));
         path.into_iter().chain([("spill_f32_bytes", Value::Count(self.bytes))]).collect()
     }
 }
 
-/// Answers a query without an operation: the selection goes to a file, or only its first cells are shown.
+/// Executes a query without an operation: writes the selection to a file, or returns only a preview.
 pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
     let Some(path) = &job.resolved.spill else {
         let preview = super::preview::preview(job, options.preview)?;
@@ -73,12 +73,12 @@ fn spill(
     Err(ErrorKind::Target { path: path.into(), reason: crate::error::TargetError::NoFiles })
 }
 
-/// Whether some cells do not count.
+/// Whether some elements are excluded.
 fn is_masked(job: &Job<'_>) -> bool {
     job.resolved.filter.is_some() || job.resolved.positions.is_some()
 }
 
-/// What stands for cells that do not count: NaN, or the fill value of integers.
+/// Replacement for excluded elements: NaN, or the fill value of integers.
 fn blank_value<T: Number>(job: &Job<'_>) -> Result<T, ErrorKind> {
     let nan = match T::ELEMENT {
         ElementType::F16 => Some(bytemuck::pod_read_unaligned(bytemuck::bytes_of(&f16::NAN))),
@@ -90,8 +90,8 @@ fn blank_value<T: Number>(job: &Job<'_>) -> Result<T, ErrorKind> {
     nan.or_else(|| job.resolved.fill.and_then(fill_value::<T>)).ok_or_else(none)
 }
 
-/// Blanks the cells of a dense buffer that the filter or the labels of the query leave out. The buffer holds
-/// `selection`, which is a part of the query's own.
+/// Blanks the elements of a dense buffer that the filter or the labels of the query exclude. The buffer holds
+/// `selection`, a part of the query's selection.
 pub(crate) fn blank(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), ErrorKind> {
     if !is_masked(job) {
         return Ok(());
@@ -107,7 +107,7 @@ fn blank_cells<T: Number>(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]
         let axis = positions.axis;
         let below: u64 = selection.shape()[axis + 1..].iter().product();
         let (own, all) = (selection.axes()[axis], job.plan.selection.axes()[axis]);
-        // From the number of a cell to whether its position counts.
+        // Maps the number of an element to whether its position is included.
         move |cell: u64| {
             let position = own.start + cell / below % own.count() * own.step;
             let number = position.saturating_sub(all.start) / all.step;

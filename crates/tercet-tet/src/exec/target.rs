@@ -1,4 +1,4 @@
-//! Where results may be written: paths are checked first, then walked by directory handles that follow no link.
+//! Output locations: paths are checked first, then walked by directory handles that follow no link.
 //!
 //! ```text
 //! "sub/x.bin" ──canonical──▶ /data/sub/x.bin ──inside a root?──▶ Spot       nothing was written so far
@@ -6,8 +6,8 @@
 //! Output ──temporary name, sync, rename──▶ the file                         or nothing, and no new directory either
 //! ```
 //!
-//! What is checked and what is used can differ only if another process changes directories in between; then the walk meets a
-//! link, or another directory of the same root, but never leaves the root.
+//! The checked path and the used path can differ only if another process changes directories in between. Then the walk
+//! meets a link, or another directory of the same root, but never leaves the root.
 
 use std::ffi::{OsStr, OsString};
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
@@ -21,24 +21,24 @@ use crate::error::{ErrorKind, TargetError};
 #[cfg(test)]
 mod tests;
 
-/// What writers of results need to know: where they may write, and what they must not write over.
+/// Output locations: where results may be written, and which file must not be overwritten.
 #[derive(Clone, Debug)]
 pub(crate) struct Outputs {
-    /// The file that is read, as it was opened; `None` for bytes in memory.
+    /// Path of the source file, as opened; `None` for bytes in memory.
     file: Option<PathBuf>,
-    /// Its directory.
+    /// Directory of the source file.
     folder: Option<Directory>,
     source: Option<FileId>,
     /// Directories that the user allows.
     allowed: Vec<PathBuf>,
-    /// Directories for files without a given name, best first; they need not exist.
+    /// Cache directories for files without a given name, best first; they need not exist.
     cache: Vec<PathBuf>,
-    /// How many cells of the result are shown.
+    /// Number of result elements in the preview.
     pub(crate) preview: u64,
 }
 
 impl Outputs {
-    /// The results of queries on a file go to its directory, to the cache, or to the directories `allowed`.
+    /// Allows output to the directory of the source file, the cache, and the directories `allowed`.
     pub(crate) fn new(file: Option<&Path>, allowed: &[PathBuf], preview: u64) -> Result<Self, ErrorKind> {
         let refuse = |path: &Path, error: io::Error| fault(path, TargetError::Io(error));
         let (mut folder, mut source) = (None, None);
@@ -51,7 +51,7 @@ impl Outputs {
         Ok(Self { file, folder, source, allowed: allowed.to_vec(), cache: cache_folders(), preview })
     }
 
-    /// The file that is read, if it has a path.
+    /// Path of the source file, if it has one.
     pub(crate) fn file(&self) -> Option<&Path> {
         self.file.as_deref()
     }
@@ -82,7 +82,7 @@ impl Outputs {
         Ok(spot)
     }
 
-    /// The allowed directory that a path lies in: the directory to start from, and whether new directories are private.
+    /// Allowed directory that contains a path: the directory to start from, and whether new directories are private.
     fn root_of(&self, parent: &Resolved, shown: &Path) -> Result<Option<Root>, ErrorKind> {
         if let Some(folder) = self.folder.as_ref().filter(|folder| parent.is_in(folder.path())) {
             return Ok(Some(Root { folder: folder.clone(), private: false }));
@@ -94,7 +94,7 @@ impl Outputs {
             }
         }
         for cache in &self.cache {
-            // A cache directory that cannot be had is none.
+            // An inaccessible cache directory is skipped.
             let Ok(root) = Resolved::of(cache) else { continue };
             if parent.is_in(&root.full()) {
                 let open =
@@ -105,7 +105,7 @@ impl Outputs {
         Ok(None)
     }
 
-    /// A place in the cache for a file that is kept, under a unique name.
+    /// Creates a location in the cache for a persistent file with a unique name.
     pub(crate) fn automatic(&self) -> Result<Output, ErrorKind> {
         let name = format!("spill-{}-{:016x}.bin", std::process::id(), random());
         let mut last = fault(Path::new(&name), TargetError::NoCache);
@@ -118,12 +118,14 @@ impl Outputs {
         Err(last)
     }
 
-    /// A place in the cache, for the owner alone even if the cache lies below the directory of the file that is read.
+    /// Creates a location in the cache, private to the owner even if the cache is below the directory of the source
+    /// file.
     fn open_private(&self, path: &Path) -> Result<Output, ErrorKind> {
         self.spot(path).and_then(|spot| self.open(Spot { private: true, ..spot }))
     }
 
-    /// A file without a name in the cache, which is gone when it is closed; and the directory that it takes room in.
+    /// Creates an unnamed temporary file in the cache, removed when it is closed; also returns the directory that it
+    /// uses space in.
     pub(crate) fn temporary(&self) -> Result<(std::fs::File, PathBuf), ErrorKind> {
         let in_cache = self.cache.iter().find_map(|cache| {
             let output = self.open_private(&cache.join("spill")).ok()?;
@@ -140,7 +142,7 @@ impl Outputs {
         in_cache.map_or_else(anywhere, Ok)
     }
 
-    /// Opens a place that was checked, and makes the directories it lacks.
+    /// Opens a checked location and creates its missing directories.
     pub(crate) fn open(&self, spot: Spot) -> Result<Output, ErrorKind> {
         let Spot { root, folder, missing, name, shown, private } = spot;
         let refuse = |error: io::Error| fault(&shown, TargetError::Io(error));
@@ -151,7 +153,7 @@ impl Outputs {
             }
             output.folder = output.folder.enter(&part).map_err(refuse)?;
         }
-        // Another name of the source may have appeared meanwhile.
+        // Another name of the source may have appeared since the check.
         let there = output.folder.look(&output.name).map_err(refuse)?;
         if there.is_some_and(|entry| self.source == Some(entry.id)) {
             return Err(fault(&shown, TargetError::Source));
@@ -165,13 +167,13 @@ struct Root {
     private: bool,
 }
 
-/// A place that was checked.
+/// A checked output location.
 #[derive(Debug)]
 pub(crate) struct Spot {
     root: Directory,
-    /// The deepest directory that exists; `None` is the root itself.
+    /// Deepest existing directory; `None` is the root itself.
     folder: Option<Directory>,
-    /// Directories that are not there yet.
+    /// Directories that do not exist yet.
     missing: Vec<OsString>,
     name: OsString,
     shown: PathBuf,
@@ -184,7 +186,7 @@ impl Spot {
         let refuse = |error: io::Error| fault(shown, TargetError::Io(error));
         let mut folder = root.folder.clone();
         let below = parent.existing.strip_prefix(root.folder.path());
-        // Without directories below, what is missing starts inside the root.
+        // Without directories below the root, the missing ones start inside the root.
         for part in below.unwrap_or(Path::new("")).components() {
             folder = folder.enter(part.as_os_str()).map_err(refuse)?;
         }
@@ -198,39 +200,39 @@ impl Spot {
         })
     }
 
-    /// Whether something has the name already.
+    /// Whether the name already exists.
     pub(crate) fn is_taken(&self) -> bool {
         let folder = self.folder.as_ref().unwrap_or(&self.root);
         self.missing.is_empty() && matches!(folder.look(&self.name), Ok(Some(_)))
     }
 }
 
-/// An open place for a file.
+/// An open output location for a file.
 #[derive(Debug)]
 pub(crate) struct Output {
     folder: Directory,
     name: OsString,
-    /// Whether the file is for its owner alone, as every file in the cache is: no caller chose a directory for it that
-    /// says who may read it.
+    /// Whether the file is private to its owner, as every file in the cache is: the caller chose no directory whose
+    /// permissions decide who may read it.
     private: bool,
-    /// Directories that were made for it.
+    /// Directories that were created for the file.
     made: Vec<(Directory, OsString)>,
 }
 
 impl Output {
-    /// Starts the file. It appears, whole, when it is published.
+    /// Creates the file under a temporary name. It appears, complete, when it is published.
     pub(crate) fn stage(&self) -> Result<AtomicFile, ErrorKind> {
         let atomic_file =
             if self.private { self.folder.stage_private(&self.name) } else { self.folder.stage(&self.name) };
         Ok(atomic_file?)
     }
 
-    /// The path of the file, with links resolved.
+    /// Path of the file, with links resolved.
     pub(crate) fn path(&self) -> PathBuf {
         self.folder.path().join(&self.name)
     }
 
-    /// The file was published: its directories stay.
+    /// Keeps the created directories, after the file was published.
     pub(crate) fn keep(mut self) {
         self.made.clear();
     }
@@ -239,7 +241,7 @@ impl Output {
 impl Drop for Output {
     fn drop(&mut self) {
         for (folder, name) in self.made.drain(..).rev() {
-            // One that somebody else uses by now is not empty and stays.
+            // A directory in use by another process is not empty and is kept.
             let _ = folder.remove_directory(&name);
         }
     }
@@ -265,7 +267,7 @@ impl Resolved {
                 }
                 Err(error) if error.kind() == io::ErrorKind::NotFound => match parts.pop() {
                     Some(Component::Normal(name)) => missing.push(name.to_owned()),
-                    // What is above a directory that does not exist cannot be known.
+                    // The parent of a directory that does not exist is unknown.
                     Some(Component::ParentDir) => return Err(TargetError::Dots),
                     _ => return Err(TargetError::Io(error)),
                 },
@@ -283,7 +285,7 @@ impl Resolved {
     }
 }
 
-/// The directory of a path; that of a bare name is the working directory.
+/// Parent directory of a path; for a bare name, the working directory.
 fn folder_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
@@ -292,13 +294,13 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// The last name of a path, unless the path insists on a directory: `Path` drops the end of `a/` and `a/.`.
+/// File name of a path, unless the path denotes a directory: `Path` drops the end of `a/` and `a/.`.
 fn own_name(path: &Path) -> Option<&OsStr> {
     let name = path.file_name()?;
     path.as_os_str().as_encoded_bytes().ends_with(name.as_encoded_bytes()).then_some(name)
 }
 
-/// The directories for files without a given name, best first.
+/// Cache directories for files without a given name, best first.
 fn cache_folders() -> Vec<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = absolute("HOME").or_else(|| absolute("USERPROFILE"));
@@ -313,7 +315,7 @@ fn fault(path: &Path, reason: TargetError) -> ErrorKind {
     ErrorKind::Target { path: path.to_string_lossy().into(), reason }
 }
 
-/// A number that no other process draws; the keys of `RandomState` come from the system.
+/// Random number, unique across processes; the keys of `RandomState` come from the system.
 fn random() -> u64 {
     let mut hasher = RandomState::new().build_hasher();
     hasher.write_u32(std::process::id());

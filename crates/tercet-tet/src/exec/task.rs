@@ -1,4 +1,4 @@
-//! A task: a box of output cells, and what of the chunks goes into it.
+//! Tasks: a task is a box of output elements and the regions of chunks that are folded into it.
 
 use std::ops::Range;
 
@@ -9,22 +9,22 @@ use crate::plan::ReadPlan;
 use crate::query::resolved::{Positions, Role};
 use crate::wire::ids::MAX_RANK;
 
-/// A box of output cells.
+/// A box of output elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Block {
-    /// For each output axis the first cell and the number of cells of the box.
+    /// First cell and number of cells of the box on each output axis.
     pub(crate) axes: Vec<(u64, u64)>,
-    /// The extents of the whole output.
+    /// Extents of the complete output.
     pub(crate) output: Vec<u64>,
 }
 
 impl Block {
-    /// The number of cells of the box.
+    /// Number of cells of the box.
     pub(crate) fn len(&self) -> usize {
         self.axes.iter().map(|&(_, count)| to_usize(count)).product()
     }
 
-    /// The number of a cell of the box in the whole output.
+    /// Maps a cell of the box to its number in the complete output.
     pub(crate) fn global(&self, mut cell: usize) -> usize {
         let (mut global, mut stride) = (0, 1);
         for (&(first, count), &extent) in self.axes.iter().zip(&self.output).rev() {
@@ -37,7 +37,7 @@ impl Block {
         global
     }
 
-    /// Writes the results of the box, `width` numbers for each cell, to their places.
+    /// Writes the results of the box, `width` numbers per cell, to their positions in the output.
     pub(crate) fn put(&self, width: usize, values: &[f64], output: &mut [f64]) {
         let row = self.axes.last().map_or(1, |&(_, count)| to_usize(count)) * width;
         for (number, values) in values.chunks(row.max(1)).enumerate() {
@@ -47,14 +47,14 @@ impl Block {
     }
 }
 
-/// One box of output cells.
+/// One box of output elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
     /// One part of each axis.
     pub(crate) parts: Vec<Part>,
 }
 
-/// The tasks of a plan cut into parts.
+/// Tasks of a plan that was cut into parts.
 pub(crate) fn tasks(parts: &[Vec<Part>]) -> Vec<Task> {
     let mut tasks = vec![Task { parts: Vec::new() }];
     for axis in parts {
@@ -72,52 +72,52 @@ pub(crate) fn tasks(parts: &[Vec<Part>]) -> Vec<Task> {
     tasks
 }
 
-/// The part of a chunk that a task wants: positions of the chunk on each axis, the gaps of steps included.
+/// Region: the part of a chunk that a task reads, as positions of the chunk on each axis, including the gaps of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// The number of the chunk in the plan.
+    /// Number of the chunk in the plan.
     pub(crate) chunk: usize,
-    /// The extents of the chunk.
+    /// Extents of the chunk.
     shape: Vec<u64>,
     window: [(u64, u64); MAX_RANK],
-    /// Whether that is all of the chunk.
+    /// Whether the region is the complete chunk.
     pub(crate) is_whole: bool,
-    /// Whether all of the chunk is selected, by all tasks together.
+    /// Whether the complete chunk is selected, by all tasks together.
     pub(crate) is_selected: bool,
 }
 
 impl Region {
-    /// The bytes of the chunk.
+    /// Bytes of the chunk.
     pub(crate) fn chunk_bytes(&self, size: usize) -> u64 {
         self.shape.iter().product::<u64>() * size as u64
     }
 
-    /// The bytes from the first to the last wanted value of a row of the outermost axis that the region cuts.
+    /// Bytes from the first to the last selected value of a row of the outermost axis that the region cuts.
     pub(crate) fn run_bytes(&self, size: usize) -> u64 {
         let axis = self.last_cut();
         let (low, high) = self.window[axis];
         self.shape[axis + 1..].iter().product::<u64>() * (high - low) * size as u64
     }
 
-    /// The innermost axis of which not all positions are wanted; the outermost if there is none.
+    /// Innermost axis with unselected positions; the outermost axis if every position is selected.
     fn last_cut(&self) -> usize {
         let is_cut = |axis: &usize| self.window[*axis] != (0, self.shape[*axis]);
         (0..self.shape.len()).rev().find(is_cut).unwrap_or(0)
     }
 
-    /// Bytes from the first to the last wanted value, at most.
+    /// Maximum bytes from the first to the last selected value.
     pub(crate) fn bytes(&self, size: usize) -> u64 {
         let extents = self.window[..self.shape.len()].iter().map(|(low, high)| high - low);
         extents.product::<u64>() * size as u64
     }
 
-    /// The outermost axis with several wanted positions, and the bytes of one of them.
+    /// Outermost axis with several selected positions, and the bytes of one position.
     pub(crate) fn outermost(&self, size: usize) -> Option<(usize, u64)> {
         let axis = (0..self.shape.len()).find(|&axis| self.window[axis].1 - self.window[axis].0 > 1)?;
         Some((axis, self.shape[axis + 1..].iter().product::<u64>() * size as u64))
     }
 
-    /// Regions of `each` positions of an axis.
+    /// Splits into regions of `each` positions of an axis.
     pub(crate) fn parts(&self, axis: usize, each: u64) -> impl Iterator<Item = Self> {
         let (low, high) = self.window[axis];
         (low..high).step_by(to_usize(each.max(1))).map(move |start| {
@@ -134,21 +134,21 @@ impl Region {
     }
 }
 
-/// A contiguous piece of a chunk that is folded at once.
+/// A slab: a contiguous piece of a chunk that is folded at once.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slab {
     window: [(u64, u64); MAX_RANK],
-    /// Bytes of the chunk.
+    /// Start, in bytes of the chunk.
     pub(crate) start: u64,
     pub(crate) end: u64,
 }
 
-/// What is the same for all tasks.
+/// Geometry shared by all tasks.
 pub(crate) struct Geometry<'a> {
     pub(crate) plan: &'a ReadPlan,
     pub(crate) roles: &'a [Role],
     pub(crate) positions: Option<&'a Positions>,
-    /// From one position to the next among the reduced positions, for each axis.
+    /// Stride of each axis among the reduced positions.
     index: Vec<u64>,
 }
 
@@ -160,7 +160,7 @@ impl<'a> Geometry<'a> {
         for axis in (0..rank).rev() {
             let extent = match &roles[axis] {
                 Role::Kept => continue,
-                // Labels are kept, too: the index is that among the reduced axes.
+                // Labels are kept as well: the index counts the reduced axes only.
                 Role::Grouped(groups) if groups.size == 0 => continue,
                 Role::Reduced => plan.selection.axes()[axis].count(),
                 Role::Grouped(groups) => groups.size,
@@ -172,12 +172,13 @@ impl<'a> Geometry<'a> {
         Self { plan, roles, positions, index }
     }
 
-    /// From one position of an axis to the next among the reduced positions.
+    /// Stride of an axis among the reduced positions.
     pub(crate) fn index_step(&self, axis: usize) -> u64 {
         self.index[axis]
     }
 
-    /// Indices on an axis of windows count from so many positions before its start, because windows may start there.
+    /// Lead of the indices on a window axis: indices start this many positions before the axis, because windows may
+    /// start there.
     pub(crate) fn index_lead(&self, axis: usize) -> u64 {
         match &self.roles[axis] {
             Role::Grouped(groups) => groups.size,
@@ -186,7 +187,7 @@ impl<'a> Geometry<'a> {
         }
     }
 
-    /// The box of cells that a task keeps states for. Windows keep one for each position.
+    /// The box of cells that a task keeps states for. Windows keep one state per position.
     pub(crate) fn block(&self, task: &Task) -> Block {
         let mut block = Block { axes: Vec::new(), output: Vec::new() };
         for (axis, (part, role)) in task.parts.iter().zip(self.roles).enumerate() {
@@ -201,7 +202,7 @@ impl<'a> Geometry<'a> {
         block
     }
 
-    /// The parts of chunks that go into a task, in the order of the plan.
+    /// Regions of the chunks that are folded into a task, in the order of the plan.
     pub(crate) fn regions(&self, task: &Task) -> Vec<Region> {
         let ranges: Vec<Range<u64>> = task.parts.iter().map(|part| part.positions.clone()).collect();
         let chunks = chunks_of(self.plan, &ranges).into_iter();
@@ -231,8 +232,8 @@ impl<'a> Geometry<'a> {
         Some(region)
     }
 
-    /// How many of the regions from `from` on are folded together: the same part of chunks that lie behind each other
-    /// on the reduced axes.
+    /// Number of leading regions that are folded together: the same part of chunks that follow each other on the
+    /// reduced axes.
     pub(crate) fn batch(&self, regions: &[Region], most: u64) -> usize {
         let Some(first) = regions.first() else { return 0 };
         let axes = first.window.iter().zip(self.roles);
@@ -248,8 +249,8 @@ impl<'a> Geometry<'a> {
         1 + regions[1..].iter().take(most - 1).take_while(|region| is_behind(region)).count()
     }
 
-    /// Cuts a region into slabs of at most so many bytes, in the order of the chunk. If they must be contiguous, a slab
-    /// holds no byte that is not wanted.
+    /// Splits a region into slabs of limited size, in the order of the chunk. If slabs must be contiguous, they contain
+    /// no unselected bytes.
     pub(crate) fn slabs<E>(
         &self,
         region: &Region,
@@ -279,7 +280,7 @@ impl<'a> Geometry<'a> {
                 slab.end = windows.map(|((_, high), stride)| (high - 1) * stride).sum::<u64>() + size;
                 visit(&slab)?;
             }
-            // The next place of the axes above.
+            // Advance to the next position of the axes above.
             let mut above = axis;
             loop {
                 let Some(next) = above.checked_sub(1) else { return Ok(()) };
@@ -295,7 +296,8 @@ impl<'a> Geometry<'a> {
         }
     }
 
-    /// Whether a chunk lies wholly in a task, step 1 on every axis, and all of it goes into one cell: which one.
+    /// The single cell that a chunk is folded into, if the chunk is entirely inside the task, with step 1 on every
+    /// axis; else `None`.
     pub(crate) fn single_cell(&self, task: &Task, block: &Block, chunk: usize) -> Option<usize> {
         let tile = &self.plan.chunks[chunk].tile;
         let mut cell = 0;
@@ -324,7 +326,8 @@ impl<'a> Geometry<'a> {
         Some(cell)
     }
 
-    /// The part of a slab that a task wants; `None` if it is empty. Offsets count from the first value of the slab.
+    /// The part of a slab that a task reads; `None` if it is empty. Offsets are relative to the first value of the
+    /// slab.
     pub(crate) fn piece(
         &self,
         task: &Task,
@@ -385,7 +388,8 @@ impl<'a> Geometry<'a> {
     }
 }
 
-/// Tiles and blocks are in memory, so their sizes fit; whatever would not is refused by the slices it indexes.
+/// Converts to `usize`. Tiles and blocks are in memory, so their sizes fit; a saturated value fails the bounds check of
+/// the slice it indexes.
 pub(crate) fn to_usize(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }

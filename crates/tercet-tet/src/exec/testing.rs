@@ -1,4 +1,4 @@
-//! Small files and jobs for the tests of results that keep the shape of the selection.
+//! Small files and jobs for tests of results that keep the shape of the selection.
 
 use std::io::Cursor;
 use std::sync::atomic::AtomicU64;
@@ -11,7 +11,7 @@ use crate::query::operation::{Kind, Method};
 use crate::query::resolved::{Operation, Resolved, Role};
 use crate::{Compression, Dataset, Layout, Writer, WriterOptions};
 
-/// A file with one dataset `a` of these values.
+/// Creates a file with one dataset `a` of these values.
 pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zstd: bool) -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("a", T::ELEMENT, shape, chunks).unwrap();

@@ -1,8 +1,8 @@
-//! Transforms: arrays of the same shape, made in two passes.
+//! Transforms: arrays of the same shape, computed in two passes.
 //!
-//! The first pass takes statistics of the cells, as any fold does; the second puts every value, changed, into its
-//! place of the result. Results go to memory, to a raw file or to a new `.tet` file, the latter two in blocks, so
-//! that they may be larger than memory.
+//! The first pass computes statistics of the cells (output elements), as any fold does. The second pass writes every
+//! transformed value to its position in the result. Results are written to memory, to a raw file or to a new `.tet`
+//! file; files are written in blocks, so they may be larger than memory.
 
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::{CopyError, f16};
@@ -29,27 +29,27 @@ mod sidecar;
 #[cfg(test)]
 mod tests;
 
-/// What a transform made.
+/// Result of a transform.
 #[derive(Debug)]
 pub(crate) struct Transformed {
-    /// The result, if it is kept in memory.
+    /// Result array, if it is kept in memory.
     pub(crate) tensor: Option<Tensor>,
-    /// The first cells of the result, in one dimension; `None` if none were asked for.
+    /// Preview: the first elements of the result, as one dimension; `None` if not requested.
     pub(crate) preview: Option<Tensor>,
-    /// Where the result was written to.
+    /// File that the result was written to.
     pub(crate) spill: Option<Spilled>,
-    /// How memory was used.
+    /// Memory strategy.
     pub(crate) strategy: &'static str,
-    /// The statistics of the first pass, under the names of the answer.
+    /// Statistics of the first pass, with their names in the result.
     pub(crate) statistics: Vec<(&'static str, Value)>,
-    /// Finite cells that could not be divided, and the first of them, ascending.
+    /// Number of finite elements with an impossible divisor, and the first of their indices, ascending.
     pub(crate) div_by_zero: u64,
     pub(crate) div_by_zero_indices: Vec<u64>,
-    /// Cells that entered the statistics.
+    /// Number of elements in the statistics.
     pub(crate) elements: u64,
 }
 
-/// Answers a query that transforms.
+/// Executes a query that transforms.
 pub(crate) fn execute(
     job: &Job<'_>,
     operation: &Operation,
@@ -82,7 +82,7 @@ pub(crate) fn execute(
     })
 }
 
-/// Transforms the selection. Everything that can be refused is refused before the first pass.
+/// Transforms the selection. All checks run before the first pass.
 pub(crate) fn transform(
     job: &Job<'_>,
     operation: &Operation,
@@ -94,7 +94,7 @@ pub(crate) fn transform(
         return Err(ErrorKind::TransformType { dataset: job.dataset.name().into(), dtype });
     }
     if operation.roles.iter().any(|role| !matches!(role, Role::Kept | Role::Reduced)) {
-        // A query that resolves has none of these with a transform.
+        // A resolved query never combines these with a transform.
         return Err(CopyError.into());
     }
     let bytes = job.plan.selection_bytes();
@@ -156,7 +156,7 @@ fn write(
     Err(ErrorKind::Target { path: method.name().into(), reason: crate::error::TargetError::NoFiles })
 }
 
-/// What the second pass made.
+/// Result of the second pass.
 struct Made {
     tensor: Option<Tensor>,
     preview: Option<Tensor>,
@@ -164,7 +164,7 @@ struct Made {
     strategy: &'static str,
 }
 
-/// The results of the first pass.
+/// Result of the first pass.
 struct Pass {
     numbers: Numbers,
     statistics: Vec<(&'static str, Value)>,
@@ -202,7 +202,7 @@ impl Pass {
             Method::Softmax => (column(0, 2), column(1, 2), vec![(Told::Max, column(0, 2))]),
         };
         let shift = if shift.is_empty() { vec![0.0; divisor.len()] } else { shift };
-        // A division that cannot be done makes NaN.
+        // An impossible division yields NaN.
         let possible = |divisor: f64| if divisor != 0.0 && divisor.is_finite() { divisor } else { f64::NAN };
         let divisor = divisor.into_iter().map(possible).collect();
         let statistics = told_names(operation.is_scalar(), told);
@@ -223,7 +223,7 @@ impl Pass {
     }
 }
 
-/// Statistics that an answer tells, in its order.
+/// Statistics of a result, in their output order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Told {
     Mean,
@@ -237,7 +237,7 @@ enum Told {
 impl Told {
     const ALL: [Self; 6] = [Self::Mean, Self::Min, Self::Max, Self::Std, Self::NormL1, Self::NormL2];
 
-    /// The names without and with axes.
+    /// Names without and with axes.
     fn names(self) -> (&'static str, &'static str) {
         match self {
             Self::Mean => ("operation_mean", "operation_reduced_mean"),
@@ -250,7 +250,7 @@ impl Told {
     }
 }
 
-/// With axes all six arrays are there, those that were not needed without numbers.
+/// With axes all six arrays are present; those that were not needed are empty.
 fn told_names(scalar: bool, mut told: Vec<(Told, Vec<f64>)>) -> Vec<(&'static str, Value)> {
     let mut named = Vec::new();
     for one in Told::ALL {
@@ -267,7 +267,7 @@ fn told_names(scalar: bool, mut told: Vec<(Told, Vec<f64>)>) -> Vec<(&'static st
     named
 }
 
-/// Transforms a part of the selection into a dense buffer. What does not count is NaN, and NaN passes unchanged.
+/// Transforms a part of the selection into a dense buffer. Excluded elements are NaN, and NaN passes unchanged.
 fn paint(
     canvas: &Canvas<'_>,
     dtype: ElementType,

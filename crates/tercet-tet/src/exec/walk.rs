@@ -1,4 +1,5 @@
-//! The values of one piece of a chunk, handed to an accumulator in the longest runs and the most rows there are.
+//! Walks the values of one piece of a chunk and passes them to an accumulator in the longest runs and the most rows
+//! possible.
 
 use tercet_core::ElementType;
 use tercet_kernel::{Accumulator, ComputeType, Filter, Runs, gather};
@@ -10,23 +11,23 @@ use crate::error::ErrorKind;
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lane<'a> {
     pub(crate) count: usize,
-    /// Values from one position to the next.
+    /// Stride from one position to the next, in values.
     pub(crate) stride: usize,
     pub(crate) cells: CellStep<'a>,
-    /// From one position to the next among the reduced positions.
+    /// Stride among the reduced positions.
     pub(crate) index: u64,
-    /// Which of the positions count; all without it.
+    /// Mask of included positions; `None` includes all.
     pub(crate) keep: Option<&'a [bool]>,
 }
 
-/// How the output cell changes from one position to the next.
+/// Step of the output cell from one position to the next.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum CellStep<'a> {
-    /// All positions go into the same cell.
+    /// All positions belong to the same cell.
     Same,
-    /// Each goes into a cell of its own, so many apart.
+    /// Each position belongs to a separate cell, with this stride.
     Each(usize),
-    /// Each goes into the cell of its group: `(groups[i] − first) · stride`.
+    /// Each position belongs to the cell of its group: `(groups[i] − first) · stride`.
     Group { groups: &'a [u32], first: u32, stride: usize },
 }
 
@@ -34,16 +35,16 @@ pub(crate) enum CellStep<'a> {
 #[derive(Clone, Debug)]
 pub(crate) struct Piece<'a> {
     pub(crate) lanes: Vec<Lane<'a>>,
-    /// The first value.
+    /// Offset of the first value.
     pub(crate) offset: usize,
-    /// Its cell.
+    /// Cell of the first value.
     pub(crate) cell: usize,
-    /// Its index among the reduced positions.
+    /// Index of the first value among the reduced positions.
     pub(crate) index: u64,
 }
 
 impl Piece<'_> {
-    /// Joins axes that are one run of values, of cells and (where it matters) of indices.
+    /// Joins axes that form one run of values, of cells and (if indexed) of indices.
     pub(crate) fn join(&mut self, indexed: bool) {
         let mut joined: Vec<Lane<'_>> = Vec::with_capacity(self.lanes.len());
         for &lane in &self.lanes {
@@ -61,7 +62,7 @@ impl Piece<'_> {
                 (CellStep::Same, CellStep::Same) => {
                     (!indexed || outer.index == lane.index * lane.count as u64).then_some(CellStep::Same)
                 }
-                // Windows keep positions apart and count them as well.
+                // Windows keep positions separate and count them as well.
                 (CellStep::Each(far), CellStep::Each(near)) => {
                     let counted = indexed && (outer.index, lane.index) != (0, 0);
                     (far == near * lane.count && !counted).then_some(CellStep::Each(near))
@@ -79,19 +80,19 @@ impl Piece<'_> {
     }
 }
 
-/// Rows that are folded by one call.
+/// Maximum number of rows folded by one call.
 const ROWS: usize = 64;
-/// Values that are chosen one by one before they are folded.
+/// Maximum number of values chosen one by one before they are folded.
 const CHOSEN: usize = 4096;
-/// Groups of fewer neighbours, on average, are folded value by value.
+/// Groups with fewer neighbours than this, on average, are folded value by value.
 const GROUP_RUN: usize = 8;
-/// Narrow rows are folded together until they are so wide.
+/// Narrow rows are joined up to this width.
 const JOINED: usize = 64;
 
-/// Memory that is used again from piece to piece.
+/// Scratch memory that is reused from piece to piece.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    /// Widened and gathered values, and how many words of them are in use.
+    /// Arena of widened and gathered values, and the number of words in use.
     arena: Vec<u64>,
     used: usize,
     mask: Vec<bool>,
@@ -101,26 +102,26 @@ pub(crate) struct Scratch {
 /// Values that were chosen one by one.
 #[derive(Debug, Default)]
 struct Chosen {
-    /// As many bytes as a value has.
+    /// Packed values, each with the size of a compute value.
     values: Vec<u64>,
     count: usize,
     cells: Vec<u32>,
     indices: Vec<u64>,
 }
 
-/// The values of a row.
+/// Values of a row.
 #[derive(Clone, Copy, Debug)]
 enum Row<'b> {
-    /// As they are stored.
+    /// Stored bytes, used in place.
     Stored(&'b [u8]),
-    /// Words of the arena, and bytes of them.
+    /// Start in words of the arena, and length in bytes.
     Widened { start: usize, bytes: usize },
 }
 
-/// Hands the values of pieces to an accumulator. Rows wait until there are many of them for the same cells.
+/// Passes the values of pieces to an accumulator. Rows are buffered until there are many for the same cells.
 pub(crate) struct Walker<'w, 'b> {
     accumulator: &'w mut dyn Accumulator,
-    /// How many values each cell got, if that is not known beforehand.
+    /// Number of values per cell, if it is not known beforehand.
     counts: Option<&'w mut [u64]>,
     filter: Option<&'w Filter>,
     dtype: ElementType,
@@ -130,7 +131,7 @@ pub(crate) struct Walker<'w, 'b> {
     rows: Vec<Row<'b>>,
     row_indices: Vec<u64>,
     row_bytes: usize,
-    /// The first cell and the width of the waiting rows.
+    /// First cell and width of the buffered rows.
     target: (usize, usize),
     pub(crate) entered: u64,
 }
@@ -171,7 +172,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index)
     }
 
-    /// Folds a piece whose bytes are not kept: nothing of it waits afterwards.
+    /// Folds a piece whose bytes are not kept: none of its rows stay buffered.
     pub(crate) fn piece_now(&mut self, bytes: &[u8], piece: &Piece<'_>) -> Result<(), ErrorKind> {
         self.flush();
         let mut walker = Walker::new(
@@ -187,7 +188,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         Ok(())
     }
 
-    /// Folds whatever waits.
+    /// Folds the buffered rows.
     pub(crate) fn flush(&mut self) {
         self.flush_rows();
         self.flush_chosen();
@@ -301,7 +302,7 @@ impl<'w, 'b> Walker<'w, 'b> {
             && self.is_plain(outer, inner)
     }
 
-    /// Whether values can be used as they are stored.
+    /// Returns stored values if they can be used in place.
     fn stored(&self, bytes: &'b [u8], offset: usize, count: usize, stride: usize) -> Option<&'b [u8]> {
         let size = self.compute.size();
         let values = &bytes[offset * self.dtype.size()..];
@@ -326,7 +327,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         Row::Widened { start: start / 8, bytes: len }
     }
 
-    /// Room for values in the arena; rows that wait there may have to go first.
+    /// Allocates space for values in the arena; may flush the rows buffered in it first.
     fn room(&mut self, count: usize) -> usize {
         let words = (count * self.compute.size()).div_ceil(8);
         if self.scratch.used + words > self.scratch.arena.len() {
@@ -341,7 +342,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         start * 8
     }
 
-    /// Adds a row to those that wait.
+    /// Buffers a row.
     fn push(
         &mut self,
         bytes: &'b [u8],
@@ -412,7 +413,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         let joined = JOINED / width;
         let is_dense = inner.stride == 1 && outer.stride == width;
         if is_dense && self.accumulator.is_uniform() && !self.indexed && outer.count >= 8 * joined {
-            // Several rows side by side are one wider row, whose cells are merged afterwards.
+            // Several rows side by side form one wider row, whose cells are merged afterwards.
             let mut wide = self.accumulator.fresh(joined * width)?;
             let full = outer.count / joined;
             let mut walker = Walker::new(&mut *wide, None, None, self.dtype, self.scratch);
@@ -436,7 +437,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         Ok(())
     }
 
-    /// Folds the columns of rows.
+    /// Folds the columns of rows (transposed).
     fn turned(
         &mut self,
         bytes: &'b [u8],
@@ -499,7 +500,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
     }
 
-    /// Folds a row value by value, or of which not every value enters.
+    /// Folds a row value by value, or a row with excluded values.
     fn choose(&mut self, bytes: &'b [u8], lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
         let mut done = 0;
         while done < lane.count {
@@ -544,7 +545,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         let before = chosen.count;
         let most = before + count;
         chosen.values.resize((most * size).div_ceil(8), 0);
-        // Every value is written, and the next one over it if it does not pass: no branch to guess.
+        // Branchless: every value is written, and overwritten by the next one if it does not pass.
         let mut end = before;
         if size == 4 {
             let out = bytemuck::cast_slice_mut::<u64, u32>(&mut chosen.values);
@@ -562,7 +563,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         let passed = end - before;
         self.entered += passed as u64;
         if matches!(lane.cells, CellStep::Same) && !self.indexed && passed >= 32 {
-            // All for one cell: no need to wait.
+            // All values belong to one cell: fold them directly.
             let chosen = &bytemuck::cast_slice::<u64, u8>(&chosen.values)[before * size..end * size];
             if size == 4 || before == 0 || chosen.as_ptr().addr().is_multiple_of(8) {
                 let runs =
@@ -589,7 +590,7 @@ impl<'w, 'b> Walker<'w, 'b> {
 const SINGLE: Lane<'static> = Lane { count: 1, stride: 1, cells: CellStep::Same, index: 1, keep: None };
 
 impl CellStep<'_> {
-    /// From the cell of the first position to that of position `i`.
+    /// Offset from the cell of the first position to the cell of position `i`.
     fn of(&self, i: usize) -> usize {
         match *self {
             Self::Same => 0,

@@ -1,4 +1,5 @@
-//! Typed computations: they tell what queries tell, with names and labels; and chunks are read a bounded number of times.
+//! Typed computations: they equal the results of queries, have names and labels, and read chunks a bounded number of
+//! times.
 
 use std::io::Cursor;
 use std::sync::Arc;
@@ -40,7 +41,7 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
     tensor.as_slice().unwrap().to_vec()
 }
 
-/// The numbers of the answer to a query.
+/// Numbers in the result of a query.
 fn answer(file: &File, query: &str, name: &str) -> Vec<f64> {
     let query = Query::parse(query, Syntax::Json).unwrap();
     let answer = query.run(file, &RunOptions::new(), &NoProgress).unwrap();
@@ -98,7 +99,7 @@ fn several_operations_share_a_visit() {
         all.iter().zip(["mean", "max", "std", "", "median"]).filter(|(_, name)| !name.is_empty())
     {
         let query = format!(r#"{{"dataset": "t", "{name}": ["lat", "lon"]}}"#);
-        // An index that matters changes the order of additions.
+        // An indexed reduction changes the order of additions.
         let wanted = answer(&file, &query, &format!("operation_reduced_{name}"));
         let found = numbers(&result.tensor);
         assert!(
@@ -151,7 +152,7 @@ fn groups_windows_and_filters_tell_what_queries_tell() {
     assert_eq!(histogram.edges.map(|edges| edges.len()), Some(6));
 }
 
-/// Nothing reads or decodes a chunk more than twice, whatever it computes.
+/// No computation reads or decodes a chunk more than twice.
 #[test]
 fn no_chunk_is_read_more_than_twice() {
     for (chunks, compression) in [

@@ -1,17 +1,18 @@
-//! Cells that could not be divided.
+//! Elements with an impossible divisor.
 
 use std::collections::BinaryHeap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-/// Indices that are told.
+/// Maximum number of reported indices.
 const TOLD: usize = 256;
 
-/// How many there are, and the first of them. The lowest indices are kept, so it does not matter who finds which first.
+/// Number of such elements, and the lowest indices. The lowest indices are kept, so the order in which threads find
+/// them does not matter.
 pub(super) struct Bad {
     count: AtomicU64,
     first: Mutex<BinaryHeap<u64>>,
-    /// Only lower indices are wanted.
+    /// Upper limit: only lower indices are kept.
     below: AtomicU64,
 }
 
@@ -22,7 +23,7 @@ impl Default for Bad {
 }
 
 impl Bad {
-    /// Counts the cells with these indices.
+    /// Counts the elements with these indices.
     pub(super) fn note(&self, indices: impl Iterator<Item = u64>) {
         let mut count = 0;
         for index in indices {
@@ -32,7 +33,7 @@ impl Bad {
         self.count.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// How many were counted, and the lowest indices, ascending.
+    /// Count, and the lowest indices, ascending.
     pub(super) fn into_told(self) -> (u64, Vec<u64>) {
         let first = self.first.into_inner().unwrap_or_else(PoisonError::into_inner);
         (self.count.into_inner(), first.into_sorted_vec())

@@ -1,4 +1,4 @@
-//! From a chunk to its place in the result: one lane for each axis, joined where several are one run.
+//! Lanes: map a chunk to its position in the result, with one lane per axis, joined where several form one run.
 
 use std::ops::Range;
 
@@ -9,19 +9,19 @@ use crate::query::resolved::{self, Role};
 use crate::read::dense_strides;
 use crate::wire::ids::MAX_RANK;
 
-/// The positions of one axis: how far it is from one to the next, in elements.
+/// The positions of one axis, with strides in elements.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Lane<'a> {
     pub(super) count: usize,
-    /// In the chunk.
+    /// Stride in the chunk.
     pub(super) from: usize,
-    /// In the result.
+    /// Stride in the result.
     pub(super) to: usize,
-    /// Among the cells of the statistics.
+    /// Stride among the cells of the statistics.
     pub(super) cell: usize,
-    /// In the whole selection.
+    /// Stride in the complete selection.
     pub(super) index: u64,
-    /// Which of them count; all without it.
+    /// Mask of included positions; `None` includes all.
     pub(super) keep: Option<&'a [bool]>,
 }
 
@@ -30,19 +30,19 @@ impl Lane<'_> {
     pub(super) const SINGLE: Self = Self { count: 1, from: 1, to: 1, cell: 0, index: 0, keep: None };
 }
 
-/// A place in a chunk and everything that belongs to it.
+/// A position in a chunk, with the corresponding positions in the result, the cells and the selection.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct At {
     pub(super) from: usize,
     pub(super) to: usize,
     pub(super) cell: usize,
     pub(super) index: u64,
-    /// Nothing here counts.
+    /// Whether no element here is included.
     pub(super) dead: bool,
 }
 
 impl At {
-    /// `i` positions further.
+    /// Advances by `i` positions.
     #[inline]
     pub(super) fn step(self, lane: &Lane<'_>, i: usize) -> Self {
         Self {
@@ -58,19 +58,19 @@ impl At {
 /// A box of a part of the selection.
 pub(super) struct Window<'w> {
     pub(super) part: &'w Selection,
-    /// The number of the part's first position, in the selection.
+    /// First position of the part, in the selection.
     pub(super) origin: &'w [u64],
-    /// Positions of the part, for each axis.
+    /// Positions of the part on each axis.
     pub(super) positions: Vec<Range<u64>>,
 }
 
-/// How positions of the selection become cells and indices.
+/// Maps positions of the selection to cells and indices.
 pub(super) struct Space<'a> {
     plan: &'a ReadPlan,
     positions: Option<&'a resolved::Positions>,
     cells: Vec<usize>,
     indices: Vec<u64>,
-    /// Whether somebody asks for indices.
+    /// Whether indices are needed.
     indexed: bool,
 }
 
@@ -95,7 +95,8 @@ impl<'a> Space<'a> {
         Self { plan, positions, cells, indices, indexed }
     }
 
-    /// The part of a tile that lies in a window, for a dense result with these strides; `None` if it is empty.
+    /// Lanes of the part of a tile that overlaps a window, for a dense result with these strides; `None` if it is
+    /// empty.
     pub(super) fn lanes(
         &self,
         tile: &[u64; MAX_RANK],
@@ -130,7 +131,7 @@ impl<'a> Space<'a> {
         Some((lanes, at))
     }
 
-    /// Joins axes that are one run in the chunk, in the result and among the cells.
+    /// Joins axes that form one run in the chunk, in the result and among the cells.
     pub(super) fn join(&self, lanes: &mut Vec<Lane<'a>>) {
         let mut joined: Vec<Lane<'a>> = Vec::with_capacity(lanes.len() + 1);
         for &inner in lanes.iter().filter(|lane| lane.count > 1 || lane.keep.is_some()) {
@@ -154,7 +155,7 @@ impl<'a> Space<'a> {
             && inner.keep.is_none()
     }
 
-    /// Makes sure that the last lane is a row of the result, with one cell for all or one for each.
+    /// Ensures that the last lane is a row of the result, with one cell for all values or one per value.
     pub(super) fn finish(lanes: &mut Vec<Lane<'a>>) {
         if lanes.last().is_none_or(|last| last.to != 1 || last.cell > 1) {
             lanes.push(Lane::SINGLE);
@@ -162,7 +163,8 @@ impl<'a> Space<'a> {
     }
 }
 
-/// Chunks and results are in memory, so their sizes fit; what would not is refused by the slices it indexes.
+/// Converts to `usize`. Chunks and results are in memory, so their sizes fit; a saturated value fails the bounds check
+/// of the slice it indexes.
 fn usize_of(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)
 }

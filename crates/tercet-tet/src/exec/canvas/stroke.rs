@@ -1,17 +1,17 @@
-//! One chunk on its way into one piece of the result, row by row.
+//! Stroke: writes one chunk to one piece of the result, row by row.
 
 use super::lanes::{At, Lane};
 use super::{Brush, Canvas, Plane};
 use crate::exec::number::Number;
 
-/// Values that are brought together at a time.
+/// Number of values gathered at a time.
 const GATHERED: usize = 16 << 10;
 
-/// One chunk on its way into one piece of the result.
+/// Writer of one chunk to one piece of the result.
 pub(super) struct Stroke<'p, T: Number> {
     pub(super) canvas: &'p Canvas<'p>,
     pub(super) brush: &'p Brush<'p, T>,
-    /// `None`: no cell counts.
+    /// Values; `None` if no element is included.
     pub(super) values: Option<&'p [T]>,
     pub(super) out: &'p mut [T],
     pub(super) row: &'p mut Vec<T>,
@@ -33,7 +33,7 @@ impl<T: Number> Stroke<'_, T> {
         }
     }
 
-    /// Rows whose cells lie one beside the other in the result.
+    /// Writes rows whose elements are contiguous in the result.
     fn rows(&mut self, rows: &Lane<'_>, row: &Lane<'_>, at: At) {
         let Some(values) = self.values.filter(|_| !at.dead) else {
             for i in 0..rows.count {
@@ -78,7 +78,7 @@ impl<T: Number> Stroke<'_, T> {
         }
     }
 
-    /// Brings the values of a row together. Those that do not count become blank.
+    /// Gathers the values of a row. Excluded values are blanked.
     fn gather(&mut self, values: &[T], row: &Lane<'_>) {
         self.row.clear();
         self.row.extend(values.iter().step_by(row.from.max(1)).take(row.count));

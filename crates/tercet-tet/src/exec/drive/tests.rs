@@ -17,7 +17,7 @@ use crate::query::operation::Scalar;
 use crate::query::resolved::{Filter, Groups, Padding, Positions, Resolved, Rolling};
 use crate::{Compression, File, Layout, Writer, WriterOptions};
 
-/// Tells of each cell how many values it got, their sum, and their sum weighted by index.
+/// Trace accumulator: records the count, the sum and the index-weighted sum of the values of each cell.
 #[derive(Debug)]
 struct Trace {
     cells: Vec<[f64; 3]>,
@@ -100,7 +100,7 @@ impl Accumulator for Trace {
     }
 }
 
-/// The reduction of a trace, indexed or not.
+/// Trace reduction, indexed or not.
 struct Tracing(bool);
 
 impl Reduction for Tracing {
@@ -124,7 +124,7 @@ impl Reduction for Tracing {
     }
 }
 
-/// An array of integers in a file.
+/// Creates a file with an array of integers.
 fn file(shape: &[u64], chunks: &[u64], zstd: bool) -> File {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::F64, shape, chunks).unwrap();
@@ -142,7 +142,7 @@ fn value_at(position: u64) -> f64 {
     (position * 7919 % 251) as f64 - 100.0
 }
 
-/// What the axis does, for the obvious version: the cells of a position and its place in each.
+/// Naive role of an axis: the cells of a position, and its index in each.
 fn cells_of(role: &Role, position: u64, extent: u64) -> Vec<(u64, u64)> {
     match role {
         Role::Reduced => vec![(0, position)],
@@ -240,7 +240,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             assert_eq!(got[..2], want[..2]);
         }
         assert_eq!(plain.values.len(), expected.len() * 3);
-        // The index is moved to the start of its window only in the results of `Arg`; here weights tell.
+        // Only the results of `Arg` make the index relative to its window, so weights are compared without windows.
         if !windows && !roles.iter().any(|role| matches!(role, Role::Grouped(groups) if groups.size > 0)) {
             let indexed = fold_with(&job, &Tracing(true), roles).unwrap();
             for (got, want) in indexed.values.chunks(3).zip(&expected) {
@@ -298,7 +298,7 @@ proptest! {
         let chunks: Vec<u64> = axes.iter().map(|axis| axis.1).collect();
         let slices: Vec<AxisSlice> = axes.iter().map(|axis| axis.2).collect();
         let mut roles: Vec<Role> = axes.iter().map(|axis| axis.3.clone()).collect();
-        // At most one axis of windows, and windows not with groups.
+        // At most one axis has windows, and never together with groups.
         let mut special = false;
         for role in &mut roles {
             if matches!(role, Role::Rolling(_)) || matches!(role, Role::Grouped(groups) if groups.size > 0) {

@@ -19,7 +19,7 @@ fn halves_widen_exactly() {
 
 #[test]
 fn halves_are_rounded_once() {
-    // A tie, and numbers that are none but look like one as f32.
+    // A tie, and numbers that are not ties but become ties as f32.
     let (tie, little) = (1.0 + 2f64.powi(-11), 2f64.powi(-40));
     assert_eq!(f16::nearest_f64(tie), f16::from_f32(1.0));
     assert_eq!(f16::nearest_f64(tie + little), f16::from_f32(1.0 + 2f32.powi(-10)));

@@ -1,4 +1,4 @@
-//! Cutting the output into boxes of cells whose values fit in memory.
+//! Splits the output into boxes of cells (output elements) whose values fit in memory.
 //!
 //! Boxes follow the tiles of kept axes, so that a chunk is decoded for one box only, wherever that fits.
 
@@ -10,26 +10,26 @@ use crate::exec::job::Job;
 use crate::exec::task::Block;
 use crate::query::resolved::{Groups, Role, Rolling};
 
-/// Boxes smaller than this are joined with their neighbours.
+/// Boxes smaller than this are merged with their neighbours.
 const SMALL: u128 = 1 << 20;
 
-/// How the cells of one axis are cut.
+/// Cuts of the cells of one axis.
 pub(super) struct Axis<'a> {
     pub(super) role: &'a Role,
-    /// Selected positions, and how many of them count.
+    /// Number of selected positions, and the number of included ones.
     pub(super) extent: u64,
     pub(super) counted: u64,
-    /// For kept axes: the first position of each touched tile, and the most positions of a tile.
+    /// For kept axes: the first position of each touched tile, and the maximum number of positions of a tile.
     edges: Vec<u64>,
     tile: u64,
-    /// For groups.
+    /// For groups: the size of each group.
     sizes: Vec<GroupSize>,
     is_sorted: bool,
-    /// Cells of one box.
+    /// Cells per box.
     part: u64,
 }
 
-/// The positions of a group, and how many of them count.
+/// Number of positions of a group, and the number of included ones.
 #[derive(Clone, Copy, Default)]
 struct GroupSize {
     positions: u64,
@@ -80,12 +80,12 @@ impl<'a> Axis<'a> {
         this
     }
 
-    /// All cells of the axis.
+    /// Number of cells of the axis.
     fn cells(&self) -> u64 {
         self.role.cells(self.extent).unwrap_or(1)
     }
 
-    /// Positions of a box of `part` cells that count, at most; padding included.
+    /// Maximum number of included positions of a box of `part` cells, with padding.
     fn keys(&self, part: u64) -> u128 {
         match self.role {
             Role::Reduced => u128::from(self.counted),
@@ -102,12 +102,12 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// The most values of one cell.
+    /// Maximum number of values of one cell.
     pub(super) fn cell_keys(&self) -> u128 {
         self.keys(1)
     }
 
-    /// Padding positions of a group.
+    /// Number of padding positions of a group.
     pub(super) fn missing(&self, group: u64) -> u64 {
         match self.role {
             Role::Grouped(groups) => missing(groups, self.sizes[to_usize(group)]),
@@ -115,7 +115,7 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// The values of a cell along this axis, without padding.
+    /// Number of values of a cell along this axis, without padding.
     pub(super) fn room(&self, cell: u64) -> u64 {
         match self.role {
             Role::Reduced => self.counted,
@@ -131,7 +131,7 @@ impl<'a> Axis<'a> {
         shrunk
     }
 
-    /// The ranges of cells of the boxes.
+    /// Ranges of cells of the boxes.
     fn ranges(&self) -> Vec<Range<u64>> {
         let cut = |all: Range<u64>, part: u64| {
             let starts = all.clone().step_by(to_usize(part.max(1)));
@@ -151,8 +151,8 @@ impl<'a> Axis<'a> {
         }
     }
 
-    /// The part of a region that has these cells. Windows overlap, so they have no such part: a region has cells for
-    /// their positions instead.
+    /// The part of a region with these cells. Windows overlap, so they have no such part: a region has cells for their
+    /// positions instead.
     pub(super) fn part(&self, cells: &Range<u64>) -> (Range<u64>, Cells<'a>) {
         match self.role {
             Role::Reduced => (0..self.extent, Cells::One),
@@ -170,7 +170,7 @@ impl<'a> Axis<'a> {
     }
 }
 
-/// Padding positions that fill a group up.
+/// Number of padding positions that fill a group.
 fn missing(groups: &Groups, size: GroupSize) -> u64 {
     match groups.padding {
         Some(padding) if padding.value.is_some() => groups.size.saturating_sub(size.positions),
@@ -178,24 +178,24 @@ fn missing(groups: &Groups, size: GroupSize) -> u64 {
     }
 }
 
-/// Positions that so many windows cover together.
+/// Number of positions covered by `windows` consecutive windows.
 fn window_positions(rolling: &Rolling, windows: u64) -> u64 {
     rolling.size.saturating_add((windows.max(1) - 1).saturating_mul(rolling.step))
 }
 
-/// Where a window starts; before the axis with padding in front.
+/// Start of a window; before the axis with padding in front.
 pub(super) fn window_start(rolling: &Rolling, window: u64) -> i128 {
     i128::from(rolling.first) + i128::from(window) * i128::from(rolling.step)
 }
 
-/// The positions of the axis from `start` to `end`.
+/// Clips `start` to `end` to the positions of the axis.
 pub(super) fn clip(start: i128, end: i128, extent: u64) -> Range<u64> {
     let clip = |at: i128| u64::try_from(at.clamp(0, i128::from(extent))).unwrap_or(0);
     clip(start)..clip(end)
 }
 
-/// The positions that some windows alone answer for: from their first one to the first of the next windows. Those of
-/// all boxes together are the axis.
+/// Positions owned by a range of windows: from the first position of its first window to that of the next range. The
+/// owned positions of all boxes partition the axis.
 pub(super) fn owned(rolling: &Rolling, windows: &Range<u64>, extent: u64) -> Range<u64> {
     let start = if windows.start == 0 { 0 } else { window_start(rolling, windows.start) };
     let end =
@@ -203,7 +203,7 @@ pub(super) fn owned(rolling: &Rolling, windows: &Range<u64>, extent: u64) -> Ran
     clip(start, end, extent)
 }
 
-/// The positions that some windows look at or answer for.
+/// Positions that a range of windows reads or owns.
 fn positions(rolling: &Rolling, windows: &Range<u64>, extent: u64) -> Range<u64> {
     let owned = owned(rolling, windows, extent);
     let last = window_start(rolling, windows.end.saturating_sub(1));
@@ -214,12 +214,12 @@ fn positions(rolling: &Rolling, windows: &Range<u64>, extent: u64) -> Range<u64>
 /// The output, cut into boxes.
 pub(super) struct Boxes<'a> {
     pub(super) axes: Vec<Axis<'a>>,
-    /// The extents of the output.
+    /// Extents of the output.
     pub(super) output: Vec<u64>,
     ranges: Vec<Vec<Range<u64>>>,
 }
 
-/// What a box costs: bytes for each value, and for each cell (of windows: for each of their positions).
+/// Cost of a box: bytes per value, and per cell (for windows: per position).
 #[derive(Clone, Copy)]
 pub(super) struct Cost {
     pub(super) key: u128,
@@ -235,16 +235,16 @@ impl<'a> Boxes<'a> {
         Self { axes, output, ranges: Vec::new() }
     }
 
-    /// The most values of one output cell.
+    /// Maximum number of values of one output element.
     pub(super) fn cell_keys(&self) -> u128 {
         self.axes.iter().map(Axis::cell_keys).product()
     }
 
-    /// Cuts the output so that a box costs at most what it may, if its smallest boxes do.
+    /// Cuts the output so that the cost of a box stays within its limit, if the smallest boxes do.
     pub(super) fn cut(&mut self, cost: Cost) {
         let rank = self.axes.len();
         let over = |axes: &[Axis<'_>]| bytes(axes, cost) > cost.most;
-        // Groups that follow each other and windows can be parted at little cost.
+        // Windows, and groups that follow each other, can be split at little cost.
         for axis in 0..rank {
             let floor = match self.axes[axis].role {
                 Role::Rolling(rolling) => (rolling.size.saturating_mul(4) / rolling.step).max(1),
@@ -271,12 +271,12 @@ impl<'a> Boxes<'a> {
         self.ranges = self.axes.iter().map(Axis::ranges).collect();
     }
 
-    /// The number of boxes.
+    /// Number of boxes.
     pub(super) fn count(&self) -> usize {
         self.ranges.iter().map(Vec::len).product()
     }
 
-    /// The cells of a box on each axis.
+    /// Cells of a box on each axis.
     pub(super) fn cells(&self, mut number: usize) -> Vec<Range<u64>> {
         let mut cells = vec![0..1; self.axes.len()];
         for (slot, ranges) in cells.iter_mut().zip(&self.ranges).rev() {
@@ -286,12 +286,12 @@ impl<'a> Boxes<'a> {
         cells
     }
 
-    /// The region of a box.
+    /// Region of a box.
     pub(super) fn region(&self, cells: &[Range<u64>]) -> Region<'a> {
         Region::new(self.axes.iter().zip(cells).map(|(axis, cells)| axis.part(cells)).collect())
     }
 
-    /// The place of a box in the output.
+    /// Block of a box: its position in the output.
     pub(super) fn block(&self, cells: &[Range<u64>]) -> Block {
         let kept = self.axes.iter().zip(cells).filter(|(axis, _)| !matches!(axis.role, Role::Reduced));
         let axes = kept.map(|(_, cells)| (cells.start, cells.end - cells.start)).collect();
@@ -299,7 +299,7 @@ impl<'a> Boxes<'a> {
     }
 }
 
-/// What a box costs as the axes are cut now.
+/// Cost of a box with the current cuts of the axes.
 fn bytes(axes: &[Axis<'_>], cost: Cost) -> u128 {
     let mut keys = 1u128;
     let mut cells = 1u128;

@@ -1,4 +1,4 @@
-//! The keys of many cells, each cell's in one piece.
+//! Columns: the keys of many cells, contiguous for each cell.
 
 use tercet_core::tensor::Buffer;
 
@@ -6,11 +6,10 @@ use super::key::Ordinal;
 use super::walk::{Rows, Sink};
 use crate::error::ErrorKind;
 
-/// Rows and columns that are turned at a time: a cache line of most types, so that every line is read and written
-/// once.
+/// Rows and columns transposed at a time: a cache line of most types, so that every line is read and written once.
 const SIDE: usize = 16;
 
-/// Room for the keys of every cell of a region.
+/// Storage for the keys of every cell of a region.
 pub(super) struct Columns<T: Ordinal> {
     memory: Buffer,
     starts: Starts,
@@ -18,12 +17,12 @@ pub(super) struct Columns<T: Ordinal> {
     element: std::marker::PhantomData<T>,
 }
 
-/// Where the room of a cell starts.
+/// Start of the storage of each cell.
 #[derive(Debug)]
 pub(super) enum Starts {
-    /// All cells have as much.
+    /// The same capacity for all cells.
     Even(usize),
-    /// One entry for each cell and one for the end.
+    /// One entry per cell and one for the end.
     Listed(Vec<usize>),
 }
 
@@ -36,32 +35,32 @@ impl Starts {
     }
 }
 
-/// Room for so many keys that the columns of neighbouring cells do not compete for the same lines of the cache, as
-/// they would with a power of two between them.
+/// Capacity for `keys` keys, padded so that the columns of neighbouring cells do not compete for the same cache lines,
+/// as they would with a power of two between them.
 pub(super) fn spread(keys: usize) -> usize {
     if keys < 4 * SIDE { keys } else { (keys.div_ceil(SIDE) | 1) * SIDE }
 }
 
 impl<T: Ordinal> Columns<T> {
-    /// Room for `cells` cells.
+    /// Allocates storage for `cells` cells.
     pub(super) fn new(cells: usize, starts: Starts) -> Result<Self, ErrorKind> {
         let bytes = starts.of(cells).saturating_mul(size_of::<T::Key>());
         let (memory, element) = (Buffer::zeroed(bytes)?, std::marker::PhantomData);
         Ok(Self { memory, starts, lens: vec![0; cells], element })
     }
 
-    /// How many keys a cell has.
+    /// Number of keys of a cell.
     pub(super) fn len(&self, cell: usize) -> usize {
         self.lens[cell] as usize
     }
 
-    /// The keys of a cell.
+    /// Keys of a cell.
     pub(super) fn cell(&mut self, cell: usize) -> &mut [T::Key] {
         let (start, len) = (self.starts.of(cell), self.len(cell));
         &mut bytemuck::cast_slice_mut(&mut self.memory)[start..start + len]
     }
 
-    /// Room for `count` more keys of a cell.
+    /// Extends a cell by `count` keys.
     fn grow(&mut self, cell: usize, count: usize) -> &mut [T::Key] {
         let start = self.starts.of(cell) + self.len(cell);
         // Columns are in memory, so their lengths fit.
@@ -74,8 +73,8 @@ impl<T: Ordinal> Columns<T> {
         self.grow(cell, count).fill(key);
     }
 
-    /// `columns` columns of `count` rows; a block of `SIDE` by `SIDE` values is turned in registers and the
-    /// first-level cache.
+    /// Transposes `columns` columns of `count` rows; a block of `SIDE` by `SIDE` values is transposed in registers and
+    /// the L1 cache.
     fn turn(
         &mut self,
         cell: usize,

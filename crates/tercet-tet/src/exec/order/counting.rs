@@ -1,10 +1,9 @@
-//! Order statistics of cells that are too large for memory: keys are counted by their leading digits, and the values
-//! that matter are told apart by more and more of them.
+//! Counting: order statistics of cells that do not fit in memory, by radix selection on the leading digits of keys.
 //!
-//! A pass over the chunks counts how many keys start with each 16-bit digit. The counts say in which bucket the
-//! wanted value lies, and as soon as the wanted buckets fit in memory one more pass collects them. Types of at most
-//! 16 bits are known after the first pass, 32-bit ones after the second at the latest, 64-bit ones after the fourth.
-//! Counts are integers, so they are the same whichever thread adds them.
+//! A pass over the chunks counts the keys by 16-bit digit. The counts identify the bucket of the wanted value; as soon
+//! as the wanted buckets fit in memory, one more pass collects them. Types of at most 16 bits are resolved after the
+//! first pass, 32-bit types after the second at the latest, 64-bit types after the fourth. Counts are integers, so they
+//! do not depend on which thread adds them.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -14,30 +13,30 @@ use super::walk::{Rows, Scratch, Sink, Walk};
 use crate::error::ErrorKind;
 use crate::exec::reach::chunks_of;
 
-/// Bytes of decoded chunks that are counted together before their counts are added to those of the others.
+/// Bytes of decoded chunks that are counted together before their counts are added to the total.
 const SEGMENT: u64 = 8 << 20;
 /// Counters are added up before they can overflow.
 const FULL: u64 = u32::MAX as u64 / 2;
 
-/// Bytes of counters for each cell, at most: two buckets of two lanes.
+/// Maximum bytes of counters per cell: two buckets of two lanes.
 pub(super) const CELL_BYTES: usize = 2 * 2 * (1 << 16) * size_of::<u32>();
 
-/// What was counted.
+/// Result of counting.
 pub(super) struct Counted {
-    /// The quantile of each cell.
+    /// Quantile of each cell.
     pub(super) values: Vec<f64>,
-    /// The values of each cell, padding apart.
+    /// Number of values of each cell, without padding.
     pub(super) real: Vec<u64>,
 }
 
-/// Values that are not in the file but count.
+/// Padding values, which are not in the file.
 pub(super) struct Pads<K> {
     pub(super) key: K,
-    /// How many for each cell.
+    /// Number of padding values per cell.
     pub(super) counts: Vec<u64>,
 }
 
-/// The quantile of every cell of a region. Keys are collected once they take at most `room` bytes.
+/// Quantile of every cell of a region. Keys are collected once they take at most `room` bytes.
 pub(super) fn count<T: Ordinal>(
     walk: &Walk<'_, T>,
     region: &Region<'_>,
@@ -61,7 +60,7 @@ pub(super) fn count<T: Ordinal>(
         let padding = pads.map_or(0, |pads| pads.counts[cell]);
         let all: u64 = table.iter().sum();
         real.push(all - padding);
-        // The last bucket of floats holds NaN and nothing else.
+        // The last bucket of floats holds only NaN.
         let has_nan = T::FLOAT && table[size - 1] > 0;
         searches.push((all > 0 && !has_nan).then(|| Search::new(Rank::new(q, all))));
     }
@@ -85,7 +84,7 @@ pub(super) fn count<T: Ordinal>(
     Ok(Counted { values: searches.iter().map(value).collect(), real })
 }
 
-/// The chunks of a region in runs of some size.
+/// Splits the chunks of a region into segments of limited size.
 fn segments<T: Ordinal>(walk: &Walk<'_, T>, region: &Region<'_>) -> Vec<Vec<usize>> {
     let plan = walk.job.plan;
     let mut segments = vec![Vec::new()];
@@ -101,19 +100,19 @@ fn segments<T: Ordinal>(walk: &Walk<'_, T>, region: &Region<'_>) -> Vec<Vec<usiz
     segments
 }
 
-/// The two values that a quantile lies between.
+/// Search for the two values that enclose a quantile.
 struct Search {
     rank: Rank,
     targets: [Target; 2],
 }
 
-/// A value that is known by some of its leading bits.
+/// A value of which some leading bits are known.
 #[derive(Clone, Copy)]
 struct Target {
     prefix: u64,
-    /// Its place among the values that start alike.
+    /// Rank among the values with the same prefix.
     rank: u64,
-    /// How many of those there are.
+    /// Number of values with the same prefix.
     count: u64,
 }
 
@@ -128,20 +127,20 @@ impl Search {
     }
 }
 
-/// What a pass looks at.
+/// Digit and prefixes of a pass.
 struct Level {
-    /// The digit to be counted starts here; the bits above it must be those of a prefix.
+    /// Shift of the counted digit; the bits above it must match a prefix.
     shift: u32,
     slots: Vec<Slot>,
 }
 
-/// The tables of one cell: one for each prefix.
+/// Tables of one cell: one per prefix.
 #[derive(Clone, Copy)]
 struct Slot {
     table: usize,
     prefixes: [u64; 2],
     count: usize,
-    /// Whether nothing is known yet, so that every key counts.
+    /// Whether no digit is known yet, so that every key is counted.
     all: bool,
 }
 
@@ -191,7 +190,7 @@ struct Passes<'p, 'a, T: Ordinal> {
 }
 
 impl<T: Ordinal> Passes<'_, '_, T> {
-    /// Counts the digits of a level: one table for each prefix.
+    /// Counts the digits of a level: one table per prefix.
     fn tally(&self, level: &Level) -> Result<Vec<u64>, ErrorKind> {
         let tables: usize = level.slots.iter().map(|slot| slot.count).sum();
         let size = 1usize << self.digit;
@@ -244,7 +243,7 @@ impl<T: Ordinal> Passes<'_, '_, T> {
         if all.saturating_mul(size_of::<T::Key>() as u64) > room as u64 {
             return Ok(false);
         }
-        // Fits, because all of them together do.
+        // Fits, because the total does.
         let buckets = counts.iter().map(|&count| Vec::with_capacity(usize::try_from(count).unwrap_or(0)));
         let buckets: Mutex<Vec<Vec<T::Key>>> = Mutex::new(buckets.collect());
         self.walk.job.each(&self.segments, |segment| {
@@ -273,7 +272,7 @@ impl<T: Ordinal> Passes<'_, '_, T> {
             let Some(search) = search else { continue };
             for (number, target) in search.targets.iter_mut().enumerate() {
                 let bucket = &mut buckets[slot.table + number.min(slot.count - 1)];
-                // A file that changes while it is read may have fewer keys by now.
+                // A file that changes while it is read may now have fewer keys.
                 let last = bucket.len().saturating_sub(1);
                 let rank = usize::try_from(target.rank).unwrap_or(usize::MAX).min(last);
                 if !bucket.is_empty() {
@@ -290,9 +289,9 @@ struct Tally<'t, T: Ordinal> {
     level: &'t Level,
     above: u32,
     mask: u64,
-    /// Two lanes for each table, used in turn: equal keys that follow each other do not wait for each other's count.
+    /// Two lanes per table, used alternately: consecutive equal keys do not depend on each other's count.
     lanes: Vec<u32>,
-    /// Keys counted since the lanes were last emptied.
+    /// Number of keys counted since the lanes were last flushed.
     since: u64,
     totals: &'t Mutex<Vec<u64>>,
     element: std::marker::PhantomData<T>,

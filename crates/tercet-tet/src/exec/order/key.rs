@@ -1,19 +1,19 @@
-//! Values as unsigned keys of the same order, and numbers between two values.
+//! Keys: unsigned integers with the same order as the values, and interpolation between two values.
 
 use bytemuck::Pod;
 use tercet_core::tensor::f16;
 
 use crate::exec::number::Number;
 
-/// An unsigned number that sorts like the value it was made of.
+/// An unsigned key with the same order as its value.
 pub(crate) trait Key: Pod + Ord + Send + Sync {
-    /// Its width.
+    /// Width in bits.
     const BITS: u32;
-    /// The greatest key. For floats it stands for every NaN and for nothing else.
+    /// Maximum key. For floats it represents every NaN and no other value.
     const MAX: Self;
-    /// The same number.
+    /// Widens to u64.
     fn wide(self) -> u64;
-    /// The same number, if it fits.
+    /// Narrows from u64, if it fits.
     fn narrow(wide: u64) -> Self;
 }
 
@@ -43,9 +43,9 @@ keys!(u8, u16, u32, u64);
 /// An element type whose values have keys.
 pub(crate) trait Ordinal: Number {
     type Key: Key;
-    /// The key of a value. Negative zero comes before zero, NaN after everything.
+    /// Key of a value. −0.0 sorts before +0.0, NaN after all other values.
     fn key(self) -> Self::Key;
-    /// The value of a key.
+    /// Value of a key.
     fn of_key(key: Self::Key) -> Self;
 }
 
@@ -88,7 +88,7 @@ macro_rules! floats {
             #[inline(always)]
             fn key(self) -> $key {
                 let bits = self.to_bits();
-                // Negative numbers are turned over, the others are moved above them; both without a branch.
+                // Negative numbers are inverted, the others are shifted above them; both without a branch.
                 let sign = (bits.cast_signed() >> (<$key>::BITS - 1)).cast_unsigned();
                 let key = bits ^ (sign | (1 << (<$key>::BITS - 1)));
                 if <$type>::is_nan(self) { <$key>::MAX } else { key }
@@ -106,17 +106,17 @@ unsigned!(u8, u16, u32, u64);
 signed! { i16, u16; i32, u32; i64, u64; }
 floats! { f16, u16; f32, u32; f64, u64; }
 
-/// Which of `count` sorted values a quantile lies at.
+/// Rank of a quantile among `count` sorted values.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Rank {
-    /// The value below.
+    /// Index of the lower value.
     pub(crate) low: u64,
-    /// How far it is from there to the next value, below 1; 0 at the last value.
+    /// Fraction of the way to the next value, below 1; 0 at the last value.
     pub(crate) fraction: f64,
 }
 
 impl Rank {
-    /// Position q·(count − 1). There must be values.
+    /// Position q·(count − 1). `count` must not be 0.
     #[expect(
         clippy::cast_precision_loss,
         clippy::cast_possible_truncation,
@@ -133,13 +133,13 @@ impl Rank {
         Self { low: low as u64, fraction: position - low }
     }
 
-    /// The value above; the same one where the quantile is a value.
+    /// Index of the upper value; equal to `low` if the quantile is a value.
     pub(crate) fn high(self) -> u64 {
         self.low + u64::from(self.fraction > 0.0)
     }
 }
 
-/// The number that lies `fraction` of the way from `low` to `high`, which is not less.
+/// Linear interpolation: the number at `fraction` of the way from `low` to `high`; `high` is not less than `low`.
 #[expect(clippy::cast_precision_loss, reason = "differences of 64-bit integers are rounded once, at the end")]
 pub(crate) fn between<T: Ordinal>(low: T, high: T, fraction: f64) -> f64 {
     let half = fraction == 0.5;
@@ -156,7 +156,7 @@ pub(crate) fn between<T: Ordinal>(low: T, high: T, fraction: f64) -> f64 {
         return a;
     }
     if a.is_infinite() || b.is_infinite() {
-        // Between a number and an infinity there is only that infinity; between the two there is nothing.
+        // A number and an infinity interpolate to that infinity; two opposite infinities to NaN.
         return a + b;
     }
     let distance = b - a;
@@ -170,7 +170,7 @@ pub(crate) fn between<T: Ordinal>(low: T, high: T, fraction: f64) -> f64 {
     }
 }
 
-/// The quantile of the values of some keys, whose order changes; NaN without any, or with a NaN among them.
+/// Selects the quantile of some keys, and reorders them; NaN for no keys, or if any key is NaN.
 pub(crate) fn select<T: Ordinal>(keys: &mut [T::Key], q: f64) -> f64 {
     if keys.is_empty() {
         return f64::NAN;
@@ -179,7 +179,7 @@ pub(crate) fn select<T: Ordinal>(keys: &mut [T::Key], q: f64) -> f64 {
     // Keys are in memory, so their number fits.
     let low = usize::try_from(rank.low).unwrap_or(0);
     let (_, &mut key, above) = keys.select_nth_unstable(low);
-    // One pass over the greater half finds the next key and whether there is a NaN, which is greater than all.
+    // One pass over the upper half finds the next key and detects NaN, which is the maximum key.
     let (mut next, mut greatest) = (T::Key::MAX, key);
     for &other in above.iter() {
         next = next.min(other);

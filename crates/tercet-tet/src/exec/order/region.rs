@@ -1,5 +1,4 @@
-//! A box of output cells in the words of the selection: which positions of each axis belong to it, and to which of
-//! its cells they go.
+//! Region: a box of output elements, described by the positions of each axis of the selection and their cells.
 
 use std::ops::Range;
 
@@ -8,7 +7,7 @@ use tercet_core::tensor::AxisSlice;
 use super::to_usize;
 use crate::query::resolved::Positions;
 
-/// A box of output cells.
+/// A box of output elements.
 #[derive(Clone, Debug)]
 pub(super) struct Region<'a> {
     pub(super) parts: Vec<Part<'a>>,
@@ -17,21 +16,21 @@ pub(super) struct Region<'a> {
 /// One axis of a region.
 #[derive(Clone, Debug)]
 pub(super) struct Part<'a> {
-    /// Selected positions; all that belong to the region lie in this range.
+    /// Range of selected positions that contains all positions of the region.
     pub(super) positions: Range<u64>,
     pub(super) cells: Cells<'a>,
-    /// From one cell of this axis to the next.
+    /// Stride from one cell of this axis to the next.
     stride: usize,
 }
 
-/// To which cell of its axis a position goes.
+/// Maps a position to a cell of its axis.
 #[derive(Clone, Debug)]
 pub(super) enum Cells<'a> {
-    /// All positions of the part go to one cell.
+    /// All positions of the part belong to one cell.
     One,
-    /// Each goes to a cell of its own.
+    /// Each position belongs to a separate cell.
     Each,
-    /// Each goes to the cell of its group, if that is one of the range.
+    /// Each position belongs to the cell of its group, if that is in the range.
     Groups(&'a [u32], Range<u32>),
 }
 
@@ -58,12 +57,12 @@ impl<'a> Region<'a> {
         Self { parts }
     }
 
-    /// The number of cells.
+    /// Number of cells.
     pub(super) fn len(&self) -> usize {
         self.parts.iter().map(|part| part.cells.count(&part.positions)).product()
     }
 
-    /// The range of positions on each axis.
+    /// Range of positions on each axis.
     pub(super) fn ranges(&self) -> Vec<Range<u64>> {
         self.parts.iter().map(|part| part.positions.clone()).collect()
     }
@@ -72,27 +71,27 @@ impl<'a> Region<'a> {
 /// The values of a tile along one axis that belong to a region.
 #[derive(Debug, Default)]
 pub(super) struct Lane {
-    /// Values from one selected position to the next.
+    /// Stride from one selected position to the next, in values.
     pub(super) stride: usize,
     pub(super) pieces: Vec<Piece>,
-    /// Whether all of them go to one cell, whatever the region.
+    /// Whether all values belong to one cell, for any region.
     pub(super) is_one: bool,
 }
 
-/// Positions of a lane that follow each other and go to one cell, or to cells that follow each other.
+/// Consecutive positions of a lane that belong to one cell, or to consecutive cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Piece {
-    /// The first value, counted from the start of the tile.
+    /// Offset of the first value from the start of the tile.
     pub(super) offset: usize,
     pub(super) count: usize,
-    /// The cell of the first position.
+    /// Cell of the first position.
     pub(super) cell: usize,
-    /// From one position's cell to the next one's.
+    /// Stride of cells from one position to the next.
     pub(super) step: usize,
 }
 
 impl Lane {
-    /// The part of the axis that lies in the tile `window`, whose values are `value_stride` apart.
+    /// The part of the axis that overlaps the tile `window`, whose values are `value_stride` apart.
     pub(super) fn new(
         part: &Part<'_>,
         slice: AxisSlice,
@@ -122,7 +121,7 @@ impl Lane {
                 _ => true,
             };
             let alike = |position: u64| counted(position) == counted(at) && same(position);
-            // Whole axes are the usual case: not looked at position by position.
+            // Complete axes are the common case: they are not visited position by position.
             let plain = counts.is_none() && !matches!(part.cells, Cells::Groups(..));
             let until = if plain { end } else { (at + 1..end).find(|&p| !alike(p)).unwrap_or(end) };
             let cell = match &part.cells {
@@ -141,13 +140,13 @@ impl Lane {
         lane
     }
 
-    /// The number of positions.
+    /// Number of positions.
     pub(super) fn len(&self) -> usize {
         self.pieces.iter().map(|piece| piece.count).sum()
     }
 }
 
-/// The positions of an axis that count; `None` if all do.
+/// Mask of the included positions of an axis; `None` if all are included.
 pub(super) fn counts_of(positions: Option<&Positions>, axis: usize) -> Option<&[bool]> {
     positions.filter(|positions| positions.axis == axis).map(|positions| &positions.counts[..])
 }

@@ -1,16 +1,16 @@
-//! Order statistics of windows that move along an axis.
+//! Rolling order statistics: quantiles of windows along an axis.
 
 use std::ops::Range;
 
 use super::key::{Key, Ordinal, Rank, between};
 
-/// Windows of at most so many values are kept sorted; larger ones are counted by rank.
+/// Windows of at most this many values are kept sorted; larger ones are counted by rank.
 const FEW: usize = 1024;
 
-/// The values of one line along the axis of windows.
+/// Values of one line along the window axis.
 pub(super) struct Line<K> {
     keys: Vec<K>,
-    /// Where the keys of each position start, and the end.
+    /// Start of the keys of each position, and the end.
     starts: Vec<usize>,
 }
 
@@ -19,7 +19,7 @@ impl<K: Key> Line<K> {
         Self { keys: Vec::new(), starts: vec![0] }
     }
 
-    /// Starts over.
+    /// Clears the line.
     pub(super) fn clear(&mut self) {
         self.keys.clear();
         self.starts.clear();
@@ -32,30 +32,30 @@ impl<K: Key> Line<K> {
         self.starts.push(self.keys.len());
     }
 
-    /// The entries of some positions.
+    /// Entries of a range of positions.
     fn entries(&self, positions: &Range<usize>) -> Range<usize> {
         self.starts[positions.start]..self.starts[positions.end]
     }
 }
 
-/// A window: its positions, counted from the first one of the line, and padding.
+/// A window: its positions, relative to the first position of the line, and padding.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) positions: Range<usize>,
     pub(super) pads: u64,
 }
 
-/// What is asked of windows.
+/// Query on windows.
 #[derive(Clone, Copy)]
 pub(super) struct Question<K> {
     pub(super) q: f64,
-    /// The key of padding values.
+    /// Key of padding values.
     pub(super) pad: Option<K>,
-    /// Windows with fewer values answer NaN.
+    /// Windows with fewer values return NaN.
     pub(super) min_count: u64,
 }
 
-/// The quantiles of windows that follow each other.
+/// Quantiles of consecutive windows.
 pub(super) fn slide<T: Ordinal>(
     line: &Line<T::Key>,
     windows: &[Window],
@@ -100,7 +100,7 @@ fn quantile<T: Ordinal, M: Multiset<T::Key>>(held: &M, pads: u64, question: Ques
         Some(pad) if (below..below + pads).contains(&rank) => pad,
         _ => held.at(usize::try_from(if rank < below { rank } else { rank - pads }).unwrap_or(0)),
     };
-    // NaN is greater than everything else.
+    // NaN is greater than all other values.
     if T::FLOAT && at(real + pads - 1) == T::Key::MAX {
         return f64::NAN;
     }
@@ -108,20 +108,20 @@ fn quantile<T: Ordinal, M: Multiset<T::Key>>(held: &M, pads: u64, question: Ques
     between(T::of_key(at(rank.low)), T::of_key(at(rank.high())), rank.fraction)
 }
 
-/// The values of a window.
+/// Multiset of the values of a window.
 trait Multiset<K> {
-    /// Adds the value of an entry of the line.
+    /// Inserts the value of an entry of the line.
     fn insert(&mut self, entry: usize);
-    /// Removes the value of an entry that is there.
+    /// Removes the value of an entry that was inserted.
     fn remove(&mut self, entry: usize);
     fn len(&self) -> usize;
-    /// The value with `rank` values before it.
+    /// Value of rank `rank`: with `rank` values before it.
     fn at(&self, rank: usize) -> K;
-    /// How many values are less than `key`.
+    /// Number of values less than `key`.
     fn below(&self, key: K) -> usize;
 }
 
-/// Values in order.
+/// Sorted values.
 struct Sorted<'l, K> {
     entries: &'l [K],
     keys: Vec<K>,
@@ -146,12 +146,12 @@ impl<K: Key> Multiset<K> for Sorted<'_, K> {
     }
 }
 
-/// Values counted by their rank among all values of the line, in a binary indexed tree: adding, removing and finding
-/// take a logarithm of their number.
+/// Values counted by their rank among all values of the line, in a binary indexed tree: insert, remove and select take
+/// logarithmic time.
 struct Ranked<K> {
-    /// All values of the line, in order.
+    /// All values of the line, sorted.
     sorted: Vec<K>,
-    /// The place of each entry among them.
+    /// Rank of each entry.
     ranks: Vec<u32>,
     tree: Vec<u32>,
     len: usize,
@@ -159,7 +159,7 @@ struct Ranked<K> {
 
 impl<K: Key> Ranked<K> {
     fn new(entries: &[K]) -> Self {
-        // Lines are in memory together with much else, so their entries are fewer than 2^32.
+        // Lines are in memory with other data, so they have fewer than 2^32 entries.
         let mut order: Vec<u32> = (0..u32::try_from(entries.len()).unwrap_or(u32::MAX)).collect();
         order.sort_unstable_by_key(|&entry| (entries[entry as usize], entry));
         let mut ranks = vec![0; entries.len()];

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::exec::sample::{Cell, Sample, samples};
 
-/// The definition, word for word.
+/// Naive quantile, straight from the definition.
 fn naive<T: Ordinal>(cell: &Cell<T>, min_count: u64, q: f64) -> f64 {
     let Some(mut values) = cell.all(min_count) else { return f64::NAN };
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
@@ -58,7 +58,8 @@ fn check(sample: &Sample, q: f64, rooms: &[Room]) {
     }
 }
 
-/// Enough for all at once, a few cells at a time, counting that ends with collecting, counting to the last digit.
+/// Room for everything at once; for a few cells at a time; for counting that ends with collecting; for counting to the
+/// last digit.
 const ROOMS: [Room; 5] = [
     Room { task: 32 << 20, collected: 1 << 20, cells: 16 },
     Room { task: 600, collected: 1 << 20, cells: 4 },

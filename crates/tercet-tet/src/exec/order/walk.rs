@@ -1,7 +1,7 @@
-//! The values of a chunk that belong to a region, handed on in the longest runs there are.
+//! Walks the values of a chunk that belong to a region, in the longest runs possible.
 //!
-//! The order of values is nobody's business here: what is sorted afterwards may come in any order. So the axis of
-//! rows is chosen for speed, not by the plan.
+//! The order of values does not matter, because they are sorted afterwards. The axis of rows is therefore chosen for
+//! speed, not by the plan.
 
 use tercet_core::tensor::AxisSlice;
 
@@ -14,16 +14,16 @@ use crate::exec::predicate::Predicate;
 use crate::query::resolved::Positions;
 use crate::read::dense_strides;
 
-/// Rows of values that lie `stride` values apart.
+/// Rows of values that are `stride` values apart.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Rows<'a, T> {
-    /// Starts with the first row; long enough for all of them.
+    /// Values, starting with the first row; long enough for all rows.
     pub(super) values: &'a [T],
-    /// Values of a row.
+    /// Values per row.
     pub(super) width: usize,
-    /// From one row to the next.
+    /// Stride from one row to the next.
     pub(super) stride: usize,
-    /// How many rows.
+    /// Number of rows.
     pub(super) count: usize,
 }
 
@@ -34,15 +34,15 @@ impl<'a, T> Rows<'a, T> {
     }
 }
 
-/// Takes the values of a region.
+/// Sink for the values of a region.
 pub(super) trait Sink<T> {
-    /// Values of one cell.
+    /// Takes values of one cell.
     fn run(&mut self, cell: usize, values: &[T]);
-    /// Rows of values: value `c` of each row goes to cell `cell + c · step`.
+    /// Takes rows of values: value `c` of each row belongs to cell `cell + c · step`.
     fn rows(&mut self, cell: usize, step: usize, rows: &Rows<'_, T>);
 }
 
-/// What is the same for all chunks.
+/// State shared by all chunks.
 pub(super) struct Walk<'a, T: Number> {
     pub(super) job: &'a Job<'a>,
     pub(super) positions: Option<&'a Positions>,
@@ -56,7 +56,7 @@ impl<'a, T: Number> Walk<'a, T> {
         Self { job, positions: resolved.positions.as_ref(), predicate }
     }
 
-    /// Hands the values of chunk `number` that belong to the region to the sink.
+    /// Passes the values of chunk `number` that belong to the region to the sink.
     pub(super) fn chunk<S: Sink<T>>(
         &self,
         region: &Region<'_>,
@@ -80,8 +80,8 @@ impl<'a, T: Number> Walk<'a, T> {
         let bytes = self.job.tile(number)?;
         let Scratch { aligned, row } = scratch;
         let values = as_values(&bytes, aligned);
-        // Rows of values are those of the last axis that has several, and the rows follow an axis above it whose
-        // positions all go to one cell.
+        // A row runs along the last axis with several positions; the rows follow an axis above it whose positions all
+        // belong to one cell.
         let inner = lanes.iter().rposition(|lane| lane.len() > 1).unwrap_or(lanes.len() - 1);
         let rows = lanes[..inner].iter().rposition(|lane| lane.is_one && lane.len() > 1);
         let outer = lanes.iter().enumerate().filter(|(axis, _)| *axis != inner && Some(*axis) != rows);
@@ -94,7 +94,7 @@ impl<'a, T: Number> Walk<'a, T> {
     }
 }
 
-/// Memory that is used again from chunk to chunk.
+/// Scratch memory that is reused from chunk to chunk.
 pub(super) struct Scratch<T> {
     aligned: Vec<T>,
     row: Vec<T>,
@@ -143,7 +143,7 @@ impl<T: Number, S: Sink<T>> Walker<'_, T, S> {
         }
     }
 
-    /// Rows of values that all go to one cell.
+    /// Passes rows of values that all belong to one cell.
     fn runs(&mut self, offset: usize, cell: usize, rows: usize, width: usize) {
         let stride = self.inner.stride;
         if rows > 1 && self.rows.stride == stride * width {
@@ -171,7 +171,7 @@ impl<T: Number, S: Sink<T>> Walker<'_, T, S> {
         }
     }
 
-    /// Rows of values whose columns go to cells of their own.
+    /// Passes rows of values whose columns belong to separate cells.
     fn rows(&mut self, offset: usize, cell: usize, count: usize, piece: Piece) {
         let (width, step, stride) = (piece.count, piece.step, self.inner.stride);
         if width == 1 {

@@ -1,12 +1,12 @@
-//! Numbers of a query as values of an element type.
+//! Bounds: converts numbers of a query to values of an element type.
 
 use std::cmp::Ordering;
 
 use crate::exec::number::{Number, Rank};
 use crate::query::operation::Scalar;
 
-/// A number converted to a type: rounded to the nearest float. There is none if it is no integer,
-/// or beyond all of them.
+/// Fill value: a number converted to a type, rounded to the nearest float. `None` if the number is out of range, or has
+/// a fraction and the type is an integer type.
 pub(crate) fn fill_value<T: Number>(number: Scalar) -> Option<T> {
     match number {
         Scalar::Whole(whole) => T::nearest_i128(whole).filter(|value| !value.is_infinite()),
@@ -17,7 +17,7 @@ pub(crate) fn fill_value<T: Number>(number: Scalar) -> Option<T> {
     }
 }
 
-/// The least value that is at least a number, or above it.
+/// Minimum value that is greater than a number, or equal to it if `inclusive`.
 pub(super) fn at_least<T: Number>(number: Scalar, inclusive: bool) -> Option<T::Rank> {
     if T::FLOAT {
         let near = nearest::<T::Rank>(number);
@@ -36,7 +36,7 @@ pub(super) fn at_least<T: Number>(number: Scalar, inclusive: bool) -> Option<T::
     if least > highest { None } else { T::Rank::nearest_i128(least.max(lowest)) }
 }
 
-/// The greatest value that is at most a number, or below it.
+/// Maximum value that is less than a number, or equal to it if `inclusive`.
 pub(super) fn at_most<T: Number>(number: Scalar, inclusive: bool) -> Option<T::Rank> {
     if T::FLOAT {
         let near = nearest::<T::Rank>(number);
@@ -55,7 +55,7 @@ pub(super) fn at_most<T: Number>(number: Scalar, inclusive: bool) -> Option<T::R
     if most < lowest { None } else { T::Rank::nearest_i128(most.min(highest)) }
 }
 
-/// The nearest float of a type; it may be infinite.
+/// Nearest float of a type, possibly infinite.
 fn nearest<R: Rank>(number: Scalar) -> R {
     match number {
         Scalar::Whole(whole) => R::nearest_i128(whole).unwrap_or_default(),
@@ -63,7 +63,7 @@ fn nearest<R: Rank>(number: Scalar) -> R {
     }
 }
 
-/// How a float compares with a number, exactly.
+/// Compares a float with a number, exactly.
 fn order(float: f64, number: Scalar) -> Option<Ordering> {
     match number {
         Scalar::Float(number) => float.partial_cmp(&number),
@@ -74,14 +74,14 @@ fn order(float: f64, number: Scalar) -> Option<Ordering> {
     }
 }
 
-/// The whole part, if it is an i128.
+/// Integer part, if it fits in an i128.
 #[expect(clippy::cast_possible_truncation, reason = "the range is checked")]
 fn whole(float: f64) -> Option<i128> {
     const END: f64 = f64::from_bits((1023 + 127) << 52);
     (-END..END).contains(&float).then_some(float as i128)
 }
 
-/// The whole part, or the i128 nearest to it.
+/// Integer part, or the nearest i128.
 #[expect(clippy::cast_possible_truncation, reason = "saturates")]
 fn whole_or_end(float: f64) -> Option<i128> {
     (!float.is_nan()).then_some(float as i128)

@@ -34,7 +34,7 @@ fn filters() -> impl Strategy<Value = Filter> {
     )
 }
 
-/// How a value compares with a number, without rounding.
+/// Compares a value with a number, without rounding.
 fn compare<T: Number>(value: T, number: Scalar) -> Option<Ordering> {
     let whole_and_rest = |float: f64| (float.floor() as i128, float - float.floor());
     let value = if T::FLOAT { Scalar::Float(value.to_f64()) } else { Scalar::Whole(value.to_i128()) };
@@ -47,7 +47,7 @@ fn compare<T: Number>(value: T, number: Scalar) -> Option<Ordering> {
     }
 }
 
-/// Whether a value is what a number stands for in its type.
+/// Whether a value equals the conversion of a number to its type.
 fn equals<T: Number>(value: T, number: Scalar) -> bool {
     if !T::FLOAT {
         return compare(value, number) == Some(Ordering::Equal);
@@ -59,7 +59,7 @@ fn equals<T: Number>(value: T, number: Scalar) -> bool {
     value == rounded && !rounded.is_infinite() || value.is_nan() && rounded.is_nan()
 }
 
-/// The filter, word by word.
+/// Naive filter, straight from the definition.
 fn obviously_passes<T: Number>(filter: &Filter, fill: Option<Scalar>, value: T) -> bool {
     let is_null = value.is_nan() || fill.is_some_and(|fill| equals(value, fill));
     let holds = |number: Option<Scalar>, wanted: &[Ordering]| {
@@ -89,7 +89,7 @@ fn values<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) -> Ve
             Scalar::Whole(number) => values.extend(near(number)),
         }
     }
-    // Their neighbours among the floats.
+    // Adjacent floats.
     let word = |value: &T| {
         let mut bytes = [0; 8];
         bytes[..size_of::<T>()].copy_from_slice(bytemuck::bytes_of(value));
@@ -112,7 +112,7 @@ fn check<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) {
         let wanted = obviously_passes(filter, fill, value);
         assert_eq!(predicate.passes(value), wanted, "{value:?} ({}), {filter:?}, fill {fill:?}", T::ELEMENT);
     }
-    // Widened values pass as the others do.
+    // Widened values pass like the original ones.
     let passing: Vec<bool> = values.iter().map(|&value| predicate.passes(value)).collect();
     let compute = ComputeType::of(T::ELEMENT);
     let mut words = vec![0u64; (values.len() * compute.size()).div_ceil(8)];

@@ -1,4 +1,4 @@
-//! Files that hold a selection, written block after block.
+//! Spill files: write a selection block by block.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -14,10 +14,10 @@ use crate::exec::target::Outputs;
 use crate::export::{BLOCK_BYTES, Export};
 use crate::query::resolved::Role;
 
-/// The least a block may be cut to, whatever the budget is.
+/// Minimum block size, for any budget.
 const LEAST_BLOCK: u64 = 64 << 10;
 
-/// Writes the selection to a file. Gives where, and the first cells.
+/// Writes the selection to a file. Returns the location and the preview.
 pub(crate) fn spill(
     job: &Job<'_>,
     path: &str,
@@ -46,7 +46,7 @@ pub(crate) fn spill(
     Ok((Spilled { path, bytes: export.bytes() }, head.into_cells()))
 }
 
-/// Rows as they are.
+/// Copies rows unchanged.
 fn copy<T: Number>(_: Arch, (from, to): (&[T], &mut [T]), plane: Plane, _: CellNumbers<'_>, _: usize) {
     for row in 0..plane.rows {
         let from = &from[row * plane.from_row..][..plane.width];
@@ -54,13 +54,13 @@ fn copy<T: Number>(_: Arch, (from, to): (&[T], &mut [T]), plane: Plane, _: CellN
     }
 }
 
-/// Cuts the selection into blocks that leave room for others in the budget.
+/// Splits the selection into blocks that leave memory for other buffers in the budget.
 pub(crate) fn plan<'a>(job: &Job<'a>, canvas: &Canvas<'_>) -> Result<Export<'a>, ErrorKind> {
     let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES);
     job.dataset.plan_export(&job.plan.selection, block, canvas.can_split())
 }
 
-/// Bytes that go to their places in a file; seeks only where it must.
+/// Writer of bytes at given offsets of a file; seeks only if necessary.
 #[derive(Debug)]
 pub(crate) struct Placed<W> {
     out: W,
@@ -68,7 +68,7 @@ pub(crate) struct Placed<W> {
 }
 
 impl<W: Write + Seek> Placed<W> {
-    /// An empty file.
+    /// Wraps an empty file.
     pub(crate) fn new(out: W) -> Self {
         Self { out, at: 0 }
     }
@@ -87,14 +87,14 @@ impl<W: Write + Seek> Placed<W> {
     }
 }
 
-/// The first cells of a result that passes by.
+/// Preview of a result: its first elements, collected as blocks are written.
 #[derive(Debug)]
 pub(crate) struct Head {
     cells: Option<Tensor>,
 }
 
 impl Head {
-    /// Room for the first `most` cells.
+    /// Allocates memory for the first `most` elements.
     pub(crate) fn new(job: &Job<'_>, most: u64) -> Result<Self, ErrorKind> {
         let most = most.min(job.plan.element_count());
         let dtype = job.plan.grid.element();
@@ -104,7 +104,7 @@ impl Head {
         Ok(Self { cells })
     }
 
-    /// Takes what belongs to the first cells out of bytes of the result.
+    /// Copies the bytes of the first elements from a block of the result.
     pub(crate) fn look(&mut self, at: u64, bytes: &[u8]) {
         let Some(cells) = &mut self.cells else { return };
         let wanted = usize::try_from(at).ok().and_then(|at| cells.bytes_mut().get_mut(at..));

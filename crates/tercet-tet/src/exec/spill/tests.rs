@@ -73,7 +73,7 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
     let mut dense = dataset.read(&resolved.selection).unwrap();
     blank(&job, &resolved.selection, dense.bytes_mut()).unwrap();
     assert_eq!(dense.to_vec::<i32>().unwrap(), expected);
-    // A part of the selection keeps the places of the labels.
+    // A part of the selection keeps the positions of the labels.
     let part = dataset.select("2:3,2:5").unwrap();
     let mut dense = dataset.read(&part).unwrap();
     blank(&job, &part, dense.bytes_mut()).unwrap();

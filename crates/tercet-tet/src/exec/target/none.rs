@@ -1,11 +1,11 @@
-//! A platform without files.
+//! Output on a platform without files.
 
 use crate::error::ErrorKind;
 
-/// What writers of results need to know.
+/// Output options.
 #[derive(Clone, Debug)]
 pub(crate) struct Outputs {
-    /// How many cells of the result are shown.
+    /// Number of result elements in the preview.
     pub(crate) preview: u64,
 }
 

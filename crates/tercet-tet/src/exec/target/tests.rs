@@ -33,7 +33,7 @@ impl Place {
         outputs
     }
 
-    /// Every name below the base, directories included.
+    /// Every name below the base, including directories.
     fn listing(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
         let mut folders = vec![self.base.clone()];
@@ -119,7 +119,7 @@ fn the_source_is_refused_by_all_its_names() {
         let error = write(&outputs, Path::new(path)).unwrap_err();
         assert!(matches!(error, ErrorKind::Target { reason: TargetError::Source, .. }), "{path}: {error}");
     }
-    // One that becomes a name of the source after the check.
+    // The path becomes a name of the source after the check.
     let spot = outputs.spot(Path::new("later.tet")).unwrap();
     fs::hard_link(place.data.join("a.tet"), place.data.join("later.tet")).unwrap();
     assert!(matches!(outputs.open(spot), Err(ErrorKind::Target { reason: TargetError::Source, .. })));
@@ -156,7 +156,7 @@ fn files_without_a_name_go_to_the_cache() {
 #[test]
 fn a_cache_that_cannot_be_had_is_named() {
     let place = Place::new();
-    // A file where the cache should be.
+    // A file exists at the path of the cache directory.
     let cache = place.outside.join("precious");
     let outputs = Outputs { cache: vec![cache.clone()], ..place.outputs(&[]) };
     match outputs.automatic() {
@@ -233,13 +233,13 @@ mod links {
         assert_eq!(mode(&place.base.join("cache/tetration")), 0o700);
         let named = write(&outputs, &place.base.join("cache/tetration/named.bin")).unwrap();
         assert_eq!(mode(&named), 0o600);
-        // The cache may lie below the directory of the source, as in the home of a user.
+        // The cache may be below the directory of the source, as in a home directory.
         let below = Outputs { cache: vec![place.data.join("cache/tetration")], ..place.outputs(&[]) };
         let output = below.automatic().unwrap();
         let path = output.stage().unwrap().publish().unwrap();
         output.keep();
         assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
-        // Elsewhere the umask decides, as for every new file.
+        // Elsewhere the umask applies, as for every new file.
         let beside = write(&outputs, Path::new("x.bin")).unwrap();
         fs::write(place.data.join("plain"), b"").unwrap();
         assert_eq!(mode(&beside), mode(&place.data.join("plain")));
@@ -259,7 +259,7 @@ mod links {
         let place = Place::new();
         fs::create_dir_all(place.data.join("sub/deep")).unwrap();
         let outputs = place.outputs(&[]);
-        // Held by handle: the file lands in the directory that was checked, wherever it is now.
+        // Held by handle: the file is created in the checked directory, even if that was moved.
         let spot = outputs.spot(Path::new("sub/deep/x.bin")).unwrap();
         fs::rename(place.data.join("sub"), place.data.join("moved")).unwrap();
         symlink(&place.outside, place.data.join("sub")).unwrap();
@@ -271,11 +271,11 @@ mod links {
         output.keep();
         assert_eq!(fs::read_dir(place.outside.join("deep")).unwrap().count(), 0);
         assert_eq!(fs::read(place.data.join("moved/deep/x.bin")).unwrap(), b"result");
-        // A directory that was to be made, but where a link was put.
+        // A link replaces a directory that was to be created.
         let spot = outputs.spot(Path::new("new/x.bin")).unwrap();
         symlink(&place.outside, place.data.join("new")).unwrap();
         assert!(matches!(outputs.open(spot), Err(ErrorKind::Target { reason: TargetError::Io(_), .. })));
-        // A link put in the place of the file after the check.
+        // A link replaces the file after the check.
         let spot = outputs.spot(Path::new("late.bin")).unwrap();
         let output = outputs.open(spot).unwrap();
         symlink(place.outside.join("precious"), place.data.join("late.bin")).unwrap();

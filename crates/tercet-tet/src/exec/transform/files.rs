@@ -1,4 +1,4 @@
-//! Results that go to files, block after block.
+//! Result files of transforms, written block by block.
 
 use std::path::{Path, PathBuf};
 
@@ -19,17 +19,18 @@ use crate::query::operation::Method;
 use crate::query::resolved::Operation;
 use crate::writer::Writer;
 
-/// A file that is ready to be written. Dropping it leaves nothing behind.
+/// An output file that is ready to be written. Dropping it removes everything that was created.
 pub(super) enum Goal {
-    /// Removed after the answer. It has no name, but a directory.
+    /// Unnamed temporary file, removed after the query, and its directory.
     Temporary(std::fs::File, PathBuf),
-    // The file first: when both are dropped, the directories made for it must be empty.
+    // The file is the first field: it is dropped first, because the directories created for it must be empty when they
+    // are removed.
     Raw(Box<AtomicFile>, Output),
     Sidecar(Box<Writer<AtomicFile>>, DatasetId, Output),
 }
 
 impl Goal {
-    /// Checks where the result goes, and opens it.
+    /// Checks the location of the result and opens it.
     pub(super) fn prepare(
         job: &Job<'_>,
         operation: &Operation,
@@ -67,7 +68,7 @@ impl Goal {
         }
     }
 
-    /// Writes the result that `fill` makes.
+    /// Writes the result that `fill` computes.
     pub(super) fn write(
         self,
         job: &Job<'_>,
@@ -80,7 +81,7 @@ impl Goal {
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {
             Self::Temporary(file, folder) => {
-                // The caller did not name this file: the full disk is that of its directory.
+                // The caller did not name this file: the error for a full disk names its directory.
                 let named = |fault: ErrorKind| match fault {
                     ErrorKind::Common(CommonError::Write(error)) => ErrorKind::Target {
                         path: folder.to_string_lossy().into(),

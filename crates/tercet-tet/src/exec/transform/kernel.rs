@@ -1,4 +1,4 @@
-//! The arithmetic of transforms: computed in f64, rounded once to the type of the cells.
+//! Arithmetic of transforms: computed in f64, rounded once to the element type.
 #![expect(
     clippy::inline_always,
     reason = "only what is inlined is compiled for the instruction set of the dispatch"
@@ -12,7 +12,7 @@ use tercet_core::tensor::f16;
 use crate::exec::canvas::{CellNumbers, Plane};
 use crate::exec::number::Number;
 
-/// What is made of a number, given two numbers of its cell.
+/// Formula of a transform: computes a value from an input and two statistics of its cell.
 pub(super) trait Formula: Copy + Send + Sync + 'static {
     fn of(x: f64, shift: f64, divisor: f64) -> f64;
 }
@@ -68,15 +68,15 @@ impl Formula for Softmax {
     }
 }
 
-/// The exponential of a number that is not large, to about one unit in the last place. Unlike that of the standard
-/// library it is plain arithmetic, which compilers turn into vectors; the same on every machine.
+/// Exponential of a number that is not large, to about one unit in the last place. Unlike the standard library's
+/// version it is plain arithmetic, which compilers vectorize; the result is the same on every machine.
 #[inline(always)]
 fn exp(y: f64) -> f64 {
-    /// Added to a small number it leaves the nearest integer in the last bits.
+    /// Rounding constant: added to a small number, it leaves the nearest integer in the last bits.
     const MAGIC: f64 = 6_755_399_441_055_744.0;
     /// ln 2 in two parts: products of the first with small integers are exact.
     const LN_2: [f64; 2] = [6.931_471_803_691_238e-1, 1.908_214_929_270_587_7e-10];
-    /// 1/n!, highest first.
+    /// Coefficients 1/n!, highest first.
     const TERMS: [f64; 14] = [
         1.0 / 6_227_020_800.0,
         1.0 / 479_001_600.0,
@@ -93,7 +93,7 @@ fn exp(y: f64) -> f64 {
         1.0,
         1.0,
     ];
-    // Lower ones are zero as well, higher ones do not occur.
+    // Smaller arguments also yield zero; larger ones do not occur.
     let y = if y > -746.0 { y } else { -746.0 };
     let y = if y < 709.0 { y } else { 709.0 };
     let n = (y * std::f64::consts::LOG2_E + MAGIC) - MAGIC;
@@ -102,7 +102,7 @@ fn exp(y: f64) -> f64 {
     for term in TERMS {
         sum = sum * rest + term;
     }
-    // 2ⁿ by its bits; where that has none, the result is made larger and then smaller again.
+    // 2ⁿ from its bits. If 2ⁿ is not a normal number, the result is scaled up and then down again.
     let is_tiny = y < -690.0;
     let lift = if is_tiny { 200.0 } else { 0.0 };
     let power = f64::from_bits((n + lift + MAGIC).to_bits().wrapping_add(1023) << 52);
@@ -110,22 +110,22 @@ fn exp(y: f64) -> f64 {
     sum * power * lower
 }
 
-/// The numbers of the cells of one row.
+/// Statistics of the cells of one row.
 #[derive(Clone, Copy)]
 pub(super) enum RowCells<'a> {
     /// All values belong to one cell.
     One { shift: f64, divisor: f64 },
-    /// Each value belongs to a cell of its own.
+    /// Each value belongs to a separate cell.
     Each { shift: &'a [f64], divisor: &'a [f64] },
 }
 
-/// A type that can be transformed.
+/// An element type that can be transformed.
 pub(super) trait Real: Number {
-    /// Transforms a row. Values that are not finite stay as they are, bit for bit.
+    /// Transforms a row. Non-finite values are copied, bit for bit.
     fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>);
 }
 
-/// Transforms the rows of a plane; `cell` is that of the first value.
+/// Transforms the rows of a plane; `cell` is the cell of the first value.
 pub(super) fn plane<T: Real, F: Formula>(
     arch: Arch,
     (from, to): (&[T], &mut [T]),
@@ -136,7 +136,7 @@ pub(super) fn plane<T: Real, F: Formula>(
     arch.dispatch(Rows { from, to, plane, numbers, cell, formula: PhantomData::<F> });
 }
 
-/// The work of [`plane`]. A closure in its place would be called, not inlined, and so miss the instruction set.
+/// SIMD work of [`plane`]. A closure would be called, not inlined, and so be compiled without the instruction set.
 struct Rows<'r, T, F> {
     from: &'r [T],
     to: &'r mut [T],
@@ -207,7 +207,7 @@ wide_floats! {
     f64, |x: f64| x;
 }
 
-/// Half floats that are converted at a time.
+/// Number of f16 values converted at a time.
 const HALVES: usize = 256;
 
 impl Real for f16 {
@@ -217,7 +217,7 @@ impl Real for f16 {
         let mut wide = [0f32; HALVES];
         for (number, (from, to)) in from.chunks(HALVES).zip(to.chunks_mut(HALVES)).enumerate() {
             let wide = &mut wide[..from.len()];
-            from.convert_to_f32_slice(wide); // by hardware where there is some
+            from.convert_to_f32_slice(wide); // in hardware if supported
             match cells {
                 RowCells::One { shift, divisor } => {
                     for x in &mut *wide {
@@ -241,14 +241,14 @@ impl Real for f16 {
     }
 }
 
-/// Rounds to f32 in such a way that rounding the result to f16 is as good as rounding the number itself: towards
-/// zero, and odd if anything was lost.
+/// Rounds to f32 so that rounding the result to f16 equals rounding the number directly (round to odd): towards zero,
+/// and odd if any bits were lost.
 #[inline(always)]
 fn to_odd_f32(x: f64) -> f32 {
     const LOST: u64 = (1 << 29) - 1;
     let bits = x.to_bits();
     let odd = u64::from(bits & LOST != 0) << 29;
-    // Exact but for numbers that are infinite or zero as f16 anyway.
+    // Exact, except for numbers that become infinite or zero as f16 anyway.
     to_f32(f64::from_bits(bits & !LOST | odd))
 }
 
@@ -258,12 +258,12 @@ pub(super) mod tests {
 
     use super::*;
 
-    /// The nearest half float, by looking at all that come into question; of two equally near the even one.
+    /// Nearest f16, by comparing all candidates; ties to even.
     pub(in super::super) fn nearest_half(x: f64) -> f16 {
         if x.is_nan() || x.is_infinite() {
             return f16::from_f64_const(x);
         }
-        // One beyond the largest stands for infinity.
+        // The value after the largest represents infinity.
         let value = |bits: u16| if bits == 0x7c00 { 65_536.0 } else { f64::from(f16::from_bits(bits)) };
         let near = f16::from_f64_const(x.abs()).to_bits();
         let candidates = near.saturating_sub(1)..=(near + 1).min(0x7c00);
@@ -275,7 +275,7 @@ pub(super) mod tests {
     proptest! {
         #[test]
         fn halves_are_rounded_once(x in any::<f64>(), near in any::<u16>(), off in -3i64..4) {
-            // Numbers near halves and near the middle between two of them.
+            // Numbers near f16 values and near the midpoints between two of them.
             let half = f16::from_bits(near);
             let next = f16::from_bits(near.wrapping_add(1));
             let middle = f64::midpoint(f64::from(half), f64::from(next));

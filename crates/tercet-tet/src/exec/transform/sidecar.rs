@@ -1,4 +1,4 @@
-//! The `.tet` file that a transform is written to: what it tells of where it comes from.
+//! Sidecar: the `.tet` file that a transform is written to, with its provenance.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,9 +12,10 @@ use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata, unix_seconds};
 use crate::metadata_limits;
 use crate::query::operation::Method;
 
-/// The path of a sidecar that the query does not name: beside the source, `{stem}.{method}[.{time}].tet`.
+/// Default path of a sidecar: next to the source, `{stem}.{method}[.{time}].tet`.
 ///
-/// A name with the time is a new one: what another query wrote in the same second stays, and a number is added.
+/// A name with a time is always new: a file that another query wrote in the same second is kept, and a number is
+/// appended.
 pub(super) fn path(outputs: &Outputs, method: Method, timestamp: bool) -> Result<PathBuf, ErrorKind> {
     if !timestamp {
         return named(outputs, method, "");
@@ -38,7 +39,7 @@ fn named(outputs: &Outputs, method: Method, time: &str) -> Result<PathBuf, Error
     Ok(PathBuf::from(name))
 }
 
-/// What the sidecar will hold, checked.
+/// Layout of the sidecar, validated.
 pub(super) fn layout(
     job: &Job<'_>,
     method: Method,
@@ -49,7 +50,7 @@ pub(super) fn layout(
     let shape = job.plan.selection.shape();
     let dtype = job.plan.grid.element();
     let mut layout = Layout::new();
-    // One chunk, unless readers would refuse one that large.
+    // One chunk, unless readers would reject a chunk of that size.
     let most = job.dataset.file.options.limits.chunk_bytes;
     let whole = Grid::new(dtype, &shape, &shape)
         .map_err(|reason| LayoutError::Dataset { dataset: name.clone(), reason })?;
@@ -63,7 +64,7 @@ pub(super) fn layout(
     Ok((layout, id))
 }
 
-/// What is known of the source, for the selected positions.
+/// Metadata of the source, for the selected positions.
 fn info(job: &Job<'_>) -> DatasetInfo {
     let dataset = &job.dataset;
     let mut info = dataset.info().cloned().unwrap_or_default();
@@ -71,7 +72,7 @@ fn info(job: &Job<'_>) -> DatasetInfo {
     let slices = job.plan.selection.axes();
     let whole = job.plan.selection.is_full(dataset.shape());
     if !whole {
-        // Labels of positions that are not selected would belong to others now.
+        // Labels of unselected positions would be assigned to other positions.
         info.coords.clear();
     }
     for (axis, slice) in slices.iter().enumerate() {
@@ -112,7 +113,7 @@ fn history(job: &Job<'_>, method: Method, axes: &[usize], output: &str) -> Histo
     row
 }
 
-/// The name of the source, as far as a footer can hold it.
+/// Name of the source, truncated to what a footer can hold.
 fn source_name(name: &str) -> String {
     if name.len() <= metadata_limits::STRING_BYTES {
         return name.to_owned();
@@ -121,11 +122,11 @@ fn source_name(name: &str) -> String {
     last[last.ceil_char_boundary(last.len().saturating_sub(metadata_limits::STRING_BYTES))..].to_owned()
 }
 
-/// `20240229T235959Z`
+/// Formats a time as `20240229T235959Z`.
 fn basic_time(seconds: u64) -> String {
     let (days, rest) = (seconds / 86_400, seconds % 86_400);
     let (hour, minute, second) = (rest / 3600, rest / 60 % 60, rest % 60);
-    // Years that start in March end with the leap day: 146097 days are 400 of them.
+    // Years that start in March end with the leap day: 146097 days are 400 such years.
     let shifted = days + 719_468;
     let (era, day) = (shifted / 146_097, shifted % 146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;

@@ -56,7 +56,7 @@ fn run(file: &File, resolved: &Resolved, settings: &Settings<'_>) -> Result<Tran
     transform(&job, operation, method, &outputs)
 }
 
-/// One cell of the slow obvious version: the values of a cell, and what is made of each.
+/// Naive transform of one cell: the results of its values, and whether each division was impossible.
 fn plain(method: Method, values: &[f64]) -> (Vec<f64>, Vec<bool>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;
@@ -96,7 +96,7 @@ fn plain(method: Method, values: &[f64]) -> (Vec<f64>, Vec<bool>) {
     values.iter().map(one).unzip()
 }
 
-/// The slow obvious version over a dense array: the result, and the indices of impossible divisions.
+/// Naive transform of a dense array: the result, and the indices of impossible divisions.
 fn plain_all(
     method: Method,
     shape: &[u64],
@@ -180,7 +180,7 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// Some numbers, with everything that is special among them.
+/// Random numbers, including all special values.
 fn number(seed: u16) -> f64 {
     match seed % 61 {
         0 => f64::NAN,
@@ -198,7 +198,7 @@ fn check<T: Number>(case: &Case) -> Result<(), TestCaseError> {
     let slices: Vec<AxisSlice> = case.axes.iter().map(|axis| axis.2).collect();
     let selection = Selection::new(slices, &shape).unwrap();
     let count = shape.iter().product::<u64>() as usize;
-    // Long stretches of ordinary numbers, so that not every cell has a special one.
+    // Long ranges of ordinary numbers, so that not every cell has a special value.
     let values: Vec<T> = (0..count)
         .map(|n| {
             let seed = case.seed[n % case.seed.len()];
@@ -237,7 +237,7 @@ fn check<T: Number>(case: &Case) -> Result<(), TestCaseError> {
     let found = whole.iter().zip(&expected).chain(preview.iter().zip(&expected));
     for (n, (found, expected)) in found.enumerate() {
         let (found, rounded) = (found.to_f64(), narrow::<T>(*expected).to_f64());
-        // Sums of the slow version round differently; a rounded result may then be the neighbour.
+        // Sums of the naive version round differently; a rounded result may then be the adjacent value.
         let close = (found - rounded).abs() <= rounded.abs() * tolerance(T::ELEMENT) + 1e-12;
         let same = found == rounded || found.is_nan() && rounded.is_nan() || close;
         prop_assert!(same, "{:?} cell {n}: {found} instead of {rounded}", case.method);

@@ -1,4 +1,4 @@
-//! Where results go, and what is left when they do not get there.
+//! Locations of results, and cleanup after failures.
 
 #![expect(clippy::disallowed_methods, reason = "these tests look at real files")]
 
@@ -12,7 +12,7 @@ use super::*;
 use crate::query::Write;
 use crate::{Report, VerifyOptions, verify};
 
-/// A file on disk: 6 rows of 5 numbers, and a directory that holds nothing else.
+/// A file on disk with 6 rows of 5 numbers, alone in its directory.
 fn on_disk() -> (tempfile::TempDir, std::path::PathBuf, Vec<f32>) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("obs.tet");
