@@ -108,7 +108,7 @@ impl<'f> Part<'f> {
         self.narrowed(axis, 0, count, step)
     }
 
-    /// Filters values by a condition, in addition to all earlier conditions.
+    /// Filters values by a condition, in addition to conditions of other kinds. It replaces an earlier one of its kind.
     pub fn filter(mut self, condition: Condition) -> Self {
         let filter = self.filter.get_or_insert_default();
         match condition {

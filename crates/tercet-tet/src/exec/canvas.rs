@@ -119,7 +119,7 @@ impl<'a> Canvas<'a> {
 
     /// Number of finite values with an impossible divisor, and the first of their indices.
     pub(crate) fn into_bad(self) -> (u64, Vec<u64>) {
-        self.bad.into_told()
+        self.bad.into_reported()
     }
 
     /// Writes `part`, whose first position is `origin` in the selection, to a dense buffer of its size. Filtered-out

@@ -65,7 +65,7 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
             let op = op_of(job, kind).unwrap_or(Op::EqualCount(None));
             let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
             let width = op.width();
-            (told(kind, values.chunks_exact(width)), elements)
+            (result_numbers(kind, values.chunks_exact(width)), elements)
         }
     };
     Ok(Computed { numbers, elements: elements_of(job, operation, entered)? })
@@ -94,7 +94,7 @@ pub(crate) fn compute_all(
         let mut from = 0;
         for (number, op) in &shared {
             let own = values.chunks_exact(all).map(|cell| &cell[from..from + op.width()]);
-            computed[*number] = Some(Computed { numbers: told(kinds[*number], own), elements });
+            computed[*number] = Some(Computed { numbers: result_numbers(kinds[*number], own), elements });
             from += op.width();
         }
     }
@@ -106,7 +106,7 @@ pub(crate) fn compute_all(
 }
 
 /// Selects the reported value of an operation from the numbers of each cell.
-fn told<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
+fn result_numbers<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_sign_loss,

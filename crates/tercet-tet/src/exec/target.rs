@@ -27,7 +27,7 @@ pub(crate) struct Outputs {
     /// Path of the source file, as opened; `None` for bytes in memory.
     file: Option<PathBuf>,
     /// Directory of the source file.
-    folder: Option<Directory>,
+    directory: Option<Directory>,
     source: Option<FileId>,
     /// Directories that the user allows.
     allowed: Vec<PathBuf>,
@@ -41,14 +41,14 @@ impl Outputs {
     /// Allows output to the directory of the source file, the cache, and the directories `allowed`.
     pub(crate) fn new(file: Option<&Path>, allowed: &[PathBuf], preview: u64) -> Result<Self, ErrorKind> {
         let refuse = |path: &Path, error: io::Error| fault(path, TargetError::Io(error));
-        let (mut folder, mut source) = (None, None);
+        let (mut directory, mut source) = (None, None);
         if let Some(file) = file {
-            folder = Some(Directory::open(folder_of(file)).map_err(|error| refuse(file, error))?);
+            directory = Some(Directory::open(directory_of(file)).map_err(|error| refuse(file, error))?);
             let real = std::fs::canonicalize(file).and_then(|real| RealDisk.entry(&real));
             source = Some(real.map_err(|error| refuse(file, error))?.id);
         }
         let file = file.map(Path::to_owned);
-        Ok(Self { file, folder, source, allowed: allowed.to_vec(), cache: cache_folders(), preview })
+        Ok(Self { file, directory, source, allowed: allowed.to_vec(), cache: cache_directories(), preview })
     }
 
     /// Path of the source file, if it has one.
@@ -60,16 +60,16 @@ impl Outputs {
     pub(crate) fn spot(&self, path: &Path) -> Result<Spot, ErrorKind> {
         let refuse = |reason| fault(path, reason);
         let name = own_name(path).ok_or_else(|| refuse(TargetError::NoName))?;
-        let full = match (&self.folder, path.is_absolute()) {
+        let full = match (&self.directory, path.is_absolute()) {
             (_, true) => path.to_owned(),
-            (Some(folder), false) => folder.path().join(path),
+            (Some(directory), false) => directory.path().join(path),
             (None, false) => return Err(refuse(TargetError::NoBase)),
         };
-        let parent = Resolved::of(folder_of(&full)).map_err(refuse)?;
+        let parent = Resolved::of(directory_of(&full)).map_err(refuse)?;
         let root = self.root_of(&parent, path)?.ok_or_else(|| refuse(TargetError::Outside))?;
         let spot = Spot::walk(root, &parent, name, path)?;
-        if let (Some(folder), []) = (&spot.folder, &spot.missing[..]) {
-            let there = folder.look(name).map_err(|error| refuse(TargetError::Io(error)))?;
+        if let (Some(directory), []) = (&spot.directory, &spot.missing[..]) {
+            let there = directory.look(name).map_err(|error| refuse(TargetError::Io(error)))?;
             match there {
                 Some(entry) if self.source == Some(entry.id) => return Err(refuse(TargetError::Source)),
                 Some(entry) if entry.kind == EntryKind::Link => return Err(refuse(TargetError::Link)),
@@ -84,13 +84,13 @@ impl Outputs {
 
     /// Allowed directory that contains a path: the directory to start from, and whether new directories are private.
     fn root_of(&self, parent: &Resolved, shown: &Path) -> Result<Option<Root>, ErrorKind> {
-        if let Some(folder) = self.folder.as_ref().filter(|folder| parent.is_in(folder.path())) {
-            return Ok(Some(Root { folder: folder.clone(), private: false }));
+        if let Some(directory) = self.directory.as_ref().filter(|directory| parent.is_in(directory.path())) {
+            return Ok(Some(Root { directory: directory.clone(), private: false }));
         }
         for allowed in &self.allowed {
             let open = Directory::open(allowed).map_err(|error| fault(allowed, TargetError::Io(error)))?;
             if parent.is_in(open.path()) {
-                return Ok(Some(Root { folder: open, private: false }));
+                return Ok(Some(Root { directory: open, private: false }));
             }
         }
         for cache in &self.cache {
@@ -99,7 +99,7 @@ impl Outputs {
             if parent.is_in(&root.full()) {
                 let open =
                     Directory::open(&root.existing).map_err(|error| fault(shown, TargetError::Io(error)))?;
-                return Ok(Some(Root { folder: open, private: true }));
+                return Ok(Some(Root { directory: open, private: true }));
             }
         }
         Ok(None)
@@ -129,32 +129,33 @@ impl Outputs {
     pub(crate) fn temporary(&self) -> Result<(std::fs::File, PathBuf), ErrorKind> {
         let in_cache = self.cache.iter().find_map(|cache| {
             let output = self.open_private(&cache.join("spill")).ok()?;
-            let file = output.folder.temporary().ok()?;
-            let folder = output.folder.path().to_owned();
+            let file = output.directory.temporary().ok()?;
+            let directory = output.directory.path().to_owned();
             output.keep();
-            Some((file, folder))
+            Some((file, directory))
         });
         let anywhere = || {
-            let folder = std::env::temp_dir();
-            let file = Directory::open(&folder).and_then(|open| open.temporary());
-            file.map(|file| (file, folder.clone())).map_err(|error| fault(&folder, TargetError::Io(error)))
+            let directory = std::env::temp_dir();
+            let file = Directory::open(&directory).and_then(|open| open.temporary());
+            file.map(|file| (file, directory.clone()))
+                .map_err(|error| fault(&directory, TargetError::Io(error)))
         };
         in_cache.map_or_else(anywhere, Ok)
     }
 
     /// Opens a checked location and creates its missing directories.
     pub(crate) fn open(&self, spot: Spot) -> Result<Output, ErrorKind> {
-        let Spot { root, folder, missing, name, shown, private } = spot;
+        let Spot { root, directory, missing, name, shown, private } = spot;
         let refuse = |error: io::Error| fault(&shown, TargetError::Io(error));
-        let mut output = Output { folder: folder.unwrap_or(root), name, private, made: Vec::new() };
+        let mut output = Output { directory: directory.unwrap_or(root), name, private, made: Vec::new() };
         for part in missing {
-            if output.folder.make(&part, private).map_err(refuse)? {
-                output.made.push((output.folder.clone(), part.clone()));
+            if output.directory.make(&part, private).map_err(refuse)? {
+                output.made.push((output.directory.clone(), part.clone()));
             }
-            output.folder = output.folder.enter(&part).map_err(refuse)?;
+            output.directory = output.directory.enter(&part).map_err(refuse)?;
         }
         // Another name of the source may have appeared since the check.
-        let there = output.folder.look(&output.name).map_err(refuse)?;
+        let there = output.directory.look(&output.name).map_err(refuse)?;
         if there.is_some_and(|entry| self.source == Some(entry.id)) {
             return Err(fault(&shown, TargetError::Source));
         }
@@ -163,7 +164,7 @@ impl Outputs {
 }
 
 struct Root {
-    folder: Directory,
+    directory: Directory,
     private: bool,
 }
 
@@ -172,7 +173,7 @@ struct Root {
 pub(crate) struct Spot {
     root: Directory,
     /// Deepest existing directory; `None` is the root itself.
-    folder: Option<Directory>,
+    directory: Option<Directory>,
     /// Directories that do not exist yet.
     missing: Vec<OsString>,
     name: OsString,
@@ -184,15 +185,15 @@ impl Spot {
     /// Walks from the root to the directory of the file, without following links.
     fn walk(root: Root, parent: &Resolved, name: &OsStr, shown: &Path) -> Result<Self, ErrorKind> {
         let refuse = |error: io::Error| fault(shown, TargetError::Io(error));
-        let mut folder = root.folder.clone();
-        let below = parent.existing.strip_prefix(root.folder.path());
+        let mut directory = root.directory.clone();
+        let below = parent.existing.strip_prefix(root.directory.path());
         // Without directories below the root, the missing ones start inside the root.
         for part in below.unwrap_or(Path::new("")).components() {
-            folder = folder.enter(part.as_os_str()).map_err(refuse)?;
+            directory = directory.enter(part.as_os_str()).map_err(refuse)?;
         }
         Ok(Self {
-            root: root.folder,
-            folder: Some(folder),
+            root: root.directory,
+            directory: Some(directory),
             missing: parent.missing.clone(),
             name: name.to_owned(),
             shown: shown.to_owned(),
@@ -202,15 +203,15 @@ impl Spot {
 
     /// Whether the name already exists.
     pub(crate) fn is_taken(&self) -> bool {
-        let folder = self.folder.as_ref().unwrap_or(&self.root);
-        self.missing.is_empty() && matches!(folder.look(&self.name), Ok(Some(_)))
+        let directory = self.directory.as_ref().unwrap_or(&self.root);
+        self.missing.is_empty() && matches!(directory.look(&self.name), Ok(Some(_)))
     }
 }
 
 /// An open output location for a file.
 #[derive(Debug)]
 pub(crate) struct Output {
-    folder: Directory,
+    directory: Directory,
     name: OsString,
     /// Whether the file is private to its owner, as every file in the cache is: the caller chose no directory whose
     /// permissions decide who may read it.
@@ -222,14 +223,17 @@ pub(crate) struct Output {
 impl Output {
     /// Creates the file under a temporary name. It appears, complete, when it is published.
     pub(crate) fn stage(&self) -> Result<AtomicFile, ErrorKind> {
-        let atomic_file =
-            if self.private { self.folder.stage_private(&self.name) } else { self.folder.stage(&self.name) };
+        let atomic_file = if self.private {
+            self.directory.stage_private(&self.name)
+        } else {
+            self.directory.stage(&self.name)
+        };
         Ok(atomic_file?)
     }
 
     /// Path of the file, with links resolved.
     pub(crate) fn path(&self) -> PathBuf {
-        self.folder.path().join(&self.name)
+        self.directory.path().join(&self.name)
     }
 
     /// Keeps the created directories, after the file was published.
@@ -240,9 +244,9 @@ impl Output {
 
 impl Drop for Output {
     fn drop(&mut self) {
-        for (folder, name) in self.made.drain(..).rev() {
+        for (directory, name) in self.made.drain(..).rev() {
             // A directory in use by another process is not empty and is kept.
-            let _ = folder.remove_directory(&name);
+            let _ = directory.remove_directory(&name);
         }
     }
 }
@@ -286,7 +290,7 @@ impl Resolved {
 }
 
 /// Parent directory of a path; for a bare name, the working directory.
-fn folder_of(path: &Path) -> &Path {
+fn directory_of(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if parent.as_os_str().is_empty() => Path::new("."),
         Some(parent) => parent,
@@ -301,14 +305,14 @@ fn own_name(path: &Path) -> Option<&OsStr> {
 }
 
 /// Cache directories for files without a given name, best first.
-fn cache_folders() -> Vec<PathBuf> {
+fn cache_directories() -> Vec<PathBuf> {
     let absolute = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
     let home = absolute("HOME").or_else(|| absolute("USERPROFILE"));
     let below_home = |path: &str| home.as_ref().map(|home| home.join(path));
     let cache = absolute("XDG_CACHE_HOME").or_else(|| below_home(".cache"));
     let temporary = ["TMPDIR", "TEMP", "TMP"].into_iter().find_map(absolute);
-    let folders = [cache, below_home(".local/cache"), temporary];
-    folders.into_iter().flatten().map(|folder| folder.join("tetration")).collect()
+    let directories = [cache, below_home(".local/cache"), temporary];
+    directories.into_iter().flatten().map(|directory| directory.join("tetration")).collect()
 }
 
 fn fault(path: &Path, reason: TargetError) -> ErrorKind {

@@ -187,25 +187,27 @@ impl Pass {
         };
         let std =
             || -> Vec<f64> { values.iter().skip(2).step_by(3).map(|variance| variance.sqrt()).collect() };
-        let (shift, divisor, told): (_, _, Vec<(Told, Vec<f64>)>) = match method {
-            Method::Center => (values.clone(), Vec::new(), vec![(Told::Mean, values)]),
-            Method::Zscore => (column(1, 3), std(), vec![(Told::Mean, column(1, 3)), (Told::Std, std())]),
-            Method::Scale => (Vec::new(), std(), vec![(Told::Std, std())]),
+        let (shift, divisor, found): (_, _, Vec<(Statistic, Vec<f64>)>) = match method {
+            Method::Center => (values.clone(), Vec::new(), vec![(Statistic::Mean, values)]),
+            Method::Zscore => {
+                (column(1, 3), std(), vec![(Statistic::Mean, column(1, 3)), (Statistic::Std, std())])
+            }
+            Method::Scale => (Vec::new(), std(), vec![(Statistic::Std, std())]),
             Method::Minmax => {
                 let (min, max) = (column(0, 2), column(1, 2));
                 let extent = min.iter().zip(&max).map(|(min, max)| max - min).collect();
-                (min.clone(), extent, vec![(Told::Min, min), (Told::Max, max)])
+                (min.clone(), extent, vec![(Statistic::Min, min), (Statistic::Max, max)])
             }
-            Method::L1 => (Vec::new(), values.clone(), vec![(Told::NormL1, values)]),
-            Method::L2 => (Vec::new(), values.clone(), vec![(Told::NormL2, values)]),
-            Method::Log1p | Method::Sqrt => (column(0, 2), Vec::new(), vec![(Told::Min, column(0, 2))]),
-            Method::Softmax => (column(0, 2), column(1, 2), vec![(Told::Max, column(0, 2))]),
+            Method::L1 => (Vec::new(), values.clone(), vec![(Statistic::NormL1, values)]),
+            Method::L2 => (Vec::new(), values.clone(), vec![(Statistic::NormL2, values)]),
+            Method::Log1p | Method::Sqrt => (column(0, 2), Vec::new(), vec![(Statistic::Min, column(0, 2))]),
+            Method::Softmax => (column(0, 2), column(1, 2), vec![(Statistic::Max, column(0, 2))]),
         };
         let shift = if shift.is_empty() { vec![0.0; divisor.len()] } else { shift };
         // An impossible division yields NaN.
         let possible = |divisor: f64| if divisor != 0.0 && divisor.is_finite() { divisor } else { f64::NAN };
         let divisor = divisor.into_iter().map(possible).collect();
-        let statistics = told_names(operation.is_scalar(), told);
+        let statistics = statistic_names(operation.is_scalar(), found);
         Ok(Self { numbers: Numbers { shift, divisor }, statistics, elements })
     }
 
@@ -225,7 +227,7 @@ impl Pass {
 
 /// Statistics of a result, in their output order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Told {
+enum Statistic {
     Mean,
     Min,
     Max,
@@ -234,7 +236,7 @@ enum Told {
     NormL2,
 }
 
-impl Told {
+impl Statistic {
     const ALL: [Self; 6] = [Self::Mean, Self::Min, Self::Max, Self::Std, Self::NormL1, Self::NormL2];
 
     /// Names without and with axes.
@@ -251,11 +253,11 @@ impl Told {
 }
 
 /// With axes all six arrays are present; those that were not needed are empty.
-fn told_names(scalar: bool, mut told: Vec<(Told, Vec<f64>)>) -> Vec<(&'static str, Value)> {
+fn statistic_names(scalar: bool, mut found: Vec<(Statistic, Vec<f64>)>) -> Vec<(&'static str, Value)> {
     let mut named = Vec::new();
-    for one in Told::ALL {
+    for one in Statistic::ALL {
         let numbers =
-            told.iter_mut().find(|(other, _)| *other == one).map(|(_, numbers)| std::mem::take(numbers));
+            found.iter_mut().find(|(other, _)| *other == one).map(|(_, numbers)| std::mem::take(numbers));
         match (scalar, numbers) {
             (true, Some(numbers)) => {
                 named.push((one.names().0, Value::Number(numbers.first().copied().unwrap_or(f64::NAN))));

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// Maximum number of reported indices.
-const TOLD: usize = 256;
+const MAX_REPORTED: usize = 256;
 
 /// Number of such elements, and the lowest indices. The lowest indices are kept, so the order in which threads find
 /// them does not matter.
@@ -34,7 +34,7 @@ impl Bad {
     }
 
     /// Count, and the lowest indices, ascending.
-    pub(super) fn into_told(self) -> (u64, Vec<u64>) {
+    pub(super) fn into_reported(self) -> (u64, Vec<u64>) {
         let first = self.first.into_inner().unwrap_or_else(PoisonError::into_inner);
         (self.count.into_inner(), first.into_sorted_vec())
     }
@@ -45,10 +45,10 @@ impl Bad {
         }
         let mut first = self.first.lock().unwrap_or_else(PoisonError::into_inner);
         first.push(index);
-        if first.len() > TOLD {
+        if first.len() > MAX_REPORTED {
             first.pop();
         }
-        if let (TOLD, Some(&highest)) = (first.len(), first.peek()) {
+        if let (MAX_REPORTED, Some(&highest)) = (first.len(), first.peek()) {
             self.below.store(highest, Ordering::Relaxed);
         }
     }

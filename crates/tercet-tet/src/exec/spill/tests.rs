@@ -18,8 +18,8 @@ fn cells<T: Number>(bytes: &[u8]) -> Vec<T> {
 
 #[test]
 fn plain_spills_hold_the_selection_of_every_type() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("obs.tet");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("obs.tet");
     for dtype in ElementType::ALL {
         with_element!(dtype, |T| {
             let bytes: Vec<u8> = (0..60 * size_of::<T>()).map(|n| n as u8).collect();
@@ -46,8 +46,8 @@ fn plain_spills_hold_the_selection_of_every_type() {
 
 #[test]
 fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("obs.tet");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("obs.tet");
     let values: Vec<i32> = (0..24).collect();
     fs::write(&path, layout(&[4, 6], &[3, 4], &values, false)).unwrap();
     let file = File::open(&path).unwrap();
@@ -60,7 +60,7 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
     let error = spill(&job(dataset, &plan, &resolved, 1 << 20, &NoProgress), "out", &outputs).unwrap_err();
     assert_eq!(error.class(), Class::Request);
     assert!(matches!(error, ErrorKind::NoFill { .. }), "{error}");
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left");
+    assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 1, "nothing is left");
 
     resolved.fill = Some(Scalar::Whole(-9));
     let expected = [-9, -9, -9, 4, 5, 13, 14, -9, 16, 17];
@@ -97,8 +97,8 @@ fn floats_are_blanked_with_nan() {
 #[test]
 fn chunks_that_the_plan_leaves_out_are_blank() {
     let values: Vec<f64> = (0..12).map(f64::from).collect();
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("obs.tet");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("obs.tet");
     fs::write(&path, layout(&[12], &[4], &values, true)).unwrap();
     let file = File::open(&path).unwrap();
     let dataset = file.dataset("a").unwrap();

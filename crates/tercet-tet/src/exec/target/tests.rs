@@ -9,7 +9,7 @@ use super::*;
 
 /// A directory with a source file, a sibling outside, and a cache that does not exist.
 struct Place {
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
     base: PathBuf,
     data: PathBuf,
     outside: PathBuf,
@@ -17,14 +17,14 @@ struct Place {
 
 impl Place {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let base = fs::canonicalize(folder.path()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let base = fs::canonicalize(directory.path()).unwrap();
         let (data, outside) = (base.join("data"), base.join("outside"));
         fs::create_dir(&data).unwrap();
         fs::create_dir(&outside).unwrap();
         fs::write(data.join("a.tet"), b"source").unwrap();
         fs::write(outside.join("precious"), b"precious").unwrap();
-        Self { _folder: folder, base, data, outside }
+        Self { _directory: directory, base, data, outside }
     }
 
     fn outputs(&self, allowed: &[PathBuf]) -> Outputs {
@@ -36,12 +36,12 @@ impl Place {
     /// Every name below the base, including directories.
     fn listing(&self) -> Vec<PathBuf> {
         let mut found = Vec::new();
-        let mut folders = vec![self.base.clone()];
-        while let Some(folder) = folders.pop() {
-            for item in fs::read_dir(&folder).unwrap() {
+        let mut directories = vec![self.base.clone()];
+        while let Some(directory) = directories.pop() {
+            for item in fs::read_dir(&directory).unwrap() {
                 let item = item.unwrap();
                 if item.file_type().unwrap().is_dir() {
-                    folders.push(item.path());
+                    directories.push(item.path());
                 }
                 found.push(item.path());
             }
@@ -99,7 +99,7 @@ fn what_lies_outside_is_refused_and_nothing_is_made() {
 }
 
 #[test]
-fn a_folder_is_no_file() {
+fn a_directory_is_no_file() {
     let place = Place::new();
     fs::create_dir(place.data.join("sub")).unwrap();
     let error = write(&place.outputs(&[]), Path::new("sub")).unwrap_err();
@@ -143,8 +143,8 @@ fn files_without_a_name_go_to_the_cache() {
     assert_ne!(first, path, "names differ");
     assert_eq!(fs::read(first).unwrap(), b"kept");
 
-    let (mut file, folder) = outputs.temporary().unwrap();
-    assert_eq!(folder, place.base.join("cache/tetration"));
+    let (mut file, directory) = outputs.temporary().unwrap();
+    assert_eq!(directory, place.base.join("cache/tetration"));
     file.write_all(b"gone").unwrap();
     assert_eq!(fs::read_dir(place.base.join("cache/tetration")).unwrap().count(), 1);
 
@@ -168,7 +168,7 @@ fn a_cache_that_cannot_be_had_is_named() {
 }
 
 #[test]
-fn a_failure_leaves_no_folder() {
+fn a_failure_leaves_no_directory() {
     let place = Place::new();
     let outputs = place.outputs(&[]);
     let before = place.listing();
@@ -182,7 +182,7 @@ fn a_failure_leaves_no_folder() {
 }
 
 #[test]
-fn bytes_in_memory_have_no_folder() {
+fn bytes_in_memory_have_no_directory() {
     let place = Place::new();
     let outputs = Outputs::new(None, std::slice::from_ref(&place.outside), 0).unwrap();
     let error = write(&outputs, Path::new("x.bin")).unwrap_err();
@@ -192,8 +192,8 @@ fn bytes_in_memory_have_no_folder() {
 
 #[test]
 fn a_bare_name_is_in_the_working_directory() {
-    assert_eq!(folder_of(Path::new("a.tet")), Path::new("."));
-    assert_eq!(folder_of(Path::new("b/a.tet")), Path::new("b"));
+    assert_eq!(directory_of(Path::new("a.tet")), Path::new("."));
+    assert_eq!(directory_of(Path::new("b/a.tet")), Path::new("b"));
 }
 
 #[cfg(unix)]
@@ -246,7 +246,7 @@ mod links {
     }
 
     #[test]
-    fn a_link_that_stays_inside_leads_to_its_folder() {
+    fn a_link_that_stays_inside_leads_to_its_directory() {
         let place = Place::new();
         fs::create_dir(place.data.join("real")).unwrap();
         symlink("real", place.data.join("alias")).unwrap();
@@ -255,7 +255,7 @@ mod links {
     }
 
     #[test]
-    fn a_folder_swapped_for_a_link_after_the_check_leads_nowhere() {
+    fn a_directory_swapped_for_a_link_after_the_check_leads_nowhere() {
         let place = Place::new();
         fs::create_dir_all(place.data.join("sub/deep")).unwrap();
         let outputs = place.outputs(&[]);

@@ -62,8 +62,8 @@ impl Goal {
                 Ok(Self::Raw(Box::new(output.stage()?), output))
             }
             Target::Ram | Target::Switch => {
-                let (file, folder) = outputs.temporary()?;
-                Ok(Self::Temporary(file, folder))
+                let (file, directory) = outputs.temporary()?;
+                Ok(Self::Temporary(file, directory))
             }
         }
     }
@@ -80,11 +80,11 @@ impl Goal {
         let bytes = export.bytes();
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {
-            Self::Temporary(file, folder) => {
+            Self::Temporary(file, directory) => {
                 // The caller did not name this file: the error for a full disk names its directory.
                 let named = |fault: ErrorKind| match fault {
                     ErrorKind::Common(CommonError::Write(error)) => ErrorKind::Target {
-                        path: folder.to_string_lossy().into(),
+                        path: directory.to_string_lossy().into(),
                         reason: TargetError::Io(error),
                     },
                     other => other,

@@ -192,9 +192,9 @@ fn statistics_have_the_names_of_the_answer() {
     let (_dir, path, _) = on_disk();
     let file = File::open(&path).unwrap();
     let all = Selection::full(&[6, 5]);
-    let told =
+    let computed =
         |method, axes: &[usize]| run(&file, &resolved(&all, axes, method), &SETTINGS).unwrap().statistics;
-    let scalar = |method| told(method, &[]).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+    let scalar = |method| computed(method, &[]).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
     assert_eq!(scalar(Method::Zscore), ["operation_mean", "operation_std"]);
     assert_eq!(scalar(Method::Center), ["operation_mean"]);
     assert_eq!(scalar(Method::Scale), ["operation_std"]);
@@ -204,7 +204,7 @@ fn statistics_have_the_names_of_the_answer() {
     assert_eq!(scalar(Method::Log1p), ["operation_min"]);
     assert_eq!(scalar(Method::Sqrt), ["operation_min"]);
     assert_eq!(scalar(Method::Softmax), ["operation_max"]);
-    let axis = told(Method::Softmax, &[1]);
+    let axis = computed(Method::Softmax, &[1]);
     let names: Vec<&str> = axis.iter().map(|(name, _)| *name).collect();
     assert_eq!(
         names,
