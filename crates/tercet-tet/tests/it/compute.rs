@@ -117,7 +117,7 @@ fn several_operations_share_a_visit() {
 }
 
 #[test]
-fn groups_windows_and_filters_tell_what_queries_tell() {
+fn groups_windows_and_filters_match_queries() {
     let file = file();
     let part = file.dataset("t").unwrap().part();
     let season = part.mean(["lat", "lon"]).group_by(Group::labels("time", str::to_owned)).run().unwrap();
@@ -189,5 +189,43 @@ fn no_chunk_is_read_more_than_twice() {
                 assert!(reads <= 2, "{text}, chunks of {chunks:?}: {reads} reads of the chunk at {payload}");
             }
         }
+    }
+}
+
+/// Rows longer than the buffer of filtered values.
+#[test]
+fn filters_apply_to_long_rows() {
+    const WIDTH: u64 = 10_007;
+    let shape = [3, WIDTH];
+    let values: Vec<f32> = (0..3 * WIDTH).map(value).collect();
+    for chunks in [[1, WIDTH], [2, 5000], [3, WIDTH]] {
+        let mut layout = Layout::new();
+        let id = layout.dataset("t", ElementType::F32, shape, chunks).unwrap();
+        layout.dims(id, ["row", "column"]).unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+        writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
+        let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+        let part = file.dataset("t").unwrap().part().filter(Condition::Greater(Scalar::Float(10.0)));
+        let passes = |value: &&f32| **value > 10.0;
+        let rows: Vec<f64> = values
+            .chunks(WIDTH as usize)
+            .map(|row| row.iter().filter(passes).map(|value| f64::from(*value)).sum())
+            .collect();
+        assert_eq!(
+            numbers(&part.reduce([Op::Sum]).over(["column"]).run().unwrap().tensor),
+            rows,
+            "{chunks:?}"
+        );
+        let columns: Vec<f64> = (0..WIDTH as usize)
+            .map(|column| {
+                let column = values.iter().skip(column).step_by(WIDTH as usize);
+                column.filter(passes).map(|value| f64::from(*value)).sum()
+            })
+            .collect();
+        assert_eq!(
+            numbers(&part.reduce([Op::Sum]).over(["row"]).run().unwrap().tensor),
+            columns,
+            "{chunks:?}"
+        );
     }
 }
