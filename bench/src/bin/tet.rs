@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 use tercet_bench::{field, flag, limit_data, number, on_threads, option, report};
+use tercet_core::ElementType;
 use tercet_core::progress::NoProgress;
 use tercet_core::{DType, Selection};
 use tercet_tet::{Access, Compression, Dataset, Error, File, Layout, ReadOptions, Writer, WriterOptions};
@@ -31,7 +32,9 @@ fn main() -> Outcome {
         ["read", file, ..] => read(Path::new(file)),
         ["bare", file, ..] => bare(Path::new(file)),
         ["open", file, ..] => open(Path::new(file)),
-        ["stats", dtype, ..] => stats(dtype.parse()?),
+        ["stats", dtype, ..] => {
+            stats(dtype.parse::<DType>()?.element().ok_or("not an element type of .tet")?)
+        }
         ["bounded-write", file, bytes, limit, ..] => {
             bounded_write(Path::new(file), bytes.parse()?, limit.parse()?)
         }
