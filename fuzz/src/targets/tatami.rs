@@ -215,7 +215,7 @@ pub(super) fn repair(input: &[u8]) {
         assert_eq!(report.rows_kept + lost, report.rows, "every row is kept or lost");
         let options = VerifyOptions::default().with_limits(Limits::small()).with_deep(true);
         let verified = verify(source(&bytes), options, &NoProgress).expect("memory can be verified");
-        let unsorted = |text: &str| text.contains("in the order of the sort key");
+        let unsorted = |text: &str| text.contains("the rows are sorted by the sort key");
         let bad =
             verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
         assert!(bad.is_none(), "the new file is bad: {bad:?}");
