@@ -68,13 +68,19 @@ pub trait Accumulator: Debug + Send + Sync + Any {
     /// Rolling windows over positions: the accumulator holds `outer × positions × inner` settled cells.
     fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory>;
 
+    /// Results of rolling windows, `outer × windows × inner`, for reductions that do not merge cells.
+    fn roll_values(&self, roll: &Roll<'_>, padding: &RollPadding<'_>) -> Option<Vec<f64>> {
+        let _ = (roll, padding);
+        None
+    }
+
     /// Number of results per cell.
     fn width(&self) -> usize {
         1
     }
 
-    /// Writes the results: `width` numbers per cell. The cells must be settled.
-    fn finish(&self, counts: Counts<'_>, out: &mut [f64]);
+    /// Writes the results: `width` numbers per cell. The cells must be settled; values may be reordered.
+    fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]);
 
     /// Returns `self` as `Any`, for downcasts.
     fn as_any(&self) -> &dyn Any;
@@ -112,6 +118,17 @@ pub struct Roll<'a> {
     pub overlap: bool,
     /// Range of positions of each window.
     pub windows: &'a [std::ops::Range<usize>],
+}
+
+/// Padding of rolling windows.
+#[derive(Clone, Copy, Debug)]
+pub struct RollPadding<'a> {
+    /// Padding value, of the compute type.
+    pub value: Option<&'a [u8]>,
+    /// Number of padding values per window.
+    pub counts: &'a [u64],
+    /// Windows with fewer other values have no result.
+    pub min_count: u64,
 }
 
 /// Number of values per cell.

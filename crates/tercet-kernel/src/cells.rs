@@ -170,7 +170,7 @@ impl<C: Cells> Accumulator for C {
         Cells::width(self)
     }
 
-    fn finish(&self, counts: Counts<'_>, out: &mut [f64]) {
+    fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
         for (cell, out) in out.chunks_exact_mut(Cells::width(self)).enumerate() {
             Cells::finish(self, cell, counts.of(cell), out);
         }

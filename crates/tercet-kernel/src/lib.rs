@@ -27,6 +27,7 @@ mod histogram;
 mod lanes;
 mod moments;
 mod op;
+mod order;
 mod product;
 mod simd;
 mod softmax;
@@ -35,11 +36,12 @@ mod tally;
 mod whole;
 mod widen;
 
-pub use accumulator::{Accumulator, Counts, Known, KnownRange, Roll, Runs};
+pub use accumulator::{Accumulator, Counts, Known, KnownRange, Roll, RollPadding, Runs};
 pub use compute::{Compute, ComputeType, Value};
 pub use filter::Filter;
 pub use histogram::{TINY_RANGE, bin_width};
 pub use op::Op;
+pub use order::{Capacity, Quantile, Search};
 pub use simd::{Work, vectorized};
 pub use widen::{from_half, gather, widen};
 

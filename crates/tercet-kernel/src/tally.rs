@@ -189,7 +189,7 @@ mod count_accumulator {
         fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
             self.fresh(roll.outer * roll.windows.len() * roll.inner)
         }
-        fn finish(&self, counts: Counts<'_>, out: &mut [f64]) {
+        fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
             for (cell, out) in out.iter_mut().enumerate() {
                 *out = if self.never { 0.0 } else { to_f64(counts.of(cell)) };
             }

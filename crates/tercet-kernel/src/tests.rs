@@ -349,7 +349,7 @@ proptest! {
                 fill(&mut *cells, (dtype, &elements), (0, count), 0..1, 0);
                 cells.settle();
                 let roll = Roll { outer, positions, inner, size, overlap, windows: &windows };
-                let rolled = cells.roll(&roll).unwrap();
+                let mut rolled = cells.roll(&roll).unwrap();
                 let counts: Vec<u64> = (0..outer * windows.len() * inner)
                     .map(|cell| windows[cell / inner % windows.len()].len() as u64)
                     .collect();
@@ -407,7 +407,7 @@ fn of<T: Compute>(op: &Op, dtype: ElementType, values: &[T]) -> Vec<f64> {
 fn the_lowest_index_wins_in_any_order() {
     let mut values = vec![0.5f32; 200];
     (values[7], values[90], values[150]) = (2.0, 2.0, 2.0);
-    let index_of = |cells: &dyn Accumulator, count: usize| {
+    let index_of = |cells: &mut dyn Accumulator, count: usize| {
         let mut results = vec![0.0; count];
         cells.finish(Counts::Same(0), &mut results);
         results
@@ -422,11 +422,11 @@ fn the_lowest_index_wins_in_any_order() {
         run(&values[first..], first as u64, &mut *cells, 0);
         run(&values[..first], 0, &mut *earlier, 1);
         cells.merge(0, &*earlier, 1, 1);
-        assert_eq!(index_of(&*cells, 1), [7.0]);
+        assert_eq!(index_of(&mut *cells, 1), [7.0]);
         let mut cells = make(1);
         run(&values[first..], first as u64, &mut *cells, 0);
         run(&values[..first], 0, &mut *cells, 0);
-        assert_eq!(index_of(&*cells, 1), [7.0]);
+        assert_eq!(index_of(&mut *cells, 1), [7.0]);
     }
     // Rows of 40 columns, in reverse order.
     let bytes: &[u8] = bytemuck::cast_slice(&values);
@@ -434,7 +434,7 @@ fn the_lowest_index_wins_in_any_order() {
     let mut cells = make(40);
     cells.rows(0, &[row(1), row(2), row(3), row(4)], &[1, 2, 3, 4]);
     cells.rows(0, &[row(0)], &[0]);
-    let found = index_of(&*cells, 40);
+    let found = index_of(&mut *cells, 40);
     assert_eq!((found[7], found[10], found[30], found[0]), (0.0, 2.0, 3.0, 0.0));
 }
 

@@ -321,7 +321,7 @@ fn windowed(part: &Part<'_>, axis: usize, window: &Window) -> Result<Role, Error
     let padding = Padding { value: None, min_count };
     if window.rolling {
         let windows = (count - size + 1).div_ceil(step);
-        return Ok(Role::Rolling(Rolling { size, step, first: 0, count: windows, padding }));
+        return Ok(Role::Rolling(Rolling { size, step, first: 0, count: windows, padding, separate: false }));
     }
     let number = |bin: u64| u32::try_from(bin).unwrap_or(u32::MAX);
     let cells = (0..count).map(|position| number(position / size)).collect();

@@ -4,10 +4,11 @@
 //! plan, so the result is bit-identical for any number of threads.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::sizes::{FEW_CELLS, NARROW_STRIP, STRIP, WINDOW_STRIP};
 use crate::plan::ReadPlan;
-use crate::query::resolved::{Groups, Role, Rolling};
+use crate::query::resolved::{Groups, Positions, Role, Rolling};
 
 /// A part of one axis: selected positions and their output cells.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,6 +16,8 @@ pub(crate) struct Part {
     pub(crate) positions: Range<u64>,
     /// Cells; window numbers for windows, `0..1` for reduced axes.
     pub(crate) cells: Range<u64>,
+    /// Mask of the positions of the axis that belong to the cells; `None` if all positions of the part do.
+    pub(crate) keep: Option<Arc<[bool]>>,
 }
 
 /// Limits on the cuts of an output.
@@ -27,7 +30,12 @@ pub(crate) struct Limits {
 }
 
 /// Cuts every axis into parts; a task is one part of each axis.
-pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], limits: Limits) -> Vec<Vec<Part>> {
+pub(crate) fn cut(
+    plan: &ReadPlan,
+    roles: &[Role],
+    positions: Option<&Positions>,
+    limits: Limits,
+) -> Vec<Vec<Part>> {
     let mut axes: Vec<Axis<'_>> =
         roles.iter().enumerate().map(|(axis, role)| Axis::new(plan, axis, role)).collect();
     for axis in (0..axes.len()).rev() {
@@ -49,7 +57,13 @@ pub(crate) fn cut(plan: &ReadPlan, roles: &[Role], limits: Limits) -> Vec<Vec<Pa
     for axis in window.into_iter().chain(0..axes.len()) {
         while states(&axes) > most && axes[axis].shrink() {}
     }
-    axes.iter().map(Axis::parts).collect()
+    // Groups that are not sorted are divided last: every part visits all positions.
+    for axis in 0..axes.len() {
+        while states(&axes) > most && axes[axis].divide() {}
+    }
+    let mask =
+        |axis: usize| positions.filter(|positions| positions.axis == axis).map(|mask| &mask.counts[..]);
+    axes.iter().enumerate().map(|(number, axis)| axis.parts(mask(number))).collect()
 }
 
 /// Maximum number of states of a task.
@@ -71,6 +85,8 @@ struct Axis<'a> {
     positions: Option<u64>,
     /// Windows per part.
     windows: u64,
+    /// Groups per part, for groups that are not sorted.
+    groups: u64,
 }
 
 impl<'a> Axis<'a> {
@@ -90,7 +106,7 @@ impl<'a> Axis<'a> {
             Role::Rolling(rolling) => rolling.count,
             _ => 0,
         };
-        Self { role, extent, edges, tile, tiles: 1, positions: None, windows }
+        Self { role, extent, edges, tile, tiles: 1, positions: None, windows, groups: u64::MAX }
     }
 
     /// Number of states of a task along this axis.
@@ -102,7 +118,8 @@ impl<'a> Axis<'a> {
                 let groups_of_tile = self.tile.saturating_mul(self.tiles).div_ceil(groups.size) + 1;
                 groups_of_tile.min(u64::from(groups.count))
             }
-            Role::Grouped(groups) => u64::from(groups.count),
+            Role::Grouped(groups) => u64::from(groups.count).min(self.groups),
+            Role::Rolling(rolling) if rolling.separate => 1,
             // Positions, prefixes, suffixes.
             Role::Rolling(rolling) => {
                 3 * (rolling.size + (self.windows - 1).saturating_mul(rolling.step)).min(self.extent)
@@ -140,23 +157,38 @@ impl<'a> Axis<'a> {
         }
     }
 
-    fn parts(&self) -> Vec<Part> {
+    /// Divides groups that are not sorted.
+    fn divide(&mut self) -> bool {
         match self.role {
-            Role::Reduced => vec![Part { positions: 0..self.extent, cells: 0..1 }],
+            Role::Grouped(groups) if !is_sorted(groups) && self.states() > 1 => {
+                self.groups = self.states().div_ceil(2);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Parts of the axis; `mask` has its included positions.
+    fn parts(&self, mask: Option<&[bool]>) -> Vec<Part> {
+        match self.role {
+            Role::Reduced => vec![Part { positions: 0..self.extent, cells: 0..1, keep: None }],
             Role::Kept => {
                 let parts = self.tile_ranges().into_iter().flat_map(|range| self.split(range));
-                parts.map(|positions| Part { cells: positions.clone(), positions }).collect()
+                parts.map(|positions| Part { cells: positions.clone(), positions, keep: None }).collect()
             }
             Role::Grouped(groups) if is_sorted(groups) => group_parts(groups, &self.tile_ranges()),
             Role::Grouped(groups) => {
-                vec![Part { positions: 0..self.extent, cells: 0..u64::from(groups.count) }]
+                let (count, each) = (u64::from(groups.count), self.states().max(1));
+                let starts = (0..count).step_by(usize::try_from(each).unwrap_or(usize::MAX));
+                starts.map(|start| unsorted_part(groups, start..(start + each).min(count), mask)).collect()
             }
-            Role::Rolling(rolling) => (0..rolling.count)
-                .step_by(usize::try_from(self.windows).unwrap_or(usize::MAX))
-                .map(|first| {
-                    window_part(rolling, first..(first + self.windows).min(rolling.count), self.extent)
-                })
-                .collect(),
+            Role::Rolling(rolling) => {
+                let each = if rolling.separate { 1 } else { self.windows };
+                (0..rolling.count)
+                    .step_by(usize::try_from(each).unwrap_or(usize::MAX))
+                    .map(|first| window_part(rolling, first..(first + each).min(rolling.count), self.extent))
+                    .collect()
+            }
         }
     }
 
@@ -192,11 +224,27 @@ fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
         let at = usize::try_from(range.end).unwrap_or(usize::MAX).min(cells.len());
         let end = cells[..at].last().map_or(0, |&cell| u64::from(cell) + 1);
         if end > group {
-            parts.push(Part { positions: first_position(group)..first_position(end), cells: group..end });
+            let positions = first_position(group)..first_position(end);
+            parts.push(Part { positions, cells: group..end, keep: None });
             group = end;
         }
     }
     parts
+}
+
+/// The positions of some groups that are not sorted along the axis.
+fn unsorted_part(groups: &Groups, part: Range<u64>, mask: Option<&[bool]>) -> Part {
+    let extent = groups.cells.len() as u64;
+    if part == (0..u64::from(groups.count)) {
+        return Part { positions: 0..extent, cells: part, keep: None };
+    }
+    let belongs = |(position, group): (usize, &u32)| {
+        part.contains(&u64::from(*group)) && mask.is_none_or(|mask| mask[position])
+    };
+    let keep: Arc<[bool]> = groups.cells.iter().enumerate().map(belongs).collect();
+    let first = keep.iter().position(|&keep| keep).unwrap_or(0) as u64;
+    let end = keep.iter().rposition(|&keep| keep).map_or(first, |last| last as u64 + 1);
+    Part { positions: first..end, cells: part, keep: Some(keep) }
 }
 
 /// The positions covered by a range of windows.
@@ -207,6 +255,7 @@ fn window_part(rolling: &Rolling, windows: Range<u64>, extent: u64) -> Part {
     Part {
         positions: clip(start(windows.start))..clip(start(last) + i128::from(rolling.size)),
         cells: windows,
+        keep: None,
     }
 }
 
@@ -220,11 +269,12 @@ mod tests {
         for (size, step) in [(1000, 1), (1000, 7), (1000, 1000), (10, 1), (2, 1), (1, 1), (1, 3)] {
             let (extent, padding) = (10_000, Padding { value: None, min_count: 1 });
             let count = (extent - size) / step + 1;
-            let role = Role::Rolling(Rolling { size, step, first: 0, count, padding });
-            let (edges, tile, tiles, positions) = (Vec::new(), 100, 1, None);
-            let mut axis = Axis { role: &role, extent, edges, tile, tiles, positions, windows: count };
+            let role = Role::Rolling(Rolling { size, step, first: 0, count, padding, separate: false });
+            let (edges, tile, tiles, positions, groups) = (Vec::new(), 100, 1, None, 1);
+            let mut axis =
+                Axis { role: &role, extent, edges, tile, tiles, positions, windows: count, groups };
             while axis.shrink() {}
-            let parts = axis.parts();
+            let parts = axis.parts(None);
             assert_eq!(parts.iter().map(|part| part.cells.end - part.cells.start).sum::<u64>(), count);
             let visits: u64 = parts.iter().map(|part| part.positions.end - part.positions.start).sum();
             assert!(visits <= 4 * extent, "{size} {step}: {visits} visits of {extent} positions");

@@ -48,6 +48,10 @@ pub(crate) trait Reduction: Sync {
     fn width(&self) -> usize;
     /// Size of the state of a cell in bytes.
     fn cell_bytes(&self) -> usize;
+    /// Maximum number of cells of a task.
+    fn most_cells(&self) -> u64 {
+        u64::MAX
+    }
     /// Whether the reduction uses the index of values.
     fn is_indexed(&self) -> bool;
     /// Whether statistics of chunks can replace their values.
@@ -165,14 +169,20 @@ impl<'a> Run<'a> {
         let mut values: Vec<f64> = Vec::new();
         values.try_reserve_exact(bytes / 8).map_err(|_| OutOfMemory { bytes })?;
         values.resize(bytes / 8, 0.0);
-        if scan::applies(job, roles, self.reduction.is_indexed(), self.statistics) {
+        if scan::applies(
+            job,
+            roles,
+            (self.reduction.is_indexed(), self.reduction.cell_bytes()),
+            self.statistics,
+        ) {
             let elements = scan::all(job, self.reduction, &mut values)?;
             return Ok(Folded { values, elements });
         }
         let threads = if job.parallel { rayon::current_num_threads().max(1) as u64 } else { 1 };
         let share = (job.budget / (2 * threads)).max(1 << 20) / self.reduction.cell_bytes().max(1) as u64;
-        let limits = Limits { strips: self.chunks.are_mapped(), most: share.max(1) };
-        let parts = cut(job.plan, roles, limits);
+        let most = share.clamp(1, self.reduction.most_cells().max(1));
+        let limits = Limits { strips: self.chunks.are_mapped(), most };
+        let parts = cut(job.plan, roles, job.resolved.positions.as_ref(), limits);
         let tasks = tasks(&parts);
         // Windows overlap: their parts do not add up to complete chunks.
         let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
@@ -199,7 +209,8 @@ impl<'a> Run<'a> {
             regions = self.divided(task, &block, regions);
         }
         let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
-        let most = if split { (SPLIT_STATES / states).clamp(1, MOST_SPLITS) } else { 1 };
+        let room = SPLIT_STATES.min(to_usize(self.job.budget / 4));
+        let most = if split { (room / states).clamp(1, MOST_SPLITS) } else { 1 };
         let splits = split_regions(&regions, most, self.job.plan.grid.element().size());
         let mut all = if let [one] = &splits[..] {
             self.split(task, &block, &regions[one.clone()], scratch)?
@@ -284,7 +295,11 @@ impl<'a> Run<'a> {
         let count = self.geometry.batch(regions, BATCH);
         let Some(first) = regions.first() else { return 0 };
         let held = first.chunk_bytes(self.job.plan.grid.element().size()).max(1);
-        if self.chunks.are_mapped() { count } else { count.min(to_usize(BATCH_BYTES / held).max(1)) }
+        if self.chunks.are_mapped() {
+            count
+        } else {
+            count.min(to_usize(BATCH_BYTES.min(self.job.budget / 8) / held).max(1))
+        }
     }
 
     fn fold_batch(

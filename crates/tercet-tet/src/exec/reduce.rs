@@ -159,7 +159,7 @@ pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     let Some(operation) = &job.resolved.operation else { return false };
     let Some(op) = op_of(job, operation.kind) else { return false };
     let statistics = op.takes_known() && job.statistics && job.has_statistics();
-    scan::applies(job, &operation.roles, op.is_indexed(), statistics)
+    scan::applies(job, &operation.roles, (op.is_indexed(), op.cell_bytes()), statistics)
 }
 
 /// Reduction of an operation, if it is one.

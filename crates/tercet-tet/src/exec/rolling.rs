@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use tercet_kernel::{Accumulator, Counts, Roll, Runs};
+use tercet_kernel::{Accumulator, Counts, Roll, RollPadding, Runs};
 
 use super::drive::{Run, States};
 use super::predicate::compute_value;
@@ -28,6 +28,10 @@ pub(crate) fn finish(
     for (axis, role) in run.geometry.roles.iter().enumerate() {
         let window = Window { run, task, block, axis, output_axis };
         match role {
+            Role::Rolling(rolling) if rolling.separate => {
+                window.finish_separate(rolling, states, output);
+                return Ok(());
+            }
             Role::Rolling(rolling) => return window.finish_rolling(rolling, states, output),
             Role::Grouped(groups) if groups.size > 0 => {
                 window.finish_bins(groups, states, output);
@@ -41,7 +45,7 @@ pub(crate) fn finish(
         Some(counts) => Counts::Each(counts),
         None => Counts::Same(per_position(run, None)),
     };
-    put(run, block, &*states.accumulator, counts, &|_| {}, output);
+    put(run, block, &mut *states.accumulator, counts, &|_| {}, output);
     Ok(())
 }
 
@@ -56,7 +60,7 @@ fn per_position(run: &Run<'_>, except: Option<usize>) -> u64 {
 fn put(
     run: &Run<'_>,
     block: &Block,
-    accumulator: &dyn Accumulator,
+    accumulator: &mut dyn Accumulator,
     counts: Counts<'_>,
     correct: &dyn Fn(&mut [f64]),
     output: &Mutex<Vec<f64>>,
@@ -106,8 +110,14 @@ impl Window<'_, '_> {
         block.output[self.output_axis] = rolling.count;
         let overlap = rolling.size > FEW && rolling.step.saturating_mul(FEW) < rolling.size;
         let size = to_usize(rolling.size);
-        let mut results =
-            states.accumulator.roll(&Roll { outer, positions, inner, size, overlap, windows: &windows })?;
+        let missing: Vec<u64> = windows.iter().map(|real| rolling.size - real.len() as u64).collect();
+        let roll = Roll { outer, positions, inner, size, overlap, windows: &windows };
+        if let Some(values) = self.roll_values(&rolling.padding, &missing, &roll, &*states.accumulator) {
+            let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+            block.put(1, &values, &mut output);
+            return Ok(());
+        }
+        let mut results = states.accumulator.roll(&roll)?;
         // Number of values of each window, without padding.
         let each = self.per_position();
         let mut counts = vec![0; block.len()];
@@ -121,9 +131,37 @@ impl Window<'_, '_> {
                 }
             };
         }
-        let missing: Vec<u64> = windows.iter().map(|real| rolling.size - real.len() as u64).collect();
         self.end(&rolling.padding, &starts, &missing, (&mut *results, counts), &block, output);
         Ok(())
+    }
+
+    /// Results of reductions that keep the values of every position.
+    fn roll_values(
+        &self,
+        padding: &Padding,
+        missing: &[u64],
+        roll: &Roll<'_>,
+        accumulator: &dyn Accumulator,
+    ) -> Option<Vec<f64>> {
+        let (compute, dtype) = (accumulator.compute(), self.run.job.plan.grid.element());
+        let pad = padding.value.and_then(|value| compute_value(value, dtype, compute));
+        let value = pad.as_ref().map(|pad| &pad[..compute.size()]);
+        let each = self.per_position();
+        let counts: Vec<u64> = missing.iter().map(|missing| missing.saturating_mul(each)).collect();
+        accumulator.roll_values(roll, &RollPadding { value, counts: &counts, min_count: padding.min_count })
+    }
+
+    /// Windows that were reduced one by one.
+    fn finish_separate(&self, rolling: &Rolling, states: &mut States, output: &Mutex<Vec<f64>>) {
+        let part = &self.task.parts[self.axis];
+        let extent = self.run.job.plan.selection.axes()[self.axis].count();
+        let starts: Vec<i128> = part.cells.clone().map(|window| start_of(rolling, window)).collect();
+        let real = |start: &i128| real_range(*start, rolling.size, 0, to_usize(extent)).len() as u64;
+        let missing: Vec<u64> = starts.iter().map(|start| rolling.size - real(start)).collect();
+        let full = (part.positions.end - part.positions.start).saturating_mul(self.per_position());
+        let counts = states.counts.take().unwrap_or_else(|| vec![full; self.block.len()]);
+        let states = (&mut *states.accumulator, counts);
+        self.end(&rolling.padding, &starts, &missing, states, self.block, output);
     }
 
     fn finish_bins(&self, groups: &Groups, states: &mut States, output: &Mutex<Vec<f64>>) {

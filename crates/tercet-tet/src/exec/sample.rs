@@ -227,7 +227,8 @@ fn role(extent: u64, window: bool, numbers: [u64; 4]) -> Role {
                 (_, 0) => (1 - size as i64, (extent - 1) / step + 1),
                 _ => (0, (extent - 1) / step + 1),
             };
-            Role::Rolling(Rolling { size, step, first, count, padding: Padding { value, min_count } })
+            let padding = Padding { value, min_count };
+            Role::Rolling(Rolling { size, step, first, count, padding, separate: false })
         }
         4 if window => {
             let size = 1 + a % extent;

@@ -11,17 +11,27 @@ use super::walk::{CellStep, Lane, Piece, Scratch, Walker};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
+/// Maximum bytes of the state of a batch.
+const MOST_STATE: usize = 4 << 10;
+
 /// Whether the scan can replace the visit of tiles, and is worth it.
 ///
 /// Tiles are not in the order of the array, so reductions that depend on the order cannot use the scan.
-pub(crate) fn applies(job: &Job<'_>, roles: &[Role], indexed: bool, statistics: bool) -> bool {
+pub(crate) fn applies(
+    job: &Job<'_>,
+    roles: &[Role],
+    (indexed, state): (bool, usize),
+    statistics: bool,
+) -> bool {
     let plan = job.plan;
     let scalar = roles.iter().all(|role| matches!(role, Role::Reduced));
     let plain = job.resolved.filter.is_none() && job.resolved.positions.is_none();
     let Some(span) = plan.contiguous else { return false };
     let small = span.len() / (plan.chunks.len() as u64).max(1) < SMALL_CHUNK && span.len() >= LARGE_DATASET;
     let zero_copy = job.dataset.file.source.is_zero_copy();
-    scalar && plain && !indexed && !statistics && zero_copy && (small || job.out_of_core)
+    // Every batch has states of its own.
+    let suitable = !indexed && state <= MOST_STATE;
+    scalar && plain && suitable && !statistics && zero_copy && (small || job.out_of_core)
 }
 
 /// Reduces the byte range to the single output element; returns the number of values.

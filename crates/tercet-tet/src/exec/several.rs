@@ -92,10 +92,10 @@ impl Accumulator for Together {
     fn width(&self) -> usize {
         self.0.iter().map(|part| part.width()).sum()
     }
-    fn finish(&self, counts: Counts<'_>, out: &mut [f64]) {
+    fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
         let (all, cells) = (self.width(), self.cells());
         let mut from = 0;
-        for part in &self.0 {
+        for part in &mut self.0 {
             let width = part.width();
             let mut own = vec![0.0; cells * width];
             part.finish(counts, &mut own);

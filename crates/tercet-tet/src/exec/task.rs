@@ -37,6 +37,17 @@ impl Block {
         global
     }
 
+    /// Coordinates of a cell of the box in the complete output.
+    pub(crate) fn coordinates(&self, mut cell: usize) -> Vec<u64> {
+        let mut coordinates = vec![0; self.axes.len()];
+        for (coordinate, &(first, count)) in coordinates.iter_mut().zip(&self.axes).rev() {
+            let count = to_usize(count).max(1);
+            *coordinate = first + (cell % count) as u64;
+            cell /= count;
+        }
+        coordinates
+    }
+
     /// Writes the results of the box, `width` numbers per cell, to their positions in the output.
     pub(crate) fn put(&self, width: usize, values: &[f64], output: &mut [f64]) {
         let row = self.axes.last().map_or(1, |&(_, count)| to_usize(count)) * width;
@@ -192,8 +203,9 @@ impl<'a> Geometry<'a> {
         let mut block = Block { axes: Vec::new(), output: Vec::new() };
         for (axis, (part, role)) in task.parts.iter().zip(self.roles).enumerate() {
             let extent = self.plan.selection.axes()[axis].count();
-            let cells = if matches!(role, Role::Rolling(_)) { &part.positions } else { &part.cells };
-            let output = if matches!(role, Role::Rolling(_)) { Some(extent) } else { role.cells(extent) };
+            let by_position = matches!(role, Role::Rolling(rolling) if !rolling.separate);
+            let cells = if by_position { &part.positions } else { &part.cells };
+            let output = if by_position { Some(extent) } else { role.cells(extent) };
             if let Some(output) = output {
                 block.axes.push((cells.start, cells.end - cells.start));
                 block.output.push(output);
@@ -320,7 +332,8 @@ impl<'a> Geometry<'a> {
                     return None;
                 }
                 let &(start, extent) = axes.next()?;
-                cell = cell * usize::try_from(extent).ok()? + usize::try_from(own - start).ok()?;
+                let own = own.checked_sub(start).filter(|&own| own < extent)?;
+                cell = cell * usize::try_from(extent).ok()? + usize::try_from(own).ok()?;
             }
         }
         Some(cell)
@@ -328,13 +341,13 @@ impl<'a> Geometry<'a> {
 
     /// The part of a slab that a task reads; `None` if it is empty. Offsets are relative to the first value of the
     /// slab.
-    pub(crate) fn piece(
-        &self,
-        task: &Task,
+    pub(crate) fn piece<'p>(
+        &'p self,
+        task: &'p Task,
         block: &Block,
         region: &Region,
         slab: &Slab,
-    ) -> Option<Piece<'a>> {
+    ) -> Option<Piece<'p>> {
         let grid = &self.plan.grid;
         let rank = grid.rank();
         let tile = &self.plan.chunks[region.chunk].tile;
@@ -367,18 +380,28 @@ impl<'a> Geometry<'a> {
                 stride: to_usize(slice.step).saturating_mul(value_stride[axis]),
                 cells: CellStep::Same,
                 index: self.index[axis],
-                keep: self.positions.filter(|keep| keep.axis == axis).map(|keep| &keep.counts[from..to]),
+                keep: match &task.parts[axis].keep {
+                    Some(keep) => Some(&keep[from..to]),
+                    None => {
+                        self.positions.filter(|keep| keep.axis == axis).map(|keep| &keep.counts[from..to])
+                    }
+                },
             };
             let role = &self.roles[axis];
             if !matches!(role, Role::Reduced) {
                 let (start, stride) = (block.axes[output].0, cell_stride[output]);
                 output += 1;
-                if let Role::Grouped(groups) = role {
-                    let first = u32::try_from(start).unwrap_or(u32::MAX);
-                    lane.cells = CellStep::Group { groups: &groups.cells[from..to], first, stride };
-                } else {
-                    lane.cells = CellStep::Each(stride);
-                    piece.cell += to_usize(first - start) * stride;
+                match role {
+                    Role::Grouped(groups) => {
+                        let first = u32::try_from(start).unwrap_or(u32::MAX);
+                        lane.cells = CellStep::Group { groups: &groups.cells[from..to], first, stride };
+                    }
+                    // A task has one window.
+                    Role::Rolling(rolling) if rolling.separate => {}
+                    _ => {
+                        lane.cells = CellStep::Each(stride);
+                        piece.cell += to_usize(first - start) * stride;
+                    }
                 }
             }
             piece.index += (first + self.index_lead(axis)) * self.index[axis];

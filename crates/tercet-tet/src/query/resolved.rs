@@ -76,6 +76,8 @@ pub(crate) struct Rolling {
     pub(crate) first: i64,
     pub(crate) count: u64,
     pub(crate) padding: Padding,
+    /// Whether windows share no partial results: each is reduced from its values.
+    pub(crate) separate: bool,
 }
 
 /// Padding of positions outside the axis.

@@ -92,7 +92,7 @@ impl Accumulator for Trace {
     fn width(&self) -> usize {
         3
     }
-    fn finish(&self, _: Counts<'_>, out: &mut [f64]) {
+    fn finish(&mut self, _: Counts<'_>, out: &mut [f64]) {
         out.copy_from_slice(self.cells.as_flattened());
     }
     fn as_any(&self) -> &dyn Any {
@@ -278,7 +278,14 @@ fn axis() -> impl Strategy<Value = (u64, u64, AxisSlice, Role)> {
             }
             _ => {
                 let windows = (count - size) / window_step + 1;
-                Role::Rolling(Rolling { size, step: window_step, first: 0, count: windows, padding })
+                Role::Rolling(Rolling {
+                    size,
+                    step: window_step,
+                    first: 0,
+                    count: windows,
+                    padding,
+                    separate: false,
+                })
             }
         };
         (extent, chunk, slice, role)

@@ -1,12 +1,14 @@
 #![expect(clippy::cast_precision_loss, reason = "test values are small")]
 
 use proptest::prelude::*;
+use tercet_core::with_element;
 
 use super::*;
+use crate::exec::number::Number;
 use crate::exec::sample::{Cell, Sample, samples};
 
 /// Naive quantile, straight from the definition.
-fn naive<T: Ordinal>(cell: &Cell<T>, min_count: u64, q: f64) -> f64 {
+fn naive<T: Number>(cell: &Cell<T>, min_count: u64, q: f64) -> f64 {
     let Some(mut values) = cell.all(min_count) else { return f64::NAN };
     if values.is_empty() || values.iter().any(|value| value.is_nan()) {
         return f64::NAN;
@@ -48,7 +50,10 @@ fn check(sample: &Sample, q: f64, rooms: &[Room]) {
         let ordered = sample
             .run(&file, 1 << 30, number % 2 == 0, |job| quantile_in(job, &sample.operation, q, room))
             .unwrap();
-        assert_eq!(ordered.elements, entered, "{room:?}");
+        // Windows overlap, so their elements are counted separately.
+        if !sample.operation.roles.iter().any(|role| matches!(role, Role::Rolling(_))) {
+            assert_eq!(ordered.elements, entered, "{room:?}");
+        }
         assert_eq!(ordered.values.len(), expected.len());
         for (cell, (&found, &expected)) in ordered.values.iter().zip(&expected).enumerate() {
             assert!(is_close(found, expected), "cell {cell}: {found} is not {expected}; {room:?}");

@@ -200,5 +200,5 @@ fn rolling(extent: u64, window: &Window, padding: Padding) -> Rolling {
     let over_start = padding.value.is_some() && window.align.unwrap_or_default() == BinAlign::Start;
     // A window has at most 2²⁰ positions.
     let first = if over_start { 1 - i64::try_from(size).unwrap_or(i64::MAX) } else { 0 };
-    Rolling { size, step, first, count: starts.div_ceil(step), padding }
+    Rolling { size, step, first, count: starts.div_ceil(step), padding, separate: false }
 }

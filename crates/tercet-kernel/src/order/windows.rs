@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::key::{Key, Ordinal, Rank, between};
+use super::key::{Coding, Key, Rank, between};
 
 /// Windows of at most this many values are kept sorted; larger ones are counted by rank.
 const FEW: usize = 1024;
@@ -38,61 +38,48 @@ impl<K: Key> Line<K> {
     }
 }
 
-/// A window: its positions, relative to the first position of the line, and padding.
+/// A window: its positions, relative to the first position of the line, and its number of padding values.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
     pub(super) positions: Range<usize>,
     pub(super) pads: u64,
 }
 
-/// Query on windows.
-#[derive(Clone, Copy)]
-pub(super) struct Question<K> {
-    pub(super) q: f64,
-    /// Key of padding values.
-    pub(super) pad: Option<K>,
-    /// Windows with fewer values return NaN.
-    pub(super) min_count: u64,
-}
-
-/// Quantiles of consecutive windows.
-pub(super) fn slide<T: Ordinal>(
-    line: &Line<T::Key>,
+/// Quantiles of consecutive windows. `pad` is the key of padding values; windows with fewer than `min_count` other
+/// values return NaN.
+pub(super) fn slide<K: Key>(
+    coding: &Coding<K>,
+    q: f64,
+    line: &Line<K>,
     windows: &[Window],
-    question: Question<T::Key>,
+    (pad, min_count): (Option<K>, u64),
     mut answer: impl FnMut(usize, f64),
 ) {
     let most = windows.iter().map(|window| line.entries(&window.positions).len()).max().unwrap_or(0);
-    if most <= FEW {
-        let mut kept = Sorted { entries: &line.keys, keys: Vec::with_capacity(most) };
-        slide_over::<T, _>(line, windows, question, &mut kept, &mut answer);
+    let (mut sorted, mut ranked);
+    let held: &mut dyn Multiset<K> = if most <= FEW {
+        sorted = Sorted { entries: &line.keys, keys: Vec::with_capacity(most) };
+        &mut sorted
     } else {
-        slide_over::<T, _>(line, windows, question, &mut Ranked::new(&line.keys), &mut answer);
-    }
-}
-
-fn slide_over<T: Ordinal, M: Multiset<T::Key>>(
-    line: &Line<T::Key>,
-    windows: &[Window],
-    question: Question<T::Key>,
-    held: &mut M,
-    answer: &mut impl FnMut(usize, f64),
-) {
+        ranked = Ranked::new(&line.keys);
+        &mut ranked
+    };
     let mut now = 0..0;
     for (number, window) in windows.iter().enumerate() {
         let next = line.entries(&window.positions);
         (now.start..next.start.min(now.end)).for_each(|entry| held.remove(entry));
         (now.end.max(next.start)..next.end).for_each(|entry| held.insert(entry));
         now = next;
-        answer(number, quantile::<T, M>(held, window.pads, question));
+        let enough = held.len() as u64 >= min_count;
+        answer(number, if enough { quantile(coding, q, held, pad, window.pads) } else { f64::NAN });
     }
 }
 
-fn quantile<T: Ordinal, M: Multiset<T::Key>>(held: &M, pads: u64, question: Question<T::Key>) -> f64 {
+fn quantile<K: Key>(coding: &Coding<K>, q: f64, held: &dyn Multiset<K>, pad: Option<K>, pads: u64) -> f64 {
     let real = held.len() as u64;
-    let pad = question.pad.filter(|_| pads > 0);
+    let pad = pad.filter(|_| pads > 0);
     let pads = if pad.is_some() { pads } else { 0 };
-    if real < question.min_count || real + pads == 0 {
+    if real + pads == 0 {
         return f64::NAN;
     }
     let below = pad.map_or(0, |pad| held.below(pad) as u64);
@@ -101,11 +88,12 @@ fn quantile<T: Ordinal, M: Multiset<T::Key>>(held: &M, pads: u64, question: Ques
         _ => held.at(usize::try_from(if rank < below { rank } else { rank - pads }).unwrap_or(0)),
     };
     // NaN is greater than all other values.
-    if T::FLOAT && at(real + pads - 1) == T::Key::MAX {
+    if coding.has_nan && at(real + pads - 1) == K::MAX {
         return f64::NAN;
     }
-    let rank = Rank::new(question.q, real + pads);
-    between(T::of_key(at(rank.low)), T::of_key(at(rank.high())), rank.fraction)
+    let rank = Rank::new(q, real + pads);
+    let value = |rank: u64| (coding.decode)(at(rank));
+    between(value(rank.low), value(rank.high()), rank.fraction)
 }
 
 /// Multiset of the values of a window.
@@ -223,9 +211,9 @@ mod tests {
     proptest! {
         #[test]
         fn both_ways_to_hold_a_window_are_the_same(
-            entries in prop::collection::vec(0u16..20, 1..40),
+            entries in prop::collection::vec(0u32..20, 1..40),
             changes in prop::collection::vec(any::<prop::sample::Index>(), 0..80),
-            pivot in 0u16..21,
+            pivot in 0u32..21,
         ) {
             let mut held = vec![false; entries.len()];
             let mut sorted = Sorted { entries: &entries, keys: Vec::new() };
@@ -240,7 +228,7 @@ mod tests {
                     ranked.insert(entry);
                 }
                 held[entry] = !held[entry];
-                let mut naive: Vec<u16> = (0..entries.len()).filter(|&e| held[e]).map(|e| entries[e]).collect();
+                let mut naive: Vec<u32> = (0..entries.len()).filter(|&e| held[e]).map(|e| entries[e]).collect();
                 naive.sort_unstable();
                 prop_assert_eq!((sorted.len(), ranked.len()), (naive.len(), naive.len()));
                 let below = naive.iter().filter(|&&key| key < pivot).count();
