@@ -3,18 +3,28 @@
 use std::fmt;
 use std::hash::Hasher as _;
 
+use crc_fast::{CrcAlgorithm, Digest};
+
 /// CRC-32C (Castagnoli) of `bytes`.
 ///
 /// ```
 /// assert_eq!(tercet_core::checksum::crc32c(b"123456789"), 0xe306_9283);
 /// ```
 pub fn crc32c(bytes: &[u8]) -> u32 {
-    ::crc32c::crc32c(bytes)
+    low_half(crc_fast::checksum(CrcAlgorithm::Crc32Iscsi, bytes))
 }
 
 /// Extends the CRC-32C `crc` by `bytes`.
 pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
-    ::crc32c::crc32c_append(crc, bytes)
+    // The state of the computation is the inverted checksum.
+    let mut digest = Digest::new_with_init_state(CrcAlgorithm::Crc32Iscsi, (!crc).into());
+    digest.update(bytes);
+    low_half(digest.finalize())
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "the library returns all checksums as 64 bits")]
+fn low_half(checksum: u64) -> u32 {
+    checksum as u32
 }
 
 /// The CRC-32C of a concatenation: a prefix with the checksum `crc` and `rest_len` bytes with the checksum `rest`.
@@ -28,15 +38,7 @@ pub fn crc32c_append(crc: u32, bytes: &[u8]) -> u32 {
 /// assert_eq!(crc32c_combine(crc32c(b"12345"), crc32c(b"6789"), 4), crc32c(b"123456789"));
 /// ```
 pub fn crc32c_combine(crc: u32, rest: u32, rest_len: u64) -> u32 {
-    let len = usize::try_from(rest_len);
-    // Lengths beyond `usize` are split in halves.
-    len.map_or_else(
-        |_| {
-            let half = rest_len / 2;
-            crc32c_combine(crc32c_combine(crc, 0, half), rest, rest_len - half)
-        },
-        |len| ::crc32c::crc32c_combine(crc, rest, len),
-    )
+    Crc32cShift::new(rest_len).apply(crc) ^ rest
 }
 
 /// What CRC-32C checksums become when so many bytes follow: the same as [`crc32c_combine`] with `rest` 0, but made once
@@ -184,6 +186,34 @@ mod tests {
         for cut in 0..text.len() {
             let (head, tail) = text.split_at(cut);
             assert_eq!(crc32c_append(crc32c(head), tail), crc32c(text));
+        }
+    }
+
+    /// One bit at a time.
+    fn naive_crc32c(bytes: &[u8]) -> u32 {
+        !bytes.iter().fold(!0, |crc, &byte| {
+            (0..8).fold(crc ^ u32::from(byte), |crc: u32, _| {
+                (crc >> 1) ^ (0x82f6_3b78 & (crc & 1).wrapping_neg())
+            })
+        })
+    }
+
+    #[test]
+    fn every_length_and_alignment_equals_the_naive_computation() {
+        let bytes: Vec<u8> = (0..9000u32).map(|i| (i.wrapping_mul(2_654_435_761) >> 11) as u8).collect();
+        let lengths = (0..700).chain([767, 768, 1023, 1024, 1025, 2047, 2048, 4095, 4096, 4097, 8192, 8900]);
+        for len in lengths {
+            for start in [0, 1, 7, 33] {
+                let bytes = &bytes[start..start + len];
+                let expected = naive_crc32c(bytes);
+                assert_eq!(crc32c(bytes), expected, "{len} bytes from {start}");
+                let (head, tail) = bytes.split_at(len / 3);
+                assert_eq!(
+                    crc32c_append(crc32c(head), tail),
+                    expected,
+                    "{len} bytes from {start}, in two parts"
+                );
+            }
         }
     }
 

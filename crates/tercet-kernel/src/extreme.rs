@@ -70,6 +70,7 @@ impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
 impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
     type Lanes<const N: usize> = [T; N];
     const STEPS: usize = 1024;
+    const ROWS: usize = 8;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> [T; N] {

@@ -14,6 +14,9 @@ pub(crate) trait Kernel<T: Compute> {
     type Lanes<const N: usize>: Copy;
     /// Maximum number of values per lane in a run.
     const STEPS: usize = 256;
+    /// Maximum number of rows folded at once. Few rows are read in their order, as memory likes it; many rows touch the
+    /// states of their cells less often.
+    const ROWS: usize = 64;
     /// Whether lane state is large enough that half the number of lanes fills the registers.
     const HEAVY: bool = false;
     /// Creates empty lanes. Lanes of columns belong to the cells starting at `at`, lanes of a run to cell `at`.
@@ -103,7 +106,10 @@ impl<T: Compute, const N: usize> Block<'_, T, N> {
 
 /// Folds rows into cells.
 pub(crate) fn rows<T: Compute, K: Kernel<T>>(kernel: &mut K, at: usize, rows: &[&[T]], indices: &[u64]) {
-    vectorized(Columns { kernel, at, rows, indices });
+    for (number, rows) in rows.chunks(K::ROWS).enumerate() {
+        let indices = indices.get(number * K::ROWS..).unwrap_or_default();
+        vectorized(Columns { kernel: &mut *kernel, at, rows, indices });
+    }
 }
 
 /// Folds runs into cells.

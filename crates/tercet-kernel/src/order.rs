@@ -67,6 +67,10 @@ impl Quantile {
         if Coding::narrow(self.dtype).is_some() { 4 } else { 8 }
     }
 
+    fn value_bits(&self) -> u32 {
+        if Coding::narrow(self.dtype).is_some() { 32 } else { 64 }
+    }
+
     /// Creates an accumulator that keeps all values.
     pub fn accumulator(&self, capacity: Capacity) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         match Coding::narrow(self.dtype) {

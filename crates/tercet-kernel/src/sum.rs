@@ -29,9 +29,6 @@ pub(crate) const SQUARE: u8 = 2;
 /// Maximum number of rows added without compensation; small enough that rounding stays far below the tolerance.
 const PENDING: usize = 256;
 
-/// Minimum number of rows in a call for a direct compensated addition.
-const DIRECT: usize = 16;
-
 /// Sums of values as f64. With `SKIP`, NaN is skipped.
 #[derive(Debug)]
 pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
@@ -40,8 +37,6 @@ pub(crate) struct FloatSum<T, const TERM: u8, const SKIP: bool> {
     pending: usize,
     /// Range of cells with uncompensated sums.
     dirty: std::ops::Range<usize>,
-    /// Whether calls have enough rows to add their sums with compensation directly.
-    direct: bool,
     /// Sums, and the rounding errors of their additions.
     sum: Vec<f64>,
     lost: Vec<f64>,
@@ -60,7 +55,6 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> FloatSum<T, TERM, SKIP> {
             partial: zeros()?,
             pending: 0,
             dirty: 0..0,
-            direct: false,
             sum: zeros()?,
             lost: zeros()?,
             numbers: if SKIP { zeros()? } else { Vec::new() },
@@ -102,6 +96,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
     /// Sums and counts.
     type Lanes<const N: usize> = [[f64; N]; 2];
     const HEAVY: bool = SKIP;
+    const ROWS: usize = 8;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> [[f64; N]; 2] {
@@ -124,14 +119,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
 
     #[inline(always)]
     fn take_columns<const N: usize>(&mut self, at: usize, [sum, numbers]: &[[f64; N]; 2], _: &Panel<'_, T>) {
-        if self.direct {
-            let into = (self.sum[at..].first_chunk_mut::<N>(), self.lost[at..].first_chunk_mut::<N>());
-            if let (Some(into), Some(lost)) = into {
-                for lane in 0..N {
-                    compensated(&mut into[lane], &mut lost[lane], sum[lane]);
-                }
-            }
-        } else if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
+        if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
                 partial[lane] += sum[lane];
             }
@@ -208,19 +196,16 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     }
 
     fn rows(&mut self, at: usize, rows: &[&[T]], _: &[u64]) {
-        self.direct = rows.len() >= DIRECT;
-        if !self.direct {
-            if self.pending + rows.len() > PENDING {
-                Cells::settle(self);
-            }
-            let cells = at..at + rows.first().map_or(0, |row| row.len());
-            self.dirty = if self.pending == 0 {
-                cells
-            } else {
-                self.dirty.start.min(cells.start)..self.dirty.end.max(cells.end)
-            };
-            self.pending += rows.len();
+        if self.pending + rows.len() > PENDING {
+            Cells::settle(self);
         }
+        let cells = at..at + rows.first().map_or(0, |row| row.len());
+        self.dirty = if self.pending == 0 {
+            cells
+        } else {
+            self.dirty.start.min(cells.start)..self.dirty.end.max(cells.end)
+        };
+        self.pending += rows.len();
         lanes::rows(self, at, rows, &[]);
     }
 

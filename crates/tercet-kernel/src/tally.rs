@@ -49,6 +49,7 @@ fn count<T: Compute>(lane: T) -> u64 {
 impl<T: Compute, const KIND: u8> Kernel<T> for Tally<T, KIND> {
     /// Counts, and the number to compare with.
     type Lanes<const N: usize> = ([T; N], T);
+    const ROWS: usize = 8;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> ([T; N], T) {

@@ -66,7 +66,7 @@ impl Coding<u32> {
                 compute: ComputeType::I64,
                 has_nan: false,
                 encode: |values, keys| {
-                    convert(values, keys, |value: i64| low_bits(value.cast_unsigned()) ^ 1 << 31)
+                    convert(values, keys, |value: i64| low_bits(value.cast_unsigned()) ^ 1 << 31);
                 },
                 decode: |key| Number::Whole((key ^ 1 << 31).cast_signed().into()),
             },

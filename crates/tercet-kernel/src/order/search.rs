@@ -89,14 +89,14 @@ impl Search {
     /// Starts a search in `cells` cells. Keys are collected once they take at most `room` bytes.
     pub fn new(quantile: Quantile, cells: usize, room: u64) -> Result<Self, OutOfMemory> {
         let cells = Arc::new(Mutex::new(filled(Found::Nothing, cells)?));
-        let bits = quantile.value_bytes() as u32 * 8;
+        let bits = quantile.value_bits();
         Ok(Self { quantile, room, pass: Pass::Count { shift: bits - DIGIT }, cells })
     }
 
     /// Bytes of the state of a cell in the current pass.
     pub fn cell_bytes(&self) -> usize {
         match self.pass {
-            Pass::Count { shift } if shift + DIGIT == self.quantile.value_bytes() as u32 * 8 => 2 * SIZE * 4,
+            Pass::Count { shift } if shift + DIGIT == self.quantile.value_bits() => 2 * SIZE * 4,
             Pass::Count { .. } => 2 * 2 * SIZE * 4,
             Pass::Collect { .. } => {
                 let cells = self.cells.lock().unwrap_or_else(PoisonError::into_inner);

@@ -54,6 +54,26 @@ pub(crate) enum Check {
     Pieces(Vec<(u64, u64, u32)>),
 }
 
+/// Operators that combine checksums of pieces, kept because the chunks of a batch are cut alike.
+#[derive(Debug, Default)]
+pub(crate) struct Shifts(Vec<(u64, checksum::Crc32cShift)>);
+
+impl Shifts {
+    fn get(&mut self, len: u64) -> checksum::Crc32cShift {
+        /// Number of operators kept.
+        const MOST: usize = 16;
+        if let Some((_, shift)) = self.0.iter().find(|(other, _)| *other == len) {
+            return *shift;
+        }
+        let shift = checksum::Crc32cShift::new(len);
+        if self.0.len() == MOST {
+            self.0.clear();
+        }
+        self.0.push((len, shift));
+        shift
+    }
+}
+
 impl Check {
     /// Whether every byte must be visited.
     pub(crate) fn is_some(&self) -> bool {
@@ -129,7 +149,13 @@ impl<'a> Chunks<'a> {
     }
 
     /// Ends a visit: compares checksums and returns buffers to the pool.
-    pub(crate) fn end(&self, chunk: usize, held: Held, check: Check) -> Result<(), ErrorKind> {
+    pub(crate) fn end(
+        &self,
+        chunk: usize,
+        held: Held,
+        check: Check,
+        shifts: &mut Shifts,
+    ) -> Result<(), ErrorKind> {
         if let Held::Decoded(room, _) = held {
             self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(room);
         }
@@ -138,7 +164,7 @@ impl<'a> Chunks<'a> {
         match check {
             Check::None => Ok(()),
             Check::Whole(expected, crc) => self.job.dataset.check_crc(tile, &planned.stored, expected, crc),
-            Check::Pieces(pieces) => self.join(chunk, tile, &planned.stored, &pieces),
+            Check::Pieces(pieces) => self.join(chunk, tile, &planned.stored, (&pieces, shifts)),
         }
     }
 
@@ -148,15 +174,14 @@ impl<'a> Chunks<'a> {
         chunk: usize,
         tile: &[u64],
         place: &ChunkRef,
-        pieces: &[(u64, u64, u32)],
+        (pieces, shifts): (&[(u64, u64, u32)], &mut Shifts),
     ) -> Result<(), ErrorKind> {
         let count = self.job.plan.chunks.len();
         let all = self.pieces.get_or_init(|| (0..count).map(|_| Default::default()).collect());
         let Some((joined, seen)) = all.get(chunk) else { return Ok(()) };
         let mut bytes = 0;
         for &(start, end, crc) in pieces {
-            let shift = checksum::Crc32cShift::new(place.raw_len - end);
-            joined.fetch_xor(shift.apply(crc), Ordering::Relaxed);
+            joined.fetch_xor(shifts.get(place.raw_len - end).apply(crc), Ordering::Relaxed);
             bytes += end - start;
         }
         // The thread that completes the chunk sees the checksums of all pieces.

@@ -337,7 +337,7 @@ impl<'a> Run<'a> {
         walker.flush();
         states.entered += walker.entered;
         for ((region, held), check) in regions.iter().zip(held).zip(checks) {
-            self.chunks.end(region.chunk, held, check)?;
+            self.chunks.end(region.chunk, held, check, &mut scratch.shifts)?;
         }
         Ok(())
     }

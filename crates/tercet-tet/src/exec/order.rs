@@ -26,7 +26,7 @@ fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Res
     let dtype = job.plan.grid.element();
     let quantile = Quantile { q, dtype };
     let kept = Kept::new(job, quantile, &operation.roles, room.task);
-    let pad = kept.axes.iter().find_map(|axis| axis.pad());
+    let pad = kept.axes.iter().find_map(Axis::pad);
     if let Some(value) = pad.filter(|&value| compute_value(value, dtype, quantile.compute()).is_none()) {
         return Err(ErrorKind::FillValue { dtype, fill: value.to_f64() });
     }
@@ -59,6 +59,8 @@ fn separate(role: &Role) -> Role {
 
 /// Bytes of the values of one task. A larger task is not faster: it is processed cell by cell.
 const TASK: u64 = 32 << 20;
+/// Bytes that are used even if the budget is less.
+const LEAST: u64 = 1 << 20;
 /// Bytes of the counters of one pass.
 const COUNTERS: u64 = 64 << 20;
 /// Bytes of the counters of one cell.
@@ -84,13 +86,13 @@ struct Room {
 impl Room {
     fn new(job: &Job<'_>) -> Self {
         let threads = if job.parallel { rayon::current_num_threads().max(1) as u64 } else { 1 };
-        let share = job.budget / (2 * threads);
+        let share = (job.budget / (2 * threads)).max(LEAST);
         // If chunks must be decoded or read again, a task should have all cells of a column of chunks.
         let is_coded = job.plan.chunks.iter().any(|chunk| chunk.stored.codec != Codec::Raw)
             || !job.dataset.file.source.is_zero_copy();
         Self {
             task: if is_coded { share } else { share.min(TASK) },
-            collected: (job.budget / 4).min(COLLECTED),
+            collected: (job.budget / 4).clamp(LEAST, COLLECTED),
             cells: (COUNTERS.min(job.budget / 2) / CELL_COUNTERS / threads).max(1),
         }
     }

@@ -3,7 +3,7 @@
 /// Tasks with fewer cells are merged with their neighbours.
 pub(crate) const FEW_CELLS: u64 = if cfg!(test) { 6 } else { 1 << 10 };
 /// Cells of a strip: their states fit in the L2 cache.
-pub(crate) const STRIP: u64 = if cfg!(test) { 30 } else { 16 << 10 };
+pub(crate) const STRIP: u64 = if cfg!(test) { 30 } else { 8 << 10 };
 /// Cells of a strip of windows, which keep one state per position.
 pub(crate) const WINDOW_STRIP: u64 = if cfg!(test) { 60 } else { 1 << 20 };
 /// Minimum number of cells of a strip beside the window axis; below it, strips are cut along the window axis.

@@ -4,6 +4,7 @@
 use tercet_core::ElementType;
 use tercet_kernel::{Accumulator, ComputeType, Filter, Runs, gather};
 
+use super::chunks::Shifts;
 use super::sizes::{CACHED, NARROW};
 use crate::error::ErrorKind;
 
@@ -97,6 +98,7 @@ pub(crate) struct Scratch {
     used: usize,
     mask: Vec<bool>,
     chosen: Chosen,
+    pub(crate) shifts: Shifts,
 }
 
 /// Values that were chosen one by one.

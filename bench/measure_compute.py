@@ -1,0 +1,173 @@
+"""Computations on .tet files compared with numpy on a memory map, in one run, as ratios.
+
+    cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tet --bin compute
+    python bench/measure_compute.py --bin bench/target/release/compute --dir DIR [--only WORDS] [--record FILE.json]
+
+Needs numpy. DIR needs about 12 GB. Arrays are 256 x 1024 x 1024 of f32 (other types: as many bytes). Checksums are
+verified in every run and statistics are off, unless a row says otherwise. numpy works on one thread, Tercet on two.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import time
+
+import numpy as np
+
+GIB = 1 << 30
+NUMPY_TYPES = {"f32": "<f4", "f64": "<f8", "i16": "<i2", "f16": "<f2"}
+AXES = {"all": None, "0": 0, "1": 1, "2": 2, "0,1": (0, 1), "0,2": (0, 2), "1,2": (1, 2)}
+
+
+class Ours:
+    """A process that computes on request."""
+
+    def __init__(self, binary):
+        self.process = subprocess.Popen([binary, "serve"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def run(self, **request):
+        self.process.stdin.write(json.dumps(request) + "\n")
+        self.process.stdin.flush()
+        return json.loads(self.process.stdout.readline())
+
+
+def numpy_any_nan(array, axis):
+    return np.isnan(array).any(axis=axis)
+
+
+def reductions():
+    """Name in a document, numpy's computation."""
+    return {
+        "sum": lambda a, axis: np.sum(a, axis=axis),
+        "mean": lambda a, axis: np.mean(a, axis=axis),
+        "min": lambda a, axis: np.min(a, axis=axis),
+        "max": lambda a, axis: np.max(a, axis=axis),
+        "var": lambda a, axis: np.var(a, axis=axis),
+        "std": lambda a, axis: np.std(a, axis=axis),
+        "any_nan": numpy_any_nan,
+        "arg_max": lambda a, axis: np.argmax(a, axis=axis),
+        "product": lambda a, axis: np.prod(a, axis=axis),
+    }
+
+
+def rows_of(only, without):
+    """(label, file, document, numpy's computation or None, target)"""
+    files = ["f32-steps", "f32-tiles", "f32-columns", "f64-steps", "i16-steps", "f16-steps"]
+    rows = []
+    for file in files:
+        for name, work in reductions().items():
+            for axes, axis in AXES.items():
+                if name == "arg_max" and isinstance(axis, tuple):
+                    continue  # numpy has no such operation
+                if name == "any_nan" and file.startswith("i16"):
+                    continue
+                document = {name: [] if axis is None else list(axis) if isinstance(axis, tuple) else axis}
+                target = 2.0 if axis is None else 1.5
+                rows.append((f"{file} {name} {axes}", file, document, lambda a, w=work, x=axis: w(a, x), target))
+    for file in files[:3]:
+        for axis in range(3):
+            rows.append((f"{file} median {axis}", file, {"median": axis}, lambda a, x=axis: np.median(a, axis=x), 5.0))
+            quantile = {"quantile": {"q": 0.9, "axis": axis}}
+            rows.append((f"{file} quantile {axis}", file, quantile, lambda a, x=axis: np.quantile(a, 0.9, axis=x), 5.0))
+            rolling = {"mean": [], "window": {"axis": axis, "size": 24, "mode": "rolling"}}
+            rows.append((f"{file} rolling mean 24 {axis}", file, rolling, lambda a, x=axis: rolled(a, x), 3.0))
+        zscore = {"transform": {"method": "zscore"}, "write": "ram"}
+        rows.append((f"{file} zscore all", file, zscore, lambda a: (a - a.mean()) / a.std(), 3.0))
+        minmax = {"transform": {"method": "minmax"}, "write": "ram"}
+        rows.append((f"{file} minmax all", file, minmax, lambda a: (a - a.min()) / (a.max() - a.min()), 3.0))
+        histogram = {"histogram": {"bins": 64}}
+        rows.append((f"{file} histogram 64", file, histogram, lambda a: np.histogram(a, bins=64), 3.0))
+    kept = [row for row in rows if all(word in row[0] for word in only)]
+    return [row for row in kept if not any(word in row[0] for word in without)]
+
+
+def rolled(array, axis):
+    """Rolling mean by differences of cumulative sums in float64."""
+    sums = np.cumsum(array, axis=axis, dtype=np.float64)
+    later = np.take(sums, range(23, array.shape[axis]), axis=axis)
+    earlier = np.take(sums, range(0, array.shape[axis] - 24), axis=axis)
+    lead = [slice(None)] * 3
+    lead[axis] = slice(1, None)
+    later[tuple(lead)] -= earlier
+    return later / 24
+
+
+def timed(work, repeat):
+    taken = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        work()
+        taken.append(time.perf_counter() - start)
+    return taken
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--dir", required=True)
+    parser.add_argument("--record")
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--without", nargs="*", default=[])
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--cpu", action="store_true", help="one thread, CPU seconds")
+    parser.add_argument("--no-numpy", action="store_true")
+    parser.add_argument("--pread", action="store_true", help="positional reads instead of a memory map")
+    options = parser.parse_args()
+    if not os.path.exists(os.path.join(options.dir, "tiny.tet")):
+        os.makedirs(options.dir, exist_ok=True)
+        subprocess.run([options.bin, "make", options.dir], check=True)
+    ours = Ours(options.bin)
+    table = []
+    plain = os.path.join(options.dir, "plain.f32")
+    for limit in ("read", "copy", "crc"):
+        taken = ours.run(limit=limit, file=plain, repeat=3)
+        table.append(dict(what=f"limit: {limit} 1 GiB, one thread", ours_s=min(taken["wall"])))
+        print(f"limit: {limit:5} 1 GiB, one thread: {min(taken['wall']):.3f} s", flush=True)
+    missed = 0
+    for label, file, document, work, target in rows_of(options.only, options.without):
+        dtype = file.split("-")[0]
+        side = 1024 * 4 // np.dtype(NUMPY_TYPES[dtype]).itemsize
+        path = os.path.join(options.dir, f"plain.{dtype}")
+
+        # Both sides map the file in every run: the page tables are part of the work.
+        def in_numpy():
+            return work(np.memmap(path, NUMPY_TYPES[dtype], mode="r", shape=(256, 1024, side)))
+
+        request = dict(
+            file=os.path.join(options.dir, f"{file}.tet"), document={"dataset": "a", **document},
+            threads=1 if options.cpu else 2, repeat=1, mapped=not options.pread,
+        )
+        clock = "cpu" if options.cpu else "wall"
+        taken, unverified, numpy = [], [], []
+        for _ in range(options.repeat):
+            taken += ours.run(**request)[clock]
+            unverified += ours.run(**request, verify=False)[clock]
+            if not options.no_numpy:
+                numpy += timed(in_numpy, 1)
+        mine, bare = statistics.median(taken), statistics.median(unverified)
+        base = statistics.median(numpy) if numpy else None
+        ratio = base / mine if base else None
+        row = dict(what=label, ours_s=mine, unverified_s=bare, numpy_s=base, ratio=ratio, target=target)
+        table.append(row)
+        if base:
+            missed += ratio < target
+            met = "met" if ratio >= target else "missed"
+            print(f"{label:32} {mine:8.3f} s  unverified {bare:8.3f} s  numpy {base:8.3f} s  {ratio:6.2f} x >= {target} {met}", flush=True)
+        else:
+            print(f"{label:32} {mine:8.3f} s  unverified {bare:8.3f} s", flush=True)
+    print(f"{missed} of {len(table) - 3} rows missed their target")
+    if options.record:
+        commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
+        machine = dict(cpu=platform.processor() or platform.machine(), cores=os.cpu_count(), python=platform.python_version())
+        record = dict(commit=commit, machine=machine, numpy=np.__version__, rows=table, when=time.strftime("%Y-%m-%d"))
+        with open(options.record, "w") as out:
+            json.dump(record, out, indent=1)
+            out.write("\n")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
