@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use tercet_core::tensor::OutOfMemory;
 
 use crate::compute::{ComputeType, Value};
+use crate::roll::{Roll, RollPadding, Scan};
 
 /// Reduction state of a block of cells. A cell is one output element.
 ///
@@ -65,8 +66,9 @@ pub trait Accumulator: Debug + Send + Sync + Any {
     /// Settles deferred work before cells are merged, rolled or finished.
     fn settle(&mut self) {}
 
-    /// Rolling windows over positions: the accumulator holds `outer × positions × inner` settled cells.
-    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory>;
+    /// Merges every cell with that of the position before it, which was merged before; in reverse with that of the
+    /// position after it.
+    fn scan(&mut self, scan: &Scan, reverse: bool);
 
     /// Results of rolling windows, `outer × windows × inner`, for reductions that do not merge cells.
     fn roll_values(&self, roll: &Roll<'_>, padding: &RollPadding<'_>) -> Option<Vec<f64>> {
@@ -101,34 +103,6 @@ pub struct Runs<'a> {
     pub index: u64,
     /// Increment of the index from one run to the next.
     pub index_step: u64,
-}
-
-/// Rolling windows over positions.
-#[derive(Clone, Copy, Debug)]
-pub struct Roll<'a> {
-    /// Product of the extents of the axes before the window axis, in cells.
-    pub outer: usize,
-    /// Positions of the window axis.
-    pub positions: usize,
-    /// Product of the extents of the axes after the window axis, in cells.
-    pub inner: usize,
-    /// Positions of a full window.
-    pub size: usize,
-    /// Whether windows overlap enough to share partial results.
-    pub overlap: bool,
-    /// Range of positions of each window.
-    pub windows: &'a [std::ops::Range<usize>],
-}
-
-/// Padding of rolling windows.
-#[derive(Clone, Copy, Debug)]
-pub struct RollPadding<'a> {
-    /// Padding value, of the compute type.
-    pub value: Option<&'a [u8]>,
-    /// Number of padding values per window.
-    pub counts: &'a [u64],
-    /// Windows with fewer other values have no result.
-    pub min_count: u64,
 }
 
 /// Number of values per cell.

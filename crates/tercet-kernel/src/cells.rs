@@ -5,8 +5,9 @@ use std::fmt::Debug;
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::{Accumulator, Counts, Known, Roll, Runs};
+use crate::accumulator::{Accumulator, Counts, Known, Runs};
 use crate::compute::{Compute, ComputeType};
+use crate::roll::Scan;
 
 /// Runs of typed values.
 #[derive(Clone, Copy, Debug)]
@@ -52,6 +53,18 @@ pub(crate) trait Cells: Debug + Send + Sync + Sized + 'static {
     #[inline]
     fn merge_own(&mut self, cell: usize, from: usize) {
         self.join(cell, self.state(from));
+    }
+    /// Merges consecutive cells.
+    fn merge_cells(&mut self, at: usize, later: &Self, from: usize, count: usize) {
+        for i in 0..count {
+            self.merge_cell(at + i, later, from + i);
+        }
+    }
+    /// Merges consecutive cells into others of the same accumulator; the two ranges do not overlap.
+    fn merge_own_cells(&mut self, at: usize, from: usize, count: usize) {
+        for i in 0..count {
+            self.merge_own(at + i, from + i);
+        }
     }
     /// Whether every cell has the same parameters, so that cells are interchangeable.
     fn is_uniform(&self) -> bool {
@@ -138,7 +151,7 @@ impl<C: Cells> Accumulator for C {
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
         // All accumulators of a reduction have the same type.
         if let Some(later) = later.as_any().downcast_ref::<C>() {
-            merge(self, at, later, from, count);
+            self.merge_cells(at, later, from, count);
         }
     }
 
@@ -146,24 +159,20 @@ impl<C: Cells> Accumulator for C {
         Cells::settle(self);
     }
 
-    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        let mut out = Cells::fresh(self, roll.outer * roll.windows.len() * roll.inner)?;
-        let shared = if roll.overlap { Some(Shared::new(self, roll)?) } else { None };
-        for outer in 0..roll.outer {
-            let line = outer * roll.positions;
-            for (window, positions) in roll.windows.iter().enumerate() {
-                let at = (outer * roll.windows.len() + window) * roll.inner;
-                match &shared {
-                    Some(shared) => shared.window(&mut out, at, line, positions.clone(), roll),
-                    None => {
-                        for position in positions.clone() {
-                            merge(&mut out, at, self, (line + position) * roll.inner, roll.inner);
-                        }
-                    }
+    fn scan(&mut self, scan: &Scan, reverse: bool) {
+        let line = scan.positions * scan.inner;
+        let lines = Cells::len(self).checked_div(line).unwrap_or(0);
+        for at in (0..lines).map(|number| number * line) {
+            for position in 1..scan.positions {
+                let position = if reverse { scan.positions - 1 - position } else { position };
+                let other = if reverse { position + 1 } else { position - 1 };
+                // Scans start again at every period.
+                if position.max(other).is_multiple_of(scan.period) {
+                    continue;
                 }
+                self.merge_own_cells(at + position * scan.inner, at + other * scan.inner, scan.inner);
             }
         }
-        Ok(Box::new(out))
     }
 
     fn width(&self) -> usize {
@@ -178,68 +187,6 @@ impl<C: Cells> Accumulator for C {
 
     fn as_any(&self) -> &dyn Any {
         self
-    }
-}
-
-#[inline]
-fn merge<C: Cells>(into: &mut C, at: usize, later: &C, from: usize, count: usize) {
-    for i in 0..count {
-        into.merge_cell(at + i, later, from + i);
-    }
-}
-
-/// Prefixes and suffixes of runs of `size` positions. Every window is a suffix of one run plus a prefix of the next.
-struct Shared<C> {
-    prefixes: C,
-    suffixes: C,
-}
-
-impl<C: Cells> Shared<C> {
-    fn new(cells: &C, roll: &Roll<'_>) -> Result<Self, OutOfMemory> {
-        let (positions, inner, size) = (roll.positions, roll.inner, roll.size);
-        let mut prefixes = cells.fresh(cells.len())?;
-        let mut suffixes = cells.fresh(cells.len())?;
-        for outer in 0..roll.outer {
-            let line = outer * positions;
-            for position in 0..positions {
-                let at = (line + position) * inner;
-                for cell in at..at + inner {
-                    if position % size != 0 {
-                        prefixes.merge_own(cell, cell - inner);
-                    }
-                    prefixes.merge_cell(cell, cells, cell);
-                }
-            }
-            for position in (0..positions).rev() {
-                let at = (line + position) * inner;
-                for cell in at..at + inner {
-                    suffixes.merge_cell(cell, cells, cell);
-                    if (position + 1) % size != 0 && position + 1 < positions {
-                        suffixes.merge_own(cell, cell + inner);
-                    }
-                }
-            }
-        }
-        Ok(Self { prefixes, suffixes })
-    }
-
-    fn window(
-        &self,
-        out: &mut C,
-        at: usize,
-        line: usize,
-        positions: std::ops::Range<usize>,
-        roll: &Roll<'_>,
-    ) {
-        let Some(last) = positions.end.checked_sub(1).filter(|_| !positions.is_empty()) else { return };
-        let (first, inner, size) = (positions.start, roll.inner, roll.size);
-        if first % size == 0 && first / size == last / size {
-            return merge(out, at, &self.prefixes, (line + last) * inner, inner);
-        }
-        merge(out, at, &self.suffixes, (line + first) * inner, inner);
-        if first / size != last / size {
-            merge(out, at, &self.prefixes, (line + last) * inner, inner);
-        }
     }
 }
 

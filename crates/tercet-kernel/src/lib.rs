@@ -29,6 +29,7 @@ mod moments;
 mod op;
 mod order;
 mod product;
+mod roll;
 mod simd;
 mod softmax;
 mod sum;
@@ -36,12 +37,13 @@ mod tally;
 mod whole;
 mod widen;
 
-pub use accumulator::{Accumulator, Counts, Known, KnownRange, Roll, RollPadding, Runs};
+pub use accumulator::{Accumulator, Counts, Known, KnownRange, Runs};
 pub use compute::{Compute, ComputeType, Value};
 pub use filter::Filter;
 pub use histogram::{TINY_RANGE, bin_width};
 pub use op::Op;
 pub use order::{Capacity, Quantile, Search};
+pub use roll::{Roll, RollPadding, Rolled, Scan, roll};
 pub use simd::{Work, vectorized};
 pub use widen::{from_half, gather, widen};
 

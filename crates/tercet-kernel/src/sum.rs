@@ -176,6 +176,36 @@ impl Work for Settle<'_> {
     }
 }
 
+/// Two ranges of `count` numbers that do not overlap: the one at `at` to change, the one at `from` to read.
+fn two(numbers: &mut [f64], at: usize, from: usize, count: usize) -> (&mut [f64], &[f64]) {
+    if at < from {
+        let (low, high) = numbers.split_at_mut(from);
+        (&mut low[at..at + count], &high[..count])
+    } else {
+        let (low, high) = numbers.split_at_mut(at);
+        (&mut high[..count], &low[from..from + count])
+    }
+}
+
+/// Adds compensated sums to others.
+struct Merge<'a> {
+    sum: &'a mut [f64],
+    lost: &'a mut [f64],
+    later: (&'a [f64], &'a [f64]),
+}
+
+impl Work for Merge<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn work(self) {
+        let later = self.later.0.iter().zip(self.later.1);
+        for ((sum, lost), (&x, &more)) in self.sum.iter_mut().zip(self.lost).zip(later) {
+            compensated(sum, lost, x);
+            *lost += more;
+        }
+    }
+}
+
 impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, SKIP> {
     type Value = T;
     type State = [f64; 3];
@@ -236,6 +266,30 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
     fn join(&mut self, cell: usize, [sum, lost, number]: [f64; 3]) {
         self.add(cell, sum, number);
         self.lost[cell] += lost;
+    }
+
+    fn merge_cells(&mut self, at: usize, later: &Self, from: usize, count: usize) {
+        let (own, other) = (at..at + count, from..from + count);
+        let (sum, lost) = (&mut self.sum[own.clone()], &mut self.lost[own.clone()]);
+        vectorized(Merge { sum, lost, later: (&later.sum[other.clone()], &later.lost[other.clone()]) });
+        if SKIP {
+            let numbers = self.numbers[own].iter_mut().zip(&later.numbers[other]);
+            numbers.for_each(|(number, more)| *number += more);
+        }
+    }
+
+    fn merge_own_cells(&mut self, at: usize, from: usize, count: usize) {
+        if count < 4 {
+            (0..count).for_each(|i| self.merge_own(at + i, from + i));
+            return;
+        }
+        let (sum, later) = two(&mut self.sum, at, from, count);
+        let (lost, later_lost) = two(&mut self.lost, at, from, count);
+        vectorized(Merge { sum, lost, later: (later, later_lost) });
+        if SKIP {
+            let (numbers, later) = two(&mut self.numbers, at, from, count);
+            numbers.iter_mut().zip(later).for_each(|(number, more)| *number += more);
+        }
     }
 
     fn takes_known(&self) -> bool {

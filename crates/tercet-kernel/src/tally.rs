@@ -164,8 +164,9 @@ mod count_accumulator {
     use tercet_core::tensor::OutOfMemory;
 
     use super::Count;
-    use crate::accumulator::{Accumulator, Counts, Known, Roll, Runs};
+    use crate::accumulator::{Accumulator, Counts, Known, Runs};
     use crate::compute::ComputeType;
+    use crate::roll::Scan;
     use crate::sum::to_f64;
 
     impl Accumulator for Count {
@@ -187,9 +188,7 @@ mod count_accumulator {
         }
         fn known(&mut self, _: usize, _: &Known) {}
         fn merge(&mut self, _: usize, _: &dyn Accumulator, _: usize, _: usize) {}
-        fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-            self.fresh(roll.outer * roll.windows.len() * roll.inner)
-        }
+        fn scan(&mut self, _: &Scan, _: bool) {}
         fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
             for (cell, out) in out.iter_mut().enumerate() {
                 *out = if self.never { 0.0 } else { to_f64(counts.of(cell)) };

@@ -349,12 +349,23 @@ proptest! {
                 fill(&mut *cells, (dtype, &elements), (0, count), 0..1, 0);
                 cells.settle();
                 let roll = Roll { outer, positions, inner, size, overlap, windows: &windows };
-                let mut rolled = cells.roll(&roll).unwrap();
-                let counts: Vec<u64> = (0..outer * windows.len() * inner)
-                    .map(|cell| windows[cell / inner % windows.len()].len() as u64)
-                    .collect();
-                let mut results = vec![0.0; counts.len() * op.width()];
-                rolled.finish(Counts::Each(&counts), &mut results);
+                let width = op.width();
+                let mut results = vec![f64::NAN; outer * windows.len() * inner * width];
+                crate::roll(&*cells, &roll, |rolled, cells| {
+                    let own = rolled.inner.len();
+                    let counts: Vec<u64> = (0..rolled.outer.len() * windows.len() * own)
+                        .map(|cell| windows[cell / own % windows.len()].len() as u64)
+                        .collect();
+                    let mut found = vec![0.0; counts.len() * width];
+                    cells.finish(Counts::Each(&counts), &mut found);
+                    for (line, found) in found.chunks(own * width).enumerate() {
+                        let line = rolled.outer.start * windows.len() + line;
+                        let at = (line * inner + rolled.inner.start) * width;
+                        results[at..at + found.len()].copy_from_slice(found);
+                    }
+                    Ok::<(), tercet_core::tensor::OutOfMemory>(())
+                })
+                .unwrap();
                 for (number, found) in results.chunks(op.width()).enumerate() {
                     let (line, i) = (number / inner, number % inner);
                     let window = windows[line % windows.len()].clone();

@@ -7,9 +7,10 @@ use tercet_core::tensor::{Buffer, OutOfMemory};
 use super::Capacity;
 use super::key::{Coding, Key};
 use super::windows::{Line, Window, slide};
-use crate::accumulator::{Accumulator, Counts, Roll, RollPadding, Runs};
+use crate::accumulator::{Accumulator, Counts, Runs};
 use crate::cells::filled;
 use crate::compute::ComputeType;
+use crate::roll::{Roll, RollPadding, Scan};
 
 /// Rows and columns transposed at a time.
 const SIDE: usize = 64;
@@ -162,9 +163,7 @@ impl<K: Key> Accumulator for Columns<K> {
     }
 
     /// Windows are never merged: see `roll_values`.
-    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        self.fresh(roll.outer * roll.windows.len() * roll.inner)
-    }
+    fn scan(&mut self, _: &Scan, _: bool) {}
 
     fn roll_values(&self, roll: &Roll<'_>, padding: &RollPadding<'_>) -> Option<Vec<f64>> {
         let pad = padding.value.map(|value| self.coding.key(value));

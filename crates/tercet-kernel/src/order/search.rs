@@ -11,9 +11,10 @@ use tercet_core::tensor::OutOfMemory;
 
 use super::Quantile;
 use super::key::{Coding, Key, Rank, between};
-use crate::accumulator::{Accumulator, Counts, Roll, Runs};
+use crate::accumulator::{Accumulator, Counts, Runs};
 use crate::cells::filled;
 use crate::compute::ComputeType;
+use crate::roll::Scan;
 
 /// Bits and values of a digit.
 const DIGIT: u32 = 16;
@@ -276,10 +277,8 @@ macro_rules! visits {
             // Only uniform accumulators are copied.
             Err(OutOfMemory { bytes: 0 })
         }
-        fn roll(&self, _: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-            // Windows are searched one by one.
-            Err(OutOfMemory { bytes: 0 })
-        }
+        /// Windows are searched one by one.
+        fn scan(&mut self, _: &Scan, _: bool) {}
         fn as_any(&self) -> &dyn Any {
             self
         }

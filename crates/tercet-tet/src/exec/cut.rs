@@ -120,9 +120,8 @@ impl<'a> Axis<'a> {
             }
             Role::Grouped(groups) => u64::from(groups.count).min(self.groups),
             Role::Rolling(rolling) if rolling.separate => 1,
-            // Positions, prefixes, suffixes.
             Role::Rolling(rolling) => {
-                3 * (rolling.size + (self.windows - 1).saturating_mul(rolling.step)).min(self.extent)
+                (rolling.size + (self.windows - 1).saturating_mul(rolling.step)).min(self.extent)
             }
         }
     }

@@ -166,9 +166,9 @@ impl<'a> Run<'a> {
         let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
         let bytes = check_limit("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
         memory::must_be_there(bytes as u64)?;
-        let mut values: Vec<f64> = Vec::new();
-        values.try_reserve_exact(bytes / 8).map_err(|_| OutOfMemory { bytes })?;
-        values.resize(bytes / 8, 0.0);
+        let mut values = bytemuck::allocation::try_zeroed_slice_box::<f64>(bytes / 8)
+            .map_err(|()| OutOfMemory { bytes })?
+            .into_vec();
         if scan::applies(
             job,
             roles,
@@ -221,7 +221,7 @@ impl<'a> Run<'a> {
             let mut partials = partials.into_iter();
             let mut all = match partials.next() {
                 Some(first) => first,
-                None => self.empty(&block)?,
+                None => self.states(&block, scratch)?,
             };
             for later in partials {
                 all.accumulator.merge(0, &*later.accumulator, 0, block.len());
@@ -234,6 +234,7 @@ impl<'a> Run<'a> {
         };
         let entered = all.entered;
         rolling::finish(self, task, &block, &mut all, output)?;
+        scratch.spare = Some(all.accumulator).filter(|spare| spare.is_uniform());
         Ok(entered)
     }
 
@@ -253,8 +254,15 @@ impl<'a> Run<'a> {
         parts
     }
 
-    fn empty(&self, block: &Block) -> Result<States, ErrorKind> {
-        let accumulator = self.reduction.accumulator(block)?;
+    /// Empty states for a block; a thread reuses those of its last task.
+    fn states(&self, block: &Block, scratch: &mut Scratch) -> Result<States, ErrorKind> {
+        let accumulator = match scratch.spare.take().filter(|spare| spare.cells() == block.len()) {
+            Some(mut spare) => {
+                spare.clear();
+                spare
+            }
+            None => self.reduction.accumulator(block)?,
+        };
         let counts = if self.counted { Some(zeros(block.len())?) } else { None };
         Ok(States { accumulator, counts, entered: 0 })
     }
@@ -267,7 +275,7 @@ impl<'a> Run<'a> {
         regions: &[Region],
         scratch: &mut Scratch,
     ) -> Result<States, ErrorKind> {
-        let mut states = self.empty(block)?;
+        let mut states = self.states(block, scratch)?;
         let mut rest = regions;
         while let [region, later @ ..] = rest {
             self.job.progress.check()?;

@@ -65,7 +65,13 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
             let op = op_of(job, kind).unwrap_or(Op::EqualCount(None));
             let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
             let width = op.width();
-            (result_numbers(kind, values.chunks_exact(width)), elements)
+            let plain = width == 1 && is_plain(kind);
+            let numbers = if plain {
+                Numbers::Values(values)
+            } else {
+                result_numbers(kind, values.chunks_exact(width))
+            };
+            (numbers, elements)
         }
     };
     Ok(Computed { numbers, elements: elements_of(job, operation, entered)? })
@@ -103,6 +109,21 @@ pub(crate) fn compute_all(
         None => compute(job, &Operation { kind, ..operation.clone() }),
     });
     rest.collect()
+}
+
+/// Whether the results of a reduction are those of the operation.
+fn is_plain(kind: Kind) -> bool {
+    !matches!(
+        kind,
+        Kind::Var
+            | Kind::Std
+            | Kind::NanStd
+            | Kind::ArgMin
+            | Kind::ArgMax
+            | Kind::AllFinite
+            | Kind::AnyNan
+            | Kind::AnyInf
+    )
 }
 
 /// Selects the reported value of an operation from the numbers of each cell.

@@ -45,7 +45,7 @@ pub(crate) fn finish(
         Some(counts) => Counts::Each(counts),
         None => Counts::Same(per_position(run, None)),
     };
-    put(run, block, &mut *states.accumulator, counts, &|_| {}, output);
+    put(run, block, &mut *states.accumulator, counts, output);
     Ok(())
 }
 
@@ -56,19 +56,17 @@ fn per_position(run: &Run<'_>, except: Option<usize>) -> u64 {
     reduced.map(|(_, (slice, _))| slice.count()).product()
 }
 
-/// Writes results to their positions in the output, corrected.
+/// Writes results to their positions in the output.
 fn put(
     run: &Run<'_>,
     block: &Block,
     accumulator: &mut dyn Accumulator,
     counts: Counts<'_>,
-    correct: &dyn Fn(&mut [f64]),
     output: &Mutex<Vec<f64>>,
 ) {
     let width = run.reduction.width();
     let mut values = vec![0.0; block.len() * width];
     accumulator.finish(counts, &mut values);
-    correct(&mut values);
     let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
     block.put(width, &values, &mut output);
 }
@@ -117,21 +115,42 @@ impl Window<'_, '_> {
             block.put(1, &values, &mut output);
             return Ok(());
         }
-        let mut results = states.accumulator.roll(&roll)?;
-        // Number of values of each window, without padding.
+        let width = self.run.reduction.width();
+        let mut values = vec![0.0; block.len() * width];
+        let ends = Ends { padding: &rolling.padding, starts: &starts, missing: &missing };
         let each = self.per_position();
-        let mut counts = vec![0; block.len()];
-        for (number, count) in counts.iter_mut().enumerate() {
-            let (line, cell) = (number / inner, number % inner);
-            let (line, window) = (line / windows.len(), &windows[line % windows.len()]);
-            *count = match &states.counts {
-                None => each * window.len() as u64,
+        tercet_kernel::roll(&*states.accumulator, &roll, |rolled, results| {
+            let own = rolled.inner.len();
+            // Number of values of each window, without padding.
+            let counts = match &states.counts {
+                None => {
+                    WindowCounts::ByWindow(windows.iter().map(|window| each * window.len() as u64).collect())
+                }
                 Some(counts) => {
-                    window.clone().map(|position| counts[(line * positions + position) * inner + cell]).sum()
+                    let at = |line: usize, position: usize, cell: usize| {
+                        counts[((rolled.outer.start + line) * positions + position) * inner
+                            + rolled.inner.start
+                            + cell]
+                    };
+                    let cells = (0..rolled.outer.len() * windows.len() * own).map(|number| {
+                        let (line, cell) = (number / own, number % own);
+                        let (line, window) = (line / windows.len(), &windows[line % windows.len()]);
+                        window.clone().map(|position| at(line, position, cell)).sum()
+                    });
+                    WindowCounts::ByCell(cells.collect())
                 }
             };
-        }
-        self.end(&rolling.padding, &starts, &missing, (&mut *results, counts), &block, output);
+            let mut found = vec![0.0; rolled.outer.len() * windows.len() * own * width];
+            self.results(&ends, (rolled.outer.len(), own), (results, counts), &mut found);
+            for (line, found) in found.chunks_exact(own * width).enumerate() {
+                let line = rolled.outer.start * windows.len() + line;
+                let at = (line * inner + rolled.inner.start) * width;
+                values[at..at + found.len()].copy_from_slice(found);
+            }
+            Ok::<(), ErrorKind>(())
+        })?;
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        block.put(width, &values, &mut output);
         Ok(())
     }
 
@@ -161,7 +180,7 @@ impl Window<'_, '_> {
         let full = (part.positions.end - part.positions.start).saturating_mul(self.per_position());
         let counts = states.counts.take().unwrap_or_else(|| vec![full; self.block.len()]);
         let states = (&mut *states.accumulator, counts);
-        self.end(&rolling.padding, &starts, &missing, states, self.block, output);
+        self.end(&Ends { padding: &rolling.padding, starts: &starts, missing: &missing }, states, output);
     }
 
     fn finish_bins(&self, groups: &Groups, states: &mut States, output: &Mutex<Vec<f64>>) {
@@ -180,50 +199,71 @@ impl Window<'_, '_> {
         let padding = groups.padding.unwrap_or(Padding { value: None, min_count: 1 });
         let counts = states.counts.take().unwrap_or_else(|| vec![0; self.block.len()]);
         let states = (&mut *states.accumulator, counts);
-        self.end(&padding, &starts, &missing, states, self.block, output);
+        self.end(&Ends { padding: &padding, starts: &starts, missing: &missing }, states, output);
     }
 
-    /// Pads windows, finishes them and writes their results. `counts` has the number of values of each window, without
-    /// padding.
+    /// Finishes windows or bins of all cells of the block and writes their results.
     fn end(
         &self,
-        padding: &Padding,
-        starts: &[i128],
-        missing: &[u64],
+        ends: &Ends<'_>,
         (accumulator, counts): (&mut dyn Accumulator, Vec<u64>),
-        block: &Block,
         output: &Mutex<Vec<f64>>,
     ) {
-        let (_, inner) = self.around();
-        let mut padded = counts.clone();
-        for (window, &missing) in missing.iter().enumerate() {
-            self.pad(
-                padding,
-                (missing, starts[window] < 0),
-                accumulator,
-                &mut padded,
-                (window, starts.len()),
-            );
-        }
-        accumulator.settle();
         let width = self.run.reduction.width();
-        let geometry = &self.run.geometry;
-        let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
+        let mut values = vec![0.0; self.block.len() * width];
+        self.results(ends, self.around(), (accumulator, WindowCounts::ByCell(counts)), &mut values);
+        let mut output = output.lock().unwrap_or_else(PoisonError::into_inner);
+        self.block.put(width, &values, &mut output);
+    }
+
+    /// Pads the windows of some lines and finishes them.
+    fn results(
+        &self,
+        ends: &Ends<'_>,
+        (lines, inner): (usize, usize),
+        (accumulator, counts): (&mut dyn Accumulator, WindowCounts),
+        values: &mut [f64],
+    ) {
+        let windows = ends.starts.len();
+        let width = self.run.reduction.width();
         let indexed = self.run.reduction.is_indexed();
-        // Windows with too few values have no result; indices are relative to the start of their window.
-        let correct = |values: &mut [f64]| {
-            for (cell, values) in values.chunks_mut(width).enumerate() {
-                if counts[cell] < padding.min_count {
-                    values.fill(if indexed { -1.0 } else { f64::NAN });
-                } else if indexed {
-                    let start = starts[cell / inner % starts.len()];
-                    #[expect(clippy::cast_precision_loss, reason = "indices are far below 2^53")]
-                    let shift = ((start + i128::from(lead)) * step) as f64;
-                    values.iter_mut().filter(|value| **value >= 0.0).for_each(|value| *value -= shift);
-                }
+        let padded = ends.padding.value.is_some() && ends.missing.iter().any(|&missing| missing > 0);
+        if let WindowCounts::ByWindow(counts) = &counts
+            && !padded
+            && !indexed
+            && counts.iter().all(|&count| Some(&count) == counts.first() && count >= ends.padding.min_count)
+        {
+            accumulator.finish(Counts::Same(counts.first().copied().unwrap_or(0)), values);
+            return;
+        }
+        let counts: Vec<u64> = match counts {
+            WindowCounts::ByCell(counts) => counts,
+            WindowCounts::ByWindow(counts) => {
+                let line = counts.iter().flat_map(|&count| std::iter::repeat_n(count, inner));
+                (0..lines).flat_map(|_| line.clone()).collect()
             }
         };
-        put(self.run, block, accumulator, Counts::Each(&padded), &correct, output);
+        let mut all = counts.clone();
+        for (window, &missing) in ends.missing.iter().enumerate() {
+            let which = (window, windows);
+            let in_front = ends.starts[window] < 0;
+            self.pad(ends.padding, (missing, in_front), accumulator, &mut all, (lines, inner), which);
+        }
+        accumulator.settle();
+        accumulator.finish(Counts::Each(&all), values);
+        let geometry = &self.run.geometry;
+        let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
+        // Windows with too few values have no result; indices are relative to the start of their window.
+        for (cell, values) in values.chunks_mut(width).enumerate() {
+            if counts[cell] < ends.padding.min_count {
+                values.fill(if indexed { -1.0 } else { f64::NAN });
+            } else if indexed {
+                let start = ends.starts[cell / inner % windows];
+                #[expect(clippy::cast_precision_loss, reason = "indices are far below 2^53")]
+                let shift = ((start + i128::from(lead)) * step) as f64;
+                values.iter_mut().filter(|value| **value >= 0.0).for_each(|value| *value -= shift);
+            }
+        }
     }
 
     /// Folds padding values into a window.
@@ -233,13 +273,13 @@ impl Window<'_, '_> {
         (missing, in_front): (u64, bool),
         accumulator: &mut dyn Accumulator,
         counts: &mut [u64],
+        (lines, inner): (usize, usize),
         (window, windows): (usize, usize),
     ) {
         let compute = accumulator.compute();
         let dtype = self.run.job.plan.grid.element();
         let value = padding.value.filter(|_| missing > 0);
         let Some(value) = value.and_then(|value| compute_value(value, dtype, compute)) else { return };
-        let (outer, inner) = self.around();
         let geometry = &self.run.geometry;
         let extent = self.run.job.plan.selection.axes()[self.axis].count();
         // Windows that start before the axis start earlier by the number of missing positions.
@@ -252,9 +292,9 @@ impl Window<'_, '_> {
         for slot in bytes.chunks_exact_mut(compute.size()) {
             slot.copy_from_slice(&value[..compute.size()]);
         }
-        for o in 0..outer {
+        for line in 0..lines {
             for i in 0..inner {
-                let at = (o * windows + window) * inner + i;
+                let at = (line * windows + window) * inner + i;
                 counts[at] = counts[at].saturating_add(times);
                 // Among equal values the first one wins.
                 let mut left = if accumulator.is_indexed() { times.min(1) } else { times };
@@ -267,6 +307,20 @@ impl Window<'_, '_> {
             }
         }
     }
+}
+
+/// How windows end: padding, first positions, numbers of missing positions.
+struct Ends<'a> {
+    padding: &'a Padding,
+    starts: &'a [i128],
+    missing: &'a [u64],
+}
+
+/// Number of values of windows, without padding.
+enum WindowCounts {
+    /// The same for all cells of a window.
+    ByWindow(Vec<u64>),
+    ByCell(Vec<u64>),
 }
 
 /// First position of a window, possibly before the axis.

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use tercet_core::ElementType;
 use tercet_core::tensor::OutOfMemory;
-use tercet_kernel::{Accumulator, ComputeType, Counts, Known, Op, Roll, Runs};
+use tercet_kernel::{Accumulator, ComputeType, Counts, Known, Op, Runs, Scan};
 
 use super::drive::Reduction;
 use super::task::Block;
@@ -85,9 +85,8 @@ impl Accumulator for Together {
     fn settle(&mut self) {
         self.0.iter_mut().for_each(|part| part.settle());
     }
-    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        let parts = self.0.iter().map(|part| part.roll(roll));
-        Ok(Box::new(Self(parts.collect::<Result<_, _>>()?)))
+    fn scan(&mut self, scan: &Scan, reverse: bool) {
+        self.0.iter_mut().for_each(|part| part.scan(scan, reverse));
     }
     fn width(&self) -> usize {
         self.0.iter().map(|part| part.width()).sum()

@@ -5,7 +5,7 @@ pub(crate) const FEW_CELLS: u64 = if cfg!(test) { 6 } else { 1 << 10 };
 /// Cells of a strip: their states fit in the L2 cache.
 pub(crate) const STRIP: u64 = if cfg!(test) { 30 } else { 8 << 10 };
 /// Cells of a strip of windows, which keep one state per position.
-pub(crate) const WINDOW_STRIP: u64 = if cfg!(test) { 60 } else { 1 << 20 };
+pub(crate) const WINDOW_STRIP: u64 = if cfg!(test) { 60 } else { 256 << 10 };
 /// Minimum number of cells of a strip beside the window axis; below it, strips are cut along the window axis.
 pub(crate) const NARROW_STRIP: u64 = if cfg!(test) { 4 } else { 1 << 10 };
 /// Bytes of values that are checked and folded while they are in the L2 cache.

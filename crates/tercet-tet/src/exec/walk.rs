@@ -99,6 +99,8 @@ pub(crate) struct Scratch {
     mask: Vec<bool>,
     chosen: Chosen,
     pub(crate) shifts: Shifts,
+    /// Accumulator of the last task.
+    pub(crate) spare: Option<Box<dyn Accumulator>>,
 }
 
 /// Values that were chosen one by one.

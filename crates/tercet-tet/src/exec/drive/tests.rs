@@ -9,7 +9,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{ElementType, Selection, TensorView};
 
-use tercet_kernel::{Counts, Roll, Runs};
+use tercet_kernel::{Counts, Runs, Scan};
 
 use super::*;
 use crate::exec::locate::locate;
@@ -77,17 +77,22 @@ impl Accumulator for Trace {
             own.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
         }
     }
-    fn roll(&self, roll: &Roll<'_>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
-        let mut out = self.fresh(roll.outer * roll.windows.len() * roll.inner)?;
-        for outer in 0..roll.outer {
-            for (window, positions) in roll.windows.iter().enumerate() {
-                for position in positions.clone() {
-                    let from = (outer * roll.positions + position) * roll.inner;
-                    out.merge((outer * roll.windows.len() + window) * roll.inner, self, from, roll.inner);
+    fn scan(&mut self, scan: &Scan, reverse: bool) {
+        let line = scan.positions * scan.inner;
+        for cells in self.cells.chunks_mut(line.max(1)) {
+            for position in 1..scan.positions {
+                let position = if reverse { scan.positions - 1 - position } else { position };
+                let other = if reverse { position + 1 } else { position - 1 };
+                if position.max(other).is_multiple_of(scan.period) {
+                    continue;
+                }
+                for i in 0..scan.inner {
+                    let more = cells[other * scan.inner + i].clone();
+                    let own = &mut cells[position * scan.inner + i];
+                    own.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
                 }
             }
         }
-        Ok(out)
     }
     fn width(&self) -> usize {
         3
