@@ -48,7 +48,8 @@ impl Found {
     fn new(number: f64, shift: f64, sum: f64, squares: f64) -> Self {
         let off = sum / number;
         let about_mean = squares - sum * off;
-        let cancelled = about_mean * CANCELLED < squares;
+        // Squares of values beyond 2^512 overflow; their differences from the mean may not.
+        let cancelled = (about_mean * CANCELLED < squares) | about_mean.is_nan();
         let about_mean = if about_mean < 0.0 { 0.0 } else { about_mean };
         Self { number, shift, off, squares: about_mean, cancelled }
     }
@@ -168,8 +169,11 @@ fn join(
     let is_finite = difference.is_finite();
     // Infinite means follow the addition rules of infinities.
     let off = if is_finite { *rest + difference * weight } else { later.1 + later.2 };
-    let sum = *mean + off;
-    let lost = *mean - (sum - off) + (off - (sum - (sum - off)));
+    // An empty cell takes the mean as it is: the sum of both parts would lose the digits of the second.
+    let is_first = (*number == 0.0) & is_finite;
+    let (mean_so_far, off) = if is_first { (later.1, later.2) } else { (*mean, off) };
+    let sum = mean_so_far + off;
+    let lost = mean_so_far - (sum - off) + (off - (sum - (sum - off)));
     let is_some = later.0 > 0.0;
     *rest = if !is_some {
         *rest

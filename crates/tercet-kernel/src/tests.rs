@@ -561,6 +561,40 @@ fn variance_far_from_zero_keeps_its_digits() {
     }
 }
 
+/// The mean of the first block has more digits than an f64.
+#[test]
+fn merged_blocks_far_from_zero_keep_their_digits() {
+    let mut random = Random(11);
+    let high = f64::from(i32::MAX);
+    let values: Vec<f64> = (0..96).map(|_| high - (random.next() % 21) as f64).collect();
+    let shifted = || values.iter().map(|value| value - high);
+    let (sum, squares) = (shifted().sum::<f64>(), shifted().map(|value| value * value).sum::<f64>());
+    let wanted = (96.0 * squares - sum * sum) / (96.0 * 96.0);
+    for skip_nan in [false, true] {
+        let op = Op::Moments { skip_nan };
+        let mut cells = op.accumulator(ElementType::F64, 1, &|cell| cell).unwrap();
+        for values in [&values[..51], &values[51..]] {
+            let (len, values) = (values.len(), bytemuck::cast_slice(values));
+            cells.runs(0, &Runs { values, len, stride: len, count: 1, index: 0, index_step: 0 });
+        }
+        let mut found = [0.0; 3];
+        cells.finish(Counts::Same(96), &mut found);
+        assert!((found[2] / wanted - 1.0).abs() < 1e-14, "{}, not {wanted}", found[2]);
+    }
+}
+
+/// A skipped NaN is no value that the others are compared with.
+#[test]
+fn variance_of_huge_values_after_nan_is_finite() {
+    for length in [2, 40, 5000] {
+        let huge = f64::from_bits((1023 + 600) << 52);
+        let mut values = vec![huge; length];
+        values[0] = f64::NAN;
+        let results = of(&Op::Moments { skip_nan: true }, ElementType::F64, &values);
+        assert_eq!(results[1..], [huge, 0.0], "{length} values");
+    }
+}
+
 #[test]
 fn infinities_make_variance_nan_and_means_infinite() {
     for length in [1, 2, 40, 5000] {
