@@ -54,6 +54,10 @@ pub(crate) trait Reduction: Sync {
     }
     /// Whether the reduction uses the index of values.
     fn is_indexed(&self) -> bool;
+    /// Which of the results of a cell are indices.
+    fn are_indices(&self) -> Vec<bool> {
+        vec![self.is_indexed(); self.width()]
+    }
     /// Whether statistics of chunks can replace their values.
     fn takes_known(&self) -> bool;
     /// Whether results depend on the number of values of a cell.

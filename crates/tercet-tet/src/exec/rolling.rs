@@ -253,15 +253,20 @@ impl Window<'_, '_> {
         accumulator.finish(Counts::Each(&all), values);
         let geometry = &self.run.geometry;
         let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
+        let are_indices = self.run.reduction.are_indices();
         // Windows with too few values have no result; indices are relative to the start of their window.
         for (cell, values) in values.chunks_mut(width).enumerate() {
-            if counts[cell] < ends.padding.min_count {
-                values.fill(if indexed { -1.0 } else { f64::NAN });
-            } else if indexed {
-                let start = ends.starts[cell / inner % windows];
-                #[expect(clippy::cast_precision_loss, reason = "indices are far below 2^53")]
-                let shift = ((start + i128::from(lead)) * step) as f64;
-                values.iter_mut().filter(|value| **value >= 0.0).for_each(|value| *value -= shift);
+            let start = ends.starts[cell / inner % windows];
+            #[expect(clippy::cast_precision_loss, reason = "indices are far below 2^53")]
+            let shift = ((start + i128::from(lead)) * step) as f64;
+            let too_few = counts[cell] < ends.padding.min_count;
+            for (value, is_index) in values.iter_mut().zip(&are_indices) {
+                *value = match (too_few, is_index) {
+                    (true, true) => -1.0,
+                    (true, false) => f64::NAN,
+                    (false, true) if *value >= 0.0 => *value - shift,
+                    (false, _) => *value,
+                };
             }
         }
     }

@@ -34,6 +34,9 @@ impl Reduction for Several<'_> {
     fn is_indexed(&self) -> bool {
         self.ops.iter().any(Op::is_indexed)
     }
+    fn are_indices(&self) -> Vec<bool> {
+        self.ops.iter().flat_map(|op| std::iter::repeat_n(op.is_indexed(), op.width())).collect()
+    }
     fn takes_known(&self) -> bool {
         self.ops.iter().all(Op::takes_known)
     }

@@ -152,6 +152,25 @@ fn groups_windows_and_filters_match_queries() {
     assert_eq!(histogram.edges.map(|edges| edges.len()), Some(6));
 }
 
+/// Only indices are relative to their window, and only they are −1 without a value.
+#[test]
+fn windows_share_a_visit() {
+    let file = file();
+    let part = file.dataset("t").unwrap().part().filter(Condition::Greater(Scalar::Whole(40)));
+    for window in [Window::rolling("time", 3).step(2), Window::bins("time", 5)] {
+        let window = window.min_count(2);
+        let reduce = |ops: &[Op]| part.reduce(ops.to_vec()).over(["time"]).window(window.clone());
+        let ops = [Op::Max, Op::ArgMax, Op::Std, Op::Count, Op::ArgMin];
+        let all = reduce(&ops).run_all().unwrap();
+        for (together, op) in all.iter().zip(ops) {
+            let alone = reduce(&[op]).run().unwrap();
+            assert_eq!(together.tensor.bytes(), alone.tensor.bytes(), "{op:?}");
+        }
+        assert!(numbers(&all[0].tensor).iter().any(|value| value.is_nan()));
+        assert!(all[1].tensor.as_slice::<i64>().unwrap().contains(&-1));
+    }
+}
+
 /// No computation reads or decodes a chunk more than twice.
 #[test]
 fn no_chunk_is_read_more_than_twice() {
