@@ -129,8 +129,9 @@ impl Work for Distances<'_> {
             *mean /= n;
         }
         for row in table.chunks_exact_mut(order) {
-            for (value, mean) in row.iter_mut().zip(&moments.means) {
+            for ((value, mean), rest) in row.iter_mut().zip(&moments.means).zip(&mut moments.rests) {
                 *value -= mean;
+                *rest += *value / n;
             }
         }
         // Four observations at a time: the matrix is larger than they are.
@@ -154,6 +155,13 @@ impl Work for Distances<'_> {
                 }
             }
         }
+        // Differences are from rounded means.
+        for i in 0..order {
+            let products = &mut moments.products[i * order + i..(i + 1) * order];
+            for (product, rest) in products.iter_mut().zip(&moments.rests[i..]) {
+                *product -= n * moments.rests[i] * rest;
+            }
+        }
         moments
     }
 }
@@ -161,14 +169,17 @@ impl Work for Distances<'_> {
 /// Means, and sums of products of differences from them.
 struct Moments {
     n: f64,
+    /// Means, and their rounding errors.
     means: Vec<f64>,
+    rests: Vec<f64>,
     /// Upper triangle only, with the diagonal.
     products: Vec<f64>,
 }
 
 impl Moments {
     fn new(order: usize) -> Self {
-        Self { n: 0.0, means: vec![0.0; order], products: vec![0.0; order * order] }
+        let zeros = vec![0.0; order];
+        Self { n: 0.0, means: zeros.clone(), rests: zeros, products: vec![0.0; order * order] }
     }
 
     fn of(mut table: Vec<f64>, order: usize) -> Self {
@@ -180,10 +191,17 @@ impl Moments {
         if later.n == 0.0 {
             return;
         }
+        if self.n == 0.0 {
+            self.n = later.n;
+            self.means.clone_from(&later.means);
+            self.rests.clone_from(&later.rests);
+            self.products.clone_from(&later.products);
+            return;
+        }
         let order = self.means.len();
         let n = self.n + later.n;
-        let distances: Vec<f64> =
-            later.means.iter().zip(&self.means).map(|(later, mean)| later - mean).collect();
+        let distance = |i: usize| (later.means[i] - self.means[i]) + (later.rests[i] - self.rests[i]);
+        let distances: Vec<f64> = (0..order).map(distance).collect();
         let weight = self.n * later.n / n;
         for i in 0..order {
             for j in i..order {
@@ -191,7 +209,12 @@ impl Moments {
                 self.products[at] += later.products[at] + distances[i] * distances[j] * weight;
             }
         }
-        self.means.iter_mut().zip(&distances).for_each(|(mean, distance)| *mean += distance * (later.n / n));
+        for (i, distance) in distances.into_iter().enumerate() {
+            let (mean, off) = (self.means[i], self.rests[i] + distance * (later.n / n));
+            let sum = mean + off;
+            self.means[i] = sum;
+            self.rests[i] = (mean - (sum - off)) + (off - (sum - (sum - off)));
+        }
         self.n = n;
     }
 

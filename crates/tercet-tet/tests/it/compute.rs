@@ -171,6 +171,38 @@ fn windows_share_a_visit() {
     }
 }
 
+fn table(values: &[f64], columns: u64) -> File {
+    let shape = [values.len() as u64 / columns, columns];
+    let mut layout = Layout::new();
+    let id = layout.dataset("t", ElementType::F64, shape, [2, columns]).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::from_slice(&shape, values).unwrap()).unwrap();
+    File::from_bytes("m", writer.finish().unwrap().output).unwrap()
+}
+
+/// A small budget merges the moments of few observations at a time.
+#[test]
+fn covariances_far_from_zero_keep_their_digits() {
+    let noise: Vec<f64> = (0..60u64).map(|n| f64::from(value(n * 17))).collect();
+    let far: Vec<f64> = noise.iter().map(|value| 4e9 + value).collect();
+    let query = |budget: u64| {
+        let execution = format!(r#""execution": {{"memory_budget_bytes": {budget}}}"#);
+        format!(r#"{{"dataset": "t", "covariance": [0], {execution}}}"#)
+    };
+    let wanted = answer(&table(&noise, 3), &query(1 << 20), "operation_covariance");
+    for budget in [1, 100, 1 << 20] {
+        let found = answer(&table(&far, 3), &query(budget), "operation_covariance");
+        let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-12 * wanted[0];
+        assert!(found.iter().zip(&wanted).all(near), "{budget}: {found:?}, not {wanted:?}");
+    }
+    let one = answer(
+        &table(&[f64::MAX; 2], 2),
+        &query(1).replace("covariance", "correlation"),
+        "operation_correlation",
+    );
+    assert_eq!(one, [1.0, 0.0, 0.0, 1.0]);
+}
+
 /// No computation reads or decodes a chunk more than twice.
 #[test]
 fn no_chunk_is_read_more_than_twice() {
