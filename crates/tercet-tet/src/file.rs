@@ -346,8 +346,11 @@ impl<'a> Dataset<'a> {
         short.or_else(|| {
             let long = self.file.long_labels.get(self.name())?;
             let by_name = self.axis_name(axis).and_then(|name| long.get(name));
-            let labels = by_name.or_else(|| long.get(&axis.to_string()))?;
-            (labels.len() as u64 == extent).then_some(&labels[..])
+            let fits = |labels: &&Vec<String>| labels.len() as u64 == extent;
+            let own = by_name.filter(fits).or_else(|| long.get(&axis.to_string()).filter(fits));
+            let mut fitting = long.values().filter(fits);
+            let only = fitting.next().filter(|_| fitting.next().is_none());
+            own.or(only).map(|labels| &labels[..])
         })
     }
 
