@@ -5,8 +5,8 @@
 //! nightly   what takes longer, on the shipped build where that matters
 //!   ├─ stages/checks.rs   fmt, layers, clippy, docs, features, wasm, deny
 //!   ├─ stages/tests.rs    build, unit, doctest, fuzz, demo
-//!   ├─ stages/interop.rs  our files read and verified by the reference implementations
-//!   └─ stages/nightly.rs  release build, large property counts, long fuzzing
+//!   ├─ stages/interop.rs  our files read and verified by the reference implementations, queries by NumPy
+//!   └─ stages/nightly.rs  release build, large property counts, long fuzzing, many queries
 //! layers    only the layer check (layers.rs)
 //! oracles   only the installation of the reference implementations (tools.rs)
 //! ```

@@ -56,6 +56,11 @@ pub(crate) const NIGHTLY: &[Stage] = &[
         about: "all tests, property tests with many cases",
         run: nightly::properties,
     },
+    Stage {
+        name: "queries",
+        about: "random `.tet` queries against NumPy and exact rationals",
+        run: nightly::queries,
+    },
     Stage { name: "fuzz", about: "corpus replay and minutes of mutation", run: nightly::fuzz },
 ];
 

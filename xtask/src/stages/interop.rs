@@ -81,7 +81,29 @@ pub(super) fn interop(context: &Context) -> Report {
     }
     guides(context, &mut report);
     tables(context, &mut report);
+    queries(context, &mut report, QUERIES, Some(QUERY_SEED));
     report
+}
+
+/// Random `.tet` queries of `test`, the same in every run.
+const QUERIES: u32 = 300;
+const QUERY_SEED: u32 = 20_261_117;
+
+/// Random `.tet` queries, compared with NumPy and exact rationals. Without a seed every run has other queries, and prints
+/// the seed.
+pub(super) fn queries(context: &Context, report: &mut Report, cases: u32, seed: Option<u32>) {
+    let python = match tools::python(context) {
+        Ok(python) => python,
+        Err(reason) => return report.lack(context.ci, "interop queries", &reason),
+    };
+    let script = "interop/tet_fuzz.py";
+    let mut command = Command::new(&python.program);
+    command.arg(script).arg("--driver").arg(context.program("query_tet"));
+    command.args(["--cases", &cases.to_string()]);
+    if let Some(seed) = seed {
+        command.args(["--seed", &seed.to_string()]);
+    }
+    driver(report, script, command.current_dir(&context.root).env("PYTHONDONTWRITEBYTECODE", "1"));
 }
 
 /// Tables of other programs, converted by our command and back.

@@ -2,6 +2,7 @@
 
 use std::process::Command;
 
+use super::interop;
 use super::tests::{cargo_test, replay, run_demo};
 use crate::context::Context;
 use crate::process;
@@ -16,6 +17,9 @@ const ALL_BYTES: u64 = 60_000_000;
 const PROPERTY_FACTOR: u32 = 25;
 /// Cases of a property test that names no number: the default of proptest times the factor.
 const DEFAULT_CASES: u32 = 256 * PROPERTY_FACTOR;
+
+/// Random `.tet` queries that are compared with NumPy.
+const QUERIES: u32 = 6000;
 
 /// How long each fuzz target runs on mutated inputs.
 const FUZZ_SECONDS: &str = "120";
@@ -68,6 +72,16 @@ pub(super) fn properties(context: &Context) -> Report {
     command.env("PROPTEST_CASES", DEFAULT_CASES.to_string());
     // Every night other cases; a failure prints the one that fails.
     cargo_test(&mut report, command.env_remove("PROPTEST_RNG_SEED"));
+    report
+}
+
+/// Random `.tet` queries, every night other ones.
+pub(super) fn queries(context: &Context) -> Report {
+    let mut report = Report::default();
+    if let Err(reason) = process::run(&mut context.build()) {
+        return Report::failed(reason);
+    }
+    interop::queries(context, &mut report, QUERIES, None);
     report
 }
 
