@@ -17,7 +17,8 @@
 //!
 //! [`Directory`] is an open directory: files are created in it even if its path changes.
 //!
-//! A writer that dies leaves a temporary file without a lock. The next writer to the same target removes it.
+//! A writer that dies leaves a temporary file without a lock. The next writer to the same target removes it. A program
+//! that exits at a signal calls [`remove_unfinished`] first.
 //!
 //! Everything uses [`Disk`], so tests can fail any operation or cut the power between any two.
 //!
@@ -51,6 +52,8 @@ mod real_disk;
 mod target;
 #[cfg(any(unix, windows))]
 mod temp_file;
+#[cfg(any(unix, windows))]
+mod unfinished;
 
 #[cfg(any(unix, windows))]
 pub use atomic_file::AtomicFile;
@@ -66,3 +69,5 @@ pub use file_lock::FileLock;
 pub use real_disk::RealDisk;
 #[cfg(any(unix, windows))]
 pub use temp_file::is_stale_temp;
+#[cfg(any(unix, windows))]
+pub use unfinished::{NoWriters, remove_unfinished};

@@ -8,7 +8,7 @@ use std::time::Duration;
 pub(crate) const EXIT_CODE: u8 = 130;
 
 /// Time for the current work to notice the signal and clean up. Work that does not look for signals ends with the
-/// process; a temporary file that it leaves is removed by the next writer to the same target.
+/// process; its temporary files are removed.
 const GRACE: Duration = Duration::from_secs(1);
 
 static INTERRUPTED: AtomicBool = AtomicBool::new(false);
@@ -36,6 +36,7 @@ pub(crate) fn watch_for_interrupts() {
 }
 
 fn exit() -> ! {
+    let _held = tercet::core::publish::remove_unfinished();
     std::process::exit(EXIT_CODE.into())
 }
 

@@ -7,7 +7,10 @@ use std::sync::Arc;
 
 use super::real_disk;
 use super::target::Target;
-use super::{Disk, DiskFile, EntryKind, FileLock, Operation, Permissions, PublishError, RealDisk, temp_file};
+use super::{
+    Disk, DiskFile, EntryKind, FileLock, Operation, Permissions, PublishError, RealDisk, temp_file,
+    unfinished,
+};
 use crate::sink::Sink;
 
 /// The size of the write buffer. Longer writes go to the file directly.
@@ -29,6 +32,8 @@ pub struct AtomicFile {
     target: Target,
     temporary: PathBuf,
     file: Box<dyn DiskFile>,
+    /// Makes the temporary file known to [`remove_unfinished`](super::remove_unfinished).
+    _entry: unfinished::Entry,
     /// The lock of the file that will be replaced.
     lock: Option<FileLock>,
     replaces: Replaces,
@@ -124,14 +129,32 @@ impl AtomicFile {
         let existing = target.existing.as_ref().map(|entry| entry.permissions);
         let permissions = permissions.or(lock.as_ref().map(FileLock::permissions)).or(existing);
         temp_file::remove_stale_temps(disk.as_ref(), &target);
-        let (temporary, file) = temp_file::create(disk.as_ref(), &target, permissions.as_ref())?;
-        let (buffer, position, state) = (Vec::new(), 0, State::Writing);
-        Ok(Self { disk, target, temporary, file, lock, replaces, permissions, buffer, position, state })
+        let create = || temp_file::create(disk.as_ref(), &target, permissions.as_ref());
+        let ((temporary, file), entry) = unfinished::Entry::create(&disk, create, |(path, _)| path)?;
+        Ok(Self {
+            disk,
+            target,
+            temporary,
+            file,
+            _entry: entry,
+            lock,
+            replaces,
+            permissions,
+            buffer: Vec::new(),
+            position: 0,
+            state: State::Writing,
+        })
     }
 
     /// The path of the target, with symbolic links resolved.
     pub fn path(&self) -> &Path {
         &self.target.path
+    }
+
+    /// The path of the temporary file.
+    #[cfg(test)]
+    pub(super) fn temporary(&self) -> &Path {
+        &self.temporary
     }
 
     /// Truncates the file, or extends it with zeros. The position does not change.
