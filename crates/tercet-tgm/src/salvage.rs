@@ -165,7 +165,7 @@ pub fn plan(
                 chain.push(Fragment { broken, contents });
             }
             Item::Intact { span, objects, verified } => {
-                found.report.unproven_messages += u64::from(!verified);
+                found.report.unverified_messages += u64::from(!verified);
                 found.keep(span, objects);
             }
             Item::Junk(span) => found.report.junk.push(span),

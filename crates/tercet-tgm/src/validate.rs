@@ -14,12 +14,14 @@ mod structure;
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
+use tercet_core::limits::LimitExceeded;
 use tercet_core::threads::install;
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::{ByteSource, CommonError, Progress, Span};
 
 pub use code::{Code, Level};
 pub use report::{FileIssue, FileReport, Issue, MessageReport};
 
+use crate::cbor::CborErrorKind;
 use crate::error::{Error, ErrorKind};
 use crate::options::{ReadOptions, Sz3Decoding};
 use crate::scan::{ScanOptions, scan_source};
@@ -112,6 +114,9 @@ impl ValidateOptions {
 }
 
 /// Validates every message of a file, and reports bytes between them.
+///
+/// An exceeded limit is not damage. It is reported as a warning next to errors; a file without errors that could not be
+/// checked completely is an error of class [`Limit`](tercet_core::Class::Limit).
 pub fn validate_source(
     source: &Arc<dyn ByteSource>,
     options: &ValidateOptions,
@@ -138,7 +143,22 @@ fn validate_messages(
     if options.level(Level::Metadata) {
         index::check(source, &scan, &options.reading(), &mut report).map_err(fail)?;
     }
-    Ok(report)
+    match report.messages.iter().find_map(|message| message.limit) {
+        Some(limit) if report.is_ok() => Err(fail(limit.into())),
+        _ => Ok(report),
+    }
+}
+
+/// The limit that an error is about.
+fn limit_of(fault: &ErrorKind) -> Option<LimitExceeded> {
+    match fault {
+        ErrorKind::Common(CommonError::Limit(limit)) => Some(*limit),
+        ErrorKind::Cbor { error, .. } => match error.reason {
+            CborErrorKind::Limit(limit) => Some(limit),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// Validates one message.
@@ -146,8 +166,12 @@ pub fn validate_bytes(bytes: &[u8], options: &ValidateOptions) -> Result<Message
     let memory = tercet_core::source::Memory::new("buffer", bytes::Bytes::copy_from_slice(bytes));
     let source: Arc<dyn ByteSource> = Arc::new(memory);
     let span = Span::first(source.len());
-    install(options.threads, || validate_message(&source, 0, span, options))
-        .map_err(|fault| Error::new(source.name().clone(), fault))
+    let fail = |fault: ErrorKind| Error::new(source.name().clone(), fault);
+    let report = install(options.threads, || validate_message(&source, 0, span, options)).map_err(fail)?;
+    match report.limit {
+        Some(limit) if report.is_ok() => Err(fail(limit.into())),
+        _ => Ok(report),
+    }
 }
 
 fn validate_message(

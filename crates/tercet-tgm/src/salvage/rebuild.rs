@@ -88,7 +88,7 @@ pub(super) fn rebuild(
         state: if lost.is_empty() { State::Repaired } else { State::Damaged },
         output: None,
         objects_kept: kept.len() as u64,
-        unproven: (0..).zip(&kept).filter(|(_, kept)| !kept.verified).map(|(at, _)| at).collect(),
+        unverified: (0..).zip(&kept).filter(|(_, kept)| !kept.verified).map(|(at, _)| at).collect(),
         lost,
         notes,
     };
@@ -198,7 +198,7 @@ fn keep(
                 let object =
                     Object::open(&**source, reading, &verification_cache, message, *frame).map_err(named);
                 let raw = object.and_then(|object| RawObject::from_verified(source, &object));
-                match damage_or(raw).map_err(named)? {
+                match damage_or(raw, reading).map_err(named)? {
                     Ok(raw) => {
                         let preceder =
                             preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);

@@ -21,7 +21,7 @@ pub struct SalvageReport {
     /// The number of intact messages.
     pub intact_messages: u64,
     /// The number of intact messages with objects without hashes: only their structure was checked.
-    pub unproven_messages: u64,
+    pub unverified_messages: u64,
     /// The number of messages in the new file.
     pub kept_messages: u64,
     /// The number of objects in the new file.
@@ -69,7 +69,7 @@ pub struct RepairedMessage {
     /// The number of objects kept.
     pub objects_kept: u64,
     /// Objects without a hash that are kept, by their numbers in the new message.
-    pub unproven: Vec<u64>,
+    pub unverified: Vec<u64>,
     /// The losses.
     pub lost: Vec<Loss>,
     /// The repaired damage.
@@ -114,7 +114,7 @@ impl SalvageReport {
             file: source.name().to_string(),
             bytes: source.len(),
             intact_messages: 0,
-            unproven_messages: 0,
+            unverified_messages: 0,
             kept_messages: 0,
             kept_objects: 0,
             messages: Vec::new(),

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tercet_core::progress::Cancelled;
-use tercet_core::{ByteSource, CommonError, Progress, Span};
+use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Limits, Progress, Span};
 
 use crate::edit::{check_decodes, check_structure, verify_object};
 use crate::error::{Error, ErrorKind};
@@ -184,7 +184,7 @@ impl<'a> Tokens<'a> {
             }
             Ok((message.span(), message.object_count(), verified))
         });
-        if let Ok((span, objects, verified)) = damage_or(opened)? {
+        if let Ok((span, objects, verified)) = damage_or(opened, &self.options)? {
             self.at = span.end();
             self.inside = Inside::default();
             return Ok(Token::Intact { span, objects, verified });
@@ -245,8 +245,14 @@ impl<'a> Tokens<'a> {
                 return Ok(FrameSearch::Nothing);
             }
         }
-        let checked = self.check(here.message, &frame, searching);
-        Ok(match damage_or(checked)? {
+        let checked = match self.check(here.message, &frame, searching) {
+            // The hash was verified first: the size is as written.
+            Err(error) if frame.hash().is_some() && error.class() == Class::Limit => {
+                return Err(error.into_kind());
+            }
+            checked => checked,
+        };
+        Ok(match damage_or(checked, &self.options)? {
             Ok(verified) => FrameSearch::Intact { frame, verified },
             Err(error) => FrameSearch::Damaged { frame, reason: error.kind().to_string() },
         })
@@ -415,21 +421,30 @@ pub(super) fn body(
     Ok(Body::parse(message, frame, &bytes, &budget(options))?.0)
 }
 
-/// Distinguishes damage from errors that end the recovery.
-pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>, ErrorKind> {
-    match result {
-        Err(error)
-            if matches!(
-                error.kind(),
-                ErrorKind::Common(
-                    CommonError::Source(_) | CommonError::Cancelled(_) | CommonError::OutOfMemory(_)
-                )
-            ) =>
-        {
-            Err(error.into_kind())
-        }
-        result => Ok(result),
-    }
+/// Distinguishes damage from errors that end the recovery: I/O errors, cancellation, lack of memory, and limits that the
+/// caller lowered. A size beyond the default limits may be damaged itself.
+pub(super) fn damage_or<T>(
+    result: Result<T, Error>,
+    options: &ReadOptions,
+) -> Result<Result<T, Error>, ErrorKind> {
+    let Err(error) = result else { return Ok(result) };
+    let is_not_damage = match error.kind() {
+        ErrorKind::Common(
+            CommonError::Source(_) | CommonError::Cancelled(_) | CommonError::OutOfMemory(_),
+        ) => true,
+        kind if kind.class() != Class::Limit => false,
+        // The memory of a codec.
+        ErrorKind::Pipeline { .. } => true,
+        _ => is_lowered(&options.limits),
+    };
+    if is_not_damage { Err(error.into_kind()) } else { Ok(Err(error)) }
+}
+
+fn is_lowered(limits: &Limits) -> bool {
+    let default = Limits::default();
+    limits.metadata_bytes < default.metadata_bytes
+        || limits.chunk_bytes < default.chunk_bytes
+        || limits.array_bytes < default.array_bytes
 }
 
 /// The next occurrence of a pattern. Offsets only grow, and every byte is scanned once.

@@ -94,7 +94,7 @@ codes! {
         FlagMismatch = "flag_mismatch", Error;
         NoMetadataFrame = "no_metadata_frame", Error;
         DuplicateMetadataFrame = "duplicate_metadata_frame", Error;
-        LimitExceeded = "limit_exceeded", Error;
+        LimitExceeded = "limit_exceeded", Warning;
     }
     Metadata {
         MetadataCborParseFailed = "metadata_cbor_parse_failed", Error;

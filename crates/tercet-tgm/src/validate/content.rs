@@ -1,7 +1,7 @@
 //! Level 2: CBOR and its contents.
 
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, CommonError, Span};
+use tercet_core::{ByteSource, Span};
 
 use super::code::Code;
 use super::report::MessageReport;
@@ -38,7 +38,7 @@ pub(super) fn check(
         }
         let at = Some(frame.span.start());
         if let Err(error) = check_limit("a metadata frame", frame.span.len(), reading.limits.metadata_bytes) {
-            report.add(Code::LimitExceeded, None, at, error.to_string());
+            report.add_limit(error, None, at);
             continue;
         }
         let bytes = source.read_at(frame.body())?;
@@ -63,14 +63,13 @@ pub(super) fn check(
             {
                 report.add(Code::PrecederBaseCountWrong, Some(frame.object.into()), at, error.to_string());
             }
-            Err(
-                fault @ (ErrorKind::Cbor { .. }
-                | ErrorKind::Metadata { .. }
-                | ErrorKind::Common(CommonError::Limit(_))),
-            ) => {
-                report.add(codes.0, None, at, super::one_line(&fault));
-            }
-            Err(fault) => return Err(fault),
+            Err(fault) => match super::limit_of(&fault) {
+                Some(limit) => report.add_limit(limit, None, at),
+                None if matches!(fault, ErrorKind::Cbor { .. } | ErrorKind::Metadata { .. }) => {
+                    report.add(codes.0, None, at, super::one_line(&fault));
+                }
+                None => return Err(fault),
+            },
         }
     }
     let descriptors = descriptors(source, layout, reading, canonical, report)?;
@@ -143,11 +142,13 @@ fn descriptors(
                 one(opened.descriptor(), layout.number, frame, opened.payload_span(), report);
                 all.push(Some(opened.descriptor().clone()));
             }
-            Err(
-                fault @ (ErrorKind::Cbor { .. }
-                | ErrorKind::Metadata { .. }
-                | ErrorKind::Common(CommonError::Limit(_))),
-            ) => {
+            Err(fault) if super::limit_of(&fault).is_some() => {
+                if let Some(limit) = super::limit_of(&fault) {
+                    report.add_limit(limit, object, at);
+                }
+                all.push(None);
+            }
+            Err(fault @ (ErrorKind::Cbor { .. } | ErrorKind::Metadata { .. })) => {
                 let before = !frame.header.flags.contains(crate::wire::ids::FrameFlags::DESCRIPTOR_AFTER);
                 let code = if before && matches!(fault, ErrorKind::Cbor { .. }) {
                     Code::CborBeforeBoundaryUnknown

@@ -105,7 +105,12 @@ impl Work<'_> {
                 return Err(fault);
             }
             Err(fault) => {
-                report.add(self.code_of(&fault), object, at, super::one_line(&fault));
+                match super::limit_of(&fault) {
+                    Some(limit) => report.add_limit(limit, object, at),
+                    // Memory is short.
+                    None if fault.class() == Class::Limit => return Err(fault),
+                    None => report.add(self.code_of(&fault), object, at, super::one_line(&fault)),
+                }
                 return Ok(());
             }
         };
@@ -133,7 +138,6 @@ impl Work<'_> {
         match fault {
             ErrorKind::Pipeline { error, .. } if error.is_about_descriptor() => Code::PipelineConfigFailed,
             ErrorKind::Pipeline { error, .. } if error.is_unsupported() => Code::PipelineNotBuiltIn,
-            fault if fault.class() == Class::Limit => Code::LimitExceeded,
             _ if self.fidelity => Code::DecodeObjectFailed,
             _ => Code::DecodePipelineFailed,
         }

@@ -1,6 +1,7 @@
 //! The report of a validation.
 
 use serde::Serialize;
+use tercet_core::limits::LimitExceeded;
 use tercet_core::{Severity, Span};
 
 use super::code::{Code, Level};
@@ -39,11 +40,21 @@ pub struct MessageReport {
     pub hash_verified: bool,
     /// The byte range in the file.
     pub span: Span,
+    /// The first limit that kept a part of the message from being checked.
+    #[serde(skip)]
+    pub(super) limit: Option<LimitExceeded>,
 }
 
 impl MessageReport {
     pub(super) fn new(span: Span) -> Self {
-        Self { issues: Vec::new(), object_count: 0, hash_verified: false, span }
+        Self { issues: Vec::new(), object_count: 0, hash_verified: false, span, limit: None }
+    }
+
+    /// Adds a part that exceeds a limit: it is not checked, which is no damage.
+    pub(super) fn add_limit(&mut self, limit: LimitExceeded, object: Option<u64>, at: Option<u64>) {
+        self.add(Code::LimitExceeded, object, at, format!("not checked: {limit}"));
+        self.limit.get_or_insert(limit);
+        self.hash_verified = false;
     }
 
     /// Whether there is no error. Warnings are allowed.

@@ -38,7 +38,7 @@ pub(super) fn check(
             return Ok(None);
         }
         Err(ErrorKind::Common(CommonError::Limit(error))) => {
-            report.add(Code::LimitExceeded, None, None, error.to_string());
+            report.add_limit(error, None, None);
             return Ok(None);
         }
         Err(fault) => return Err(fault),

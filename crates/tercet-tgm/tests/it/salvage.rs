@@ -310,8 +310,8 @@ fn every_intact_object_is_kept_and_no_other() {
             let touched = |known: &&ExpectedObject| {
                 !known.hashed && damage.iter().any(|damage| damage.touches(known.frame))
             };
-            let is_unproven = good.objects.iter().any(|known| touched(&known));
-            assert!(is_harmless || is_unproven, "seed {seed}: {damage:?}: a damaged object is kept");
+            let is_unverified = good.objects.iter().any(|known| touched(&known));
+            assert!(is_harmless || is_unverified, "seed {seed}: {damage:?}: a damaged object is kept");
         }
         assert!(
             next.is_none(),
@@ -585,7 +585,7 @@ fn objects_without_hashes_are_unverified() {
     assert!(!good.objects[0].hashed);
     let cut = good.bytes.len() - 1;
     let found = saved(&good.bytes[..cut]);
-    assert_eq!(found.report.messages[0].unproven, [0], "{:#?}", found.report);
+    assert_eq!(found.report.messages[0].unverified, [0], "{:#?}", found.report);
     let new = opened(found.to_bytes().unwrap());
     let message = new.message(0).unwrap();
     assert_eq!(message.object(0).unwrap().frame().hash(), None, "nothing vouches for it now either");
@@ -676,7 +676,7 @@ fn intact_messages_without_hashes_are_counted() {
     let all = samples::all();
     let bytes: Vec<u8> = all.iter().flat_map(|sample| sample.bytes.clone()).collect();
     let report = saved(&bytes).report;
-    assert_eq!((report.intact_messages, report.unproven_messages), (all.len() as u64, 2));
+    assert_eq!((report.intact_messages, report.unverified_messages), (all.len() as u64, 2));
     assert!(report.is_intact() && !report.has_losses());
 }
 

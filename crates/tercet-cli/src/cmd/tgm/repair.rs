@@ -28,7 +28,7 @@ Examples:
   tgm repair bad.tgm -o good.tgm       write the intact parts to a new file
 
 Intact messages are copied unchanged. Of a damaged message, objects with a matching hash and intact \
-metadata are kept. Objects without a hash are kept if their structure is valid, and reported as unproven.
+metadata are kept. Objects without a hash are kept if their structure is valid, and reported as unverified.
 Exit code 0: nothing was lost; 1: something was lost, or nothing could be kept.";
 
 #[derive(Debug, clap::Args)]
@@ -184,11 +184,11 @@ fn print(found: &SalvagePlan, written: Option<&Path>, out: &mut Ui) -> Result<()
     if lines.is_empty() {
         lines.push(paint(GOOD, "the file is intact"));
     }
-    if report.unproven_messages > 0 {
+    if report.unverified_messages > 0 {
         lines.push(format!(
             "{} {} intact message(s) have objects without a hash; only their structure was verified",
-            paint(WARN, "unproven:"),
-            report.unproven_messages
+            paint(WARN, "unverified:"),
+            report.unverified_messages
         ));
     }
     let more = lines.len().saturating_sub(4 * SHOWN);
@@ -215,11 +215,11 @@ fn message_lines(repaired: &RepairedMessage) -> Vec<String> {
     if let Some(more @ 1..) = repaired.lost.len().checked_sub(SHOWN) {
         lines.push(format!("  … and {more} more; `--json` prints all"));
     }
-    if !repaired.unproven.is_empty() {
-        let count = repaired.unproven.len();
+    if !repaired.unverified.is_empty() {
+        let count = repaired.unverified.len();
         lines.push(format!(
             "  {} {count} kept object(s) have no hash; only their structure was verified",
-            paint(WARN, "unproven:")
+            paint(WARN, "unverified:")
         ));
     }
     lines.extend(repaired.notes.iter().take(SHOWN).map(|note| format!("  note: {}", escape::name(note))));
