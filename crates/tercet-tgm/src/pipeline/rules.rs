@@ -57,7 +57,7 @@ pub(super) fn check_combination(
             Some(8 | 16 | 24 | 32) => Ok(()),
             Some(bits) => refuse(
                 format!("compression `szip` of {bits}-bit packed values"),
-                "would lose their high bits: only 8, 16, 24 and 32 bits are whole samples",
+                "would lose their high bits; use 8, 16, 24 or 32 bits",
             ),
             None if is_filtered || matches!(dtype.bits(), 8 | 16 | 32) => Ok(()),
             None => refuse(
