@@ -143,6 +143,32 @@ pub(crate) fn must_be_npy(source: Arc<dyn ByteSource>) -> Result<Arc<dyn ByteSou
     }
 }
 
+/// The format of a file that is not text, by its first bytes.
+pub(crate) fn binary_format(head: &[u8]) -> Option<String> {
+    if let Some(format) = detect(head) {
+        return Some(format!("a {format} file"));
+    }
+    let foreign = Foreign::detect(head).filter(|foreign| !foreign.is_text())?;
+    Some(foreign.description().to_owned())
+}
+
+/// Rejects a file that is not text, with the command that reads it. `expected` completes the error message.
+pub(crate) fn must_be_text(name: &str, head: &[u8], expected: &str) -> Result<(), Failure> {
+    let Some(format) = binary_format(head) else { return Ok(()) };
+    let name = escape::name(name);
+    let failure = Failure::new(Class::Unsupported, format!("{name}: is {format}, not {expected}"));
+    let foreign = Foreign::detect(head);
+    Err(match (detect(head), foreign, foreign.and_then(decompressor)) {
+        (Some(Format::Tatami), ..)
+        | (None, Some(Foreign::Parquet | Foreign::ArrowFile | Foreign::ArrowStream), _) => {
+            failure.with_hint(format!("convert it: `tatami convert {name} OUT.tatami`"))
+        }
+        (Some(_), ..) => failure.with_hint(format!("show its content: `tercet info {name}`")),
+        (None, _, Some(program)) => failure.with_hint(format!("decompress it with `{program}`")),
+        (None, _, None) => failure,
+    })
+}
+
 /// Rejects a local file of another format. A file that cannot be opened passes: opening it has a better error.
 pub(crate) fn check_format(path: &Path, format: Format) -> Result<(), Failure> {
     match source::File::open(path) {
@@ -165,17 +191,32 @@ pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
         Some(Hint::ImportArray) => {
             failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={name}`, or `tgm create`"))
         }
-        _ => match decompressor(error) {
-            Some(program) => failure.with_hint(format!("decompress it with `{program}`")),
-            None => failure,
+        _ => match foreign_of(error) {
+            Some(Foreign::Npz) => failure.with_hint(format!(
+                "extract its arrays with `unzip {name}`, then import them: `tet create OUT.tet --from NAME=FILE.npy`"
+            )),
+            Some(Foreign::TatamiManifest) => {
+                let parent = Path::new(name).parent().filter(|parent| !parent.as_os_str().is_empty());
+                let directory = parent.unwrap_or(Path::new(".")).display();
+                failure.with_hint(format!("list the collection: `tatami collection list {directory}`"))
+            }
+            Some(Foreign::Tar) => failure.with_hint(format!("extract its files with `tar -xf {name}`")),
+            foreign => match foreign.and_then(decompressor) {
+                Some(program) => failure.with_hint(format!("decompress it with `{program}`")),
+                None => failure,
+            },
         },
     }
 }
 
-/// The program that decompresses the file.
-fn decompressor(error: &tercet::Error) -> Option<&'static str> {
+fn foreign_of(error: &tercet::Error) -> Option<Foreign> {
     let tercet::Error::UnknownFormat(error) = error else { return None };
-    match error.kind().foreign? {
+    error.kind().foreign
+}
+
+/// The program that decompresses a file.
+fn decompressor(foreign: Foreign) -> Option<&'static str> {
+    match foreign {
         Foreign::Gzip => Some("gunzip"),
         Foreign::Zstd => Some("unzstd"),
         Foreign::Bzip2 => Some("bunzip2"),
@@ -217,14 +258,15 @@ fn open_at_most(path: &Path, max_pipe: u64) -> Result<Arc<dyn ByteSource>, Failu
     Ok(Arc::new(opened))
 }
 
+/// Whether a path is a named pipe, also of a process substitution (`<(…)`).
 #[cfg(unix)]
-fn is_pipe(path: &Path) -> bool {
+pub(crate) fn is_pipe(path: &Path) -> bool {
     use std::os::unix::fs::FileTypeExt as _;
     std::fs::metadata(path).is_ok_and(|meta| meta.file_type().is_fifo())
 }
 
 #[cfg(not(unix))]
-fn is_pipe(_path: &Path) -> bool {
+pub(crate) fn is_pipe(_path: &Path) -> bool {
     false
 }
 

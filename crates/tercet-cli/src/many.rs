@@ -178,8 +178,7 @@ impl Files {
         let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
             if let Some(foreign) = Foreign::detect_directory(&directory) {
-                let message =
-                    format!("{}: is {foreign}, which Tercet cannot read yet", display_path(&directory));
+                let message = format!("{}: is {foreign}, which is not supported", display_path(&directory));
                 found.push(Found::problem(&directory, Class::Unsupported, message, None));
                 continue;
             }

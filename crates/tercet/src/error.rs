@@ -70,7 +70,7 @@ impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.foreign {
             Some(foreign) if foreign.support() == ForeignSupport::None => {
-                write!(f, "is {foreign}, which Tercet cannot read yet")
+                write!(f, "is {foreign}, which is not supported")
             }
             Some(foreign) => write!(f, "is {foreign}, not a Tercet container"),
             None if self.head.is_empty() => f.write_str("empty file"),
@@ -96,6 +96,8 @@ impl Diagnose for UnknownFormat {
             ForeignSupport::Array => Some(Hint::ImportArray),
             ForeignSupport::Table => Some(Hint::ImportTable),
             ForeignSupport::Decompress => Some("decompress the file first".into()),
+            ForeignSupport::Unpack => Some("extract its files first".into()),
+            ForeignSupport::Collection => Some("open the directory of the collection".into()),
             ForeignSupport::None => None,
         }
     }

@@ -47,6 +47,20 @@ pub enum Foreign {
     Json,
     /// Comma-separated or tab-separated values.
     Csv,
+    /// Avro object container file.
+    Avro,
+    /// ORC.
+    Orc,
+    /// FITS.
+    Fits,
+    /// TIFF, which includes `GeoTIFF` and `BigTIFF`.
+    Tiff,
+    /// `SQLite` database, which includes `GeoPackage`.
+    Sqlite,
+    /// tar archive.
+    Tar,
+    /// The manifest of a collection of `.tatami` files.
+    TatamiManifest,
 }
 
 /// How Tercet can read a foreign format.
@@ -59,29 +73,49 @@ pub enum ForeignSupport {
     Table,
     /// Decompress it first.
     Decompress,
+    /// Extract its files first.
+    Unpack,
+    /// It describes a collection, which is opened by its directory.
+    Collection,
     /// Not supported.
     None,
 }
 
 /// Magic bytes of formats that need no further look.
-const MAGIC: [(&[u8], Foreign); 16] = [
+const MAGIC: [(&[u8], Foreign); 18] = [
     (b"CDF\x01", Foreign::NetCdf3),
     (b"CDF\x02", Foreign::NetCdf3),
     (b"CDF\x05", Foreign::NetCdf3),
-    (b"\x89HDF\r\n\x1a\n", Foreign::Hdf5),
-    (b"BUFR", Foreign::Bufr),
-    (b"PAR1", Foreign::Parquet),
-    (b"PARE", Foreign::Parquet),
-    (b"ARROW1", Foreign::ArrowFile),
+    (HDF5_MAGIC, Foreign::Hdf5),
     (b"\x93NUMPY", Foreign::Npy),
     (b"\x1f\x8b", Foreign::Gzip),
     (b"\x28\xb5\x2f\xfd", Foreign::Zstd),
-    (b"BZh", Foreign::Bzip2),
+    (b"Obj\x01", Foreign::Avro),
+    // One header card of 80 columns follows another, without line breaks.
+    (b"SIMPLE  =                    T", Foreign::Fits),
+    (b"II*\0", Foreign::Tiff),
+    (b"MM\0*", Foreign::Tiff),
+    (b"II+\0", Foreign::Tiff),
+    (b"MM\0+", Foreign::Tiff),
+    (b"SQLite format 3\0", Foreign::Sqlite),
     (b"\xfd7zXZ\0", Foreign::Xz),
     // An empty and a spanned archive.
     (b"PK\x05\x06", Foreign::Zip),
     (b"PK\x07\x08", Foreign::Zip),
     (b"\xef\xbb\xbf{", Foreign::Json),
+];
+
+/// The signature of HDF5, at the start of the file or after a user block of 512, 1024, 2048, … bytes.
+pub(crate) const HDF5_MAGIC: &[u8] = b"\x89HDF\r\n\x1a\n";
+
+/// Magic bytes that are printable: a text file may start with them.
+const PRINTABLE_MAGIC: [(&[u8], Foreign); 6] = [
+    (b"BUFR", Foreign::Bufr),
+    (b"PAR1", Foreign::Parquet),
+    (b"PARE", Foreign::Parquet),
+    (b"ARROW1", Foreign::ArrowFile),
+    (b"ORC", Foreign::Orc),
+    (b"TMAN", Foreign::TatamiManifest),
 ];
 
 /// Metadata files of Zarr versions 2 and 3.
@@ -93,7 +127,15 @@ impl Foreign {
         if let Some((_, format)) = MAGIC.iter().find(|(magic, _)| head.starts_with(magic)) {
             return Some(*format);
         }
+        let printable = PRINTABLE_MAGIC.iter().find(|(magic, _)| head.starts_with(magic));
+        if let Some((_, format)) = printable.filter(|_| plain_text(head).is_none()) {
+            return Some(*format);
+        }
+        if head.get(257..262) == Some(b"ustar") {
+            return Some(Self::Tar);
+        }
         match head {
+            [b'B', b'Z', b'h', b'1'..=b'9', b'1' | 0x17, ..] => Some(Self::Bzip2),
             [b'G', b'R', b'I', b'B', _, _, _, 1, ..] => Some(Self::Grib1),
             [b'G', b'R', b'I', b'B', _, _, _, 2, ..] => Some(Self::Grib2),
             [b'P', b'K', 3, 4, ..] => Some(zip(head)),
@@ -133,11 +175,18 @@ impl Foreign {
             Self::Xz => "xz-compressed",
             Self::Json => "a JSON file",
             Self::Csv => "a text table such as CSV",
+            Self::Avro => "an Avro file",
+            Self::Orc => "an ORC file",
+            Self::Fits => "a FITS file",
+            Self::Tiff => "a TIFF file",
+            Self::Sqlite => "an SQLite database",
+            Self::Tar => "a tar archive",
+            Self::TatamiManifest => "the manifest of a .tatami collection",
         }
     }
 
     /// Whether the format is detected by plain text rather than by magic bytes.
-    pub(crate) const fn is_text(self) -> bool {
+    pub const fn is_text(self) -> bool {
         matches!(self, Self::Json | Self::Csv)
     }
 
@@ -157,7 +206,13 @@ impl Foreign {
             | Self::ZarrDirectory
             | Self::ZarrZip
             | Self::Zip
-            | Self::Npz => ForeignSupport::None,
+            | Self::Avro
+            | Self::Orc
+            | Self::Fits
+            | Self::Tiff
+            | Self::Sqlite => ForeignSupport::None,
+            Self::Npz | Self::Tar => ForeignSupport::Unpack,
+            Self::TatamiManifest => ForeignSupport::Collection,
         }
     }
 }
@@ -189,17 +244,7 @@ fn zip(head: &[u8]) -> Foreign {
 
 /// JSON or a delimited text table.
 fn text(head: &[u8]) -> Option<Foreign> {
-    // The head may end inside a character.
-    let valid = match std::str::from_utf8(head) {
-        Ok(text) => text,
-        Err(error) if error.error_len().is_none() => {
-            std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
-        }
-        Err(_) => return None,
-    };
-    if valid.chars().any(|char| char.is_control() && !matches!(char, '\n' | '\r' | '\t')) {
-        return None;
-    }
+    let valid = plain_text(head)?;
     let start = valid.trim_start();
     let mut rest = start.chars();
     match rest.next() {
@@ -216,6 +261,20 @@ fn text(head: &[u8]) -> Option<Foreign> {
         let count = |line: &str| line.matches(delimiter).count();
         (count(header) > 0 && count(header) <= count(row)).then_some(Foreign::Csv)
     })
+}
+
+/// The head of a file as text, if it is UTF-8 without control characters.
+fn plain_text(head: &[u8]) -> Option<&str> {
+    // The head may end inside a character.
+    let valid = match std::str::from_utf8(head) {
+        Ok(text) => text,
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&head[..error.valid_up_to()]).ok()?
+        }
+        Err(_) => return None,
+    };
+    let is_control = |char: char| char.is_control() && !matches!(char, '\n' | '\r' | '\t');
+    (!valid.chars().any(is_control)).then_some(valid)
 }
 
 fn is_key_start(char: char) -> bool {
@@ -236,6 +295,14 @@ mod tests {
         head
     }
 
+    fn tar_head() -> Vec<u8> {
+        let mut head = b"a.txt".to_vec();
+        head.resize(257, 0);
+        head.extend(b"ustar\x0000");
+        head.resize(512, 0);
+        head
+    }
+
     #[test]
     fn magic_bytes_name_foreign_formats() {
         for (head, expected) in [
@@ -253,6 +320,15 @@ mod tests {
             (b"\x1f\x8b\x08\0", Foreign::Gzip),
             (b"\x28\xb5\x2f\xfd\x04", Foreign::Zstd),
             (b"BZh91AY", Foreign::Bzip2),
+            (b"Obj\x01\x04\x14avro.codec", Foreign::Avro),
+            (b"ORC\x11\0\0\x0a", Foreign::Orc),
+            (b"SIMPLE  =                    T / conforms to FITS standard", Foreign::Fits),
+            (b"II*\0\x08\0\0\0", Foreign::Tiff),
+            (b"MM\0*\0\0\0\x08", Foreign::Tiff),
+            (b"MM\0+\0\x08\0\0", Foreign::Tiff),
+            (b"SQLite format 3\0\x10\0", Foreign::Sqlite),
+            (b"TMAN\x01\0\0\0", Foreign::TatamiManifest),
+            (&tar_head(), Foreign::Tar),
             (b"\xfd7zXZ\0\0", Foreign::Xz),
             (b"{\"a\": 1}\n", Foreign::Json),
             (b" [1, 2]", Foreign::Json),
@@ -265,9 +341,19 @@ mod tests {
         ] {
             assert_eq!(Foreign::detect(head), Some(expected), "{}", head.escape_ascii());
         }
-        for head in
-            [&b""[..], b"TETR", b"TENSOGRM", b"TAT1", b"plain text", b"\xff\xff\xff\xff\0\0\0\0", b"PK"]
-        {
+        for head in [
+            &b""[..],
+            b"ORCs are not elves.",
+            b"BUFR, a format",
+            b"SIMPLE text",
+            b"BZhou",
+            b"TETR",
+            b"TENSOGRM",
+            b"TAT1",
+            b"plain text",
+            b"\xff\xff\xff\xff\0\0\0\0",
+            b"PK",
+        ] {
             assert_eq!(Foreign::detect(head), None, "{}", head.escape_ascii());
         }
     }

@@ -6,7 +6,7 @@ use std::path::Path;
 use tercet_core::{ByteSource, Span};
 
 use crate::error::{Error, UnknownFormat};
-use crate::foreign::Foreign;
+use crate::foreign::{Foreign, HDF5_MAGIC};
 
 /// Number of first bytes that [`detect_source`] reads. [`detect`] needs 8 of them, [`Foreign::detect`] up to all.
 pub const HEAD_LEN: u64 = 512;
@@ -75,11 +75,25 @@ pub fn detect_source(source: &dyn ByteSource) -> Result<Format, Error> {
     if let Some(format) = detect(&head) {
         return Ok(format);
     }
-    let foreign = Foreign::detect(&head);
-    match Format::from_extension(Path::new(&**source.name())) {
+    let format = Format::from_extension(Path::new(&**source.name()));
+    let mut foreign = Foreign::detect(&head);
+    if foreign.is_none() && format.is_none() && has_hdf5_user_block(source) {
+        foreign = Some(Foreign::Hdf5);
+    }
+    match format {
         Some(format) if format == Format::Tgm || foreign.is_none_or(Foreign::is_text) => Ok(format),
         _ => Err(Error::UnknownFormat(tercet_core::Error::new(name(), UnknownFormat::new(&head, foreign)))),
     }
+}
+
+/// Whether the signature of HDF5 follows a user block: at byte 512, 1024, 2048, … The largest one looked for is 1 MiB.
+fn has_hdf5_user_block(source: &dyn ByteSource) -> bool {
+    let starts = (9..=20).map(|power| 1 << power).take_while(|start| *start < source.len());
+    let spans = starts.filter_map(|start| Span::at(start, HDF5_MAGIC.len() as u64));
+    spans.filter(|span| span.end() <= source.len()).any(|span| {
+        let found = source.read_at(span);
+        found.is_ok_and(|bytes| *bytes == *HDF5_MAGIC)
+    })
 }
 
 #[cfg(test)]
@@ -120,8 +134,15 @@ mod tests {
         let error = detect_source(&Memory::new("nothing", &b""[..])).unwrap_err();
         assert_eq!(error.to_string(), "nothing: empty file");
         let error = detect_source(&Memory::new("a.tet", &b"CDF\x01\0\0\0\0"[..])).unwrap_err();
-        assert_eq!(error.to_string(), "a.tet: is a NetCDF-3 file, which Tercet cannot read yet");
+        assert_eq!(error.to_string(), "a.tet: is a NetCDF-3 file, which is not supported");
         assert_eq!((error.class(), error.hint()), (Class::Unsupported, None));
+        for user_block in [512, 1024, 1 << 20] {
+            let bytes = [&vec![b' '; user_block][..], HDF5_MAGIC, b"and more"].concat();
+            let error = detect_source(&Memory::new("a.bin", bytes)).unwrap_err();
+            assert_eq!(error.to_string(), "a.bin: is an HDF5 or NetCDF-4 file, which is not supported");
+        }
+        let bytes = [&[b' '; 600][..], HDF5_MAGIC].concat();
+        assert_eq!(detect_source(&Memory::new("a.bin", bytes)).unwrap_err().class(), Class::Malformed);
         let error = detect_source(&Memory::new("a", &b"PAR1\x15\x04"[..])).unwrap_err();
         assert_eq!(error.to_string(), "a: is a Parquet file, not a Tercet container");
         assert_eq!(error.hint(), Some(Hint::ImportTable));

@@ -120,7 +120,7 @@ fn a_file_of_another_format_is_named_with_its_command() {
     let dir = archive();
     dir.write("grid.nc", b"CDF\x02 and more");
     dir.write("field.grib2", b"GRIB\0\0\0\x02 and more");
-    dir.write("table.parquet", b"PAR1 and more");
+    dir.write("table.parquet", b"PAR1\x15 and more");
     std::fs::copy(dir.path("deep/run.tgm"), dir.path("run.tgm")).unwrap();
     for args in
         ["info run.tgm", "verify run.tgm", "outline run.tgm", "repair run.tgm", "extract run.tgm a -o x.npy"]
@@ -140,9 +140,21 @@ fn a_file_of_another_format_is_named_with_its_command() {
         assert_eq!(ran.code, Some(4), "{args}");
         assert!(ran.stderr.contains("is a .tet file, not a .tatami file"), "{args}: {}", ran.stderr);
     }
+    dir.write("rows.avro", b"Obj\x01\x04\x14avro.codec");
+    dir.write("rows.orc", b"ORC\x11\0\0");
+    dir.write("sky.fits", b"SIMPLE  =                    T / FITS");
+    dir.write("map.tiff", b"II*\0\x08\0\0\0");
+    dir.write("map.gpkg", b"SQLite format 3\0\x10\0");
+    dir.write("user.h5", &[&[0; 1024][..], b"\x89HDF\r\n\x1a\n"].concat());
     for (name, description) in [
-        ("grid.nc", "is a NetCDF-3 file, which Tercet cannot read yet"),
-        ("field.grib2", "is a GRIB edition 2 file, which Tercet cannot read yet"),
+        ("rows.avro", "is an Avro file, which is not supported"),
+        ("rows.orc", "is an ORC file, which is not supported"),
+        ("sky.fits", "is a FITS file, which is not supported"),
+        ("map.tiff", "is a TIFF file, which is not supported"),
+        ("map.gpkg", "is an SQLite database, which is not supported"),
+        ("user.h5", "is an HDF5 or NetCDF-4 file, which is not supported"),
+        ("grid.nc", "is a NetCDF-3 file, which is not supported"),
+        ("field.grib2", "is a GRIB edition 2 file, which is not supported"),
         ("table.parquet", "is a Parquet file, not a Tercet container"),
     ] {
         for ran in [
@@ -154,6 +166,23 @@ fn a_file_of_another_format_is_named_with_its_command() {
             assert_eq!(ran.code, Some(7), "{name}: {}", ran.stderr);
             assert!(ran.stderr.contains(description), "{name}: {}", ran.stderr);
         }
+    }
+    let mut tar = vec![0; 512];
+    tar[257..262].copy_from_slice(b"ustar");
+    dir.write("all.tar", &tar);
+    let mut npz = b"PK\x03\x04".to_vec();
+    npz.resize(26, 0);
+    npz.extend(b"\x05\0\0\0a.npy");
+    dir.write("all.npz", &npz);
+    dir.write("tatami.manifest", b"TMAN\x01");
+    for (name, hint) in [
+        ("all.tar", "`tar -xf all.tar`"),
+        ("all.npz", "`unzip all.npz`"),
+        ("tatami.manifest", "`tatami collection list .`"),
+    ] {
+        let ran = dir.tercet(&format!("info {name}"));
+        assert_eq!(ran.code, Some(7), "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(hint), "{name}: {}", ran.stderr);
     }
     assert!(dir.tatami("cat table.parquet").stderr.contains("`tatami convert table.parquet OUT.tatami`"));
 }
