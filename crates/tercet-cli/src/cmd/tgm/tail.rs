@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::select::{Filter, Keys};
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
+use crate::input::is_pipe;
 use crate::ui::Ui;
 
 mod consumed;
@@ -15,6 +16,7 @@ mod printer;
 mod remote;
 mod watch;
 
+use pipe::Stream;
 use printer::Printer;
 
 /// Poll intervals of local and remote files.
@@ -37,7 +39,7 @@ Exit code 0: no damage; 1: damaged messages, or bytes outside messages; 4: the i
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Input file or URL (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
+    /// Input file, named pipe or URL (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "PATH")]
     path: PathBuf,
     #[command(flatten)]
@@ -47,7 +49,7 @@ pub(crate) struct Args {
     keys: Option<Keys>,
     #[command(flatten)]
     json: JsonArgs,
-    /// Start with the last N messages; 0 starts with the next one [default: the first]
+    /// Start with the last N messages, like tail(1); 0 starts with the next new message [default: all messages]
     #[arg(short = 'n', long, value_name = "N")]
     last: Option<u64>,
     /// Exit at the end of the file instead of waiting
@@ -75,20 +77,21 @@ enum Flow {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let is_stdin = args.path.as_os_str() == "-";
-    if is_stdin && args.last.is_some() {
-        let failure = Failure::request("`--last` cannot be used with standard input");
+    let stream = if args.path.as_os_str() == "-" {
+        Some(Stream::Stdin)
+    } else {
+        is_pipe(&args.path).then(|| Stream::Pipe(args.path.clone()))
+    };
+    if stream.is_some() && args.last.is_some() {
+        let failure = Failure::request("`--last` cannot be used with standard input or a pipe");
         return Err(failure.with_hint("give a file"));
     }
     let mut printer = Printer::new(args, out)?;
     if args.until_count != Some(0) {
-        if is_stdin {
-            pipe::drain(args, &mut printer, out)?;
-        } else {
-            match crate::remote::url_of(&args.path) {
-                Some(url) => watch::watch(args, &*remote::endpoint(url)?, &mut printer, out)?,
-                None => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
-            }
+        match (stream, crate::remote::url_of(&args.path)) {
+            (Some(stream), _) => pipe::drain(args, stream, &mut printer, out)?,
+            (None, Some(url)) => watch::watch(args, &*remote::endpoint(url)?, &mut printer, out)?,
+            (None, None) => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
         }
     }
     printer.end(out)
