@@ -63,6 +63,7 @@ pub(crate) enum Verb {
     ///
     /// Every message is verified before the first byte is written. Output files are written atomically. With pipeline
     /// options, messages are recoded.
+    #[command(args = globals::mask_options())]
     Copy(copy::Args),
     /// Set metadata values
     ///
@@ -85,16 +86,19 @@ pub(crate) enum Verb {
     ///
     /// Reads NumPy .npy files in C or Fortran order and either byte order, and writes them as the objects of one message,
     /// to a new file or, with --append, to the end of an existing one. The file is written atomically.
+    #[command(args = globals::mask_options())]
     Create(create::Args),
     /// Recode messages with another pipeline
     ///
     /// Metadata and dtypes are kept. Every object is decoded again after encoding: a changed value is an error, unless
     /// `--lossy` or `--max-error` allows it. Streamed messages become buffered messages. One message at a time is in
     /// memory, and the output file is written atomically.
+    #[command(args = globals::mask_options())]
     Recode(recode::Args),
     /// Recommend a pipeline for an array
     ///
     /// Tries the useful pipelines and measures size, error and speed.
+    #[command(args = globals::mask_options())]
     Advise(advise::Args),
     /// Extract an array, or ranges of its values
     ///

@@ -4,35 +4,37 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use tercet::tgm::{EncodeOptions, MaskMethod};
 
 /// The heading under which help lists these options.
-const HEADING: &str = "Threads, NaN and infinities";
+const HEADING: &str = "NaN and infinities";
 
 /// Global options, each with an environment variable.
+///
+/// All verbs accept the options for masks, as in the reference implementation, but only the help of verbs that encode
+/// lists them: [`mask_options`].
 #[derive(Clone, Debug, Default, clap::Args)]
-#[command(next_help_heading = HEADING)]
 pub(crate) struct Globals {
     /// Number of threads, at most 4 per core [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
     threads: Option<usize>,
     /// Store NaN as a mask; otherwise NaN is an error
-    #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_NAN", display_order = 903,
+    #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_NAN", display_order = 903, hide = true,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     allow_nan: Option<bool>,
     /// Store infinities as masks; otherwise infinities are an error
-    #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_INF", display_order = 904,
+    #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_INF", display_order = 904, hide = true,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
           value_parser = BoolishValueParser::new())]
     allow_inf: Option<bool>,
     /// Compression of NaN masks [default: roaring]
-    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NAN_MASK_METHOD", display_order = 905,
+    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NAN_MASK_METHOD", display_order = 905, hide = true,
           value_parser = mask_method())]
     nan_mask_method: Option<MaskMethod>,
     /// Compression of +Inf masks [default: roaring]
-    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_POS_INF_MASK_METHOD", display_order = 906,
+    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_POS_INF_MASK_METHOD", display_order = 906, hide = true,
           value_parser = mask_method())]
     pos_inf_mask_method: Option<MaskMethod>,
     /// Compression of -Inf masks [default: roaring]
-    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NEG_INF_MASK_METHOD", display_order = 907,
+    #[arg(long, global = true, value_name = "METHOD", env = "TENSOGRAM_NEG_INF_MASK_METHOD", display_order = 907, hide = true,
           value_parser = mask_method())]
     neg_inf_mask_method: Option<MaskMethod>,
     /// Store masks of up to N bytes uncompressed [default: 128]
@@ -41,9 +43,18 @@ pub(crate) struct Globals {
         global = true,
         value_name = "N",
         env = "TENSOGRAM_SMALL_MASK_THRESHOLD",
-        display_order = 908
+        display_order = 908,
+        hide = true
     )]
     small_mask_threshold: Option<u64>,
+}
+
+/// The options for masks, for the help of a verb that encodes. Their values are those of the global options, which have
+/// the same IDs.
+pub(super) fn mask_options() -> Vec<clap::Arg> {
+    let globals = <Globals as clap::Args>::augment_args(clap::Command::new("tgm"));
+    let masks = globals.get_arguments().filter(|option| option.is_hide_set());
+    masks.map(|option| option.clone().hide(false).global(false).help_heading(HEADING)).collect()
 }
 
 fn mask_method() -> impl TypedValueParser<Value = MaskMethod> {
