@@ -98,7 +98,7 @@ pub enum RemoteError {
     #[error("the server supports neither range requests nor Content-Length")]
     NoLength,
     /// The object exists.
-    #[error("exists already")]
+    #[error("file exists")]
     Exists,
     /// The URL is not in an object store.
     #[error("cannot write over HTTP")]

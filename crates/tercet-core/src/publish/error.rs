@@ -22,7 +22,7 @@ pub enum PublishError {
         path: PathBuf,
     },
     /// The file exists and must not be overwritten.
-    #[error("{}: exists already", show(path))]
+    #[error("{}: file exists", show(path))]
     Exists {
         /// The path as given.
         path: PathBuf,

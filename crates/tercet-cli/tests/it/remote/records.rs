@@ -67,7 +67,7 @@ fn rows_are_read_from_urls_and_files_written_to_stores() {
     ));
     assert!(result.out.starts_with("s3://bucket/rows.tatami: 50000 rows"), "{}", result.out);
     assert!(fixture.server.file("/bucket/rows.tatami").unwrap() == fixture.dir.read("rows.tatami"));
-    fixture.refused("tatami create s3://bucket/rows.tatami --from rows.jsonl", 8, "exists already");
+    fixture.refused("tatami create s3://bucket/rows.tatami --from rows.jsonl", 8, "file exists");
     let secret = fixture.server.url("/nothing.jsonl?geheim");
     let result = fixture.run(&format!("tatami create x.tatami --from {secret} --format jsonl"));
     assert_ne!(result.code, 0);
