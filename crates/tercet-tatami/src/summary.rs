@@ -37,7 +37,7 @@ pub struct Summary {
     rows: u64,
     role: &'static str,
     header: Header,
-    #[serde(rename = "needs")]
+    #[serde(rename = "required_features")]
     features: RequiredFeatures,
     statistics: Statistics,
     columns: Vec<Column>,

@@ -30,7 +30,7 @@ fn golden_conversions_match_the_reference() {
         assert!(last.starts_with("  tatami:  ") && last.ends_with("% smaller)"), "{last}");
         compared += 1;
         let json: Value = serde_json::from_str(&dir.ok("inspect out.tatami --json").out).unwrap();
-        assert_eq!(json["needs"]["reference"], true);
+        assert_eq!(json["required_features"]["reference"], true);
         let blooms = json["schema"].as_array().or(json["columns"].as_array());
         let blooms = blooms.unwrap().iter().filter(|column| column["bloom"] == true).count();
         // An empty list is a list: the reference treats `--bloom ""` as no option.

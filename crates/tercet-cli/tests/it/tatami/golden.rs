@@ -51,7 +51,7 @@ fn every_golden_file_is_described_and_valid() {
         };
         let json: Value = serde_json::from_str(&run(&["inspect", "--json", "--pages"])).unwrap();
         assert_eq!(json["rows"], entry["header"]["row_count"], "{name}");
-        assert_eq!(json["needs"]["reference"], true, "{name}");
+        assert_eq!(json["required_features"]["reference"], true, "{name}");
         let columns = json["columns"].as_array().unwrap();
         for (column, expected) in columns.iter().zip(entry["schema"].as_array().unwrap()) {
             assert_eq!(column["name"], expected["name"], "{name}");

@@ -16,8 +16,8 @@ pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
     out.line(format_args!("rows:    {}", header.rows))?;
     out.line(format_args!("groups:  {}", footer.groups.len()))?;
     out.line(format_args!("role:    {}", role(file)))?;
-    if let Some(needs) = needs(file) {
-        out.line(format_args!("needs:   {needs}"))?;
+    if let Some(features) = required_features(file) {
+        out.line(format_args!("required features: {features}"))?;
     }
     let statistics = footer.statistics;
     out.line(format_args!(
@@ -56,7 +56,7 @@ fn role(file: &File) -> &'static str {
 }
 
 /// The features required to read the file, if recorded.
-fn needs(file: &File) -> Option<String> {
+fn required_features(file: &File) -> Option<String> {
     match file.required_features() {
         0 => file.footer().features.is_some().then(|| "reference".to_owned()),
         bits => Some(format!("tercet ({})", requires::names(bits).join(", "))),
