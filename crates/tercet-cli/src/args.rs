@@ -24,12 +24,22 @@ pub(crate) struct ForceArgs {
     pub(crate) force: bool,
 }
 
-/// `-n, --limit N`. Verbs state their default in the help.
+/// `-n, --limit N`: at most N items, and 0 means all. Verbs state their default in the help.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LimitArgs {
     /// Print at most N items
     #[arg(short = 'n', long, value_name = "N")]
     pub(crate) limit: Option<u64>,
+}
+
+impl LimitArgs {
+    /// The maximum number of items; 0 means all.
+    pub(crate) fn or(self, default: u64) -> u64 {
+        match self.limit.unwrap_or(default) {
+            0 => u64::MAX,
+            limit => limit,
+        }
+    }
 }
 
 /// The output of a verb: the last positional argument, or `-o`, which means the same for every verb.
@@ -52,10 +62,14 @@ impl OutputArgs {
 
 /// Global options of every verb.
 #[derive(Clone, Copy, Debug, clap::Args)]
+#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub(crate) struct GlobalArgs {
-    /// Hide progress and notes; `info`, `verify` and `query` print one line
+    /// Hide progress, notes and summaries; `info`, `verify` and `query` print one line
     #[arg(short, long, global = true, display_order = 910)]
     pub(crate) quiet: bool,
+    /// Print output and errors as JSON
+    #[arg(short, long, global = true, display_order = 909)]
+    json: bool,
     /// Print error class, exit code and byte range of errors
     #[arg(short, long, global = true, display_order = 911)]
     pub(crate) verbose: bool,
@@ -134,7 +148,7 @@ pub(crate) fn start_thread_pool(requested: Option<usize>) {
 }
 
 /// Whether the system starts this many threads at the same time. A pool that could not be started cannot be built again.
-fn can_start(threads: usize) -> bool {
+pub(crate) fn can_start(threads: usize) -> bool {
     let barrier = Mutex::new(());
     let closed = barrier.lock();
     std::thread::scope(|scope| {

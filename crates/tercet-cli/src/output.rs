@@ -42,6 +42,26 @@ impl Output {
         Ok(Self::Path(path.to_owned()))
     }
 
+    /// Reserves standard output for the file: text goes to standard error, and JSON is rejected.
+    pub(crate) fn reserve_stdout(&self, out: &mut Ui) -> Result<(), Failure> {
+        if matches!(self, Self::Stdout) {
+            if out.is_json() {
+                return Err(Failure::request("cannot write both the file and JSON to standard output"));
+            }
+            out.use_stdout_for_data();
+        }
+        Ok(())
+    }
+
+    /// The name of the output for messages.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Stdout => "standard output".to_owned(),
+            Self::Path(path) => display_path(path),
+            Self::Object(object) => object.name().to_string(),
+        }
+    }
+
     /// Rejects an output that is also an input.
     pub(crate) fn must_not_be(&self, input: &Path) -> Result<(), Failure> {
         let path = match self {
@@ -79,6 +99,11 @@ pub(crate) fn display_path(path: &Path) -> String {
         return remote::redacted(url);
     }
     escape::name(&path.to_string_lossy()).into_owned()
+}
+
+/// The name of an output in JSON: a path, or a URL without credentials.
+pub(crate) fn json_path(path: &Path) -> String {
+    remote::url_of(path).map_or_else(|| path.to_string_lossy().into_owned(), remote::redacted)
 }
 
 /// The format of an extracted array.
@@ -124,6 +149,20 @@ impl Spool {
         let kept = |error: io::Error| Failure::io("cannot access the temporary file", &error);
         send(self.finish().map_err(kept)?, out)
     }
+}
+
+/// Sends a temporary file to standard output or an object store; returns its size.
+pub(crate) fn deliver(mut file: File, output: Output, out: &mut Ui) -> Result<u64, Failure> {
+    let kept = |error: io::Error| Failure::io("cannot access the temporary file", &error);
+    let len = file.metadata().map_err(kept)?.len();
+    match output {
+        Output::Object(object) => {
+            file.rewind().map_err(kept)?;
+            object.take(&mut file)?;
+        }
+        Output::Stdout | Output::Path(_) => send(file, out)?,
+    }
+    Ok(len)
 }
 
 /// Copies a file to standard output, from its start.

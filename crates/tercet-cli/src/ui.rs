@@ -40,7 +40,7 @@ pub(crate) fn paint(style: Style, text: impl std::fmt::Display) -> String {
 pub(crate) struct Ui {
     output: Output,
     progress: bool,
-    /// Hide lines that start with `note:`.
+    /// Hide summaries, and lines that start with `note:`.
     quiet: bool,
     /// Print class, exit code and byte range of errors.
     verbose: bool,
@@ -48,6 +48,8 @@ pub(crate) struct Ui {
     json: bool,
     /// Write notes and errors to standard output too, in order with the text.
     one_stream: bool,
+    /// Write text to standard error: standard output is a file.
+    stdout_is_data: bool,
 }
 
 /// Where the output goes.
@@ -83,13 +85,14 @@ impl Ui {
         let bytes = BufWriter::with_capacity(1 << 16, io::stdout());
         let output = Output::Process { text, bytes };
         let progress = !no_progress && !quiet && io::stderr().is_terminal();
-        Self { output, progress, quiet, verbose, json, one_stream: false }
+        Self { output, progress, quiet, verbose, json, one_stream: false, stdout_is_data: false }
     }
 
     /// A `Ui` with the same settings that keeps its output and shows no progress.
     pub(crate) fn capture(&self) -> Self {
-        let Self { quiet, verbose, json, one_stream, .. } = *self;
-        Self { output: Output::Captured(Vec::new()), progress: false, quiet, verbose, json, one_stream }
+        let Self { quiet, verbose, json, one_stream, stdout_is_data, .. } = *self;
+        let output = Output::Captured(Vec::new());
+        Self { output, progress: false, quiet, verbose, json, one_stream, stdout_is_data }
     }
 
     /// The captured output.
@@ -115,8 +118,23 @@ impl Ui {
         self.text(format_args!("{text}\n"))
     }
 
+    /// Prints the summary of what a verb wrote or found; `--quiet` hides it.
+    pub(crate) fn summary(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        if self.quiet { Ok(()) } else { self.line(text) }
+    }
+
+    /// Prints a summary on standard error, where standard output holds the result.
+    pub(crate) fn side_summary(&mut self, text: impl std::fmt::Display) -> Result<(), Failure> {
+        if self.quiet { Ok(()) } else { self.note(text) }
+    }
+
     fn text(&mut self, text: std::fmt::Arguments<'_>) -> Result<(), Failure> {
         match &mut self.output {
+            Output::Process { .. } if self.stdout_is_data => {
+                // A closed stream is ignored.
+                let _ = anstream::stderr().write_fmt(text);
+                Ok(())
+            }
             Output::Process { text: out, .. } => out.write_fmt(text).map_err(|error| Failure::output(&error)),
             Output::Captured(pieces) => {
                 if let Some(Piece::Text(last)) = pieces.last_mut() {
@@ -206,6 +224,11 @@ impl Ui {
     /// Writes notes to standard output from here on, so that a transcript stays in order.
     pub(crate) fn join_streams(&mut self) {
         self.one_stream = true;
+    }
+
+    /// Writes text to standard error from here on, because standard output is a file.
+    pub(crate) fn use_stdout_for_data(&mut self) {
+        self.stdout_is_data = true;
     }
 
     /// A progress bar for `total` bytes, or for an unknown length if 0. It appears after half a second, on a terminal only.

@@ -2,6 +2,7 @@
 
 mod demo;
 mod errors;
+mod flags;
 mod guides;
 mod history;
 mod info;

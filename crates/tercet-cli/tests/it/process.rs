@@ -101,7 +101,8 @@ fn commands_run_when_no_thread_can_be_started() {
     fs::write(directory.path().join("rows.jsonl"), "{\"a\":1}\n{\"a\":2}\n").unwrap();
     let made = run(directory.path(), "tatami", &["create", "a.tatami", "--from", "rows.jsonl"]);
     assert!(made.status.success(), "{}", text(&made.stderr));
-    let lines: [&[&str]; 10] = [
+    let lines: [&[&str]; 11] = [
+        &["demo"],
         &["info", "a.tet"],
         &["verify", "--deep", "a.tet"],
         &["tet", "extract", "a.tet", "a", "-o", "x.npy"],
@@ -123,7 +124,7 @@ fn commands_run_when_no_thread_can_be_started() {
         let _ = std::io::Read::read_to_string(&mut err, &mut result);
         assert!(matches!(code, Some(0 | 3)), "{args:?}: {code:?} {result}");
         assert!(!result.contains("panicked"), "{args:?}: {result}");
-        let needs_threads = args.contains(&"create") || args.iter().any(|arg| arg.starts_with("http"));
+        let needs_threads = args.iter().any(|arg| arg.starts_with("http"));
         assert!(code == Some(0) || needs_threads, "{args:?}: {result}");
     }
 }
@@ -195,4 +196,53 @@ fn dev_stdout_is_standard_output() {
         assert!(device.status.success() && !device.stdout.is_empty(), "{}", text(&device.stderr));
         assert_eq!(device.stdout, dash.stdout);
     }
+}
+
+#[test]
+fn tail_follows_a_named_pipe() {
+    let directory = directory();
+    let pipe = directory.path().join("pipe");
+    fifo(&pipe);
+    let whole = run(directory.path(), "tgm", &["tail", "a.tgm", "--no-follow", "-p", "name"]);
+    let fed = feed(pipe, fs::read(directory.path().join("a.tgm")).unwrap());
+    let piped = run(directory.path(), "tgm", &["tail", "pipe", "-p", "name"]);
+    fed.join().unwrap();
+    assert_eq!((piped.status.code(), text(&piped.stderr)), (Some(0), String::new()));
+    assert_eq!(text(&piped.stdout), text(&whole.stdout));
+    // The start of a stream is gone.
+    assert_eq!(run(directory.path(), "tgm", &["tail", "pipe", "-n", "1"]).status.code(), Some(8));
+}
+
+/// A salvaged file is the same on standard output; its report is on standard error.
+#[test]
+fn repairs_write_to_standard_output() {
+    let directory = directory();
+    let file = run(directory.path(), "tet", &["repair", "a.tet", "-o", "b.tet"]);
+    assert!(file.status.success(), "{}", text(&file.stderr));
+    let piped = run(directory.path(), "tet", &["repair", "a.tet", "-o", "/dev/stdout"]);
+    assert_eq!(text(&piped.stderr), text(&file.stdout).replace("into: b.tet", "into: standard output"));
+    fs::write(directory.path().join("c.tet"), &piped.stdout).unwrap();
+    assert!(run(directory.path(), "tet", &["verify", "--deep", "c.tet"]).status.success());
+}
+
+/// The command waits for the pipe and does not look for signals; its temporary file exists meanwhile.
+#[test]
+fn a_signal_removes_temporary_files() {
+    let directory = tempfile::tempdir().unwrap();
+    fifo(&directory.path().join("pipe.txt"));
+    let mut command = Command::new(program("tatami"));
+    command.current_dir(directory.path()).args(["index", "pipe.txt", "-o", "new.tatami"]);
+    let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let names = || -> Vec<String> {
+        let entries = fs::read_dir(directory.path()).unwrap();
+        entries.map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect()
+    };
+    let started = Instant::now();
+    while names().len() < 2 {
+        assert!(started.elapsed() < TIMEOUT, "no temporary file");
+        thread::sleep(Duration::from_millis(10));
+    }
+    signal(&child, "TERM");
+    assert_eq!(wait(child), Some(130));
+    assert_eq!(names(), ["pipe.txt"]);
 }

@@ -81,6 +81,14 @@ pub struct SalvageReport<D> {
     pub fill: Option<f64>,
 }
 
+impl<D> SalvageReport<D> {
+    /// The report and the output of the sink, separately.
+    pub fn into_parts(self) -> (SalvageReport<()>, D) {
+        let Self { location, output, kept, missing, lost_datasets, notes, fill } = self;
+        (SalvageReport { location, output: (), kept, missing, lost_datasets, notes, fill }, output)
+    }
+}
+
 /// A chunk that could not be copied.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct MissingChunk {

@@ -54,7 +54,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
-    let limit = if args.limit.limit.unwrap_or(0) == 0 { u64::MAX } else { args.limit.limit.unwrap_or(0) };
+    let limit = args.limit.or(0);
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     let outcome = match args.filter.bind_to(&file)? {
         Some(predicate) => print_where(&file, &columns, &predicate, limit, writer, out),
@@ -70,7 +70,7 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
     let columns = args.columns.positions_in(&first)?;
     let mut writer = RowWriter::new(args.values.typed_columns(&first, &columns));
     let scan = collection_scan::scan(collection, &first, &args.columns, &args.filter)?;
-    let mut left = if args.limit.limit.unwrap_or(0) == 0 { u64::MAX } else { args.limit.limit.unwrap_or(0) };
+    let mut left = args.limit.or(0);
     let scan = scan.with_batch_rows(batch_rows(&first, &columns));
     for batch in scan.batches()? {
         if is_interrupted() {

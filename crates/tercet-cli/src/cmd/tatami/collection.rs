@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Subcommand;
 use serde::Serialize;
+use serde_json::json;
 use tercet::Format;
 use tercet::core::{Class, Diagnose as _, escape};
 use tercet::tatami::Collection;
@@ -104,6 +105,11 @@ impl Directory {
         Err(Failure::request(format!("{}: not a directory", self.display())))
     }
 
+    /// The path for JSON.
+    fn json(&self) -> String {
+        self.directory.to_string_lossy().into_owned()
+    }
+
     fn display(&self) -> String {
         escape::name(&self.directory.to_string_lossy()).into_owned()
     }
@@ -150,15 +156,26 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Verb::Remove { directory, files } => {
             let mut collection = directory.open()?;
             warn(&directory.directory, &collection.replay().warnings, out)?;
-            for member in collection.remove(files)? {
-                out.line(format_args!("removed {}", escape::name(&member.path)))?;
+            let removed = collection.remove(files)?;
+            if out.is_json() {
+                let paths: Vec<&str> = removed.iter().map(|member| member.path.as_str()).collect();
+                out.json(&json!({ "collection": directory.json(), "removed": paths }))?;
+            } else {
+                for member in &removed {
+                    out.summary(format_args!("removed {}", escape::name(&member.path)))?;
+                }
             }
         }
         Verb::Tier { directory, file, tier } => {
             let mut collection = directory.open()?;
             warn(&directory.directory, &collection.replay().warnings, out)?;
             let member = collection.set_tier(file, *tier)?;
-            out.line(format_args!("{}: tier {tier}", escape::name(&member.path)))?;
+            if out.is_json() {
+                let path = &member.path;
+                out.json(&json!({ "collection": directory.json(), "path": path, "tier": tier }))?;
+            } else {
+                out.summary(format_args!("{}: tier {tier}", escape::name(&member.path)))?;
+            }
         }
         Verb::Compact { directory, salvage } => compact(directory, *salvage, out)?,
     }
@@ -169,6 +186,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 fn add(directory: &Directory, files: &[PathBuf], out: &mut Ui) -> Result<(), Failure> {
     let mut collection = directory.open()?;
     warn(&directory.directory, &collection.replay().warnings, out)?;
+    let mut paths = Vec::new();
     for file in files {
         let added = match collection.add(&[file]) {
             Ok(added) => added,
@@ -180,8 +198,14 @@ fn add(directory: &Directory, files: &[PathBuf], out: &mut Ui) -> Result<(), Fai
             }
         };
         for member in added {
-            out.line(format_args!("added {}", escape::name(&member.path)))?;
+            if !out.is_json() {
+                out.summary(format_args!("added {}", escape::name(&member.path)))?;
+            }
+            paths.push(member.path.clone());
         }
+    }
+    if out.is_json() {
+        return out.json(&json!({ "collection": directory.json(), "added": paths }));
     }
     Ok(())
 }
@@ -191,7 +215,7 @@ fn list(directory: &Directory, json: bool, out: &mut Ui) -> Result<(), Failure> 
     let (members, replay) = (collection.members(), collection.replay());
     if json {
         return out.json(&ListJson {
-            collection: directory.directory.to_string_lossy().into_owned(),
+            collection: directory.json(),
             members: members.iter().map(member_json).collect(),
             rows: collection.rows(),
             bytes: collection.bytes(),
@@ -230,7 +254,10 @@ fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Fai
         if salvage { Collection::for_recovery(&directory.directory) } else { directory.open()? };
     let Compacted { live, warnings, .. } = collection.compact(salvage)?;
     warn(&directory.directory, &warnings, out)?;
-    out.line(format_args!("compacted manifest at {} ({live} live members)", directory.display()))
+    if out.is_json() {
+        return out.json(&json!({ "collection": directory.json(), "members": live }));
+    }
+    out.summary(format_args!("compacted manifest at {} ({live} live members)", directory.display()))
 }
 
 /// Warns about skipped records of the manifest.

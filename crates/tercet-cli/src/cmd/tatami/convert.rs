@@ -217,7 +217,7 @@ fn show(summary: &ConvertJson, json: bool, is_stdout: bool, out: &mut Ui) -> Res
         summary.output_bytes,
         compared(summary.input_bytes, summary.output_bytes),
     );
-    if is_stdout { out.note(text) } else { out.line(text) }
+    if is_stdout { out.side_summary(text) } else { out.summary(text) }
 }
 
 /// The name of a path for messages.

@@ -5,12 +5,14 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
-use tercet::core::{Sink, escape};
+use tercet::HEAD_LEN;
+use tercet::core::{Sink, Span, escape};
 use tercet::tatami::format::requires;
 use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, WriterOptions, Written};
 
-use crate::args::OutputArgs;
+use crate::args::{OutputArgs, can_start};
 use crate::failure::{Failure, Outcome};
+use crate::input::must_be_text;
 use crate::output::{Output, Spool, send};
 use crate::render::{human_size, ratio};
 use crate::ui::{Bar, Ui};
@@ -87,7 +89,7 @@ struct CreateJson {
     bytes: u64,
     input_bytes: u64,
     /// Features that other readers do not support.
-    needs: Vec<String>,
+    required_features: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -96,13 +98,16 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
+    let source = args.making.input(&args.from).source()?;
+    let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
+    let head = head.map_err(|error| Failure::source(source.name(), error))?;
+    must_be_text(source.name(), &head, "JSONL or CSV")?;
     let form = args.text.form(&args.from)?;
     let mut options = args.layout.options()?;
     let annotations = args.schema.as_ref().map_or(&[][..], Declared::annotations);
     for (key, value) in annotations {
         options = options.with_metadata(key, value);
     }
-    let source = args.making.input(&args.from).source()?;
     let fields = if let Some(declared) = &args.schema {
         declared.fields()
     } else {
@@ -122,7 +127,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         groups: written.groups,
         bytes: written.bytes,
         input_bytes,
-        needs: requires::names(written.requires),
+        required_features: requires::names(written.requires),
     };
     match output {
         Output::Path(path) => {
@@ -181,11 +186,19 @@ struct Work<'a> {
 }
 
 impl Work<'_> {
-    /// Reads on one thread while the others write.
+    /// Reads on one thread while the others write, or in turns if no thread can be started.
     fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Done), Failure> {
         let Self { mut lines, form, parsers, schema, bar } = self;
         let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(parsers).collect();
         let input = lines.name().to_owned();
+        let mut append = |batch: &Batch| {
+            let before = writer.rows();
+            writer.append(&batch.columns).map_err(|error| explained(error, batch, before, &input))
+        };
+        if !can_start(1) {
+            rows::read(&mut lines, form, &fields, bar, |batch| append(&batch))?;
+            return finish(writer);
+        }
         let (sender, receiver) = sync_channel::<Batch>(1);
         std::thread::scope(|scope| {
             let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
@@ -195,21 +208,18 @@ impl Work<'_> {
                 })
             });
             let reading = reading.map_err(Failure::no_thread)?;
-            let mut written = Ok(());
-            for batch in receiver {
-                let before = writer.rows();
-                if let Err(error) = writer.append(&batch.columns) {
-                    written = Err(explained(error, &batch, before, &input));
-                    break;
-                }
-            }
+            // The receiver is dropped after an error, which ends the reader.
+            let written = receiver.into_iter().try_for_each(|batch| append(&batch));
             let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
             written.and(read)
         })?;
-        let done = writer.finish()?;
-        let Written { rows, groups, bytes, requires, output, .. } = done;
-        Ok((Counts { rows, groups, bytes, requires }, output))
+        finish(writer)
     }
+}
+
+fn finish<S: Sink>(writer: Writer<S>) -> Result<(Counts, S::Done), Failure> {
+    let Written { rows, groups, bytes, requires, output, .. } = writer.finish()?;
+    Ok((Counts { rows, groups, bytes, requires }, output))
 }
 
 /// An error of the writer; errors of a row are reported with the input line.
@@ -238,7 +248,7 @@ fn show(summary: &CreateJson, json: bool, out: &mut Ui) -> Result<(), Failure> {
     }
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     let columns = summary.columns.len() as u64;
-    out.line(format_args!(
+    out.summary(format_args!(
         "{}: {} row{}, {columns} column{}, {} row group{}, {} (from {}, ratio {})",
         summary.path,
         summary.rows,

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         out.json(&DeleteJson { file: name.into_owned(), deleted: &deleted })?;
     } else {
         let (name, all) = (escape::name(&name), deleted.documents);
-        out.line(format_args!(
+        out.summary(format_args!(
             "{name}: deleted {}, {} of {all} documents left",
             deleted.deleted, deleted.live
         ))?;

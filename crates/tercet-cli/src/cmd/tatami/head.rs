@@ -13,7 +13,7 @@ use crate::ui::Ui;
 const ROWS: u64 = 10;
 
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("limit", |arg| arg.alias("rows").help("Print at most N rows [default: 10]")))]
+#[command(mut_arg("limit", |arg| arg.alias("rows").help("Print at most N rows; 0 prints all [default: 10]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -29,5 +29,5 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
-    cat::print(&file, &columns, args.limit.limit.unwrap_or(ROWS), writer, out)
+    cat::print(&file, &columns, args.limit.or(ROWS), writer, out)
 }

@@ -3,16 +3,16 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tercet::core::Progress as _;
+use tercet::core::{Progress as _, Sink};
 use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions, StorageMode};
 use tercet::tatami::{Profile, WriterOptions};
 
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::Output;
+use crate::output::{Output, Spool, deliver};
 use crate::render::{human_size, parse_size};
-use crate::ui::{Bar, Ui, is_interrupted};
+use crate::ui::{Bar, Ui, WARN, is_interrupted, paint};
 
 mod files;
 mod html;
@@ -22,7 +22,7 @@ mod markdown;
 mod parquet;
 mod trec;
 
-use files::{Kind, Source};
+use files::{Found, Kind, Source};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -33,7 +33,7 @@ Examples:
   tatami index pages.parquet -o pages.tatami --body-field markdown
 
 The file type follows the extension: .txt, .md, .html, .jsonl, .trec and .parquet, or --format. Directories are searched \
-recursively, in the order of file names.
+recursively, in the order of file names. Binary and compressed files are not indexed.
 
 The URL of a document is --url-prefix followed by its path in the directory. Its ID is the SHA-256 of the URL, unless \
 the JSONL line, Parquet row or TREC document has an ID.";
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     /// Input directories and files
     #[arg(value_name = "PATH", required = true)]
     inputs: Vec<PathBuf>,
-    /// Output file
+    /// Output file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Store only the first N characters of each document [default N: 200]
@@ -69,6 +69,9 @@ pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
 }
+
+/// Warnings about files of other formats that are printed.
+const MAX_FOREIGN: usize = 10;
 
 /// An input document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -95,6 +98,8 @@ struct IndexJson {
 /// Warnings about the input.
 #[derive(Debug, Default)]
 struct Warnings {
+    /// Skipped files of directories that are not text, with their formats.
+    foreign: Vec<(String, String)>,
     /// Files with invalid UTF-8.
     not_utf8: u64,
     /// Files with documents without text, and their number.
@@ -109,6 +114,12 @@ impl Warnings {
     }
 
     fn print(&self, out: &mut Ui) -> Result<(), Failure> {
+        for (name, format) in self.foreign.iter().take(MAX_FOREIGN) {
+            out.note(format_args!("{} skipped {name}: is {format}", paint(WARN, "warning:")))?;
+        }
+        if let Some(more @ 1..) = self.foreign.len().checked_sub(MAX_FOREIGN) {
+            out.note(format_args!("{} skipped {more} more files of such formats", paint(WARN, "warning:")))?;
+        }
         for (name, documents) in &self.no_text {
             let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };
             out.note(format_args!(
@@ -125,43 +136,54 @@ impl Warnings {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let Output::Path(path) = Output::open(&args.output, args.force.force)? else {
-        return Err(Failure::request("a search segment can only be written to a local path"));
-    };
-    let (sources, files_skipped) = files::all(&args.inputs, args.format, &args.output)?;
+    let output = Output::open(&args.output, args.force.force)?;
+    output.reserve_stdout(out)?;
+    let Found { sources, skipped, foreign } = files::all(&args.inputs, args.format, &args.output)?;
     let input_bytes = sources.iter().map(|source| source.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
-    let mut builder = SegmentBuilder::create(&path, args.options().with_overwrite(args.force.force))?;
-    let mut add = |page: &Page| -> Result<(), Failure> {
-        if is_interrupted() {
-            return Err(Failure::Interrupted);
-        }
-        let mut document = Document::new(&page.url, &page.title)
-            .with_body(page.body.as_bytes())
-            .with_anchor(page.anchor.as_bytes());
-        document.doc_id = page.id.as_deref();
-        Ok(builder.add(&document)?)
+    let (name, mut warnings) = (output.name(), Warnings { foreign, ..Warnings::default() });
+    let (documents, terms, bytes) = if let Output::Path(path) = &output {
+        let builder = SegmentBuilder::create(path, args.options().with_overwrite(args.force.force))?;
+        let Built { written, terms, .. } = args.build(builder, &sources, &bar, &mut warnings)?;
+        (written.rows, terms, written.bytes)
+    } else {
+        let builder = SegmentBuilder::new(Spool::new()?, args.options())?;
+        let Built { written, terms, .. } = args.build(builder, &sources, &bar, &mut warnings)?;
+        (written.rows, terms, deliver(written.output, output, out)?)
     };
-    let mut warnings = Warnings::default();
-    for wave in files::waves(&sources) {
-        args.read(wave, &bar, &mut add, &mut warnings)?;
-    }
-    let Built { written, terms, .. } = builder.finish()?;
     drop(bar);
-    let summary = IndexJson {
-        path: crate::output::display_path(&path),
-        documents: written.rows,
-        terms,
-        bytes: written.bytes,
-        input_bytes,
-        files_skipped,
-    };
-    show(&summary, args.json.json, out)?;
+    let files_skipped = skipped + warnings.foreign.len() as u64;
+    let summary = IndexJson { path: name, documents, terms, bytes, input_bytes, files_skipped };
+    show(&summary, skipped, args.json.json, out)?;
     warnings.print(out)?;
     Ok(Outcome::Done)
 }
 
 impl Args {
+    /// Indexes all files.
+    fn build<S: Sink + Send>(
+        &self,
+        mut builder: SegmentBuilder<S>,
+        sources: &[Source],
+        bar: &Bar,
+        warnings: &mut Warnings,
+    ) -> Result<Built<S::Done>, Failure> {
+        let mut add = |page: &Page| -> Result<(), Failure> {
+            if is_interrupted() {
+                return Err(Failure::Interrupted);
+            }
+            let mut document = Document::new(&page.url, &page.title)
+                .with_body(page.body.as_bytes())
+                .with_anchor(page.anchor.as_bytes());
+            document.doc_id = page.id.as_deref();
+            Ok(builder.add(&document)?)
+        };
+        for wave in files::waves(sources) {
+            self.read(wave, bar, &mut add, warnings)?;
+        }
+        Ok(builder.finish()?)
+    }
+
     fn options(&self) -> SegmentOptions {
         let writer = if self.profile == "interop" { WriterOptions::interop() } else { WriterOptions::new() };
         debug_assert!(self.profile == "interop" || writer.profile == Profile::Native);
@@ -206,12 +228,12 @@ impl Args {
     }
 }
 
-fn show(summary: &IndexJson, json: bool, out: &mut Ui) -> Result<(), Failure> {
+fn show(summary: &IndexJson, skipped: u64, json: bool, out: &mut Ui) -> Result<(), Failure> {
     if json {
         return out.json(summary);
     }
     let plural = |count: u64| if count == 1 { "" } else { "s" };
-    out.line(format_args!(
+    out.summary(format_args!(
         "{}: {} document{}, {} term{}, {} (from {})",
         summary.path,
         summary.documents,
@@ -221,9 +243,9 @@ fn show(summary: &IndexJson, json: bool, out: &mut Ui) -> Result<(), Failure> {
         human_size(summary.bytes),
         human_size(summary.input_bytes),
     ))?;
-    match summary.files_skipped {
+    match skipped {
         0 => Ok(()),
-        1 => out.note("skipped 1 file with an unsupported extension"),
-        count => out.note(format_args!("skipped {count} files with unsupported extensions")),
+        1 => out.side_summary("skipped 1 file with an unsupported extension"),
+        count => out.side_summary(format_args!("skipped {count} files with unsupported extensions")),
     }
 }

@@ -143,7 +143,7 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     let (name, rows, bytes) = (display_path(output), summary.rows, human_size(summary.bytes));
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     let (row, file) = (plural(rows), plural(files.len() as u64));
-    out.line(format_args!("{name}: {rows} row{row} of {} file{file}{dropped}, {bytes}", files.len()))?;
+    out.summary(format_args!("{name}: {rows} row{row} of {} file{file}{dropped}, {bytes}", files.len()))?;
     Ok(Outcome::Done)
 }
 

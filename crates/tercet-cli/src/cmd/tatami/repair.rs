@@ -14,7 +14,7 @@ use super::create::schema::Declared;
 use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
-use crate::output::{Output, atomic_file, display_path};
+use crate::output::{Output, Spool, atomic_file, deliver, json_path};
 use crate::render::human_size;
 use crate::ui::{BAD, Ui, WARN, paint};
 
@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Print what could be kept and write nothing (default); takes several files
     #[arg(long, conflicts_with = "output")]
     plan: bool,
-    /// Output file of the intact rows
+    /// Output file or URL of the intact rows; `-` writes to standard output
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     /// Schema of a file without footer: `name:type[:nullable],…`
@@ -99,29 +99,38 @@ pub(crate) fn run_on(
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     let target = target(&request, &source)?;
+    if let Some(target) = &target {
+        target.reserve_stdout(out)?;
+    }
     let name = source.name().to_string();
     let writer = if request.interop { WriterOptions::interop() } else { WriterOptions::new() };
     let mut options = SalvageOptions::default().with_writer(writer);
     options.read = options.read.with_limits(limits());
     options.schema = request.schema;
     let bar = out.bar("repairing", source.len());
-    let (report, bytes) = if let Some(path) = &target {
-        let atomic_file = atomic_file(path, request.force)?;
-        let report = salvage(source, atomic_file, options, &bar).map_err(explained)?;
-        let (report, _) = report.into_parts();
-        (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
-    } else {
-        let report = salvage(source, NullSink::default(), options, &bar).map_err(explained)?;
-        report.into_parts()
+    let into = target.as_ref().map(Output::name);
+    let (report, bytes) = match target {
+        Some(Output::Path(path)) => {
+            let atomic_file = atomic_file(&path, request.force)?;
+            let report = salvage(source, atomic_file, options, &bar).map_err(explained)?;
+            let (report, _) = report.into_parts();
+            (report, std::fs::metadata(path).map_or(0, |meta| meta.len()))
+        }
+        Some(output) => {
+            let report = salvage(source, Spool::new()?, options, &bar).map_err(explained)?;
+            let (report, file) = report.into_parts();
+            (report, deliver(file, output, out)?)
+        }
+        None => salvage(source, NullSink::default(), options, &bar).map_err(explained)?.into_parts(),
     };
     drop(bar);
     // The loss of a truncated file is unknown.
     let has_losses = !report.is_intact();
     if request.json {
-        let output = target.as_ref().map(|path| path.to_string_lossy().into_owned());
+        let output = request.output.map(json_path);
         out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
     } else {
-        print(&name, &report, target.as_deref(), bytes, out)?;
+        print(&name, &report, into.as_deref(), bytes, out)?;
     }
     Ok(if has_losses { Outcome::CheckFailed } else { Outcome::Done })
 }
@@ -138,35 +147,29 @@ fn explained(error: tercet::tatami::Error) -> Failure {
 }
 
 /// The output file, which must not be the input.
-fn target(request: &Request<'_>, source: &Arc<dyn ByteSource>) -> Result<Option<PathBuf>, Failure> {
+fn target(request: &Request<'_>, source: &Arc<dyn ByteSource>) -> Result<Option<Output>, Failure> {
     let Some(path) = request.output else { return Ok(None) };
     let output = Output::open(path, request.force)?;
     output.must_not_be(Path::new(&**source.name()))?;
-    match output {
-        Output::Path(path) => Ok(Some(path)),
-        Output::Object(_) | Output::Stdout => {
-            let failure = Failure::request("a repaired file can only be written to a local path");
-            Err(failure.with_hint("give the path of a new file"))
-        }
-    }
+    Ok(Some(output))
 }
 
 fn print(
     name: &str,
     report: &SalvageReport,
-    target: Option<&Path>,
+    into: Option<&str>,
     bytes: u64,
     out: &mut Ui,
 ) -> Result<(), Failure> {
     out.line(format_args!("from: {}", escape::name(name)))?;
-    if let Some(path) = target {
-        out.line(format_args!("into: {}, {}", display_path(path), human_size(bytes)))?;
+    if let Some(into) = into {
+        out.line(format_args!("into: {into}, {}", human_size(bytes)))?;
     }
     if let Some(fault) = &report.footer_fault {
         let fault = escape::name(&fault.replace("\n  ", ": ")).into_owned();
         out.line(format_args!("{} the footer was rebuilt: {fault}", paint(WARN, "note:")))?;
     }
-    let verb = if target.is_some() { "kept" } else { "intact" };
+    let verb = if into.is_some() { "kept" } else { "intact" };
     out.line(format_args!("{verb}: {} of {} rows", report.rows_kept, report.rows))?;
     for lost in report.lost.iter().take(SHOWN) {
         let last = lost.end.saturating_sub(1);

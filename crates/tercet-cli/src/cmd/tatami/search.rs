@@ -18,7 +18,7 @@ use crate::ui::{DIM, HEADING, Ui, paint};
 const FOUND: Style = Style::new().bold();
 
 /// Hits returned by default.
-const HITS: usize = 10;
+const HITS: u64 = 10;
 /// Maximum characters of a printed term.
 const MAX_TERM_CHARS: usize = 60;
 
@@ -41,7 +41,7 @@ Query syntax:
 Exit code 0: hits; 1: no hits; others: the search failed.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.short_alias('k').alias("k").help("Number of hits to return [default: 10]")))]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.short_alias('k').alias("k").help("Return at most N hits; 0 returns all [default: 10]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
@@ -90,7 +90,7 @@ struct SearchJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let limit = args.limit.limit.map_or(HITS, |limit| usize::try_from(limit).unwrap_or(usize::MAX));
+    let limit = usize::try_from(args.limit.or(HITS)).unwrap_or(usize::MAX);
     let query = if args.terms {
         Query::terms(&args.query)
     } else {
@@ -132,7 +132,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         if !target.contains_term(term)? {
             let prefix: String = term.chars().take(MAX_TERM_CHARS).collect();
             let dots = if prefix.len() < term.len() { "…" } else { "" };
-            out.note(format_args!("no document contains `{}{dots}`", escape::name(&prefix)))?;
+            out.side_summary(format_args!("no document contains `{}{dots}`", escape::name(&prefix)))?;
         }
     }
     Ok(outcome)
@@ -161,7 +161,7 @@ fn show(result: &SearchJson<'_>, explain: bool, out: &mut Ui) -> Result<(), Fail
         }
     }
     let plural = |count: usize| if count == 1 { "" } else { "s" };
-    out.note(format_args!(
+    out.side_summary(format_args!(
         "{} hit{} in {} µs",
         result.hits.len(),
         plural(result.hits.len()),

@@ -73,7 +73,7 @@ impl Change<'_> {
             1 => "1 dataset left".to_owned(),
             count => format!("{count} datasets left"),
         };
-        out.line(format_args!(
+        out.summary(format_args!(
             "{}: dropped {}; {left}, {} (before: {})",
             escape::name(&self.path),
             names.join(", "),

@@ -4,9 +4,10 @@ use std::io::{Seek, Write};
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use serde::Serialize;
 use tercet::convert::npy;
 use tercet::core::publish::PublishError;
-use tercet::core::{CommonError, Progress, Selection, escape};
+use tercet::core::{CommonError, Progress, Selection, Shape, escape};
 use tercet::tet::{self, Export, ReadOptions};
 
 use super::report::warn_if_partly_protected;
@@ -40,8 +41,18 @@ pub(crate) struct Args {
     #[arg(long)]
     ignore_checksums: bool,
     /// Access method: `mmap`, or `pread` for files that may be truncated while they are read
-    #[arg(long, value_name = "HOW", default_value = "pread")]
+    #[arg(long, value_name = "METHOD", default_value = "pread")]
     access: Access,
+}
+
+/// The JSON summary.
+#[derive(Debug, Serialize)]
+struct ExtractJson<'a> {
+    path: String,
+    dataset: &'a str,
+    dtype: String,
+    shape: &'a Shape,
+    bytes: u64,
 }
 
 /// How a file is accessed.
@@ -88,13 +99,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let mut atomic_file = atomic_file(&path, args.force.force)?;
             write_all(&header, &export, &mut atomic_file, &bar)?;
             atomic_file.publish()?;
-            drop(bar);
-            let size = human_size(header.len() as u64 + export.bytes());
-            let (name, path) = (escape::name(dataset.name()), display_path(&path));
-            out.line(format_args!("{path}: `{name}`, {dtype} {shape}, {size}"))?;
         }
         Output::Object(mut object) => {
-            let name = object.name();
             if export.is_sequential() {
                 object.write_all(&header).map_err(|error| of_object(&error))?;
                 export.stream(&mut object, &bar).map_err(of_upload)?;
@@ -104,22 +110,30 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
                 write_all(&header, &export, &mut spool, &bar)?;
                 spool.upload(object)?;
             }
-            drop(bar);
-            let size = human_size(header.len() as u64 + export.bytes());
-            let dataset = escape::name(dataset.name());
-            out.line(format_args!("{name}: `{dataset}`, {dtype} {shape}, {size}"))?;
         }
         Output::Stdout if export.is_sequential() => {
             let sink = out.bytes()?;
             sink.write_all(&header).map_err(|error| Failure::output(&error))?;
             export.stream(sink, &bar).map_err(of_stdout)?;
+            return Ok(Outcome::Done);
         }
         Output::Stdout => {
             let mut spool = Spool::new()?;
             write_all(&header, &export, &mut spool, &bar)?;
             drop(bar);
             spool.send(out)?;
+            return Ok(Outcome::Done);
         }
+    }
+    drop(bar);
+    let bytes = header.len() as u64 + export.bytes();
+    let path = display_path(&args.output);
+    if out.is_json() {
+        let (dataset, dtype) = (dataset.name(), dtype.to_string());
+        out.json(&ExtractJson { path, dataset, dtype, shape: &shape, bytes })?;
+    } else {
+        let name = escape::name(dataset.name());
+        out.summary(format_args!("{path}: `{name}`, {dtype} {shape}, {}", human_size(bytes)))?;
     }
     Ok(Outcome::Done)
 }

@@ -48,7 +48,7 @@ enum Verb {
 const LIMIT: u64 = 50;
 
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("limit", |arg| arg.help("Print at most N queries [default: 50]")))]
+#[command(mut_arg("limit", |arg| arg.help("Print at most N queries; 0 prints all [default: 50]")))]
 struct List {
     #[command(flatten)]
     limit: LimitArgs,

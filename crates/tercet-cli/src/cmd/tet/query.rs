@@ -97,7 +97,7 @@ pub(crate) struct How {
     #[arg(long)]
     ignore_checksums: bool,
     /// Access method: `mmap`, or `pread` for files that may be truncated while they are read
-    #[arg(long, value_name = "HOW", default_value = "pread")]
+    #[arg(long, value_name = "METHOD", default_value = "pread")]
     access: Access,
 }
 

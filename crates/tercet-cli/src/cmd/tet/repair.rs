@@ -12,9 +12,9 @@ use tercet::tet::{
 use super::report::{ReportJson, check, in_one_line, status};
 use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_on_disk;
+use crate::input::{self, must_be_on_disk};
 use crate::many::{Files, JsonList};
-use crate::output::Output;
+use crate::output::{Output, Spool, deliver, json_path};
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// Missing chunks printed.
@@ -45,7 +45,7 @@ pub(crate) struct Args {
     /// With --apply: print what would change
     #[arg(long, requires = "apply")]
     dry_run: bool,
-    /// Salvage: write the intact parts to a new file and list the lost ones
+    /// Salvage: write the intact parts to a new file and list the lost ones; `-` writes to standard output
     #[arg(short, long, value_name = "OUT", alias = "salvage", conflicts_with_all = ["apply", "dry_run"])]
     output: Option<PathBuf>,
     /// With --output: fill value of lost elements of a .tet file, like `nan`; without it, reading them is an error
@@ -170,13 +170,7 @@ impl<'a> RepairJson<'a> {
 struct SalvageJson<'a> {
     output: String,
     #[serde(flatten)]
-    report: &'a SalvageReport<PathBuf>,
-}
-
-impl<'a> SalvageJson<'a> {
-    fn new(report: &'a SalvageReport<PathBuf>, target: &Path) -> Self {
-        Self { output: target.to_string_lossy().into_owned(), report }
-    }
+    report: &'a SalvageReport<()>,
 }
 
 fn lines(report: &RepairReport) -> Vec<String> {
@@ -230,17 +224,23 @@ fn command_for(report: &RepairReport, code: &str) -> Option<String> {
 fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = Output::open(target, args.force.force)?;
     output.must_not_be(path)?;
-    let Output::Path(target) = &output else {
-        let failure = Failure::request("a salvaged file can only be written to a local path");
-        return Err(failure.with_hint("give the path of a new file"));
-    };
+    output.reserve_stdout(out)?;
     let mut options = SalvageOptions::new().with_overwrite(args.force.force).with_limits(limits());
     options.fill = args.fill;
-    let report = tet::salvage_file(path, target, options, &out.bar("salvaging", 0))?;
-    if args.json.json {
-        out.json(&SalvageJson::new(&report, target))?;
+    let (name, bar) = (output.name(), out.bar("salvaging", 0));
+    let report = if let Output::Path(target) = &output {
+        tet::salvage_file(path, target, options, &bar)?.into_parts().0
     } else {
-        print_salvage(&report, target, out)?;
+        let (report, file) = tet::salvage(input::open(path)?, Spool::new()?, options, &bar)?.into_parts();
+        deliver(file, output, out)?;
+        report
+    };
+    drop(bar);
+    if args.json.json {
+        let output = json_path(target);
+        out.json(&SalvageJson { output, report: &report })?;
+    } else {
+        print_salvage(&report, &name, out)?;
     }
     if report.kept > 0 {
         return Ok(Outcome::Done);
@@ -249,9 +249,9 @@ fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outc
     Ok(Outcome::CheckFailed)
 }
 
-fn print_salvage(report: &SalvageReport<PathBuf>, target: &Path, out: &mut Ui) -> Result<(), Failure> {
+fn print_salvage(report: &SalvageReport<()>, target: &str, out: &mut Ui) -> Result<(), Failure> {
     out.line(format_args!("from: {}", escape::name(&report.location)))?;
-    out.line(format_args!("into: {}", escape::name(&target.to_string_lossy())))?;
+    out.line(format_args!("into: {target}"))?;
     let total = report.kept.saturating_add(report.missing.len() as u64);
     out.line(format_args!("kept: {} of {total} chunks", report.kept))?;
     // Each message names its dataset.

@@ -60,6 +60,9 @@ impl Written {
         if json {
             return out.json(self);
         }
+        if out.is_quiet() {
+            return Ok(());
+        }
         let heads = ["dataset", "type", "shape", "chunk", ">chunks", "codec", ">raw", ">stored", ">ratio"];
         let mut table = Table::new(&heads);
         for added in &self.datasets {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use serde::Serialize;
 use tercet::core::{Progress as _, Span};
 use tercet::tgm::File;
 
@@ -14,7 +15,7 @@ use super::select::Filter;
 use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, display_path};
+use crate::output::{Output, display_path, json_path};
 use crate::remote;
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
@@ -52,6 +53,20 @@ pub(crate) struct Args {
     recoding: Recoding,
 }
 
+/// The JSON summary of an output file.
+#[derive(Debug, Serialize)]
+struct CopyJson {
+    file: String,
+    messages: u64,
+    bytes: u64,
+}
+
+/// The summary of an output file.
+struct Summary {
+    line: String,
+    json: serde_json::Value,
+}
+
 /// A message to copy.
 #[derive(Clone, Copy, Debug)]
 struct Found {
@@ -66,7 +81,6 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         let hint = "add `--encoding`, `--filter`, `--compression` or `--max-error`";
         return Err(Failure::request(message).with_hint(hint));
     }
-    let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     let template = Template::parse(args.output.path())?;
     if let Some((url, _)) = remote::url_of(args.output.path()).zip(template.as_ref()) {
         let failure =
@@ -74,6 +88,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         return Err(failure.with_hint("write local files first, then copy each of them"));
     }
     let file = args.read.open(args.input.source()?, out)?;
+    let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;
         for target in targets.keys() {
@@ -88,10 +103,12 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let found = matching(args, &file, out)?;
     let bar = out.bar("copying", total(&found));
     let mut copying = Copying { file: &file, recoder, bar, force: args.force.force };
-    let (_, line) = copying.write(args.output.path(), output, &found, out)?;
+    let (_, summary) = copying.write(args.output.path(), output, &found, out)?;
     drop(copying);
-    if !is_stdout {
-        out.line(line)?;
+    match (is_stdout, out.is_json()) {
+        (true, _) => {}
+        (false, true) => out.json(&summary.json)?,
+        (false, false) => out.summary(summary.line)?,
     }
     Ok(Outcome::Done)
 }
@@ -160,7 +177,7 @@ impl Copying<'_> {
         output: Output,
         found: &[Found],
         out: &mut Ui,
-    ) -> Result<(Option<PathBuf>, String), Failure> {
+    ) -> Result<(Option<PathBuf>, Summary), Failure> {
         let mut sink = Sink::open(output, self.force)?;
         let mut tally = Tally::default();
         for &Found { number, span } in found {
@@ -176,11 +193,15 @@ impl Copying<'_> {
         let written = sink.finish()?;
         let (name, count, size) = (display_path(path), found.len(), human_size(total(found)));
         let plural = if count == 1 { "" } else { "s" };
-        let line = match &self.recoder {
-            None => format!("{name}: {count} message{plural}, {size}"),
-            Some(_) => tally.line(&name),
+        let (file, messages, bytes) = (json_path(path), count as u64, total(found));
+        let summary = match &self.recoder {
+            None => Summary {
+                line: format!("{name}: {count} message{plural}, {size}"),
+                json: serde_json::json!(CopyJson { file, messages, bytes }),
+            },
+            Some(_) => Summary { line: tally.line(&name), json: serde_json::json!(tally.to_json(&file)) },
         };
-        Ok((written, line))
+        Ok((written, summary))
     }
 }
 
@@ -196,7 +217,7 @@ fn write_all(
     let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
     let mut copying = Copying { file, recoder, bar, force: args.force.force };
     let mut written = BTreeSet::new();
-    let mut lines = Vec::new();
+    let mut summaries = Vec::new();
     for (target, found) in targets {
         template.create_directories(&target)?;
         // Different names may be the same file on a case-insensitive file system.
@@ -204,12 +225,16 @@ fn write_all(
             let message = format!("{}: already written for another value", display_path(&target));
             return Err(Failure::request(message));
         }
-        let (real, line) = copying.write(&target, Output::Path(target.clone()), &found, out)?;
+        let (real, summary) = copying.write(&target, Output::Path(target.clone()), &found, out)?;
         written.extend(real);
-        lines.push(line);
+        summaries.push(summary);
     }
     drop(copying);
-    lines.into_iter().try_for_each(|line| out.line(line))
+    if out.is_json() {
+        let files: Vec<_> = summaries.into_iter().map(|summary| summary.json).collect();
+        return out.json(&serde_json::json!({ "files": files }));
+    }
+    summaries.into_iter().try_for_each(|summary| out.summary(summary.line))
 }
 
 fn total(found: &[Found]) -> u64 {

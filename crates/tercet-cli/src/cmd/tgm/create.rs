@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
+use serde::Serialize;
 use tercet::core::publish::PublishError;
 use tercet::core::{Class, CommonError, Diagnose as _, Progress as _};
 use tercet::tgm::{
@@ -18,7 +19,7 @@ use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
-use crate::output::{Output, display_path};
+use crate::output::{Output, display_path, json_path};
 use crate::remote;
 use crate::render::{exact, human_size};
 use crate::ui::{Bar, Ui};
@@ -29,6 +30,7 @@ mod stored;
 
 use arrays::{Object, Payload, total_bytes};
 use meta::Pair;
+use stored::StoredObject;
 
 const STDOUT: &str = "standard output";
 
@@ -142,7 +144,6 @@ impl Args {
         // An updated index is as reproducible as the message.
         writer = writer.with_provenance(options.provenance.clone());
         let bar = out.bar("writing", total_bytes(&objects));
-        let count = objects.len();
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         if self.style.stream {
@@ -162,10 +163,8 @@ impl Args {
             Some(_) => file.message_span(before.messages)?.len(),
             None => file.len().saturating_sub(before.bytes),
         };
-        let (path, number, size) = (display_path(path), before.messages, human_size(added));
-        let plural = if count == 1 { "" } else { "s" };
-        out.line(format_args!("{path}: message {number} with {count} object{plural}, {size}"))?;
-        if self.pipeline.is_given() { stored::print(&file.message(number)?, &raw, out) } else { Ok(()) }
+        let message = || Ok(file.message(before.messages)?);
+        self.show(&Added { number: before.messages, bytes: added, raw }, message, out)
     }
 
     /// The error of publishing the file. Two commands may create the same file by `--append`.
@@ -189,7 +188,6 @@ impl Args {
         out: &mut Ui,
     ) -> Result<(), Failure> {
         let bar = out.bar("writing", total_bytes(&objects));
-        let count = objects.len();
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         let name = object.name();
@@ -199,15 +197,32 @@ impl Args {
         };
         self.send(metadata, objects, options, &mut object, &bar, &to_failure)?;
         bar.check().map_err(|_| Failure::Interrupted)?;
-        let size = human_size(object.finish()?);
+        let bytes = object.finish()?;
         drop(bar);
-        let plural = if count == 1 { "" } else { "s" };
-        out.line(format_args!("{name}: message 0 with {count} object{plural}, {size}"))?;
-        if self.pipeline.is_given() {
-            let file = ReadArgs::default().open(open(self.output.path())?, out)?;
-            return stored::print(&file.message(0)?, &raw, out);
+        let options = ReadArgs::default().options();
+        let message = || Ok(tgm::File::from_source(open(self.output.path())?, options)?.message(0)?);
+        self.show(&Added { number: 0, bytes, raw }, message, out)
+    }
+
+    /// Prints the summary of the written message, which is read again for the pipelines of its objects.
+    fn show(
+        &self,
+        added: &Added,
+        message: impl FnOnce() -> Result<tgm::Message, Failure>,
+        out: &mut Ui,
+    ) -> Result<(), Failure> {
+        let Added { number, bytes, raw } = added;
+        if out.is_json() {
+            let (file, objects) = (json_path(self.output.path()), stored::read(&message()?, raw)?);
+            return out.json(&CreateJson { file, message: *number, bytes: *bytes, objects });
         }
-        Ok(())
+        if out.is_quiet() {
+            return Ok(());
+        }
+        let (path, count, size) = (display_path(self.output.path()), raw.len(), human_size(*bytes));
+        let plural = if count == 1 { "" } else { "s" };
+        out.line(format_args!("{path}: message {number} with {count} object{plural}, {size}"))?;
+        if self.pipeline.is_given() { stored::print(&message()?, raw, out) } else { Ok(()) }
     }
 
     /// Writes a message to a sink that cannot seek.
@@ -234,6 +249,23 @@ impl Args {
         }
         Ok(())
     }
+}
+
+/// A written message.
+struct Added {
+    number: u64,
+    bytes: u64,
+    /// Names and sizes of the input arrays.
+    raw: Vec<(String, u64)>,
+}
+
+/// The JSON summary.
+#[derive(Debug, Serialize)]
+struct CreateJson {
+    file: String,
+    message: u64,
+    bytes: u64,
+    objects: Vec<StoredObject>,
 }
 
 /// Message count and size of a file before appending.

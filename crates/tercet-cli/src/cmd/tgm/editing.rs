@@ -12,7 +12,7 @@ use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer, WriterOption
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::Output;
+use crate::output::{Output, json_path};
 use crate::remote::{self, Object};
 use crate::ui::{Bar, Ui, is_interrupted};
 
@@ -71,7 +71,7 @@ impl Making {
         match (is_stdout, self.json.json) {
             (true, _) => {}
             (false, true) => out.json(summary)?,
-            (false, false) => out.line(line)?,
+            (false, false) => out.summary(line)?,
         }
         Ok(Outcome::Done)
     }
@@ -181,11 +181,6 @@ pub(super) fn check_each(
         Ok(())
     };
     check_all().map_err(not_from_damage)
-}
-
-/// The output name for JSON: a path, or a URL without credentials.
-pub(super) fn json_path(path: &Path) -> String {
-    remote::url_of(path).map_or_else(|| path.to_string_lossy().into_owned(), remote::redacted)
 }
 
 fn not_from_damage(failure: Failure) -> Failure {

@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::PathBuf;
 
+use serde::Serialize;
 use tercet::convert::npy;
 use tercet::core::publish::PublishError;
 use tercet::core::{Progress as _, Shape};
@@ -13,7 +14,7 @@ use super::open::ReadArgs;
 use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, atomic_file, display_path};
+use crate::output::{ArrayFormat, Output, atomic_file, display_path, json_path};
 use crate::remote::of_object;
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
@@ -92,27 +93,49 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     let values = taken.values.bytes();
     let bar = out.bar("extracting", values.len() as u64);
-    match output {
+    let bytes = match output {
         Output::Path(path) => {
             let mut atomic_file = atomic_file(&path, args.force.force)?;
             write_all(&mut atomic_file, &taken.header, values, &bar, of_file)?;
             atomic_file.publish()?;
-            drop(bar);
-            let size = human_size((taken.header.len() + values.len()) as u64);
-            let (path, what) = (display_path(&path), describe(&message, &object));
-            out.line(format_args!("{path}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
+            (taken.header.len() + values.len()) as u64
         }
         Output::Object(mut upload) => {
             write_all(&mut upload, &taken.header, values, &bar, |error| of_object(&error))?;
-            let name = upload.name();
-            let size = human_size(upload.finish()?);
-            drop(bar);
-            let what = describe(&message, &object);
-            out.line(format_args!("{name}: {what}, {} {}, {size}", taken.dtype, taken.shape))?;
+            upload.finish()?
         }
-        Output::Stdout => write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?,
+        Output::Stdout => {
+            write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?;
+            return Ok(Outcome::Done);
+        }
+    };
+    drop(bar);
+    let Taken { dtype, shape, .. } = &taken;
+    if out.is_json() {
+        out.json(&ExtractJson {
+            file: json_path(&args.output),
+            message: message.number(),
+            object: object.index(),
+            dtype: dtype.to_string(),
+            shape,
+            bytes,
+        })?;
+    } else {
+        let (path, what) = (display_path(&args.output), describe(&message, &object));
+        out.summary(format_args!("{path}: {what}, {dtype} {shape}, {}", human_size(bytes)))?;
     }
     Ok(Outcome::Done)
+}
+
+/// The JSON summary.
+#[derive(Debug, Serialize)]
+struct ExtractJson<'a> {
+    file: String,
+    message: u64,
+    object: u64,
+    dtype: String,
+    shape: &'a Shape,
+    bytes: u64,
 }
 
 /// The extracted values with dtype and shape.

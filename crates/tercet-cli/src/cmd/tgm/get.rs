@@ -2,6 +2,7 @@
 
 use tercet::core::escape;
 
+use super::ls::projection;
 use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys, look_up};
 use crate::failure::{Failure, Outcome};
@@ -13,6 +14,7 @@ Examples:
   tgm get -p mars.param run.tgm                     one line per message
   tgm get -p mars.param,mars.step run.tgm           values separated by spaces
   tgm get -w mars.param=2t -p mars.step run.tgm     matching messages
+  tgm get -p mars.step --json run.tgm               one JSON object per line
 
 A missing key is an error.";
 
@@ -42,6 +44,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
                     Failure::request(message).with_hint("`tgm ls` prints N/A for missing keys")
                 })
             };
+            if out.is_json() {
+                args.keys.iter().try_for_each(|key| value(key).map(drop))?;
+                return out.json_line(&projection(message.metadata(), &args.keys));
+            }
             let row = args.keys.iter().map(value).collect::<Result<Vec<_>, _>>()?;
             out.line(row.join(" "))
         })?;

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             out.json(&serde_json::json!({ "file": args.path.to_string_lossy(), "changed": had_one }))?;
         } else {
             let done = if had_one { "index removed" } else { "no index" };
-            out.line(format_args!("{path}: {done}"))?;
+            out.summary(format_args!("{path}: {done}"))?;
         }
         return Ok(Outcome::Done);
     }
@@ -89,10 +89,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let (messages, entered) = (done.messages, done.entered);
     let plural = if messages == 1 { "" } else { "s" };
     if done.is_unchanged {
-        out.line(format_args!("{path}: index is up to date: {messages} message{plural}, {keys}"))?;
+        out.summary(format_args!("{path}: index is up to date: {messages} message{plural}, {keys}"))?;
     } else {
         let added = if entered < messages { format!(" ({entered} new)") } else { String::new() };
-        out.line(format_args!("{path}: indexed {messages} message{plural}{added}, {keys}"))?;
+        out.summary(format_args!("{path}: indexed {messages} message{plural}{added}, {keys}"))?;
     }
     Ok(Outcome::Done)
 }

@@ -6,11 +6,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tercet::tgm::edit::{Merge, Strategy};
 
-use super::editing::{Making, Sink, check_each, json_path};
+use super::editing::{Making, Sink, check_each};
 use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
-use crate::output::display_path;
+use crate::output::{display_path, json_path};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\

@@ -4,14 +4,14 @@ use tercet::core::Progress as _;
 use tercet::tgm::File;
 
 use super::Globals;
-use super::editing::{Sink, json_path};
+use super::editing::Sink;
 use super::open::{ReadArgs, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
 use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, display_path};
+use crate::output::{Output, display_path, json_path};
 use crate::ui::Ui;
 
 mod recoder;
@@ -108,7 +108,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     match (is_stdout, args.json.json) {
         (true, _) => {}
         (false, true) => out.json(&tally.to_json(&json_path(args.output.path())))?,
-        (false, false) => out.line(tally.line(&display_path(args.output.path())))?,
+        (false, false) => out.summary(tally.line(&display_path(args.output.path())))?,
     }
     Ok(Outcome::Done)
 }

@@ -15,7 +15,7 @@ use super::open::ReadArgs;
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
-use crate::output::Output;
+use crate::output::{Output, Spool, deliver, json_path};
 use crate::render::human_size;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
@@ -39,8 +39,8 @@ pub(crate) struct Args {
     /// Print what could be kept and write nothing (default); takes several files
     #[arg(long, conflicts_with = "output")]
     plan: bool,
-    /// Output file of the intact parts
-    #[arg(short, long, value_name = "OUTPUT")]
+    /// Output file or URL of the intact parts; `-` writes to standard output
+    #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
     #[command(flatten)]
     force: ForceArgs,
@@ -81,8 +81,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             reproducible: args.reproducible,
             json: args.json.json,
         };
-        let target = request.target()?;
-        request.run(target.as_deref(), &input.source_of(Format::Tgm)?, out)
+        let target = request.target(out)?;
+        request.run(target, &input.source_of(Format::Tgm)?, out)
     })
 }
 
@@ -92,35 +92,25 @@ pub(crate) fn run_on(
     source: &Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
-    let target = request.target()?;
-    request.run(target.as_deref(), source, out)
+    let target = request.target(out)?;
+    request.run(target, source, out)
 }
 
 impl Request<'_> {
     /// The output file, which must not be the input.
-    fn target(self) -> Result<Option<PathBuf>, Failure> {
+    fn target(self, out: &mut Ui) -> Result<Option<Output>, Failure> {
         let Some(path) = self.output else { return Ok(None) };
         let output = Output::open(path, self.force)?;
         if let Some(input) = self.input {
             output.must_not_be(input)?;
         }
-        match output {
-            Output::Path(path) => Ok(Some(path)),
-            Output::Object(object) => {
-                let message =
-                    format!("{}: a repaired file can only be written to a local path", object.name());
-                Err(Failure::request(message).with_hint("give the path of a new file"))
-            }
-            Output::Stdout => {
-                let failure = Failure::request("a repaired file can only be written to a local path");
-                Err(failure.with_hint("give the path of a new file"))
-            }
-        }
+        output.reserve_stdout(out)?;
+        Ok(Some(output))
     }
 
     fn run(
         self,
-        target: Option<&Path>,
+        target: Option<Output>,
         source: &Arc<dyn ByteSource>,
         out: &mut Ui,
     ) -> Result<Outcome, Failure> {
@@ -130,25 +120,33 @@ impl Request<'_> {
         let options = SalvageOptions::new().with_read(ReadArgs::default().options()).with_encode(writing);
         let found = plan(source, &options, &bar)?;
         drop(bar);
+        let is_wanted = target.is_some();
         let written = match target {
             Some(target) if found.is_worth_writing() => {
                 let bar = out.bar("writing", found.len());
-                let options = WriterOptions::new().with_overwrite(self.force);
-                let mut writer = Writer::create(target, options)?;
-                found.write(&mut writer, &bar)?;
-                writer.finish()?;
-                Some(target)
+                let name = target.name();
+                if let Output::Path(path) = target {
+                    let options = WriterOptions::new().with_overwrite(self.force);
+                    let mut writer = Writer::create(path, options)?;
+                    found.write(&mut writer, &bar)?;
+                    writer.finish()?;
+                } else {
+                    let mut writer = Writer::new(&name, Spool::new()?, WriterOptions::new());
+                    found.write(&mut writer, &bar)?;
+                    deliver(writer.finish()?.output, target, out)?;
+                }
+                Some(name)
             }
             _ => None,
         };
         let report = &found.report;
         if self.json {
-            let output = written.map(|path| path.to_string_lossy().into_owned());
+            let output = written.as_ref().and(self.output).map(json_path);
             out.json(&RepairJson { output, has_losses: report.has_losses(), report })?;
         } else {
-            print(&found, written, out)?;
+            print(&found, written.as_deref(), out)?;
         }
-        if target.is_some() && written.is_none() {
+        if is_wanted && written.is_none() {
             out.note("nothing could be kept; no file written")?;
         }
         let is_bad = report.has_losses() || !found.is_worth_writing();
@@ -156,11 +154,11 @@ impl Request<'_> {
     }
 }
 
-fn print(found: &SalvagePlan, written: Option<&Path>, out: &mut Ui) -> Result<(), Failure> {
+fn print(found: &SalvagePlan, written: Option<&str>, out: &mut Ui) -> Result<(), Failure> {
     let report = &found.report;
     out.line(format_args!("from: {}", escape::name(&report.file)))?;
-    if let Some(path) = written {
-        out.line(format_args!("into: {}", escape::name(&path.to_string_lossy())))?;
+    if let Some(name) = written {
+        out.line(format_args!("into: {name}"))?;
     }
     let SalvageReport { kept_messages, kept_objects, intact_messages, .. } = report;
     let size = human_size(found.len());

@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let files = targets.iter().map(|target| target.to_string_lossy().into_owned()).collect();
         out.json(&SplitJson { messages: parts.len() as u64, files })?;
     } else {
-        out.line(format_args!("Split into {} message(s)", parts.len()))?;
+        out.summary(format_args!("Split into {} message(s)", parts.len()))?;
     }
     Ok(Outcome::Done)
 }

@@ -112,19 +112,19 @@ fn options_are_stored_in_the_file() {
     );
     let made: Value = serde_json::from_str(&made.out).unwrap();
     assert_eq!((made["rows"].as_u64(), made["groups"].as_u64()), (Some(3), Some(2)));
-    assert_eq!(made["needs"], Value::Array(Vec::new()));
+    assert_eq!(made["required_features"], Value::Array(Vec::new()));
     let json: Value = serde_json::from_str(&dir.ok("inspect a.tatami --json --pages").out).unwrap();
     assert_eq!(json["header"]["uuid"], "00112233-4455-6677-8899-aabbccddeeff");
     assert_eq!(json["header"]["created"], "2024-06-21T12:00:00.000Z");
     assert_eq!(json["header"]["flags"], serde_json::json!(["FlagSorted", "FlagHasIndexRegion"]));
-    assert_eq!(json["needs"]["reference"], true);
+    assert_eq!(json["required_features"]["reference"], true);
     let metadata = json["metadata"].as_array().unwrap();
     assert_eq!(metadata[2..], [serde_json::json!(["source", "test"]), serde_json::json!(["empty", ""])]);
     assert_eq!(json["columns"][1]["dictionary_hint"], true);
     assert_eq!(json["groups"][0]["sort_bounds"], serde_json::json!({ "min": 1, "max": 2 }));
     assert_eq!(json["groups"][0]["chunks"][0]["pages"].as_array().unwrap().len(), 2);
     assert_eq!(json["groups"][1]["chunks"][1]["zone"]["max"], "z");
-    assert!(dir.ok("inspect a.tatami").out.contains("\nneeds:   reference\n"));
+    assert!(dir.ok("inspect a.tatami").out.contains("\nrequired features: reference\n"));
 }
 
 #[test]

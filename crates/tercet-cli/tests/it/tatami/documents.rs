@@ -112,3 +112,48 @@ fn titles_come_from_the_text() {
         assert_eq!(indexed(&dir, name, text, "title"), format!("{{\"title\":\"{title}\"}}\n"));
     }
 }
+
+/// Containers and compressed files are named, not indexed as text.
+#[test]
+fn binary_files_are_not_documents() {
+    let dir = TestDir::with_cities();
+    let table = dir.read("cities.tatami");
+    for (name, bytes, message) in [
+        ("a.txt", &table[..], "a.txt: is a .tatami file, not a document"),
+        (
+            "b.md",
+            b"TETR and more",
+            "b.md: is a .tet file, not a document\n  hint: show its content: `tercet info b.md`",
+        ),
+        (
+            "c.jsonl",
+            b"\x1f\x8b\x08\0",
+            "c.jsonl: is gzip-compressed, not a document\n  hint: decompress it with `gunzip`",
+        ),
+        ("d.html", b"PAR1\x15\x04", "d.html: is a Parquet file, not a document"),
+    ] {
+        let result = refused(&dir, name, bytes, "");
+        assert!(result.contains(message), "{result}");
+    }
+    std::fs::remove_file(dir.path("cities.jsonl")).unwrap();
+    dir.write("e.txt", "BUFR is the name of a format.");
+    let result = dir.ok("index . -o all.tatami");
+    assert!(result.err.contains("warning: skipped ./a.txt: is a .tatami file\n"), "{}", result.err);
+    assert!(result.err.contains("warning: skipped ./c.jsonl: is gzip-compressed\n"), "{}", result.err);
+    let urls = dir.ok("cat all.tatami --columns url").out;
+    assert!(urls.contains("e.txt") && !urls.contains("a.txt"), "{urls}");
+}
+
+/// The file is standard output, and the summary standard error.
+#[test]
+fn a_segment_can_be_standard_output() {
+    let dir = TestDir::new();
+    dir.write("a.txt", "some words");
+    dir.ok("index a.txt -o a.tatami");
+    for output in ["-", "/dev/stdout"] {
+        let piped = dir.ok(&format!("index a.txt -o {output}"));
+        assert!(piped.bytes == dir.read("a.tatami"));
+        assert!(piped.err.starts_with("standard output: 1 document, "), "{}", piped.err);
+    }
+    assert_eq!(dir.run("index a.txt -o - --json").code, 8);
+}

@@ -44,9 +44,15 @@ fn times_are_read_in_the_unit_of_their_type() {
 fn invalid_utf8_is_reported_with_its_location() {
     let dir = TestDir::new();
     for (bytes, reason) in [
-        (&b"\x1f\x8b\x08\0\0"[..], "a.csv: gzip-compressed data"),
+        (
+            &b"\x1f\x8b\x08\0\0"[..],
+            "a.csv: is gzip-compressed, not JSONL or CSV\n  hint: decompress it with `gunzip`",
+        ),
         (b"\xff\xfea\0,\0b\0\n\0", "a.csv: UTF-16 text"),
-        (b"PAR1\x15\x04", "a.csv: Parquet file"),
+        (
+            b"PAR1\x15\x04",
+            "a.csv: is a Parquet file, not JSONL or CSV\n  hint: convert it: `tatami convert a.csv OUT.tatami`",
+        ),
         (b"caf\xe9,b\n", "a.csv: line 1: invalid UTF-8 in the name of column 1"),
         (b"a,b\r1,2\r3,4\r", "a.csv: line 1: lines end with CR only"),
         (b"", "a.csv: empty input"),

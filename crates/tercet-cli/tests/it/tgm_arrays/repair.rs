@@ -76,6 +76,38 @@ fn a_truncated_file_keeps_its_first_messages() {
     assert!(result.out.contains("  lost: the metadata (bytes "), "{}", result.out);
 }
 
+/// The file is standard output, and the report standard error.
+#[test]
+fn the_repaired_file_can_be_standard_output() {
+    let dir = dir();
+    damage_object(&dir, 0, 1);
+    let file = dir.tgm("repair bad.tgm -o good.tgm --reproducible");
+    for output in ["-", "/dev/stdout"] {
+        let piped = dir.tgm(&format!("repair bad.tgm -o {output} --reproducible"));
+        assert_eq!(piped.code, 1, "{}", piped.err);
+        assert!(piped.bytes == dir.read("good.tgm"));
+        assert_eq!(piped.err, file.out.replace("into: good.tgm", "into: standard output"));
+    }
+    dir.refused("repair bad.tgm -o - --json", 8, "cannot write both the file and JSON to standard output");
+}
+
+/// An exceeded limit is not damage, but damage is reported next to it.
+#[test]
+fn a_limit_is_not_damage() {
+    let dir = dir();
+    for args in ["validate --full run.tgm --max-memory 4KiB", "repair run.tgm --max-memory 64B"] {
+        let result = dir.tgm(args);
+        assert_eq!(result.code, 6, "{args}: {}{}", result.out, result.err);
+        assert!(result.err.contains("hint: raise the limit with `--max-memory SIZE`"), "{}", result.err);
+        assert!(!result.err.contains("FAILED") && !result.out.contains("lost"), "{}", result.err);
+    }
+    damage_object(&dir, 0, 1);
+    let result = dir.tgm("validate --full bad.tgm --max-memory 4KiB");
+    assert_eq!(result.code, 1, "{}", result.err);
+    assert!(result.err.contains("WARNING — message 1, object 1: not checked: "), "{}", result.err);
+    assert!(result.err.contains("FAILED — message 1, object 2: "), "{}", result.err);
+}
+
 #[test]
 fn existing_files_need_force() {
     let dir = dir();
@@ -84,7 +116,6 @@ fn existing_files_need_force() {
     dir.refused("repair bad.tgm -o old.tgm", 8, "old.tgm: file exists\n  hint: `--force` replaces it");
     dir.refused("repair bad.tgm -o bad.tgm --force", 8, "bad.tgm: input and output");
     dir.refused("repair none.tgm -o new.tgm", 3, "none.tgm: cannot open");
-    dir.refused("repair bad.tgm -o -", 8, "can only be written to a local path");
     assert_eq!(dir.tgm("repair bad.tgm -o old.tgm --force").code, 1);
     // Without an output path nothing is written.
     let names = dir.names();

@@ -4,8 +4,12 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use tercet::{Foreign, HEAD_LEN};
+
 use super::{Page, html, markdown};
 use crate::failure::Failure;
+use crate::input::{binary_format, head, must_be_text};
+use crate::output::display_path;
 
 /// Maximum size of a document.
 pub(super) const MAX_BYTES: u64 = 1 << 30;
@@ -47,6 +51,25 @@ impl Kind {
         }
     }
 
+    /// The type of a file without a known extension, if its first bytes tell it.
+    fn from_content(path: &Path) -> Option<Self> {
+        match Foreign::detect(&head(path, HEAD_LEN)?)? {
+            #[cfg(feature = "arrow")]
+            Foreign::Parquet => Some(Self::Parquet),
+            _ => None,
+        }
+    }
+
+    /// The first bytes of a file of this type, which must be text; none for pipes, which are read once.
+    fn text_head(self, path: &Path) -> Vec<u8> {
+        #[cfg(feature = "arrow")]
+        if self == Self::Parquet {
+            return Vec::new();
+        }
+        let is_file = fs::metadata(path).is_ok_and(|meta| meta.is_file());
+        is_file.then(|| head(path, HEAD_LEN)).flatten().unwrap_or_default()
+    }
+
     /// Whether a file has many documents, which are read sequentially.
     const fn is_stream(self) -> bool {
         !matches!(self, Self::Text | Self::Markdown | Self::Html)
@@ -63,13 +86,20 @@ pub(super) struct Source {
     pub(super) bytes: u64,
 }
 
-/// The input files in command-line order, those of a directory by name; and the number of skipped files.
-pub(super) fn all(
-    inputs: &[PathBuf],
-    format: Option<Kind>,
-    output: &Path,
-) -> Result<(Vec<Source>, u64), Failure> {
-    let (mut out, mut skipped) = (Vec::new(), 0);
+/// The input files.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// In command-line order, those of a directory by name.
+    pub(super) sources: Vec<Source>,
+    /// The number of files in directories with unsupported extensions.
+    pub(super) skipped: u64,
+    /// Files in directories that are not text: name and format.
+    pub(super) foreign: Vec<(String, String)>,
+}
+
+/// Finds the input files.
+pub(super) fn all(inputs: &[PathBuf], format: Option<Kind>, output: &Path) -> Result<Found, Failure> {
+    let mut out = Found::default();
     for input in inputs {
         let meta = fs::metadata(input).map_err(|error| read_failure(input, &error))?;
         if meta.is_dir() {
@@ -78,17 +108,22 @@ pub(super) fn all(
             found.sort_by(|a, b| a.0.cmp(&b.0));
             for (name, path, bytes) in found {
                 match format.or_else(|| Kind::from_path(&path)) {
-                    Some(kind) if path != output => out.push(Source { path, name, kind, bytes }),
-                    _ => skipped += 1,
+                    Some(kind) if path != output => match binary_format(&kind.text_head(&path)) {
+                        None => out.sources.push(Source { path, name, kind, bytes }),
+                        Some(format) => out.foreign.push((display_path(&path), format)),
+                    },
+                    _ => out.skipped += 1,
                 }
             }
         } else {
-            let kind = format.or_else(|| Kind::from_path(input)).unwrap_or(Kind::Text);
+            let kind = format.or_else(|| Kind::from_path(input)).or_else(|| Kind::from_content(input));
+            let kind = kind.unwrap_or(Kind::Text);
+            must_be_text(&input.to_string_lossy(), &kind.text_head(input), "a document")?;
             let name = slashed(input);
-            out.push(Source { path: input.clone(), name, kind, bytes: meta.len() });
+            out.sources.push(Source { path: input.clone(), name, kind, bytes: meta.len() });
         }
     }
-    Ok((out, skipped))
+    Ok(out)
 }
 
 /// All files below a directory. Links to directories are not followed: they may form a cycle.

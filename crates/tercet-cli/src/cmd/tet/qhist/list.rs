@@ -14,7 +14,7 @@ pub(super) fn print(args: &List, history: &History, out: &mut Ui) -> Result<Outc
     let kept = all.len();
     let mut entries = args.filter.select(all, args.tet.as_deref());
     let found = entries.len();
-    let limit = usize::try_from(args.limit.limit.unwrap_or(super::LIMIT)).unwrap_or(usize::MAX);
+    let limit = usize::try_from(args.limit.or(super::LIMIT)).unwrap_or(usize::MAX);
     entries.truncate(if args.all { usize::MAX } else { limit });
     if args.json.json {
         let rows: Vec<_> = entries.iter().enumerate().map(|(at, entry)| as_json(at + 1, entry)).collect();

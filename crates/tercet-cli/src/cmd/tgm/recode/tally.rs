@@ -20,7 +20,7 @@ pub(in crate::cmd::tgm) struct Tally {
 
 /// The JSON summary.
 #[derive(Debug, Serialize)]
-pub(super) struct RecodeJson<'a> {
+pub(in crate::cmd::tgm) struct RecodeJson<'a> {
     file: &'a str,
     messages: u64,
     objects_recoded: u64,
@@ -35,7 +35,7 @@ pub(super) struct RecodeJson<'a> {
 
 impl Tally {
     #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
-    pub(super) fn to_json(self, file: &str) -> RecodeJson<'_> {
+    pub(in crate::cmd::tgm) fn to_json(self, file: &str) -> RecodeJson<'_> {
         let Self { messages, recoded, copied, bytes_before, bytes_after, largest_change } = self;
         RecodeJson {
             file,
