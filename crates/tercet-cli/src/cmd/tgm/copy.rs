@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         return Err(failure.with_hint("write local files first, then copy each of them"));
     }
     let file = args.read.open(args.input.source()?, out)?;
-    let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals));
+    let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals, &file));
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;
         for target in targets.keys() {

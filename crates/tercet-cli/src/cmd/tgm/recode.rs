@@ -100,7 +100,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         return Err(Failure::request("cannot write both messages and JSON to standard output"));
     }
     let file = args.read.open(args.input.source()?, out)?;
-    let mut recoder = Recoder::new(&args.recoding, globals);
+    let mut recoder = Recoder::new(&args.recoding, globals, &file);
     let mut tally = Tally::default();
     let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force.force)?);
     args.each(&file, &mut recoder, &mut tally, &mut sink, out)?;

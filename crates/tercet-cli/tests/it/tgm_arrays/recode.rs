@@ -269,3 +269,24 @@ fn copy_recodes_on_request() {
         dir.refused(&format!("copy run.tgm y.tgm {option}"), 8, &message);
     }
 }
+
+/// A file of some hundred bytes declares a constant array of 640 MB. Recoding would hold it twice.
+#[test]
+fn recoding_a_small_file_respects_the_memory_limit() {
+    let dir = TestDir::new();
+    let descriptor = tgm::DataObjectDescriptor::new(DType::F64, [80_000_000])
+        .with_encoding("simple_packing")
+        .with_param("sp_bits_per_value", 0)
+        .with_param("sp_reference_value", 1.5)
+        .with_param("sp_binary_scale_factor", 0)
+        .with_param("sp_decimal_scale_factor", 0);
+    let object = tgm::PreEncoded { descriptor: &descriptor, payload: &[] };
+    let options = tgm::EncodeOptions::new();
+    let bytes = tgm::encode_pre_encoded(&tgm::GlobalMetadata::default(), &[object], &options).unwrap();
+    assert!(bytes.len() < 1000);
+    dir.write("small.tgm", bytes);
+    for verb in ["recode", "copy"] {
+        let args = format!("{verb} small.tgm out.tgm --compression zstd");
+        dir.refused(&args, 6, "recoding an array needs 1280000000 bytes, but the limit is 1073741824");
+    }
+}

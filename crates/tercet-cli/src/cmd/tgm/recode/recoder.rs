@@ -1,14 +1,16 @@
 //! Recoding of one message: decode, encode, compare.
 
+use tercet::core::limits::check_limit;
 use tercet::core::{Diagnose as _, escape};
 use tercet::tgm::precision::{Candidate, PRECISION, choose, deviation};
 use tercet::tgm::{
-    DType, DataObjectDescriptor, EncodeError, EncodeOptions, Entry, ErrorKind, GlobalMetadata, Message,
-    Object, PipelineError, PreEncoded, Provenance, Value, can_widen_to_f64, encode_pre_encoded,
+    DType, DataObjectDescriptor, EncodeError, EncodeOptions, Entry, Error, ErrorKind, File, GlobalMetadata,
+    Message, Object, PipelineError, PreEncoded, Provenance, Value, can_widen_to_f64, encode_pre_encoded,
     is_pipeline_parameter, widen_to_f64,
 };
 
 use super::{Recoding, Tally};
+use crate::args::limits;
 use crate::cmd::tgm::Globals;
 use crate::cmd::tgm::object_id::describe;
 use crate::failure::{Failure, hint_text};
@@ -20,6 +22,7 @@ use crate::ui::Ui;
 pub(in crate::cmd::tgm) struct Recoder<'a> {
     recoding: &'a Recoding,
     options: EncodeOptions,
+    file: &'a File,
 }
 
 /// A recoded object.
@@ -51,11 +54,12 @@ impl From<tercet::tgm::Error> for Refusal {
 }
 
 impl<'a> Recoder<'a> {
-    pub(in crate::cmd::tgm) fn new(recoding: &'a Recoding, globals: &Globals) -> Self {
+    /// A recoder of the messages of a file.
+    pub(in crate::cmd::tgm) fn new(recoding: &'a Recoding, globals: &Globals, file: &'a File) -> Self {
         // NaN and infinities of the input are kept by default.
         let options = globals.encode_options(true);
         let options = if recoding.reproducible { options.with_provenance(Provenance::Off) } else { options };
-        Self { recoding, options }
+        Self { recoding, options, file }
     }
 
     /// Recodes a message and returns its bytes.
@@ -117,6 +121,7 @@ impl<'a> Recoder<'a> {
         let descriptor = pipeline
             .apply(plain(object.descriptor(), dtype))
             .map_err(|unfit| Refusal::Unfit(unfit.failure(&label()).into(), unfit.reason()))?;
+        self.check_memory(object, found, dtype)?;
         let array = object.decode()?;
         let widened;
         let values: &[u8] = if is_widened {
@@ -129,6 +134,20 @@ impl<'a> Recoder<'a> {
             array.bytes()
         };
         self.encode(&descriptor, values, &label, object.index())
+    }
+
+    /// A small file may declare a large array that is constant. Recoding has it in memory more than once: as decoded,
+    /// widened, and decoded again for the comparison.
+    fn check_memory(&self, object: &Object<'_>, found: DType, dtype: DType) -> Result<(), Refusal> {
+        let most = limits().with_array_bytes(u64::MAX).for_file(self.file.len()).array_bytes;
+        let elements = object.descriptor().elements().unwrap_or(u64::MAX);
+        let len = |dtype: DType| dtype.byte_len(elements).unwrap_or(u64::MAX);
+        let widened = if found == dtype { 0 } else { len(dtype) };
+        let wanted = len(found).saturating_add(widened).saturating_add(len(dtype));
+        match check_limit("recoding an array", wanted, most) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(Error::new(self.file.name().clone(), error.into()).into()),
+        }
     }
 
     /// Encodes values and compares the decoded result.
