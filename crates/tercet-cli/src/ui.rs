@@ -13,6 +13,7 @@ use crate::failure::{ErrorReport, Failure};
 mod bar;
 mod file_limit;
 mod interrupt;
+mod signal_mask;
 
 pub(crate) use bar::Bar;
 pub(crate) use file_limit::survive_file_limits;

@@ -19,7 +19,7 @@ pub(crate) fn watch_for_interrupts() {
     // Signals are handled on a thread. Without one they would be swallowed: the default action ends the process.
     let Ok(probe) = thread::Builder::new().spawn(|| ()) else { return };
     let _ = probe.join();
-    let _ = ctrlc::set_handler(|| {
+    let watching = ctrlc::set_handler(|| {
         if INTERRUPTED.swap(true, Ordering::SeqCst) || AT_ONCE.load(Ordering::SeqCst) {
             exit();
         }
@@ -33,6 +33,9 @@ pub(crate) fn watch_for_interrupts() {
             end();
         }
     });
+    if watching.is_ok() {
+        super::signal_mask::block_signals();
+    }
 }
 
 fn exit() -> ! {
