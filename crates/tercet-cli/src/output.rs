@@ -188,7 +188,7 @@ impl Seek for Spool {
 }
 
 impl Sink for Spool {
-    type Done = File;
+    type Output = File;
 
     fn finish(self) -> io::Result<File> {
         self.file.into_inner().map_err(io::IntoInnerError::into_error)

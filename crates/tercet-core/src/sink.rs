@@ -10,7 +10,7 @@ use std::io::{self, Cursor, Seek, Write};
 /// use std::io::{Cursor, Write};
 /// use tercet_core::sink::Sink;
 ///
-/// fn write_greeting<S: Sink>(mut sink: S) -> std::io::Result<S::Done> {
+/// fn write_greeting<S: Sink>(mut sink: S) -> std::io::Result<S::Output> {
 ///     sink.write_all(b"hello")?;
 ///     sink.finish()
 /// }
@@ -18,14 +18,14 @@ use std::io::{self, Cursor, Seek, Write};
 /// ```
 pub trait Sink: Write + Seek {
     /// The result: a path, a vector of bytes.
-    type Done;
+    type Output;
 
     /// Completes the output. A sink that is dropped without this call leaves no output.
-    fn finish(self) -> io::Result<Self::Done>;
+    fn finish(self) -> io::Result<Self::Output>;
 }
 
 impl Sink for Cursor<Vec<u8>> {
-    type Done = Vec<u8>;
+    type Output = Vec<u8>;
 
     fn finish(self) -> io::Result<Vec<u8>> {
         Ok(self.into_inner())

@@ -110,7 +110,7 @@ pub fn salvage<S: Sink>(
     sink: S,
     options: SalvageOptions,
     progress: &dyn Progress,
-) -> Result<SalvageReport<S::Done>, Error> {
+) -> Result<SalvageReport<S::Output>, Error> {
     let name = Arc::clone(source.name());
     let in_file = |fault| Error::new(Arc::clone(&name), fault);
     let mut footer_fault = None;

@@ -254,12 +254,12 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Finishes the file. A file on disk is published under its name.
-    pub fn finish(self) -> Result<Written<S::Done>, Error> {
+    pub fn finish(self) -> Result<Written<S::Output>, Error> {
         let name = Arc::clone(&self.name);
         self.close().map_err(|kind| Error::new(name, kind))
     }
 
-    fn close(mut self) -> Result<Written<S::Done>, ErrorKind> {
+    fn close(mut self) -> Result<Written<S::Output>, ErrorKind> {
         self.check_usable()?;
         self.flush()?;
         close::close(self)

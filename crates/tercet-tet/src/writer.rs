@@ -401,7 +401,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the index, the columns and the footer. A file on disk appears now, complete.
-    pub fn finish(mut self) -> Result<Written<S::Done>, Error> {
+    pub fn finish(mut self) -> Result<Written<S::Output>, Error> {
         let written = self.check_complete().and_then(|()| footer::write(&mut self));
         let bytes = written.map_err(|kind| self.error(kind))?;
         let chunks = self.row_count();

@@ -314,7 +314,7 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes the index, syncs the file and renames it to its target.
-    pub fn finish(mut self) -> Result<Written<S::Done>, Error> {
+    pub fn finish(mut self) -> Result<Written<S::Output>, Error> {
         self.must_be_whole()?;
         if let Some(message_index) =
             self.message_index.take().filter(|message_index| !message_index.is_empty())

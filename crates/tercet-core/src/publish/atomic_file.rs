@@ -114,7 +114,7 @@ impl AtomicFile {
     }
 
     /// Creates the replacement of a locked file, with the given permissions if any.
-    pub(super) fn succeed(lock: FileLock, permissions: Option<Permissions>) -> Result<Self, PublishError> {
+    pub(super) fn replace_locked(lock: FileLock, permissions: Option<Permissions>) -> Result<Self, PublishError> {
         let (disk, target) = (Arc::clone(lock.disk()), lock.target().clone());
         Self::start(disk, target, Some(lock), Replaces::LockedFile, permissions)
     }
@@ -314,7 +314,7 @@ impl Seek for AtomicFile {
 }
 
 impl Sink for AtomicFile {
-    type Done = PathBuf;
+    type Output = PathBuf;
 
     fn finish(self) -> io::Result<PathBuf> {
         Ok(self.publish()?)

@@ -83,12 +83,12 @@ impl FileLock {
     ///
     /// Publishing fails with [`PublishError::Replaced`] if a program that ignores locks replaced or removed the file.
     pub fn replace(self) -> Result<AtomicFile, PublishError> {
-        AtomicFile::succeed(self, None)
+        AtomicFile::replace_locked(self, None)
     }
 
     /// Like [`replace`](Self::replace), but the new file is private (mode `0600`).
     pub fn replace_private(self) -> Result<AtomicFile, PublishError> {
-        AtomicFile::succeed(self, Some(super::atomic_file::PRIVATE))
+        AtomicFile::replace_locked(self, Some(super::atomic_file::PRIVATE))
     }
 
     /// Truncates the locked file to `keep` bytes, appends `bytes` and syncs. For logs, whose readers detect an

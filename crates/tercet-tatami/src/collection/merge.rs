@@ -63,7 +63,7 @@ pub fn merge_files<S: Sink>(
     sink: S,
     options: WriterOptions,
     progress: &dyn Progress,
-) -> Result<Written<S::Done>, Error> {
+) -> Result<Written<S::Output>, Error> {
     let Some(first) = files.first() else {
         return Err(Error::new("merge".into(), ErrorKind::NoSuchMember { path: "".into() }));
     };
@@ -77,7 +77,7 @@ fn merge_into<S: Sink>(
     files: &[File],
     mut writer: Writer<S>,
     progress: &dyn Progress,
-) -> Result<Written<S::Done>, Error> {
+) -> Result<Written<S::Output>, Error> {
     let schema = writer.schema().clone();
     for file in files {
         check_alike(&schema, files, file)?;

@@ -311,7 +311,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     }
 
     /// Finishes the segment. A file on disk is published under its name.
-    pub fn finish(mut self) -> Result<Built<S::Done>, Error> {
+    pub fn finish(mut self) -> Result<Built<S::Output>, Error> {
         let terms = self.complete().map_err(|kind| self.writer.error(kind))?;
         Ok(Built { written: self.writer.finish()?, terms })
     }

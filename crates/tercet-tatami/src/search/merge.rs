@@ -73,7 +73,7 @@ pub fn merge<S: Sink>(
     sink: S,
     options: MergeOptions,
     progress: &dyn Progress,
-) -> Result<Merged<S::Done>, Error> {
+) -> Result<Merged<S::Output>, Error> {
     let Some(first) = segments.first() else {
         return Err(Error::new("merge".into(), ErrorKind::NotASegment));
     };

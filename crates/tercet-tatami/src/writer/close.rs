@@ -27,7 +27,7 @@ const VERSION: (u16, u16) = (1, 1);
 const CRC32C: u8 = 1;
 
 /// Finishes a file after its row groups.
-pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Done>, ErrorKind> {
+pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>, ErrorKind> {
     let mut features = Features { offers: offers::HEADER_SUMS | offers::FLOAT_ZONES, ..Features::default() };
     let mut dictionaries = Vec::new();
     let blobs = writer.put_blobs(&mut dictionaries, &mut features)?;

@@ -321,7 +321,7 @@ impl Seek for Full {
 }
 
 impl Sink for Full {
-    type Done = Vec<u8>;
+    type Output = Vec<u8>;
 
     fn finish(self) -> io::Result<Vec<u8>> {
         Ok(self.0.into_inner())

@@ -108,7 +108,7 @@ pub fn salvage<S: Sink>(
     sink: S,
     options: SalvageOptions,
     progress: &dyn Progress,
-) -> Result<SalvageReport<S::Done>, Error> {
+) -> Result<SalvageReport<S::Output>, Error> {
     Salvage::open(source, options)?.write("output", || Ok(sink), progress)
 }
 
@@ -180,7 +180,7 @@ impl Salvage {
         name: &str,
         sink: impl FnOnce() -> Result<S, ErrorKind>,
         progress: &dyn Progress,
-    ) -> Result<SalvageReport<S::Done>, Error> {
+    ) -> Result<SalvageReport<S::Output>, Error> {
         let Self { file, options, mut report } = self;
         let (mut layout, kept) = plan_layout(&file, &mut report);
         let lost = find_missing(&file, &kept, &mut report, progress)?;

@@ -291,7 +291,7 @@ impl Seek for Full {
 }
 
 impl Sink for Full {
-    type Done = Vec<u8>;
+    type Output = Vec<u8>;
 
     fn finish(self) -> std::io::Result<Vec<u8>> {
         self.0.finish()

@@ -187,7 +187,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     /// Reads on one thread while the others write, or in turns if no thread can be started.
-    fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Done), Failure> {
+    fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Output), Failure> {
         let Self { mut lines, form, parsers, schema, bar } = self;
         let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(parsers).collect();
         let input = lines.name().to_owned();

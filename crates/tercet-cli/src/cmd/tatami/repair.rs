@@ -223,7 +223,7 @@ impl Seek for NullSink {
 }
 
 impl Sink for NullSink {
-    type Done = u64;
+    type Output = u64;
 
     fn finish(self) -> io::Result<u64> {
         Ok(self.len)
