@@ -8,9 +8,9 @@
 //!
 //! let mut bytes: Vec<u8> = [1.0f32, f32::NAN, 3.0].iter().flat_map(|v| v.to_le_bytes()).collect();
 //! assert_eq!(finite::first(&bytes, Float::F32, false, false), Some((1, NonFinite::Nan)));
-//! let masks = finite::take_out(&mut bytes, Float::F32).unwrap();
+//! let masks = finite::extract_masks(&mut bytes, Float::F32).unwrap();
 //! assert_eq!(masks.nan.as_deref(), Some(&[0b0100_0000][..]));
-//! finite::put_back(&mut bytes, Float::F32, NonFinite::Nan, &[0b0100_0000], 0);
+//! finite::restore(&mut bytes, Float::F32, NonFinite::Nan, &[0b0100_0000], 0);
 //! assert_eq!(bytes[4..8], 0x7fc0_0000u32.to_le_bytes());
 //! ```
 
@@ -26,8 +26,8 @@ use rayon::prelude::*;
 
 use crate::CodecError;
 use lanes::{BLOCK, Kinds};
-pub use restore::put_back;
-pub(crate) use restore::{pattern, put_back_piece};
+pub use restore::restore;
+pub(crate) use restore::{pattern, restore_piece};
 
 /// Elements per task: whole blocks that fit into the L2 cache.
 pub(crate) const PIECE: usize = 1 << 14;
@@ -141,7 +141,7 @@ fn first_in_piece(
 /// Replaces every non-finite element by +0.0 and returns the masks.
 ///
 /// No mask is allocated for kinds that do not occur, and nothing is written while all elements are finite.
-pub fn take_out(bytes: &mut [u8], float: Float) -> Result<Masks, CodecError> {
+pub fn extract_masks(bytes: &mut [u8], float: Float) -> Result<Masks, CodecError> {
     if !bytes.len().is_multiple_of(float.width()) {
         return Err(CodecError::Parameter {
             codec: "a float mask",
@@ -152,21 +152,21 @@ pub fn take_out(bytes: &mut [u8], float: Float) -> Result<Masks, CodecError> {
     }
     let elements = bytes.len() / float.width();
     let piece_len = PIECE * float.width();
-    let take_out = |piece: &mut [u8]| {
+    let extract_masks = |piece: &mut [u8]| {
         let mut noted = PieceMasks::default();
-        take_out_part(piece, float, &mut noted, 0)?;
+        extract_masks_part(piece, float, &mut noted, 0)?;
         Ok(noted)
     };
     let pieces: Result<Vec<_>, CodecError> = if is_worth_splitting(bytes) {
-        bytes.par_chunks_mut(piece_len).map(take_out).collect()
+        bytes.par_chunks_mut(piece_len).map(extract_masks).collect()
     } else {
-        bytes.chunks_mut(piece_len).map(take_out).collect()
+        bytes.chunks_mut(piece_len).map(extract_masks).collect()
     };
     Masks::from_pieces(&pieces?, elements)
 }
 
 /// Extracts from a part of a piece; the part starts with block number `first` of the piece.
-pub(crate) fn take_out_part(
+pub(crate) fn extract_masks_part(
     part: &mut [u8],
     float: Float,
     noted: &mut PieceMasks,
@@ -186,7 +186,7 @@ pub(crate) fn take_out_part(
 ///
 /// One byte per four values: the lower half marks non-finite values, the upper half NaN, the lowest bit the first
 /// value.
-pub(crate) fn note_seen(
+pub(crate) fn add_masks(
     part: &[u8],
     seen: &[u8],
     noted: &mut PieceMasks,

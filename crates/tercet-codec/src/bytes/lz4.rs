@@ -20,7 +20,7 @@ pub const fn is_built_in() -> bool {
 pub fn encode(raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     // Longer input is rejected by the block encoder.
     let len = u32::try_from(raw.len()).unwrap_or(u32::MAX);
-    block::encode_behind(&len.to_le_bytes(), raw, out)
+    block::encode_with_prefix(&len.to_le_bytes(), raw, out)
 }
 
 /// Decodes `stored` into exactly `raw.len()` bytes.

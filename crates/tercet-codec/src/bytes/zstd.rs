@@ -23,8 +23,8 @@ pub const DEFAULT_LEVEL: i32 = 3;
 /// The levels of libzstd, fastest first.
 pub const LEVELS: std::ops::RangeInclusive<i32> = -7..=22;
 
-/// Maximum match distance of [`encode_far`]: the default limit of decoders.
-pub const FARTHEST: usize = 1 << 27;
+/// Maximum match distance of [`encode_long_distance`]: the default limit of decoders.
+pub const MAX_MATCH_DISTANCE: usize = 1 << 27;
 
 /// Whether this build can encode and decode.
 pub const fn is_built_in() -> bool {
@@ -89,9 +89,9 @@ pub fn encode_frame(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), Cod
 }
 
 /// Appends one frame of `raw` with content size and checksum to `out`, with matches as far back as `raw` goes (up to
-/// [`FARTHEST`] bytes), regardless of the window of the level.
+/// [`MAX_MATCH_DISTANCE`] bytes), regardless of the window of the level.
 #[cfg(feature = "zstd")]
-pub fn encode_far(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
+pub fn encode_long_distance(raw: &[u8], level: i32, out: &mut Vec<u8>) -> Result<(), CodecError> {
     frame::encode(raw, frame::Rules::Far(level), out)
 }
 
@@ -176,7 +176,7 @@ pub fn encode_frame(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), 
 
 /// Appends one frame of `raw` with content size and checksum to `out`.
 #[cfg(not(feature = "zstd"))]
-pub fn encode_far(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
+pub fn encode_long_distance(_raw: &[u8], _level: i32, _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "zstd", feature: "zstd" })
 }
 

@@ -7,11 +7,11 @@ use super::{Float, NonFinite, PIECE, is_worth_splitting};
 
 /// Writes the canonical pattern of `what` over every element of `bytes` whose bit is set: the first element has bit
 /// `first` of `mask`. Elements outside the mask, and bytes after the last whole element, are unchanged.
-pub fn put_back(bytes: &mut [u8], float: Float, what: NonFinite, mask: &[u8], first: u64) {
+pub fn restore(bytes: &mut [u8], float: Float, what: NonFinite, mask: &[u8], first: u64) {
     let pattern = pattern(float, what);
     let piece = |(index, piece): (usize, &mut [u8])| {
         if let Some(first) = first.checked_add((index * PIECE) as u64) {
-            put_back_piece(piece, float, pattern, mask, first);
+            restore_piece(piece, float, pattern, mask, first);
         }
     };
     if is_worth_splitting(bytes) {
@@ -34,7 +34,7 @@ pub(crate) fn pattern(float: Float, what: NonFinite) -> u64 {
 }
 
 /// Single-threaded version.
-pub(crate) fn put_back_piece(piece: &mut [u8], float: Float, pattern: u64, mask: &[u8], first: u64) {
+pub(crate) fn restore_piece(piece: &mut [u8], float: Float, pattern: u64, mask: &[u8], first: u64) {
     for (index, block) in piece.chunks_mut(BLOCK * float.width()).enumerate() {
         match first.checked_add((index * BLOCK) as u64).and_then(|at| word_at(mask, at)) {
             Some(0) => {}

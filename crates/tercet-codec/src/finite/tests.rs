@@ -34,7 +34,7 @@ fn kind_of_element(bytes: &[u8], float: Float) -> Option<NonFinite> {
 }
 
 /// Element by element.
-fn slow_take_out(bytes: &mut [u8], float: Float) -> Masks {
+fn slow_extract_masks(bytes: &mut [u8], float: Float) -> Masks {
     let mut masks = Masks::default();
     let mask_len = (bytes.len() / float.width()).div_ceil(8);
     for (index, element) in bytes.chunks_exact_mut(float.width()).enumerate() {
@@ -107,7 +107,7 @@ fn the_patterns_are_the_canonical_ones() {
 fn the_test_vector_is_reproduced() {
     let values = [1.0, f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 2.0];
     let mut bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
-    let masks = take_out(&mut bytes, Float::F64).unwrap();
+    let masks = extract_masks(&mut bytes, Float::F64).unwrap();
     let expected = Masks { nan: Some(vec![0x40]), pos_inf: Some(vec![0x20]), neg_inf: Some(vec![0x10]) };
     assert_eq!(masks, expected);
     let left: Vec<u8> = [1.0f64, 0.0, 0.0, 0.0, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
@@ -119,8 +119,8 @@ fn every_16_bit_number_is_classified() {
     for float in [Float::F16, Float::Bf16] {
         let mut bytes: Vec<u8> = (0..=u16::MAX).flat_map(u16::to_le_bytes).collect();
         let mut slow = bytes.clone();
-        let expected = slow_take_out(&mut slow, float);
-        assert!(take_out(&mut bytes, float).unwrap() == expected && bytes == slow, "{float:?}");
+        let expected = slow_extract_masks(&mut slow, float);
+        assert!(extract_masks(&mut bytes, float).unwrap() == expected && bytes == slow, "{float:?}");
     }
 }
 
@@ -169,7 +169,7 @@ fn large_inputs_are_cut_and_joined() {
                 Some((place as u64, NonFinite::NegInf)),
                 "{float:?}"
             );
-            let masks = take_out(&mut bytes, float).unwrap();
+            let masks = extract_masks(&mut bytes, float).unwrap();
             let mut expected = vec![0; count.div_ceil(8)];
             expected[place / 8] |= 0x80 >> (place % 8);
             assert!(masks == Masks { neg_inf: Some(expected), ..Masks::default() }, "{float:?} at {place}");
@@ -177,13 +177,13 @@ fn large_inputs_are_cut_and_joined() {
         }
         let mut bytes = mixed(1, count, float, 20);
         let mut slow = bytes.clone();
-        let (expected, first_found) = (slow_take_out(&mut slow, float), first(&bytes, float, false, true));
+        let (expected, first_found) = (slow_extract_masks(&mut slow, float), first(&bytes, float, false, true));
         assert_eq!(first_found, slow_first(&bytes, float, false, true));
         let threads = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
-        let masks = threads.install(|| take_out(&mut bytes, float)).unwrap();
+        let masks = threads.install(|| extract_masks(&mut bytes, float)).unwrap();
         assert!(masks == expected && bytes == slow, "{float:?}");
-        threads.install(|| put_back(&mut bytes, float, NonFinite::Nan, masks.nan.as_deref().unwrap(), 0));
-        assert!(take_out(&mut bytes, float).unwrap() == Masks { nan: expected.nan, ..Masks::default() });
+        threads.install(|| restore(&mut bytes, float, NonFinite::Nan, masks.nan.as_deref().unwrap(), 0));
+        assert!(extract_masks(&mut bytes, float).unwrap() == Masks { nan: expected.nan, ..Masks::default() });
     }
 }
 
@@ -191,11 +191,11 @@ fn large_inputs_are_cut_and_joined() {
 fn odd_lengths_are_accepted() {
     for float in ALL {
         let mut bytes = vec![0xff; float.width() * 3 + 1];
-        assert!(matches!(take_out(&mut bytes, float), Err(CodecError::Parameter { .. })));
+        assert!(matches!(extract_masks(&mut bytes, float), Err(CodecError::Parameter { .. })));
         assert_eq!(first(&bytes[..float.width() - 1], float, false, false), None);
-        put_back(&mut bytes, float, NonFinite::Nan, &[0xff], 0);
+        restore(&mut bytes, float, NonFinite::Nan, &[0xff], 0);
         assert_eq!(bytes[float.width() * 3], 0xff);
-        assert_eq!(take_out(&mut [], float).unwrap(), Masks::default());
+        assert_eq!(extract_masks(&mut [], float).unwrap(), Masks::default());
     }
 }
 
@@ -203,7 +203,7 @@ fn odd_lengths_are_accepted() {
 fn positions_past_the_mask_are_unchanged() {
     for first in [0, 1, 7, 8, 9, 15, 16, 17, 1 << 40, u64::MAX - 3, u64::MAX] {
         let mut bytes = vec![0; 80];
-        put_back(&mut bytes, Float::F64, NonFinite::PosInf, &[0xff, 0xff], first);
+        restore(&mut bytes, Float::F64, NonFinite::PosInf, &[0xff, 0xff], first);
         let set = bytes.chunks(8).filter(|element| element[7] == 0x7f).count() as u64;
         assert_eq!(set, 16u64.saturating_sub(first).min(10), "from {first}");
     }
@@ -226,7 +226,7 @@ proptest! {
             prop_assert_eq!(first(&bytes, float, nan, inf), slow_first(&bytes, float, nan, inf));
         }
         let (mut fast, mut slow) = (bytes.clone(), bytes.clone());
-        let (masks, expected) = (take_out(&mut fast, float).unwrap(), slow_take_out(&mut slow, float));
+        let (masks, expected) = (extract_masks(&mut fast, float).unwrap(), slow_extract_masks(&mut slow, float));
         prop_assert_eq!(&masks, &expected);
         prop_assert_eq!(&fast, &slow);
 
@@ -235,7 +235,7 @@ proptest! {
         let mut part = fast[start * float.width()..].to_vec();
         let kinds = [(NonFinite::Nan, masks.nan), (NonFinite::PosInf, masks.pos_inf), (NonFinite::NegInf, masks.neg_inf)];
         for (what, mask) in kinds {
-            put_back(&mut part, float, what, &mask.unwrap_or_default(), start as u64);
+            restore(&mut part, float, what, &mask.unwrap_or_default(), start as u64);
         }
         for (back, original) in part.chunks(float.width()).zip(bytes.chunks(float.width()).skip(start)) {
             let expected = kind_of_element(original, float).map_or(original.to_vec(), |what| pattern_bytes(float, what));

@@ -44,7 +44,7 @@ pass! {
     group_varint_len -> u64, group::encoded_len
 }
 
-/// Unpacks `n` values like [`bitpack::unpack_plainly`](super::bitpack::unpack_plainly), if this CPU has a kernel for their
+/// Unpacks `n` values like [`bitpack::unpack_portable`](super::bitpack::unpack_portable), if this CPU has a kernel for their
 /// width; otherwise does nothing.
 pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) -> bool {
     #[cfg(target_arch = "x86_64")]

@@ -71,12 +71,12 @@ impl<T: Lane> Sink for Above<'_, T> {
 /// Passes `n` values of `width` bits (1 to 64) to `sink`. `packed` holds all of them; trailing bytes are ignored.
 pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
     if !arch::unpack(width, packed, n, sink) {
-        unpack_plainly(width, packed, n, sink);
+        unpack_portable(width, packed, n, sink);
     }
 }
 
 /// Portable version.
-pub(super) fn unpack_plainly(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
+pub(super) fn unpack_portable(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) {
     let unpack = UNPACK[width as usize - 1];
     let mut values = [0; BLOCK];
     let mut spare = [0; MAX_WINDOW];

@@ -88,7 +88,7 @@ fn kernels_agree_with_the_plain_one() {
             let packed = &packed[..usize::try_from(bitpack::packed_len(n, width)).unwrap()];
             let (mut fast, mut plain) = (Vec::<u64>::new(), Vec::new());
             bitpack::unpack(width, packed, n, &mut bitpack::Above { base: 5, out: &mut fast });
-            bitpack::unpack_plainly(width, packed, n, &mut bitpack::Above { base: 5, out: &mut plain });
+            bitpack::unpack_portable(width, packed, n, &mut bitpack::Above { base: 5, out: &mut plain });
             assert_eq!(fast, plain, "{n} of {width} bits");
             let one = |index: usize| {
                 let bits = (0..width as usize).map(|bit| index * width as usize + bit).enumerate();

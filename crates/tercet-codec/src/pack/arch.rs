@@ -17,7 +17,7 @@ pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
 }
 
 /// Packs `values`, a multiple of eight, with +0.0 for non-finite ones, if this CPU has a kernel for it; otherwise does
-/// nothing. `seen` gets a byte for every four values, see [`crate::finite::note_seen`].
+/// nothing. `seen` gets a byte for every four values, see [`crate::finite::add_masks`].
 pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {

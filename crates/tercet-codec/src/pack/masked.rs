@@ -13,11 +13,11 @@ const _: () = assert!(PIECE == finite::PIECE && PIECE.is_multiple_of(PART) && PA
 impl Packing {
     /// Packs `values` with +0.0 for non-finite ones, and returns their masks.
     ///
-    /// Equal to [`finite::take_out`] on a copy followed by [`Packing::pack`], without the copy and in one pass.
+    /// Equal to [`finite::extract_masks`] on a copy followed by [`Packing::pack`], without the copy and in one pass.
     pub fn pack_masked(&self, values: &[u8], packed: &mut [u8]) -> Result<Masks, PackError> {
         let rule = self.forward(values, packed)?;
         if self.bits == 0 {
-            return Ok(finite::take_out(&mut copy(values)?, Float::F64)?);
+            return Ok(finite::extract_masks(&mut copy(values)?, Float::F64)?);
         }
         let packed_len = PIECE / 8 * self.bits as usize;
         let pieces: Result<Vec<_>, CodecError> = if is_worth_splitting(values) {
@@ -33,7 +33,7 @@ impl Packing {
     /// Unpacks the values from number `first` on, as many as fill `values`, and restores the masked values in the order of the
     /// masks. A mask starts with the first value of the payload.
     ///
-    /// Equal to [`Packing::unpack`] followed by [`finite::put_back`] for each mask, in one pass over the values.
+    /// Equal to [`Packing::unpack`] followed by [`finite::restore`] for each mask, in one pass over the values.
     pub fn unpack_masked(
         &self,
         packed: &[u8],
@@ -44,7 +44,7 @@ impl Packing {
         self.unpack_pieces(packed, first, values, |start, piece| {
             for &(what, mask) in masks {
                 let pattern = finite::pattern(Float::F64, what);
-                finite::put_back_piece(piece, Float::F64, pattern, mask, first + start);
+                finite::restore_piece(piece, Float::F64, pattern, mask, first + start);
             }
         })
     }
@@ -58,12 +58,12 @@ fn pack_piece(rule: &Forward, values: &[u8], packed: &mut [u8]) -> Result<PieceM
         let block = index * (PART / 64);
         let mut seen = [0; PART / 4];
         if values.len() == PART * VALUE && arch::pack_noting(rule, values, packed, &mut seen) {
-            finite::note_seen(values, &seen, &mut noted, block)?;
+            finite::add_masks(values, &seen, &mut noted, block)?;
         } else {
             let mut copied = [0; PART * VALUE];
             let copied = &mut copied[..values.len()];
             copied.copy_from_slice(values);
-            finite::take_out_part(copied, Float::F64, &mut noted, block)?;
+            finite::extract_masks_part(copied, Float::F64, &mut noted, block)?;
             arch::pack(rule, copied, packed);
         }
     }

@@ -357,7 +357,7 @@ fn masks_are_made_and_put_back_in_one_pass() {
             }
             let raw = bytes(&values);
             let mut zeroed = raw.clone();
-            let expected_masks = finite::take_out(&mut zeroed, Float::F64).unwrap();
+            let expected_masks = finite::extract_masks(&mut zeroed, Float::F64).unwrap();
             let mut expected = vec![0; packed_len(&packing, count)];
             packing.pack(&zeroed, &mut expected).unwrap();
             let mut packed = vec![1; expected.len()];
@@ -375,7 +375,7 @@ fn masks_are_made_and_put_back_in_one_pass() {
                 let mut expected = vec![0; (count - first) * VALUE];
                 packing.unpack(&packed, first as u64, &mut expected).unwrap();
                 for (what, mask) in &parts {
-                    finite::put_back(&mut expected, Float::F64, *what, mask, first as u64);
+                    finite::restore(&mut expected, Float::F64, *what, mask, first as u64);
                 }
                 let mut found = vec![0; expected.len()];
                 packing.unpack_masked(&packed, first as u64, &mut found, &parts).unwrap();

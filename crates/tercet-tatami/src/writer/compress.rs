@@ -76,7 +76,7 @@ impl Compressor {
             (Codec::None, _) => out.extend_from_slice(payload),
             (Codec::Lz4, _) => lz4::block::encode(payload, &mut out)?,
             (_, Some(dictionary)) => dictionary.encode(payload, self.level, &mut out)?,
-            (_, None) => zstd::encode_far(payload, self.level, &mut out)?,
+            (_, None) => zstd::encode_long_distance(payload, self.level, &mut out)?,
         }
         Ok(out)
     }

@@ -79,7 +79,7 @@ impl Values {
     /// Restores non-finite values; `out` starts with element `first`.
     pub(super) fn restore(&self, stored: &[u8], first: u64, out: &mut [u8]) -> Result<(), ErrorKind> {
         for mask in &self.masks {
-            self.pipeline.put_back(mask.kind, &self.bits_of(mask, stored)?, first, out);
+            self.pipeline.restore(mask.kind, &self.bits_of(mask, stored)?, first, out);
         }
         Ok(())
     }

@@ -45,7 +45,7 @@ impl Pipeline {
         }
         self.to_little_endian(values);
         for (kind, bits) in masks {
-            self.put_back(*kind, bits, 0, values);
+            self.restore(*kind, bits, 0, values);
         }
         Ok(())
     }

@@ -42,7 +42,7 @@ pub(crate) fn encode<'a>(
             refuse_non_finite(values.little_endian(), float, options)?;
         }
         if is_allowed && !is_packed && finite::first(values.little_endian(), float, false, false).is_some() {
-            masks = finite::take_out(values.to_mut(), float)?;
+            masks = finite::extract_masks(values.to_mut(), float)?;
         }
     }
     let packing =

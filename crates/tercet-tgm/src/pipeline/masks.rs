@@ -242,9 +242,9 @@ impl Mask {
 
 impl super::Pipeline {
     /// Restores masked values; the first value is element `first` of the object.
-    pub(crate) fn put_back(&self, kind: MaskKind, bits: &[u8], first: u64, values: &mut [u8]) {
+    pub(crate) fn restore(&self, kind: MaskKind, bits: &[u8], first: u64, values: &mut [u8]) {
         if let Some(float) = self.float() {
-            finite::put_back(values, float, kind.value(), bits, first);
+            finite::restore(values, float, kind.value(), bits, first);
         }
     }
 }

@@ -4,7 +4,7 @@ use crate::CodecError;
 
 /// Appends the block of `raw` to `out`; nothing if `raw` is empty.
 pub fn encode(raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
-    if raw.is_empty() { Ok(()) } else { encode_behind(&[], raw, out) }
+    if raw.is_empty() { Ok(()) } else { encode_with_prefix(&[], raw, out) }
 }
 
 /// Decodes the block `stored` into exactly `raw.len()` bytes.
@@ -14,7 +14,7 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
 
 /// Appends `prefix` and the block of `raw`, which is not empty even if `raw` is.
 #[cfg(feature = "lz4")]
-pub(super) fn encode_behind(prefix: &[u8], raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
+pub(super) fn encode_with_prefix(prefix: &[u8], raw: &[u8], out: &mut Vec<u8>) -> Result<(), CodecError> {
     use super::MAX_RAW_BYTES;
     use lz4_flex::block::{compress_into, get_maximum_output_size};
 
@@ -58,7 +58,7 @@ pub(super) fn decode_block(block: &[u8], raw: &mut [u8]) -> Result<(), CodecErro
 }
 
 #[cfg(not(feature = "lz4"))]
-pub(super) fn encode_behind(_prefix: &[u8], _raw: &[u8], _out: &mut Vec<u8>) -> Result<(), CodecError> {
+pub(super) fn encode_with_prefix(_prefix: &[u8], _raw: &[u8], _out: &mut Vec<u8>) -> Result<(), CodecError> {
     Err(CodecError::NotBuilt { codec: "lz4", feature: "lz4" })
 }
 

@@ -107,7 +107,7 @@ impl Dictionary {
 
         let start = out.len();
         if self.is_prefix_only() {
-            frame::encode_behind(&self.bytes, raw, level, out)?;
+            frame::encode_with_prefix(&self.bytes, raw, level, out)?;
         } else {
             let prepared = self.prepared.for_encoding(&self.bytes, level)?;
             frame::encode(raw, Rules::Prepared(&prepared), out)?;

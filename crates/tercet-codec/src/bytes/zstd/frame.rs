@@ -54,7 +54,7 @@ pub(super) enum Rules<'a> {
 }
 
 /// Appends one frame of `raw` whose matches may be in `prefix`, which is raw content regardless of its bytes.
-pub(super) fn encode_behind(
+pub(super) fn encode_with_prefix(
     prefix: &[u8],
     raw: &[u8],
     level: i32,
@@ -85,7 +85,7 @@ fn set_window(encoder: &mut CCtx<'_>, log: u32) -> Result<(), CodecError> {
 fn window_log(len: usize) -> u32 {
     // Levels from 1 on have at least this window.
     const LEAST: usize = 1 << 19;
-    let covered = len.min(super::FARTHEST).next_power_of_two();
+    let covered = len.min(super::MAX_MATCH_DISTANCE).next_power_of_two();
     if covered <= LEAST { 0 } else { covered.trailing_zeros() }
 }
 
@@ -146,7 +146,7 @@ mod tests {
         let prefix: Vec<u8> = [0x37, 0xa4, 0x30, 0xec].into_iter().chain(noise).collect();
         let mut out = Vec::new();
         // A copy: libzstd ignores a prefix at the address of the payload.
-        encode_behind(&prefix, &prefix.clone(), 3, &mut out).unwrap();
+        encode_with_prefix(&prefix, &prefix.clone(), 3, &mut out).unwrap();
         assert!(out.len() < 30, "{} bytes: found in the prefix", out.len());
     }
 }

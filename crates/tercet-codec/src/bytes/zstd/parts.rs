@@ -11,7 +11,7 @@ use crate::CodecError;
 const PART_BYTES: usize = 128 << 10;
 
 /// Frames with a larger window are rejected: they need more memory than is cached.
-const FARTHEST_LOG: u32 = 24;
+const MAX_WINDOW_LOG: u32 = 24;
 
 /// A decoder and the memory of a part.
 struct Decoder {
@@ -68,7 +68,7 @@ fn new_decoder() -> Result<Decoder, CodecError> {
     let no_memory = || CodecError::OutOfMemory { codec: "zstd", bytes: PART_BYTES as u64 };
     let mut context = DCtx::try_create().ok_or_else(no_memory)?;
     context
-        .set_parameter(DParameter::WindowLogMax(FARTHEST_LOG))
+        .set_parameter(DParameter::WindowLogMax(MAX_WINDOW_LOG))
         .map_err(|code| CodecError::Decode { codec: "zstd", detail: get_error_name(code).to_owned() })?;
     let mut part = Vec::new();
     part.try_reserve_exact(PART_BYTES).map_err(|_| no_memory())?;
@@ -77,7 +77,7 @@ fn new_decoder() -> Result<Decoder, CodecError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{encode, encode_far, encode_frame};
+    use super::super::{encode, encode_long_distance, encode_frame};
     use super::*;
 
     fn text(len: usize) -> Vec<u8> {
@@ -103,7 +103,7 @@ mod tests {
             let raw = text(len);
             let (mut one, mut far, mut streamed) = (Vec::new(), Vec::new(), Vec::new());
             encode_frame(&raw, 3, &mut one).unwrap();
-            encode_far(&raw, 3, &mut far).unwrap();
+            encode_long_distance(&raw, 3, &mut far).unwrap();
             encode(&raw, 3, &mut streamed).unwrap();
             for stored in [one, far, streamed] {
                 assert!(beginning(&stored, usize::MAX).unwrap() == (raw.clone(), false), "{len} bytes");
