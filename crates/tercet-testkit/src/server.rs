@@ -146,7 +146,7 @@ impl Server {
     }
 
     /// Clears the record of requests.
-    pub fn forget(&self) {
+    pub fn clear_requests(&self) {
         lock(&self.state).log.clear();
     }
 
@@ -161,7 +161,7 @@ impl Server {
     }
 
     /// Removes all faults.
-    pub fn behave(&self) {
+    pub fn clear_faults(&self) {
         let mut state = lock(&self.state);
         state.next.clear();
         state.always.clear();

@@ -103,7 +103,7 @@ impl Fixture {
     /// Number of requests and of bytes sent; resets both.
     fn traffic(&self) -> (usize, u64) {
         let requests = self.server.requests();
-        self.server.forget();
+        self.server.clear_requests();
         (requests.len(), requests.iter().map(|request| request.sent).sum())
     }
 }

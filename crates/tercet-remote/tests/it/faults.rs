@@ -57,7 +57,7 @@ fn retries_end() {
         let mut options = RemoteOptions::default();
         options.retries = 1;
         let remote = Remote::open(&server.url("/a.tgm"), &options).unwrap();
-        server.forget();
+        server.clear_requests();
         server.always(fault);
         let error = remote.read_at(span(100_000, 100_000)).unwrap_err();
         assert_eq!((error.class(), Diagnose::span(&error)), (Class::Io, Some(span(100_000, 100_000))));
@@ -70,7 +70,7 @@ fn retries_end() {
     let error = remote.read_at(span(100_000, 100_000)).unwrap_err();
     assert!(matches!(remote_error::<()>(Err(error)), RemoteError::Interrupted { .. }));
     // The source works again once the server does.
-    server.behave();
+    server.clear_faults();
     remote.read_at(span(100_000, 100_000)).unwrap();
 }
 
@@ -78,7 +78,7 @@ fn retries_end() {
 fn longer_responses_are_refused() {
     let (server, _) = server(300_000);
     let remote = open(&server);
-    server.forget();
+    server.clear_requests();
     server.always(Fault::Endless);
     let error = remote_error(remote.read_at(span(100_000, 100_000)));
     assert_eq!(error, RemoteError::Long { expected: 100_000 });
@@ -87,7 +87,7 @@ fn longer_responses_are_refused() {
         remote_error(Remote::open(&server.url("/a.tgm"), &no_retries())),
         RemoteError::Long { .. }
     ));
-    server.behave();
+    server.clear_faults();
     server.always(Fault::Endless);
     server.always(Fault::NoRanges);
     // The end of the connection need not be the end of the file.
@@ -190,8 +190,8 @@ fn redirects_stay_on_the_server() {
     assert_eq!(remote_error::<()>(Err(error)), RemoteError::Redirected { host: elsewhere.url("") });
     assert_eq!(elsewhere.requests(), []);
 
-    here.behave();
-    here.forget();
+    here.clear_faults();
+    here.clear_requests();
     here.always(Fault::Redirect("/a.tgm".to_owned()));
     let error = remote_error(Remote::open(&here.url("/a.tgm"), &RemoteOptions::default()));
     assert_eq!(error, RemoteError::TooManyRedirects { max: 5 });
@@ -218,7 +218,7 @@ fn credentials_are_sent_and_never_printed() {
         Fault::NoResponse,
         Fault::Endless,
     ] {
-        server.behave();
+        server.clear_faults();
         let options = if fault == Fault::NoResponse { short_timeout() } else { no_retries() };
         server.always(fault);
         let error = Remote::open(&url, &options).unwrap_err();

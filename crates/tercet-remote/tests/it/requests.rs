@@ -12,7 +12,7 @@ fn requested(server: &Server) -> (Vec<(u64, u64)>, u64) {
     assert!(requests.iter().all(|request| request.method == "GET"), "{requests:?}");
     let ranges = requests.iter().map(|request| request.range.unwrap()).collect();
     let sent = requests.iter().map(|request| request.sent).sum();
-    server.forget();
+    server.clear_requests();
     (ranges, sent)
 }
 
@@ -40,7 +40,7 @@ fn opening_is_one_request_for_the_first_block() {
 fn a_large_read_is_one_request_for_its_own_bytes() {
     let (server, bytes) = server(4 << 20);
     let remote = open(&server);
-    server.forget();
+    server.clear_requests();
     let large = span(1_000_001, 2_000_000);
     assert_eq!(remote.read_at(large).unwrap(), bytes[1_000_001..3_000_001]);
     assert_eq!(requested(&server), (vec![(1_000_001, 3_000_001)], 2_000_000));
@@ -51,7 +51,7 @@ fn a_large_read_uses_cached_blocks_at_both_ends() {
     let (server, bytes) = server(1 << 20);
     let remote = open(&server);
     remote.read_at(span(500 * KIB, 10)).unwrap();
-    server.forget();
+    server.clear_requests();
     let found = remote.read_at(span(KIB, 500 * KIB)).unwrap();
     assert_eq!(found, bytes[1024..501 * 1024]);
     assert_eq!(requested(&server).0, [(8 * KIB, 496 * KIB)]);
@@ -78,7 +78,7 @@ fn sequential_reads_grow_and_fetch_no_byte_twice() {
 fn random_reads_fetch_one_block_each() {
     let (server, _) = server(4 << 20);
     let remote = open(&server);
-    server.forget();
+    server.clear_requests();
     for block in [200, 100, 150, 50] {
         remote.read_at(span(block * 8 * KIB + 5, 100)).unwrap();
     }
@@ -92,7 +92,7 @@ fn the_cache_is_bounded() {
     let mut options = RemoteOptions::default();
     options.cache_bytes = 32 * KIB;
     let remote = Remote::open(&server.url("/a.tgm"), &options).unwrap();
-    server.forget();
+    server.clear_requests();
     for block in [10, 20, 30, 40] {
         remote.read_at(span(block * 8 * KIB, 1)).unwrap();
     }
@@ -109,7 +109,7 @@ fn without_a_cache_every_read_is_exact() {
     let mut options = RemoteOptions::default();
     options.cache_bytes = 0;
     let remote = Remote::open(&server.url("/a.tgm"), &options).unwrap();
-    server.forget();
+    server.clear_requests();
     assert_eq!(remote.read_at(span(7, 3)).unwrap(), bytes[7..10]);
     assert_eq!(remote.read_at(span(7, 3)).unwrap(), bytes[7..10]);
     assert_eq!(requested(&server), (vec![(7, 10), (7, 10)], 6));
@@ -119,7 +119,7 @@ fn without_a_cache_every_read_is_exact() {
 fn near_spans_are_coalesced() {
     let (server, bytes) = server(4 << 20);
     let remote = open(&server);
-    server.forget();
+    server.clear_requests();
     // Two large spans 5 KB apart, a distant one, a cached one, an empty one; unordered.
     let spans = [
         span(3_000_000, 100_000),
@@ -142,7 +142,7 @@ fn near_spans_are_coalesced() {
 fn small_spans_of_read_many_are_cached() {
     let (server, bytes) = server(4 << 20);
     let remote = open(&server);
-    server.forget();
+    server.clear_requests();
     let spans: Vec<Span> = (1..9).map(|i| span(i * 400_000, 24)).collect();
     let found = remote.read_many(&spans).unwrap();
     assert!(spans.iter().zip(&found).all(|(span, found)| *found == bytes[span.to_range().unwrap()]));

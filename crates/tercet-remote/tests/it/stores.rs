@@ -101,7 +101,7 @@ fn google_and_azure_objects_are_read() {
         ("azure_skip_signature", "true".to_owned()),
     ]);
     for (url, options) in [("gs://box/a.tgm", &google), ("az://box/a.tgm", &azure)] {
-        server.forget();
+        server.clear_requests();
         let remote = Remote::open(url, options).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(remote.read_at(span(100_001, 100_000)).unwrap(), bytes[100_001..200_001], "{url}");
         assert_eq!(server.requests().len(), 2, "{url}");

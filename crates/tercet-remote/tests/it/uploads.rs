@@ -14,7 +14,7 @@ const PATH: &str = "/bucket/a.tgm";
 
 fn methods(server: &Server) -> Vec<String> {
     let methods = server.requests().into_iter().map(|request| request.method).collect();
-    server.forget();
+    server.clear_requests();
     methods
 }
 

@@ -84,7 +84,7 @@ fn written() -> Vec<u8> {
 /// Requests and bytes since the last call.
 fn traffic(server: &Server) -> (usize, u64) {
     let requests = server.requests();
-    server.forget();
+    server.clear_requests();
     (requests.len(), requests.iter().map(|request| request.sent).sum())
 }
 

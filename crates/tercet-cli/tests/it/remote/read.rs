@@ -73,7 +73,7 @@ fn arrays_are_read_from_urls() {
 fn ranges_fetch_few_bytes_and_warn_that_they_are_unverified() {
     let fixture = Fixture::new();
     let url = fixture.server.url("/run.tgm");
-    fixture.server.forget();
+    fixture.server.clear_requests();
     let result = fixture.ok(&format!("tgm extract {url} 1.0 --range 70000:10 -o -"));
     let values: Vec<u8> = (70_000..70_010).flat_map(|value| f64::from(value).to_le_bytes()).collect();
     assert_eq!(result.bytes, values);
@@ -124,7 +124,7 @@ fn remote_errors_have_the_exit_codes_of_local_errors() {
 fn a_server_without_ranges_is_downloaded_whole() {
     let fixture = Fixture::new();
     fixture.server.always(Fault::NoRanges);
-    fixture.server.forget();
+    fixture.server.clear_requests();
     let result = fixture.ok(&format!("tgm ls -p step {}", fixture.server.url("/run.tgm")));
     assert_eq!(result.out, fixture.ok("tgm ls -p step run.tgm").out);
     assert_eq!(fixture.traffic().0, 1);

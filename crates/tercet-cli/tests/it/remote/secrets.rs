@@ -22,7 +22,7 @@ fn secrets_are_never_printed() {
     ];
     let mut seen = Vec::new();
     for fault in faults {
-        fixture.server.behave();
+        fixture.server.clear_faults();
         if let Some(fault) = fault {
             fixture.server.always(fault);
         }
