@@ -1,4 +1,4 @@
-//! libFuzzer shell.
+//! libFuzzer wrapper.
 
 #![no_main]
 

@@ -72,15 +72,15 @@ impl fmt::Debug for Guard {
 impl Guard {
     /// Saves failing inputs in `directory`. After a hang `on_hang` is called from another thread; a hung target cannot be stopped, so
     /// it should end the process.
-    pub fn new(dir: &Path, patience: Duration, on_hang: impl Fn(&Crash) + Send + 'static) -> Self {
+    pub fn new(dir: &Path, timeout: Duration, on_hang: impl Fn(&Crash) + Send + 'static) -> Self {
         let running = Arc::new(Mutex::new(None::<Running>));
         let guard = Self { dir: dir.to_owned(), running: Arc::clone(&running) };
         let dir = dir.to_owned();
         thread::spawn(move || {
             // Ends with the guard, whose half of the slot is then dropped.
             while Arc::strong_count(&running) > 1 {
-                thread::sleep(patience / 20);
-                let hung = lock(&running).take_if(|run| run.since.elapsed() > patience);
+                thread::sleep(timeout / 20);
+                let hung = lock(&running).take_if(|run| run.since.elapsed() > timeout);
                 if let Some(run) = hung {
                     let path = save(&dir, run.target, &run.input);
                     on_hang(&Crash { target: run.target, fault: ErrorKind::Hang, path });
@@ -157,7 +157,7 @@ mod tests {
         }
     }
 
-    const FAULTY: Target = Target { name: "faulty", corpus: "", run: faulty, reseal: None, memory: 1 << 21 };
+    const FAULTY: Target = Target { name: "faulty", corpus: "", run: faulty, recompute_checksums: None, memory: 1 << 21 };
 
     #[test]
     fn a_panic_saves_its_input() {

@@ -4,7 +4,7 @@
 //! table:
 //!
 //! - `replay` (`src/bin/replay.rs`): the corpus and a few seconds of [`mutate`], part of every test run;
-//! - `fuzz_targets/*.rs`: shells for libFuzzer, for long runs with a sanitizer.
+//! - `fuzz_targets/*.rs`: wrappers for libFuzzer, for long runs with a sanitizer.
 //!
 //! ```
 //! tercet_fuzz::run("selection", b"10,6\n2:8,::3");
@@ -25,7 +25,7 @@ pub use targets::{TARGETS, Target};
 #[global_allocator]
 static ALLOCATOR: tercet_testkit::alloc::CountingAlloc = tercet_testkit::alloc::CountingAlloc;
 
-/// Runs one target by name, for the libFuzzer shells.
+/// Runs one target by name, for the libFuzzer wrappers.
 ///
 /// # Panics
 ///

@@ -16,80 +16,80 @@ pub struct Target {
     /// Returns for any input, and panics only to report a fault.
     pub run: fn(&[u8]),
     /// Recomputes the checksums of a mutated input, so that the code after their check is tested.
-    pub reseal: Option<fn(&mut [u8])>,
+    pub recompute_checksums: Option<fn(&mut [u8])>,
     /// Maximum bytes allocated at a time; inputs may cost up to 64 times their length in addition.
     pub memory: usize,
 }
 
 /// All targets.
 pub const TARGETS: &[Target] = &[
-    Target { name: "query", corpus: "query", run: query::run, reseal: None, memory: 16 << 20 },
-    Target { name: "selection", corpus: "selection", run: selection::parse, reseal: None, memory: 1 << 20 },
+    Target { name: "query", corpus: "query", run: query::run, recompute_checksums: None, memory: 16 << 20 },
+    Target { name: "selection", corpus: "selection", run: selection::parse, recompute_checksums: None, memory: 1 << 20 },
     Target {
         name: "tatami_open",
         corpus: "tatami",
         run: tatami::open,
-        reseal: Some(tatami::reseal::reseal),
+        recompute_checksums: Some(tatami::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tatami_manifest",
         corpus: "manifest",
         run: tatami::manifest::run,
-        reseal: Some(tatami::manifest::reseal),
+        recompute_checksums: Some(tatami::manifest::recompute_checksums),
         memory: 1 << 20,
     },
-    Target { name: "tatami_page", corpus: "rows", run: tatami::page::run, reseal: None, memory: 16 << 20 },
+    Target { name: "tatami_page", corpus: "rows", run: tatami::page::run, recompute_checksums: None, memory: 16 << 20 },
     Target {
         name: "tatami_repair",
         corpus: "tatami",
         run: tatami::repair,
-        reseal: Some(tatami::reseal::reseal),
+        recompute_checksums: Some(tatami::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tet_open",
         corpus: "tet",
         run: tet::open,
-        reseal: Some(tet::reseal::reseal),
+        recompute_checksums: Some(tet::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tet_verify",
         corpus: "tet",
         run: tet::verify,
-        reseal: Some(tet::reseal::reseal),
+        recompute_checksums: Some(tet::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tgm_open",
         corpus: "tgm",
         run: tgm::open,
-        reseal: Some(tgm::reseal::reseal),
+        recompute_checksums: Some(tgm::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tgm_edit",
         corpus: "tgm",
         run: tgm::edit,
-        reseal: Some(tgm::reseal::reseal),
+        recompute_checksums: Some(tgm::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tgm_stream",
         corpus: "tgm",
         run: tgm::stream,
-        reseal: Some(tgm::reseal::reseal),
+        recompute_checksums: Some(tgm::checksums::recompute),
         memory: 16 << 20,
     },
     Target {
         name: "tgm_pipeline",
         corpus: "pipeline",
         run: tgm::pipeline,
-        reseal: Some(tgm::reseal::reseal),
+        recompute_checksums: Some(tgm::checksums::recompute),
         memory: 16 << 20,
     },
-    Target { name: "cbor", corpus: "cbor", run: tgm::cbor, reseal: None, memory: 16 << 20 },
+    Target { name: "cbor", corpus: "cbor", run: tgm::cbor, recompute_checksums: None, memory: 16 << 20 },
 ];
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use crate::cache::{Cache, Lease, key};
 use crate::layers;
 use crate::process;
 
-/// Features that no build here enables: the shells for cargo-fuzz need its sanitizer flags.
+/// Features that no build here enables: the wrappers for cargo-fuzz need its sanitizer flags.
 const NEVER: [&str; 1] = ["libfuzzer"];
 /// The feature that needs a C++ compiler.
 const SZ3: &str = "sz3";

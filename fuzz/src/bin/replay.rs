@@ -130,8 +130,8 @@ impl Session {
             let other = random.pick(inputs).map_or(&[][..], Vec::as_slice);
             let mut input = mutate(&mut random, base, other);
             // Half of them with valid checksums, so that the code after the check is tested too.
-            if let (Some(reseal), 0) = (target.reseal, random.below(2)) {
-                reseal(&mut input);
+            if let (Some(recompute), 0) = (target.recompute_checksums, random.below(2)) {
+                recompute(&mut input);
             }
             self.input(target, &input)?;
             runs += 1;

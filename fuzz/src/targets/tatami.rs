@@ -13,7 +13,7 @@ use tercet_tatami::{
 
 pub(super) mod manifest;
 pub(super) mod page;
-pub(super) mod reseal;
+pub(super) mod checksums;
 
 /// Rows compared between the ways of reading.
 const ROWS: u64 = 2000;

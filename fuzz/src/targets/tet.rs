@@ -7,7 +7,7 @@ use tercet_core::source::Memory;
 use tercet_core::{ByteSource, Diagnose as _, Limits, Outline, OutlineOptions, Selection};
 use tercet_tet::{Dataset, Error, File, ReadOptions, VerifyOptions};
 
-pub(super) mod reseal;
+pub(super) mod checksums;
 
 /// Chunks of a dataset that are read one by one.
 const CHUNKS: u64 = 64;

@@ -12,7 +12,7 @@ use tercet_tgm::{
     ReadOptions, ScanOptions, ValidateOptions, cbor, scan_source, validate_source,
 };
 
-pub(super) mod reseal;
+pub(super) mod checksums;
 
 /// Far below [`Limits::small`], so that a larger allocation is detected.
 fn limits() -> Limits {

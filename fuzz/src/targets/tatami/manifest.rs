@@ -52,7 +52,7 @@ fn appended(input: &[u8], read: &Replay) {
 }
 
 /// Recomputes the checksums of the records, as far as their lengths are valid.
-pub(in super::super) fn reseal(bytes: &mut [u8]) {
+pub(in super::super) fn recompute_checksums(bytes: &mut [u8]) {
     let mut at = 5;
     while let Some((len, start)) = bytes.get(at + 1..).and_then(|rest| length(rest, at + 1)) {
         let Some(end) = start.checked_add(len).filter(|end| end + 4 <= bytes.len()) else { return };

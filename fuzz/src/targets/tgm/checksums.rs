@@ -4,7 +4,7 @@ use tercet_core::checksum::xxh3;
 use tercet_tgm::{Message, ReadOptions};
 
 /// Rewrites the hash of every frame that can be found.
-pub(in crate::targets) fn reseal(input: &mut [u8]) {
+pub(in crate::targets) fn recompute(input: &mut [u8]) {
     let options = ReadOptions::new().with_verify(false).with_strict(false);
     let spans = tercet_tgm::scan(input);
     for span in spans {

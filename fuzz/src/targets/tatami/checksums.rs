@@ -6,7 +6,7 @@ use tercet_core::checksum::crc32c;
 ///
 /// Records are consecutive from the end of the header on, so they are found without the footer. The footer position in the
 /// header is corrected too: a file of another length would be rejected immediately.
-pub(in crate::targets) fn reseal(input: &mut [u8]) {
+pub(in crate::targets) fn recompute(input: &mut [u8]) {
     let Some(trailer) = input.len().checked_sub(12).filter(|trailer| *trailer >= 64) else { return };
     let footer_len = number(input, trailer);
     let Some(footer) = trailer.checked_sub(footer_len).filter(|footer| *footer >= 64) else { return };

@@ -20,7 +20,7 @@ const STATS_ROW: usize = 48;
 const TAIL: usize = 16;
 
 /// Recomputes every inline checksum that can be found. Other bytes are unchanged.
-pub(crate) fn reseal(bytes: &mut [u8]) {
+pub(crate) fn recompute(bytes: &mut [u8]) {
     // The footer covers the others, so it comes last.
     let _ = (rows(bytes), statistics(bytes), catalog(bytes));
     let _ = footer(bytes);
@@ -104,7 +104,7 @@ mod tests {
 
     use super::*;
 
-    fn sealed() -> Vec<u8> {
+    fn protected() -> Vec<u8> {
         let mut layout = Layout::new();
         let id = layout.dataset("a", ElementType::U8, [4], [2]).unwrap();
         let sink = std::io::Cursor::new(Vec::new());
@@ -115,21 +115,21 @@ mod tests {
 
     #[test]
     fn a_valid_file_is_unchanged() {
-        let mut bytes = sealed();
-        reseal(&mut bytes);
-        assert_eq!(bytes, sealed());
+        let mut bytes = protected();
+        recompute(&mut bytes);
+        assert_eq!(bytes, protected());
     }
 
     #[test]
-    fn a_changed_payload_is_resealed() {
-        let mut bytes = sealed();
+    fn a_changed_payload_gets_a_new_checksum() {
+        let mut bytes = protected();
         let file = File::from_bytes("a", bytes.clone()).unwrap();
         let at = usize::try_from(file.row(1).unwrap().payload_offset).unwrap();
         let directory = 40;
         bytes[at] = 9;
         bytes[directory + 16] = b'b';
         assert!(File::from_bytes("a", bytes.clone()).is_err());
-        reseal(&mut bytes);
+        recompute(&mut bytes);
         let file = File::from_bytes("a", bytes).unwrap();
         assert_eq!(*file.integrity_status(), IntegrityStatus::Checked { statistics: true });
         assert_eq!(file.dataset("b").unwrap().read_all().unwrap().bytes(), [1, 2, 9, 4]);
@@ -139,7 +139,7 @@ mod tests {
     fn other_bytes_are_unchanged() {
         for bytes in [&b""[..], b"TETR", &[0xff; 200]] {
             let mut changed = bytes.to_vec();
-            reseal(&mut changed);
+            recompute(&mut changed);
             assert_eq!(changed, bytes);
         }
     }
