@@ -18,7 +18,7 @@ use crate::layout::WriterOptions;
 use crate::metadata::HistoryRow;
 use crate::rewrite::Rewrite;
 use crate::verify::{
-    FOOTER_INVALID, RESEAL, Report, VerifyOptions, footer_cut_offset, is_about_footer, verify,
+    FOOTER_INVALID, RECOMPUTE_CHECKSUMS, Report, VerifyOptions, footer_cut_offset, is_about_footer, verify,
 };
 use crate::wire::ids::FLAG_FOOTER;
 use crate::writer::PRODUCER;
@@ -119,7 +119,7 @@ impl RepairReport {
 const COPY_BYTES: u64 = 1 << 20;
 
 /// The codes of the repairs that can be applied in place.
-pub const REPAIRABLE: [&str; 2] = [FOOTER_INVALID, RESEAL];
+pub const REPAIRABLE: [&str; 2] = [FOOTER_INVALID, RECOMPUTE_CHECKSUMS];
 
 /// Verifies a file and applies repairs to it.
 pub fn repair(path: &Path, options: &RepairOptions, progress: &dyn Progress) -> Result<RepairReport, Error> {
@@ -212,19 +212,19 @@ fn apply(
             ),
         };
     }
-    if let Some(reason) = cannot_reseal(report) {
+    if let Some(reason) = cannot_recompute(report) {
         return action(ActionState::Skipped, reason);
     }
     if dry_run {
         return action(done, "would decode every chunk and recompute the checksums".to_owned());
     }
-    let rows = match reseal(disk.clone(), path, progress) {
+    let rows = match recompute_checksums(disk.clone(), path, progress) {
         Ok(rows) => rows,
         // The remaining checksums, or the order of the index, contradict the bytes.
         Err(error) if matches!(error.class(), Class::Corrupt | Class::Malformed) => {
             let reason = error.kind().to_string().replace("\n ", ":");
             let detail =
-                format!("refused: {reason}; damage is not sealed in, salvage the intact chunks first");
+                format!("refused: {reason}; damaged chunks get no new checksum; salvage the intact chunks");
             return action(ActionState::Skipped, detail);
         }
         Err(error) => return Err(error),
@@ -232,18 +232,18 @@ fn apply(
     action(
         done,
         format!(
-            "decoded {rows} chunk(s) and recomputed their checksums; the present bytes are taken as correct"
+            "decoded {rows} chunk(s) and recomputed their checksums; the current bytes are accepted as correct"
         ),
     )
 }
 
 /// Reason the checksums must not be recomputed: damage that the old checksums prove would be accepted.
-fn cannot_reseal(report: &Report) -> Option<String> {
+fn cannot_recompute(report: &Report) -> Option<String> {
     let bad =
         ["tercet_payloads", "chunk_decode", "chunk_dataset_ids", "dataset_tensor_bytes", "chunk_coords"];
     let failed = report.failures().find(|finding| bad.contains(&&*finding.code))?;
     Some(format!(
-        "refused: `{}` fails, and damage is not sealed in; salvage the intact chunks first",
+        "refused: `{}` fails; damaged chunks get no new checksum; salvage the intact chunks",
         failed.code
     ))
 }
@@ -297,11 +297,11 @@ fn copy_without_footer(source: &dyn ByteSource, lock: FileLock, end: u64) -> Res
 }
 
 /// Rewrites the file with a new integrity block.
-fn reseal(disk: Arc<dyn Disk>, path: &Path, progress: &dyn Progress) -> Result<u64, Error> {
+fn recompute_checksums(disk: Arc<dyn Disk>, path: &Path, progress: &dyn Progress) -> Result<u64, Error> {
     // Chunks are still checked against the old block: damage that it proves is not accepted.
     let rewrite = Rewrite::open_mode(disk, path, Mode::Recovery)?;
     let rows = rewrite.file().chunk_count();
-    let row = HistoryRow::now("reseal", PRODUCER);
+    let row = HistoryRow::now("recompute_checksums", PRODUCER);
     rewrite.start(row, WriterOptions::new(), progress)?.finish()?;
     Ok(rows)
 }

@@ -24,7 +24,7 @@ mod recommendation;
 pub(crate) use footer_cut::footer_cut_offset;
 pub(crate) use recommendation::is_about_footer;
 #[cfg(any(unix, windows))]
-pub(crate) use recommendation::{FOOTER_INVALID, RESEAL};
+pub(crate) use recommendation::{FOOTER_INVALID, RECOMPUTE_CHECKSUMS};
 pub use recommendation::{Fix, FixAction, Recommendation};
 pub use tercet_core::VerifyOptions;
 

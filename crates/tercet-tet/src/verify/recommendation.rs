@@ -44,7 +44,7 @@ pub enum FixAction {
 /// Cut off a damaged footer.
 pub(crate) const FOOTER_INVALID: &str = "footer_invalid";
 /// Recompute the integrity block.
-pub(crate) const RESEAL: &str = "reseal_checksums";
+pub(crate) const RECOMPUTE_CHECKSUMS: &str = "recompute_checksums";
 /// Copy the intact chunks.
 pub(crate) const DAMAGED_CHUNKS: &str = "damaged_chunks";
 
@@ -108,7 +108,7 @@ fn find_fix(finding: &Finding, cause: Option<&ErrorKind>, can_cut: bool) -> Opti
         "dataset_count" => Some(("dataset_count_mismatch", recreate)),
         "chunk_coords" => Some(("duplicate_chunk_coords", salvage)),
         "tercet_catalog" | "tercet_footer" | "tercet_block" | "tercet_stats" => {
-            Some((RESEAL, repair("decode every chunk, then recompute the checksums")))
+            Some((RECOMPUTE_CHECKSUMS, repair("decode every chunk, then recompute the checksums")))
         }
         _ => None,
     }

@@ -69,8 +69,8 @@ fn cut_footer(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-fn reseal(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
-    let options = RepairOptions::default().with_apply("reseal_checksums");
+fn recompute_checksums(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    let options = RepairOptions::default().with_apply("recompute_checksums");
     let report = repair_on(disk, &directory.join(NAME), &options, &NoProgress)?;
     assert_eq!(report.actions[0].state, ActionState::Applied, "{report:?}");
     Ok(())
@@ -214,7 +214,7 @@ fn repair_a_block() {
     let mut bytes = samples::raw_inline().bytes;
     let units = bytes.windows(7).position(|window| window == br#""units""#).unwrap();
     bytes[units + 1] = b'U';
-    assert_atomic(Some(&bytes), None, reseal);
+    assert_atomic(Some(&bytes), None, recompute_checksums);
 }
 
 #[test]

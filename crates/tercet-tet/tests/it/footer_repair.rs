@@ -123,10 +123,10 @@ fn a_partly_unusable_block_cannot_be_rewritten() {
     assert_eq!(tercet_core::Diagnose::class(&error), tercet_core::Class::Corrupt, "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), with_unusable_column());
 
-    let options = RepairOptions::default().with_apply("reseal_checksums");
+    let options = RepairOptions::default().with_apply("recompute_checksums");
     let report = repair(&path, &options, &NoProgress).unwrap();
     assert!(report.ok(), "{report:?}");
     let file = File::open(&path).unwrap();
     assert!(matches!(file.integrity_status(), tercet_tet::IntegrityStatus::Checked { .. }));
-    assert_eq!(file.history().last().unwrap().op, "reseal");
+    assert_eq!(file.history().last().unwrap().op, "recompute_checksums");
 }

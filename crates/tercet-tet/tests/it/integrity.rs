@@ -60,8 +60,8 @@ fn good() -> Vec<Option<Vec<u16>>> {
     VALUES.chunks(3).map(|values| Some(values.to_vec())).collect()
 }
 
-fn reseal(path: &Path) -> ActionState {
-    let options = RepairOptions::default().with_apply("reseal_checksums");
+fn recompute_checksums(path: &Path) -> ActionState {
+    let options = RepairOptions::default().with_apply("recompute_checksums");
     repair(path, &options, &NoProgress).unwrap().actions[0].state
 }
 
@@ -73,7 +73,7 @@ fn a_damaged_chunk_is_not_salvaged() {
         bytes[payload(1)] ^= 4;
         break_more(&mut bytes);
         let path = write(directory.path(), &bytes);
-        assert_eq!(reseal(&path), ActionState::Skipped);
+        assert_eq!(recompute_checksums(&path), ActionState::Skipped);
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
 
         let out = directory.path().join("saved.tet");
@@ -87,7 +87,7 @@ fn a_damaged_chunk_is_not_salvaged() {
 }
 
 #[test]
-fn swapped_rows_are_not_resealed() {
+fn swapped_rows_get_no_new_checksums() {
     let directory = tempfile::tempdir().unwrap();
     let mut bytes = intact();
     // The coordinates of rows 0 and 1.
@@ -95,7 +95,7 @@ fn swapped_rows_are_not_resealed() {
     bytes.swap(first, second);
     break_footer_digit(&mut bytes);
     let path = write(directory.path(), &bytes);
-    assert_eq!(reseal(&path), ActionState::Skipped);
+    assert_eq!(recompute_checksums(&path), ActionState::Skipped);
 
     let out = directory.path().join("saved.tet");
     salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();

@@ -290,14 +290,14 @@ fn a_hidden_block_is_refused_and_repaired() {
             let finding = report.failures().next().unwrap();
             assert_eq!(finding.code, "tercet_block", "{what}");
             assert!(finding.site.as_ref().is_some_and(|site| site.span.is_some()), "{what}: {finding:?}");
-            assert!(report.details.recommends("reseal_checksums"), "{what}: {report:?}");
+            assert!(report.details.recommends("recompute_checksums"), "{what}: {report:?}");
 
             let options = SalvageOptions::new().with_overwrite(true);
             let saved = salvage_file(&path, &out, options, &NoProgress).unwrap();
             assert!(saved.missing.is_empty() && !saved.notes.is_empty(), "{what}: {saved:?}");
             assert_same_contents(&out, &intact, &what);
 
-            let options = RepairOptions::default().with_apply("reseal_checksums");
+            let options = RepairOptions::default().with_apply("recompute_checksums");
             let repaired = repair(&path, &options, &NoProgress).unwrap();
             assert!(repaired.ok(), "{what}: {repaired:?}");
             assert_same_contents(&path, &intact, &what);
@@ -316,7 +316,7 @@ fn assert_same_contents(path: &Path, intact: &tercet_tet::Summary, what: &str) {
 
 /// A hidden block still proves damage: no repair accepts a damaged chunk, no salvage copies it.
 #[test]
-fn damage_beside_a_hidden_block_is_not_sealed_in() {
+fn damage_beside_a_hidden_block_gets_no_new_checksum() {
     let directory = tempfile::tempdir().unwrap();
     let (path, out) = (directory.path().join("a.tet"), directory.path().join("saved.tet"));
     for kind in kinds() {
@@ -327,7 +327,7 @@ fn damage_beside_a_hidden_block_is_not_sealed_in() {
             std::fs::write(&path, &bytes).unwrap();
             let report = verify(&bytes);
             assert!(report.failures().any(|finding| finding.code == "tercet_payloads"), "{what}: {report:?}");
-            let options = RepairOptions::default().with_apply("reseal_checksums");
+            let options = RepairOptions::default().with_apply("recompute_checksums");
             let repaired = repair(&path, &options, &NoProgress).unwrap();
             assert_eq!(repaired.actions[0].state, ActionState::Skipped, "{what}");
             assert!(std::fs::read(&path).unwrap() == bytes, "{what}");
@@ -411,7 +411,7 @@ fn parts_of_a_block_are_a_trace() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.tet");
     std::fs::write(&path, &damaged).unwrap();
-    let options = RepairOptions::default().with_apply("reseal_checksums");
+    let options = RepairOptions::default().with_apply("recompute_checksums");
     assert!(repair(&path, &options, &NoProgress).unwrap().ok());
     assert!(verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap().ok);
 }

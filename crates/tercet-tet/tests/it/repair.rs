@@ -155,7 +155,7 @@ fn repair_of_every_flip() {
             fs::write(&path, &bytes).unwrap();
             let what = format!("{} {flip}", sample.name);
             let options =
-                RepairOptions::default().with_apply("footer_invalid").with_apply("reseal_checksums");
+                RepairOptions::default().with_apply("footer_invalid").with_apply("recompute_checksums");
             let dry = repair(&path, &options.clone().with_dry_run(true), &NoProgress);
             assert!(fs::read(&path).unwrap() == bytes, "{what}: a dry run changes nothing");
             // A file without a truncation point cannot be repaired, and the report states it.
@@ -168,7 +168,7 @@ fn repair_of_every_flip() {
                 continue;
             }
             if !report.ok() {
-                // Either a checksum of a chunk is damaged or the chunk: nothing is resealed.
+                // Either a checksum of a chunk is damaged or the chunk: no checksum is recomputed.
                 let payloads =
                     report.before.findings.iter().find(|finding| finding.code == "tercet_payloads");
                 assert!(payloads.is_some_and(|finding| !finding.ok), "{what}: {report:?}");
@@ -194,7 +194,7 @@ fn valid_files_are_not_changed() {
         fs::write(&path, &sample.bytes).unwrap();
         let options = RepairOptions::default()
             .with_apply("footer_invalid")
-            .with_apply("reseal_checksums")
+            .with_apply("recompute_checksums")
             .with_apply("no_such_code");
         let report = repair(&path, &options, &NoProgress).unwrap();
         assert!(report.ok());

@@ -96,7 +96,7 @@ fn rejected_changes_leave_the_file_unchanged() {
 }
 
 #[test]
-fn a_damaged_file_is_not_resealed() {
+fn a_damaged_file_gets_no_new_checksums() {
     let (dir, _) = dir_with_file();
     let mut bytes = dir.read("a.tet");
     let chunk = dir.open("a.tet").dataset("first").unwrap().chunk_ref(&[1, 1]).unwrap();

@@ -98,7 +98,7 @@ fn one_flipped_bit_does_not_switch_protection_off() {
             assert!(ran.stderr.contains("integrity block"), "{place}: {args}: {}", ran.stderr);
         }
         assert!(!dir.path("out.npy").exists(), "{place}");
-        assert!(dir.read("bad.tet") == bytes, "{place}: nothing was sealed in");
+        assert!(dir.read("bad.tet") == bytes, "{place}: the file is unchanged");
 
         let verified = dir.tet("verify bad.tet");
         assert_eq!(verified.code, Some(1), "{place}");
@@ -107,7 +107,7 @@ fn one_flipped_bit_does_not_switch_protection_off() {
         assert_eq!(ran.code, Some(0), "{place}: {}", ran.stderr);
         assert!(dir.read("unchecked.npy") == dir.read("good.npy"), "{place}");
 
-        let ran = dir.tet("repair bad.tet --apply reseal_checksums");
+        let ran = dir.tet("repair bad.tet --apply recompute_checksums");
         assert_eq!(ran.code, Some(0), "{place}: {}", ran.stdout);
         assert_eq!(dir.tet("verify bad.tet --deep -q").code, Some(0), "{place}");
         let repaired = dir.tet("info bad.tet --metadata").stdout;
