@@ -34,7 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let written = writer.finish()?;
     assert_eq!(written.chunks, 3);
 
-    // Opening reads the catalogue only.
+    // Opening reads the catalog only.
     let file = File::open(&path)?;
     let names: Vec<&str> = file.datasets().map(|dataset| dataset.name()).collect();
     assert_eq!(names, ["t2m", "mask"]);

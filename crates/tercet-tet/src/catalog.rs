@@ -238,9 +238,9 @@ impl Footer {
         let has_metadata = json.metadata.is_some() || json.metadata_ref.is_some();
         let mut metadata = json.metadata.take().unwrap_or_default();
         let mut spill = None;
-        if let Some(place) = json.metadata_ref {
+        if let Some(span_ref) = json.metadata_ref {
             // With both, the spill counts.
-            let span = footer::spill_span(place, index_end, json_span)?;
+            let span = footer::spill_span(span_ref, index_end, json_span)?;
             check_text(span, limits)?;
             metadata = footer::parse_spill(&source.read_at(span)?, span)?;
             spill = Some(span);

@@ -151,7 +151,7 @@ impl Dataset<'_> {
         }
     }
 
-    /// The checksum that a chunk must have; `None` if there is none, or if the bytes that are there have passed already.
+    /// The expected checksum of a chunk; `None` if there is none, or if the chunk was verified before.
     pub(crate) fn crc_to_check(&self, chunk_ref: &ChunkRef) -> Result<Option<u32>, ErrorKind> {
         if self.file.source.is_zero_copy() && self.file.verified.contains(chunk_ref.row) {
             return Ok(None);

@@ -39,7 +39,7 @@ pub struct Part<'f> {
     dataset: Dataset<'f>,
     axes: Vec<AxisSlice>,
     filter: Option<Filter>,
-    /// Axis of a label condition, and a mask of its included positions.
+    /// Axis of a label filter, and a mask of its included positions.
     included: Option<(usize, Vec<bool>)>,
     settings: Settings,
 }
@@ -52,17 +52,17 @@ struct Settings {
     budget: Option<u64>,
 }
 
-/// A filter condition on values. NaN and the fill value of the dataset fail every condition except `NotEqual` and
-/// `IsNull`.
+/// A comparison of values with a number, or a null check. NaN and the fill value of the dataset fail every comparison
+/// except `Ne` and `IsNull`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Condition {
-    Equal(Scalar),
-    NotEqual(Scalar),
-    Less(Scalar),
-    AtMost(Scalar),
-    Greater(Scalar),
-    AtLeast(Scalar),
+pub enum Comparison {
+    Eq(Scalar),
+    Ne(Scalar),
+    Lt(Scalar),
+    Le(Scalar),
+    Gt(Scalar),
+    Ge(Scalar),
     IsNull,
     IsNotNull,
 }
@@ -108,31 +108,30 @@ impl<'f> Part<'f> {
         self.narrowed(axis, 0, count, step)
     }
 
-    /// Filters values by a condition, in addition to conditions of other kinds. It replaces an earlier one of its kind.
-    pub fn filter(mut self, condition: Condition) -> Self {
+    /// Filters values by a comparison, in addition to comparisons of other kinds. It replaces an earlier one of its kind.
+    pub fn filter(mut self, comparison: Comparison) -> Self {
         let filter = self.filter.get_or_insert_default();
-        match condition {
-            Condition::Equal(number) => filter.eq = Some(number),
-            Condition::NotEqual(number) => filter.ne = Some(number),
-            Condition::Less(number) => filter.lt = Some(number),
-            Condition::AtMost(number) => filter.le = Some(number),
-            Condition::Greater(number) => filter.gt = Some(number),
-            Condition::AtLeast(number) => filter.ge = Some(number),
-            Condition::IsNull => filter.is_null = true,
-            Condition::IsNotNull => filter.is_not_null = true,
+        match comparison {
+            Comparison::Eq(number) => filter.eq = Some(number),
+            Comparison::Ne(number) => filter.ne = Some(number),
+            Comparison::Lt(number) => filter.lt = Some(number),
+            Comparison::Le(number) => filter.le = Some(number),
+            Comparison::Gt(number) => filter.gt = Some(number),
+            Comparison::Ge(number) => filter.ge = Some(number),
+            Comparison::IsNull => filter.is_null = true,
+            Comparison::IsNotNull => filter.is_not_null = true,
         }
         self
     }
 
-    /// Filters the positions of one axis by a condition on their labels. A later label condition replaces an earlier
-    /// one.
+    /// Filters the positions of one axis by a predicate on their labels. A later label filter replaces an earlier one.
     pub fn with_labels<'a>(
         mut self,
         axis: impl Into<Axis<'a>>,
-        condition: impl Fn(&str) -> bool,
+        predicate: impl Fn(&str) -> bool,
     ) -> Result<Self, Error> {
         let axis = self.axis(axis.into())?;
-        let included = self.labels(axis)?.iter().map(|label| condition(label)).collect();
+        let included = self.labels(axis)?.iter().map(|label| predicate(label)).collect();
         self.included = Some((axis, included));
         Ok(self)
     }
@@ -289,15 +288,15 @@ macro_rules! operations {
 operations! {
     sum = Kind::Sum, "The sum over axes.";
     mean = Kind::Mean, "The mean over axes.";
-    min = Kind::Min, "The least value over axes, without NaN.";
-    max = Kind::Max, "The greatest value over axes, without NaN.";
+    min = Kind::Min, "The minimum over axes, without NaN.";
+    max = Kind::Max, "The maximum over axes, without NaN.";
     count = Kind::Count, "The number of values over axes.";
     var = Kind::Var, "The variance over axes.";
     std = Kind::Std, "The standard deviation over axes.";
     product = Kind::Product, "The product over axes.";
     median = Kind::Median, "The median over axes.";
-    arg_min = Kind::ArgMin, "The index of the first least value over axes; −1 if there is none.";
-    arg_max = Kind::ArgMax, "The index of the first greatest value over axes; −1 if there is none.";
+    arg_min = Kind::ArgMin, "The index of the first minimum over axes; −1 if there is none.";
+    arg_max = Kind::ArgMax, "The index of the first maximum over axes; −1 if there is none.";
     nan_mean = Kind::NanMean, "The mean over axes of the values that are not NaN.";
     nan_std = Kind::NanStd, "The standard deviation over axes of the values that are not NaN.";
     norm_l1 = Kind::NormL1, "Σ|x| over axes.";

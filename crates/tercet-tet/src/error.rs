@@ -204,7 +204,7 @@ pub enum TargetError {
     /// The path is the input file.
     #[error("the path is the input file")]
     Source,
-    /// The path is a directory, a device or another thing that a file cannot replace.
+    /// The path is a directory, a device or another special file.
     #[cfg(any(unix, windows))]
     #[error("the path is {0}, not a file")]
     NotAFile(tercet_core::publish::EntryKind),

@@ -102,7 +102,7 @@ impl Grid {
         coords
     }
 
-    /// The extents of a tile, clipped at the edge. Coordinates must lie in the grid.
+    /// The extents of a tile, clipped at the edge. Coordinates must be inside the grid.
     pub fn tile_shape(&self, tile: &[u64]) -> Vec<u64> {
         (0..self.rank()).map(|axis| self.window(axis, tile[axis])).map(|(low, high)| high - low).collect()
     }

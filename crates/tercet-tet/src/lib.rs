@@ -87,7 +87,7 @@ mod writer;
 mod zones;
 
 pub use chunk::Chunk;
-pub use compute::{Axis, Condition, Dim, Group, LabelRange, Part, PositionRange, Reduce, Reduced, Window};
+pub use compute::{Axis, Comparison, Dim, Group, LabelRange, Part, PositionRange, Reduce, Reduced, Window};
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
 pub use file::{ChunkRef, Dataset, File, ReadOptions};
@@ -98,7 +98,7 @@ pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seco
 pub use metadata_limits::LimitViolation;
 pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
-pub use query::answer::{Answer, Catalog, Execution, Explain, Found, Preview, Value};
+pub use query::answer::{Answer, Catalog, Execution, Explain, MatchedDataset, Preview, Value};
 pub use query::error::{QueryError, QueryErrorKind};
 pub use query::operation::{Kind, Kind as Op, Method, Scalar};
 pub use query::run::RunOptions;

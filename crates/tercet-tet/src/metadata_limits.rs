@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_texts_are_refused() {
+    fn empty_strings_are_rejected() {
         let violations = check_history(&[HistoryRow::at("", "s", 1)]);
         assert_eq!(violations[0].to_string(), "op of history row 0: 0, must not be empty");
         assert_eq!(check_history(&vec![HistoryRow::at("a", "b", 1); 4097]).len(), 1);

@@ -35,8 +35,8 @@ impl File {
         if node.value.as_deref() == Some(IGNORED) {
             let bytes = self.source.read_at(node.span)?;
             let zero = bytes.iter().all(|&byte| byte == 0);
-            let shown = if zero { "0".to_owned() } else { format!("`{}`", bytes.escape_ascii()) };
-            node.value = Some(format!("{shown} (ignored)"));
+            let text = if zero { "0".to_owned() } else { format!("`{}`", bytes.escape_ascii()) };
+            node.value = Some(format!("{text} (ignored)"));
         }
         node.parts.iter_mut().try_for_each(|part| self.show_ignored(part))
     }
@@ -105,19 +105,19 @@ impl File {
 
         let space = self.catalog.column_space();
         let mut payloads = Outline::region("payloads", space);
-        let shown = self.chunk_count().min(max_rows);
-        for number in 0..shown {
+        let rows = self.chunk_count().min(max_rows);
+        for number in 0..rows {
             let row = self.rows.get(&self.row_context(), number)?;
             let start = self.rows.row_start(number);
             index.parts.push(self.draw_row(number, start, &row));
-            if let Ok((codec, place)) = row.check(number, start, self.catalog.payload_end) {
+            if let Ok((codec, span)) = row.check(number, start, self.catalog.payload_end) {
                 let value = format!("{}, {} bytes decoded", codec.name(), row.raw_byte_len);
-                payloads.parts.push(Outline::leaf(format!("payload {number}"), place, value));
+                payloads.parts.push(Outline::leaf(format!("payload {number}"), span, value));
             }
         }
-        if shown < self.chunk_count() {
-            let rest = self.chunk_count() - shown;
-            let start = self.rows.row_start(shown);
+        if rows < self.chunk_count() {
+            let rest = self.chunk_count() - rows;
+            let start = self.rows.row_start(rows);
             let span = Span::between(start, span.end()).unwrap_or(Span::empty(start));
             index.parts.push(Outline::leaf(format!("{rest} more rows"), span, "not shown"));
         }
@@ -151,8 +151,8 @@ impl File {
         let mut out = Outline::region("footer", catalog.footer_span());
         let Some(footer) = &catalog.footer else { return Ok(out) };
         if footer.tail.history_version == 2 {
-            for (name, place) in footer.json.zone_spills(catalog.head_end(), footer.json_span) {
-                if let Some(span) = place {
+            for (name, span) in footer.json.zone_spills(catalog.head_end(), footer.json_span) {
+                if let Some(span) = span {
                     out.parts.push(Outline::leaf(name, span, format!("{} bytes of JSON", span.len())));
                 }
             }
@@ -174,9 +174,9 @@ impl File {
     fn text(&self, span: Span) -> Result<String, ErrorKind> {
         let bytes = self.source.read_at(span)?;
         let text = String::from_utf8_lossy(&bytes);
-        let shown: String = text.chars().take(MAX_TEXT_CHARS).collect();
-        let more = if shown.len() < text.len() { "…" } else { "" };
-        Ok(format!("{}{more}", escape::name(&shown)))
+        let prefix: String = text.chars().take(MAX_TEXT_CHARS).collect();
+        let more = if prefix.len() < text.len() { "…" } else { "" };
+        Ok(format!("{}{more}", escape::name(&prefix)))
     }
 }
 

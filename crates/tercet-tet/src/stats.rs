@@ -29,7 +29,7 @@ const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
 impl Stats {
     /// Computes the statistics of the little-endian bytes of a chunk.
     pub fn compute(dtype: ElementType, tile: &[u8]) -> Self {
-        with_element!(dtype, |T| of_bytes::<T>(tile))
+        with_element!(dtype, |T| compute_typed::<T>(tile))
     }
 
     /// Encodes the 48 bytes of a statistics row.
@@ -134,7 +134,7 @@ pub(crate) fn magnitude(dtype: ElementType, tile: &[u8]) -> f64 {
     })
 }
 
-fn of_bytes<T: Measured>(tile: &[u8]) -> Stats {
+fn compute_typed<T: Measured>(tile: &[u8]) -> Stats {
     let mut total = T::Accumulator::default();
     match bytemuck::try_cast_slice::<u8, T>(tile) {
         Ok(values) if cfg!(target_endian = "little") => total.add(values),

@@ -163,7 +163,7 @@ impl ByteSource for Borrowed<'_> {
     }
 }
 
-/// The summary of a file in memory, for example of a memory map. Catalogue, chunk index and footer are read; payloads
+/// The summary of a file in memory, for example of a memory map. Catalog, chunk index and footer are read; payloads
 /// are neither read nor copied.
 ///
 /// ```

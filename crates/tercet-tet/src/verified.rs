@@ -14,7 +14,7 @@ pub(crate) struct Verified {
 impl Verified {
     /// Whether a chunk was verified.
     pub(crate) fn contains(&self, row: u64) -> bool {
-        let (word, bit) = place(row);
+        let (word, bit) = word_and_bit(row);
         let bits = self.bits.get().and_then(|bits| bits.get(word));
         bits.is_some_and(|bits| bits.load(Ordering::Relaxed) & bit != 0)
     }
@@ -23,7 +23,7 @@ impl Verified {
     pub(crate) fn insert(&self, row: u64, rows: u64) {
         // The rows are stored in the file, so their number is limited by its size.
         let words = usize::try_from(rows.div_ceil(64)).unwrap_or(0);
-        let (word, bit) = place(row);
+        let (word, bit) = word_and_bit(row);
         let bits = self.bits.get_or_init(|| (0..words).map(|_| AtomicU64::new(0)).collect());
         if let Some(bits) = bits.get(word) {
             bits.fetch_or(bit, Ordering::Relaxed);
@@ -31,6 +31,6 @@ impl Verified {
     }
 }
 
-fn place(row: u64) -> (usize, u64) {
+fn word_and_bit(row: u64) -> (usize, u64) {
     (usize::try_from(row / 64).unwrap_or(usize::MAX), 1 << (row % 64))
 }

@@ -154,7 +154,7 @@ fn at(mut finding: Finding, site: Site<Region>) -> Finding {
     finding
 }
 
-/// A failed check with the place of its error, if the error has one.
+/// A failed check with the site of its error, if the error has one.
 fn failure(check: &'static str, fault: &ErrorKind) -> Finding {
     let finding = Finding::fail(check, fault.to_string().replace("\n ", ":"));
     match fault {

@@ -237,15 +237,15 @@ fn numbers(shape: Vec<u64>, values: Vec<f64>) -> Result<Tensor, ErrorKind> {
 fn check(part: &Part<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<(), Error> {
     let has_windows = roles.iter().any(|role| matches!(role, Role::Rolling(_)));
     let refused = match op {
-        Kind::Transform { .. } => Some("transforms are no reductions"),
+        Kind::Transform { .. } => Some("transforms are not reductions"),
         Kind::Covariance | Kind::Correlation if roles.len() != 2 || axes.len() != 1 => {
             Some("covariances need 2 axes, one of them reduced")
         }
         Kind::Covariance | Kind::Correlation if part.filter.is_some() || part.included.is_some() => {
-            Some("covariances have no filters")
+            Some("filters are not supported for covariances")
         }
         Kind::Histogram { bins: 0, .. } => Some("a histogram needs bins"),
-        Kind::Histogram { .. } if has_windows => Some("histograms have no rolling windows"),
+        Kind::Histogram { .. } if has_windows => Some("rolling windows are not supported for histograms"),
         Kind::Histogram { range: Some((min, max)), .. }
             if !(min.is_finite() && max.is_finite() && min <= max) =>
         {

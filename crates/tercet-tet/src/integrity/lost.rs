@@ -138,10 +138,10 @@ fn with_block_named(
         if block.is_some() {
             break;
         }
-        if let Some(place) = SpanRef::from_value(value) {
-            let Ok(span) = spill_span(place, index_end, footer.json_span) else { continue };
+        if let Some(span_ref) = SpanRef::from_value(value) {
+            let Ok(span) = spill_span(span_ref, index_end, footer.json_span) else { continue };
             let Some(metadata) = read_lost_spill(source, span, limits)? else { continue };
-            (found.metadata, found.spill, found.json.metadata_ref) = (metadata, Some(span), Some(place));
+            (found.metadata, found.spill, found.json.metadata_ref) = (metadata, Some(span), Some(span_ref));
         } else if value.as_object().is_some_and(|members| members.values().any(is_block)) {
             found.metadata = metadata_around(value);
         } else {

@@ -60,9 +60,9 @@ impl Query {
             let reason = QueryErrorKind::not_found("dataset", with, names.iter().copied());
             return Err(self.source.error(&align.member("with"), reason));
         };
-        let way = align.member("axes");
-        let left = self.resolve_axes(dataset, &align.value.axes, &way)?;
-        let right = self.resolve_axes(&other, &align.value.axes, &way)?;
+        let path = align.member("axes");
+        let left = self.resolve_axes(dataset, &align.value.axes, &path)?;
+        let right = self.resolve_axes(&other, &align.value.axes, &path)?;
         let pairs = align.value.axes.iter().zip(left.into_iter().zip(right));
         let axes: Vec<_> = pairs
             .map(|(token, (left, right))| compare(token.to_string(), (dataset, left), (&other, right)))

@@ -68,7 +68,7 @@ impl Serialize for Answer {
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     /// `None` if the file has no dataset of this name.
-    pub found: Option<Found>,
+    pub found: Option<MatchedDataset>,
     /// The memory budget in the index header.
     pub file_execution: MemoryBudget,
     /// The dataset names, if the dataset is not found.
@@ -78,7 +78,7 @@ pub struct Catalog {
 /// A dataset in the catalog.
 #[derive(Clone, Debug)]
 #[expect(missing_docs, reason = "the names are those of the answer")]
-pub struct Found {
+pub struct MatchedDataset {
     pub dataset_index: usize,
     pub dtype: ElementType,
     pub dtype_tag: u32,

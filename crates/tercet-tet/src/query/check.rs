@@ -75,25 +75,25 @@ fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), Qu
 pub(crate) fn check_order(
     start: Option<u64>,
     stop: Option<u64>,
-    way: &str,
+    path: &str,
     source: &Source,
 ) -> Result<(), QueryError> {
     match (start.unwrap_or(0), stop) {
         (start, Some(stop)) if start >= stop => {
             let detail = format!("selects nothing: it starts at {start} and ends before {stop}");
-            Err(source.error(way, QueryErrorKind::invalid(detail)))
+            Err(source.error(path, QueryErrorKind::invalid(detail)))
         }
         _ => Ok(()),
     }
 }
 
 /// The position after the first must be a number.
-pub(crate) fn check_step(start: u64, step: u64, way: &str, source: &Source) -> Result<(), QueryError> {
+pub(crate) fn check_step(start: u64, step: u64, path: &str, source: &Source) -> Result<(), QueryError> {
     if start.checked_add(step).is_some() {
         return Ok(());
     }
-    let detail = format!("is {step}, too much to be added to the start {start}");
-    Err(source.error(way, QueryErrorKind::invalid(detail)))
+    let detail = format!("is {step}, but the start {start} plus the step overflows");
+    Err(source.error(path, QueryErrorKind::invalid(detail)))
 }
 
 fn check_operation(operation: &At<Specified>, source: &Source) -> Result<(), QueryError> {
@@ -103,7 +103,7 @@ fn check_operation(operation: &At<Specified>, source: &Source) -> Result<(), Que
     };
     let written = |name: &str| source.is_written(&operation.member(name));
     if written("axis") && written("axes") {
-        let reason = QueryErrorKind::invalid("has both `axis` and `axes`, but they mean the same");
+        let reason = QueryErrorKind::invalid("has both `axis` and `axes`, which are aliases");
         return Err(source.error(&operation.key, reason));
     }
     match *kind {
@@ -132,7 +132,7 @@ fn check_operation(operation: &At<Specified>, source: &Source) -> Result<(), Que
             Ok(())
         }
         Kind::Covariance | Kind::Correlation if axes.len() != 1 => {
-            let detail = format!("has {} axes, but must have one: that of the observations", axes.len());
+            let detail = format!("has {} axes, but must have one: the axis of the observations", axes.len());
             Err(source.error(&operation.key, QueryErrorKind::Invalid { detail }))
         }
         _ => Ok(()),
@@ -180,13 +180,13 @@ fn check_output(flat: &Flat, source: &Source) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn check_path(path: &str, way: &str, source: &Source) -> Result<(), QueryError> {
+fn check_path(path: &str, key: &str, source: &Source) -> Result<(), QueryError> {
     if path.trim().is_empty() {
-        return Err(source.error(way, QueryErrorKind::invalid("is blank, but must be the path of a file")));
+        return Err(source.error(key, QueryErrorKind::invalid("is blank, but must be the path of a file")));
     }
     if path.contains('\0') {
         let detail = format!("`{}` has a zero character, which no path can have", excerpt(path));
-        return Err(source.error(way, QueryErrorKind::Invalid { detail }));
+        return Err(source.error(key, QueryErrorKind::Invalid { detail }));
     }
     Ok(())
 }

@@ -82,7 +82,7 @@ impl de::Error for DeError {
             Unexpected::Map => "an object".to_owned(),
             other => other.to_string(),
         };
-        Self::new(QueryErrorKind::WrongType { found, expected: in_words(&expected.to_string()) })
+        Self::new(QueryErrorKind::WrongType { found, expected: describe_expected(&expected.to_string()) })
     }
     fn invalid_value(found: Unexpected<'_>, expected: &dyn de::Expected) -> Self {
         Self::invalid_type(found, expected)
@@ -100,9 +100,9 @@ impl de::Error for DeError {
 }
 
 /// The name of a value's type, for messages.
-fn in_words(expected: &str) -> String {
+fn describe_expected(expected: &str) -> String {
     match expected {
-        "u64" | "usize" => "an integer from 0 up".to_owned(),
+        "u64" | "usize" => "a non-negative integer".to_owned(),
         "u32" => format!("an integer from 0 to {}", u32::MAX),
         "u16" => format!("an integer from 0 to {}", u16::MAX),
         "f64" => "a number".to_owned(),
@@ -228,7 +228,7 @@ impl<'de> MapAccess<'de> for Table<'de> {
     }
 
     fn next_value_seed<S: DeserializeSeed<'de>>(&mut self, seed: S) -> Result<S::Value, DeError> {
-        // serde asks for a value only after a key.
+        // serde requests a value only after a key.
         let Some(entry) = self.current.take() else { return Err(de::Error::custom("a value without a key")) };
         seed.deserialize(&entry.node).map_err(|error| error.inside(Part::Key(entry.key.clone())))
     }

@@ -239,7 +239,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_words_are_found() {
+    fn similar_names_are_found() {
         let known = ["mean", "median", "selection", "dataset"];
         assert_eq!(nearest("maen", known), Some("mean".to_owned()));
         assert_eq!(nearest("datasett", known), Some("dataset".to_owned()));
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_lines_and_columns() {
+    fn positions_are_lines_and_columns() {
         let text = "{\n  \"é\": 1,\n  \"x\": 2\n}";
         let at = text.find("\"x\"").unwrap();
         let error = QueryError::new(QueryErrorKind::Null, "x".to_owned(), at..at + 3, text);

@@ -103,16 +103,16 @@ fn from_steps(steps: &[Step], source: &Source) -> Result<Flat, QueryError> {
     let mut flat = Flat::default();
     let mut last = None;
     for (number, step) in steps.iter().enumerate() {
-        let way = format!("pipeline[{number}]");
-        let operation = one_operation(step.operations(), &format!("{way}."), source)?;
-        let stage = stage_of(step, operation.as_ref(), &way, source)?;
+        let path = format!("pipeline[{number}]");
+        let operation = one_operation(step.operations(), &format!("{path}."), source)?;
+        let stage = stage_of(step, operation.as_ref(), &path, source)?;
         if last.is_some_and(|last| stage <= last) {
             let detail =
                 "repeats a step or is out of order: `select`, `filter`, an operation, `spill` or `write`";
-            return Err(source.error(&way, QueryErrorKind::invalid(detail)));
+            return Err(source.error(&path, QueryErrorKind::invalid(detail)));
         }
         last = Some(stage);
-        let key = |name: &str| format!("{way}.{name}");
+        let key = |name: &str| format!("{path}.{name}");
         match stage {
             Stage::Select => flat.selection = at_key(key("select"), step.select.as_ref()),
             Stage::Filter => flat.filter = at_key(key("filter"), step.filter.as_ref()),
@@ -133,14 +133,14 @@ fn from_steps(steps: &[Step], source: &Source) -> Result<Flat, QueryError> {
 fn stage_of(
     step: &Step,
     operation: Option<&At<Specified>>,
-    way: &str,
+    path: &str,
     source: &Source,
 ) -> Result<Stage, QueryError> {
     let operation = operation.map(|operation| operation.value.key);
     let grouping = step.group_by.as_ref().map(|_| "group_by").or(step.window.as_ref().map(|_| "window"));
     if let (None, Some(name)) = (operation, grouping) {
         let reason = QueryErrorKind::invalid("needs an operation in the same step");
-        return Err(source.key_error(&format!("{way}.{name}"), reason));
+        return Err(source.key_error(&format!("{path}.{name}"), reason));
     }
     let stages = [
         (Stage::Select, step.select.as_ref().map(|_| "select")),
@@ -154,8 +154,8 @@ fn stage_of(
         (Some((stage, _)), None) => Ok(stage),
         (Some((_, first)), Some((_, second))) => {
             let detail = format!("must be a step of its own, after `{first}`");
-            Err(source.key_error(&format!("{way}.{second}"), QueryErrorKind::invalid(detail)))
+            Err(source.key_error(&format!("{path}.{second}"), QueryErrorKind::invalid(detail)))
         }
-        (None, _) => Err(source.error(way, QueryErrorKind::invalid("has no key: a step has one"))),
+        (None, _) => Err(source.error(path, QueryErrorKind::invalid("has no key: a step has one"))),
     }
 }

@@ -132,7 +132,7 @@ pub enum Scalar {
 
 impl Scalar {
     /// The nearest f64.
-    #[expect(clippy::cast_precision_loss, reason = "the nearest is what is asked for")]
+    #[expect(clippy::cast_precision_loss, reason = "rounded to the nearest f64")]
     pub fn to_f64(self) -> f64 {
         match self {
             Self::Whole(number) => number as f64,

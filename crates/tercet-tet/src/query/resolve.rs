@@ -87,11 +87,11 @@ impl Query {
         dataset: &Dataset<'_>,
         axis: usize,
         slice: &Slice,
-        way: &str,
+        path: &str,
     ) -> Result<AxisSlice, QueryError> {
         let extent = dataset.shape()[axis];
         let label = |name: &str, label: &Option<String>| {
-            let find = |label: &String| self.position_of(dataset, axis, label, &format!("{way}.{name}"));
+            let find = |label: &String| self.position_of(dataset, axis, label, &format!("{path}.{name}"));
             label.as_ref().map(find).transpose()
         };
         let start = label("start_label", &slice.start_label.0)?;
@@ -101,7 +101,7 @@ impl Query {
         let start = start.or(slice.start.0).unwrap_or(0);
         let stop = stop.or(slice.stop.0);
         let beyond = |name: &str, detail: String| {
-            Err(self.source.error(&format!("{way}.{name}"), QueryErrorKind::Invalid { detail }))
+            Err(self.source.error(&format!("{path}.{name}"), QueryErrorKind::Invalid { detail }))
         };
         if start >= extent {
             return beyond(start_key, format!("is {start}, but axis {axis} has {extent} positions"));
@@ -109,9 +109,9 @@ impl Query {
         if let Some(stop) = stop.filter(|stop| *stop > extent) {
             return beyond(stop_key, format!("is {stop}, but axis {axis} has {extent} positions"));
         }
-        check_order(Some(start), stop, &format!("{way}.{stop_key}"), &self.source)?;
+        check_order(Some(start), stop, &format!("{path}.{stop_key}"), &self.source)?;
         let step = slice.step.0.unwrap_or(1);
-        check_step(start, step, &format!("{way}.step"), &self.source)?;
+        check_step(start, step, &format!("{path}.step"), &self.source)?;
         Ok(AxisSlice { start, stop: stop.unwrap_or(extent), step })
     }
 
@@ -121,28 +121,28 @@ impl Query {
         dataset: &Dataset<'_>,
         axis: usize,
         label: &str,
-        way: &str,
+        path: &str,
     ) -> Result<u64, QueryError> {
-        let labels = self.labels(dataset, axis, way)?;
+        let labels = self.labels(dataset, axis, path)?;
         let position = labels.iter().position(|other| other == label);
-        position.map(|position| position as u64).ok_or_else(|| self.no_such_label(dataset, axis, label, way))
+        position.map(|position| position as u64).ok_or_else(|| self.no_such_label(dataset, axis, label, path))
     }
 
     /// The labels of an axis; an error without labels.
-    fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, way: &str) -> Result<&'d [String], QueryError> {
+    fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, path: &str) -> Result<&'d [String], QueryError> {
         dataset.labels(axis).ok_or_else(|| {
-            let detail = format!("needs labels, but {} has none", axis_words(dataset, axis));
-            self.source.error(way, QueryErrorKind::Invalid { detail })
+            let detail = format!("needs labels, but {} has none", describe_axis(dataset, axis));
+            self.source.error(path, QueryErrorKind::Invalid { detail })
         })
     }
 
-    fn no_such_label(&self, dataset: &Dataset<'_>, axis: usize, label: &str, way: &str) -> QueryError {
+    fn no_such_label(&self, dataset: &Dataset<'_>, axis: usize, label: &str, path: &str) -> QueryError {
         let labels = dataset.labels(axis).unwrap_or_default().iter().map(String::as_str);
         let what = match dataset.axis_name(axis) {
             Some(name) => format!("label on axis {axis}, `{}`:", escape::name(name)),
             None => format!("label on axis {axis}:"),
         };
-        self.source.error(way, QueryErrorKind::not_found(what, label, labels))
+        self.source.error(path, QueryErrorKind::not_found(what, label, labels))
     }
 
     fn resolve_label_filter(
@@ -163,7 +163,12 @@ impl Query {
     }
 
     /// The number of an axis.
-    fn resolve_axis(&self, dataset: &Dataset<'_>, token: &AxisToken, way: &str) -> Result<usize, QueryError> {
+    fn resolve_axis(
+        &self,
+        dataset: &Dataset<'_>,
+        token: &AxisToken,
+        path: &str,
+    ) -> Result<usize, QueryError> {
         let rank = dataset.shape().len();
         let number = match token {
             AxisToken::Number(number) => Some(*number),
@@ -173,15 +178,15 @@ impl Query {
             }
             AxisToken::Text(_) => None,
         };
-        let Some(number) = number else { return self.axis_by_name(dataset, &token.to_string(), way) };
+        let Some(number) = number else { return self.axis_by_name(dataset, &token.to_string(), path) };
         usize::try_from(number).ok().filter(|axis| *axis < rank).ok_or_else(|| {
             let name = escape::name(dataset.name());
             let detail = format!("is {token}, but dataset `{name}` has {rank} axes, counted from 0");
-            self.source.error(way, QueryErrorKind::Invalid { detail })
+            self.source.error(path, QueryErrorKind::Invalid { detail })
         })
     }
 
-    fn axis_by_name(&self, dataset: &Dataset<'_>, name: &str, way: &str) -> Result<usize, QueryError> {
+    fn axis_by_name(&self, dataset: &Dataset<'_>, name: &str, path: &str) -> Result<usize, QueryError> {
         let of = escape::name(dataset.name());
         let names = (0..dataset.shape().len()).filter_map(|axis| dataset.axis_name(axis));
         let mut found = names.clone().enumerate().filter(|(_, other)| *other == name).map(|(axis, _)| axis);
@@ -190,33 +195,33 @@ impl Query {
             (Some(first), Some(second)) => {
                 let detail =
                     format!("axes {first} and {second} of dataset `{of}` both have the name `{name}`");
-                Err(self.source.error(way, QueryErrorKind::refused(detail, "use the number of the axis")))
+                Err(self.source.error(path, QueryErrorKind::refused(detail, "use the number of the axis")))
             }
             (None, _) if names.clone().next().is_none() => {
                 let detail = format!("`{name}` is a name, but the axes of dataset `{of}` have none");
-                Err(self.source.error(way, QueryErrorKind::refused(detail, "use the number of the axis")))
+                Err(self.source.error(path, QueryErrorKind::refused(detail, "use the number of the axis")))
             }
             (None, _) => {
                 let what = format!("axis of dataset `{of}` with the name");
-                Err(self.source.error(way, QueryErrorKind::not_found(what, name, names)))
+                Err(self.source.error(path, QueryErrorKind::not_found(what, name, names)))
             }
         }
     }
 
-    /// The numbers of several distinct axes. `way` is the path of the list.
+    /// The numbers of several distinct axes. `path` is the path of the list.
     pub(super) fn resolve_axes(
         &self,
         dataset: &Dataset<'_>,
         tokens: &[AxisToken],
-        way: &str,
+        path: &str,
     ) -> Result<Vec<usize>, QueryError> {
         let mut axes = Vec::with_capacity(tokens.len());
         for (number, token) in tokens.iter().enumerate() {
-            let way = self.source.axis_way(way, number);
-            let axis = self.resolve_axis(dataset, token, &way)?;
+            let path = self.source.axis_path(path, number);
+            let axis = self.resolve_axis(dataset, token, &path)?;
             if axes.contains(&axis) {
-                let detail = format!("{} is listed twice", axis_words(dataset, axis));
-                return Err(self.source.error(&way, QueryErrorKind::Invalid { detail }));
+                let detail = format!("{} is listed twice", describe_axis(dataset, axis));
+                return Err(self.source.error(&path, QueryErrorKind::Invalid { detail }));
             }
             axes.push(axis);
         }
@@ -256,16 +261,16 @@ impl Query {
     }
 
     /// Covariances need a table of observations.
-    fn check_table(&self, selection: &Selection, listed: &[usize], way: &str) -> Result<(), QueryError> {
+    fn check_table(&self, selection: &Selection, listed: &[usize], path: &str) -> Result<(), QueryError> {
         let shape = selection.shape();
         if shape.len() != 2 {
             let detail = format!("needs a dataset of 2 axes, but this one has {}", shape.len());
-            return Err(self.source.key_error(way, QueryErrorKind::Invalid { detail }));
+            return Err(self.source.key_error(path, QueryErrorKind::Invalid { detail }));
         }
         let variables = (0..2).filter(|axis| !listed.contains(axis)).map(|axis| shape[axis]).product::<u64>();
         if variables > MAX_VARIABLES {
             let detail = format!("has {variables} variables, at most {MAX_VARIABLES} are allowed");
-            return Err(self.source.error(way, QueryErrorKind::refused(detail, "select some of them")));
+            return Err(self.source.error(path, QueryErrorKind::refused(detail, "select some of them")));
         }
         Ok(())
     }
@@ -279,7 +284,7 @@ fn selected(labels: &[String], slice: AxisSlice) -> impl Iterator<Item = &String
 }
 
 /// An axis for messages.
-fn axis_words(dataset: &Dataset<'_>, axis: usize) -> String {
+fn describe_axis(dataset: &Dataset<'_>, axis: usize) -> String {
     match dataset.axis_name(axis) {
         Some(name) => format!("axis {axis}, `{name}`,"),
         None => format!("axis {axis}"),

@@ -97,7 +97,7 @@ pub(crate) struct Positions {
     pub(crate) counts: Arc<[bool]>,
 }
 
-/// A filter by value: all conditions must hold. Null means NaN or the fill value of the dataset.
+/// A filter by value: all comparisons must hold. Null means NaN or the fill value of the dataset.
 ///
 /// A null element fails every comparison but `ne`.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

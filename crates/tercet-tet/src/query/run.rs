@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tercet_core::Progress;
 
 use super::Query;
-use super::answer::{Answer, Catalog, Execution, Found, Value};
+use super::answer::{Answer, Catalog, Execution, MatchedDataset, Value};
 use super::error::QueryError;
 use super::error::QueryErrorKind;
 use super::operation::Kind;
@@ -134,7 +134,7 @@ impl Query {
             return Ok((answer, None));
         };
         let grid = dataset.checked_grid()?;
-        catalog.found = Some(Found {
+        catalog.found = Some(MatchedDataset {
             dataset_index: dataset.id(),
             dtype: grid.element(),
             dtype_tag: dataset.dtype_tag(),
@@ -219,8 +219,8 @@ impl Query {
 
     fn nothing_to_do(&self) -> QueryError {
         let reason = QueryErrorKind::refused(
-            "asks for nothing: no operation, no `spill`, and a preview of 0 cells",
-            "ask for a preview, or for an operation such as `\"mean\": []`",
+            "has no operation, no `spill` and a preview of 0 elements",
+            "request a preview, or add an operation such as `\"mean\": []`",
         );
         self.source.error("", reason)
     }

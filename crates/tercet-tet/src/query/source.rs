@@ -17,23 +17,23 @@ impl Source {
     }
 
     /// An error about the value of a key, or about the object around it if the key is absent.
-    pub(crate) fn error(&self, way: &str, reason: QueryErrorKind) -> QueryError {
-        QueryError::new(reason, way.to_owned(), self.tree.find(way).1.at.clone(), &self.text)
+    pub(crate) fn error(&self, path: &str, reason: QueryErrorKind) -> QueryError {
+        QueryError::new(reason, path.to_owned(), self.tree.find(path).1.at.clone(), &self.text)
     }
 
     /// An error about a key that is not allowed.
-    pub(crate) fn key_error(&self, way: &str, reason: QueryErrorKind) -> QueryError {
-        QueryError::new(reason, way.to_owned(), self.tree.find(way).0, &self.text)
+    pub(crate) fn key_error(&self, path: &str, reason: QueryErrorKind) -> QueryError {
+        QueryError::new(reason, path.to_owned(), self.tree.find(path).0, &self.text)
     }
 
     /// The offset of a key.
-    pub(crate) fn key_start(&self, way: &str) -> usize {
-        self.tree.find(way).0.start
+    pub(crate) fn key_start(&self, path: &str) -> usize {
+        self.tree.find(path).0.start
     }
 
     /// Whether a key is present and not null.
-    pub(crate) fn is_written(&self, way: &str) -> bool {
-        let Some((around, name)) = way.rsplit_once('.') else { return self.keys().any(|key| key == way) };
+    pub(crate) fn is_written(&self, path: &str) -> bool {
+        let Some((around, name)) = path.rsplit_once('.') else { return self.keys().any(|key| key == path) };
         match &self.tree.find(around).1.value {
             Tree::Table(entries) => {
                 entries.iter().any(|entry| entry.key == name && !matches!(entry.node.value, Tree::Null))
@@ -52,14 +52,14 @@ impl Source {
     }
 
     /// The path of axis `number` in any form of an axis list.
-    pub(crate) fn axis_way(&self, way: &str, number: usize) -> String {
-        match &self.tree.find(way).1.value {
-            Tree::List(_) => format!("{way}[{number}]"),
+    pub(crate) fn axis_path(&self, path: &str, number: usize) -> String {
+        match &self.tree.find(path).1.value {
+            Tree::List(_) => format!("{path}[{number}]"),
             Tree::Table(entries) => {
                 let axes = entries.iter().find(|entry| entry.key == "axis" || entry.key == "axes");
-                axes.map_or(way.to_owned(), |entry| self.axis_way(&format!("{way}.{}", entry.key), number))
+                axes.map_or(path.to_owned(), |entry| self.axis_path(&format!("{path}.{}", entry.key), number))
             }
-            _ => way.to_owned(),
+            _ => path.to_owned(),
         }
     }
 }

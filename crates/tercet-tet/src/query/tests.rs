@@ -46,7 +46,7 @@ fn both_syntaxes_give_equal_queries() {
 }
 
 #[test]
-fn a_query_tells_what_it_asks() {
+fn a_query_returns_its_parts() {
     fn is_shared<T: Clone + std::fmt::Debug + Send + Sync>(_: &T) {}
     let text = r#"{"dataset": "q", "layout_version": 7, "selection": [{}, {}], "sum": 1, "dataset": "r"}"#;
     let query = Query::parse(text, Syntax::Json).unwrap();
@@ -77,14 +77,14 @@ fn errors_point_into_the_text() {
 }
 
 #[test]
-fn texts_have_limits() {
+fn documents_have_limits() {
     let long = |bytes: usize| format!("{}{}", r#"{"dataset":"q"}"#, " ".repeat(bytes - 15));
     assert!(Query::parse(&long(TEXT_BYTES), Syntax::Json).is_ok());
     let error = Query::parse(&long(TEXT_BYTES + 1), Syntax::Json).unwrap_err();
     assert!(matches!(error.reason(), QueryErrorKind::TooLong { found: 1_048_577, allowed: 1_048_576 }));
     let error = Query::parse(&"a".repeat(2_000_000), Syntax::Toml).unwrap_err();
     assert!(matches!(error.reason(), QueryErrorKind::TooLong { .. }));
-    // The document counts 1.
+    // The document itself is level 1.
     let deep = |levels: usize| {
         let (open, close) = ("[".repeat(levels - 1), "]".repeat(levels - 1));
         format!(r#"{{"dataset":"q","mean":{open}{close}}}"#)
@@ -132,7 +132,7 @@ fn manifest() -> Option<(std::path::PathBuf, Value)> {
 
 /// Whether a query of the manifest must be refused before anything is executed.
 fn is_refused(case: &Value) -> bool {
-    // Its budget is too small, which is known only when it is executed.
+    // Its budget is too small, which is detected during execution.
     case["note"] == "document must be refused" && case["id"] != "budget_too_small"
         || case["id"] == "unknown_label"
 }
@@ -230,7 +230,7 @@ fn golden_toml_queries_are_understood() {
     assert_eq!(cases.len(), 8);
 }
 
-/// Documents with everything in them, to be damaged.
+/// Documents with all keys, as input for mutation.
 const DOCUMENTS: [&str; 4] = [
     r#"{"dataset":"q","selection":[{"start":1,"stop":9,"step":2},{"start_label":"a"}],"histogram":{"bins":4,"min":-2,"max":2.5,"axis":["x",0]}}"#,
     r#"{"dataset":"q","null_count":{"fill":"nan","axes":["0"]},"filter":{"gt":1,"le":2e3},"label_filter":{"axis":1,"eq":"é"},"execution":{"memory_budget_percent":33.3,"device":"cuda:1"}}"#,
@@ -327,7 +327,7 @@ const WORDS: &[&str] = &[
     "dataset",
 ];
 
-/// JSON of known words.
+/// JSON of known keys and values.
 fn tree() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

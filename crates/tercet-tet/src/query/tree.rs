@@ -178,16 +178,16 @@ fn from_json(value: &jsonc_parser::ast::Value<'_>, text: &str) -> Result<Node, Q
         ),
         Value::Object(object) => {
             let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
-            let mut places = HashMap::with_capacity(object.properties.len());
+            let mut positions = HashMap::with_capacity(object.properties.len());
             for property in &object.properties {
                 let (name, range) = (property.name.as_str(), property.name.range());
                 let node = from_json(&property.value, text)?;
                 let entry = Entry { key: name.to_owned(), key_at: range.start..range.end, node };
                 // The last of duplicate keys counts.
-                match places.insert(name, entries.len()) {
+                match positions.insert(name, entries.len()) {
                     Some(earlier) => {
                         entries[earlier] = entry;
-                        places.insert(name, earlier);
+                        positions.insert(name, earlier);
                     }
                     None => entries.push(entry),
                 }
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn places_are_remembered() {
+    fn positions_are_recorded() {
         let text = r#"{"mean": [], "fancy": 1}"#;
         let node = parse(text, Syntax::Json).unwrap();
         let Tree::Table(entries) = node.value else { panic!() };
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_texts_are_refused() {
+    fn invalid_documents_are_rejected() {
         let deep = |n: usize| format!("{}1{}", "{\"a\":[".repeat(n), "]}".repeat(n));
         assert!(parse(&deep(32), Syntax::Json).is_ok());
         assert!(matches!(

@@ -151,7 +151,7 @@ fn parse_column(value: &Value, len: u64, space: Span) -> Result<Column, String> 
             }
             match Span::at(offset, len) {
                 Some(span) if space.contains(span) => Ok(Column::At { span, crc32c }),
-                _ => Err(format!("bytes {offset} + {len} lie outside {space}")),
+                _ => Err(format!("bytes {offset} + {len} are outside {space}")),
             }
         }
         _ => Err("is neither a string nor a span of the file".to_owned()),

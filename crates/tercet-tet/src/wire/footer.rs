@@ -108,22 +108,22 @@ impl Json {
     /// The spills of version 2 by name; `None` unless the span is between `index_end` and the JSON.
     pub(crate) fn zone_spills(&self, index_end: u64, json: Span) -> Vec<(&'static str, Option<Span>)> {
         let refs = [("zone_maps", &self.zone_maps_ref), ("secondary_indexes", &self.secondary_index_ref)];
-        let mut places: Vec<(&'static str, Option<Span>)> = Vec::with_capacity(refs.len());
+        let mut spans: Vec<(&'static str, Option<Span>)> = Vec::with_capacity(refs.len());
         for (name, value) in refs {
             let Some(value) = value else { continue };
-            let place = SpanRef::from_value(value).and_then(SpanRef::to_span);
+            let span = SpanRef::from_value(value).and_then(SpanRef::to_span);
             let inside = |span: &Span| index_end <= span.start() && span.end() <= json.start();
-            places.push((name, place.filter(inside)));
+            spans.push((name, span.filter(inside)));
         }
         // Spills that do not fit together are ignored.
-        let lens = places.iter().filter_map(|(_, span)| *span).map(Span::len);
+        let lens = spans.iter().filter_map(|(_, span)| *span).map(Span::len);
         let total = lens.chain(self.metadata_ref.map(|span| span.len)).try_fold(0u64, u64::checked_add);
         if total.is_none_or(|total| total > json.start().saturating_sub(index_end)) {
-            for (_, place) in &mut places {
-                *place = None;
+            for (_, span) in &mut spans {
+                *span = None;
             }
         }
-        places
+        spans
     }
 
     /// The total length of all spills, between the payloads and the JSON.
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tail_gives_the_place_of_the_text() {
+    fn the_tail_locates_the_json() {
         let tail = Tail { history_json_len: 63, history_version: 1 };
         let (parsed, json) = Tail::parse(&tail.encode(), 111).unwrap();
         assert_eq!((parsed, json), (tail, Span::between(32, 95).unwrap()));

@@ -67,7 +67,7 @@ impl<S: Sink> Writer<S> {
             self.write_at(self.rows.offsets[base + number] + (at - chunk.start), mine)?;
             if self.options.has_block() {
                 let after = chunk.end - at - mine.len() as u64;
-                chunk.look(dense.dtype, mine, after, self.options.statistics);
+                chunk.update(dense.dtype, mine, after, self.options.statistics);
             }
             at += mine.len() as u64;
             dense.written += mine.len() as u64;
@@ -107,7 +107,7 @@ impl<S: Sink> Writer<S> {
 
 impl Part {
     /// Adds a byte range of the chunk that is followed by `after` bytes.
-    fn look(&mut self, dtype: ElementType, bytes: &[u8], after: u64, statistics: bool) {
+    fn update(&mut self, dtype: ElementType, bytes: &[u8], after: u64, statistics: bool) {
         let one =
             |piece: &[u8]| (crc32c(piece), piece.len(), statistics.then(|| Stats::compute(dtype, piece)));
         let pieces: Vec<_> =
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_noticed() {
+    fn missing_bytes_are_detected() {
         let mut layout = Layout::new();
         let id = layout.dataset("a", ElementType::U8, [4], [4]).unwrap();
         let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();

@@ -150,9 +150,9 @@ fn spill(file: &File, name: &str) -> Option<bytes::Bytes> {
     if footer.tail.history_version != 2 {
         return None;
     }
-    let places = footer.json.zone_spills(file.catalog.head_end(), footer.json_span);
-    let (_, place) = places.into_iter().find(|(other, _)| *other == name)?;
-    let span = place.filter(|span| span.len() <= LONGEST.min(file.options.limits.metadata_bytes))?;
+    let spans = footer.json.zone_spills(file.catalog.head_end(), footer.json_span);
+    let (_, span) = spans.into_iter().find(|(other, _)| *other == name)?;
+    let span = span.filter(|span| span.len() <= LONGEST.min(file.options.limits.metadata_bytes))?;
     file.source.read_at(span).ok()
 }
 

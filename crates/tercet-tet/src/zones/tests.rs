@@ -36,7 +36,7 @@ fn planned(dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Planned {
 }
 
 /// The zone maps of the dataset `d` with one axis, given tile by tile.
-fn of_tiles<T: Element>(metadata: &Metadata, chunk: usize, values: &[T]) -> ZoneMaps {
+fn zone_maps<T: Element>(metadata: &Metadata, chunk: usize, values: &[T]) -> ZoneMaps {
     let planned = planned(T::ELEMENT, &[values.len() as u64], &[chunk as u64]);
     let mut zones = ZoneMaps::new(&[planned], metadata).unwrap();
     for (number, tile) in (0..).zip(values.chunks(chunk)) {
@@ -80,7 +80,7 @@ fn the_ends_of_every_integer_type_are_found() {
 }
 
 #[test]
-fn the_fill_value_is_text_of_the_element_type() {
+fn the_fill_value_is_parsed_as_the_element_type() {
     let fill = |dtype, text| fill_bits(dtype, &attrs(&[("_FillValue", text)]));
     assert_eq!(fill(ElementType::I16, " -1 "), Some(0xffff));
     assert_eq!(fill(ElementType::I32, "-9999.0"), None, "no integer");
@@ -102,19 +102,19 @@ fn the_fill_value_is_text_of_the_element_type() {
 fn sixty_four_values_are_indexed_and_no_more() {
     let none = Metadata::default();
     let few: Vec<u16> = (0..128).map(|n| n % 64).collect();
-    let index = indexes(&of_tiles(&none, 10, &few), &none);
+    let index = indexes(&zone_maps(&none, 10, &few), &none);
     assert_eq!(index[0]["postings"].as_array().unwrap().len(), 64);
     // One tile with too many, and too many by the last of several tiles.
     for chunk in [65, 8] {
         let many: Vec<u16> = (0..65).collect();
-        assert_eq!(indexes(&of_tiles(&none, chunk, &many), &none), serde_json::Value::Null, "{chunk}");
+        assert_eq!(indexes(&zone_maps(&none, chunk, &many), &none), serde_json::Value::Null, "{chunk}");
     }
 }
 
 #[test]
-fn postings_are_in_the_order_of_their_text() {
+fn postings_are_sorted_by_their_string() {
     let none = Metadata::default();
-    let index = indexes(&of_tiles(&none, 2, &[256u16, 1, 1, 2, 256, 256]), &none);
+    let index = indexes(&zone_maps(&none, 2, &[256u16, 1, 1, 2, 256, 256]), &none);
     let postings: Vec<String> = index[0]["postings"]
         .as_array()
         .unwrap()
@@ -128,7 +128,7 @@ fn postings_are_in_the_order_of_their_text() {
 #[test]
 fn a_dataset_of_nulls_has_an_index_without_values() {
     let none = Metadata::default();
-    let zones = of_tiles(&none, 2, &[f64::NAN; 3]);
+    let zones = zone_maps(&none, 2, &[f64::NAN; 3]);
     assert_eq!(indexes(&zones, &none)[0]["postings"], serde_json::json!([]));
     let mut text = Vec::new();
     zones.write_zones(&mut text).unwrap();
@@ -151,7 +151,7 @@ fn a_dataset_of_nulls_has_an_index_without_values() {
 fn numeric_labels_give_segments() {
     let kinds = |labels: &[&str]| {
         let labels = metadata(&[], &[("0", labels)]);
-        let zones = of_tiles(&labels, 2, &[0u8; 3]);
+        let zones = zone_maps(&labels, 2, &[0u8; 3]);
         let index = indexes(&zones, &labels);
         let index: Vec<serde_json::Value> = index.as_array().unwrap().clone();
         index.into_iter().find(|index| index["kind"] == "sorted_axis_range")

@@ -50,7 +50,7 @@ fn verify(bytes: &[u8], deep: bool) -> Report {
     let options = VerifyOptions::default().with_deep(deep).with_limits(limits_for(bytes));
     match tercet_tet::verify(source, options, &NoProgress) {
         Ok(report) => report,
-        Err(error) => panic!("all bytes are there: {error}"),
+        Err(error) => panic!("all bytes exist: {error}"),
     }
 }
 
@@ -74,7 +74,7 @@ enum Outcome {
     Wrong,
 }
 
-/// Reads everything there is to read.
+/// Reads everything.
 fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
     let Ok(file) = open(bytes, copies) else { return Outcome::Refused };
     let protected =
@@ -314,7 +314,7 @@ fn a_huge_footer_is_not_read_into_memory() {
     });
 }
 
-/// A summary of borrowed bytes needs memory for catalogue, index and footer, not for the payloads.
+/// A summary of borrowed bytes needs memory for catalog, index and footer, not for the payloads.
 #[test]
 fn a_summary_borrows_its_bytes() {
     // Small enough not to disturb the measurements of the other tests.

@@ -9,7 +9,7 @@ use tercet_core::source::Memory;
 use tercet_core::{ElementType, Tensor, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::{
-    Compression, Condition, File, Group, Layout, Op, Query, ReadOptions, RunOptions, Scalar, Syntax, Value,
+    Comparison, Compression, File, Group, Layout, Op, Query, ReadOptions, RunOptions, Scalar, Syntax, Value,
     Window, Writer, WriterOptions,
 };
 
@@ -135,7 +135,7 @@ fn groups_windows_and_filters_match_queries() {
     let query = r#"{"dataset": "t", "max": ["time"], "window": {"axis": "time", "size": 5, "mode": "bins"}}"#;
     assert_eq!(numbers(&bins.tensor), answer(&file, query, "operation_reduced_max"));
 
-    let above = part.clone().filter(Condition::Greater(Scalar::Whole(10)));
+    let above = part.clone().filter(Comparison::Gt(Scalar::Whole(10)));
     let query = r#"{"dataset": "t", "sum": ["lat"], "filter": {"gt": 10}}"#;
     assert_eq!(
         numbers(&above.sum(["lat"]).run().unwrap().tensor),
@@ -256,7 +256,7 @@ fn filters_apply_to_long_rows() {
         let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
         writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
         let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
-        let part = file.dataset("t").unwrap().part().filter(Condition::Greater(Scalar::Float(10.0)));
+        let part = file.dataset("t").unwrap().part().filter(Comparison::Gt(Scalar::Float(10.0)));
         let passes = |value: &&f32| **value > 10.0;
         let rows: Vec<f64> = values
             .chunks(WIDTH as usize)

@@ -1,5 +1,5 @@
 //! Protection cannot be switched off by damage: after any flipped bit and any truncation, a protected file gives the
-//! same answers or an error. Unprotected files are read whatever their metadata and payloads hold.
+//! same answers or an error. Unprotected files are read, for any metadata and payloads.
 
 use std::collections::BTreeSet;
 use std::io::Cursor;
@@ -26,7 +26,7 @@ struct Kind {
     name: &'static str,
     bytes: Vec<u8>,
     query: Value,
-    /// Bytes that stand for others of the same long strings, so that not all of them are tried.
+    /// Bytes of long strings that are not tried, because other bytes of the same strings are.
     skipped: BTreeSet<usize>,
 }
 
@@ -358,7 +358,7 @@ fn assert_unprotected(what: &str, bytes: &[u8]) {
 }
 
 #[test]
-fn user_text_is_no_trace() {
+fn user_strings_are_no_trace() {
     for options in [WriterOptions::interop(), WriterOptions::interop().with_zone_maps(true)] {
         assert_unprotected("attributes", &suspicious(options));
     }

@@ -153,7 +153,7 @@ pub(crate) fn assert_stats(found: Stats, expected: Stats, dtype: ElementType, by
 /// Arrays of every element type and rank, with tiles of every kind: whole, clipped, larger than the array.
 pub(crate) fn any_array(name: &'static str) -> impl Strategy<Value = Array> {
     let axes = (1usize..=8).prop_flat_map(|rank| {
-        // About 3000 elements at the most, whatever the rank.
+        // At most about 3000 elements, for any rank.
         let extent = [3000u64, 50, 14, 7, 5, 4, 3, 3][rank - 1];
         prop::collection::vec((1..=extent, 1..=extent + 2), rank)
     });

@@ -11,7 +11,7 @@ use crate::query::source::Source;
 /// The largest window, in positions.
 const MAX_WINDOW: u64 = 1 << 20;
 
-/// Keys that may stand beside `align`.
+/// Keys allowed together with `align`.
 const BESIDE_ALIGN: [&str; 4] = ["dataset", "layout_version", "execution", "align"];
 
 pub(super) fn check_align(dataset: &str, flat: &Flat, source: &Source) -> Result<(), QueryError> {
@@ -32,12 +32,12 @@ pub(super) fn check_align(dataset: &str, flat: &Flat, source: &Source) -> Result
 }
 
 /// A list of axes that cannot be empty.
-fn check_axes(count: usize, way: &str, source: &Source) -> Result<(), QueryError> {
+fn check_axes(count: usize, path: &str, source: &Source) -> Result<(), QueryError> {
     if (1..=MAX_AXES).contains(&count) {
         return Ok(());
     }
     let detail = format!("lists {count} axes, but must list 1 to {MAX_AXES}");
-    Err(source.error(way, QueryErrorKind::Invalid { detail }))
+    Err(source.error(path, QueryErrorKind::Invalid { detail }))
 }
 
 pub(super) fn check_filters(flat: &Flat, source: &Source) -> Result<(), QueryError> {
@@ -62,13 +62,15 @@ fn check_filter(filter: &At<Filter>, source: &Source) -> Result<(), QueryError> 
     let comparisons = [("eq", eq), ("ne", ne), ("lt", lt), ("le", le), ("gt", gt), ("ge", ge)];
     let comparison = comparisons.into_iter().find(|(_, number)| number.is_some()).map(|(name, _)| name);
     if comparison.is_none() && is_null.is_none() && is_not_null.is_none() {
-        return Err(source.error(&filter.key, QueryErrorKind::invalid("is empty, but must have a condition")));
+        return Err(
+            source.error(&filter.key, QueryErrorKind::invalid("is empty, but must have a comparison"))
+        );
     }
     if gt.is_some() && ge.is_some() {
-        return refuse("ge", "is a second lower bound beside `gt`".to_owned());
+        return refuse("ge", "is a second lower bound in addition to `gt`".to_owned());
     }
     if lt.is_some() && le.is_some() {
-        return refuse("le", "is a second upper bound beside `lt`".to_owned());
+        return refuse("le", "is a second upper bound in addition to `lt`".to_owned());
     }
     if is_null.is_some() && is_not_null.is_some() {
         return refuse("is_not_null", "cannot be used together with `is_null`".to_owned());
@@ -85,7 +87,7 @@ fn check_filter(filter: &At<Filter>, source: &Source) -> Result<(), QueryError> 
         Ordering::Greater => true,
     };
     if is_empty {
-        return refuse(high, format!("and `{low}` leave no number between them"));
+        return refuse(high, format!("and `{low}` exclude every number"));
     }
     Ok(())
 }
@@ -102,13 +104,13 @@ fn compare(a: Scalar, b: Scalar) -> Ordering {
 
 fn whole_to_float(whole: i128, float: f64) -> Ordering {
     // Whole numbers of a query have 64 bits; the cast stops at the ends of i128, far outside.
-    #[expect(clippy::cast_possible_truncation, reason = "the whole part is what is asked for")]
+    #[expect(clippy::cast_possible_truncation, reason = "only the integer part is needed")]
     let floor = float.floor() as i128;
     let fraction = if float > float.floor() { Ordering::Less } else { Ordering::Equal };
     whole.cmp(&floor).then(fraction)
 }
 
-/// The operation that groups and windows are for.
+/// The operation that groups and windows apply to.
 fn reduction(flat: &Flat, key: &str, source: &Source) -> Result<Kind, QueryError> {
     let Some(operation) = &flat.operation else {
         let reason = QueryErrorKind::refused("needs an operation", "add one, for example `\"mean\": []`");
@@ -133,8 +135,8 @@ pub(super) fn check_group_by(flat: &Flat, source: &Source) -> Result<(), QueryEr
         let reason = QueryErrorKind::invalid("cannot be used together with `group_by`");
         return Err(source.key_error(&window.key, reason));
     }
-    let way = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
-    check_axes(group_by.value.axes.len(), &way, source)
+    let path = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
+    check_axes(group_by.value.axes.len(), &path, source)
 }
 
 pub(super) fn check_window(flat: &Flat, source: &Source) -> Result<(), QueryError> {
@@ -164,7 +166,7 @@ pub(super) fn check_window(flat: &Flat, source: &Source) -> Result<(), QueryErro
     }
     let end = window.align == Some(BinAlign::End);
     if end && window.mode == Mode::Rolling && window.pad.unwrap_or_default() == Pad::None {
-        return refuse("align", "`end` needs a `pad` where windows roll".to_owned());
+        return refuse("align", "`end` requires a `pad` for rolling windows".to_owned());
     }
     Ok(())
 }

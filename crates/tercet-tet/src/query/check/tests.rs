@@ -11,7 +11,7 @@ fn query(members: &Value) -> Result<Query, QueryError> {
     Query::parse(&document.to_string(), Syntax::Json)
 }
 
-/// Each is refused at this key, with a message that contains this text.
+/// Checks that each query is rejected at this key, with a message that contains this string.
 fn refused(cases: &[(Value, &str, &str)]) {
     for (members, key, expected) in cases {
         let error = query(members).expect_err(&members.to_string());
@@ -116,7 +116,7 @@ fn parameters_have_limits() {
 }
 
 #[test]
-fn results_go_where_they_can() {
+fn invalid_targets_are_rejected() {
     let center = json!({"method": "center"});
     refused(&[
         (json!({"spill": ""}), "spill", "is blank"),
@@ -170,7 +170,7 @@ fn filters_leave_something() {
         (json!({"label_filter": {"axis": 0, "eq": "x"}, "correlation": 0}), "label_filter", "`correlation`"),
         (json!({"pipeline": [{"filter": {}}]}), "pipeline[0].filter", "is empty"),
     ]);
-    // Neighbours that one f64 would hold.
+    // Adjacent integers that have the same f64.
     let (low, high) = (9_007_199_254_740_992_u64, 9_007_199_254_740_993_u64);
     accepted(&[
         json!({"filter": {"ge": 1, "le": 1}}),

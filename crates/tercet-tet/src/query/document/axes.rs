@@ -11,7 +11,7 @@ use super::MAX_AXES;
 use crate::query::error::excerpt;
 
 /// The length limit of axis names, in bytes.
-const WORD_BYTES: usize = 32;
+const AXIS_NAME_BYTES: usize = 32;
 
 /// An axis by number, decimal string or name.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,7 +48,7 @@ fn is_axis_text(text: &str) -> bool {
         return bytes.all(|byte| byte.is_ascii_digit());
     }
     let inner = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    text.len() <= WORD_BYTES && (first.is_ascii_alphabetic() || first == b'_') && bytes.all(inner)
+    text.len() <= AXIS_NAME_BYTES && (first.is_ascii_alphabetic() || first == b'_') && bytes.all(inner)
 }
 
 impl<'de> Deserialize<'de> for AxisToken {
@@ -68,9 +68,9 @@ impl<'de> Deserialize<'de> for AxisToken {
                     return Ok(AxisToken::Text(text.to_owned()));
                 }
                 let rule = format!(
-                    "a number or a name of at most {WORD_BYTES} letters, digits, `_` and `-` that starts with a letter"
+                    "a number or a name of at most {AXIS_NAME_BYTES} letters, digits, `_` and `-` that starts with a letter"
                 );
-                Err(E::custom(format!("`{}` names no axis, that is {rule}", excerpt(text))))
+                Err(E::custom(format!("`{}` is not an axis: expected {rule}", excerpt(text))))
             }
         }
         deserializer.deserialize_any(Token)
@@ -131,9 +131,7 @@ impl<'de> Visitor<'de> for Forms {
         while let Some(key) = map.next_key_seed(AxisKey)? {
             let One(tokens) = map.next_value()?;
             if axes.replace(tokens).is_some() {
-                return Err(A::Error::custom(format!(
-                    "has both `axis` and `axes`, and `{key}` is one too many"
-                )));
+                return Err(A::Error::custom(format!("has both `axis` and `axes`; remove `{key}`")));
             }
         }
         axes.ok_or_else(|| A::Error::missing_field("axis"))
@@ -172,7 +170,7 @@ impl JsonSchema for AxisToken {
         "Axis".into()
     }
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let pattern = format!("^([0-9]+|[A-Za-z_][A-Za-z0-9_-]{{0,{}}})$", WORD_BYTES - 1);
+        let pattern = format!("^([0-9]+|[A-Za-z_][A-Za-z0-9_-]{{0,{}}})$", AXIS_NAME_BYTES - 1);
         json_schema!({
             "description": "An axis: its number, or its name.",
             "anyOf": [{"type": "integer", "minimum": 0}, {"type": "string", "pattern": pattern}],
@@ -196,7 +194,7 @@ impl JsonSchema for Axes {
             })
         };
         json_schema!({
-            "description": "The axes to run over; `[]` means all, to one value.",
+            "description": "The axes to reduce; `[]` means all axes, reduced to one value.",
             "anyOf": [axis, list, object("axis"), object("axes")],
         })
     }

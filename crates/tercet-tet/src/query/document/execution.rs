@@ -79,7 +79,7 @@ impl JsonSchema for ExecutionOptions {
     }
 }
 
-/// All of something, in hundredths of a percent.
+/// 100 %, in hundredths of a percent.
 const ALL: u16 = 10_000;
 
 /// A percentage, rounded to hundredths.

@@ -12,7 +12,7 @@ use super::nullable::without_null;
 use super::{AxisToken, MAX_AXES};
 use crate::query::operation::Scalar;
 
-/// A filter by value: all conditions must hold.
+/// A filter by value: all comparisons must hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null, extend("minProperties" = 1))]
@@ -258,7 +258,7 @@ pub(crate) struct Align {
     /// The other dataset.
     #[schemars(length(min = 1), regex(pattern = r"\S"))]
     pub(crate) with: String,
-    /// The axes, which must be there in both.
+    /// The axes, which must exist in both datasets.
     #[schemars(length(min = 1, max = MAX_AXES))]
     pub(crate) axes: Vec<AxisToken>,
 }

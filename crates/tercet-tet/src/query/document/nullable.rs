@@ -1,4 +1,4 @@
-//! Where `null` may stand for "not given".
+//! Keys that accept `null` for an absent value.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde::de::{Error, IntoDeserializer as _, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A value, or null for none. Every other key of the document refuses null.
+/// A value, or null if it is absent. Other keys of the document reject null.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Nullable<T>(pub(crate) Option<T>);
 
@@ -65,13 +65,13 @@ impl<T: JsonSchema> JsonSchema for Nullable<T> {
     fn schema_name() -> Cow<'static, str> {
         format!("Nullable{}", T::schema_name()).into()
     }
-    /// Written as `oneOf`, which [`without_null`] leaves alone.
+    /// Uses `oneOf`, which [`without_null`] does not change.
     fn json_schema(generator: &mut SchemaGenerator) -> Schema {
         json_schema!({"oneOf": [generator.subschema_for::<T>(), {"type": "null"}]})
     }
 }
 
-/// Takes null out of the optional members of an object: a key may be left out, but not be null.
+/// Removes null from the schemas of optional members: a key may be absent, but not null.
 pub(super) fn without_null(schema: &mut Schema) {
     let Some(Value::Object(members)) = schema.get_mut("properties") else { return };
     for member in members.values_mut() {
@@ -96,7 +96,7 @@ pub(super) fn without_null(schema: &mut Schema) {
         if let Some(Value::Array(values)) = member.get_mut("enum") {
             values.retain(|value| !value.is_null());
         }
-        // The default of an optional member is to be absent.
+        // An optional member is absent by default.
         if member.get("default").is_some_and(Value::is_null) {
             member.remove("default");
         }

@@ -12,7 +12,7 @@ use super::{Axes, AxisToken, Nullable, plain_kind};
 use crate::query::error::excerpt;
 use crate::query::operation::{Kind, Method, Scalar};
 
-/// An operation as it is written.
+/// An operation of the document, with its axes not resolved.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Specified {
     pub(crate) key: &'static str,
@@ -22,12 +22,12 @@ pub(crate) struct Specified {
 
 impl Axes {
     pub(super) fn specify(&self, key: &'static str) -> Specified {
-        // The keys whose value is nothing but axes are those of the plain kinds; a test holds it.
+        // Exactly the keys of the plain kinds have only axes as their value; a test checks this.
         Specified { key, kind: plain_kind(key).unwrap_or(Kind::Count), axes: self.0.clone() }
     }
 }
 
-/// The axes out of `axis` and `axes`, of which [`check`](crate::query::check) allows one.
+/// The axes of `axis` or `axes`; [`check`](crate::query::check) rejects both together.
 fn either(axis: Option<&Axes>, axes: Option<&Axes>) -> Vec<AxisToken> {
     axis.or(axes).map(|axes| axes.0.clone()).unwrap_or_default()
 }
@@ -37,10 +37,10 @@ fn either(axis: Option<&Axes>, axes: Option<&Axes>) -> Vec<AxisToken> {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null)]
 pub(crate) struct Quantile {
-    /// From 0 to 1.
+    /// The quantile, from 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     q: f64,
-    /// The axes to run over.
+    /// The axes to reduce.
     axis: Option<Axes>,
     /// The same as `axis`.
     axes: Option<Axes>,
@@ -58,7 +58,7 @@ impl Quantile {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null)]
 pub(crate) struct Histogram {
-    /// How many bins.
+    /// The number of bins.
     #[schemars(range(min = 1, max = 4096))]
     bins: u32,
     /// The lower end of the first bin; only together with `max`.
@@ -67,7 +67,7 @@ pub(crate) struct Histogram {
     /// The upper end of the last bin; only together with `min`.
     #[serde(default)]
     pub(crate) max: Nullable<f64>,
-    /// The axes to run over.
+    /// The axes to reduce.
     axis: Option<Axes>,
     /// The same as `axis`.
     axes: Option<Axes>,
@@ -86,9 +86,9 @@ impl Histogram {
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null)]
 pub(crate) struct Transform {
-    /// Which one.
+    /// The method.
     method: Method,
-    /// The axes its statistics run over.
+    /// The axes over which its statistics are computed.
     axis: Option<Axes>,
     /// The same as `axis`.
     axes: Option<Axes>,
@@ -101,7 +101,7 @@ impl Transform {
     }
 }
 
-/// `null_count`: axes in their plain forms, or an object.
+/// `null_count`: axes in any form, or an object.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct NullCount(NullCountObject);
 
@@ -109,11 +109,11 @@ pub(crate) struct NullCount(NullCountObject);
 #[serde(deny_unknown_fields)]
 #[schemars(transform = without_null, rename = "NullCountObject")]
 struct NullCountObject {
-    /// The axes to run over.
+    /// The axes to reduce.
     axis: Option<Axes>,
     /// The same as `axis`.
     axes: Option<Axes>,
-    /// The fill value; without it that of the dataset.
+    /// The fill value; by default that of the dataset.
     #[serde(default)]
     fill: Nullable<Fill>,
 }
@@ -170,7 +170,7 @@ impl JsonSchema for NullCount {
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Fill(Scalar);
 
-/// A number as a string, NaN and infinities included; integers exactly.
+/// Parses a number, including NaN and infinities; integers are exact.
 pub(crate) fn parse_scalar(text: &str) -> Option<Scalar> {
     let text = text.trim();
     let whole = text.parse().map(Scalar::Whole);

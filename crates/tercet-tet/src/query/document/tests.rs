@@ -21,7 +21,7 @@ fn specified(members: &Value) -> Specified {
     query(members).unwrap_or_else(|error| panic!("{members}: {error}")).flat.operation.unwrap().value
 }
 
-/// The way to the key of a refused member, and what is written at the place.
+/// The path of a rejected member, and the reason.
 fn refused(members: &Value) -> (String, QueryErrorKind) {
     let error = query(members).expect_err(&members.to_string());
     (error.key().to_owned(), error.reason().clone())
@@ -49,7 +49,7 @@ fn every_operation_is_a_key() {
 
 #[test]
 fn whole_numbers_beyond_64_bits_are_compared_as_they_are() {
-    // Their nearest floats are the least i64 and the least number above all u64.
+    // Their nearest floats are the minimum of i64 and 2^64.
     for (text, number) in
         [("-9223372036854775809", i128::from(i64::MIN) - 1), ("18446744073709551617", (1 << 64) + 1)]
     {
@@ -57,7 +57,7 @@ fn whole_numbers_beyond_64_bits_are_compared_as_they_are() {
         let filter = Query::parse(&text, Syntax::Json).unwrap().flat.filter.unwrap().value;
         assert_eq!(filter.eq.map(|eq| eq.0), Some(Scalar::Whole(number)));
     }
-    // Elsewhere they are numbers like others.
+    // In other keys they are ordinary numbers.
     let bins = r#"{"dataset": "q", "histogram": {"bins": 2, "min": 0, "max": 99999999999999999999}}"#;
     assert!(Query::parse(bins, Syntax::Json).is_ok());
     let start = r#"{"dataset": "q", "selection": [{"start": 18446744073709551616}]}"#;
@@ -84,7 +84,7 @@ fn axes_have_many_forms() {
 }
 
 #[test]
-fn wrong_axes_are_refused_where_they_stand() {
+fn invalid_axes_are_rejected_at_their_position() {
     for (value, key) in [
         (json!(null), "mean"),
         (json!({}), "mean"),
@@ -112,7 +112,7 @@ fn wrong_axes_are_refused_where_they_stand() {
 }
 
 #[test]
-fn null_is_refused_but_in_three_places() {
+fn null_is_rejected_except_in_three_keys() {
     for key in [
         "dataset",
         "layout_version",
@@ -208,7 +208,7 @@ fn unknown_keys_are_refused_everywhere() {
 }
 
 #[test]
-fn numbers_are_whole_where_they_count() {
+fn counts_must_be_integers() {
     for (members, key) in [
         (json!({"layout_version": 1.0}), "layout_version"),
         (json!({"layout_version": -1}), "layout_version"),
@@ -266,7 +266,7 @@ fn numbers_are_whole_where_they_count() {
 }
 
 #[test]
-fn words_are_chosen_from_a_list() {
+fn keywords_are_chosen_from_a_list() {
     for (members, key, hint) in [
         (json!({"transform": {"method": "softmix"}}), "transform.method", "did you mean `softmax`?"),
         (

@@ -8,7 +8,7 @@ use crate::query::operation::Scalar;
 /// Attributes with the fill value; the first one present counts.
 const ATTRIBUTES: [&str; 3] = ["_FillValue", "missing_value", "fill_value"];
 
-/// Where a fill value comes from.
+/// The source of a fill value, for messages.
 pub(super) const HOW: &str = "the attributes `_FillValue`, `missing_value` and `fill_value` define it";
 
 /// The attribute with the fill value, if there is one.

@@ -1,4 +1,4 @@
-//! What happens to each axis: reduced, kept, grouped or rolled over.
+//! The role of each axis: reduced, kept, grouped or rolling.
 
 #[cfg(test)]
 mod tests;
@@ -9,7 +9,7 @@ use std::sync::Arc;
 use tercet_core::Selection;
 
 use super::fill::{self, Fill};
-use super::{axis_words, is_float, selected};
+use super::{describe_axis, is_float, selected};
 use crate::file::Dataset;
 use crate::query::Query;
 use crate::query::document::{BinAlign, GroupBy, Mode, Pad, Window};
@@ -56,16 +56,16 @@ impl Query {
         group_by: &At<GroupBy>,
     ) -> Result<(Vec<usize>, Vec<Role>), QueryError> {
         let rank = dataset.shape().len();
-        let way = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
-        let groups = self.resolve_axes(dataset, &group_by.value.axes, &way)?;
+        let path = if group_by.value.by_labels { group_by.member("axes") } else { group_by.key.clone() };
+        let groups = self.resolve_axes(dataset, &group_by.value.axes, &path)?;
         if groups.len() == rank {
             let reason = QueryErrorKind::invalid("lists every axis, but must leave one for the operation");
-            return Err(self.source.error(&way, reason));
+            return Err(self.source.error(&path, reason));
         }
         if let Some(number) = listed.iter().position(|axis| groups.contains(axis)) {
-            let detail = format!("{} is in `group_by` as well", axis_words(dataset, listed[number]));
-            let way = self.source.axis_way(self.operation_key(), number);
-            return Err(self.source.error(&way, QueryErrorKind::Invalid { detail }));
+            let detail = format!("{} is in `group_by` as well", describe_axis(dataset, listed[number]));
+            let path = self.source.axis_path(self.operation_key(), number);
+            return Err(self.source.error(&path, QueryErrorKind::Invalid { detail }));
         }
         let others: Vec<usize> = (0..rank).filter(|axis| !groups.contains(axis)).collect();
         if !listed.is_empty() && listed.len() != others.len() {
@@ -77,7 +77,7 @@ impl Query {
         let mut roles = vec![Role::Reduced; rank];
         for (number, &axis) in groups.iter().enumerate() {
             roles[axis] = if group_by.value.by_labels {
-                let labels = self.labels(dataset, axis, &self.source.axis_way(&way, number))?;
+                let labels = self.labels(dataset, axis, &self.source.axis_path(&path, number))?;
                 Role::Grouped(by_labels(selected(labels, selection.axes()[axis])))
             } else {
                 Role::Kept
@@ -110,7 +110,7 @@ impl Query {
         let padding = Padding { value, min_count: window.value.min_count.unwrap_or(1) };
         let role = match window.value.mode {
             Mode::Bins => {
-                // The bins of all positions are a table, whose length the file determines.
+                // The bins of all positions are a table; its length is determined by the file.
                 let most = (dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
                 if extent > most {
                     let detail = format!("has {extent} positions, at most {most} can be cut into bins");
@@ -135,7 +135,7 @@ impl Query {
         window: &At<Window>,
         fill: &Fill<'_>,
     ) -> Result<Option<Scalar>, QueryError> {
-        let way = window.member("pad");
+        let path = window.member("pad");
         match window.value.pad.unwrap_or_default() {
             Pad::None => Ok(None),
             Pad::Zero => Ok(Some(Scalar::Whole(0))),
@@ -143,15 +143,15 @@ impl Query {
                 None => Ok(Some(Scalar::Float(f64::NAN))),
                 Some(dtype) => {
                     let detail = format!("is `nan`, but elements of type `{dtype}` cannot be NaN");
-                    Err(self.source.error(&way, QueryErrorKind::Invalid { detail }))
+                    Err(self.source.error(&path, QueryErrorKind::Invalid { detail }))
                 }
             },
             Pad::Fill => {
-                let value = fill.value().map_err(|reason| self.source.error(&way, reason))?;
+                let value = fill.value().map_err(|reason| self.source.error(&path, reason))?;
                 value.map(Some).ok_or_else(|| {
                     let reason =
                         QueryErrorKind::refused("is `fill`, but the dataset has no fill value", fill::HOW);
-                    self.source.error(&way, reason)
+                    self.source.error(&path, reason)
                 })
             }
         }
@@ -166,12 +166,12 @@ impl Query {
     }
 }
 
-/// One group for each label, in the order in which they are seen first.
+/// One group per label, in order of first occurrence.
 fn by_labels<'l>(labels: impl Iterator<Item = &'l String>) -> Groups {
     let mut seen = HashMap::new();
     let cells: Arc<[u32]> = labels
         .map(|label| {
-            // Labels are held in memory: there are not 2³² of them.
+            // Labels are held in memory: there are fewer than 2³².
             let next = u32::try_from(seen.len()).unwrap_or(u32::MAX);
             *seen.entry(label).or_insert(next)
         })
@@ -180,7 +180,7 @@ fn by_labels<'l>(labels: impl Iterator<Item = &'l String>) -> Groups {
     Groups { cells, count, padding: None, size: 0 }
 }
 
-/// Bins side by side; the short one is the last, or the first where they are aligned with the end.
+/// Adjacent bins; the last one may be shorter, or the first one if they are aligned with the end.
 fn bins(extent: u64, size: u64, align: BinAlign, padding: Padding) -> Groups {
     let count = extent.div_ceil(size);
     let missing = match align {
@@ -193,7 +193,7 @@ fn bins(extent: u64, size: u64, align: BinAlign, padding: Padding) -> Groups {
     Groups { cells, count: number(count), padding: Some(padding), size }
 }
 
-/// Windows that stay inside the axis, or with padding reach over the start or the end of it.
+/// Windows inside the axis; with padding they may extend past its start or end.
 fn rolling(extent: u64, window: &Window, padding: Padding) -> Rolling {
     let (size, step) = (window.size, window.step.unwrap_or(1));
     let starts = if padding.value.is_some() { extent } else { extent - size + 1 };

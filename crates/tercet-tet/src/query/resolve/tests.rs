@@ -59,7 +59,7 @@ fn resolved(dataset: &str, members: &Value) -> Resolved {
     resolve(dataset, members).unwrap_or_else(|error| panic!("{members}: {error}")).1
 }
 
-/// Each is refused at this key, with a message that contains this text.
+/// Checks that each query is rejected at this key, with a message that contains this string.
 fn refused(cases: &[(&str, Value, &str, &str)]) {
     for (dataset, members, key, expected) in cases {
         let error = resolve(dataset, members).expect_err(&members.to_string());

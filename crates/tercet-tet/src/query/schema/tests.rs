@@ -3,10 +3,10 @@ use serde_json::{Value, json};
 use crate::query::Query;
 use crate::query::document::Document;
 
-/// The value that a schema has at a way of keys, through references.
-fn at<'s>(schema: &'s Value, way: &[&str]) -> &'s Value {
-    way.iter().fold(schema, |value, key| {
-        let value = value.get(*key).unwrap_or_else(|| panic!("no {key} of {way:?} in {value}"));
+/// The value of a schema at a path of keys, following references.
+fn at<'s>(schema: &'s Value, path: &[&str]) -> &'s Value {
+    path.iter().fold(schema, |value, key| {
+        let value = value.get(*key).unwrap_or_else(|| panic!("no {key} of {path:?} in {value}"));
         let reference = value.get("$ref").and_then(Value::as_str);
         reference.map_or(value, |reference| &schema["$defs"][reference.trim_start_matches("#/$defs/")])
     })
@@ -47,42 +47,42 @@ fn the_schema_is_closed_and_knows_every_key() {
     assert_eq!(at(&schema, &["properties", "filter", "properties", "gt"])["type"], "number");
     assert_eq!(at(&schema, &["properties", "filter", "properties", "is_null"])["enum"], json!([true]));
     closed(&schema, "");
-    // Null only where the document takes it.
+    // Null is allowed only where the document accepts it.
     let mut nulls = Vec::new();
     find_nulls(&schema, "", &mut nulls);
     let allowed = ["/start", "/stop", "/step", "/start_label", "/stop_label", "/fill", "/min", "/max"];
     assert_eq!(nulls.len(), allowed.len(), "{nulls:?}");
-    for way in nulls {
-        assert!(allowed.iter().any(|end| way.ends_with(&format!("{end}/oneOf/1"))), "{way}");
+    for path in nulls {
+        assert!(allowed.iter().any(|end| path.ends_with(&format!("{end}/oneOf/1"))), "{path}");
     }
 }
 
-fn closed(schema: &Value, way: &str) {
+fn closed(schema: &Value, path: &str) {
     match schema {
         Value::Object(members) => {
             if members.get("type").is_some_and(|name| name == "object") {
-                assert_eq!(members.get("additionalProperties"), Some(&json!(false)), "{way}");
+                assert_eq!(members.get("additionalProperties"), Some(&json!(false)), "{path}");
             }
-            members.iter().for_each(|(key, value)| closed(value, &format!("{way}/{key}")));
+            members.iter().for_each(|(key, value)| closed(value, &format!("{path}/{key}")));
         }
-        Value::Array(list) => list.iter().for_each(|value| closed(value, way)),
+        Value::Array(list) => list.iter().for_each(|value| closed(value, path)),
         _ => {}
     }
 }
 
-fn find_nulls(schema: &Value, way: &str, nulls: &mut Vec<String>) {
+fn find_nulls(schema: &Value, path: &str, nulls: &mut Vec<String>) {
     match schema {
         Value::Object(members) => {
             let is_null = |name: &Value| {
                 name == "null" || name.as_array().is_some_and(|all| all.contains(&json!("null")))
             };
             if members.get("type").is_some_and(is_null) {
-                nulls.push(way.to_owned());
+                nulls.push(path.to_owned());
             }
-            members.iter().for_each(|(key, value)| find_nulls(value, &format!("{way}/{key}"), nulls));
+            members.iter().for_each(|(key, value)| find_nulls(value, &format!("{path}/{key}"), nulls));
         }
         Value::Array(list) => {
-            list.iter().enumerate().for_each(|(n, value)| find_nulls(value, &format!("{way}/{n}"), nulls));
+            list.iter().enumerate().for_each(|(n, value)| find_nulls(value, &format!("{path}/{n}"), nulls));
         }
         _ => {}
     }

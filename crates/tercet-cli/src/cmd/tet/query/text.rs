@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 use tercet::core::escape;
-use tercet::tet::{Answer, Execution, Found, ReadPlan, Value};
+use tercet::tet::{Answer, Execution, MatchedDataset, ReadPlan, Value};
 
 use super::arrays::{ArrayTable, Head, axis_name, position_labels, result_heads, selection_heads, tables};
 use super::result::{List, Operation, Results, Scene, Write, extents, scalar};
@@ -47,7 +47,7 @@ fn field(name: &str, value: impl std::fmt::Display, out: &mut Ui) -> Result<(), 
 }
 
 /// `temp, f32 6×5 (time×station)`
-fn described(scene: &Scene<'_>, found: &Found) -> String {
+fn described(scene: &Scene<'_>, found: &MatchedDataset) -> String {
     let mut text =
         format!("{}, {} {}", escape::name(&scene.answer.dataset), found.dtype, extents(&found.shape));
     let dataset = scene.dataset();
@@ -60,7 +60,12 @@ fn described(scene: &Scene<'_>, found: &Found) -> String {
     text
 }
 
-fn print_selection(scene: &Scene<'_>, plan: &ReadPlan, found: &Found, out: &mut Ui) -> Result<(), Failure> {
+fn print_selection(
+    scene: &Scene<'_>,
+    plan: &ReadPlan,
+    found: &MatchedDataset,
+    out: &mut Ui,
+) -> Result<(), Failure> {
     let selection = plan.selection();
     if selection.is_full(&found.shape) {
         return Ok(());
