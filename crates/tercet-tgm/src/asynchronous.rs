@@ -47,7 +47,7 @@ enum Worker<T, A> {
 
 impl<T: Send + 'static, A: Send + 'static> Worker<T, A> {
     /// The value, if it is idle.
-    fn here(&mut self) -> Result<&mut T, Cancelled> {
+    fn idle(&mut self) -> Result<&mut T, Cancelled> {
         match self {
             Self::Idle(tool) => Ok(tool),
             Self::Busy(_) | Self::Lost => Err(Cancelled),
@@ -72,15 +72,15 @@ impl<T: Send + 'static, A: Send + 'static> Worker<T, A> {
     }
 
     /// Waits for the task and returns its result; `None` if there is none.
-    async fn back(&mut self) -> Result<Option<A>, Cancelled> {
-        Back(self).await
+    async fn result(&mut self) -> Result<Option<A>, Cancelled> {
+        TaskResult(self).await
     }
 }
 
 /// Waits for the task without owning it: dropping this future loses nothing.
-struct Back<'a, T, A>(&'a mut Worker<T, A>);
+struct TaskResult<'a, T, A>(&'a mut Worker<T, A>);
 
-impl<T, A> Future for Back<'_, T, A> {
+impl<T, A> Future for TaskResult<'_, T, A> {
     type Output = Result<Option<A>, Cancelled>;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {

@@ -233,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn files_and_buffers_are_scanned_alike() {
+    fn files_and_buffers_are_scanned_equally() {
         let descriptor = DataObjectDescriptor::new(tercet_core::DType::I16, [2]);
         let one = encode(&GlobalMetadata::default(), &[(&descriptor, &[1, 0, 2, 0])], &EncodeOptions::new())
             .unwrap();

@@ -120,7 +120,7 @@ enum State {
     /// Inside a message.
     Inside(Box<Inside>),
     /// After an error.
-    GivenUp,
+    Stopped,
 }
 
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl Decoder {
 
     /// Appends bytes of the stream.
     pub fn push(&mut self, bytes: &[u8]) {
-        if !matches!(self.state, State::GivenUp) {
+        if !matches!(self.state, State::Stopped) {
             self.buffer.extend_from_slice(bytes);
         }
     }
@@ -213,13 +213,13 @@ impl Decoder {
         let event = match self.state {
             State::Between => self.begin(),
             State::Inside(_) => self.next_frame_event(),
-            State::GivenUp | State::Lost { .. } => return Err(ErrorKind::GivenUp),
+            State::Stopped | State::Lost { .. } => return Err(ErrorKind::DecoderStopped),
         };
         event.inspect_err(|_| {
             if self.resync {
                 self.start_search();
             } else {
-                self.state = State::GivenUp;
+                self.state = State::Stopped;
                 self.buffer = BytesMut::new();
             }
         })
@@ -245,11 +245,11 @@ impl Decoder {
                 self.state = State::Between;
                 Ok(Span::between(since, end).filter(|span| !span.is_empty()).map(Event::Skipped))
             }
-            State::GivenUp => Err(ErrorKind::GivenUp),
+            State::Stopped => Err(ErrorKind::DecoderStopped),
             State::Between | State::Inside(_) => {
                 let cut = ErrorKind::TruncatedStream { message: self.number, at: end };
                 if !self.resync {
-                    self.state = State::GivenUp;
+                    self.state = State::Stopped;
                     return Err(cut);
                 }
                 if matches!(self.state, State::Between) {
@@ -347,7 +347,7 @@ impl Decoder {
     /// Decodes a frame that has arrived completely. `None` for a skipped frame of an unknown type.
     fn take_frame(&mut self, header: &FrameHeader, len: usize) -> Result<Option<Event>, ErrorKind> {
         let tail_at = len - usize::try_from(header.tail_len()).unwrap_or(len);
-        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::DecoderStopped) };
         let start = inside.walk.at();
         let frame = inside.walk.take(header, &self.buffer[self.held + tail_at..self.held + len])?;
         inside.skip = inside.walk.at() - start - header.total_length;
@@ -385,7 +385,7 @@ impl Decoder {
     }
 
     fn check_frame(&mut self, frame: &Frame, body: &[u8]) -> Result<(), ErrorKind> {
-        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::DecoderStopped) };
         inside.frames.push(*frame, &self.options)?;
         if self.options.verify {
             check_hash(self.number, frame, body)?;
@@ -396,7 +396,7 @@ impl Decoder {
 
     fn parse_frame(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
         let (number, options) = (self.number, self.options);
-        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::DecoderStopped) };
         if frame.kind == FrameKind::NTensor {
             return StreamedObject::parse(number, frame, body, &options)
                 .map(|object| Event::Object(Box::new(object)));
@@ -412,7 +412,7 @@ impl Decoder {
     }
 
     fn end(&mut self) -> Result<Event, ErrorKind> {
-        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::GivenUp) };
+        let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::DecoderStopped) };
         let bytes = &self.buffer[self.held..self.held + POSTAMBLE];
         let postamble = inside.walk.end(bytes)?;
         let layout: Layout = inside.frames.finish(&inside.walk, postamble);

@@ -144,7 +144,7 @@ pub enum ErrorKind {
     },
     /// A decoder was used after an error.
     #[error("the decoder stopped at an earlier error")]
-    GivenUp,
+    DecoderStopped,
     /// The message cannot be encoded as requested.
     #[error(transparent)]
     Encode(#[from] EncodeError),
@@ -260,7 +260,7 @@ impl Diagnose for ErrorKind {
             | Self::NoSuchElements { .. }
             | Self::BufferSize { .. }
             | Self::CannotIndex { .. }
-            | Self::GivenUp
+            | Self::DecoderStopped
             | Self::Edit(_) => Class::Request,
         }
     }

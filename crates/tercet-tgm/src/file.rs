@@ -222,13 +222,13 @@ impl File {
             return opened;
         }
         // The byte ranges come from the index, not from the messages.
-        let is_there = match &opened {
+        let is_at_span = match &opened {
             Ok(message) => message.span() == span,
             Err(error) => {
                 !matches!(error.kind(), ErrorKind::Common(CommonError::Malformed(fault)) if fault.site.region.part == Part::Preamble)
             }
         };
-        if is_there { opened } else { Err(self.error(ErrorKind::StaleIndex { message: index, span })) }
+        if is_at_span { opened } else { Err(self.error(ErrorKind::StaleIndex { message: index, span })) }
     }
 
     /// Iterates over all messages. A damaged message is an error item and does not end the iteration.

@@ -142,8 +142,8 @@ fn try_candidates(
     }
     best.ok_or_else(|| {
         // Only a complex number with one non-finite part differs when it is stored unchanged.
-        let what = "no way of storing the values holds the bound: one of them is a complex number".into();
-        let reason = "of which only one part is finite, and loses that part to a mask";
+        let what = "no pipeline is within the error bound: a complex value".into();
+        let reason = "with one non-finite part loses the other part in the mask";
         refused.unwrap_or(PipelineError::Combination { what, reason })
     })
 }

@@ -46,7 +46,7 @@ use join::Fragment;
 use tokens::{Token, Tokens};
 
 /// The memory of one entry of the report.
-const FOR_EACH: u64 = 1024;
+const ENTRY_BYTES: u64 = 1024;
 /// The number of bytes copied at a time.
 const PIECE: u64 = 1 << 20;
 
@@ -172,10 +172,10 @@ pub fn plan(
         }
         Ok(())
     };
-    let budget = Budget::new("what is known of damaged messages", reading.limits.table_bytes);
+    let budget = Budget::new("the report of damaged messages", reading.limits.table_bytes);
     while let Some(token) = tokens.next().map_err(named)? {
         if !matches!(token, Token::Intact { .. }) {
-            budget.reserve(FOR_EACH).map_err(|over| named(over.into()))?;
+            budget.reserve(ENTRY_BYTES).map_err(|over| named(over.into()))?;
         }
         groups.take(token).into_iter().try_for_each(&mut add)?;
     }
@@ -183,7 +183,7 @@ pub fn plan(
     found.repair(chain, &reading, writing)?;
     found.drop_index(&reading).map_err(named)?;
     found.report.search_stopped_early = tokens.gave_up();
-    found.report.tell_remains(&**source).map_err(named)?;
+    found.report.find_partial_messages(&**source).map_err(named)?;
     Ok(found)
 }
 

@@ -160,7 +160,7 @@ mod tests {
 
     /// Searches in any order return what a plain search returns.
     #[test]
-    fn searches_remember_rightly() {
+    fn cached_searches_equal_plain_searches() {
         let text: Vec<u8> = b"..ab...abab......ab..".repeat(7);
         let source = Memory::new("text", text.clone());
         let mut window = Window::new(&source).unwrap();

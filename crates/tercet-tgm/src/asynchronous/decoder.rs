@@ -91,21 +91,21 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
             let n = read.map_err(|error| SourceError::Read { span: Span::empty(self.len), error })?;
             self.len += n as u64;
             self.is_at_end = n == 0;
-            self.decoder.here()?.push(&self.piece[..n]);
+            self.decoder.idle()?.push(&self.piece[..n]);
         }
     }
 
     /// The next event in the bytes read so far.
     async fn turn(&mut self) -> Result<Option<Event>, ErrorKind> {
-        if let Some(made) = self.decoder.back().await? {
+        if let Some(made) = self.decoder.result().await? {
             return made;
         }
-        let decoder = self.decoder.here()?;
+        let decoder = self.decoder.idle()?;
         match decoder.next_frame() {
             Some((have, need)) if have < need && !self.is_at_end => Ok(None),
             Some((_, need)) if need >= WORTH_A_THREAD => {
                 self.decoder.send(Decoder::next_event)?;
-                self.decoder.back().await?.unwrap_or(Ok(None))
+                self.decoder.result().await?.unwrap_or(Ok(None))
             }
             _ => decoder.next_event(),
         }
@@ -113,7 +113,7 @@ impl<R: AsyncRead + Unpin> AsyncDecoder<R> {
 
     /// The last event, at the end of the stream.
     fn end(&mut self) -> Result<Option<Event>, ErrorKind> {
-        self.decoder.here()?.finish()
+        self.decoder.idle()?.finish()
     }
 
     /// The stream. Bytes that were read but not decoded are lost.

@@ -74,7 +74,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     /// Sets metadata of the next object. Its keys override those of the object's entry in `base`.
     pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         self.settle().await?;
-        self.encoder.here()?.write_preceder(entry)?;
+        self.encoder.idle()?.write_preceder(entry)?;
         self.drain().await
     }
 
@@ -124,16 +124,16 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         self.objects = self.object_count();
         if len >= WORTH_A_THREAD {
             self.encoder.send(work)?;
-            self.encoder.back().await?.unwrap_or(Ok(()))?;
+            self.encoder.result().await?.unwrap_or(Ok(()))?;
         } else {
-            work(self.encoder.here()?)?;
+            work(self.encoder.idle()?)?;
         }
         self.drain().await
     }
 
     /// Waits until all objects are written.
     async fn settle(&mut self) -> Result<(), ErrorKind> {
-        let made = self.encoder.back().await?;
+        let made = self.encoder.result().await?;
         self.drain().await?;
         made.unwrap_or(Ok(()))
     }
@@ -143,7 +143,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         if self.failed {
             return Err(EncodeError::Unfinished.into());
         }
-        let made = self.encoder.here()?.sink_mut();
+        let made = self.encoder.idle()?.sink_mut();
         while self.written < made.len() {
             match self.sink.write(&made[self.written..]).await {
                 Ok(n) if n > 0 => self.written += n,

@@ -110,7 +110,7 @@ fn readers_are_lenient() {
 }
 
 #[test]
-fn errors_say_what_and_where() {
+fn errors_name_problem_and_position() {
     use CborErrorKind::{Chunk, NotUtf8, Reserved, Simple, Truncated, UnexpectedBreak};
     for (bytes, at, reason) in [
         ("", 0, Truncated { need: 1, have: 0 }),

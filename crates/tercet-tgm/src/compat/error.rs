@@ -81,7 +81,7 @@ impl TensogramError {
             ErrorKind::Common(error) => Self::from_common(error, message),
             ErrorKind::MissingHash { .. } => Self::MissingHash(message),
             ErrorKind::TruncatedStream { .. }
-            | ErrorKind::GivenUp
+            | ErrorKind::DecoderStopped
             | ErrorKind::StaleIndex { .. }
             | ErrorKind::Encode(EncodeError::DuplicatePreceder | EncodeError::DanglingPreceder)
             | ErrorKind::Contradiction {

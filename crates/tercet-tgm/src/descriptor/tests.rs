@@ -48,7 +48,7 @@ fn unknown_keys_and_strings_are_kept() {
 }
 
 #[test]
-fn errors_say_key_found_and_allowed() {
+fn errors_name_key_found_and_allowed() {
     for (json, expected) in [
         (json!([]), "the map is an array, but must be a map"),
         (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be strings"),

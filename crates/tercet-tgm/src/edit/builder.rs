@@ -45,7 +45,7 @@ struct ObjectLayout {
 impl MessageBuilder {
     /// Lays out a message. `metadata` is that of the user; the library adds its own.
     ///
-    /// The message has hashes if `options` ask for them and every object had one. `name` is the location in errors that do
+    /// The message has hashes if `options` request them and every object had one. `name` is the location in errors that do
     /// not concern an object.
     pub(crate) fn new(
         name: &Arc<str>,

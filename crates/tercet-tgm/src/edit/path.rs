@@ -80,7 +80,7 @@ impl Change {
             ["extra" | EXTRA, keys @ ..] => (Target::Extra, keys),
             ["base", ..] => {
                 return Err(wrong(
-                    "`base` is a section of the message; leave it out to set a key of every object",
+                    "`base` is a section of the message; omit it to set a key of every object",
                 ));
             }
             keys => (Target::Base, keys),

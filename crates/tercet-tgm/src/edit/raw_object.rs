@@ -24,7 +24,7 @@ const PIECE: u64 = 1 << 20;
 pub(crate) struct RawObject {
     source: Arc<dyn ByteSource>,
     /// The region in error messages.
-    called: Region,
+    error_region: Region,
     /// Payload and masks.
     region: Span,
     descriptor: DataObjectDescriptor,
@@ -51,7 +51,7 @@ impl RawObject {
             let is_after = object.frame().header.flags.contains(FrameFlags::DESCRIPTOR_AFTER);
             let mut raw = Self {
                 source: Arc::clone(source),
-                called: object.region(),
+                error_region: object.region(),
                 region,
                 descriptor: object.descriptor().clone(),
                 cbor: source.read_at(object.descriptor_span())?,
@@ -140,7 +140,9 @@ impl RawObject {
         if let Some(expected) = expected {
             hash.update(&self.cbor);
             Mismatch::check_xxh3(expected, hash.digest()).map_err(|mismatch| {
-                self.error(CommonError::Checksum { region: self.called, span: self.region, mismatch }.into())
+                self.error(
+                    CommonError::Checksum { region: self.error_region, span: self.region, mismatch }.into(),
+                )
             })?;
         }
         put(&self.cbor)

@@ -5,7 +5,7 @@ use tercet_core::threads::install;
 
 use super::error::EncodeError;
 use super::index::{build_index_frame, compute_object_offsets, padded_len};
-use super::input::{ObjectParts, PreEncoded, Ready, check_metadata};
+use super::input::{EncodedObject, ObjectParts, PreEncoded, check_metadata};
 use super::options::EncodeOptions;
 use crate::consistency::ALGORITHM;
 use crate::descriptor::DataObjectDescriptor;
@@ -42,7 +42,7 @@ pub fn encode_message_into(
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    let make = || assemble(metadata, Ready::all(objects, options)?, options, out);
+    let make = || assemble(metadata, EncodedObject::all(objects, options)?, options, out);
     install(options.threads, make).map_err(|error| Error::new(NAME.into(), ErrorKind::from(error)))
 }
 
@@ -53,7 +53,8 @@ pub fn encode_pre_encoded(
     options: &EncodeOptions,
 ) -> Result<Vec<u8>, Error> {
     let make = || {
-        let ready = objects.iter().zip(0..).map(|(o, i)| Ready::pre_encoded(i, o.descriptor, o.payload));
+        let ready =
+            objects.iter().zip(0..).map(|(o, i)| EncodedObject::pre_encoded(i, o.descriptor, o.payload));
         let ready = ready.collect::<Result<Vec<_>, EncodeError>>()?;
         let mut out = Vec::new();
         assemble(metadata, ready, options, &mut out)?;
@@ -91,7 +92,7 @@ pub struct MessageParts<'a> {
 
 fn assemble(
     metadata: &GlobalMetadata,
-    objects: Vec<Ready<'_>>,
+    objects: Vec<EncodedObject<'_>>,
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {

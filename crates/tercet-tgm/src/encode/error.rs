@@ -66,10 +66,10 @@ pub enum EncodeError {
         object: u64,
     },
     /// A reserved key.
-    #[error("{place}: `_reserved_` is reserved for the library")]
+    #[error("{path}: `_reserved_` is reserved for the library")]
     Reserved {
-        /// The place of the key.
-        place: Box<str>,
+        /// The path of the key.
+        path: Box<str>,
     },
     /// More entries in `base` than objects.
     #[error("base has {entries} entries, but there are {objects} objects")]
@@ -80,10 +80,10 @@ pub enum EncodeError {
         objects: u64,
     },
     /// A value that no reader would accept.
-    #[error("{place}: {error}")]
+    #[error("{path}: {error}")]
     Value {
-        /// The place of the value.
-        place: Box<str>,
+        /// The path of the value.
+        path: Box<str>,
         /// The error.
         error: CborError,
     },

@@ -36,14 +36,14 @@ pub struct ObjectParts<'a> {
 
 /// An encoded object.
 #[derive(Debug)]
-pub(super) struct Ready<'a> {
+pub(super) struct EncodedObject<'a> {
     pub(super) descriptor: Cow<'a, DataObjectDescriptor>,
     pub(super) parts: ObjectParts<'a>,
     /// The entry `precision` of its metadata.
     precision: Option<Value>,
 }
 
-impl<'a> Ready<'a> {
+impl<'a> EncodedObject<'a> {
     /// Checks and encodes an object.
     pub(super) fn prepare(
         object: u64,
@@ -166,11 +166,11 @@ fn check_length(object: u64, descriptor: &DataObjectDescriptor, found: u64) -> R
 pub(crate) fn check_values(
     entry: &Entry,
     depth: usize,
-    place: impl Fn(&str) -> String,
+    path: impl Fn(&str) -> String,
 ) -> Result<(), EncodeError> {
     for (key, value) in entry {
         cbor::check_writable(value, depth)
-            .map_err(|error| EncodeError::Value { place: place(key).into(), error })?;
+            .map_err(|error| EncodeError::Value { path: path(key).into(), error })?;
     }
     Ok(())
 }
@@ -181,7 +181,7 @@ pub(crate) fn check_metadata(metadata: &GlobalMetadata) -> Result<(), EncodeErro
         check_values(entry, 3, |key| format!("base[{object}].{key}"))?;
     }
     check_values(&metadata.extra, 2, str::to_owned)?;
-    let refused = |place: String| Err(EncodeError::Reserved { place: place.into() });
+    let refused = |path: String| Err(EncodeError::Reserved { path: path.into() });
     if !metadata.reserved.is_empty() {
         return refused("the message".to_owned());
     }

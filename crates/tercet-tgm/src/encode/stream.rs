@@ -7,7 +7,7 @@ use tercet_core::threads::install;
 
 use super::assemble::{build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame};
 use super::error::EncodeError;
-use super::input::{PreEncoded, RESERVED, Ready, check_metadata, check_values};
+use super::input::{EncodedObject, PreEncoded, RESERVED, check_metadata, check_values};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::ErrorKind;
@@ -105,7 +105,7 @@ impl<W: Write> StreamingEncoder<W> {
             return Err(EncodeError::DuplicatePreceder.into());
         }
         if entry.contains_key(RESERVED) {
-            return Err(EncodeError::Reserved { place: "the preceder".into() }.into());
+            return Err(EncodeError::Reserved { path: "the preceder".into() }.into());
         }
         check_values(&entry, 3, |key| format!("the preceder: {key}"))?;
         self.put_frame(FrameKind::PrecederMetadata, &crate::cbor::encode(&preceder_to_value(&entry)))?;
@@ -120,13 +120,13 @@ impl<W: Write> StreamingEncoder<W> {
         values: &[u8],
     ) -> Result<(), ErrorKind> {
         let (object, options) = (self.object_count(), &self.options);
-        let ready = install(options.threads, || Ready::prepare(object, descriptor, values, options))?;
+        let ready = install(options.threads, || EncodedObject::prepare(object, descriptor, values, options))?;
         self.put_object(&ready)
     }
 
     /// Writes an object whose payload is already encoded.
     pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), ErrorKind> {
-        let ready = Ready::pre_encoded(self.object_count(), object.descriptor, object.payload)?;
+        let ready = EncodedObject::pre_encoded(self.object_count(), object.descriptor, object.payload)?;
         self.put_object(&ready)
     }
 
@@ -148,7 +148,7 @@ impl<W: Write> StreamingEncoder<W> {
         Ok((self.sink, total))
     }
 
-    fn put_object(&mut self, object: &Ready<'_>) -> Result<(), ErrorKind> {
+    fn put_object(&mut self, object: &EncodedObject<'_>) -> Result<(), ErrorKind> {
         let hashed = self.options.hash;
         let parts = &object.parts;
         let header = object_header(parts, hashed);

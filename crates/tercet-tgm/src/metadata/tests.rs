@@ -47,7 +47,7 @@ fn sections_come_in_canonical_order() {
 }
 
 #[test]
-fn errors_say_key_found_and_allowed() {
+fn errors_name_key_found_and_allowed() {
     for (json, expected) in [
         (json!([1]), "the map is an array, but must be a map"),
         (json!({ "$map": [[1, 2]] }), "the map has an integer as a key, but all keys must be strings"),

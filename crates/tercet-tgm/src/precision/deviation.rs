@@ -137,13 +137,13 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_finite_must_stay() {
+    fn non_finite_values_must_be_kept() {
         let (nan, inf) = (f64::NAN, f64::INFINITY);
         assert_eq!(deviation_of(&[nan, inf, -inf], &[-nan, inf, -inf]), EXACT);
         for (a, b) in [(nan, 0.0), (0.0, nan), (inf, -inf), (inf, f64::MAX), (1.0, inf)] {
             assert_eq!(deviation_of(&[a], &[b]).largest, inf, "{a} {b}");
         }
-        assert_eq!(deviation_of(&[f64::MAX], &[-f64::MAX]).largest, inf, "too large to say");
+        assert_eq!(deviation_of(&[f64::MAX], &[-f64::MAX]).largest, inf, "overflow");
     }
 
     #[test]

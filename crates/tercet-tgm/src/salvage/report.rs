@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 use crate::wire::ids::{END_MAGIC, FRAME_END, MAGIC};
 
 /// The number of bytes outside messages that are searched for parts of messages.
-const LOOKED_AT: u64 = 16 << 20;
+const MAX_SEARCHED: u64 = 16 << 20;
 
 /// The report of a recovery.
 #[derive(Clone, Debug, Serialize)]
@@ -137,9 +137,9 @@ impl SalvageReport {
     }
 
     /// Finds bytes outside messages that contain parts of messages.
-    pub(super) fn tell_remains(&mut self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
+    pub(super) fn find_partial_messages(&mut self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
         for junk in &self.junk {
-            let looked = junk.slice(0, junk.len().min(LOOKED_AT)).unwrap_or(*junk);
+            let looked = junk.slice(0, junk.len().min(MAX_SEARCHED)).unwrap_or(*junk);
             let bytes = source.read_at(looked)?;
             let marks: [&[u8]; 3] = [MAGIC, END_MAGIC, FRAME_END];
             let is_cut = junk.end() == source.len() && MAGIC.starts_with(&bytes);

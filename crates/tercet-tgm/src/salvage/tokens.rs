@@ -323,7 +323,7 @@ impl<'a> Tokens<'a> {
     /// The postamble at this offset, if it is consistent. Its magic alone occurs in payloads.
     fn postamble(&self, at: u64, head: &[u8]) -> Option<Postamble> {
         if self.inside.end.is_some() {
-            // It must be where the preamble says.
+            // It must be at the end that the preamble declares.
             return None;
         }
         let postamble = Postamble::parse(0, at, head).ok()?;

@@ -125,7 +125,7 @@ codes! {
         ReservedNotAMap = "reserved_not_a_map", Error;
         ReservedMissingTensor = "reserved_missing_tensor", Warning;
         ReservedTensorMismatch = "reserved_tensor_mismatch", Error;
-        IndexWrong = "catalogue_wrong", Error;
+        IndexWrong = "message_index_wrong", Error;
     }
     Integrity {
         HashMismatch = "hash_mismatch", Error;

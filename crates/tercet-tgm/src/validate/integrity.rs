@@ -43,8 +43,10 @@ impl Work<'_> {
             let (object, at) = (is_object.then_some(u64::from(frame.object)), Some(frame.span.start()));
             if frame.hash().is_none() {
                 if promised {
-                    let description =
-                        format!("{} carries no hash although the message promises it", frame.kind);
+                    let description = format!(
+                        "{} has no hash, but the preamble announces hashes for all frames",
+                        frame.kind
+                    );
                     report.add(Code::HashVerificationError, object, at, description);
                 } else if is_object {
                     let description = "there is no hash to compare".to_owned();
@@ -62,7 +64,12 @@ impl Work<'_> {
                 Ok(()) => verified += u64::from(is_object),
                 Err(ErrorKind::Common(CommonError::Checksum { mismatch, .. })) => {
                     let what = if is_object { "the object" } else { frame.kind.name() };
-                    report.add(Code::HashMismatch, object, at, format!("{what} was changed: {mismatch}"));
+                    report.add(
+                        Code::HashMismatch,
+                        object,
+                        at,
+                        format!("{what} is damaged or was changed: {mismatch}"),
+                    );
                 }
                 Err(fault) => return Err(fault),
             }
@@ -159,7 +166,7 @@ fn compare_lists(layout: &Layout, lists: &[(Frame, Body)], report: &mut MessageR
             if *found != format!("{expected:016x}") {
                 let found = tercet_core::escape::name(found);
                 let description =
-                    format!("{} says {found}, but the object carries {expected:016x}", frame.kind);
+                    format!("{} has hash {found}, but the object has {expected:016x}", frame.kind);
                 report.add(Code::HashMismatch, Some(object.object.into()), at, description);
             }
         }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn codes_and_types_belong_together() {
+    fn codes_and_types_are_one_to_one() {
         for kind in FrameKind::ALL {
             assert_eq!(FrameKind::from_code(kind.code()), Some(kind));
         }

@@ -42,8 +42,8 @@ impl Order {
         let phase = DecodePhase::for_frame(kind);
         if phase < self.phase {
             return Err(match phase {
-                DecodePhase::Header => "header frames stand before all objects",
-                DecodePhase::Body | DecodePhase::Footer => "objects stand before all footer frames",
+                DecodePhase::Header => "header frames must precede all objects",
+                DecodePhase::Body | DecodePhase::Footer => "objects must precede all footer frames",
             });
         }
         self.phase = phase;
@@ -58,7 +58,7 @@ impl Order {
 }
 
 /// The rule for preceders.
-pub(crate) const OBJECT_AFTER_PRECEDER: &str = "a preceder is followed by its object";
+pub(crate) const OBJECT_AFTER_PRECEDER: &str = "a preceder must be followed by its object";
 
 #[cfg(test)]
 mod tests {

@@ -105,7 +105,7 @@ fn events(bytes: &[u8], resync: bool) -> Vec<String> {
         };
         match next {
             Ok(Some(event)) => out.push(format!("{event:?}")),
-            Ok(None) | Err(ErrorKind::GivenUp) => return out,
+            Ok(None) | Err(ErrorKind::DecoderStopped) => return out,
             Err(fault) => out.push(format!("error: {fault}")),
         }
     }
@@ -117,7 +117,7 @@ async fn async_events(source: impl AsyncRead + Unpin, resync: bool) -> Vec<Strin
     loop {
         match decoder.next_event().await {
             Ok(Some(event)) => out.push(format!("{event:?}")),
-            Ok(None) | Err(ErrorKind::GivenUp) => return out,
+            Ok(None) | Err(ErrorKind::DecoderStopped) => return out,
             Err(fault) => out.push(format!("error: {fault}")),
         }
     }

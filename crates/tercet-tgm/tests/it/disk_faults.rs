@@ -228,7 +228,7 @@ fn an_unfinished_message_is_not_published() {
     let path = dir.path().join(NAME);
     let mut writer = Writer::create(&path, WriterOptions::new().with_overwrite(true)).unwrap();
     let stopped = writer.stream(&GlobalMetadata::default(), samples::options(), |_| {
-        Err(Error::new(NAME.into(), ErrorKind::GivenUp))
+        Err(Error::new(NAME.into(), ErrorKind::DecoderStopped))
     });
     assert!(stopped.is_err());
     let descriptor = DataObjectDescriptor::new(DType::U8, [1]);

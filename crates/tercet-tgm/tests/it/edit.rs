@@ -146,20 +146,20 @@ fn wrong_szip_offsets_are_corrected() {
     let right = good.object(0).unwrap().descriptor().clone();
     // The same length in CBOR, so that only the parameter changes.
     let cbor = right.to_cbor();
-    let mut lie = right.clone();
-    let Value::Array(offsets) = lie.params.get_mut("szip_block_offsets").unwrap() else { panic!() };
+    let mut wrong = right.clone();
+    let Value::Array(offsets) = wrong.params.get_mut("szip_block_offsets").unwrap() else { panic!() };
     let Value::Integer(second) = &mut offsets[1] else { panic!() };
     *second -= 1;
-    assert_eq!(lie.to_cbor().len(), cbor.len());
+    assert_eq!(wrong.to_cbor().len(), cbor.len());
     let bytes = good.bytes().unwrap();
     let at = memchr::memmem::find(&bytes, &cbor).unwrap();
-    let mut bytes = damage::patched(&bytes, at, &lie.to_cbor());
+    let mut bytes = damage::patched(&bytes, at, &wrong.to_cbor());
     let frame = good.object(0).unwrap().frame().span.to_range().unwrap();
     bytes[frame.start + 7] = 1;
     // Without hashes, because nothing here recomputes them.
     let options = tercet_tgm::ReadOptions::new().with_verify(false).with_strict(false);
-    let message = Message::from_bytes_with("lie", bytes, options).unwrap();
-    assert_eq!(message.object(0).unwrap().descriptor(), &lie);
+    let message = Message::from_bytes_with("wrong", bytes, options).unwrap();
+    assert_eq!(message.object(0).unwrap().descriptor(), &wrong);
     let new = open(split(&message, 0, &samples::options()).unwrap().to_bytes().unwrap());
     let object = new.object(0).unwrap();
     assert_eq!(object.descriptor(), &right);

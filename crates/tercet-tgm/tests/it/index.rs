@@ -302,12 +302,12 @@ fn a_wrong_index_is_reported() {
     let swapped = [message(1), message(0), bytes[message(0).len() + message(1).len()..].to_vec()].concat();
     std::fs::write(dir.path(), &swapped).unwrap();
     let found = findings(&dir.path());
-    assert!(found.starts_with("catalogue_wrong: the index lists message 0 at"), "{found}");
+    assert!(found.starts_with("message_index_wrong: the index lists message 0 at"), "{found}");
     let swapped = [message(6), bytes[message(0).len()..].to_vec()].concat();
     assert_eq!(message(6).len(), message(0).len());
     std::fs::write(dir.path(), &swapped).unwrap();
     let found = findings(&dir.path());
-    assert!(found.starts_with("catalogue_wrong: the index differs from message 0"), "{found}");
+    assert!(found.starts_with("message_index_wrong: the index differs from message 0"), "{found}");
 }
 
 /// Repair keeps an index only if everything before it keeps its offset.
