@@ -495,7 +495,7 @@ mod tests {
     use crate::{Column, Type, Values, Writer, WriterOptions};
 
     #[test]
-    fn the_number_of_threads_is_honoured() {
+    fn the_number_of_threads_is_used() {
         let schema = Schema::new(vec![Field::new("a", Type::Int32)]).unwrap();
         let mut writer = Writer::new(Cursor::new(Vec::new()), schema, WriterOptions::new()).unwrap();
         writer.append(&[Column::new(Values::Int32(vec![1, 2, 3]))]).unwrap();

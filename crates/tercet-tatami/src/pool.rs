@@ -36,23 +36,23 @@ impl Pool {
         if !(MIN_BYTES..=MAX_BYTES).contains(&buffer.capacity()) {
             return Bytes::from(buffer);
         }
-        Bytes::from_owner(Lent { buffer, pool: Arc::clone(self) })
+        Bytes::from_owner(PooledBuffer { buffer, pool: Arc::clone(self) })
     }
 }
 
 /// A buffer that returns to the pool when dropped.
-struct Lent {
+struct PooledBuffer {
     buffer: Vec<u8>,
     pool: Arc<Pool>,
 }
 
-impl AsRef<[u8]> for Lent {
+impl AsRef<[u8]> for PooledBuffer {
     fn as_ref(&self) -> &[u8] {
         &self.buffer
     }
 }
 
-impl Drop for Lent {
+impl Drop for PooledBuffer {
     fn drop(&mut self) {
         let mut waiting = self.pool.waiting.lock().unwrap_or_else(PoisonError::into_inner);
         if waiting.len() < MAX_BUFFERS {

@@ -109,7 +109,7 @@ impl Inner {
         self.options.common.limits.chunk_bytes
     }
 
-    /// Whether an error says nothing about the file: I/O failed, memory is short, or the caller lowered the limits. A size
+    /// Whether an error is not caused by the file: I/O failed, out of memory, or the caller lowered the limits. A size
     /// beyond the default limits may be damaged itself.
     pub(crate) fn is_not_damage(&self, fault: &ErrorKind) -> bool {
         let (limits, default) = (self.options.common.limits, Limits::default().for_file(self.source.len()));

@@ -101,8 +101,8 @@ impl Scan {
     }
 
     /// Keeps only rows that match the filter.
-    pub fn filter(mut self, condition: &Expr) -> Result<Self, Error> {
-        let predicate = condition
+    pub fn filter(mut self, filter: &Expr) -> Result<Self, Error> {
+        let predicate = filter
             .bind_with_types(self.file.schema(), &self.file.logical_types())
             .map_err(|error| self.file.error(ErrorKind::Bind(Box::new(error))))?;
         self.predicate = Some(predicate);

@@ -10,7 +10,7 @@ use tercet_core::{CommonError, SourceError};
 
 use super::log::{self, HEADER_LEN, ManifestWarning, Record, Replay};
 use super::member::is_inside;
-use super::rows::check_alike;
+use super::rows::check_same_schema;
 use super::{Collection, Member};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
@@ -61,7 +61,7 @@ impl Collection {
                 if let Some(first) = first.filter(|first| has_logical_types(first) || has_logical_types(file))
                 {
                     let names: Vec<&str> = file.schema().fields().iter().map(|field| &*field.name).collect();
-                    check_alike(first, file, &names)?;
+                    check_same_schema(first, file, &names)?;
                 }
             }
             for (member, file) in &members {

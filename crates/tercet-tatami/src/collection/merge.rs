@@ -80,7 +80,7 @@ fn merge_into<S: Sink>(
 ) -> Result<Written<S::Output>, Error> {
     let schema = writer.schema().clone();
     for file in files {
-        check_alike(&schema, files, file)?;
+        check_same_schema(&schema, files, file)?;
     }
     let key = schema.sort_key();
     let mut inputs: Vec<Input> =
@@ -113,7 +113,7 @@ fn with_common(mut options: WriterOptions, files: &[File]) -> WriterOptions {
 }
 
 /// The columns must be the same, in the same order, with the same logical types.
-fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
+fn check_same_schema(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
     let fields = file.schema().fields();
     let same = |one: &Field, other: &Field| {
         one.name == other.name
@@ -124,7 +124,7 @@ fn check_alike(schema: &Schema, files: &[File], file: &File) -> Result<(), Error
     let Some(first) = files.first() else { return Ok(()) };
     if alike {
         let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();
-        return super::rows::check_alike(first, file, &names);
+        return super::rows::check_same_schema(first, file, &names);
     }
     Err(file.error(ErrorKind::SchemaMismatch {
         other: (**first.name()).into(),

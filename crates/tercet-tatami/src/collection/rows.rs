@@ -180,7 +180,7 @@ impl CollectionScan<'_> {
         let mut first = None;
         for member in self.members()? {
             let file = self.collection.open_member(&member)?;
-            check_alike(first.get_or_insert_with(|| file.clone()), &file, &tested)?;
+            check_same_schema(first.get_or_insert_with(|| file.clone()), &file, &tested)?;
             sum = sum.saturating_add(self.scan_member(&file, &[])?.count()?);
         }
         Ok(sum)
@@ -261,14 +261,14 @@ impl CollectionBatches {
 
     fn check(&self, file: &File) -> Result<(), Error> {
         match &self.first {
-            Some(first) => check_alike(first, file, &self.names),
+            Some(first) => check_same_schema(first, file, &self.names),
             None => Ok(()),
         }
     }
 }
 
 /// Checks that columns of the same name have the same type and logical type in all members.
-pub(super) fn check_alike<N: AsRef<str>>(first: &File, file: &File, names: &[N]) -> Result<(), Error> {
+pub(super) fn check_same_schema<N: AsRef<str>>(first: &File, file: &File, names: &[N]) -> Result<(), Error> {
     let (there, here) = (first.schema(), file.schema());
     let logical_types = (first.logical_types(), file.logical_types());
     for name in names {

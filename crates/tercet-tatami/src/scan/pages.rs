@@ -16,7 +16,7 @@ pub(super) struct Pages {
 
 #[derive(Debug)]
 struct CachedPage {
-    place: (usize, usize, usize),
+    key: (usize, usize, usize),
     rows: Arc<Column>,
 }
 
@@ -30,7 +30,7 @@ impl Pages {
         let cached = self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         cached
             .iter()
-            .find(|cached| cached.place == (group, column, page))
+            .find(|cached| cached.key == (group, column, page))
             .map(|cached| Arc::clone(&cached.rows))
     }
 
@@ -45,7 +45,7 @@ impl Pages {
         if let Some(rows) = self.cached(group, column, page) {
             return Ok(rows);
         }
-        let place = (group, column, page);
+        let key = (group, column, page);
         let lock = || self.cached.lock().unwrap_or_else(PoisonError::into_inner);
         let table = inner.page_table(group, column)?;
         // The memory of the evicted page is reused if nothing refers to it, which saves page faults.
@@ -55,12 +55,12 @@ impl Pages {
             full.then(|| cached.pop_front()).flatten()
         };
         let again =
-            oldest.filter(|oldest| oldest.place.1 == column).and_then(|oldest| Arc::into_inner(oldest.rows));
+            oldest.filter(|oldest| oldest.key.1 == column).and_then(|oldest| Arc::into_inner(oldest.rows));
         let mut rows = again.map_or_else(|| Column::empty(inner.field(column)), Column::emptied);
         inner.decode_page(group, column, page, &table, &mut rows)?;
         let rows = Arc::new(rows);
         let mut cached = lock();
-        cached.push_back(CachedPage { place, rows: Arc::clone(&rows) });
+        cached.push_back(CachedPage { key, rows: Arc::clone(&rows) });
         Ok(rows)
     }
 }

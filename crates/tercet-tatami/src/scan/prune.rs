@@ -257,8 +257,8 @@ fn dictionary_answers(
     column: usize,
     predicate: &Predicate,
 ) -> Result<Vec<(usize, bool, bool)>, ErrorKind> {
-    let place = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
-    let values = inner.value_dictionary(column, place)?;
+    let site = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
+    let values = inner.value_dictionary(column, site)?;
     // Dictionary codes of lists are elements, whose results are not those of rows.
     if inner.field(column).kind == Type::List {
         return Ok(Vec::new());

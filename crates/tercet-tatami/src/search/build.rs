@@ -279,14 +279,14 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         if block.bytes >= BLOCK_BYTES || block.ids.len() >= BLOCK_DOCUMENTS {
             self.full.push(std::mem::take(&mut self.open));
             if self.full.len() >= (THREAD_BLOCKS * rayon::current_num_threads()).min(WAVE_BLOCKS) {
-                self.wave()?;
+                self.invert_blocks()?;
             }
         }
         Ok(())
     }
 
     /// Inverts the full blocks while the preceding ones are written.
-    fn wave(&mut self) -> Result<(), ErrorKind> {
+    fn invert_blocks(&mut self) -> Result<(), ErrorKind> {
         let before = std::mem::take(&mut self.counted);
         let blocks = std::mem::take(&mut self.full);
         let mut firsts = Vec::with_capacity(blocks.len());
@@ -321,7 +321,7 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         if !self.open.ids.is_empty() {
             self.full.push(std::mem::take(&mut self.open));
         }
-        self.wave()?;
+        self.invert_blocks()?;
         let last = std::mem::take(&mut self.counted);
         put(&mut self.writer, &mut self.runs, last)?;
         let mut inverted = InvertedWriter::new(self.directory.as_deref());

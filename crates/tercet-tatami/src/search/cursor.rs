@@ -228,7 +228,7 @@ impl<'a> Cursor<'a> {
                 &frequencies[..count],
                 &mut scores[..count],
             );
-            if let (Some(best), Some(known)) = (best, self.list.bests.get(self.block)) {
+            if let (Some(best), Some(known)) = (best, self.list.max_scores.get(self.block)) {
                 known.store(best.to_bits(), Ordering::Relaxed);
             }
             self.scores_of = self.block;
@@ -244,8 +244,9 @@ impl<'a> Cursor<'a> {
 
     fn bound_of(&self, block: usize) -> f32 {
         let skip = &self.list.skips[block];
-        if self.scorer.knows_bests() {
-            let best = self.list.bests.get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
+        if self.scorer.has_cached_max_scores() {
+            let best =
+                self.list.max_scores.get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
             if best != 0 {
                 return self.idf * f32::from_bits(best);
             }
@@ -255,19 +256,24 @@ impl<'a> Cursor<'a> {
 
     /// A score that at least `k` documents of the list reach, from the cached bounds of earlier searches; 0 if unknown.
     pub(super) fn reached_by(&self, k: usize) -> f32 {
-        if !self.scorer.knows_bests() || k == 0 || self.list.bests.len() < k {
+        if !self.scorer.has_cached_max_scores() || k == 0 || self.list.max_scores.len() < k {
             return 0.0;
         }
         // Scores are not negative, so their bits sort like their values.
-        let mut bests: Vec<u32> = self.list.bests.iter().map(|best| best.load(Ordering::Relaxed)).collect();
-        let (_, kth, _) = bests.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
+        let mut max_scores: Vec<u32> =
+            self.list.max_scores.iter().map(|best| best.load(Ordering::Relaxed)).collect();
+        let (_, kth, _) = max_scores.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
         self.idf * f32::from_bits(*kth)
     }
 
-    /// Moves to the next block whose best score is not `hopeless`.
-    pub(super) fn next_block(&mut self, mut block: usize, hopeless: impl Fn(f32) -> bool) -> Option<usize> {
+    /// Moves to the next block whose best score is not `not_competitive`.
+    pub(super) fn next_block(
+        &mut self,
+        mut block: usize,
+        not_competitive: impl Fn(f32) -> bool,
+    ) -> Option<usize> {
         while block < self.list.skips.len() {
-            if !hopeless(self.bound_of(block)) {
+            if !not_competitive(self.bound_of(block)) {
                 self.block = block;
                 return Some(block);
             }

@@ -55,12 +55,12 @@ pub struct Deleted {
 }
 
 /// Deletes documents from a segment. If none matches, the file is not changed.
-pub fn delete(path: &Path, doomed: &DeleteBy<'_>) -> Result<Deleted, Error> {
-    delete_on(Arc::new(RealDisk), path, doomed)
+pub fn delete(path: &Path, delete_by: &DeleteBy<'_>) -> Result<Deleted, Error> {
+    delete_on(Arc::new(RealDisk), path, delete_by)
 }
 
 /// Deletes documents from a segment on another disk.
-pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &DeleteBy<'_>) -> Result<Deleted, Error> {
+pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, delete_by: &DeleteBy<'_>) -> Result<Deleted, Error> {
     let named = |fault| Error::new(path.display().to_string().into(), fault);
     let lock = FileLock::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
     let file = File::open_with(path, ReadOptions::new().with_access(Access::Pread))?;
@@ -68,7 +68,7 @@ pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, doomed: &DeleteBy<'_>) -> Res
     let documents = segment.document_count();
     let mut live = segment.live.clone().unwrap_or_else(|| Live::all(documents));
     let before = live.count();
-    let (rows, not_found) = chosen(&segment, doomed, &live)?;
+    let (rows, not_found) = matching(&segment, delete_by, &live)?;
     for row in rows {
         live.delete(row);
     }
@@ -89,13 +89,17 @@ fn missing(path: &Path, error: PublishError) -> ErrorKind {
 }
 
 /// The matching documents, and the IDs without a match.
-fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<u32>, Vec<String>), Error> {
+fn matching(
+    segment: &Segment,
+    delete_by: &DeleteBy<'_>,
+    live: &Live,
+) -> Result<(Vec<u32>, Vec<String>), Error> {
     let short = |row: u64| u32::try_from(row).ok();
     let file = segment.file();
-    match doomed {
-        DeleteBy::Filter(condition) => {
+    match delete_by {
+        DeleteBy::Filter(filter) => {
             let mut out = Vec::new();
-            for batch in file.scan().column_positions(&[])?.filter(condition)?.batches() {
+            for batch in file.scan().column_positions(&[])?.filter(filter)?.batches() {
                 out.extend(batch?.rows.into_iter().filter_map(short));
             }
             Ok((out, Vec::new()))
@@ -106,12 +110,12 @@ fn chosen(segment: &Segment, doomed: &DeleteBy<'_>, live: &Live) -> Result<(Vec<
             let name = file.schema().fields()[columns::DOC_ID].name.to_string();
             let values = ids.iter().map(|id| Scalar::Bytes(id.clone().into_bytes()));
             // Zone maps and bloom filters prune row groups without any of the IDs.
-            let condition = Expr::col(name).is_in(values);
+            let filter = Expr::col(name).is_in(values);
             let mut out = Vec::new();
             if ids.is_empty() {
                 return Ok((out, Vec::new()));
             }
-            for batch in file.scan().column_positions(&[columns::DOC_ID])?.filter(&condition)?.batches() {
+            for batch in file.scan().column_positions(&[columns::DOC_ID])?.filter(&filter)?.batches() {
                 let batch = batch?;
                 for (index, row) in batch.rows.iter().enumerate() {
                     let Some(row) = short(*row).filter(|row| live.contains(*row)) else { continue };

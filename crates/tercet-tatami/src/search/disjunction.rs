@@ -62,7 +62,7 @@ pub(super) fn best(
 impl Search<'_, '_> {
     /// Whether a document with this bound cannot be in the top k.
     #[inline]
-    fn is_bound_hopeless(&self, bound: f64) -> bool {
+    fn is_bound_not_competitive(&self, bound: f64) -> bool {
         let bound = bound * self.slack;
         bound < f64::from(self.min_score) || self.top.is_full() && bound <= f64::from(self.top.threshold())
     }
@@ -73,12 +73,12 @@ impl Search<'_, '_> {
         loop {
             let (min_score, full, threshold) = (self.min_score, self.top.is_full(), self.top.threshold());
             let lowest = if full { threshold.max(min_score) } else { min_score };
-            // As in `is_bound_hopeless`, for one term.
-            let is_hopeless = |bound: f32| {
+            // As in `is_bound_not_competitive`, for one term.
+            let is_not_competitive = |bound: f32| {
                 let bound = widened(f64::from(bound), 1);
                 bound < f64::from(min_score) || full && bound <= f64::from(threshold)
             };
-            let Some(block) = self.cursors[0].next_block(next, is_hopeless) else { return Ok(()) };
+            let Some(block) = self.cursors[0].next_block(next, is_not_competitive) else { return Ok(()) };
             let mut found = [(0, 0.0); super::postings::BLOCK_DOCS];
             let mut count = 0;
             let (documents, scores) = self.cursors[0].scored(0, END)?;
@@ -104,7 +104,7 @@ impl Search<'_, '_> {
         let mut from = 0;
         loop {
             while let Some(index) = order.get(first)
-                && self.is_bound_hopeless(before + f64::from(self.cursors[*index].bound))
+                && self.is_bound_not_competitive(before + f64::from(self.cursors[*index].bound))
             {
                 before += f64::from(self.cursors[*index].bound);
                 first += 1;
@@ -125,7 +125,7 @@ impl Search<'_, '_> {
                 end = end.min(if begins > start && begins != END { begins.max(start + 1) - 1 } else { ends });
             }
             let (total, non_essential) = self.bounds(&order, first, start, end, &mut bounds)?;
-            if !self.is_bound_hopeless(total) {
+            if !self.is_bound_not_competitive(total) {
                 self.window(start, end, &mut bounds, non_essential)?;
             }
             from = end + 1;
@@ -176,7 +176,7 @@ impl Search<'_, '_> {
         bounds[non_essential..].sort_unstable_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let mut rest: f64 = bounds[..non_essential].iter().map(|(bound, _)| f64::from(*bound)).sum();
         while non_essential + 1 < bounds.len()
-            && self.is_bound_hopeless(rest + f64::from(bounds[non_essential].0))
+            && self.is_bound_not_competitive(rest + f64::from(bounds[non_essential].0))
         {
             rest += f64::from(bounds[non_essential].0);
             non_essential += 1;
@@ -209,7 +209,7 @@ impl Search<'_, '_> {
             count += usize::from(*score > cut);
         }
         for (document, score) in &found[..count] {
-            if self.is_hopeless(*score, rest)
+            if self.is_not_competitive(*score, rest)
                 || self.allowed.is_some_and(|mask| !mask.get(*document as usize))
             {
                 continue;
@@ -248,7 +248,7 @@ impl Search<'_, '_> {
                 let at = word * 64 + left.trailing_zeros() as usize;
                 left &= left - 1;
                 let sum = std::mem::take(&mut sums[at]);
-                if sum <= cut || self.is_hopeless(sum, rest) {
+                if sum <= cut || self.is_not_competitive(sum, rest) {
                     continue;
                 }
                 let document = start + u32::try_from(at).unwrap_or(0);
@@ -267,8 +267,8 @@ impl Search<'_, '_> {
     }
 
     #[inline]
-    fn is_hopeless(&self, sum: f32, rest: f64) -> bool {
-        self.is_bound_hopeless(f64::from(sum) + rest)
+    fn is_not_competitive(&self, sum: f32, rest: f64) -> bool {
+        self.is_bound_not_competitive(f64::from(sum) + rest)
     }
 
     /// A score that a document must exceed if other terms add at most `rest`; rounded down, so only a first test.
@@ -293,7 +293,7 @@ impl Search<'_, '_> {
         self.parts.fill(0.0);
         let mut all = f64::from(sum);
         for (bound, index) in non_essential.iter().rev() {
-            if self.is_bound_hopeless(all + rest) {
+            if self.is_bound_not_competitive(all + rest) {
                 return Ok(());
             }
             rest -= f64::from(*bound);
@@ -303,7 +303,7 @@ impl Search<'_, '_> {
                 all += f64::from(score);
             }
         }
-        if self.is_bound_hopeless(all) {
+        if self.is_bound_not_competitive(all) {
             return Ok(());
         }
         if let [(_, only)] = essential {

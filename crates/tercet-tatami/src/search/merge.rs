@@ -25,7 +25,7 @@ use crate::writer::{Writer, WriterOptions, Written};
 const BATCH_ROWS: usize = 2048;
 
 /// The new number of a dropped document.
-const GONE: u32 = u32::MAX;
+const DROPPED: u32 = u32::MAX;
 
 /// Options of a merge.
 #[derive(Clone, Debug, Default)]
@@ -77,10 +77,10 @@ pub fn merge<S: Sink>(
     let Some(first) = segments.first() else {
         return Err(Error::new("merge".into(), ErrorKind::NotASegment));
     };
-    check_alike(segments)?;
+    check_same_schema(segments)?;
     let documents = segments.iter().map(Segment::document_count).sum();
     let live: u64 = segments.iter().map(Segment::live_document_count).sum();
-    if live >= u64::from(GONE) {
+    if live >= u64::from(DROPPED) {
         let fault = ErrorKind::from(std::io::Error::other("a segment has at most 2³² - 2 documents"));
         return Err(first.file().error(fault));
     }
@@ -103,7 +103,7 @@ pub fn merge<S: Sink>(
 }
 
 /// Checks that all segments have the same storage mode and columns.
-fn check_alike(segments: &[Segment]) -> Result<(), Error> {
+fn check_same_schema(segments: &[Segment]) -> Result<(), Error> {
     let Some((first, rest)) = segments.split_first() else { return Ok(()) };
     for segment in rest {
         let unlike = |reason: &str| {
@@ -172,7 +172,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
 fn numbered(kept: &[Vec<bool>]) -> Vec<Vec<u32>> {
     let mut next = 0;
     let mut number = |kept: bool| {
-        let number = if kept { next } else { GONE };
+        let number = if kept { next } else { DROPPED };
         next += u32::from(kept);
         number
     };
@@ -192,7 +192,7 @@ fn copy_rows<S: Sink>(
         progress.check().map_err(|stopped| file.error(stopped.into()))?;
         let batch = batch?;
         let count = batch.first().map_or(0, Column::len);
-        let wanted: Vec<usize> = (0..count).filter(|inside| numbers[row + inside] != GONE).collect();
+        let wanted: Vec<usize> = (0..count).filter(|inside| numbers[row + inside] != DROPPED).collect();
         row += count;
         let piece = if wanted.len() == count {
             batch
@@ -228,8 +228,8 @@ fn copy_terms(
             let mut copy = || -> Result<(), ErrorKind> {
                 let Some(entry) = input.entry() else { return Ok(()) };
                 for (document, frequency) in input.segment.info(entry)?.postings {
-                    let number = numbers.get(document as usize).copied().unwrap_or(GONE);
-                    if number == GONE {
+                    let number = numbers.get(document as usize).copied().unwrap_or(DROPPED);
+                    if number == DROPPED {
                         continue;
                     }
                     if !begun {

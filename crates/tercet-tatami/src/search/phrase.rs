@@ -3,7 +3,7 @@
 use super::analyze;
 
 /// Whether the terms of a text contain `phrase` (Knuth-Morris-Pratt).
-pub(super) fn holds(text: &[u8], phrase: &[String]) -> bool {
+pub(super) fn contains(text: &[u8], phrase: &[String]) -> bool {
     // The failure function.
     let mut back = vec![0; phrase.len()];
     let mut matched = 0;
@@ -41,7 +41,7 @@ mod tests {
             phrase in proptest::collection::vec("[ab]{1,2}", 1..5),
         ) {
             let expected = text.windows(phrase.len()).any(|some| some == phrase);
-            prop_assert_eq!(holds(text.join(", ").as_bytes(), &phrase), expected);
+            prop_assert_eq!(contains(text.join(", ").as_bytes(), &phrase), expected);
         }
     }
 }

@@ -52,7 +52,7 @@ const MAX_CACHED_BLOCKS: usize = 2 << 20;
 pub(crate) struct List {
     pub(crate) skips: Box<[Skip]>,
     /// The maximum score of each block without idf, for rankings that the skip table does not bound; 0 if unknown.
-    pub(crate) bests: Box<[AtomicU32]>,
+    pub(crate) max_scores: Box<[AtomicU32]>,
     pub(crate) max_frequency: u32,
     documents: u32,
     start: usize,
@@ -64,7 +64,7 @@ impl List {
     pub(crate) fn single(document: u32, frequency: u32) -> Self {
         let skip = Skip { first: document, last: document, max_frequency: frequency, offset: 0, count: 1 };
         let skips = Box::new([skip]);
-        Self { skips, bests: Box::default(), max_frequency: frequency, documents: 1, start: 0, len: 0 }
+        Self { skips, max_scores: Box::default(), max_frequency: frequency, documents: 1, start: 0, len: 0 }
     }
 }
 
@@ -182,10 +182,10 @@ impl Postings {
         }
         let skips = self.skips(list, documents, limit)?;
         let offsets = self.lists[list as usize];
-        let bests = skips.iter().map(|_| AtomicU32::new(0)).collect();
+        let max_scores = skips.iter().map(|_| AtomicU32::new(0)).collect();
         let max_frequency = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
         let (start, len) = (offsets.start as usize, offsets.len as usize);
-        let new = Arc::new(List { skips: skips.into(), bests, max_frequency, documents, start, len });
+        let new = Arc::new(List { skips: skips.into(), max_scores, max_frequency, documents, start, len });
         let mut opened = self.opened.write().unwrap_or_else(PoisonError::into_inner);
         if opened.blocks >= MAX_CACHED_BLOCKS {
             *opened = Opened::default();

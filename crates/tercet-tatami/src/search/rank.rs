@@ -138,7 +138,7 @@ impl TermScorer<'_> {
     }
 
     /// Whether cached block bounds are valid for this search.
-    pub(super) fn knows_bests(self) -> bool {
+    pub(super) fn has_cached_max_scores(self) -> bool {
         matches!(self, Self::Bm25(norms) if norms.is_own)
     }
 

@@ -215,18 +215,19 @@ impl Segment {
         // The body of the last document, for queries with several phrases.
         let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
         let mut documents_read = 0;
-        let mut holds = |document: u32, phrase: &[String]| {
+        let mut contains_phrase = |document: u32, phrase: &[String]| {
             if body.as_ref().is_none_or(|(held, _)| *held != document) {
                 body = Some((document, self.field_bytes(document, &[columns::BODY])?));
                 documents_read += 1;
             }
-            let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::holds(field, phrase));
+            let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::contains(field, phrase));
             // Title and URL, unless the body matches.
             Ok(body.as_ref().is_some_and(|(_, body)| any(body))
                 || any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
         };
         let (cursors, phrases) = (Vec::new(), Vec::new());
-        let mut search = tree::Search { cursors, phrases, allowed, scored: 0, holds: &mut holds };
+        let mut search =
+            tree::Search { cursors, phrases, allowed, scored: 0, contains_phrase: &mut contains_phrase };
         let root = search.bind(&query.root, &mut |term| self.cursor(term, options, scorer))?;
         let best = search.best(&root, options.k, options.min_score)?;
         let (cursors, scored) = (search.cursors, search.scored);
@@ -263,9 +264,9 @@ impl Segment {
     }
 
     /// The documents that match a filter on their columns, for [`SearchOptions::filter`].
-    pub fn filter(&self, condition: &Expr) -> Result<Mask, Error> {
+    pub fn filter(&self, filter: &Expr) -> Result<Mask, Error> {
         let mut rows = vec![false; usize::try_from(self.documents).unwrap_or(0)];
-        for batch in self.file.scan().column_positions(&[])?.filter(condition)?.batches() {
+        for batch in self.file.scan().column_positions(&[])?.filter(filter)?.batches() {
             for row in batch?.rows {
                 if let Some(bit) = usize::try_from(row).ok().and_then(|row| rows.get_mut(row)) {
                     *bit = true;

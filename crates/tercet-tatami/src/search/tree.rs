@@ -22,7 +22,7 @@ pub(super) enum Node {
 }
 
 /// Tests whether a document contains a phrase.
-pub(super) type Holds<'c> = dyn FnMut(u32, &[String]) -> Result<bool, ErrorKind> + 'c;
+pub(super) type ContainsPhrase<'c> = dyn FnMut(u32, &[String]) -> Result<bool, ErrorKind> + 'c;
 
 /// The state of a search.
 pub(super) struct Search<'c, 'a> {
@@ -32,14 +32,14 @@ pub(super) struct Search<'c, 'a> {
     pub(super) allowed: Option<&'c Mask>,
     pub(super) scored: u64,
     /// Tests whether a document contains a phrase; reads its text.
-    pub(super) holds: &'c mut Holds<'c>,
+    pub(super) contains_phrase: &'c mut ContainsPhrase<'c>,
 }
 
 /// What phrases are tested against.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Look {
+enum PhraseCheck {
     /// The terms only: a phrase may match.
-    TermCursor,
+    TermsOnly,
     /// The text of the document.
     Text,
 }
@@ -104,11 +104,11 @@ impl<'a> Search<'_, 'a> {
                 continue;
             }
             if self.allowed.is_none_or(|mask| mask.get(document as usize)) {
-                let mut score = self.score(root, document, 0.0, Look::TermCursor)?;
+                let mut score = self.score(root, document, 0.0, PhraseCheck::TermsOnly)?;
                 let enough =
                     |score: &f32| *score >= min_score && (!top.is_full() || *score > top.threshold());
                 if has_phrase && score.as_ref().is_some_and(enough) {
-                    score = self.score(root, document, 0.0, Look::Text)?;
+                    score = self.score(root, document, 0.0, PhraseCheck::Text)?;
                 }
                 self.scored += 1;
                 if let Some(score) = score.filter(|score| *score >= min_score) {
@@ -175,7 +175,13 @@ impl<'a> Search<'_, 'a> {
     }
 
     /// `sum` plus the score of a part, if it matches.
-    fn score(&mut self, node: &Node, document: u32, sum: f32, look: Look) -> Result<Option<f32>, ErrorKind> {
+    fn score(
+        &mut self,
+        node: &Node,
+        document: u32,
+        sum: f32,
+        check: PhraseCheck,
+    ) -> Result<Option<f32>, ErrorKind> {
         match node {
             Node::Nothing => Ok(None),
             Node::Term(index) => {
@@ -187,39 +193,39 @@ impl<'a> Search<'_, 'a> {
                 for (sign, node) in nodes {
                     match sign {
                         Sign::Not => {
-                            if self.is_excluded(node, document, look)? {
+                            if self.is_excluded(node, document, check)? {
                                 return Ok(None);
                             }
                         }
-                        Sign::Must => match self.score(node, document, total, look)? {
+                        Sign::Must => match self.score(node, document, total, check)? {
                             Some(more) => (total, must) = (more, true),
                             None => return Ok(None),
                         },
                         Sign::May => {
-                            if let Some(more) = self.score(node, document, total, look)? {
+                            if let Some(more) = self.score(node, document, total, check)? {
                                 (total, found) = (more, true);
                             }
                         }
                     }
                 }
-                let holds = match phrase {
-                    Some(phrase) if look == Look::Text => {
-                        let Self { holds, phrases, .. } = self;
-                        holds(document, &phrases[*phrase])?
+                let matches = match phrase {
+                    Some(phrase) if check == PhraseCheck::Text => {
+                        let Self { contains_phrase, phrases, .. } = self;
+                        contains_phrase(document, &phrases[*phrase])?
                     }
                     _ => true,
                 };
-                Ok((holds && (found || must)).then_some(total))
+                Ok((matches && (found || must)).then_some(total))
             }
         }
     }
 
     /// Whether an excluded part matches. Before the text is read, a phrase does not match.
-    fn is_excluded(&mut self, node: &Node, document: u32, look: Look) -> Result<bool, ErrorKind> {
-        if look == Look::TermCursor && has_phrase(node) {
+    fn is_excluded(&mut self, node: &Node, document: u32, check: PhraseCheck) -> Result<bool, ErrorKind> {
+        if check == PhraseCheck::TermsOnly && has_phrase(node) {
             return Ok(false);
         }
-        Ok(self.score(node, document, 0.0, look)?.is_some())
+        Ok(self.score(node, document, 0.0, check)?.is_some())
     }
 }
 

@@ -104,8 +104,8 @@ impl PageHeader {
         out[..4].copy_from_slice(&[self.kind.id(), self.encoding.id(), self.codec.id() | mark, self.flags]);
         let numbers =
             [self.values, self.raw_bytes, self.stored_bytes, self.nulls, self.first_row, self.payload_crc];
-        for (place, number) in out[4..28].chunks_exact_mut(4).zip(numbers) {
-            place.copy_from_slice(&number.to_le_bytes());
+        for (field, number) in out[4..28].chunks_exact_mut(4).zip(numbers) {
+            field.copy_from_slice(&number.to_le_bytes());
         }
         let crc = crc32c(&out[..28]);
         out[28..].copy_from_slice(&crc.to_le_bytes());
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn flips_are_seen_when_guarded() {
+    fn flips_under_a_checksum_are_detected() {
         let region = Region::Page { group: 0, column: 0, page: 0 };
         let mut bytes = vector().to_bytes();
         for at in 0..32 {

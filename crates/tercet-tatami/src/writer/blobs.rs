@@ -11,7 +11,7 @@ use tercet_codec::bytes::zstd::{self, Dictionary};
 use tercet_core::checksum::crc32c;
 
 use super::WriterOptions;
-use super::compress::{Compressor, pays};
+use super::compress::{Compressor, is_worthwhile};
 use super::spool::Spool;
 use crate::blob::run;
 use crate::column::Column;
@@ -209,7 +209,7 @@ impl BlobRuns {
         let mut smallest = total(&best.1);
         let sample = sample(runs);
         // Incompressible values need no dictionary.
-        if sample.len() < MIN_SAMPLE_BYTES || self.native && !pays(raw, smallest) {
+        if sample.len() < MIN_SAMPLE_BYTES || self.native && !is_worthwhile(raw, smallest) {
             return Ok(best);
         }
         // The size that a dictionary has to beat.

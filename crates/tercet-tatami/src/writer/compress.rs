@@ -61,7 +61,7 @@ impl Compressor {
                 (codec, bytes) = (Codec::ZstdDict, with);
             }
         }
-        if self.native && !pays(payload.len(), bytes.len()) {
+        if self.native && !is_worthwhile(payload.len(), bytes.len()) {
             return Ok(stays);
         }
         // Compressors over-allocate, and many pages are buffered.
@@ -93,6 +93,6 @@ impl Compressor {
 }
 
 /// Whether the gain of compression is worth the decompression.
-pub(super) fn pays(raw: usize, stored: usize) -> bool {
+pub(super) fn is_worthwhile(raw: usize, stored: usize) -> bool {
     stored as u64 * 100 <= raw as u64 * (100 - MIN_GAIN_PERCENT)
 }

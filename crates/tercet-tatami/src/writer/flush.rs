@@ -78,7 +78,7 @@ impl<S: Sink> Writer<S> {
             .map(|(writer, column)| has_filter(&writer.field).then(|| chunk::filter(column)).flatten())
             .collect();
         if let ([column], [cuts]) = (columns, &cuts[..]) {
-            let mut chunk = ChunkSoFar::new(self.at, self.columns[window.start].field.scalar());
+            let mut chunk = UnfinishedChunk::new(self.at, self.columns[window.start].field.scalar());
             for some in page_windows(&self.columns[window.start].field, column, cuts) {
                 let pages = self.columns[window.start].pages(column, some, &options)?;
                 self.write_pages(pages, &mut chunk)?;
@@ -91,14 +91,14 @@ impl<S: Sink> Writer<S> {
             .map(|(writer, (column, cuts))| writer.pages(column, cuts, &options))
             .collect::<Result<_, ErrorKind>>()?;
         for ((index, pages), filter) in window.zip(made).zip(filters) {
-            let mut chunk = ChunkSoFar::new(self.at, self.columns[index].field.scalar());
+            let mut chunk = UnfinishedChunk::new(self.at, self.columns[index].field.scalar());
             self.write_pages(pages, &mut chunk)?;
             self.end_chunk(index, chunk, filter, chunks)?;
         }
         Ok(())
     }
 
-    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut ChunkSoFar) -> Result<(), ErrorKind> {
+    fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut UnfinishedChunk) -> Result<(), ErrorKind> {
         for page in pages {
             chunk.add(&page, self.at);
             self.write(&page.header.to_bytes())?;
@@ -111,7 +111,7 @@ impl<S: Sink> Writer<S> {
     fn end_chunk(
         &mut self,
         column: usize,
-        chunk: ChunkSoFar,
+        chunk: UnfinishedChunk,
         filter: Option<Vec<u8>>,
         chunks: &mut Vec<footer::Chunk>,
     ) -> Result<(), ErrorKind> {
@@ -139,14 +139,14 @@ impl<S: Sink> Writer<S> {
 
 /// An unfinished chunk.
 #[derive(Debug)]
-struct ChunkSoFar {
+struct UnfinishedChunk {
     entry: footer::Chunk,
     index: PageIndex,
     /// The type of the column.
     kind: Type,
 }
 
-impl ChunkSoFar {
+impl UnfinishedChunk {
     fn new(offset: u64, kind: Type) -> Self {
         let entry = footer::Chunk {
             offset,

@@ -114,7 +114,7 @@ pub(crate) fn column(field: &Field, rows: usize, shape: Shape, noise: &mut Noise
     out
 }
 
-/// The visible content of a row, so that columns compare equal whatever null slots hold.
+/// The visible content of a row, so that the values of null slots are not compared.
 pub(crate) fn seen(column: &Column, row: usize) -> Option<Vec<Option<Vec<u8>>>> {
     if !column.is_present(row) {
         return None;

@@ -56,7 +56,7 @@ pub(crate) struct StringEncoder {
     compressor: Option<Compressor>,
     symbols: Option<Symbols>,
     /// Whether FSST won the last measurement.
-    pays: bool,
+    is_worthwhile: bool,
     /// Whether any page uses it.
     used: bool,
     /// Pages since the last measurement.
@@ -69,7 +69,7 @@ impl StringEncoder {
         Self {
             compressor: may.then(|| Compressor::new(options)),
             symbols: None,
-            pays: true,
+            is_worthwhile: true,
             used: false,
             since: 0,
         }
@@ -87,25 +87,25 @@ impl StringEncoder {
         };
         let measured = compressor.codec != Codec::None && self.since.is_multiple_of(MEASURED_PAGES);
         self.since = self.since.wrapping_add(1);
-        if !measured && !self.pays {
+        if !measured && !self.is_worthwhile {
             return Ok(None);
         }
         let symbols = self.symbols.get_or_insert_with(|| Symbols::train(values.iter().copied()));
         if measured {
-            self.pays = pays(*compressor, symbols, values, plain_len)?;
-            if !self.pays {
+            self.is_worthwhile = is_worthwhile(*compressor, symbols, values, plain_len)?;
+            if !self.is_worthwhile {
                 return Ok(None);
             }
         }
         let coded = with_fsst(symbols, values)?;
-        // The first page that uses the table pays for it.
+        // The first page that uses the table also stores it.
         let table = if self.used { 0 } else { symbols_payload(symbols).len() as u64 };
         Ok((coded.len() as u64 + table < plain_len).then_some(coded))
     }
 }
 
 /// Whether a sample of a page compresses well enough with FSST.
-fn pays(
+fn is_worthwhile(
     compressor: Compressor,
     symbols: &Symbols,
     values: &[&[u8]],
