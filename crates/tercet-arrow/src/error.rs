@@ -219,7 +219,7 @@ pub enum ValueError {
     NotFloat16 { value: String },
     /// A string that is not UTF-8.
     InvalidUtf8,
-    /// A value longer than a view can address.
+    /// A value that is too long for a view.
     TooLong { len: usize },
     /// Null in a column that is not nullable.
     UnexpectedNull,
@@ -247,7 +247,10 @@ impl fmt::Display for ValueError {
                 write!(f, "list of {found} elements, expected {expected}")
             }
             Self::DictionaryKeyOverflow { max, key_type } => {
-                write!(f, "too many distinct values: dictionary keys of type {key_type} number at most {max}")
+                write!(
+                    f,
+                    "too many distinct values: dictionary keys of type {key_type} have at most {max} values"
+                )
             }
             Self::NotADate { millis } => {
                 write!(f, "{millis} ms since 1970-01-01 is not a Parquet date")

@@ -153,7 +153,7 @@ fn total_rows(metadata: &ParquetMetaData) -> u64 {
 }
 
 /// Rows per batch: as requested, or by size. Fixed-size values take their length even if null.
-fn fitting_rows(metadata: &ParquetMetaData, rows: u64, asked: Option<usize>) -> usize {
+fn fitting_rows(metadata: &ParquetMetaData, rows: u64, requested: Option<usize>) -> usize {
     let inside = |per_row: u64| usize::try_from(BATCH_BYTES / per_row.max(1)).unwrap_or(usize::MAX).max(1);
     let bytes = metadata.row_groups().iter().map(|group| u64::try_from(group.total_byte_size()).unwrap_or(0));
     let bytes = bytes.fold(0, u64::saturating_add);
@@ -163,7 +163,7 @@ fn fitting_rows(metadata: &ParquetMetaData, rows: u64, asked: Option<usize>) -> 
     let fixed = inside(fixed.fold(0, u64::saturating_add));
     let usual = inside(bytes / rows.max(1)).min(BATCH_ROWS);
     let all = usize::try_from(rows).unwrap_or(usize::MAX).max(1);
-    asked.unwrap_or(usual).max(1).min(fixed).min(all)
+    requested.unwrap_or(usual).max(1).min(fixed).min(all)
 }
 
 /// The same fields with strings as views, which share the bytes of pages, and lists with 64-bit offsets.

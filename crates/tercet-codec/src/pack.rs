@@ -136,7 +136,7 @@ impl Packing {
     /// Checks whether a payload can be read with these parameters.
     ///
     /// Any binary scale is accepted whose step `2^E * 10^-D` is finite. A step that underflows to zero gives the reference
-    /// everywhere, as the formula says. With 0 bits the scales are ignored.
+    /// everywhere, by the formula. With 0 bits the scales are ignored.
     pub fn check(&self) -> Result<(), PackError> {
         if self.bits > u64::BITS {
             return Err(PackError::Bits { found: self.bits });

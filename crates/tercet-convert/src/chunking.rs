@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn odd_shapes_do_no_harm() {
+    fn unusual_shapes_are_handled() {
         assert_eq!(default_chunk_shape(&[], 4), Vec::<u64>::new());
         assert_eq!(default_chunk_shape(&[0, 3], 4), [1, 3]);
         assert_eq!(default_chunk_shape(&[2, 2], 0), [2, 2]);

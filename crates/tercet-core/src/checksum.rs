@@ -41,7 +41,7 @@ pub fn crc32c_combine(crc: u32, rest: u32, rest_len: u64) -> u32 {
     Crc32cShift::new(rest_len).apply(crc) ^ rest
 }
 
-/// What CRC-32C checksums become when so many bytes follow: the same as [`crc32c_combine`] with `rest` 0, but made once
+/// Shifts CRC-32C checksums by a fixed number of bytes: the same as [`crc32c_combine`] with `rest` 0, but computed once
 /// for a length and then applied within nanoseconds.
 ///
 /// ```

@@ -49,7 +49,7 @@ pub enum Hint {
     FillValue,
     /// Rebuild the index of the file.
     RebuildIndex,
-    /// Encode the values again with another pipeline.
+    /// Re-encode the values with another pipeline.
     Recode,
     /// Decode in a separate process.
     SeparateProcess,
@@ -98,7 +98,7 @@ impl fmt::Display for Hint {
         f.write_str(match self {
             Self::Overwrite => "allow the existing file to be overwritten",
             Self::Verify => "verify the file to list every problem",
-            Self::VerifyDeep => "run a deep verification to list everything that is damaged",
+            Self::VerifyDeep => "run a deep verification to list all damage",
             Self::Repair => "verify the file to see what changed, then repair it",
             Self::RepairFooter => "a repair can cut a damaged footer off",
             Self::Salvage => "salvage copies the intact parts into a new file",
@@ -113,9 +113,9 @@ impl fmt::Display for Hint {
             Self::RawTimestamps => "copy the raw integers of the timestamps",
             Self::SpillDirectories => "allow the directory for results",
             Self::MemoryBudget => "raise the memory budget, or write the result to a file",
-            Self::FillValue => "set the attribute `_FillValue`, or leave the filter out",
+            Self::FillValue => "set the attribute `_FillValue`, or omit the filter",
             Self::RebuildIndex => "rebuild the index",
-            Self::Recode => "encode the values again to store them in another way",
+            Self::Recode => "re-encode the values with another pipeline",
             Self::SeparateProcess => "decode it in a separate process",
             Self::UpdateMember => "add the file to the collection again",
             Self::ImportArray => "convert it to a .tet or .tgm file first",
@@ -133,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_part_of_the_text() {
+    fn names_are_part_of_the_message() {
         let names = Hint::Available { what: "datasets", names: "t2m, u10".into() };
         assert_eq!(names.to_string(), "datasets: t2m, u10");
         assert_eq!(Hint::DidYouMean("t2m".into()).to_string(), "did you mean `t2m`?");

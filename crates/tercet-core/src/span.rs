@@ -48,7 +48,7 @@ impl Span {
         Self { start, end: start.saturating_add(len) }
     }
 
-    /// The bytes from `start` up to `end`, unless `end` lies before `start`.
+    /// The bytes from `start` up to `end`, unless `end` is before `start`.
     pub const fn between(start: u64, end: u64) -> Option<Self> {
         if start <= end { Some(Self { start, end }) } else { None }
     }
@@ -73,7 +73,7 @@ impl Span {
         self.start == self.end
     }
 
-    /// Whether `inner` lies inside.
+    /// Whether `inner` is inside.
     pub const fn contains(self, inner: Span) -> bool {
         self.start <= inner.start && inner.end <= self.end
     }
@@ -83,7 +83,7 @@ impl Span {
         self.start < other.end && other.start < self.end && !self.is_empty() && !other.is_empty()
     }
 
-    /// `len` bytes at `offset` of this span, if they lie inside.
+    /// `len` bytes at `offset` of this span, if they are inside.
     pub const fn slice(self, offset: u64, len: u64) -> Option<Self> {
         let Some(start) = self.start.checked_add(offset) else { return None };
         match Self::at(start, len) {

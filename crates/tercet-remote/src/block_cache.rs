@@ -64,7 +64,7 @@ impl BlockCache {
         self.entries.contains_key(&number)
     }
 
-    /// Inserts the blocks that lie inside bytes fetched at `start`. `len` is the length of the file: its last block
+    /// Inserts the blocks that are inside bytes fetched at `start`. `len` is the length of the file: its last block
     /// may be shorter.
     pub(crate) fn insert(&mut self, start: u64, bytes: &Bytes, len: u64) {
         let end = start + bytes.len() as u64;

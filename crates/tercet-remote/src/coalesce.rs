@@ -5,7 +5,7 @@ use tercet_core::Span;
 /// Sorts spans and joins those that are at most `max_gap` bytes apart, as long as a joined span has at most `max_len`
 /// bytes.
 ///
-/// Every span lies inside one of the results. Empty spans are dropped.
+/// Every span is inside one of the results. Empty spans are dropped.
 pub(crate) fn coalesce(mut spans: Vec<Span>, max_gap: u64, max_len: u64) -> Vec<Span> {
     spans.retain(|span| !span.is_empty());
     spans.sort_unstable();

@@ -35,7 +35,7 @@ impl<S: ByteSource> Counting<S> {
         Self { inner, copies: false, remote: false, bytes: AtomicU64::new(0), spans: Mutex::default() }
     }
 
-    /// Reports that reads copy, whatever the inner source reports.
+    /// Reports that reads copy, regardless of the inner source.
     pub fn with_copies(mut self) -> Self {
         self.copies = true;
         self

@@ -14,11 +14,11 @@ pub const HEAD_LEN: u64 = 512;
 /// A container format. Exhaustive on purpose: the compiler finds every `match` that a new format concerns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Format {
-    /// `.tet`: chunked arrays at rest.
+    /// `.tet`: chunked arrays.
     Tet,
-    /// `.tgm`: messages of tensors in motion.
+    /// `.tgm`: messages with tensors, in files and streams.
     Tgm,
-    /// `.tatami`: records in columns.
+    /// `.tatami`: tables in columns.
     Tatami,
 }
 

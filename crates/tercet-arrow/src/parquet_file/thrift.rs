@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_and_lists_are_seen_with_their_fields() {
+    fn numbers_and_lists_are_visited_with_their_fields() {
         // 1: i32 = -2, 2: list of two structs {1: i64 = 150}, 3: binary of 2 bytes, 4: true.
         let bytes = [0x15, 3, 0x19, 0x2c, 0x16, 0xac, 2, 0, 0x16, 2, 0, 0x18, 2, 9, 9, 0x11, 0, 77];
         let (end, all) = seen(&bytes);
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_there_is_not_gone_over() {
+    fn impossible_lengths_are_rejected() {
         assert_eq!(seen(&[0x19, 0xfc, 0xff, 0xff, 0xff, 0x7f, 0]).0, Err(Stop::Short));
         assert_eq!(seen(&[0x18, 0xff, 0xff, 0xff, 0xff, 0x7f, 0]).0, Err(Stop::Short));
         assert!(matches!(seen(&[0x1c; 100]).0, Err(Stop::Wrong(_))));

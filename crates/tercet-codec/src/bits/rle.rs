@@ -55,7 +55,7 @@ pub fn decode(blob: &[u8], n: u64, bits: &mut [u8]) -> Result<(), CodecError> {
         other => return Err(failed(format!("the first bit is {other}"))),
     };
     if n == 0 {
-        return Err(failed("a blob for no bits".to_owned()));
+        return Err(failed("bytes for zero bits".to_owned()));
     }
     // Each run marks only its end; one pass without a branch per run fills the bits between.
     if is_set {
@@ -136,7 +136,7 @@ fn take_length(lengths: &mut &[u8]) -> Result<u64, CodecError> {
         let part = u64::from(byte & 0x7f);
         let shift = 7 * at;
         if part << shift >> shift != part {
-            return Err(failed("a run longer than 64 bits can say".to_owned()));
+            return Err(failed("a run length of more than 64 bits".to_owned()));
         }
         length |= part << shift;
         if byte < 0x80 {

@@ -68,14 +68,14 @@ pub fn check_stream(stored: &[u8], n: u64) -> Result<(), CodecError> {
         return failed(format!("a body of {body} bytes in a stream of {}", stored.len()));
     };
     if usize::from(len) != tail.len() || tail.len() < MIN_TAIL_BYTES {
-        return failed(format!("a tail of {} bytes that declares {len}", tail.len()));
+        return failed(format!("a tail of {} bytes that declares {len} bytes", tail.len()));
     }
     let kind = tail[tail.len() - BEHIND_TYPE - 1];
     if kind != TYPE_DOUBLE {
         return failed(format!("values of type {kind}"));
     }
     let Some((dimension, numbers)) = numbers.split_at_checked(usize::from(bits).div_ceil(8)) else {
-        return failed("a cut tail".to_owned());
+        return failed("truncated tail".to_owned());
     };
     let dimension = dimension.iter().rev().fold(0_u128, |number, &byte| number << 8 | u128::from(byte));
     let values = numbers.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));

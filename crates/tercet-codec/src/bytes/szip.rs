@@ -31,10 +31,7 @@
 //! ```
 
 #![expect(clippy::inline_always, reason = "what a kernel enters must be compiled with its instructions")]
-#![expect(
-    clippy::cast_possible_truncation,
-    reason = "fields of a bit stream are as wide as their masks and shifts say"
-)]
+#![expect(clippy::cast_possible_truncation, reason = "masks and shifts bound the fields of a bit stream")]
 
 mod bits;
 mod container;

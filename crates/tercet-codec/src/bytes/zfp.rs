@@ -94,7 +94,7 @@ pub fn encode(values: &[u8], mode: &Zfp, out: &mut Vec<u8>) -> Result<(), CodecE
     let config = blocks::config(mode)?;
     let values = blocks::doubles(values)?;
     if let Some(index) = blocks::first_not_finite(&values) {
-        let detail = format!("value {index} is {}: only finite values have a zfp form", values[index]);
+        let detail = format!("value {index} is {}: zfp supports finite values only", values[index]);
         return Err(CodecError::Encode { codec: CODEC, detail });
     }
     if values.is_empty() {

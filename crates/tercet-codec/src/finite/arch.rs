@@ -10,7 +10,7 @@ pub(super) fn above(block: &[u8], float: Float, limit: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     if block.len() == lanes::BLOCK * float.lane_width() && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel requires AVX2")]
-        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        // SAFETY: the check above ensures that this CPU has AVX2, the only requirement of the kernel.
         return unsafe { avx2::above(block, float.lane_width(), limit) };
     }
     lanes::above(block, float, limit)

@@ -125,7 +125,7 @@ fn every_16_bit_number_is_classified() {
 }
 
 #[test]
-fn both_ways_to_compare_agree() {
+fn both_comparisons_agree() {
     for float in ALL {
         for rarity in [1, 3, 50] {
             let bytes = mixed(rarity, 64, float, rarity);
@@ -160,24 +160,28 @@ fn halves_of_bytes_are_joined() {
 fn large_inputs_are_cut_and_joined() {
     for float in ALL {
         let count = WORTH_SPLITTING / float.width() + 3 * PIECE + 77;
-        for place in [0, PIECE - 1, PIECE, 2 * PIECE + 63, count - 1] {
+        for position in [0, PIECE - 1, PIECE, 2 * PIECE + 63, count - 1] {
             let mut bytes = vec![0; count * float.width()];
-            let element = place * float.width()..(place + 1) * float.width();
+            let element = position * float.width()..(position + 1) * float.width();
             bytes[element].copy_from_slice(&pattern_bytes(float, NonFinite::NegInf));
             assert_eq!(
                 first(&bytes, float, true, false),
-                Some((place as u64, NonFinite::NegInf)),
+                Some((position as u64, NonFinite::NegInf)),
                 "{float:?}"
             );
             let masks = extract_masks(&mut bytes, float).unwrap();
             let mut expected = vec![0; count.div_ceil(8)];
-            expected[place / 8] |= 0x80 >> (place % 8);
-            assert!(masks == Masks { neg_inf: Some(expected), ..Masks::default() }, "{float:?} at {place}");
-            assert!(bytes.iter().all(|&byte| byte == 0), "{float:?} at {place}");
+            expected[position / 8] |= 0x80 >> (position % 8);
+            assert!(
+                masks == Masks { neg_inf: Some(expected), ..Masks::default() },
+                "{float:?} at {position}"
+            );
+            assert!(bytes.iter().all(|&byte| byte == 0), "{float:?} at {position}");
         }
         let mut bytes = mixed(1, count, float, 20);
         let mut slow = bytes.clone();
-        let (expected, first_found) = (slow_extract_masks(&mut slow, float), first(&bytes, float, false, true));
+        let (expected, first_found) =
+            (slow_extract_masks(&mut slow, float), first(&bytes, float, false, true));
         assert_eq!(first_found, slow_first(&bytes, float, false, true));
         let threads = rayon::ThreadPoolBuilder::new().num_threads(3).build().unwrap();
         let masks = threads.install(|| extract_masks(&mut bytes, float)).unwrap();

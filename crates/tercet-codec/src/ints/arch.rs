@@ -21,7 +21,7 @@ macro_rules! pass {
                     $plain(values)
                 }
                 #[expect(unsafe_code, reason = "the pass requires AVX2")]
-                // SAFETY: the line above made sure that this machine has AVX2, the only thing the pass asks for.
+                // SAFETY: the check above ensures that this CPU has AVX2, the only requirement of the pass.
                 return unsafe { with_avx2(values) };
             }
             $plain(values)
@@ -50,7 +50,7 @@ pub(super) fn unpack(width: u32, packed: &[u8], n: usize, sink: &mut impl Sink) 
     #[cfg(target_arch = "x86_64")]
     if width <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel requires AVX2")]
-        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        // SAFETY: the check above ensures that this CPU has AVX2, the only requirement of the kernel.
         unsafe {
             avx2::unpack(width, packed, n, sink);
         }

@@ -56,7 +56,7 @@ pub(super) fn take_width<'a>(
     most: u32,
 ) -> Result<(u32, &'a [u8]), CodecError> {
     match bytes.split_first() {
-        None => Err(failed(codec, "no bytes, not even a width".to_owned())),
+        None => Err(failed(codec, "no bytes: the width is missing".to_owned())),
         Some((&width, rest)) if (1..=most).contains(&u32::from(width)) => Ok((u32::from(width), rest)),
         Some((width, _)) => Err(failed(codec, format!("a width of {width} bits instead of 1 to {most}"))),
     }

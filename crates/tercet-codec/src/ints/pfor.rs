@@ -76,7 +76,7 @@ pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Resul
     for _ in 0..count {
         let (position, _) = take_exception(&mut body)?;
         if position < free || position >= n {
-            let detail = format!("an exception at {position}, where {free} to {n} are free");
+            let detail = format!("an exception at {position}; expected {free} to {n}");
             return Err(failed(CODEC, detail));
         }
         free = position + 1;

@@ -10,7 +10,7 @@ pub(super) fn pack(rule: &Forward, values: &[u8], packed: &mut [u8]) -> bool {
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel requires AVX2")]
-        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        // SAFETY: the check above ensures that this CPU has AVX2, the only requirement of the kernel.
         return unsafe { avx2::pack(rule, values, packed) };
     }
     samples::pack(rule, values, packed)
@@ -22,7 +22,7 @@ pub(super) fn pack_noting(rule: &Forward, values: &[u8], packed: &mut [u8], seen
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel requires AVX2")]
-        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        // SAFETY: the check above ensures that this CPU has AVX2, the only requirement of the kernel.
         unsafe {
             avx2::pack_noting(rule, values, packed, seen);
         }
@@ -37,7 +37,7 @@ pub(super) fn unpack(rule: &Backward, packed: &[u8], values: &mut [u8]) {
     #[cfg(target_arch = "x86_64")]
     if rule.bits <= avx2::MAX_BITS && is_x86_feature_detected!("avx2") {
         #[expect(unsafe_code, reason = "the kernel requires AVX2")]
-        // SAFETY: the line above made sure that this machine has AVX2, the only thing the kernel asks for.
+        // SAFETY: the check above ensures that this CPU has AVX2, the only requirement of the kernel.
         return unsafe { avx2::unpack(rule, packed, values) };
     }
     samples::unpack(rule, packed, values);

@@ -50,7 +50,7 @@ fn slow_pack(packing: &Packing, values: &[f64]) -> Vec<u8> {
 }
 
 /// Bit by bit.
-#[expect(clippy::cast_precision_loss, reason = "as the format says")]
+#[expect(clippy::cast_precision_loss, reason = "as the format specifies")]
 fn slow_unpack(packing: &Packing, packed: &[u8], count: usize) -> Vec<f64> {
     let scale = 2f64.powi(packing.binary_scale) * power_of_ten(-packing.decimal_scale);
     let mut at = 0;
@@ -148,7 +148,7 @@ fn values_far_outside_are_clamped_at_every_width() {
         packing.pack(&bytes(&values), &mut packed).unwrap();
         let mut back = vec![0; 96];
         packing.unpack(&packed, 0, &mut back).unwrap();
-        #[expect(clippy::cast_precision_loss, reason = "as the format says")]
+        #[expect(clippy::cast_precision_loss, reason = "as the format specifies")]
         let clamped = largest(bits) as f64;
         assert_eq!(numbers(&back)[7..11], [clamped, clamped, clamped, 0.0], "{bits} bits");
     }
@@ -342,7 +342,7 @@ fn powers_are_those_of_the_format() {
 }
 
 #[test]
-fn masks_are_made_and_put_back_in_one_pass() {
+fn masks_are_extracted_and_restored_in_one_pass() {
     for bits in [0, 5, 24, 60] {
         let packing = Packing { reference: -1.0, binary_scale: -2, decimal_scale: 0, bits };
         for count in [0, 1, 63, 64, 65, 1000, 1024, 2049, WORTH_SPLITTING + 77] {

@@ -82,8 +82,8 @@ impl Symbols {
             });
         }
         let mut by_code = Box::new([Symbol::default(); 256]);
-        for (code, (place, symbol)) in by_code.iter_mut().zip(symbols).enumerate() {
-            *place = Symbol::new(symbol.as_ref()).ok_or_else(|| CodecError::Parameter {
+        for (code, (slot, symbol)) in by_code.iter_mut().zip(symbols).enumerate() {
+            *slot = Symbol::new(symbol.as_ref()).ok_or_else(|| CodecError::Parameter {
                 codec: CODEC,
                 name: "a symbol of",
                 found: format!("{} bytes for code {code}", symbol.as_ref().len()),
@@ -142,14 +142,14 @@ impl Symbols {
         if coded.len() < most {
             coded.resize(most.max(coded.capacity()), 0);
         }
-        let places = &mut coded[..most];
+        let slots = &mut coded[..most];
         matcher.cut(string, |found| {
-            if let Some(place) = places.get_mut(at..at + 2) {
+            if let Some(slot) = slots.get_mut(at..at + 2) {
                 // A code without escape is overwritten by the next one.
-                place[0] = if found.escaped { ESCAPE } else { found.code };
-                place[1] = found.code;
-            } else if let Some(place) = places.get_mut(at) {
-                *place = found.code;
+                slot[0] = if found.escaped { ESCAPE } else { found.code };
+                slot[1] = found.code;
+            } else if let Some(slot) = slots.get_mut(at) {
+                *slot = found.code;
             }
             at += 1 + usize::from(found.escaped);
         });
@@ -221,13 +221,13 @@ impl Symbols {
         // Several symbols at once: one bounds check for all of them.
         while let Some((four, tail)) = rest.split_first_chunk::<4>() {
             let symbols = four.map(|code| &self.by_code[usize::from(code)]);
-            let Some(places) = raw.get_mut(at..at + 5 * MAX_SYMBOL_BYTES) else { break };
+            let Some(slots) = raw.get_mut(at..at + 5 * MAX_SYMBOL_BYTES) else { break };
             if symbols.iter().any(|symbol| symbol.len == 0) {
                 break;
             }
             let mut end = 0;
             for symbol in symbols {
-                places[end..end + MAX_SYMBOL_BYTES].copy_from_slice(&symbol.word);
+                slots[end..end + MAX_SYMBOL_BYTES].copy_from_slice(&symbol.word);
                 end += usize::from(symbol.len);
             }
             at += end;
@@ -235,15 +235,15 @@ impl Symbols {
         }
         let mut codes = rest.iter();
         while let Some(&code) = codes.next() {
-            let Some(place) = raw.get_mut(at..at + MAX_SYMBOL_BYTES) else { return Err(Wrong::TooLong) };
+            let Some(slot) = raw.get_mut(at..at + MAX_SYMBOL_BYTES) else { return Err(Wrong::TooLong) };
             let symbol = self.by_code[usize::from(code)];
-            place.copy_from_slice(&symbol.word);
+            slot.copy_from_slice(&symbol.word);
             at += usize::from(symbol.len);
             if symbol.len == 0 {
                 if code != ESCAPE {
                     return Err(Wrong::Unknown(code));
                 }
-                place[0] = *codes.next().ok_or(Wrong::LoneEscape)?;
+                slot[0] = *codes.next().ok_or(Wrong::LoneEscape)?;
                 at += 1;
             }
         }

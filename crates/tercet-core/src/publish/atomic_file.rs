@@ -85,7 +85,7 @@ impl AtomicFile {
         Self::start(disk, target, None, Replaces::Nothing, None)
     }
 
-    /// Creates a private output (mode `0600`), whatever the permissions of the file it replaces.
+    /// Creates a private output (mode `0600`), regardless of the permissions of the file it replaces.
     pub fn create_private(target: &Path) -> Result<Self, PublishError> {
         Self::create_private_on(Arc::new(RealDisk), target)
     }
@@ -114,7 +114,10 @@ impl AtomicFile {
     }
 
     /// Creates the replacement of a locked file, with the given permissions if any.
-    pub(super) fn replace_locked(lock: FileLock, permissions: Option<Permissions>) -> Result<Self, PublishError> {
+    pub(super) fn replace_locked(
+        lock: FileLock,
+        permissions: Option<Permissions>,
+    ) -> Result<Self, PublishError> {
         let (disk, target) = (Arc::clone(lock.disk()), lock.target().clone());
         Self::start(disk, target, Some(lock), Replaces::LockedFile, permissions)
     }

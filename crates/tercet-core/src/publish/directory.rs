@@ -192,7 +192,7 @@ mod system {
         name: &OsStr,
         _path: &Path,
     ) -> io::Result<Box<dyn DiskFile>> {
-        // Without waiting for the other end, should a named pipe have taken the place of the file.
+        // `NONBLOCK`: opening must not wait if the file was replaced by a named pipe.
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let handle = rustix::fs::openat(directory, name, flags, Mode::empty())?;
         Ok(Box::new(RealFile::new(handle.into())))

@@ -55,7 +55,7 @@ pub trait Disk: fmt::Debug + Send + Sync + 'static {
 ///
 /// `Write` may be partial or interrupted; the writers on top handle both.
 pub trait DiskFile: Write + Seek + Send + fmt::Debug {
-    /// The entry of the open file, whatever its path names now.
+    /// The entry of the open file, even if its path now names another file.
     fn entry(&self) -> io::Result<Entry>;
 
     /// Syncs the file, so that its bytes survive a power cut.

@@ -44,7 +44,7 @@ impl AxisSlice {
 
 /// A rectangular, possibly strided, part of an array: one [`AxisSlice`] for each axis.
 ///
-/// The constructors check that a selection is not empty and lies inside its array.
+/// The constructors check that a selection is not empty and is inside its array.
 ///
 /// ```
 /// use tercet_core::{Selection, Shape};

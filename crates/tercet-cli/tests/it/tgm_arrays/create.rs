@@ -76,11 +76,11 @@ fn zfp_tolerances_hold_or_are_rejected() {
     let dir = TestDir::new();
     let values = [1e20, 0.5, -0.25, 3.0].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     dir.write("a.npy", npy::with_header("'<f8'", false, &[4], values));
-    let expected = "value 1 is 0.5, but would come back as 0: neighbouring values are too large";
+    let expected = "value 1 is 0.5, but would decode to 0: neighbouring values are too large";
     dir.refused("create a.tgm --from a=a.npy --compression zfp --zfp-tolerance 0.001", 8, expected);
     let values = [1.0, f64::MAX].iter().flat_map(|n: &f64| n.to_le_bytes()).collect();
     dir.write("b.npy", npy::with_header("'<f8'", false, &[2], values));
-    dir.refused("create a.tgm --from a=b.npy --compression zfp --zfp-rate 13.5", 8, "would come back as inf");
+    dir.refused("create a.tgm --from a=b.npy --compression zfp --zfp-rate 13.5", 8, "would decode to inf");
 }
 
 #[test]

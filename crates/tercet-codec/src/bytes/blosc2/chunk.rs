@@ -93,7 +93,7 @@ impl<'a> Chunk<'a> {
             return Err(failed("a dictionary"));
         }
         if header[31] & FLAGS_NO_VALUES != 0 {
-            return Err(failed("a chunk that holds something else than values"));
+            return Err(failed("a chunk with unsupported content"));
         }
         let bytes = bytes
             .get(..stored)
@@ -169,12 +169,12 @@ impl<'a> Chunk<'a> {
                 }
             }
             Body::Value if body.is_empty() || !self.raw_bytes.is_multiple_of(body.len()) => {
-                return Err(failed("a value that does not fill its chunk"));
+                return Err(failed("a chunk that is not a multiple of its repeated value"));
             }
             Body::Nans
                 if !matches!(self.type_size, 4 | 8) || !self.raw_bytes.is_multiple_of(self.type_size) =>
             {
-                return Err(failed(format!("not-a-number of {} bytes", self.type_size)));
+                return Err(failed(format!("NaN of {} bytes", self.type_size)));
             }
             Body::Stored | Body::Zeros | Body::Nans | Body::Value => {}
         }
@@ -331,7 +331,7 @@ impl<'a> Chunk<'a> {
 }
 
 fn cut() -> CodecError {
-    failed("a stream is cut off")
+    failed("truncated stream")
 }
 
 /// The number at byte `at`, which must exist and not be negative.

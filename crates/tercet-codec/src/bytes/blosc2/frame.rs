@@ -71,7 +71,7 @@ impl<'a> Frame<'a> {
             .and_then(|start| stored.get(start..))
             .and_then(|rest| rest.split_at_checked(usize::try_from(stored_bytes).ok()?))
             .ok_or_else(|| {
-                failed(format!("{stored_bytes} bytes of chunks after {header_bytes} of header"))
+                failed(format!("{stored_bytes} bytes of chunks after a header of {header_bytes} bytes"))
             })?;
         Ok(Self { chunks, offsets, raw_bytes, chunk_bytes, type_size })
     }
@@ -87,16 +87,16 @@ impl<'a> Frame<'a> {
             return Err(failed(format!("{} bytes of offsets for {chunks} chunks", offsets.raw_bytes)));
         }
         // Below 2^31: chunks have 32-bit sizes.
-        let chunk_bytes = usize::try_from(self.chunk_bytes).map_err(|_| failed("too large a chunk"))?;
+        let chunk_bytes = usize::try_from(self.chunk_bytes).map_err(|_| failed("chunk too large"))?;
         if chunks > 1 && chunk_bytes < size_of::<u64>() {
             return Err(failed(format!("chunks of {chunk_bytes} bytes")));
         }
         let skip = usize::try_from(first % self.chunk_bytes).unwrap_or(0);
         let first_chunk = first / self.chunk_bytes;
         // At once, because each read decodes a block of them; a chunk has at least as many bytes as its offset.
-        let place = usize::try_from(first_chunk * 8).map_err(|_| failed("too many chunks"))?;
+        let position = usize::try_from(first_chunk * 8).map_err(|_| failed("too many chunks"))?;
         let mut needed = zeros((skip + raw.len()).div_ceil(chunk_bytes) * 8)?;
-        offsets.read(place, &mut needed)?;
+        offsets.read(position, &mut needed)?;
         let (needed, _) = needed.as_chunks();
         let Some((head_offset, rest_offsets)) = needed.split_first() else { return Ok(()) };
 
@@ -117,7 +117,7 @@ impl<'a> Frame<'a> {
             // The highest byte is the kind of special chunk, all other bytes are zero.
             let kind = offset.to_be_bytes()[0] & 7;
             let sizes = usize::try_from(expected).ok().zip(usize::try_from(self.type_size).ok());
-            let (len, type_size) = sizes.ok_or_else(|| failed("too large a chunk"))?;
+            let (len, type_size) = sizes.ok_or_else(|| failed("chunk too large"))?;
             Chunk::special(kind, len, type_size)?
         };
         if chunk.raw_bytes as u64 != expected {
@@ -129,8 +129,10 @@ impl<'a> Frame<'a> {
 
 /// The number in the `N` bytes from `at` on, which must not be negative.
 fn field<const N: usize>(stored: &[u8], at: usize) -> Result<u64, CodecError> {
-    let bytes =
-        stored.get(at..).and_then(|bytes| bytes.first_chunk::<N>()).ok_or_else(|| failed("a cut header"))?;
+    let bytes = stored
+        .get(at..)
+        .and_then(|bytes| bytes.first_chunk::<N>())
+        .ok_or_else(|| failed("truncated header"))?;
     if bytes[0] >= 0x80 {
         return Err(failed(format!("a negative number at byte {at} of the header")));
     }

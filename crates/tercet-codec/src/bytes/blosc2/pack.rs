@@ -121,11 +121,11 @@ impl Plan {
             return Ok(true);
         }
         // One round is appended while the next is compressed; each slot keeps its memory between rounds.
-        let places = blocks.min(threads * BLOCKS_PER_THREAD);
-        let mut packing: Vec<(Scratch, Vec<u8>)> = (0..places).map(|_| Default::default()).collect();
-        let mut packed: Vec<(Scratch, Vec<u8>)> = (0..places).map(|_| Default::default()).collect();
+        let slots = blocks.min(threads * BLOCKS_PER_THREAD);
+        let mut packing: Vec<(Scratch, Vec<u8>)> = (0..slots).map(|_| Default::default()).collect();
+        let mut packed: Vec<(Scratch, Vec<u8>)> = (0..slots).map(|_| Default::default()).collect();
         let mut ready = 0;
-        let mut rounds = raw.chunks(self.block_bytes * places);
+        let mut rounds = raw.chunks(self.block_bytes * slots);
         loop {
             let round = rounds.next().unwrap_or_default();
             let ordered = rayon::join(

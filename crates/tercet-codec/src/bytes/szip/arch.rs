@@ -294,10 +294,10 @@ fn map(layout: &Layout, before: u32, samples: &[[u32; 8]], values: &mut [[u32; 8
 fn quotients(values: &[u32; 8], split: u32) -> (u64, u32) {
     let above = _mm256_srl_epi32(eight(values), _mm_cvtsi32_si128(split.cast_signed()));
     let ends = running_sum(_mm256_add_epi32(above, _mm256_set1_epi32(1)));
-    let places = _mm256_sub_epi32(ends, _mm256_set1_epi32(1));
+    let positions = _mm256_sub_epi32(ends, _mm256_set1_epi32(1));
     let top = _mm256_set1_epi64x(i64::MIN);
-    let low = _mm256_srlv_epi64(top, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(places)));
-    let high = _mm256_srlv_epi64(top, _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(places)));
+    let low = _mm256_srlv_epi64(top, _mm256_cvtepu32_epi64(_mm256_castsi256_si128(positions)));
+    let high = _mm256_srlv_epi64(top, _mm256_cvtepu32_epi64(_mm256_extracti128_si256::<1>(positions)));
     let words: [u64; 4] = bytemuck::cast(_mm256_or_si256(low, high));
     let bits = _mm256_extract_epi32::<7>(ends).cast_unsigned();
     (words[0] | words[1] | words[2] | words[3], bits)

@@ -63,7 +63,7 @@ fn decode_doubtful(
         (Ok(right), Err(_)) | (Ok(right @ Some(true)), Ok(Some(false))) => (right, false),
         (Ok(right), Ok(_)) if raw == other => (right, false),
         (Ok(_), Ok(_)) => {
-            let detail = "the stream can be read with padding and without".to_owned();
+            let detail = "ambiguous: the stream is valid with padding and without".to_owned();
             return Err(CodecError::Decode { codec: "szip", detail });
         }
     };

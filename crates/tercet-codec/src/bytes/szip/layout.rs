@@ -111,9 +111,9 @@ impl Fault {
     /// The message.
     pub(super) fn message(self) -> &'static str {
         match self {
-            Self::Ended => "the stream ends early",
+            Self::Ended => "truncated stream",
             Self::Value => "a value does not fit the sample",
-            Self::Run => "a run of zero blocks leaves its interval",
+            Self::Run => "a run of zero blocks exceeds its interval",
             Self::Pair => "invalid pair code",
             Self::Padding => "the padding is not zero",
             Self::Behind => "bytes follow the last sample",

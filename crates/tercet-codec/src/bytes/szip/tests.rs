@@ -212,7 +212,7 @@ fn bytes_do_not_depend_on_threads() {
 }
 
 #[test]
-fn equally_short_splits_are_chosen_alike_by_threads() {
+fn threads_choose_the_same_of_equally_short_splits() {
     let plain = Szip::new(16, 8, 16, 0).unwrap();
     let mapped = Szip::new(16, 8, 16, flags::PREPROCESS).unwrap();
     // After the first block three splits are equally short for all others, so its choice lasts.

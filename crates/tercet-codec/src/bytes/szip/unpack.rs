@@ -201,14 +201,14 @@ fn quotients<K: Kernel>(
 /// each. If there are fewer, the others are invalid.
 #[inline(always)]
 fn eight_codes(ones: &mut u64, start: u64) -> (u64, u64) {
-    let mut places = 0;
+    let mut positions = 0;
     for byte in 0..8 {
-        places |= u64::from(ones.trailing_zeros()) << (8 * byte);
+        positions |= u64::from(ones.trailing_zeros()) << (8 * byte);
         *ones &= ones.wrapping_sub(1);
     }
-    let ends = places + 0x0101_0101_0101_0101;
+    let ends = positions + 0x0101_0101_0101_0101;
     // No byte borrows from the next: every code ends after the one before.
-    (places.wrapping_sub((ends << 8) | start), ends)
+    (positions.wrapping_sub((ends << 8) | start), ends)
 }
 
 /// Reads unary codes one by one; returns the bit after them.

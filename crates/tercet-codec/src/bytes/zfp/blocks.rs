@@ -30,7 +30,12 @@ pub(super) fn config(mode: &Zfp) -> Result<ZfpConfig, CodecError> {
             ZfpConfig::fixed_rate(rate, ZfpScalarType::F64, ZfpDimensionality::D1, unaligned).map_err(
                 |error| {
                     let found = format!("{rate} ({error})");
-                    CodecError::Parameter { codec: CODEC, name: "rate", found, allowed: "what zfp takes" }
+                    CodecError::Parameter {
+                        codec: CODEC,
+                        name: "rate",
+                        found,
+                        allowed: "a rate that zfp supports",
+                    }
                 },
             )
         }
@@ -137,9 +142,8 @@ pub(super) fn prove(
     };
     let lost = found.zip(values.iter().copied()).enumerate().find(|(_, pair)| is_lost(pair));
     let Some((index, (found, value))) = lost else { return Ok(()) };
-    let detail = format!(
-        "value {index} is {value}, but would come back as {found}: neighbouring values are too large"
-    );
+    let detail =
+        format!("value {index} is {value}, but would decode to {found}: neighbouring values are too large");
     Err(CodecError::Encode { codec: CODEC, detail })
 }
 

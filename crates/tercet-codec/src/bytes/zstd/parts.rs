@@ -54,12 +54,12 @@ pub fn decode_parts(
             break hint;
         }
         if input.pos() == before && decoder.part.is_empty() {
-            return Err(failed("it does not go on"));
+            return Err(failed("no progress"));
         }
     };
     DECODER.set(Some(decoder));
     if hint != 0 && !broke_off {
-        return Err(failed("the frame is not complete"));
+        return Err(failed("incomplete frame"));
     }
     Ok(broke_off)
 }
@@ -77,7 +77,7 @@ fn new_decoder() -> Result<Decoder, CodecError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{encode, encode_long_distance, encode_frame};
+    use super::super::{encode, encode_frame, encode_long_distance};
     use super::*;
 
     fn text(len: usize) -> Vec<u8> {

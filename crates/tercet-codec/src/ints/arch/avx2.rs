@@ -21,7 +21,7 @@ struct Layout {
     shifts: [u32; GROUP],
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "places in a vector")]
+#[expect(clippy::cast_possible_truncation, reason = "positions in a vector")]
 const LAYOUTS: [Layout; MAX_BITS as usize + 1] = {
     let mut layouts = [Layout { bytes: [0; 4 * GROUP], shifts: [0; GROUP] }; MAX_BITS as usize + 1];
     let mut width = 1;

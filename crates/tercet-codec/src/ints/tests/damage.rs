@@ -45,46 +45,48 @@ fn detail<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize) -> String {
 fn invalid_streams_are_explained() {
     use Scheme::{BitpackFor, Delta, GroupVarint, Pfor, Plain, Rle};
 
-    let say = detail::<u32>;
+    let message = detail::<u32>;
     assert_eq!(
-        say(Plain, &[1, 2, 3], 1),
+        message(Plain, &[1, 2, 3], 1),
         "plain cannot decode: 1 values of 32 bits take 4 bytes, but 3 are left"
     );
-    assert_eq!(say(Plain, &[0; 5], 1), "plain cannot decode: 1 values end after 4 of 5 bytes");
-    assert_eq!(say(BitpackFor, &[], 1), "bitpack_for cannot decode: no bytes, not even a width");
+    assert_eq!(message(Plain, &[0; 5], 1), "plain cannot decode: 1 values end after 4 of 5 bytes");
+    assert_eq!(message(BitpackFor, &[], 1), "bitpack_for cannot decode: no bytes: the width is missing");
     assert_eq!(
-        say(BitpackFor, &[0, 0], 1),
+        message(BitpackFor, &[0, 0], 1),
         "bitpack_for cannot decode: a width of 0 bits instead of 1 to 64"
     );
     assert_eq!(
-        say(BitpackFor, &[65, 0], 1),
+        message(BitpackFor, &[65, 0], 1),
         "bitpack_for cannot decode: a width of 65 bits instead of 1 to 64"
     );
-    assert_eq!(say(BitpackFor, &[2], 0), "bitpack_for cannot decode: an empty list must be byte 1, found 2");
-    assert_eq!(say(BitpackFor, &[], 0), "bitpack_for cannot decode: an empty list must be byte 1");
-    assert!(say(BitpackFor, &[1, 0x80], 1).contains("no base"));
-    assert!(say(Delta, &[0x80], 2).contains("no first value"));
-    assert!(say(Delta, &[1], 1).contains("an empty list must be byte 1"));
-    assert_eq!(say(Rle, &[1, 0], 1), "rle cannot decode: an empty group at value 0");
-    assert_eq!(say(Rle, &[1, 1, 0], 1), "rle cannot decode: an empty group at value 0");
-    assert_eq!(say(Rle, &[1, 5, 0], 1), "rle cannot decode: a group of 2 values where 1 of 1 are left");
-    assert!(say(Rle, &[1, 3, 0], 2).contains("no group at value 1"));
-    assert!(say(Rle, &[64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], 9).contains("9 of 9"));
-    assert!(say(GroupVarint, &[0, 1], 2).contains("cannot hold 2 values"));
     assert_eq!(
-        say(GroupVarint, &[0b1111, 1, 1, 1, 1, 1, 1], 2),
+        message(BitpackFor, &[2], 0),
+        "bitpack_for cannot decode: an empty list must be byte 1, found 2"
+    );
+    assert_eq!(message(BitpackFor, &[], 0), "bitpack_for cannot decode: an empty list must be byte 1");
+    assert!(message(BitpackFor, &[1, 0x80], 1).contains("no base"));
+    assert!(message(Delta, &[0x80], 2).contains("no first value"));
+    assert!(message(Delta, &[1], 1).contains("an empty list must be byte 1"));
+    assert_eq!(message(Rle, &[1, 0], 1), "rle cannot decode: an empty group at value 0");
+    assert_eq!(message(Rle, &[1, 1, 0], 1), "rle cannot decode: an empty group at value 0");
+    assert_eq!(message(Rle, &[1, 5, 0], 1), "rle cannot decode: a group of 2 values where 1 of 1 are left");
+    assert!(message(Rle, &[1, 3, 0], 2).contains("no group at value 1"));
+    assert!(
+        message(Rle, &[64, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1], 9).contains("9 of 9")
+    );
+    assert!(message(GroupVarint, &[0, 1], 2).contains("cannot hold 2 values"));
+    assert_eq!(
+        message(GroupVarint, &[0b1111, 1, 1, 1, 1, 1, 1], 2),
         "group_varint cannot decode: truncated before value 1 of 2"
     );
-    assert!(say(Pfor, &[1, 0], 257).contains("257 values"));
-    assert!(say(Pfor, &[33, 0], 1).contains("a width of 33"));
-    assert!(say(Pfor, &[1], 1).contains("number of exceptions"));
-    assert_eq!(
-        say(Pfor, &[1, 1, 2, 5, 0], 2),
-        "pfor cannot decode: an exception at 2, where 0 to 2 are free"
-    );
-    assert!(say(Pfor, &[1, 2, 1, 5, 1, 5, 0], 2).contains("an exception at 1, where 2 to 2"));
-    assert!(say(Pfor, &[1, 2, 1, 5, 0, 5, 0], 2).contains("an exception at 0, where 2 to 2"));
-    assert!(say(Pfor, &[1, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0], 1).contains("more than 32 bits"));
+    assert!(message(Pfor, &[1, 0], 257).contains("257 values"));
+    assert!(message(Pfor, &[33, 0], 1).contains("a width of 33"));
+    assert!(message(Pfor, &[1], 1).contains("number of exceptions"));
+    assert_eq!(message(Pfor, &[1, 1, 2, 5, 0], 2), "pfor cannot decode: an exception at 2; expected 0 to 2");
+    assert!(message(Pfor, &[1, 2, 1, 5, 1, 5, 0], 2).contains("an exception at 1; expected 2 to 2"));
+    assert!(message(Pfor, &[1, 2, 1, 5, 0, 5, 0], 2).contains("an exception at 0; expected 2 to 2"));
+    assert!(message(Pfor, &[1, 1, 0, 0x80, 0x80, 0x80, 0x80, 0x10, 0], 1).contains("more than 32 bits"));
 }
 
 #[test]

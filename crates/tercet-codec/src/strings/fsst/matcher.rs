@@ -60,8 +60,8 @@ impl Candidate {
 impl Matcher {
     pub(super) fn new(symbols: &[Symbol]) -> Self {
         let mut single = [0; 256];
-        for (byte, place) in (0..=u8::MAX).zip(&mut single) {
-            *place = Match { code: byte, len: 1, escaped: true }.packed();
+        for (byte, slot) in (0..=u8::MAX).zip(&mut single) {
+            *slot = Match { code: byte, len: 1, escaped: true }.packed();
         }
         let mut long = Vec::with_capacity(symbols.len());
         // In reverse: of equal symbols the first wins.

@@ -176,26 +176,29 @@ fn any_strings_can_be_trained_on() {
 #[test]
 fn invalid_pages_are_explained() {
     let symbols = Symbols::new(&["abc", "d"]).unwrap();
-    let say = |coded: &[u8], lengths: &[u32], total| {
+    let message = |coded: &[u8], lengths: &[u32], total| {
         decoded(&symbols, coded, lengths, total).unwrap_err().to_string()
     };
     assert_eq!(
         decoded(&symbols, &[0, 1, 255, 255], &[1, 3], 5).unwrap(),
         [b"abc".to_vec(), b"d\xff".to_vec()]
     );
-    assert_eq!(say(&[0, 2], &[1, 1], 6), "fsst cannot decode: string 1: unknown code 2");
-    assert_eq!(say(&[254], &[1], 1), "fsst cannot decode: string 0: unknown code 254");
-    assert_eq!(say(&[0, 255, 1], &[2, 1], 5), "fsst cannot decode: string 0 ends with an incomplete escape");
-    assert_eq!(say(&[0, 1], &[1], 3), "fsst cannot decode: 1 strings take 1 codes, but there are 2");
-    assert!(say(&[0], &[u32::MAX, u32::MAX], 3).contains("take 8589934590 codes"));
-    assert_eq!(say(&[0], &[1], 9), "fsst cannot decode: 1 codes cannot be 9 bytes");
+    assert_eq!(message(&[0, 2], &[1, 1], 6), "fsst cannot decode: string 1: unknown code 2");
+    assert_eq!(message(&[254], &[1], 1), "fsst cannot decode: string 0: unknown code 254");
     assert_eq!(
-        say(&[], &[], usize::MAX),
+        message(&[0, 255, 1], &[2, 1], 5),
+        "fsst cannot decode: string 0 ends with an incomplete escape"
+    );
+    assert_eq!(message(&[0, 1], &[1], 3), "fsst cannot decode: 1 strings take 1 codes, but there are 2");
+    assert!(message(&[0], &[u32::MAX, u32::MAX], 3).contains("take 8589934590 codes"));
+    assert_eq!(message(&[0], &[1], 9), "fsst cannot decode: 1 codes cannot be 9 bytes");
+    assert_eq!(
+        message(&[], &[], usize::MAX),
         format!("fsst cannot decode: 0 codes cannot be {} bytes", usize::MAX)
     );
-    assert_eq!(say(&[0], &[1], 4), "fsst decodes to 3 bytes instead of 4");
-    assert_eq!(say(&[0], &[1], 2), "fsst decodes to 3 bytes instead of 2");
-    assert!(say(&[0; 20], &[10, 10], 5).contains("exceed the declared total"));
+    assert_eq!(message(&[0], &[1], 4), "fsst decodes to 3 bytes instead of 4");
+    assert_eq!(message(&[0], &[1], 2), "fsst decodes to 3 bytes instead of 2");
+    assert!(message(&[0; 20], &[10, 10], 5).contains("exceed the declared total"));
     let mut raw = vec![7];
     assert!(symbols.decode_one(&[0, 255], &mut raw).is_err());
     assert!(symbols.decode_one(&[0, 9], &mut raw).is_err());

@@ -91,8 +91,8 @@ impl Counts {
     fn count(&mut self, sample: &[&[u8]], symbols: &[Symbol]) {
         self.single.fill(0);
         self.used.fill(false);
-        for place in self.met.drain(..) {
-            self.pairs[place as usize] = 0;
+        for pair in self.met.drain(..) {
+            self.pairs[pair as usize] = 0;
         }
         let matcher = Matcher::new(symbols);
         for string in sample {
@@ -118,10 +118,10 @@ impl Counts {
     fn meet(&mut self, before: Option<usize>, piece: usize) {
         self.single[piece] += 1;
         if let Some(before) = before {
-            let place = before * PIECES + piece;
-            let count = &mut self.pairs[place];
+            let pair = before * PIECES + piece;
+            let count = &mut self.pairs[pair];
             if *count == 0 {
-                self.met.push(u32::try_from(place).unwrap_or(u32::MAX));
+                self.met.push(u32::try_from(pair).unwrap_or(u32::MAX));
             }
             *count += 1;
         }
@@ -141,9 +141,9 @@ impl Counts {
                 gains.add(symbol, count * if symbol.len == 1 { BYTE_WEIGHT } else { u64::from(symbol.len) });
             }
         }
-        for place in self.met.iter().filter(|_| with_pairs).map(|place| *place as usize) {
-            let (first, second) = (place / PIECES, place % PIECES);
-            let count = u64::from(self.pairs[place]);
+        for pair in self.met.iter().filter(|_| with_pairs).map(|pair| *pair as usize) {
+            let (first, second) = (pair / PIECES, pair % PIECES);
+            let count = u64::from(self.pairs[pair]);
             let head = symbol(first);
             let rare = count < LEAST_COUNT || u64::from(self.single[first]) < LEAST_COUNT;
             if !rare && usize::from(head.len) < MAX_SYMBOL_BYTES {

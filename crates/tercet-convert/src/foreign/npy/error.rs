@@ -64,7 +64,7 @@ pub enum ErrorKind {
         /// Size of the buffer in bytes.
         found: u64,
     },
-    /// The values are not where the header says.
+    /// The values are not at the position that the header declares.
     #[error(transparent)]
     Copy(#[from] CopyError),
 }
@@ -118,7 +118,7 @@ impl fmt::Display for ForeignType {
         f.write_str(match self {
             Self::Object => "Python objects, which are never unpickled",
             Self::Structured => "structured records",
-            Self::Subarray => "arrays inside of elements",
+            Self::Subarray => "nested arrays",
             Self::Bytes => "byte strings",
             Self::Text => "text strings",
             Self::Void => "raw bytes without a type",
@@ -137,7 +137,7 @@ impl ForeignType {
     fn hint(self) -> Option<&'static str> {
         match self {
             Self::Object => Some("if the objects are numbers, save `array.astype('float64')` instead"),
-            Self::Structured => Some("save each field as an array of its own"),
+            Self::Structured => Some("save each field as a separate array"),
             Self::Complex => Some("save `array.real` and `array.imag` as two arrays"),
             Self::DateTime | Self::TimeDelta => {
                 Some("save `array.astype('int64')` and note its unit as an attribute")
@@ -201,7 +201,7 @@ impl Diagnose for ErrorKind {
             Self::Shape { reason: ShapeErrorKind::NoAxes, .. } => "save `array.reshape(1)` instead",
             Self::Malformed(malformed) => match (malformed.site.region, &malformed.reason) {
                 (Region::Data, tercet_core::Reason::Leftover { .. }) => {
-                    "the file may hold several arrays; save each in a file of its own"
+                    "the file may hold several arrays; save each in a separate file"
                 }
                 (Region::Preamble, tercet_core::Reason::BadMagic { .. }) => "only `.npy` files are supported",
                 _ => return None,

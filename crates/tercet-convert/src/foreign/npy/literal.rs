@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn literals_are_what_python_says() {
+    fn literals_are_parsed_like_python() {
         let text = |t: &str| Literal::Text(t.to_owned());
         assert_eq!(first("'<f4'"), Ok(text("<f4")));
         assert_eq!(first("\"a'b\""), Ok(text("a'b")));
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_say_where() {
+    fn messages_name_the_position() {
         assert_eq!(dictionary("{'a' 1}").unwrap_err().to_string(), "expected `:` at byte 5 of the header");
         assert_eq!(
             dictionary("{'a': 1").unwrap_err().to_string(),

@@ -4,7 +4,7 @@ use super::samples::{Dice, KINDS, parameters, samples};
 use super::*;
 
 #[test]
-fn every_wrong_offset_is_noticed() {
+fn every_wrong_offset_is_detected() {
     let mut dice = Dice::new(8);
     for _ in 0..20 {
         let szip = Szip { rsi: 2, ..parameters(&mut dice) };

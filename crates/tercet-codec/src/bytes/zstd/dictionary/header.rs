@@ -54,9 +54,9 @@ fn id_start(descriptor: u8) -> usize {
 /// Inserts the ID of raw content into the frame that starts at `start` of `out` and has no ID.
 pub(super) fn insert_raw_id(out: &mut Vec<u8>, start: usize) -> Result<(), CodecError> {
     match id_of(&out[start..]) {
-        Some((place, 0)) if place.is_empty() => {
+        Some((range, 0)) if range.is_empty() => {
             out[start + DESCRIPTOR] |= 1;
-            out.insert(start + place.start, u8::try_from(RAW_ID).unwrap_or(u8::MAX));
+            out.insert(start + range.start, u8::try_from(RAW_ID).unwrap_or(u8::MAX));
             Ok(())
         }
         _ => {
@@ -75,14 +75,14 @@ pub(super) fn remove_raw_id(stored: &[u8], out: &mut Vec<u8>) -> Result<(), Code
     for frame in frames(stored) {
         let Frame { bytes, id } = frame?;
         match id {
-            Some((place, RAW_ID)) => {
+            Some((range, RAW_ID)) => {
                 let at = out.len() + DESCRIPTOR;
-                out.extend_from_slice(&bytes[..place.start]);
+                out.extend_from_slice(&bytes[..range.start]);
                 out[at] &= !ID_BITS;
-                out.extend_from_slice(&bytes[place.end..]);
+                out.extend_from_slice(&bytes[range.end..]);
             }
             None => out.extend_from_slice(bytes),
-            Some((place, 0)) if place.is_empty() => out.extend_from_slice(bytes),
+            Some((range, 0)) if range.is_empty() => out.extend_from_slice(bytes),
             Some((_, other)) => return Err(other_dictionary(other, RAW_ID)),
         }
     }
