@@ -5,22 +5,21 @@ use tercet::tatami::{Column, Field, LogicalType, Values};
 use super::json_rows;
 use super::rows::{RowColumn, RowColumns, Rows};
 
-/// Writes rows of some columns as records, and counts NaN whose bits get lost, and NaN and infinities in lists, which become
-/// null.
+/// Writes rows as CSV records. Counts NaN whose payload bits are lost, and NaN and infinities in lists, which become null.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordWriter {
     delimiter: u8,
     columns: RowColumns,
-    /// A value on its way into quotes.
+    /// A value before it is quoted.
     cell: Vec<u8>,
 }
 
-/// The bits of the NaN that `NaN` is read as.
+/// The bits that `NaN` is parsed as.
 const NAN_32: u32 = f32::NAN.to_bits();
 const NAN_64: u64 = f64::NAN.to_bits();
 
 impl RecordWriter {
-    /// A writer for these columns, in this order, each with what its values mean.
+    /// A writer for these columns with their logical types.
     pub(crate) fn new<'a>(
         delimiter: u8,
         columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>,
@@ -28,7 +27,7 @@ impl RecordWriter {
         Self { delimiter, columns: RowColumns::new(columns), cell: Vec::new() }
     }
 
-    /// Appends the record with the names.
+    /// Appends the header record.
     pub(crate) fn header(&self, out: &mut Vec<u8>) {
         for (index, column) in self.columns.columns.iter().enumerate() {
             if index > 0 {
@@ -74,7 +73,7 @@ fn cell(
 ) {
     let infinite = |negative: bool| if negative { &b"-inf"[..] } else { b"inf" };
     let format = settings.format;
-    if format.meant(column, row, out) {
+    if format.write_logical(column, row, out) {
         return;
     }
     match &column.values {
@@ -106,7 +105,7 @@ fn cell(
     }
 }
 
-/// A text, in quotes where it must be.
+/// A string, quoted if necessary.
 fn field(text: &[u8], delimiter: u8, out: &mut Vec<u8>) {
     let is_special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
     if !text.is_empty() && !text.iter().any(is_special) {
@@ -130,7 +129,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_and_an_empty_text_are_told_apart() {
+    fn null_and_empty_strings_differ() {
         let fields = [
             Field::new("t,x", Type::String).with_nulls(),
             Field::new("f", Type::Float64),

@@ -64,14 +64,15 @@ impl Rows for RowWriter {
     }
 }
 
-/// Appends what a value means, in quotes unless it is a number; false where it is to be written as it is stored.
-fn meant(column: &Column, row: usize, format: ValueFormat, out: &mut Vec<u8>) -> bool {
+/// Appends a value by its logical type, quoted unless it is a number; returns false if the stored value must be written
+/// instead.
+fn write_logical(column: &Column, row: usize, format: ValueFormat, out: &mut Vec<u8>) -> bool {
     if format.logical_type.is_none_or(LogicalType::is_number) {
-        return format.meant(column, row, out);
+        return format.write_logical(column, row, out);
     }
     // Dates and times have no characters that JSON escapes.
     out.push(b'"');
-    if format.meant(column, row, out) {
+    if format.write_logical(column, row, out) {
         out.push(b'"');
         return true;
     }
@@ -90,7 +91,7 @@ pub(super) fn cell(
         out.extend_from_slice(b"null");
         return;
     }
-    if meant(column, row, format, out) {
+    if write_logical(column, row, format, out) {
         return;
     }
     match &column.values {
@@ -129,15 +130,15 @@ fn bytes(value: &[u8], out: &mut Vec<u8>) {
     out.push(b'"');
     let start = out.len();
     out.resize(start + value.len().div_ceil(3) * 4, 0);
-    // The room is exact: this cannot fail.
+    // The buffer has the exact size: this cannot fail.
     let _ = STANDARD.encode_slice(value, &mut out[start..]);
     out.push(b'"');
 }
 
-/// What the two widths of floats have in common here.
+/// The common operations of f32 and f64.
 trait Real: Copy + ryu::Float + std::fmt::LowerExp + std::fmt::Display {
     fn is_number(self) -> bool;
-    /// Whether it is written with an exponent: zero is not, nor is anything from 1e-6 to 1e21.
+    /// Whether it is written with an exponent: outside 1e-6 to 1e21, and not zero.
     fn is_far(self) -> bool;
 }
 
@@ -159,7 +160,7 @@ impl Real for f64 {
     }
 }
 
-/// The shortest digits that give the same number back.
+/// The shortest digits that parse to the same number.
 fn float<F: Real>(value: F, losses: &mut LossCounts, out: &mut Vec<u8>) {
     if !value.is_number() {
         losses.not_finite += 1;
@@ -182,7 +183,7 @@ fn float<F: Real>(value: F, losses: &mut LossCounts, out: &mut Vec<u8>) {
     let mut buffer = ryu::Buffer::new();
     let written = buffer.format_finite(value).as_bytes();
     if written.contains(&b'e') {
-        // It likes exponents more than we do. Writing to a String cannot fail.
+        // ryu uses exponents for more numbers. Writing to a String cannot fail.
         let mut plain = String::new();
         let _ = write!(plain, "{value}");
         out.extend_from_slice(plain.as_bytes());
@@ -223,14 +224,14 @@ const SPECIAL: [u8; 256] = {
     table
 };
 
-/// A text in quotes. Whether it was UTF-8.
+/// Appends a quoted string; returns whether it is valid UTF-8.
 fn text(value: &[u8], out: &mut Vec<u8>) -> bool {
     out.push(b'"');
     let is_utf8 = simdutf8::basic::from_utf8(value).is_ok();
     if is_utf8 {
         escaped(value, out);
     } else {
-        // Every byte that is no part of a character becomes one mark.
+        // Every invalid byte becomes one replacement character.
         let mut rest = value;
         while !rest.is_empty() {
             let good = std::str::from_utf8(rest).map_or_else(|error| error.valid_up_to(), str::len);
@@ -379,7 +380,7 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_escaped_and_wrong_bytes_marked_one_by_one() {
+    fn strings_are_escaped_and_invalid_bytes_replaced() {
         let written = |value: &[u8]| {
             let mut out = Vec::new();
             let is_utf8 = text(value, &mut out);
@@ -419,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn values_are_told_as_what_they_mean() {
+    fn values_are_written_by_logical_type() {
         let decimal = LogicalType::Decimal { precision: 38, scale: 2, width: 16 };
         let fields = [
             (Field::new("d", Type::Bytes), Some(decimal)),

@@ -1,8 +1,8 @@
-//! Numbers, for people.
+//! Human-readable numbers.
 
-/// A number rounded to 6 decimals, without zeros at its end: `7.109375`.
+/// A number rounded to 6 decimals, without trailing zeros: `7.109375`.
 ///
-/// What would be rounded to nothing, or would be a page of digits, is written with an exponent.
+/// Very small and very large numbers are written with an exponent.
 pub(crate) fn rounded(value: f64) -> String {
     let size = value.abs();
     if value == 0.0 || !value.is_finite() {
@@ -29,7 +29,7 @@ pub(crate) fn significant(value: f64) -> String {
     trimmed(format!("{value:.decimals$}"))
 }
 
-/// A number with every digit it needs, and no more: reading it gives the same number.
+/// The shortest digits that parse to the same number.
 pub(crate) fn exact(value: f64) -> String {
     if value == 0.0 || !value.is_finite() {
         return special(value);
@@ -49,7 +49,7 @@ fn scientific(value: f64, decimals: usize) -> String {
     }
 }
 
-/// Without zeros after the point that say nothing.
+/// Removes trailing zeros after the decimal point.
 fn trimmed(mut text: String) -> String {
     if text.contains('.') {
         text.truncate(text.trim_end_matches('0').trim_end_matches('.').len());

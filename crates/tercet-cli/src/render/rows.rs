@@ -71,7 +71,7 @@ impl RowColumns {
         self.columns.iter_mut().for_each(|column| column.losses = LossCounts::default());
     }
 
-    /// Adds what was counted of the same columns elsewhere.
+    /// Adds the counts of another writer for the same columns.
     fn add(&mut self, other: &Self) {
         for (mine, theirs) in self.columns.iter_mut().zip(&other.columns) {
             mine.losses.not_finite += theirs.losses.not_finite;
@@ -81,8 +81,8 @@ impl RowColumns {
 }
 
 impl ValueFormat {
-    /// Appends what a value means; false where it is to be written as it is stored.
-    pub(super) fn meant(self, column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
+    /// Appends a value by its logical type; returns false if the stored value must be written instead.
+    pub(super) fn write_logical(self, column: &Column, row: usize, out: &mut Vec<u8>) -> bool {
         let Some(logical_type) = self.logical_type else { return false };
         match &column.values {
             Values::Int32(v) => logical_type.write(StoredValue::Number(v[row].into()), out),
@@ -93,7 +93,7 @@ impl ValueFormat {
     }
 }
 
-/// The first rows of a batch as text, made on all threads and handed over in order.
+/// The first rows of a batch as text, formatted in parallel and returned in order.
 pub(crate) fn pieces<R: Rows>(writer: &mut R, batch: &[Column], rows: usize) -> Vec<Vec<u8>> {
     let mut fresh = writer.clone();
     fresh.columns_mut().clear();

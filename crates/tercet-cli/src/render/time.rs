@@ -46,7 +46,7 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_left_alone() {
+    fn other_text_is_unchanged() {
         for text in ["", "yesterday", "-5", "99999999999999", "2024-01-01"] {
             assert_eq!(utc(text), text);
         }

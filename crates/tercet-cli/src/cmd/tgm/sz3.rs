@@ -193,7 +193,7 @@ mod tests {
     }
 
     #[test]
-    fn values_come_through_pipes_of_any_size() {
+    fn values_pass_through_pipes_of_any_size() {
         let stored: Vec<u8> = (0..1_000_000_u32).map(|n| n.to_le_bytes()[0]).collect();
         let mut values = vec![0; stored.len()];
         shell("cat", &stored, &mut values).unwrap();

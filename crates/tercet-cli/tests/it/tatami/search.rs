@@ -145,14 +145,14 @@ fn invalid_requests_are_rejected() {
     dir.write("bad.jsonl", "{\"url\":\"u\"}\nnot json\n");
     dir.write("none.jsonl", "{\"title\":\"t\"}\n");
     dir.write("open.trec", "<DOC>\n<DOCNO>1</DOCNO>\n");
-    for (args, says) in [
+    for (args, message) in [
         ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: invalid JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: no ID and no field `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
         ("index missing -o x.tatami", "cannot read missing"),
     ] {
         let result = dir.run(args);
-        assert!(result.code > 1 && result.err.contains(says), "{args}: {}", result.err);
+        assert!(result.code > 1 && result.err.contains(message), "{args}: {}", result.err);
         assert!(!dir.names().contains(&"x.tatami".to_owned()), "{args}");
     }
     dir.ok("index docs -o docs.tatami --snippet-only=20");
@@ -185,13 +185,13 @@ fn parquet_rows_are_documents() {
     dir.ok("index d.parquet -o n.tatami --body-field title --id-field url");
     let (_, found) = hits(&dir, &["n.tatami", "foxes"]);
     assert_eq!(found[0]["doc_id"], "u/1");
-    for (args, says) in [
+    for (args, message) in [
         ("index d.parquet -o x.tatami --body-field nothing", "no column `nothing`"),
         ("index d.parquet -o x.tatami --url-field n --id-field title", "row 1: no field `title` or `n`"),
         ("index d.jsonl -o x.tatami --format parquet", "d.jsonl"),
     ] {
         let refused = dir.run(args);
-        assert!(refused.code > 1 && refused.err.contains(says), "{args}: {}", refused.err);
+        assert!(refused.code > 1 && refused.err.contains(message), "{args}: {}", refused.err);
         assert!(!dir.names().contains(&"x.tatami".to_owned()));
     }
 }

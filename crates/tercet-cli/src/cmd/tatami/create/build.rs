@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn nulls_are_remembered_in_rows_and_elements() {
+    fn nulls_are_recorded_in_rows_and_elements() {
         let field = Field::list("l", Type::Int8).with_nulls();
         let tokens = vec![
             Token::List(vec![Token::Number("1"), Token::Null]),

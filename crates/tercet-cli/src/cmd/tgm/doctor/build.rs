@@ -189,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_encoder_is_asked() {
+    fn the_encoder_decides() {
         assert!(is_built_in("compression", "none"));
         assert!(!is_built_in("compression", "no such thing"));
         assert!(!is_built_in("encoding", "no such thing"));

@@ -52,7 +52,7 @@ mod polled {
             }
         }
 
-        fn must_be_there(&self) -> Result<Remote, SourceError> {
+        fn open_existing(&self) -> Result<Remote, SourceError> {
             let gone = || SourceError::Remote { span: None, error: Box::new(RemoteError::NotFound) };
             self.now()?.ok_or_else(gone)
         }
@@ -112,7 +112,7 @@ mod polled {
                             && tries < TRIES =>
                     {
                         tries += 1;
-                        self.remote.replace(self.place.must_be_there()?);
+                        self.remote.replace(self.place.open_existing()?);
                     }
                     Err(error) => return Err(error),
                 }
@@ -120,7 +120,7 @@ mod polled {
         }
 
         fn snapshot(&self) -> Result<Arc<dyn ByteSource>, SourceError> {
-            Ok(Arc::new(self.place.must_be_there()?))
+            Ok(Arc::new(self.place.open_existing()?))
         }
     }
 }
