@@ -95,7 +95,7 @@ def nearby(options):
                 seconds.append(found["seconds"])
                 count = found["found"]
         scan, index = (statistics.median(taken[how]) for how in ("scan", "index"))
-        yield dict(name=f"{clause}: {count} of {options.messages} messages", scan_s=scan, catalogue_s=index, ratio=scan / index)
+        yield dict(name=f"{clause}: {count} of {options.messages} messages", scan_s=scan, index_s=index, ratio=scan / index)
     os.remove(path)
 
 

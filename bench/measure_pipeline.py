@@ -5,7 +5,7 @@
 
 Needs numpy and tensogram (interop/requirements.txt). DIR needs about 1 GB. GRIDS are .npy files. The reference is
 measured between runs of Tercet, so that both see the same machine. Tercet verifies hashes on reading, the reference does
-not, unless the row says otherwise. Sizes are those of whole messages.
+not, unless the row states otherwise. Sizes are those of whole messages.
 """
 
 import argparse
@@ -127,8 +127,8 @@ class Measurement:
 
                     taken = alternating({kind: work(kind) for kind in kinds})
                     label = f"5 % NaN, {name}, {verb}, {count} thread{'s' if count > 1 else ''}"
-                    self.table.share(f"{label}, beside zeros", taken["holed"], taken["zeros"], 0.25)
-                    self.table.share(f"{label}, beside no holes", taken["holed"], taken["whole"], None)
+                    self.table.share(f"{label}, compared with zeros", taken["holed"], taken["zeros"], 0.25)
+                    self.table.share(f"{label}, compared with no masked values", taken["holed"], taken["whole"], None)
 
     def ranges(self, array):
         """Ten values out of four million."""

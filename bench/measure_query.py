@@ -3,8 +3,8 @@
     cargo build --release --manifest-path bench/Cargo.toml
     python bench/measure_query.py --bin bench/target/release/query --dir DIR [--record FILE.json]
 
-Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Statistics are off unless a row says otherwise:
-every byte is read, and verified unless a row says otherwise. numpy works on one thread.
+Needs numpy and tet-py (interop/requirements.txt). DIR needs about 10 GB. Statistics are off unless a row states otherwise:
+every byte is read, and verified unless a row states otherwise. numpy works on one thread.
 """
 
 import argparse
@@ -46,7 +46,7 @@ def query(binary, path, document, threads, *more, repeat=3):
     return run_tercet(binary, *args)["seconds"]
 
 
-def beside_numpy(table, binary, path, what, document, numpy, target, bytes_, rounds=3, repeat=3):
+def compare_numpy(table, binary, path, what, document, numpy, target, bytes_, rounds=3, repeat=3):
     for threads in (1, 2):
         works = {
             "numpy": lambda: timed(numpy, repeat),
@@ -59,7 +59,7 @@ def beside_numpy(table, binary, path, what, document, numpy, target, bytes_, rou
             table.add(f"{what}, {threads} thread(s), {mode}", taken[mode], taken["numpy"], "numpy, mapped", goal, bytes_)
 
 
-def beside_reference(table, binary, path, what, document, target, rounds=1):
+def compare_reference(table, binary, path, what, document, target, rounds=1):
     import tet
 
     handle = tet.open(path)
@@ -82,16 +82,16 @@ def folds(table, binary, directory, side, size):
     total = array.nbytes
     at = lambda name: os.path.join(directory, name)
     mean = lambda: array.mean()
-    beside_numpy(table, binary, at("raw.tet"), f"{size}: full mean, raw", {"mean": []}, mean, 1.5, total)
-    beside_numpy(table, binary, at("tiles.tet"), f"{size}: full mean, 512x512 tiles", {"mean": []}, mean, 1.5, total)
-    beside_numpy(
+    compare_numpy(table, binary, at("raw.tet"), f"{size}: full mean, raw", {"mean": []}, mean, 1.5, total)
+    compare_numpy(table, binary, at("tiles.tet"), f"{size}: full mean, 512x512 tiles", {"mean": []}, mean, 1.5, total)
+    compare_numpy(
         table, binary, at("tiles.tet"), f"{size}: mean over axis 0, tiles", {"mean": 0}, lambda: array.mean(axis=0), 1.0, total
     )
-    beside_numpy(
+    compare_numpy(
         table, binary, at("tiles.tet"), f"{size}: mean over axis 1, tiles", {"mean": 1}, lambda: array.mean(axis=1), None, total
     )
-    beside_numpy(table, binary, at("tiles.tet"), f"{size}: std, tiles", {"std": []}, lambda: array.std(), None, total)
-    beside_numpy(table, binary, at("tiles.tet"), f"{size}: max, tiles", {"max": []}, lambda: array.max(), None, total)
+    compare_numpy(table, binary, at("tiles.tet"), f"{size}: std, tiles", {"std": []}, lambda: array.std(), None, total)
+    compare_numpy(table, binary, at("tiles.tet"), f"{size}: max, tiles", {"max": []}, lambda: array.max(), None, total)
     bare = os.path.join(os.path.dirname(binary), "tet")
     for mode in ((), ("--no-verify",)):
         works = {
@@ -109,18 +109,18 @@ def whole_arrays(table, binary, directory, side, size):
     at = lambda name: os.path.join(directory, name)
     zscore = {"transform": {"method": "zscore"}, "write": "ram"}
     work = lambda: (array - array.mean()) / array.std()
-    beside_numpy(table, binary, at("tiles.tet"), f"{size}: zscore, tiles", zscore, work, 2.0, total, rounds=2, repeat=2)
+    compare_numpy(table, binary, at("tiles.tet"), f"{size}: zscore, tiles", zscore, work, 2.0, total, rounds=2, repeat=2)
     median = lambda: np.median(array, axis=0)
-    beside_numpy(
+    compare_numpy(
         table, binary, at("tiles.tet"), f"{size}: median over axis 0, tiles", {"median": 0}, median, 1.0, total, rounds=2, repeat=1
     )
     along = {"transform": {"method": "zscore", "axis": 0}, "write": "ram"}
-    beside_reference(table, binary, at("tiles.tet"), f"{size}: zscore along axis 0", along, 10.0)
+    compare_reference(table, binary, at("tiles.tet"), f"{size}: zscore along axis 0", along, 10.0)
     rolling = {"mean": [], "window": {"axis": 0, "size": 24, "mode": "rolling"}}
-    beside_reference(table, binary, at("tiles.tet"), f"{size}: rolling mean of 24 rows", rolling, 20.0)
+    compare_reference(table, binary, at("tiles.tet"), f"{size}: rolling mean of 24 rows", rolling, 20.0)
     for name in ("raw", "tiles", "zstd"):
-        beside_reference(table, binary, at(f"{name}.tet"), f"{size}: full mean, {name}", {"mean": []}, None)
-    beside_reference(table, binary, at("tiles.tet"), f"{size}: mean over axis 0, tiles", {"mean": 0}, None)
+        compare_reference(table, binary, at(f"{name}.tet"), f"{size}: full mean, {name}", {"mean": []}, None)
+    compare_reference(table, binary, at("tiles.tet"), f"{size}: mean over axis 0, tiles", {"mean": 0}, None)
 
 
 def dtypes(table, binary, directory):

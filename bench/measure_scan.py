@@ -3,10 +3,10 @@
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bins
     cargo build --release -p tercet-cli --bin tatami
     python bench/measure_scan.py --bins bench/target/release --tatami target/release/tatami --dir DIR \\
-        --lineitem LINEITEM.parquet [--record FILE.json] [--beside WORDS]
+        --lineitem LINEITEM.parquet [--record FILE.json] [--other-load TEXT]
 
-Needs the Python package duckdb; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1 --tables=lineitem`. Each side opens its file, asks, and has the
-answer in memory; arrow-rs and Tercet take turns in one process, DuckDB follows with the same rows in the same Parquet file. Numbers are medians.
+Needs the Python package duckdb; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1 --tables=lineitem`. Each side opens its file, runs the query and
+keeps the result in memory; arrow-rs and Tercet alternate in one process, DuckDB follows with the same rows in the same Parquet file. Numbers are medians.
 """
 
 import argparse
@@ -23,10 +23,10 @@ import duckdb
 OTHERS = "l_orderkey,l_partkey,l_quantity,l_extendedprice,l_shipdate,l_comment"
 # Amounts are whole cents, dates days since 1970. The order of the rows is that of l_orderkey.
 SCANS = [
-    ("0.01 %, rows that lie together", "l_orderkey", 3_000_000, 3_000_600, OTHERS, 2.0),
-    ("0.01 %, rows that lie anywhere", "l_partkey", 100_000, 100_019, OTHERS, 2.0),
-    ("10 %, rows that lie anywhere", "l_quantity", 100, 500, OTHERS, 1.0),
-    ("10 %, rows that lie together", "l_orderkey", 1_000_000, 1_600_000, OTHERS, 1.0),
+    ("0.01 %, clustered rows", "l_orderkey", 3_000_000, 3_000_600, OTHERS, 2.0),
+    ("0.01 %, scattered rows", "l_partkey", 100_000, 100_019, OTHERS, 2.0),
+    ("10 %, scattered rows", "l_quantity", 100, 500, OTHERS, 1.0),
+    ("10 %, clustered rows", "l_orderkey", 1_000_000, 1_600_000, OTHERS, 1.0),
 ]
 COUNTS = [
     ("count that zones answer", "l_orderkey", 1, 6_000_000, 10.0),
@@ -61,7 +61,7 @@ def main():
     for name in ("--bins", "--tatami", "--dir", "--lineitem"):
         parser.add_argument(name, required=True)
     parser.add_argument("--record")
-    parser.add_argument("--beside", default="")
+    parser.add_argument("--other-load", default="")
     parser.add_argument("--repeat", type=int, default=21)
     options = parser.parse_args()
     stem = os.path.join(options.dir, "lineitem")
@@ -74,7 +74,7 @@ def main():
         ratios = [medians[1] / medians[0], medians[2] / medians[0]]
         met = aim is None or min(ratios) >= aim
         rows.append(dict(what=what, threads=threads, ours_s=medians[0], arrow_rs_s=medians[1], duckdb_s=medians[2],
-                         beside_arrow_rs=ratios[0], beside_duckdb=ratios[1], aim=aim, met=met, answer=found, runs=len(ours)))
+                         ratio_arrow_rs=ratios[0], ratio_duckdb=ratios[1], aim=aim, met=met, answer=found, runs=len(ours)))
         goal = "" if aim is None else f"aim {aim} {'met' if met else 'MISSED'}"
         print(f"{what:44} {threads} thread(s) {medians[0]:9.6f} s  arrow-rs {ratios[0]:7.2f} x  DuckDB {ratios[1]:7.2f} x  {goal}", flush=True)
 
@@ -113,7 +113,7 @@ def main():
         with open("/proc/cpuinfo") as info:
             machine["cpu"] = next(line.split(":")[1].strip() for line in info if line.startswith("model name"))
         record = dict(date=time.strftime("%Y-%m-%d"), commit=commit, machine=machine, duckdb=duckdb.__version__, arrow_rs="59.3.2",
-                      beside=options.beside, load=os.getloadavg(), rows=rows)
+                      other_load=options.other_load, load=os.getloadavg(), rows=rows)
         with open(options.record, "w") as file:
             json.dump(record, file, indent=1)
             file.write("\n")

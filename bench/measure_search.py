@@ -3,11 +3,11 @@
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features search --bin search
     cargo build --release
     python bench/measure_search.py --bin bench/target/release/search --tatami target/release/tatami --dir DIR \\
-        --documents HTML [--record FILE.json] [--beside WORDS]
+        --documents HTML [--record FILE.json] [--other-load TEXT]
 
 HTML is the directory html/ of Debian's package rust-doc. DIR needs about 4 GB. Both sides index the same terms (those of Tercet, through
 a tokenizer for tantivy), keep the same four fields (compressed with zstd, level 3) and have one segment without positions.
-Questions are asked in turn, in one process; each counts with its median, and p50 and p99 are over the questions.
+Queries run in turn, in one process; the time of a query is its median, and p50 and p99 are over all queries.
 """
 
 import argparse
@@ -65,7 +65,7 @@ def main():
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--big-bytes", type=int, default=2 << 30)
     parser.add_argument("--record")
-    parser.add_argument("--beside", help="what else the machine does")
+    parser.add_argument("--other-load", help="what else the machine does")
     args = parser.parse_args()
     os.makedirs(args.dir, exist_ok=True)
     rows, raw = [], {}
@@ -93,7 +93,7 @@ def main():
         commit = subprocess.run(["git", "rev-parse", "HEAD"], capture_output=True, text=True).stdout.strip()
         machine = dict(cpus=os.cpu_count(), machine=platform.machine(), system=platform.release())
         with open(args.record, "w") as out:
-            json.dump(dict(commit=commit, machine=machine, beside=args.beside, rows=rows, raw=raw), out, indent=1)
+            json.dump(dict(commit=commit, machine=machine, other_load=args.other_load, rows=rows, raw=raw), out, indent=1)
 
 
 if __name__ == "__main__":

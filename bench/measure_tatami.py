@@ -2,7 +2,7 @@
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bin tatami
     python bench/measure_tatami.py --bin bench/target/release/tatami --dir DIR \\
-        --documents HTML --lineitem LINEITEM.parquet --strings TEXTS [--record FILE.json] [--beside WORDS]
+        --documents HTML --lineitem LINEITEM.parquet --strings TEXTS [--record FILE.json] [--other-load TEXT]
 
 HTML is the directory html/ of Debian's package rust-doc; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1
 --tables=lineitem`; TEXTS is a directory of text files, one value on each line. DIR needs about 3 GB. The program runs
@@ -159,7 +159,7 @@ def record(table, options):
     except OSError:
         pass
     made = dict(
-        date=time.strftime("%Y-%m-%d"), commit=commit, machine=machine, beside=options.beside,
+        date=time.strftime("%Y-%m-%d"), commit=commit, machine=machine, other_load=options.other_load,
         load=os.getloadavg(), for_scans=FOR_SCANS, for_lookups=FOR_LOOKUPS, rows=table.rows,
     )
     with open(options.record, "w") as out:
@@ -175,7 +175,7 @@ def main():
     parser.add_argument("--lineitem", required=True)
     parser.add_argument("--strings", required=True)
     parser.add_argument("--record")
-    parser.add_argument("--beside", help="what else ran on the machine", default="nothing")
+    parser.add_argument("--other-load", help="what else ran on the machine", default="nothing")
     parser.add_argument("--gigabytes", type=float, default=4.3)
     parser.add_argument("--only", nargs="*", default=["sizes", "writes", "scans", "points", "wide", "bounded"])
     options = parser.parse_args()

@@ -50,11 +50,11 @@ def sha256(data):
 
 
 def name_of(listed):
-    asked = listed["asked"]
+    requested = listed["requested"]
     keys = ("dtype", "byte_order", "encoding", "filter", "compression")
     known = set(keys) | {"ndim", "type", "shape", "strides"}
-    extra = ",".join(f"{key}={value}" for key, value in asked.items() if key not in known)
-    return " ".join([*(asked[key] for key in keys), extra, f"masks={listed['method']}"])
+    extra = ",".join(f"{key}={value}" for key, value in requested.items() if key not in known)
+    return " ".join([*(requested[key] for key in keys), extra, f"masks={listed['method']}"])
 
 
 def stored_values(array):
@@ -68,15 +68,15 @@ def check_reference_decoder(tally, case, listed, message):
     except ValueError as error:
         return tally.check(case, "decode", False, error)
     tally.check(case, "values", sha256(stored_values(array)) == listed["values"], array[:8])
-    tally.check(case, "descriptor", descriptor.compression == listed["asked"]["compression"])
+    tally.check(case, "descriptor", descriptor.compression == listed["requested"]["compression"])
     report = tensogram.validate(message, level="full")
     errors = [issue for issue in report["issues"] if issue["severity"] == "error"]
     tally.check(case, "valid", not errors, errors)
-    asked = listed["asked"]
-    if asked["compression"] in IN_PARTS and asked["filter"] == "none" and asked["dtype"] != "bitmask":
-        bits = asked.get("sp_bits_per_value", 8)
-        whole = (bits * asked["shape"][0] + 7) // 8 % max(1, (bits + 7) // 8) == 0
-        if asked["compression"] == "blosc2" and not whole:
+    requested = listed["requested"]
+    if requested["compression"] in IN_PARTS and requested["filter"] == "none" and requested["dtype"] != "bitmask":
+        bits = requested.get("sp_bits_per_value", 8)
+        whole = (bits * requested["shape"][0] + 7) // 8 % max(1, (bits + 7) // 8) == 0
+        if requested["compression"] == "blosc2" and not whole:
             return tally.skip("ranges of the reference that fail at the end of packed blosc2 payloads")
         try:
             parts = tensogram.decode_range(message, 0, RANGES)
@@ -89,7 +89,7 @@ def check_reference_decoder(tally, case, listed, message):
 
 def encode_with_reference(listed, data):
     """Encodes the same values with the reference."""
-    descriptor = dict(listed["asked"])
+    descriptor = dict(listed["requested"])
     descriptor.pop("ndim")
     options = {"hash": "xxh3"}
     if listed["method"]:
@@ -108,13 +108,13 @@ def check_tercet_decoder(tally, case, listed, found):
     tally.check(case, "readable", "error" not in found, found.get("error"))
     if "error" in found:
         return
-    asked = listed["asked"]
+    requested = listed["requested"]
     tally.check(case, "reference values", found["values"] == listed["values"], "other values")
     tally.check(case, "reference ranges", found["ranges"] == listed["ranges"], "other values")
     if found["wrong_offset"]:
         return tally.skip("wrong szip offsets of the reference, detected")
-    is_determined = asked["compression"] not in NOT_DETERMINED and listed["method"] not in NOT_DETERMINED
-    if is_determined or asked["compression"] == "zstd" and listed["method"] in (None, "none", "rle", "roaring", "lz4"):
+    is_determined = requested["compression"] not in NOT_DETERMINED and listed["method"] not in NOT_DETERMINED
+    if is_determined or requested["compression"] == "zstd" and listed["method"] in (None, "none", "rle", "roaring", "lz4"):
         tally.check(case, "same bytes", found["stored"] == listed["stored"], "other bytes")
         tally.check(case, "same descriptor", found["descriptor"] == listed["descriptor"], found["descriptor"])
 
@@ -145,8 +145,8 @@ def main():
                 data = values[at : at + listed["input"]]
                 at += listed["input"]
                 check_reference_decoder(tally, case, listed, messages[start : start + length])
-                asked = listed["asked"]
-                if asked["compression"] in ("zfp", "sz3") and asked["byte_order"] == "big":
+                requested = listed["requested"]
+                if requested["compression"] in ("zfp", "sz3") and requested["byte_order"] == "big":
                     tally.skip("zfp and sz3 of the reference take big-endian values for little-endian ones")
                     continue
                 try:

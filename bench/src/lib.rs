@@ -50,7 +50,7 @@ pub fn report(repeat: u64, bytes: u64, mut work: impl FnMut()) -> Value {
 
 /// Runs two sides in turn, so that both see the same machine, and prints the seconds of each run. For a profile, `--side ours`
 /// or `--side peer` runs one side only.
-pub fn duel(repeat: u64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
+pub fn alternate(repeat: u64, mut ours: impl FnMut(), mut peer: impl FnMut()) {
     let (mut left, mut right) = (Vec::new(), Vec::new());
     let side = option("--side");
     for _ in 0..repeat {

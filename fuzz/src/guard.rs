@@ -157,7 +157,8 @@ mod tests {
         }
     }
 
-    const FAULTY: Target = Target { name: "faulty", corpus: "", run: faulty, recompute_checksums: None, memory: 1 << 21 };
+    const FAULTY: Target =
+        Target { name: "faulty", corpus: "", run: faulty, recompute_checksums: None, memory: 1 << 21 };
 
     #[test]
     fn a_panic_saves_its_input() {

@@ -24,7 +24,13 @@ pub struct Target {
 /// All targets.
 pub const TARGETS: &[Target] = &[
     Target { name: "query", corpus: "query", run: query::run, recompute_checksums: None, memory: 16 << 20 },
-    Target { name: "selection", corpus: "selection", run: selection::parse, recompute_checksums: None, memory: 1 << 20 },
+    Target {
+        name: "selection",
+        corpus: "selection",
+        run: selection::parse,
+        recompute_checksums: None,
+        memory: 1 << 20,
+    },
     Target {
         name: "tatami_open",
         corpus: "tatami",
@@ -39,7 +45,13 @@ pub const TARGETS: &[Target] = &[
         recompute_checksums: Some(tatami::manifest::recompute_checksums),
         memory: 1 << 20,
     },
-    Target { name: "tatami_page", corpus: "rows", run: tatami::page::run, recompute_checksums: None, memory: 16 << 20 },
+    Target {
+        name: "tatami_page",
+        corpus: "rows",
+        run: tatami::page::run,
+        recompute_checksums: None,
+        memory: 16 << 20,
+    },
     Target {
         name: "tatami_repair",
         corpus: "tatami",

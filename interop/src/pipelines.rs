@@ -213,7 +213,7 @@ fn one(
     let reading = ReadOptions::new().with_sz3_in_process(true);
     let message = Message::from_bytes_with("ours", bytes.clone(), reading)?;
     let mut about = describe(&message)?;
-    about["asked"] = serde_json::to_value(requested.to_value().to_json())?;
+    about["requested"] = serde_json::to_value(requested.to_value().to_json())?;
     about["method"] = json!(method);
     about["input"] = json!(wire.len());
     Ok((bytes, about))

@@ -17,7 +17,7 @@ use crate::Failure;
 
 /// Encoding variants of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum Style {
     OnePiece,
     Stream,
     StreamWithLength,
@@ -99,7 +99,7 @@ fn rich() -> GlobalMetadata {
 }
 
 fn message(
-    way: Way,
+    style: Style,
     metadata: &GlobalMetadata,
     samples: &[Sample],
     preceders: bool,
@@ -110,7 +110,7 @@ fn message(
     let mut expected = metadata.clone();
     expected.base.resize_with(samples.len(), Entry::new);
     let hashed = options.hash;
-    let bytes = if way == Way::OnePiece {
+    let bytes = if style == Style::OnePiece {
         encode_message(metadata, &pairs.collect::<Vec<_>>(), &options)?
     } else {
         let mut encoder = StreamingEncoder::new(Cursor::new(Vec::new()), metadata, options)?;
@@ -122,7 +122,7 @@ fn message(
             }
             encoder.write_object(descriptor, payload)?;
         }
-        let sink = if way == Way::Stream { encoder.finish()? } else { encoder.finish_with_length()? };
+        let sink = if style == Style::Stream { encoder.finish()? } else { encoder.finish_with_length()? };
         sink.into_inner()
     };
     let listed = json!({
@@ -153,23 +153,23 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
         DTYPES.into_iter().zip(1..).map(|(dtype, seed)| Sample::new(dtype, shape, order, seed)).collect()
     };
     let floats = |seed| vec![Sample::new(DType::F64, &[5, 3], ByteOrder::Little, seed)];
-    for way in [Way::OnePiece, Way::Stream, Way::StreamWithLength] {
-        let name = format!("{way:?}").to_lowercase();
+    for style in [Style::OnePiece, Style::Stream, Style::StreamWithLength] {
+        let name = format!("{style:?}").to_lowercase();
         for hash in [true, false] {
             let on = if hash { "hashed" } else { "unhashed" };
             let options = EncodeOptions::new().with_hash(hash);
             for order in [ByteOrder::Little, ByteOrder::Big] {
-                let made = message(way, &none, &every(order, &[4, 3]), false, options.clone())?;
+                let made = message(style, &none, &every(order, &[4, 3]), false, options.clone())?;
                 add(&format!("dtypes_{name}_{on}_{order}"), vec![made], b"")?;
             }
-            let made = message(way, &rich(), &floats(1), false, options.clone())?;
+            let made = message(style, &rich(), &floats(1), false, options.clone())?;
             add(&format!("metadata_{name}_{on}"), vec![made], b"")?;
-            add(&format!("nothing_{name}_{on}"), vec![message(way, &none, &[], false, options)?], b"")?;
+            add(&format!("nothing_{name}_{on}"), vec![message(style, &none, &[], false, options)?], b"")?;
         }
         for (label, shape) in
             [("scalar", &[][..]), ("empty", &[3, 0, 2]), ("odd", &[13]), ("four", &[2, 1, 3, 2])]
         {
-            let made = message(way, &none, &every(ByteOrder::Little, shape), false, EncodeOptions::new())?;
+            let made = message(style, &none, &every(ByteOrder::Little, shape), false, EncodeOptions::new())?;
             add(&format!("{label}_{name}"), vec![made], b"")?;
         }
     }
@@ -178,36 +178,40 @@ pub fn make(dir: &Path) -> Result<(), Failure> {
         let hashes = EncodeOptions::new().with_hashes(placement);
         add(
             &format!("hashes_{label}"),
-            vec![message(Way::OnePiece, &none, &floats(2), false, hashes)?],
+            vec![message(Style::OnePiece, &none, &floats(2), false, hashes)?],
             b"",
         )?;
         let index = EncodeOptions::new().with_index(placement);
-        add(&format!("index_{label}"), vec![message(Way::OnePiece, &none, &floats(3), false, index)?], b"")?;
+        add(
+            &format!("index_{label}"),
+            vec![message(Style::OnePiece, &none, &floats(3), false, index)?],
+            b"",
+        )?;
     }
-    for way in [Way::Stream, Way::StreamWithLength] {
-        let made = message(way, &rich(), &every(ByteOrder::Little, &[2]), true, EncodeOptions::new())?;
-        add(&format!("preceders_{way:?}").to_lowercase(), vec![made], b"")?;
+    for style in [Style::Stream, Style::StreamWithLength] {
+        let made = message(style, &rich(), &every(ByteOrder::Little, &[2]), true, EncodeOptions::new())?;
+        add(&format!("preceders_{style:?}").to_lowercase(), vec![made], b"")?;
     }
     for count in [1, 283, 284, 500, 842, 843, 1500] {
         let many: Vec<Sample> =
             (0..count).map(|seed| Sample::new(DType::U8, &[1], ByteOrder::Little, seed)).collect();
         add(
             &format!("objects_{count}"),
-            vec![message(Way::OnePiece, &none, &many, false, EncodeOptions::new())?],
+            vec![message(Style::OnePiece, &none, &many, false, EncodeOptions::new())?],
             b"",
         )?;
     }
     let mut mixed = Vec::new();
-    for (way, seed) in
-        [Way::OnePiece, Way::Stream, Way::StreamWithLength, Way::OnePiece].into_iter().zip(10..)
+    for (style, seed) in
+        [Style::OnePiece, Style::Stream, Style::StreamWithLength, Style::OnePiece].into_iter().zip(10..)
     {
-        mixed.push(message(way, &rich(), &floats(seed), false, EncodeOptions::new())?);
+        mixed.push(message(style, &rich(), &floats(seed), false, EncodeOptions::new())?);
     }
     add("mixed", mixed, b"")?;
-    let two = (0..2).map(|seed| message(Way::OnePiece, &none, &floats(seed), false, EncodeOptions::new()));
+    let two = (0..2).map(|seed| message(Style::OnePiece, &none, &floats(seed), false, EncodeOptions::new()));
     add("junk", two.collect::<Result<_, _>>()?, b"not a message")?;
     let off = EncodeOptions::new().with_provenance(Provenance::Off);
-    add("no_provenance", vec![message(Way::OnePiece, &rich(), &floats(4), false, off)?], b"")?;
+    add("no_provenance", vec![message(Style::OnePiece, &rich(), &floats(4), false, off)?], b"")?;
     for (name, made) in edited()? {
         add(&format!("edited_{name}"), made, b"")?;
     }
@@ -221,11 +225,12 @@ fn indexed() -> Result<Listed, Failure> {
     let mut all = Vec::new();
     let mut file = Cursor::new(Vec::new());
     let mut builder = IndexBuilder::new(&IndexKeys::All);
-    for (way, seed) in
-        [Way::OnePiece, Way::StreamWithLength, Way::Stream, Way::OnePiece].into_iter().zip(20..)
+    for (style, seed) in
+        [Style::OnePiece, Style::StreamWithLength, Style::Stream, Style::OnePiece].into_iter().zip(20..)
     {
         let samples = [Sample::new(DType::F64, &[5, 3], ByteOrder::Little, seed)];
-        let (bytes, listed) = message(way, &rich(), &samples, way == Way::Stream, EncodeOptions::new())?;
+        let (bytes, listed) =
+            message(style, &rich(), &samples, style == Style::Stream, EncodeOptions::new())?;
         let made = Message::from_bytes("made", bytes.clone())?;
         let at = file.get_ref().len() as u64;
         builder.push(Span::at(at, bytes.len() as u64).ok_or("too long")?, made.metadata());
@@ -273,15 +278,15 @@ fn edited() -> Result<Vec<(String, Listed)>, Failure> {
         Sample::new(DType::F32, &[2, 2], ByteOrder::Little, 9),
     ];
     let mut all = Vec::new();
-    for (way, hash, preceders) in [
-        (Way::OnePiece, true, false),
-        (Way::Stream, true, true),
-        (Way::StreamWithLength, false, true),
-        (Way::Stream, false, false),
+    for (style, hash, preceders) in [
+        (Style::OnePiece, true, false),
+        (Style::Stream, true, true),
+        (Style::StreamWithLength, false, true),
+        (Style::Stream, false, false),
     ] {
-        let (bytes, listed) = message(way, &rich(), &samples, preceders, options.clone().with_hash(hash))?;
+        let (bytes, listed) = message(style, &rich(), &samples, preceders, options.clone().with_hash(hash))?;
         let before = Message::from_bytes("before", bytes.clone())?;
-        let name = format!("{way:?}_{hash}_{preceders}").to_lowercase();
+        let name = format!("{style:?}_{hash}_{preceders}").to_lowercase();
         let with = |change: &dyn Fn(&mut Json)| {
             let mut listed = listed.clone();
             change(&mut listed);

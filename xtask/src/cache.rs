@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_two_most_recent_entries_of_a_kind_stay() {
+    fn only_the_two_most_recent_entries_of_a_kind_are_kept() {
         let scratch = Scratch::new("prune");
         let cache = scratch.cache();
         use_entry(&cache, "target-other", "z", 900);

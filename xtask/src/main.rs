@@ -72,13 +72,13 @@ fn stages(all: &'static [Stage], options: &[&str]) -> ExitCode {
     }
 }
 
-/// What a task with stages was asked to do.
+/// The request of a task with stages.
 enum Choice {
     List,
     Run(Vec<&'static Stage>),
 }
 
-/// Parses the options of a task; stages keep the order of the table, whatever the order of the options.
+/// Parses the options of a task; stages run in the order of the table.
 fn chosen(all: &'static [Stage], options: &[&str]) -> Result<Choice, String> {
     let mut only = Vec::new();
     let mut rest = options.iter();

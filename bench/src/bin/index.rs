@@ -34,10 +34,10 @@ fn main() -> ExitCode {
     }
 }
 
-type Done = Result<(), Box<dyn std::error::Error>>;
+type Outcome = Result<(), Box<dyn std::error::Error>>;
 
 /// Fields of 20 parameters on 13 levels at as many steps as needed.
-fn make(path: &str, messages: u64) -> Done {
+fn make(path: &str, messages: u64) -> Outcome {
     let descriptor = DataObjectDescriptor::new(DType::F32, [4]);
     let options = EncodeOptions::new().with_provenance(Provenance::Off);
     let mut writer =
@@ -57,7 +57,7 @@ fn make(path: &str, messages: u64) -> Done {
 }
 
 /// Opens a file and every message whose key has a value.
-fn select(path: &str, clause: &str, with_index: bool) -> Done {
+fn select(path: &str, clause: &str, with_index: bool) -> Outcome {
     let (key, wanted) = clause.split_once('=').ok_or("KEY=VALUE")?;
     let takes = |value: Option<&Value>| value.is_some_and(|value| value.printed() == wanted);
     let start = Instant::now();

@@ -11,7 +11,7 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 
 use tercet_bench::tatami::{filter, tercet};
-use tercet_bench::{duel, flag, number, on_threads, option};
+use tercet_bench::{alternate, flag, number, on_threads, option};
 use tercet_tatami::{Column, Expr, Values};
 
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -64,7 +64,7 @@ fn rows(stem: &str) -> Outcome {
         assert_eq!(sum(&found), filter::sum(&peers), "both sides give the same rows");
         let rows: usize = found.iter().map(|batch| batch[0].len()).sum();
         eprintln!("{rows} of {} rows", file.rows());
-        duel(
+        alternate(
             number("--repeat", 21),
             || drop(black_box(our_rows(&our_path, &filter_expr, &sorted))),
             || drop(black_box(filter::rows(&peer_path, wanted, &sorted).expect("readable"))),
@@ -93,7 +93,7 @@ fn count(stem: &str) -> Outcome {
     on_threads(number("--threads", 1), || {
         assert_eq!(ours(), peer().expect("readable"), "both sides count the same");
         eprintln!("{} rows", ours());
-        duel(
+        alternate(
             number("--repeat", 21),
             || {
                 black_box(ours());

@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 use serde_json::json;
 use tercet_bench::tatami::{Key, Random, compare, data, peer, tercet};
-use tercet_bench::{duel, flag, limit_data, number, on_threads, option};
+use tercet_bench::{alternate, flag, limit_data, number, on_threads, option};
 use tercet_tatami::{Column, Field, File, Scalar, Schema, Type, Values, Writer, WriterOptions};
 
 type Outcome = Result<(), Box<dyn std::error::Error + Send + Sync>>;
@@ -113,7 +113,7 @@ fn write(name: &str, input: &Path) -> Outcome {
     let batches: Vec<Vec<Column>> = case.batches.iter().map(tercet::columns).collect();
     let threads = number("--threads", 1);
     on_threads(threads, || {
-        duel(
+        alternate(
             number("--repeat", 3),
             || {
                 let bytes = tercet::write(tercet::schema(&case), &batches, our_options()).expect("writable");
@@ -155,7 +155,7 @@ fn scan(stem: &str) -> Outcome {
         let pass = |each: &(dyn Fn(usize) -> u64 + Sync)| {
             black_box(all(each));
         };
-        duel(number("--repeat", 9), || pass(&our_group), || pass(&peer_group));
+        alternate(number("--repeat", 9), || pass(&our_group), || pass(&peer_group));
     });
     Ok(())
 }
@@ -217,7 +217,7 @@ fn find(stem: &str) -> Outcome {
         let ours = file.lookup(scalar)?.map(|found| (found.group, found.row_in_group as usize));
         assert_eq!(ours, peer.find(key_column, key)?, "the row of {key:?}");
     }
-    duel(
+    alternate(
         number("--repeat", 9),
         || {
             for key in &scalars {
@@ -257,7 +257,7 @@ fn fetch(stem: &str) -> Outcome {
         compare::assert_same("a row by its key", &our_row(scalar), peer_row(key).columns());
     }
     on_threads(number("--threads", 1), || {
-        duel(
+        alternate(
             number("--repeat", 9),
             || scalars.iter().for_each(|key| drop(black_box(our_row(key)))),
             || keys.iter().for_each(|key| drop(black_box(peer_row(key)))),
@@ -285,7 +285,7 @@ fn take(stem: &str) -> Outcome {
             );
         }
         let (mut left, mut right) = (Random(41), Random(41));
-        duel(
+        alternate(
             number("--repeat", 15),
             || drop(black_box(file.take(&left.rows(count, rows), &columns).expect("readable"))),
             || {
@@ -305,7 +305,7 @@ fn open(stem: &str) -> Outcome {
     let peer_column = || peer::read_column(&path, column).expect("readable");
     compare::assert_same("a column", &[our_column()], peer_column().columns());
     on_threads(number("--threads", 1), || {
-        duel(number("--repeat", 15), || drop(black_box(our_column())), || drop(black_box(peer_column())));
+        alternate(number("--repeat", 15), || drop(black_box(our_column())), || drop(black_box(peer_column())));
     });
     Ok(())
 }

@@ -45,12 +45,12 @@ pub fn load(name: &str, input: &Path) -> Outcome<Case> {
 fn documents(root: &Path, most: usize) -> Outcome<Case> {
     let mut paths = Vec::new();
     pages_below(root, &mut paths)?;
-    let address = |path: &Path| -> Outcome<String> {
+    let url = |path: &Path| -> Outcome<String> {
         let below = path.strip_prefix(root)?.to_str().ok_or("a name that is no text")?;
         Ok(format!("https://doc.rust-lang.org/{below}"))
     };
     let mut pages: Vec<(String, PathBuf)> =
-        paths.into_iter().map(|path| Ok((address(&path)?, path))).collect::<Outcome<_>>()?;
+        paths.into_iter().map(|path| Ok((url(&path)?, path))).collect::<Outcome<_>>()?;
     pages.sort();
     pages.truncate(most);
     let bodies: Vec<Vec<u8>> = pages.iter().map(|(_, path)| std::fs::read(path)).collect::<Result<_, _>>()?;

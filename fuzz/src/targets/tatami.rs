@@ -11,9 +11,9 @@ use tercet_tatami::{
     Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, WriterOptions, verify,
 };
 
+pub(super) mod checksums;
 pub(super) mod manifest;
 pub(super) mod page;
-pub(super) mod checksums;
 
 /// Rows compared between the ways of reading.
 const ROWS: u64 = 2000;
@@ -220,7 +220,7 @@ pub(super) fn repair(input: &[u8]) {
             verified.findings.iter().find(|found| found.is_failure() && !unsorted(&format!("{found:?}")));
         assert!(bad.is_none(), "the new file is bad: {bad:?}");
         let repaired = File::from_source(source(&bytes), ReadOptions::new()).expect("a repaired file opens");
-        assert_eq!(repaired.rows(), report.rows_kept, "rows that are kept are there");
+        assert_eq!(repaired.rows(), report.rows_kept, "all kept rows are in the output");
         let Some(original) = original.as_ref().filter(|_| !report.footer_rebuilt) else { continue };
         let all: Vec<usize> = (0..original.schema().len()).collect();
         if let Ok(before) = original.read_columns(&all) {

@@ -24,7 +24,7 @@ const QUERIES: u32 = 6000;
 /// How long each fuzz target runs on mutated inputs.
 const FUZZ_SECONDS: &str = "120";
 
-/// The release programs exist, are small, and run.
+/// Checks that the release programs exist, are small, and run.
 pub(super) fn release(context: &Context) -> Report {
     let mut build = context.cargo();
     build.args(["build", "--release"]).args(context.locked());
@@ -53,7 +53,7 @@ pub(super) fn release(context: &Context) -> Report {
     Report::from_failures(failures)
 }
 
-/// The programs with default features and optimized, and what they say about features that they lack.
+/// The optimized programs with default features, and their errors for missing features.
 pub(super) fn shipped(context: &Context) -> Report {
     let mut report = Report::default();
     let mut command = context.cargo();
@@ -70,7 +70,7 @@ pub(super) fn properties(context: &Context) -> Report {
     command.args(["--lib", "--tests"]);
     command.env("TERCET_PROPERTY_FACTOR", PROPERTY_FACTOR.to_string());
     command.env("PROPTEST_CASES", DEFAULT_CASES.to_string());
-    // Every night other cases; a failure prints the one that fails.
+    // Other cases in every run; a failure prints its case.
     cargo_test(&mut report, command.env_remove("PROPTEST_RNG_SEED"));
     report
 }
