@@ -141,7 +141,7 @@ fn selections_are_bound() {
             "cube",
             json!({"selection": [{}, {}, {"start_label": "tue", "step": max}]}),
             "selection[2].step",
-            "too much",
+            "overflows",
         ),
         (
             "cube",
