@@ -54,7 +54,7 @@ pub(crate) struct OutputArgs {
 }
 
 impl OutputArgs {
-    /// The path or URL. One of both is given, or the command line is not valid.
+    /// The path or URL. Clap ensures that exactly one of the two is given.
     pub(crate) fn path(&self) -> &Path {
         self.output.as_deref().or(self.option.as_deref()).unwrap_or(Path::new("-"))
     }

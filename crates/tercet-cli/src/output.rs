@@ -82,7 +82,7 @@ impl Output {
     }
 }
 
-/// Whether a path is `-` or a name of standard output: a file cannot be created beside it.
+/// Whether a path is `-` or a name of standard output, where no temporary file can be created and renamed.
 pub(crate) fn is_stdout(path: &Path) -> bool {
     let names = ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"];
     names.iter().any(|name| path.as_os_str() == *name)

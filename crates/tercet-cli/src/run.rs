@@ -44,7 +44,7 @@ pub fn main_as(persona: Persona) -> ExitCode {
     ExitCode::from(exit_code(&result))
 }
 
-/// Prints an error of clap. `--help` and `--version` come this way, too.
+/// Prints an error of clap. Clap reports `--help` and `--version` as errors, too.
 fn usage_error(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     let text = error.render().to_string();

@@ -12,8 +12,8 @@ use crate::failure::Failure;
 /// The replacement of a missing value.
 const MISSING: &str = "unknown";
 
-/// An output path with placeholders: a fixed directory, and names below it that are made of values. A file decides its
-/// values; it must not decide the directory of an output.
+/// An output path with placeholders: a fixed directory, and names below it with values from the metadata. The metadata
+/// of an input file must not select the directory of an output.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Template {
     directory: PathBuf,
