@@ -332,7 +332,7 @@ fn damaged_input_is_named_in_the_error() {
     insta::assert_snapshot!(result.err, @r#"
     error: long.npy: malformed npy data › values (bytes 86..88)
       2 trailing bytes
-      hint: the file may hold several arrays; save each in a file of its own
+      hint: the file may hold several arrays; save each in a separate file
     "#);
 }
 
