@@ -138,7 +138,7 @@ fn foreign_types_are_refused_by_name() {
     }
     let structured = open(file(cases[1].0, false, "(1,)", &[])).unwrap_err();
     assert_eq!(structured.to_string(), "a.npy: holds structured records (dtype `[x, y]`), not plain numbers");
-    assert_eq!(structured.hint().unwrap().to_string(), "save each field as an array of its own");
+    assert_eq!(structured.hint().unwrap().to_string(), "save each field as a separate array");
 }
 
 #[test]
