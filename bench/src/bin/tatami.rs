@@ -305,7 +305,11 @@ fn open(stem: &str) -> Outcome {
     let peer_column = || peer::read_column(&path, column).expect("readable");
     compare::assert_same("a column", &[our_column()], peer_column().columns());
     on_threads(number("--threads", 1), || {
-        alternate(number("--repeat", 15), || drop(black_box(our_column())), || drop(black_box(peer_column())));
+        alternate(
+            number("--repeat", 15),
+            || drop(black_box(our_column())),
+            || drop(black_box(peer_column())),
+        );
     });
     Ok(())
 }

@@ -48,12 +48,12 @@ pub trait Accumulator: Debug + Send + Sync + Any {
     fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]);
 
     /// Whether statistics can replace the values they describe.
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         false
     }
 
-    /// Folds many values by their statistics. Called only if `takes_known`.
-    fn known(&mut self, at: usize, known: &Known) {
+    /// Folds many values by their statistics. Called only if `takes_statistics`.
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
         let _ = (at, known);
     }
 
@@ -127,18 +127,18 @@ impl Counts<'_> {
 
 /// Statistics of many values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct Statistics {
     /// Number of values.
     pub count: u64,
     /// Number of NaN values.
     pub nan_count: u64,
     /// Range and sum of the values that are not NaN.
-    pub range: KnownRange,
+    pub range: StatisticsRange,
 }
 
 /// Range and sum of values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct KnownRange {
+pub struct StatisticsRange {
     /// Minimum.
     pub min: Value,
     /// Maximum.

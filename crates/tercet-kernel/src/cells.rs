@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::{Accumulator, Counts, Known, Runs};
+use crate::accumulator::{Accumulator, Counts, Runs, Statistics};
 use crate::compute::{Compute, ComputeType};
 use crate::roll::Scan;
 
@@ -71,10 +71,10 @@ pub(crate) trait Cells: Debug + Send + Sync + Sized + 'static {
         true
     }
     fn settle(&mut self) {}
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         false
     }
-    fn known(&mut self, at: usize, known: &Known) {
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
         let _ = (at, known);
     }
     fn width(&self) -> usize {
@@ -140,12 +140,12 @@ impl<C: Cells> Accumulator for C {
         }
     }
 
-    fn takes_known(&self) -> bool {
-        Cells::takes_known(self)
+    fn takes_statistics(&self) -> bool {
+        Cells::takes_statistics(self)
     }
 
-    fn known(&mut self, at: usize, known: &Known) {
-        Cells::known(self, at, known);
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
+        Cells::fold_statistics(self, at, known);
     }
 
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {

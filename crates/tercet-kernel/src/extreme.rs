@@ -2,7 +2,7 @@
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::Known;
+use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target};
@@ -154,11 +154,11 @@ impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
         self.filled[cell] |= filled;
     }
 
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         true
     }
 
-    fn known(&mut self, at: usize, known: &Known) {
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
         if known.nan_count < known.count {
             let best = T::from_value(if MAX { known.range.max } else { known.range.min });
             self.join(at, (best, true));
@@ -242,13 +242,13 @@ impl<T: Compute> Cells for Range<T> {
         self.max.join(cell, later.1);
     }
 
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         true
     }
 
-    fn known(&mut self, at: usize, known: &Known) {
-        Cells::known(&mut self.min, at, known);
-        Cells::known(&mut self.max, at, known);
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
+        Cells::fold_statistics(&mut self.min, at, known);
+        Cells::fold_statistics(&mut self.max, at, known);
     }
 
     fn finish(&self, cell: usize, _: u64, out: &mut [f64]) {

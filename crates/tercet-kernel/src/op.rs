@@ -10,12 +10,12 @@ use crate::arg::Arg;
 use crate::compute::{Compute, ComputeType, Value};
 use crate::extreme::{Extreme, Range};
 use crate::histogram::{FiniteRange, Histogram};
+use crate::integer_sum::IntegerSum;
 use crate::moments::Moments;
 use crate::product::Product;
 use crate::softmax::SoftmaxTotal;
 use crate::sum::{FloatSum, MAGNITUDE, PLAIN, SQUARE, SumResult};
 use crate::tally::{Count, EQUAL, INFINITE, NAN, NOT_FINITE, Tally};
-use crate::whole::WholeSum;
 
 /// A reduction.
 #[derive(Clone, Debug, PartialEq)]
@@ -101,7 +101,7 @@ impl Op {
     }
 
     /// Whether statistics can replace the values they describe.
-    pub fn takes_known(&self) -> bool {
+    pub fn takes_statistics(&self) -> bool {
         matches!(
             self,
             Self::Sum
@@ -145,8 +145,8 @@ impl Op {
             Self::NormL1 => sum::<MAGNITUDE>(SumResult::Total, dtype, cells),
             Self::NormL2 => match dtype {
                 // These squares are not exact in f64.
-                ElementType::I32 => boxed(WholeSum::<i64, SQUARE>::new(SumResult::Root, cells)),
-                ElementType::U32 => boxed(WholeSum::<u64, SQUARE>::new(SumResult::Root, cells)),
+                ElementType::I32 => boxed(IntegerSum::<i64, SQUARE>::new(SumResult::Root, cells)),
+                ElementType::U32 => boxed(IntegerSum::<u64, SQUARE>::new(SumResult::Root, cells)),
                 ElementType::I64 => boxed(FloatSum::<i64, SQUARE, false>::new(SumResult::Root, false, cells)),
                 ElementType::U64 => boxed(FloatSum::<u64, SQUARE, false>::new(SumResult::Root, false, cells)),
                 _ => sum::<SQUARE>(SumResult::Root, dtype, cells),
@@ -236,7 +236,7 @@ fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, cells: usize) -> M
     match ComputeType::of(dtype) {
         ComputeType::F32 => boxed(FloatSum::<f32, TERM, false>::new(result, exact, cells)),
         ComputeType::F64 => boxed(FloatSum::<f64, TERM, false>::new(result, exact, cells)),
-        ComputeType::I64 => boxed(WholeSum::<i64, TERM>::new(result, cells)),
-        ComputeType::U64 => boxed(WholeSum::<u64, TERM>::new(result, cells)),
+        ComputeType::I64 => boxed(IntegerSum::<i64, TERM>::new(result, cells)),
+        ComputeType::U64 => boxed(IntegerSum::<u64, TERM>::new(result, cells)),
     }
 }

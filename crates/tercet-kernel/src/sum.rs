@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::Known;
+use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target, across};
@@ -292,11 +292,11 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
         }
     }
 
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         TERM == PLAIN
     }
 
-    fn known(&mut self, at: usize, known: &Known) {
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
         let skipped = if SKIP { known.nan_count } else { 0 };
         let number = to_f64(known.count.saturating_sub(skipped));
         if self.exact {
@@ -318,7 +318,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Cells for FloatSum<T, TERM, S
         let count = if SKIP { self.numbers[cell] as u64 } else { count };
         let (sum, lost) = (self.sum[cell], self.lost[cell]);
         out[0] = if self.exact {
-            whole_result(self.result, sum as i128 + lost as i128, count)
+            integer_result(self.result, sum as i128 + lost as i128, count)
         } else {
             float_result(self.result, if sum.is_finite() { sum + lost } else { sum }, count)
         };
@@ -336,7 +336,7 @@ pub(crate) fn float_result(result: SumResult, sum: f64, count: u64) -> f64 {
 }
 
 /// Result of a sum of integers, rounded once.
-pub(crate) fn whole_result(result: SumResult, sum: i128, count: u64) -> f64 {
+pub(crate) fn integer_result(result: SumResult, sum: i128, count: u64) -> f64 {
     match result {
         SumResult::Mean if count == 0 => f64::NAN,
         SumResult::Mean => quotient(sum, count),

@@ -2,7 +2,7 @@
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::Known;
+use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::{Compute, ComputeType};
 use crate::lanes::{self, Block, Kernel, Panel, Target};
@@ -127,7 +127,7 @@ impl<T: Compute, const KIND: u8> Cells for Tally<T, KIND> {
         self.counts[cell] += later;
     }
 
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         match KIND {
             NAN => true,
             INFINITE | NOT_FINITE => self.any,
@@ -135,7 +135,7 @@ impl<T: Compute, const KIND: u8> Cells for Tally<T, KIND> {
         }
     }
 
-    fn known(&mut self, at: usize, known: &Known) {
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
         self.counts[at] += match KIND {
             NAN => known.nan_count,
             INFINITE => known.range.infinite,
@@ -164,7 +164,7 @@ mod count_accumulator {
     use tercet_core::tensor::OutOfMemory;
 
     use super::Count;
-    use crate::accumulator::{Accumulator, Counts, Known, Runs};
+    use crate::accumulator::{Accumulator, Counts, Runs, Statistics};
     use crate::compute::ComputeType;
     use crate::roll::Scan;
     use crate::sum::to_f64;
@@ -183,10 +183,10 @@ mod count_accumulator {
         fn rows(&mut self, _: usize, _: &[&[u8]], _: &[u64]) {}
         fn runs(&mut self, _: usize, _: &Runs<'_>) {}
         fn scatter(&mut self, _: &[u32], _: &[u8], _: &[u64]) {}
-        fn takes_known(&self) -> bool {
+        fn takes_statistics(&self) -> bool {
             true
         }
-        fn known(&mut self, _: usize, _: &Known) {}
+        fn fold_statistics(&mut self, _: usize, _: &Statistics) {}
         fn merge(&mut self, _: usize, _: &dyn Accumulator, _: usize, _: usize) {}
         fn scan(&mut self, _: &Scan, _: bool) {}
         fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {

@@ -57,14 +57,14 @@ impl Random {
 /// A scalar of an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Number {
-    Whole(i128),
+    Integer(i128),
     Float(f64),
 }
 
 impl Number {
     fn to_f64(self) -> f64 {
         match self {
-            Self::Whole(whole) => whole as f64,
+            Self::Integer(whole) => whole as f64,
             Self::Float(float) => float,
         }
     }
@@ -82,10 +82,10 @@ impl Number {
             ElementType::F16 => Self::Float(f16::from_bits(word as u16).to_f64()),
             ElementType::F32 => Self::Float(f64::from(f32::from_bits(word as u32))),
             ElementType::F64 => Self::Float(f64::from_bits(word)),
-            ElementType::I16 => Self::Whole(i128::from(word as u16 as i16)),
-            ElementType::I32 => Self::Whole(i128::from(word as u32 as i32)),
-            ElementType::I64 => Self::Whole(i128::from(word as i64)),
-            _ => Self::Whole(i128::from(word)),
+            ElementType::I16 => Self::Integer(i128::from(word as u16 as i16)),
+            ElementType::I32 => Self::Integer(i128::from(word as u32 as i32)),
+            ElementType::I64 => Self::Integer(i128::from(word as i64)),
+            _ => Self::Integer(i128::from(word)),
         }
     }
 }
@@ -154,26 +154,26 @@ impl Widened {
 }
 
 /// Statistics of values.
-fn known(dtype: ElementType, elements: &[u8]) -> Known {
+fn statistics(dtype: ElementType, elements: &[u8]) -> Statistics {
     let values: Vec<(Number, Value)> = elements
         .chunks(dtype.size())
         .map(|element| (Number::of(dtype, element), Value::of_element(dtype, element)))
         .collect();
     let mut numbers: Vec<&(Number, Value)> = values.iter().filter(|(value, _)| !value.is_nan()).collect();
     numbers.sort_by(|a, b| match (a.0, b.0) {
-        (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+        (Number::Integer(a), Number::Integer(b)) => a.cmp(&b),
         (a, b) => a.to_f64().total_cmp(&b.to_f64()),
     });
     let ends = numbers.first().zip(numbers.last());
     let (min, max) = ends.map_or((Value::F64(0.0), Value::F64(0.0)), |(min, max)| (min.1, max.1));
     let end = |value: Option<&&(Number, Value)>| value.is_some_and(|value| value.0.to_f64().is_infinite());
     let infinite = u64::from(end(numbers.first())) + u64::from(end(numbers.last()));
-    let whole = |value: &&(Number, Value)| if let Number::Whole(whole) = value.0 { whole } else { 0 };
+    let whole = |value: &&(Number, Value)| if let Number::Integer(whole) = value.0 { whole } else { 0 };
     let floats: Vec<f64> = numbers.iter().map(|value| value.0.to_f64()).collect();
-    Known {
+    Statistics {
         count: values.len() as u64,
         nan_count: (values.len() - numbers.len()) as u64,
-        range: KnownRange {
+        range: StatisticsRange {
             min,
             max,
             infinite,
@@ -214,9 +214,9 @@ fn fill(
             let runs = Runs { values: widened.bytes(), len, stride: len, count: width, index, index_step: 0 };
             accumulator.runs(at, &runs);
         }
-        2 if accumulator.takes_known() => {
+        2 if accumulator.takes_statistics() => {
             for number in 0..width {
-                accumulator.known(at + number, &known(dtype, &column(number)));
+                accumulator.fold_statistics(at + number, &statistics(dtype, &column(number)));
             }
         }
         _ => {

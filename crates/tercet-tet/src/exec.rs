@@ -1,8 +1,9 @@
 //! Executor: visits the chunks of a plan once or a few times and reduces, sorts or transforms their values.
 
-mod canvas;
+mod chunk_lookup;
 mod chunks;
 mod cut;
+mod dense;
 mod drive;
 pub(crate) mod explain;
 mod histogram;
@@ -14,7 +15,6 @@ mod number;
 mod order;
 mod predicate;
 mod preview;
-mod reach;
 pub(crate) mod reduce;
 mod rolling;
 mod scan;

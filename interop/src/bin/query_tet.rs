@@ -21,8 +21,8 @@ use tercet_core::progress::NoProgress;
 use tercet_core::{DType, ElementType, TensorView};
 use tercet_interop::Failure;
 use tercet_tet::{
-    Compression, Condition, File, Group, Layout, MemoryBudget, Op, Query, RunOptions, Scalar, Syntax, Window,
-    Writer, WriterOptions,
+    Comparison, Compression, File, Group, Layout, MemoryBudget, Op, Query, RunOptions, Scalar, Syntax,
+    Window, Writer, WriterOptions,
 };
 
 /// The dataset of every file.
@@ -223,18 +223,18 @@ impl ReduceRequest {
     }
 }
 
-fn condition(key: &str, number: &str) -> Result<Condition, Failure> {
+fn condition(key: &str, number: &str) -> Result<Comparison, Failure> {
     let whole = number.parse().map(Scalar::Whole);
     let scalar = whole.or_else(|_| number.parse().map(Scalar::Float))?;
     Ok(match key {
-        "eq" => Condition::Equal(scalar),
-        "ne" => Condition::NotEqual(scalar),
-        "lt" => Condition::Less(scalar),
-        "le" => Condition::AtMost(scalar),
-        "gt" => Condition::Greater(scalar),
-        "ge" => Condition::AtLeast(scalar),
-        "is_null" => Condition::IsNull,
-        "is_not_null" => Condition::IsNotNull,
+        "eq" => Comparison::Eq(scalar),
+        "ne" => Comparison::Ne(scalar),
+        "lt" => Comparison::Lt(scalar),
+        "le" => Comparison::Le(scalar),
+        "gt" => Comparison::Gt(scalar),
+        "ge" => Comparison::Ge(scalar),
+        "is_null" => Comparison::IsNull,
+        "is_not_null" => Comparison::IsNotNull,
         _ => return Err(format!("unknown condition `{key}`").into()),
     })
 }

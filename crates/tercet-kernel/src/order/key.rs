@@ -44,7 +44,7 @@ impl Key for u64 {
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) enum Number {
     Float(f64),
-    Whole(i128),
+    Integer(i128),
 }
 
 /// Conversion of values of a compute type to keys and back.
@@ -68,13 +68,13 @@ impl Coding<u32> {
                 encode: |values, keys| {
                     convert(values, keys, |value: i64| low_bits(value.cast_unsigned()) ^ 1 << 31);
                 },
-                decode: |key| Number::Whole((key ^ 1 << 31).cast_signed().into()),
+                decode: |key| Number::Integer((key ^ 1 << 31).cast_signed().into()),
             },
             ElementType::U32 => Self {
                 compute: ComputeType::U64,
                 has_nan: false,
                 encode: |values, keys| convert(values, keys, low_bits),
-                decode: |key| Number::Whole(key.into()),
+                decode: |key| Number::Integer(key.into()),
             },
             ElementType::F64 | ElementType::I64 | ElementType::U64 => return None,
             _ => Self {
@@ -98,13 +98,13 @@ impl Coding<u64> {
                 compute: ComputeType::I64,
                 has_nan: false,
                 encode: |values, keys| convert(values, keys, |value: i64| value.cast_unsigned() ^ 1 << 63),
-                decode: |key| Number::Whole((key ^ 1 << 63).cast_signed().into()),
+                decode: |key| Number::Integer((key ^ 1 << 63).cast_signed().into()),
             },
             ElementType::U64 => Self {
                 compute: ComputeType::U64,
                 has_nan: false,
                 encode: |values, keys| convert(values, keys, |value: u64| value),
-                decode: |key| Number::Whole(key.into()),
+                decode: |key| Number::Integer(key.into()),
             },
             _ => Self {
                 compute: ComputeType::F64,
@@ -200,7 +200,7 @@ impl Rank {
 pub(super) fn between(low: Number, high: Number, fraction: f64) -> f64 {
     let half = fraction == 0.5;
     let (a, b) = match (low, high) {
-        (Number::Whole(a), Number::Whole(b)) => {
+        (Number::Integer(a), Number::Integer(b)) => {
             return match (half, fraction < 0.5) {
                 (true, _) => (a + b) as f64 / 2.0,
                 (_, true) => a as f64 + (b - a) as f64 * fraction,
@@ -208,7 +208,7 @@ pub(super) fn between(low: Number, high: Number, fraction: f64) -> f64 {
             };
         }
         (Number::Float(a), Number::Float(b)) => (a, b),
-        (Number::Whole(whole), Number::Float(float)) | (Number::Float(float), Number::Whole(whole)) => {
+        (Number::Integer(whole), Number::Float(float)) | (Number::Float(float), Number::Integer(whole)) => {
             (whole as f64, float)
         }
     };

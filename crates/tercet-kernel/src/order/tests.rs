@@ -31,10 +31,15 @@ fn keys_sort_like_values() {
     let narrow = |dtype| Coding::narrow(dtype).unwrap();
     check!(narrow(ElementType::U8), U8, Float, [0u8, 1u8, 255u8]);
     check!(narrow(ElementType::I16), I16, Float, [i16::MIN, -1i16, 0i16, 1i16, i16::MAX]);
-    check!(narrow(ElementType::I32), I32, Whole, [i32::MIN, -1i32, 0i32, 1i32, i32::MAX]);
-    check!(narrow(ElementType::U32), U32, Whole, [0u32, 1u32, u32::MAX]);
-    check!(Coding::wide(ElementType::I64), I64, Whole, [i64::MIN, i64::MIN + 1, -1i64, 0i64, 1i64, i64::MAX]);
-    check!(Coding::wide(ElementType::U64), U64, Whole, [0u64, 1u64, u64::MAX]);
+    check!(narrow(ElementType::I32), I32, Integer, [i32::MIN, -1i32, 0i32, 1i32, i32::MAX]);
+    check!(narrow(ElementType::U32), U32, Integer, [0u32, 1u32, u32::MAX]);
+    check!(
+        Coding::wide(ElementType::I64),
+        I64,
+        Integer,
+        [i64::MIN, i64::MIN + 1, -1i64, 0i64, 1i64, i64::MAX]
+    );
+    check!(Coding::wide(ElementType::U64), U64, Integer, [0u64, 1u64, u64::MAX]);
     check!(
         narrow(ElementType::F32),
         F32,
@@ -60,7 +65,7 @@ fn keys_sort_like_values() {
 fn interpolation_follows_the_definition() {
     let inf = f64::INFINITY;
     let float = |a, b, fraction| between(Number::Float(a), Number::Float(b), fraction);
-    let whole = |a, b, fraction| between(Number::Whole(a), Number::Whole(b), fraction);
+    let whole = |a, b, fraction| between(Number::Integer(a), Number::Integer(b), fraction);
     assert_eq!(float(1.0, 2.0, 0.25), 1.25);
     assert_eq!(float(-inf, 3.0, 0.1), -inf);
     assert_eq!(float(3.0, inf, 0.9), inf);

@@ -54,8 +54,8 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
             crate::ComputeType::U64 => Value::U64(fill as u64),
         };
         let is_null = move |number: Number| match (value, number) {
-            (Value::I64(value), Number::Whole(number)) => i128::from(value) == number,
-            (Value::U64(value), Number::Whole(number)) => i128::from(value) == number,
+            (Value::I64(value), Number::Integer(number)) => i128::from(value) == number,
+            (Value::U64(value), Number::Integer(number)) => i128::from(value) == number,
             (_, number) => number.to_f64() == fill || number.is_nan() && fill.is_nan(),
         };
         let nulls = move |cell: &[Number]| vec![(cell.iter().filter(|&&x| is_null(x)).count() as f64, 0.0)];
@@ -78,7 +78,7 @@ fn best(cell: &[Number], max: bool) -> Option<usize> {
     for (at, &value) in cell.iter().enumerate().filter(|(_, value)| !value.is_nan()) {
         let is_better = best.is_none_or(|best| {
             let order = match (value, cell[best]) {
-                (Number::Whole(a), Number::Whole(b)) => a.cmp(&b),
+                (Number::Integer(a), Number::Integer(b)) => a.cmp(&b),
                 (a, b) => a.to_f64().partial_cmp(&b.to_f64()).unwrap(),
             };
             if max { order.is_gt() } else { order.is_lt() }
@@ -99,7 +99,7 @@ fn floats(cell: &[Number], skip_nan: bool) -> Vec<f64> {
 }
 
 fn wholes(cell: &[Number]) -> impl Iterator<Item = i128> {
-    cell.iter().map(|x| if let Number::Whole(whole) = x { *whole } else { 0 })
+    cell.iter().map(|x| if let Number::Integer(whole) = x { *whole } else { 0 })
 }
 
 fn sum(op: &Op, dtype: ElementType, cell: &[Number]) -> (f64, f64) {

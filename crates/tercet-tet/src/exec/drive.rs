@@ -12,7 +12,7 @@ use std::sync::atomic::Ordering;
 use tercet_core::ElementType;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_kernel::{Accumulator, ComputeType, Filter, Known, KnownRange, Op, Value};
+use tercet_kernel::{Accumulator, ComputeType, Filter, Op, Statistics, StatisticsRange, Value};
 
 use super::chunks::{Check, Chunks, Held, divide};
 use super::cut::{Limits, cut};
@@ -59,7 +59,7 @@ pub(crate) trait Reduction: Sync {
         vec![self.is_indexed(); self.width()]
     }
     /// Whether statistics of chunks can replace their values.
-    fn takes_known(&self) -> bool;
+    fn takes_statistics(&self) -> bool;
     /// Whether results depend on the number of values of a cell.
     fn is_counted(&self) -> bool;
 }
@@ -83,8 +83,8 @@ impl Reduction for Standard<'_> {
     fn is_indexed(&self) -> bool {
         self.op.is_indexed()
     }
-    fn takes_known(&self) -> bool {
-        self.op.takes_known()
+    fn takes_statistics(&self) -> bool {
+        self.op.takes_statistics()
     }
     fn is_counted(&self) -> bool {
         matches!(self.op, Op::Mean | Op::NanMean | Op::Count)
@@ -153,7 +153,7 @@ impl<'a> Run<'a> {
             Role::Reduced | Role::Kept => false,
         });
         // Statistics are requested only if the file has them.
-        let statistics = job.statistics && plain && reduction.takes_known() && job.has_statistics();
+        let statistics = job.statistics && plain && reduction.takes_statistics() && job.has_statistics();
         let counted = (!plain || has_groups) && (reduction.is_counted() || has_windows);
         let chunks = Chunks::new(job);
         Ok(Self { job, reduction, geometry, filter, statistics, counted, chunks })
@@ -169,7 +169,7 @@ impl<'a> Run<'a> {
         let cells = output.iter().try_fold(width as u64, |cells, &extent| cells.checked_mul(extent));
         let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
         let bytes = check_limit("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
-        memory::must_be_there(bytes as u64)?;
+        memory::check_available(bytes as u64)?;
         let mut values = bytemuck::allocation::try_zeroed_slice_box::<f64>(bytes / 8)
             .map_err(|()| OutOfMemory { bytes })?
             .into_vec();
@@ -283,11 +283,11 @@ impl<'a> Run<'a> {
         let mut rest = regions;
         while let [region, later @ ..] = rest {
             self.job.progress.check()?;
-            if let Some((cell, known)) = self.known(task, block, region)? {
-                states.accumulator.known(cell, &known);
-                states.entered += known.count;
+            if let Some((cell, statistics)) = self.statistics_of(task, block, region)? {
+                states.accumulator.fold_statistics(cell, &statistics);
+                states.entered += statistics.count;
                 if let Some(counts) = &mut states.counts {
-                    counts[cell] += known.count;
+                    counts[cell] += statistics.count;
                 }
                 self.job.by_statistics.fetch_add(1, Ordering::Relaxed);
                 rest = later;
@@ -355,23 +355,23 @@ impl<'a> Run<'a> {
     }
 
     /// Statistics of a chunk, and the one cell that the complete chunk is folded into, if they can replace its values.
-    fn known(
+    fn statistics_of(
         &self,
         task: &Task,
         block: &Block,
         region: &Region,
-    ) -> Result<Option<(usize, Known)>, ErrorKind> {
+    ) -> Result<Option<(usize, Statistics)>, ErrorKind> {
         if !self.statistics || !region.is_whole {
             return Ok(None);
         }
         let Some(cell) = self.geometry.single_cell(task, block, region.chunk) else { return Ok(None) };
         let stats = self.job.stats(&self.job.plan.chunks[region.chunk])?;
-        Ok(stats.map(|stats| (cell, known(&stats, self.job.plan.grid.element()))))
+        Ok(stats.map(|stats| (cell, kernel_statistics(&stats, self.job.plan.grid.element()))))
     }
 }
 
 /// Converts statistics to the form that accumulators take.
-pub(crate) fn known(stats: &stats::Stats, dtype: ElementType) -> Known {
+pub(crate) fn kernel_statistics(stats: &stats::Stats, dtype: ElementType) -> Statistics {
     let compute = ComputeType::of(dtype);
     #[expect(
         clippy::cast_possible_truncation,
@@ -385,7 +385,7 @@ pub(crate) fn known(stats: &stats::Stats, dtype: ElementType) -> Known {
                 ComputeType::F64 => Value::F64(value as f64),
                 _ => Value::I64(value),
             };
-            KnownRange { min: value(min), max: value(max), infinite: 0, whole: sum, sum: 0.0 }
+            StatisticsRange { min: value(min), max: value(max), infinite: 0, whole: sum, sum: 0.0 }
         }
         stats::Range::Unsigned { min, max, sum } => {
             let value = |value: u64| match compute {
@@ -393,7 +393,7 @@ pub(crate) fn known(stats: &stats::Stats, dtype: ElementType) -> Known {
                 ComputeType::F64 => Value::F64(value as f64),
                 _ => Value::U64(value),
             };
-            KnownRange { min: value(min), max: value(max), infinite: 0, whole: sum, sum: 0.0 }
+            StatisticsRange { min: value(min), max: value(max), infinite: 0, whole: sum, sum: 0.0 }
         }
         stats::Range::Float { min, max, sum } => {
             let value = |value: f64| match compute {
@@ -401,10 +401,10 @@ pub(crate) fn known(stats: &stats::Stats, dtype: ElementType) -> Known {
                 _ => Value::F64(value),
             };
             let infinite = u64::from(min.is_infinite()) + u64::from(max.is_infinite());
-            KnownRange { min: value(min), max: value(max), infinite, whole: 0, sum }
+            StatisticsRange { min: value(min), max: value(max), infinite, whole: 0, sum }
         }
     };
-    Known { count: stats.count, nan_count: stats.nan_count, range }
+    Statistics { count: stats.count, nan_count: stats.nan_count, range }
 }
 
 fn zeros(cells: usize) -> Result<Vec<u64>, OutOfMemory> {

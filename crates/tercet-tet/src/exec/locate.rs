@@ -34,7 +34,7 @@ pub(crate) fn locate(
     let chosen = resolved.filter.is_some() || resolved.positions.is_some();
     let (mut by_zone, mut by_index) = (0, 0);
     if chosen && statistics {
-        (by_zone, by_index) = leave_out(dataset, resolved, &mut chunks)?;
+        (by_zone, by_index) = prune(dataset, resolved, &mut chunks)?;
     }
     let mut plan = ReadPlan::new(grid, selection, chunks);
     plan.zone_filter_skipped = by_zone;
@@ -57,7 +57,7 @@ fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, ti
 }
 
 /// Prunes the chunks in which no element can pass the filter.
-fn leave_out(
+fn prune(
     dataset: &Dataset<'_>,
     resolved: &Resolved,
     chunks: &mut Vec<PlannedChunk>,

@@ -81,7 +81,7 @@ fn band_moments<T: Number>(
     order: usize,
 ) -> Result<Moments, ErrorKind> {
     let mut axes: Vec<AxisSlice> = job.plan.selection.axes().to_vec();
-    axes[axis] = super::reach::clip(axes[axis], &(start..end));
+    axes[axis] = super::chunk_lookup::clip(axes[axis], &(start..end));
     let grid = &job.plan.grid;
     let selection = Selection::new(axes, grid.shape())?;
     let rows = to_usize(end - start);

@@ -48,7 +48,7 @@ const SMALL_RESULT: u64 = 256 << 20;
 
 /// Rejects a result larger than the available memory. Operating systems overcommit, and kill the process that uses the
 /// memory.
-pub(crate) fn must_be_there(bytes: u64) -> Result<(), LimitExceeded> {
+pub(crate) fn check_available(bytes: u64) -> Result<(), LimitExceeded> {
     match available().filter(|_| bytes > SMALL_RESULT) {
         Some(available) if bytes > available => {
             Err(LimitExceeded { what: "the result", wanted: bytes, allowed: available })
@@ -95,15 +95,15 @@ mod tests {
 
     #[test]
     fn results_beyond_the_machine_are_refused() {
-        assert!(must_be_there(SMALL_RESULT).is_ok());
+        assert!(check_available(SMALL_RESULT).is_ok());
         if available().is_some() {
-            let error = must_be_there(u64::MAX).unwrap_err();
+            let error = check_available(u64::MAX).unwrap_err();
             assert_eq!((error.what, error.wanted), ("the result", u64::MAX));
         }
     }
 
     #[test]
-    fn the_first_that_is_said_counts() {
+    fn the_first_given_value_is_used() {
         let budget = |query, file: (u16, u32), available| {
             Memory::new(&query, MemoryBudget { percent_bps: file.0, bytes: file.1 }, available).budget
         };

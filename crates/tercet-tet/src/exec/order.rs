@@ -120,7 +120,7 @@ impl Reduction for Searched<'_> {
     fn is_indexed(&self) -> bool {
         false
     }
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         false
     }
     fn is_counted(&self) -> bool {
@@ -270,7 +270,7 @@ impl Reduction for Kept<'_> {
     fn is_indexed(&self) -> bool {
         false
     }
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         false
     }
     fn is_counted(&self) -> bool {

@@ -23,7 +23,7 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     job.dataset.fill(grid, &head, tensor.bytes_mut(), job.progress)?;
     if job.resolved.operation.is_none() {
         let ranges: Vec<_> = head.axes().iter().map(|slice| 0..slice.count()).collect();
-        let chunks = super::reach::chunks_of(job.plan, &ranges).into_iter();
+        let chunks = super::chunk_lookup::chunks_of(job.plan, &ranges).into_iter();
         job.count(chunks.map(|chunk| job.plan.chunks[chunk].stored.span.len()).sum());
         super::spill::blank(job, &head, tensor.bytes_mut())?;
     }

@@ -179,7 +179,7 @@ pub(crate) fn is_streaming(kind: Kind) -> bool {
 pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     let Some(operation) = &job.resolved.operation else { return false };
     let Some(op) = op_of(job, operation.kind) else { return false };
-    let statistics = op.takes_known() && job.statistics && job.has_statistics();
+    let statistics = op.takes_statistics() && job.statistics && job.has_statistics();
     scan::applies(job, &operation.roles, (op.is_indexed(), op.cell_bytes()), statistics)
 }
 

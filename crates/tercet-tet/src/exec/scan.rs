@@ -7,7 +7,7 @@ use super::drive::Reduction;
 use super::job::Job;
 use super::sizes::{CACHED, LARGE_DATASET, SMALL_CHUNK, SPLIT};
 use super::task::{Block, to_usize};
-use super::walk::{CellStep, Lane, Piece, Scratch, Walker};
+use super::walk::{AxisRun, CellStep, Piece, Scratch, Walker};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
@@ -63,7 +63,7 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
         let mut fold = |bytes: &[u8]| -> Result<(), ErrorKind> {
             for bytes in bytes.chunks(slab) {
                 let count = bytes.len() / dtype.size();
-                let lane = Lane { count, stride: 1, cells: CellStep::Same, index: 1, keep: None };
+                let lane = AxisRun { count, stride: 1, cells: CellStep::Same, index: 1, keep: None };
                 let piece = Piece { lanes: vec![lane], offset: 0, cell: 0, index: 0 };
                 walker.piece_now(bytes, &piece)?;
             }

@@ -4,7 +4,7 @@ use std::any::Any;
 
 use tercet_core::ElementType;
 use tercet_core::tensor::OutOfMemory;
-use tercet_kernel::{Accumulator, ComputeType, Counts, Known, Op, Runs, Scan};
+use tercet_kernel::{Accumulator, ComputeType, Counts, Op, Runs, Scan, Statistics};
 
 use super::drive::Reduction;
 use super::task::Block;
@@ -37,8 +37,8 @@ impl Reduction for Several<'_> {
     fn are_indices(&self) -> Vec<bool> {
         self.ops.iter().flat_map(|op| std::iter::repeat_n(op.is_indexed(), op.width())).collect()
     }
-    fn takes_known(&self) -> bool {
-        self.ops.iter().all(Op::takes_known)
+    fn takes_statistics(&self) -> bool {
+        self.ops.iter().all(Op::takes_statistics)
     }
     fn is_counted(&self) -> bool {
         true
@@ -74,11 +74,11 @@ impl Accumulator for Together {
     fn scatter(&mut self, cells: &[u32], values: &[u8], indices: &[u64]) {
         self.0.iter_mut().for_each(|part| part.scatter(cells, values, indices));
     }
-    fn takes_known(&self) -> bool {
-        self.0.iter().all(|part| part.takes_known())
+    fn takes_statistics(&self) -> bool {
+        self.0.iter().all(|part| part.takes_statistics())
     }
-    fn known(&mut self, at: usize, known: &Known) {
-        self.0.iter_mut().for_each(|part| part.known(at, known));
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
+        self.0.iter_mut().for_each(|part| part.fold_statistics(at, known));
     }
     fn merge(&mut self, at: usize, later: &dyn Accumulator, from: usize, count: usize) {
         if let Some(Self(later)) = later.as_any().downcast_ref() {

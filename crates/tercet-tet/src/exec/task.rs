@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
+use super::chunk_lookup::chunks_of;
 use super::cut::Part;
-use super::reach::chunks_of;
-use super::walk::{CellStep, Lane, Piece};
+use super::walk::{AxisRun, CellStep, Piece};
 use crate::plan::ReadPlan;
 use crate::query::resolved::{Positions, Role};
 use crate::wire::ids::MAX_RANK;
@@ -375,7 +375,7 @@ impl<'a> Geometry<'a> {
             let position = slice.start + first * slice.step - low;
             piece.offset += to_usize(position) * value_stride[axis];
             let (from, to) = (to_usize(first), to_usize(end));
-            let mut lane = Lane {
+            let mut lane = AxisRun {
                 count: to - from,
                 stride: to_usize(slice.step).saturating_mul(value_stride[axis]),
                 cells: CellStep::Same,

@@ -9,7 +9,7 @@ use tercet_core::tensor::{CopyError, f16};
 use tercet_core::{ElementType, Selection, Tensor};
 use tercet_kernel::Op;
 
-use super::canvas::{Canvas, Kernel, Numbers};
+use super::dense::{DenseWriter, Kernel, Numbers};
 use super::drive::{Folded, fold};
 use super::job::Job;
 use super::spill::Spilled;
@@ -113,14 +113,14 @@ pub(crate) fn transform(
     if target == Target::Ram {
         check_limit("the result", bytes, job.dataset.file.options.limits.array_bytes)?;
         let pass = Pass::first(job, operation, method)?;
-        let canvas = Canvas::new(job, &pass.numbers, &operation.roles);
+        let dense = DenseWriter::new(job, &pass.numbers, &operation.roles);
         let mut tensor = Tensor::zeros(dtype, job.plan.selection.shape())?;
         let origin = vec![0; job.plan.grid.rank()];
-        paint(&canvas, dtype, method, (&job.plan.selection, &origin), tensor.bytes_mut())?;
+        write_part(&dense, dtype, method, (&job.plan.selection, &origin), tensor.bytes_mut())?;
         let most = outputs.preview.min(job.plan.element_count());
         let preview = (most > 0).then(|| super::preview::first(&tensor, most)).transpose()?;
         let made = Made { tensor: Some(tensor), preview, spill: None, strategy: "transform_ram" };
-        let bad = canvas.into_bad();
+        let bad = dense.into_zero_divisors();
         return Ok(pass.end(made, bad));
     }
     write(job, operation, method, outputs, target)
@@ -136,12 +136,12 @@ fn write(
 ) -> Result<Transformed, ErrorKind> {
     let goal = files::Goal::prepare(job, operation, method, outputs, target)?;
     let pass = Pass::first(job, operation, method)?;
-    let canvas = Canvas::new(job, &pass.numbers, &operation.roles);
+    let dense = DenseWriter::new(job, &pass.numbers, &operation.roles);
     let dtype = job.plan.grid.element();
-    let made = goal.write(job, &canvas, outputs.preview, &|part, origin, out| {
-        paint(&canvas, dtype, method, (part, origin), out)
+    let made = goal.write(job, &dense, outputs.preview, &|part, origin, out| {
+        write_part(&dense, dtype, method, (part, origin), out)
     })?;
-    let bad = canvas.into_bad();
+    let bad = dense.into_zero_divisors();
     Ok(pass.end(made, bad))
 }
 
@@ -270,17 +270,17 @@ fn statistic_names(scalar: bool, mut found: Vec<(Statistic, Vec<f64>)>) -> Vec<(
 }
 
 /// Transforms a part of the selection into a dense buffer. Excluded elements are NaN, and NaN passes unchanged.
-fn paint(
-    canvas: &Canvas<'_>,
+fn write_part(
+    dense: &DenseWriter<'_>,
     dtype: ElementType,
     method: Method,
     part: (&Selection, &[u64]),
     out: &mut [u8],
 ) -> Result<(), ErrorKind> {
     match dtype {
-        ElementType::F16 => canvas.paint(kernel_of(method), f16::NAN, part, out),
-        ElementType::F32 => canvas.paint(kernel_of(method), f32::NAN, part, out),
-        ElementType::F64 => canvas.paint(kernel_of(method), f64::NAN, part, out),
+        ElementType::F16 => dense.write_part(kernel_of(method), f16::NAN, part, out),
+        ElementType::F32 => dense.write_part(kernel_of(method), f32::NAN, part, out),
+        ElementType::F64 => dense.write_part(kernel_of(method), f64::NAN, part, out),
         _ => Err(CopyError.into()),
     }
 }

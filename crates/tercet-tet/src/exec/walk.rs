@@ -10,7 +10,7 @@ use crate::error::ErrorKind;
 
 /// One axis of the selected part of a piece: `count` positions, outermost axis first.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Lane<'a> {
+pub(crate) struct AxisRun<'a> {
     pub(crate) count: usize,
     /// Stride from one position to the next, in values.
     pub(crate) stride: usize,
@@ -35,7 +35,7 @@ pub(crate) enum CellStep<'a> {
 /// The selected part of a piece.
 #[derive(Clone, Debug)]
 pub(crate) struct Piece<'a> {
-    pub(crate) lanes: Vec<Lane<'a>>,
+    pub(crate) lanes: Vec<AxisRun<'a>>,
     /// Offset of the first value.
     pub(crate) offset: usize,
     /// Cell of the first value.
@@ -47,7 +47,7 @@ pub(crate) struct Piece<'a> {
 impl Piece<'_> {
     /// Joins axes that form one run of values, of cells and (if indexed) of indices.
     pub(crate) fn join(&mut self, indexed: bool) {
-        let mut joined: Vec<Lane<'_>> = Vec::with_capacity(self.lanes.len());
+        let mut joined: Vec<AxisRun<'_>> = Vec::with_capacity(self.lanes.len());
         for &lane in &self.lanes {
             if lane.count == 1 && lane.keep.is_none_or(|keep| keep[0]) {
                 if let CellStep::Group { groups, first, stride } = lane.cells {
@@ -73,7 +73,7 @@ impl Piece<'_> {
             let one_run =
                 outer.stride == lane.stride * lane.count && outer.keep.is_none() && lane.keep.is_none();
             match cells.filter(|_| one_run) {
-                Some(cells) => *outer = Lane { count: outer.count * lane.count, cells, ..lane },
+                Some(cells) => *outer = AxisRun { count: outer.count * lane.count, cells, ..lane },
                 None => joined.push(lane),
             }
         }
@@ -247,7 +247,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn descend(
         &mut self,
         bytes: &'b [u8],
-        lanes: &[Lane<'_>],
+        lanes: &[AxisRun<'_>],
         offset: usize,
         cell: usize,
         index: u64,
@@ -288,19 +288,19 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
     }
 
-    fn is_plain(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
+    fn is_plain(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
         outer.keep.is_none() && inner.keep.is_none() && self.filter.is_none()
     }
 
     /// Whether two axes are rows of values for neighbouring cells.
-    fn is_rows(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
+    fn is_rows(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
         matches!((outer.cells, inner.cells), (CellStep::Same, CellStep::Each(1)))
             && (!self.indexed || inner.index == 0)
             && self.is_plain(outer, inner)
     }
 
     /// Whether two axes are runs of values of neighbouring cells.
-    fn is_runs(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
+    fn is_runs(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
         matches!((outer.cells, inner.cells), (CellStep::Each(1), CellStep::Same))
             && (!self.indexed || inner.index == 1)
             && self.is_plain(outer, inner)
@@ -377,7 +377,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn runs(
         &mut self,
         bytes: &'b [u8],
-        (outer, inner): (&Lane<'_>, &Lane<'_>),
+        (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
         cell: usize,
         index: u64,
@@ -408,7 +408,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn narrow(
         &mut self,
         bytes: &'b [u8],
-        (outer, inner): (&Lane<'_>, &Lane<'_>),
+        (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
         cell: usize,
         index: u64,
@@ -431,21 +431,21 @@ impl<'w, 'b> Walker<'w, 'b> {
                 self.accumulator.merge(cell, &*wide, part * width, width);
             }
             self.count(cell, width, (full * joined) as u64);
-            let rest = Lane { count: outer.count - full * joined, ..*outer };
+            let rest = AxisRun { count: outer.count - full * joined, ..*outer };
             if rest.count > 0 {
-                self.turned(bytes, (&rest, inner), offset + full * joined * width, cell, index);
+                self.transposed(bytes, (&rest, inner), offset + full * joined * width, cell, index);
             }
             return Ok(());
         }
-        self.turned(bytes, (outer, inner), offset, cell, index);
+        self.transposed(bytes, (outer, inner), offset, cell, index);
         Ok(())
     }
 
     /// Folds the columns of rows (transposed).
-    fn turned(
+    fn transposed(
         &mut self,
         bytes: &'b [u8],
-        (outer, inner): (&Lane<'_>, &Lane<'_>),
+        (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
         offset: usize,
         cell: usize,
         index: u64,
@@ -470,13 +470,13 @@ impl<'w, 'b> Walker<'w, 'b> {
         self.count(cell, count, len as u64);
     }
 
-    fn row(&mut self, bytes: &'b [u8], lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
+    fn row(&mut self, bytes: &'b [u8], lane: &AxisRun<'_>, offset: usize, cell: usize, index: u64) {
         if self.filter.is_some() || lane.keep.is_some() {
             return self.choose(bytes, lane, offset, cell, index);
         }
         match lane.cells {
             CellStep::Same if !self.indexed || lane.index == 1 => {
-                let one = Lane { count: 1, stride: lane.count * lane.stride, ..SINGLE };
+                let one = AxisRun { count: 1, stride: lane.count * lane.stride, ..SINGLE };
                 self.runs(bytes, (&one, lane), offset, cell, index);
             }
             CellStep::Each(1) if !self.indexed || lane.index == 0 => {
@@ -490,8 +490,8 @@ impl<'w, 'b> Walker<'w, 'b> {
                 } else if runs * GROUP_RUN <= groups.len() && (!self.indexed || lane.index == 1) {
                     let mut at = 0;
                     for run in groups.chunk_by(|a, b| a == b) {
-                        let one = Lane { count: 1, stride: 0, ..SINGLE };
-                        let part = Lane { count: run.len(), cells: CellStep::Same, ..*lane };
+                        let one = AxisRun { count: 1, stride: 0, ..SINGLE };
+                        let part = AxisRun { count: run.len(), cells: CellStep::Same, ..*lane };
                         let offset = offset + at * lane.stride;
                         self.runs(bytes, (&one, &part), offset, of(run[0]), index + at as u64 * lane.index);
                         at += run.len();
@@ -505,7 +505,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     }
 
     /// Folds a row value by value, or a row with excluded values.
-    fn choose(&mut self, bytes: &'b [u8], lane: &Lane<'_>, offset: usize, cell: usize, index: u64) {
+    fn choose(&mut self, bytes: &'b [u8], lane: &AxisRun<'_>, offset: usize, cell: usize, index: u64) {
         let mut done = 0;
         while done < lane.count {
             let count = CHOSEN.min(lane.count - done);
@@ -517,7 +517,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     fn choose_some(
         &mut self,
         bytes: &'b [u8],
-        lane: &Lane<'_>,
+        lane: &AxisRun<'_>,
         range: std::ops::Range<usize>,
         offset: usize,
         (cell, index): (usize, u64),
@@ -591,7 +591,7 @@ impl<'w, 'b> Walker<'w, 'b> {
 }
 
 /// The row of a piece that is a single value.
-const SINGLE: Lane<'static> = Lane { count: 1, stride: 1, cells: CellStep::Same, index: 1, keep: None };
+const SINGLE: AxisRun<'static> = AxisRun { count: 1, stride: 1, cells: CellStep::Same, index: 1, keep: None };
 
 impl CellStep<'_> {
     /// Offset from the cell of the first position to the cell of position `i`.

@@ -156,7 +156,7 @@ fn groups_windows_and_filters_match_queries() {
 #[test]
 fn windows_share_a_visit() {
     let file = file();
-    let part = file.dataset("t").unwrap().part().filter(Condition::Greater(Scalar::Whole(40)));
+    let part = file.dataset("t").unwrap().part().filter(Comparison::Gt(Scalar::Whole(40)));
     for window in [Window::rolling("time", 3).step(2), Window::bins("time", 5)] {
         let window = window.min_count(2);
         let reduce = |ops: &[Op]| part.reduce(ops.to_vec()).over(["time"]).window(window.clone());

@@ -217,7 +217,7 @@ impl Work<'_> {
     }
 }
 
-fn finish<S: Sink>(writer: Writer<S>) -> Result<(Counts, S::Done), Failure> {
+fn finish<S: Sink>(writer: Writer<S>) -> Result<(Counts, S::Output), Failure> {
     let Written { rows, groups, bytes, requires, output, .. } = writer.finish()?;
     Ok((Counts { rows, groups, bytes, requires }, output))
 }

@@ -167,7 +167,7 @@ impl Args {
         sources: &[Source],
         bar: &Bar,
         warnings: &mut Warnings,
-    ) -> Result<Built<S::Done>, Failure> {
+    ) -> Result<Built<S::Output>, Failure> {
         let mut add = |page: &Page| -> Result<(), Failure> {
             if is_interrupted() {
                 return Err(Failure::Interrupted);

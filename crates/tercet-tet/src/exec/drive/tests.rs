@@ -87,7 +87,7 @@ impl Accumulator for Trace {
                     continue;
                 }
                 for i in 0..scan.inner {
-                    let more = cells[other * scan.inner + i].clone();
+                    let more = cells[other * scan.inner + i];
                     let own = &mut cells[position * scan.inner + i];
                     own.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
                 }
@@ -121,7 +121,7 @@ impl Reduction for Tracing {
     fn is_indexed(&self) -> bool {
         self.0
     }
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         false
     }
     fn is_counted(&self) -> bool {

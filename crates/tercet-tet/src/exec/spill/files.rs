@@ -7,7 +7,7 @@ use tercet_core::{Selection, Tensor, with_element};
 
 use super::{Spilled, blank_value, is_masked};
 use crate::error::ErrorKind;
-use crate::exec::canvas::{Canvas, CellNumbers, Numbers, Plane};
+use crate::exec::dense::{CellNumbers, DenseWriter, Numbers, Plane};
 use crate::exec::job::Job;
 use crate::exec::number::Number;
 use crate::exec::target::Outputs;
@@ -26,14 +26,14 @@ pub(crate) fn spill(
     let output = outputs.open(outputs.spot(std::path::Path::new(path))?)?;
     let numbers = Numbers { shift: vec![0.0], divisor: Vec::new() };
     let roles = vec![Role::Reduced; job.plan.grid.rank()];
-    let canvas = Canvas::new(job, &numbers, &roles);
-    let export = plan(job, &canvas)?;
+    let dense = DenseWriter::new(job, &numbers, &roles);
+    let export = plan(job, &dense)?;
     let mut head = Head::new(job, outputs.preview)?;
     let path = with_element!(job.plan.grid.element(), |T| {
         let blank = if is_masked(job) { blank_value::<T>(job)? } else { T::default() };
         let mut placed = Placed::new(output.stage()?);
         let fill = |part: &Selection, origin: &[u64], out: &mut [u8]| {
-            canvas.paint::<T>(copy, blank, (part, origin), out)
+            dense.write_part::<T>(copy, blank, (part, origin), out)
         };
         export.each_run(&fill, |at, run| {
             head.look(at, run);
@@ -55,9 +55,9 @@ fn copy<T: Number>(_: Arch, (from, to): (&[T], &mut [T]), plane: Plane, _: CellN
 }
 
 /// Splits the selection into blocks that leave memory for other buffers in the budget.
-pub(crate) fn plan<'a>(job: &Job<'a>, canvas: &Canvas<'_>) -> Result<Export<'a>, ErrorKind> {
+pub(crate) fn plan<'a>(job: &Job<'a>, dense: &DenseWriter<'_>) -> Result<Export<'a>, ErrorKind> {
     let block = (job.budget / 4).clamp(LEAST_BLOCK, BLOCK_BYTES);
-    job.dataset.plan_export(&job.plan.selection, block, canvas.can_split())
+    job.dataset.plan_export(&job.plan.selection, block, dense.can_split())
 }
 
 /// Writer of bytes at given offsets of a file; seeks only if necessary.

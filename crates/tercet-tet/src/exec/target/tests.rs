@@ -8,14 +8,14 @@ use tercet_core::{Class, Diagnose as _};
 use super::*;
 
 /// A directory with a source file, a sibling outside, and a cache that does not exist.
-struct Place {
+struct OutputRange {
     _directory: tempfile::TempDir,
     base: PathBuf,
     data: PathBuf,
     outside: PathBuf,
 }
 
-impl Place {
+impl OutputRange {
     fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let base = fs::canonicalize(directory.path()).unwrap();
@@ -62,7 +62,7 @@ fn write(outputs: &Outputs, path: &Path) -> Result<PathBuf, ErrorKind> {
 
 #[test]
 fn relative_paths_lie_beside_the_source() {
-    let place = Place::new();
+    let place = OutputRange::new();
     let outputs = place.outputs(&[]);
     for name in ["x.bin", "new/deeper/x.bin", "./y.bin", "new/../z.bin", "a.tet.bin"] {
         let path = write(&outputs, Path::new(name)).unwrap();
@@ -76,7 +76,7 @@ fn relative_paths_lie_beside_the_source() {
 
 #[test]
 fn what_lies_outside_is_refused_and_nothing_is_made() {
-    let place = Place::new();
+    let place = OutputRange::new();
     let outputs = place.outputs(&[]);
     let before = place.listing();
     let absolute = place.outside.join("new/x.bin");
@@ -100,7 +100,7 @@ fn what_lies_outside_is_refused_and_nothing_is_made() {
 
 #[test]
 fn a_directory_is_no_file() {
-    let place = Place::new();
+    let place = OutputRange::new();
     fs::create_dir(place.data.join("sub")).unwrap();
     let error = write(&place.outputs(&[]), Path::new("sub")).unwrap_err();
     assert!(
@@ -111,7 +111,7 @@ fn a_directory_is_no_file() {
 
 #[test]
 fn the_source_is_refused_by_all_its_names() {
-    let place = Place::new();
+    let place = OutputRange::new();
     fs::hard_link(place.data.join("a.tet"), place.data.join("twin.tet")).unwrap();
     let outputs = place.outputs(&[]);
     let absolute = place.data.join("a.tet");
@@ -128,7 +128,7 @@ fn the_source_is_refused_by_all_its_names() {
 
 #[test]
 fn files_without_a_name_go_to_the_cache() {
-    let place = Place::new();
+    let place = OutputRange::new();
     let outputs = place.outputs(&[]);
     let output = outputs.automatic().unwrap();
     let path = output.path();
@@ -155,7 +155,7 @@ fn files_without_a_name_go_to_the_cache() {
 
 #[test]
 fn a_cache_that_cannot_be_had_is_named() {
-    let place = Place::new();
+    let place = OutputRange::new();
     // A file exists at the path of the cache directory.
     let cache = place.outside.join("precious");
     let outputs = Outputs { cache: vec![cache.clone()], ..place.outputs(&[]) };
@@ -169,7 +169,7 @@ fn a_cache_that_cannot_be_had_is_named() {
 
 #[test]
 fn a_failure_leaves_no_directory() {
-    let place = Place::new();
+    let place = OutputRange::new();
     let outputs = place.outputs(&[]);
     let before = place.listing();
     let output = outputs.open(outputs.spot(Path::new("new/deeper/x.bin")).unwrap()).unwrap();
@@ -183,7 +183,7 @@ fn a_failure_leaves_no_directory() {
 
 #[test]
 fn bytes_in_memory_have_no_directory() {
-    let place = Place::new();
+    let place = OutputRange::new();
     let outputs = Outputs::new(None, std::slice::from_ref(&place.outside), 0).unwrap();
     let error = write(&outputs, Path::new("x.bin")).unwrap_err();
     assert!(matches!(error, ErrorKind::Target { reason: TargetError::NoBase, .. }), "{error}");
@@ -204,7 +204,7 @@ mod links {
 
     #[test]
     fn a_link_is_never_written_through() {
-        let place = Place::new();
+        let place = OutputRange::new();
         symlink(&place.outside, place.data.join("out")).unwrap();
         symlink(place.outside.join("precious"), place.data.join("file")).unwrap();
         symlink(place.outside.join("missing"), place.data.join("dangling")).unwrap();
@@ -223,7 +223,7 @@ mod links {
     #[test]
     fn files_in_the_cache_are_for_their_owner_alone() {
         use std::os::unix::fs::PermissionsExt as _;
-        let place = Place::new();
+        let place = OutputRange::new();
         let outputs = place.outputs(&[]);
         let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
         let output = outputs.automatic().unwrap();
@@ -247,7 +247,7 @@ mod links {
 
     #[test]
     fn a_link_that_stays_inside_leads_to_its_directory() {
-        let place = Place::new();
+        let place = OutputRange::new();
         fs::create_dir(place.data.join("real")).unwrap();
         symlink("real", place.data.join("alias")).unwrap();
         let path = write(&place.outputs(&[]), Path::new("alias/x.bin")).unwrap();
@@ -256,7 +256,7 @@ mod links {
 
     #[test]
     fn a_directory_swapped_for_a_link_after_the_check_leads_nowhere() {
-        let place = Place::new();
+        let place = OutputRange::new();
         fs::create_dir_all(place.data.join("sub/deep")).unwrap();
         let outputs = place.outputs(&[]);
         // Held by handle: the file is created in the checked directory, even if that was moved.
@@ -285,7 +285,7 @@ mod links {
 
     #[test]
     fn a_link_put_there_while_writing_is_not_followed() {
-        let place = Place::new();
+        let place = OutputRange::new();
         let outputs = place.outputs(&[]);
         let output = outputs.open(outputs.spot(Path::new("x.bin")).unwrap()).unwrap();
         let mut atomic_file = output.stage().unwrap();
@@ -298,7 +298,7 @@ mod links {
 
     #[test]
     fn a_file_opened_through_a_link_is_the_source_too() {
-        let place = Place::new();
+        let place = OutputRange::new();
         symlink("../data/a.tet", place.outside.join("link.tet")).unwrap();
         let allowed = std::slice::from_ref(&place.data);
         let outputs = Outputs::new(Some(&place.outside.join("link.tet")), allowed, 0).unwrap();

@@ -8,7 +8,7 @@ use tercet_core::publish::AtomicFile;
 
 use super::{Made, sidecar};
 use crate::error::{Error, ErrorKind, TargetError};
-use crate::exec::canvas::Canvas;
+use crate::exec::dense::DenseWriter;
 use crate::exec::job::Job;
 use crate::exec::spill::{Head, Placed, Spilled, plan};
 use crate::exec::target::{Output, Outputs};
@@ -72,11 +72,11 @@ impl Goal {
     pub(super) fn write(
         self,
         job: &Job<'_>,
-        canvas: &Canvas<'_>,
+        dense: &DenseWriter<'_>,
         preview: u64,
         fill: &Fill<'_>,
     ) -> Result<Made, ErrorKind> {
-        let export = plan(job, canvas)?;
+        let export = plan(job, dense)?;
         let bytes = export.bytes();
         let mut head = Head::new(job, preview)?;
         let (path, strategy) = match self {

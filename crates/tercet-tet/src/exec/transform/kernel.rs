@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use pulp::{Arch, NullaryFnOnce};
 use tercet_core::tensor::f16;
 
-use crate::exec::canvas::{CellNumbers, Plane};
+use crate::exec::dense::{CellNumbers, Plane};
 use crate::exec::number::Number;
 
 /// Formula of a transform: computes a value from an input and two statistics of its cell.

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn long_paths_are_told_by_their_last_name() {
+    fn long_paths_are_shortened_to_their_last_component() {
         assert_eq!(source_name("a/b.tet"), "a/b.tet");
         assert_eq!(source_name(&format!("{}/b.tet", "x".repeat(1030))), "b.tet");
         let long = source_name(&"é".repeat(600));

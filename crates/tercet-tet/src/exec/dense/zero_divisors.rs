@@ -9,20 +9,20 @@ const MAX_REPORTED: usize = 256;
 
 /// Number of such elements, and the lowest indices. The lowest indices are kept, so the order in which threads find
 /// them does not matter.
-pub(super) struct Bad {
+pub(super) struct ZeroDivisors {
     count: AtomicU64,
     first: Mutex<BinaryHeap<u64>>,
     /// Upper limit: only lower indices are kept.
     below: AtomicU64,
 }
 
-impl Default for Bad {
+impl Default for ZeroDivisors {
     fn default() -> Self {
         Self { count: AtomicU64::new(0), first: Mutex::default(), below: AtomicU64::new(u64::MAX) }
     }
 }
 
-impl Bad {
+impl ZeroDivisors {
     /// Counts the elements with these indices.
     pub(super) fn note(&self, indices: impl Iterator<Item = u64>) {
         let mut count = 0;

@@ -2,11 +2,11 @@
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::Known;
+use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::lanes::{self, Block, Kernel, Panel, Target};
-use crate::sum::{MAGNITUDE, PLAIN, SumResult, whole_result};
+use crate::sum::{MAGNITUDE, PLAIN, SumResult, integer_result};
 
 /// An integer that is added in two halves, so that lanes cannot overflow.
 pub(crate) trait Whole: Compute {
@@ -43,7 +43,7 @@ const PENDING: usize = 1 << 28;
 
 /// Exact sums of integers. Squares are of values below 2^32.
 #[derive(Debug)]
-pub(crate) struct WholeSum<T, const TERM: u8> {
+pub(crate) struct IntegerSum<T, const TERM: u8> {
     /// Sums of the halves of the latest rows, and the number of those rows.
     low: Vec<u64>,
     high: Vec<i64>,
@@ -53,7 +53,7 @@ pub(crate) struct WholeSum<T, const TERM: u8> {
     value: std::marker::PhantomData<T>,
 }
 
-impl<T: Whole, const TERM: u8> WholeSum<T, TERM> {
+impl<T: Whole, const TERM: u8> IntegerSum<T, TERM> {
     pub(crate) fn new(result: SumResult, cells: usize) -> Result<Self, OutOfMemory> {
         Ok(Self {
             low: filled(0, cells)?,
@@ -79,7 +79,7 @@ fn halves<T: Whole, const TERM: u8>(value: T) -> (u64, i64) {
     }
 }
 
-impl<T: Whole, const TERM: u8> Kernel<T> for WholeSum<T, TERM> {
+impl<T: Whole, const TERM: u8> Kernel<T> for IntegerSum<T, TERM> {
     type Lanes<const N: usize> = ([u64; N], [i64; N]);
     const HEAVY: bool = true;
     const STEPS: usize = 4096;
@@ -141,7 +141,7 @@ fn joined(low: u64, high: i64) -> i128 {
     i128::from(low) + (i128::from(high) << 32)
 }
 
-impl<T: Whole, const TERM: u8> Cells for WholeSum<T, TERM> {
+impl<T: Whole, const TERM: u8> Cells for IntegerSum<T, TERM> {
     type Value = T;
     type State = i128;
 
@@ -196,15 +196,15 @@ impl<T: Whole, const TERM: u8> Cells for WholeSum<T, TERM> {
         self.sum[cell] += later;
     }
 
-    fn takes_known(&self) -> bool {
+    fn takes_statistics(&self) -> bool {
         TERM == PLAIN
     }
 
-    fn known(&mut self, at: usize, known: &Known) {
+    fn fold_statistics(&mut self, at: usize, known: &Statistics) {
         self.sum[at] += known.range.whole;
     }
 
     fn finish(&self, cell: usize, count: u64, out: &mut [f64]) {
-        out[0] = whole_result(self.result, self.sum[cell], count);
+        out[0] = integer_result(self.result, self.sum[cell], count);
     }
 }

@@ -1,4 +1,4 @@
-//! Canvas: writes chunks to their positions in a dense result, copied or transformed.
+//! Dense results: writes chunks to their positions in an array, copied or transformed.
 //!
 //! The result is split into bands: contiguous pieces made of complete rows of chunks. Each band is written by one
 //! thread. The values of a chunk are read once, right after its checksum has brought them into the cache. If there are
@@ -22,13 +22,13 @@ use crate::query::resolved::Role;
 use crate::read::{Band, bands};
 use crate::wire::ids::{Codec, MAX_RANK};
 
-mod bad;
-mod lanes;
-mod stroke;
+mod axes;
+mod rows;
+mod zero_divisors;
 
-use bad::Bad;
-use lanes::{At, Lane, Space, Window};
-use stroke::Stroke;
+use axes::{At, AxisMap, AxisRun, Window};
+use rows::ChunkRows;
+use zero_divisors::ZeroDivisors;
 
 /// Chunks larger than this are checked by several threads.
 const LARGE_CHUNK: u64 = 8 << 20;
@@ -70,23 +70,23 @@ pub(crate) struct CellNumbers<'a> {
 pub(crate) type Kernel<T> = fn(Arch, (&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
 
 /// The selection as a dense array, filled with copied or transformed chunks.
-pub(crate) struct Canvas<'a> {
+pub(crate) struct DenseWriter<'a> {
     job: &'a Job<'a>,
     numbers: &'a Numbers,
     /// Whether any cell has an impossible divisor.
-    has_bad: bool,
-    space: Space<'a>,
+    has_zero_divisors: bool,
+    space: AxisMap<'a>,
     /// Tile numbers of the plan's chunks, ascending.
     linear: Vec<u64>,
     /// Whether the bytes of each chunk were already checked.
     checked: Vec<AtomicBool>,
-    bad: Bad,
+    bad: ZeroDivisors,
 }
 
 type Coordinates = [u64; MAX_RANK];
 
 /// State shared by the threads while they write elements of one type.
-struct Brush<'s, T: Number> {
+struct RowTransform<'s, T: Number> {
     arch: Arch,
     kernel: Kernel<T>,
     predicate: Option<&'s Predicate<T>>,
@@ -94,8 +94,8 @@ struct Brush<'s, T: Number> {
     blank: T,
 }
 
-impl<'a> Canvas<'a> {
-    /// Creates a canvas for values whose cells are defined by `roles`.
+impl<'a> DenseWriter<'a> {
+    /// Creates a dense for values whose cells are defined by `roles`.
     pub(crate) fn new(job: &'a Job<'a>, numbers: &'a Numbers, roles: &[Role]) -> Self {
         let (grid, rank) = (&job.plan.grid, job.plan.grid.rank());
         let linear: Vec<u64> = job
@@ -105,9 +105,9 @@ impl<'a> Canvas<'a> {
             .map(|chunk| grid.linear(&chunk.tile[..rank]).unwrap_or(u64::MAX))
             .collect();
         let checked = linear.iter().map(|_| AtomicBool::new(false)).collect();
-        let has_bad = numbers.divisor.iter().any(|divisor| divisor.is_nan());
-        let space = Space::new(job.plan, roles, job.resolved.positions.as_ref(), has_bad);
-        Self { job, numbers, has_bad, space, linear, checked, bad: Bad::default() }
+        let has_zero_divisors = numbers.divisor.iter().any(|divisor| divisor.is_nan());
+        let space = AxisMap::new(job.plan, roles, job.resolved.positions.as_ref(), has_zero_divisors);
+        Self { job, numbers, has_zero_divisors, space, linear, checked, bad: ZeroDivisors::default() }
     }
 
     /// Whether chunks can be read several times without decoding them each time.
@@ -118,13 +118,13 @@ impl<'a> Canvas<'a> {
     }
 
     /// Number of finite values with an impossible divisor, and the first of their indices.
-    pub(crate) fn into_bad(self) -> (u64, Vec<u64>) {
+    pub(crate) fn into_zero_divisors(self) -> (u64, Vec<u64>) {
         self.bad.into_reported()
     }
 
     /// Writes `part`, whose first position is `origin` in the selection, to a dense buffer of its size. Filtered-out
     /// values are replaced with `blank` before the kernel is applied.
-    pub(crate) fn paint<T: Number>(
+    pub(crate) fn write_part<T: Number>(
         &self,
         kernel: Kernel<T>,
         blank: T,
@@ -133,7 +133,7 @@ impl<'a> Canvas<'a> {
     ) -> Result<(), ErrorKind> {
         let resolved = self.job.resolved;
         let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));
-        let brush = Brush { arch: Arch::new(), kernel, predicate: predicate.as_ref(), blank };
+        let transform = RowTransform { arch: Arch::new(), kernel, predicate: predicate.as_ref(), blank };
         let grid = &self.job.plan.grid;
         let tiles = grid.touched(part);
         let out = bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)?;
@@ -142,21 +142,22 @@ impl<'a> Canvas<'a> {
         let mut rest = &mut *out;
         for band in bands(grid, part, &tiles) {
             let (mine, others) = rest.split_at_mut_checked(band.bytes / size_of::<T>()).ok_or(CopyError)?;
-            let place = Place::of(&band, grid, (part, origin), &tiles);
+            let place = OutputRange::of(&band, grid, (part, origin), &tiles);
             work.push((place, &tiles[band.tiles], mine));
             rest = others;
         }
         if self.job.parallel && work.len() < 2 * rayon::current_num_threads() {
             for (place, tiles, out) in work {
-                self.together(&brush, &place, tiles, out)?;
+                self.together(&transform, &place, tiles, out)?;
             }
         } else {
-            let one = |scratch: &mut Vec<T>, (place, tiles, out): (Place<'_>, &[Coordinates], &mut [T])| {
-                for tile in tiles {
-                    self.put(&brush, &place, (tile, self.load(tile)?.as_ref()), out, scratch);
-                }
-                Ok(())
-            };
+            let one =
+                |scratch: &mut Vec<T>, (place, tiles, out): (OutputRange<'_>, &[Coordinates], &mut [T])| {
+                    for tile in tiles {
+                        self.put(&transform, &place, (tile, self.load(tile)?.as_ref()), out, scratch);
+                    }
+                    Ok(())
+                };
             self.spread(work, one)?;
         }
         if cfg!(target_endian = "big") {
@@ -170,8 +171,8 @@ impl<'a> Canvas<'a> {
     /// Writes one band with all threads: loads a batch of its chunks, then distributes its rows.
     fn together<T: Number>(
         &self,
-        brush: &Brush<'_, T>,
-        place: &Place<'_>,
+        transform: &RowTransform<'_, T>,
+        place: &OutputRange<'_>,
         tiles: &[Coordinates],
         out: &mut [T],
     ) -> Result<(), ErrorKind> {
@@ -195,7 +196,7 @@ impl<'a> Canvas<'a> {
             self.spread(pieces, |scratch, (first, out)| {
                 let place = place.rows(axis, first, rows);
                 for (tile, raw) in tiles.iter().zip(&loaded) {
-                    self.put(brush, &place, (tile, raw.as_ref()), out, scratch);
+                    self.put(transform, &place, (tile, raw.as_ref()), out, scratch);
                 }
                 Ok(())
             })?;
@@ -256,17 +257,17 @@ impl<'a> Canvas<'a> {
     /// Transforms the part of a chunk that overlaps a place.
     fn put<T: Number>(
         &self,
-        brush: &Brush<'_, T>,
-        place: &Place<'_>,
+        transform: &RowTransform<'_, T>,
+        place: &OutputRange<'_>,
         (tile, loaded): (&Coordinates, Option<&Loaded<T>>),
         out: &mut [T],
         scratch: &mut Vec<T>,
     ) {
         let Some((mut lanes, at)) = self.space.lanes(tile, &place.window(), &place.strides) else { return };
         self.space.join(&mut lanes);
-        Space::finish(&mut lanes);
+        AxisMap::finish(&mut lanes);
         let values = loaded.map(Loaded::values);
-        Stroke { canvas: self, brush, values, out, row: scratch }.descend(&lanes, at);
+        ChunkRows { dense: self, transform, values, out, row: scratch }.descend(&lanes, at);
     }
 }
 
@@ -294,7 +295,7 @@ impl<T: Number> Loaded<T> {
 }
 
 /// A contiguous piece of the result, with its position.
-struct Place<'p> {
+struct OutputRange<'p> {
     part: &'p Selection,
     /// First position of the part, in the selection.
     origin: &'p [u64],
@@ -305,7 +306,7 @@ struct Place<'p> {
     strides: Vec<usize>,
 }
 
-impl<'p> Place<'p> {
+impl<'p> OutputRange<'p> {
     fn of(
         band: &Band,
         grid: &Grid,
@@ -333,7 +334,7 @@ impl<'p> Place<'p> {
     }
 }
 
-impl Canvas<'_> {
+impl DenseWriter<'_> {
     fn cell_numbers(&self) -> CellNumbers<'_> {
         let shift = &self.numbers.shift[..];
         // Without a division the second number is not read.
@@ -342,7 +343,7 @@ impl Canvas<'_> {
     }
 
     /// Counts the finite values of a row with an impossible divisor.
-    fn note_bad<T: Number>(&self, values: &[T], row: &Lane<'_>, at: At) {
+    fn count_zero_divisors<T: Number>(&self, values: &[T], row: &AxisRun<'_>, at: At) {
         let bad = |i: usize| self.numbers.divisor[at.cell + i * row.cell].is_nan();
         if row.cell == 0 && !bad(0) {
             return;

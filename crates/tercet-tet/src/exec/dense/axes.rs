@@ -1,4 +1,4 @@
-//! Lanes: map a chunk to its position in the result, with one lane per axis, joined where several form one run.
+//! Maps a chunk to its position in the result, with one run per axis, joined where several form one run.
 
 use std::ops::Range;
 
@@ -11,7 +11,7 @@ use crate::wire::ids::MAX_RANK;
 
 /// The positions of one axis, with strides in elements.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Lane<'a> {
+pub(super) struct AxisRun<'a> {
     pub(super) count: usize,
     /// Stride in the chunk.
     pub(super) from: usize,
@@ -25,7 +25,7 @@ pub(super) struct Lane<'a> {
     pub(super) keep: Option<&'a [bool]>,
 }
 
-impl Lane<'_> {
+impl AxisRun<'_> {
     /// A single position.
     pub(super) const SINGLE: Self = Self { count: 1, from: 1, to: 1, cell: 0, index: 0, keep: None };
 }
@@ -44,7 +44,7 @@ pub(super) struct At {
 impl At {
     /// Advances by `i` positions.
     #[inline]
-    pub(super) fn step(self, lane: &Lane<'_>, i: usize) -> Self {
+    pub(super) fn step(self, lane: &AxisRun<'_>, i: usize) -> Self {
         Self {
             from: self.from + i * lane.from,
             to: self.to + i * lane.to,
@@ -65,7 +65,7 @@ pub(super) struct Window<'w> {
 }
 
 /// Maps positions of the selection to cells and indices.
-pub(super) struct Space<'a> {
+pub(super) struct AxisMap<'a> {
     plan: &'a ReadPlan,
     positions: Option<&'a resolved::Positions>,
     cells: Vec<usize>,
@@ -74,7 +74,7 @@ pub(super) struct Space<'a> {
     indexed: bool,
 }
 
-impl<'a> Space<'a> {
+impl<'a> AxisMap<'a> {
     pub(super) fn new(
         plan: &'a ReadPlan,
         roles: &[Role],
@@ -102,7 +102,7 @@ impl<'a> Space<'a> {
         tile: &[u64; MAX_RANK],
         window: &Window<'_>,
         strides: &[usize],
-    ) -> Option<(Vec<Lane<'a>>, At)> {
+    ) -> Option<(Vec<AxisRun<'a>>, At)> {
         let grid = &self.plan.grid;
         let tile_strides = dense_strides(&grid.tile_shape(&tile[..grid.rank()]), 1);
         let mut lanes = Vec::with_capacity(grid.rank() + 1);
@@ -119,7 +119,7 @@ impl<'a> Space<'a> {
             at.cell += usize_of(number) * self.cells[axis];
             at.index += number * self.indices[axis];
             let keep = self.positions.filter(|keep| keep.axis == axis);
-            lanes.push(Lane {
+            lanes.push(AxisRun {
                 count: usize_of(count),
                 from: usize_of(slice.step).saturating_mul(tile_strides[axis]),
                 to: strides[axis],
@@ -132,12 +132,12 @@ impl<'a> Space<'a> {
     }
 
     /// Joins axes that form one run in the chunk, in the result and among the cells.
-    pub(super) fn join(&self, lanes: &mut Vec<Lane<'a>>) {
-        let mut joined: Vec<Lane<'a>> = Vec::with_capacity(lanes.len() + 1);
+    pub(super) fn join(&self, lanes: &mut Vec<AxisRun<'a>>) {
+        let mut joined: Vec<AxisRun<'a>> = Vec::with_capacity(lanes.len() + 1);
         for &inner in lanes.iter().filter(|lane| lane.count > 1 || lane.keep.is_some()) {
             match joined.last_mut() {
                 Some(outer) if self.is_run(outer, &inner) => {
-                    *outer = Lane { count: outer.count * inner.count, ..inner };
+                    *outer = AxisRun { count: outer.count * inner.count, ..inner };
                 }
                 _ => joined.push(inner),
             }
@@ -145,7 +145,7 @@ impl<'a> Space<'a> {
         *lanes = joined;
     }
 
-    fn is_run(&self, outer: &Lane<'_>, inner: &Lane<'_>) -> bool {
+    fn is_run(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
         let one_run = |outer: usize, inner_step: usize| outer == inner_step.saturating_mul(inner.count);
         one_run(outer.from, inner.from)
             && one_run(outer.to, inner.to)
@@ -156,9 +156,9 @@ impl<'a> Space<'a> {
     }
 
     /// Ensures that the last lane is a row of the result, with one cell for all values or one per value.
-    pub(super) fn finish(lanes: &mut Vec<Lane<'a>>) {
+    pub(super) fn finish(lanes: &mut Vec<AxisRun<'a>>) {
         if lanes.last().is_none_or(|last| last.to != 1 || last.cell > 1) {
-            lanes.push(Lane::SINGLE);
+            lanes.push(AxisRun::SINGLE);
         }
     }
 }
