@@ -24,6 +24,15 @@ pub(crate) struct ForceArgs {
     pub(crate) force: bool,
 }
 
+/// The set of format features that a writer may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum ProfileName {
+    #[default]
+    #[value(alias = "tercet")]
+    Native,
+    Interop,
+}
+
 /// `-n, --limit N`: at most N items, and 0 means all. Verbs state their default in the help.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LimitArgs {

@@ -112,6 +112,70 @@ struct TatamiLine {
     verb: TatamiVerb,
 }
 
+/// Help of the verbs that `tercet` has for every format: examples of all of them, and a heading for options of one.
+fn for_all_formats(command: clap::Command) -> clap::Command {
+    const TET_ONLY: &str = "Options for .tet files";
+    let examples = [
+        (
+            "info",
+            "\
+Examples:
+  tercet info era5.tet stream.tgm crawl.tatami   files of any format
+  tercet info -r archive -q                      one line for each file of a directory tree
+  tercet info stream.tgm --json                  as JSON",
+            &[
+                "all",
+                "layout",
+                "execution",
+                "datasets",
+                "chunks",
+                "history",
+                "metadata",
+                "limit",
+                "dataset",
+                "grep",
+            ][..],
+        ),
+        (
+            "verify",
+            "\
+Examples:
+  tercet verify stream.tgm       verify all checksums
+  tercet verify -r archive       all files of a directory tree, in parallel
+  tercet verify x.tatami --deep  decode all values, recompute statistics
+
+Exit code 0: valid; 1: verification failed; others: the check could not run.",
+            &["repair"][..],
+        ),
+        (
+            "repair",
+            "\
+Examples:
+  tercet repair bad.tgm              list what can be repaired or salvaged; changes nothing
+  tercet repair bad.tgm -o good.tgm  copy the intact parts to a new file
+  tercet repair --plan -r archive    possible repairs of a directory tree
+
+Exit code 0: planned, or repaired and valid; 1: verification still fails, or nothing was kept.",
+            &["apply", "dry_run", "fill"][..],
+        ),
+        (
+            "outline",
+            "\
+Examples:
+  tercet outline stream.tgm       every frame with its byte range
+  tercet outline x.tatami -n 0    every entry
+  tercet outline era5.tet --json  the tree as JSON",
+            &[][..],
+        ),
+    ];
+    examples.into_iter().fold(command, |command, (verb, examples, tet_only)| {
+        command.mut_subcommand(verb, |verb| {
+            let verb = verb.after_help(examples);
+            tet_only.iter().fold(verb, |verb, option| verb.mut_arg(option, |arg| arg.help_heading(TET_ONLY)))
+        })
+    })
+}
+
 /// The verbs of `tercet`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TercetVerb {
@@ -185,7 +249,7 @@ impl Persona {
     /// The clap command of this persona.
     pub(crate) fn command(self) -> clap::Command {
         match self {
-            Self::Tercet => TercetLine::command(),
+            Self::Tercet => for_all_formats(TercetLine::command()),
             Self::Tet => TetLine::command(),
             Self::Tgm => TgmLine::command(),
             Self::Tensogram => TgmLine::command().name(TENSOGRAM),

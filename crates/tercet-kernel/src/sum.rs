@@ -97,6 +97,8 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
     type Lanes<const N: usize> = [[f64; N]; 2];
     const HEAVY: bool = SKIP;
     const ROWS: usize = 8;
+    /// Few additions without compensation, so that sums are as accurate as numpy's pairwise ones.
+    const STEPS: usize = 32;
 
     #[inline(always)]
     fn start<const N: usize>(&self, _: Target, _: &[T; N]) -> [[f64; N]; 2] {

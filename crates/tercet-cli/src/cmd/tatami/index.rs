@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tercet::core::{Progress as _, Sink};
+use tercet::tatami::WriterOptions;
 use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions, StorageMode};
-use tercet::tatami::{Profile, WriterOptions};
 
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::failure::{Failure, Outcome};
 use crate::output::{Output, Spool, deliver};
 use crate::render::{human_size, parse_size};
@@ -59,8 +59,8 @@ pub(crate) struct Args {
     #[command(flatten)]
     names: jsonl::Names,
     /// Output profile; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", default_value = "native", value_parser = ["native", "interop"])]
-    profile: String,
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+    profile: ProfileName,
     /// Indexing buffer; spills to temporary files beyond this size
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
     memory: u64,
@@ -185,8 +185,10 @@ impl Args {
     }
 
     fn options(&self) -> SegmentOptions {
-        let writer = if self.profile == "interop" { WriterOptions::interop() } else { WriterOptions::new() };
-        debug_assert!(self.profile == "interop" || writer.profile == Profile::Native);
+        let writer = match self.profile {
+            ProfileName::Native => WriterOptions::new(),
+            ProfileName::Interop => WriterOptions::interop(),
+        };
         let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
         SegmentOptions::new().with_mode(mode).with_writer(writer).with_memory_bytes(self.memory)
     }

@@ -10,7 +10,7 @@ use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
 use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
-use crate::args::{ForceArgs, JsonArgs, limits};
+use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_on_disk};
 use crate::output::{Output, atomic_file, display_path};
@@ -38,9 +38,9 @@ pub(crate) struct Args {
     /// Keep only the last document with the same ID
     #[arg(long)]
     dedup: bool,
-    /// Write only features that other readers support
-    #[arg(long)]
-    interop: bool,
+    /// Output profile; `interop` writes only features that other readers support
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+    profile: ProfileName,
     #[command(flatten)]
     force: ForceArgs,
     /// List the segments that the tiered policy would merge in a directory; writes nothing
@@ -101,7 +101,8 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     for file in &files {
         segments.extend(file.segment()?);
     }
-    let writer = if args.interop { WriterOptions::interop() } else { WriterOptions::new() };
+    let writer =
+        if args.profile == ProfileName::Interop { WriterOptions::interop() } else { WriterOptions::new() };
     let bar = out.bar("merging", 0);
     let open = || atomic_file(output, args.force.force);
     let summary = if segments.len() == files.len() {

@@ -11,7 +11,7 @@ use tercet::tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet::tatami::{Schema, WriterOptions};
 
 use super::create::schema::Declared;
-use crate::args::{ForceArgs, JsonArgs, limits};
+use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::output::{Output, Spool, atomic_file, deliver, json_path};
@@ -47,9 +47,9 @@ pub(crate) struct Args {
     /// Sort key of such a file
     #[arg(long, value_name = "NAME", requires = "schema")]
     sort_key: Option<String>,
-    /// Write only features that other readers support
-    #[arg(long)]
-    interop: bool,
+    /// Output profile; `interop` writes only features that other readers support
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+    profile: ProfileName,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         output: args.output.as_deref(),
         force: args.force.force,
         schema,
-        interop: args.interop,
+        interop: args.profile == ProfileName::Interop,
         json: args.json.json,
     };
     args.files.only_one_if(args.output.is_some(), "repair")?;

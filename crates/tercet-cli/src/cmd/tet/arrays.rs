@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use clap::ValueEnum;
 use tercet::convert::npy::{ElementConversion, Npy};
 use tercet::convert::{self, chunking};
 use tercet::core::{Progress, Sink, escape};
 use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
 
+use crate::args::ProfileName;
 use crate::failure::Failure;
 use crate::input::{self, Input, must_be_npy};
 use crate::named_file::{NamedFile, named_file};
@@ -65,20 +65,14 @@ pub(crate) struct Whole {
 #[derive(Clone, Copy, Debug, clap::Args)]
 pub(crate) struct Style {
     /// Output profile; `interop` writes the same bytes as the reference implementation, without checksums
-    #[arg(long, value_name = "PROFILE", default_value = "tercet")]
-    profile: Profile,
+    #[arg(long, value_name = "PROFILE", default_value = "native")]
+    profile: ProfileName,
     /// Omit chunk statistics, which let readers skip chunks
     #[arg(long)]
     no_statistics: bool,
     /// Omit checksums and statistics; damage cannot be detected
     #[arg(long)]
     no_checksums: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Profile {
-    Tercet,
-    Interop,
 }
 
 /// Help text of the verbs with [`Arrays`].
@@ -91,8 +85,8 @@ axis.";
 impl Style {
     pub(crate) fn options(self) -> WriterOptions {
         match self.profile {
-            Profile::Interop => WriterOptions::interop(),
-            Profile::Tercet => WriterOptions::new()
+            ProfileName::Interop => WriterOptions::interop(),
+            ProfileName::Native => WriterOptions::new()
                 .with_checksums(!self.no_checksums)
                 .with_statistics(!self.no_statistics && !self.no_checksums),
         }
@@ -100,7 +94,7 @@ impl Style {
 
     /// Whether the file records its origin.
     pub(crate) fn records_origin(self) -> bool {
-        self.profile == Profile::Tercet
+        self.profile == ProfileName::Native
     }
 }
 

@@ -74,7 +74,7 @@ fn a_valid_file_is_kept_whole() {
     let output = dir.ok("repair rows.tatami -o copy.tatami");
     assert!(output.out.ends_with("kept: 100 of 100 rows\n"), "{}", output.out);
     assert_eq!(dir.ok("cat copy.tatami").out, dir.ok("cat rows.tatami").out);
-    dir.ok("repair rows.tatami -o interop.tatami --interop");
+    dir.ok("repair rows.tatami -o interop.tatami --profile interop");
     assert!(dir.ok("inspect interop.tatami").out.contains("required features: reference"));
 }
 

@@ -7,7 +7,7 @@ use tercet::tatami::WriterOptions;
 use tercet::tatami::format::Codec;
 
 use super::rows::Form;
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::render::parse_size;
@@ -119,12 +119,6 @@ pub(crate) struct Layout {
     /// Set footer metadata: `source=crawl`. Repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = pair)]
     metadata: Vec<(String, String)>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum ProfileName {
-    Native,
-    Interop,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
