@@ -132,8 +132,8 @@ impl AtomicFile {
         let existing = target.existing.as_ref().map(|entry| entry.permissions);
         let permissions = permissions.or(lock.as_ref().map(FileLock::permissions)).or(existing);
         temp_file::remove_stale_temps(disk.as_ref(), &target);
-        let create = || temp_file::create(disk.as_ref(), &target, permissions.as_ref());
-        let ((temporary, file), entry) = unfinished::Entry::create(&disk, create, |(path, _)| path)?;
+        let (temporary, file) = temp_file::create(disk.as_ref(), &target, permissions.as_ref())?;
+        let entry = unfinished::Entry::new(&disk, &temporary);
         Ok(Self {
             disk,
             target,

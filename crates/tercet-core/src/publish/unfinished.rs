@@ -21,8 +21,8 @@ fn lock() -> MutexGuard<'static, Unfinished> {
 /// Removes the temporary files of all unfinished writers of this process, for a program that exits without dropping
 /// them: by a signal.
 ///
-/// Best effort: the next writer to the same target removes a file that is left. As long as the returned value lives,
-/// other threads cannot create temporary files; they wait.
+/// Best effort: a file that another thread is creating at this moment may be left; the next writer to the same target
+/// removes it. As long as the returned value lives, other threads wait before they write to a new temporary file.
 pub fn remove_unfinished() -> NoWriters {
     let unfinished = lock();
     for (disk, path) in unfinished.files.values() {
@@ -31,9 +31,9 @@ pub fn remove_unfinished() -> NoWriters {
     NoWriters(unfinished)
 }
 
-/// Keeps other threads from creating temporary files, until the process exits.
+/// Keeps other threads from writing to new temporary files, until the process exits.
 #[derive(Debug)]
-#[must_use = "other threads can create temporary files once this is dropped"]
+#[must_use = "other threads go on once this is dropped"]
 pub struct NoWriters(#[expect(dead_code, reason = "held, not read")] MutexGuard<'static, Unfinished>);
 
 /// The entry of a temporary file; dropping it removes the entry, not the file.
@@ -41,18 +41,13 @@ pub struct NoWriters(#[expect(dead_code, reason = "held, not read")] MutexGuard<
 pub(super) struct Entry(u64);
 
 impl Entry {
-    /// Creates a temporary file and its entry, so that [`remove_unfinished`] sees every file.
-    pub(super) fn create<T, E>(
-        disk: &Arc<dyn Disk>,
-        create: impl FnOnce() -> Result<T, E>,
-        path: impl FnOnce(&T) -> &Path,
-    ) -> Result<(T, Self), E> {
+    /// Enters a temporary file.
+    pub(super) fn new(disk: &Arc<dyn Disk>, path: &Path) -> Self {
         let mut unfinished = lock();
-        let made = create()?;
         let id = unfinished.next;
         unfinished.next += 1;
-        unfinished.files.insert(id, (Arc::clone(disk), path(&made).to_owned()));
-        Ok((made, Self(id)))
+        unfinished.files.insert(id, (Arc::clone(disk), path.to_owned()));
+        Self(id)
     }
 }
 
