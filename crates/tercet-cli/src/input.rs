@@ -29,6 +29,11 @@ pub(crate) struct Input {
 }
 
 impl Input {
+    /// An input with the default limit for pipes.
+    pub(crate) fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), max_stdin: MAX_PIPE }
+    }
+
     /// Whether the input is standard input.
     pub(crate) fn is_stdin(&self) -> bool {
         self.path.as_os_str() == "-"

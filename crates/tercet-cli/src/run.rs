@@ -69,7 +69,13 @@ fn usage_error(error: &clap::Error) -> ExitCode {
 
 /// Whether arguments that could not be parsed contain `--json` or `-j`.
 fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
-    args.skip(1).take_while(|arg| arg != "--").any(|arg| arg == "--json" || arg == "-j")
+    // Flags without values may be given together, as in `-jq`.
+    let is_bundle = |arg: &str| {
+        let flags = arg.strip_prefix('-').filter(|flags| !flags.is_empty());
+        flags.is_some_and(|flags| flags.contains('j') && flags.chars().all(|flag| "jqvfrxh".contains(flag)))
+    };
+    let is_json = |arg: &OsString| arg == "--json" || arg.to_str().is_some_and(is_bundle);
+    args.skip(1).take_while(|arg| arg != "--").any(|arg| is_json(&arg))
 }
 
 /// The JSON form of an error on standard error.

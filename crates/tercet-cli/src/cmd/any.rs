@@ -8,7 +8,7 @@ use tercet::{Format, detect_source};
 
 use crate::cmd::{tatami, tet, tgm};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, must_be_a_file, must_be_on_disk, not_a_container, open};
+use crate::input::{Input, is_pipe, not_a_container, open};
 use crate::many::JsonList;
 use crate::ui::Ui;
 
@@ -58,18 +58,15 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
 
 pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.check()?;
-    args.files.each(None, JsonList::ForMany, out, |input, out| {
-        must_be_on_disk(&input.path, "repair")?;
-        match detect(input)? {
-            (Format::Tet, _) => tet::repair::run_on(args, &input.path, out),
-            (format, source) => {
-                if let Some(option) = args.for_tet_only() {
-                    return Err(cannot(format, &*source, &format!("`{option}` is for .tet files")));
-                }
-                match format {
-                    Format::Tatami => tatami::repair::run_on(args.for_tatami(), source, out),
-                    _ => tgm::repair::run_on(args.for_tgm(&input.path), &source, out),
-                }
+    args.files.each(None, JsonList::ForMany, out, |input, out| match detect(input)? {
+        (Format::Tet, source) => tet::repair::run_on(args, input, source, out),
+        (format, source) => {
+            if let Some(option) = args.for_tet_only() {
+                return Err(cannot(format, &*source, &format!("`{option}` is for .tet files")));
+            }
+            match format {
+                Format::Tatami => tatami::repair::run_on(args.for_tatami(), source, out),
+                _ => tgm::repair::run_on(args.for_tgm(&input.path), &source, out),
             }
         }
     })
@@ -86,8 +83,8 @@ pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome
 }
 
 pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if let Some(path) = &args.tet {
-        must_be_a_file(path, "query")?;
+    // A pipe can be read once.
+    if let Some(path) = args.tet.as_ref().filter(|path| path.as_os_str() != "-" && !is_pipe(path)) {
         match detect_format(open(path)?)? {
             (Format::Tet, _) => {}
             (format, source) => return Err(cannot(format, &*source, "queries are for .tet files")),

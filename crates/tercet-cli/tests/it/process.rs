@@ -188,6 +188,43 @@ fn named_pipes_are_read_like_files() {
 }
 
 #[test]
+fn queries_and_salvage_read_named_pipes() {
+    let directory = directory();
+    let pipe = directory.path().join("pipe");
+    fifo(&pipe);
+    let bytes = fs::read(directory.path().join("a.tet")).unwrap();
+    let query = ["query", r#"{"dataset":"a","sum":[]}"#, "-x", "--format", "quiet", "-t"];
+    for name in ["tet", "tercet"] {
+        let whole = run(directory.path(), name, &[&query[..], &["a.tet"]].concat());
+        let fed = feed(pipe.clone(), bytes.clone());
+        let piped = run(directory.path(), name, &[&query[..], &["pipe"]].concat());
+        fed.join().unwrap();
+        assert_eq!(piped.status.code(), Some(0), "{}", text(&piped.stderr));
+        assert_eq!(text(&piped.stdout).replace("pipe", "a.tet"), text(&whole.stdout));
+        let fed = feed(pipe.clone(), bytes.clone());
+        let salvaged = run(directory.path(), name, &["repair", "pipe", "-o", "b.tet", "--force"]);
+        fed.join().unwrap();
+        assert_eq!(salvaged.status.code(), Some(0), "{}", text(&salvaged.stderr));
+        assert!(run(directory.path(), "tet", &["verify", "--deep", "b.tet"]).status.success());
+        let fed = feed(pipe.clone(), bytes.clone());
+        let planned = run(directory.path(), name, &["repair", "pipe"]);
+        fed.join().unwrap();
+        assert_eq!(planned.status.code(), Some(8));
+        assert!(text(&planned.stderr).contains("cannot repair a pipe in place"), "{}", text(&planned.stderr));
+    }
+    let both = run(directory.path(), "tet", &["query", "-", "-t", "-"]);
+    assert_eq!(both.status.code(), Some(8), "{}", text(&both.stderr));
+}
+
+#[test]
+fn bundled_flags_ask_for_json_errors() {
+    let directory = directory();
+    let failed = run(directory.path(), "tet", &["info", "-qj", "a.tet", "--no-such-option"]);
+    assert_eq!(failed.status.code(), Some(2));
+    assert!(text(&failed.stderr).starts_with('{'), "{}", text(&failed.stderr));
+}
+
+#[test]
 fn dev_stdout_is_standard_output() {
     let directory = directory();
     for (name, args) in [("tet", ["extract", "a.tet", "a", "-o"]), ("tgm", ["extract", "a.tgm", "0", "-o"])] {

@@ -11,8 +11,7 @@ use super::extract::Access;
 use super::report::warn_if_partly_protected;
 use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, check_format, must_be, must_be_a_file};
-use crate::remote;
+use crate::input::{Input, check_format};
 use crate::ui::Ui;
 
 mod arrays;
@@ -48,7 +47,7 @@ pub(crate) struct Args {
     /// Query document or file; `-` or nothing reads standard input
     #[arg(value_name = "QUERY")]
     query: Option<OsString>,
-    /// Input file; without it the query is only validated
+    /// Input file; `-` reads standard input; without it the query is only validated
     #[arg(short, long, value_name = "PATH")]
     pub(crate) tet: Option<PathBuf>,
     /// Execute the query; without it, print the read plan
@@ -125,6 +124,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         out.json(&Query::schema())?;
         return Ok(Outcome::Done);
     }
+    let from_stdin = args.query.as_ref().is_none_or(|query| query == "-");
+    if from_stdin && args.tet.as_ref().is_some_and(|tet| tet.as_os_str() == "-") {
+        return Err(Failure::request("standard input (`-`) is given as the query and as the file"));
+    }
     let document = Document::read(args.query.as_deref(), out)?;
     ask(&document, args.tet.as_deref(), args.execute, &args.how, out)
 }
@@ -148,7 +151,6 @@ pub(super) fn ask(
         show(&Scene { query: &query, answer: &answer, file: None }, how, out)?;
         return Ok(Outcome::Done);
     };
-    must_be_a_file(path, "query")?;
     let file = how.open(path)?;
     warn_if_partly_protected(&file, out)?;
     let execute = execute && how.format() != Format::Plan;
@@ -256,8 +258,9 @@ impl How {
 
     fn open(&self, path: &Path) -> Result<File, Failure> {
         let options = ReadOptions::new().with_verify(!self.ignore_checksums).with_limits(limits());
-        if remote::url_of(path).is_some() {
-            return Ok(File::from_source(must_be(input::open(path)?, Container::Tet)?, options)?);
+        let input = Input::new(path);
+        if !input.is_on_disk() {
+            return Ok(File::from_source(input.source_of(Container::Tet)?, options)?);
         }
         check_format(path, Container::Tet)?;
         Ok(File::open_with(path, options.with_access(self.access.into()))?)

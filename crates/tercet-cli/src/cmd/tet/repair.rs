@@ -1,10 +1,11 @@
 //! `tet repair`: plan and apply repairs, or salvage intact chunks.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::Format;
-use tercet::core::escape;
+use tercet::core::{ByteSource, escape};
 use tercet::tet::{
     self, Action, ActionState, RepairMode, RepairOptions, RepairReport, Report, SalvageOptions, SalvageReport,
 };
@@ -12,9 +13,9 @@ use tercet::tet::{
 use super::report::{ReportJson, check, in_one_line, status};
 use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, must_be_on_disk};
+use crate::input::{Input, is_pipe, must_be_on_disk};
 use crate::many::{Files, JsonList};
-use crate::output::{Output, Spool, deliver, json_path};
+use crate::output::{Output, Spool, atomic_file, deliver, json_path};
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// Missing chunks printed.
@@ -95,17 +96,30 @@ impl Args {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.check()?;
     args.files.each(Some(Format::Tet), JsonList::ForMany, out, |input, out| {
-        must_be_on_disk(&input.path, "repair")?;
-        input.source_of(Format::Tet)?;
-        run_on(args, &input.path, out)
+        let source = input.source_of(Format::Tet)?;
+        run_on(args, input, source, out)
     })
 }
 
-/// Repairs a file.
-pub(crate) fn run_on(args: &Args, path: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
+/// Repairs a file in place, or salvages any input.
+pub(crate) fn run_on(
+    args: &Args,
+    input: &Input,
+    source: Arc<dyn ByteSource>,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
+    let path = &input.path;
     if let Some(target) = &args.output {
-        return salvage(path, target, args, out);
+        return salvage(input, source, target, args, out);
     }
+    if is_pipe(path) {
+        let failure = Failure::request(format!(
+            "{}: cannot repair a pipe in place",
+            escape::name(&path.to_string_lossy())
+        ));
+        return Err(failure.with_hint("write the intact parts to a new file with `-o`"));
+    }
+    must_be_on_disk(path, "repair")?;
     let options = applying(&args.apply).with_dry_run(args.dry_run);
     let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
     if args.json.json {
@@ -221,19 +235,32 @@ fn command_for(report: &RepairReport, code: &str) -> Option<String> {
     Some(escape::name(&command).into_owned())
 }
 
-fn salvage(path: &Path, target: &Path, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+fn salvage(
+    input: &Input,
+    source: Arc<dyn ByteSource>,
+    target: &Path,
+    args: &Args,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
     let output = Output::open(target, args.force.force)?;
-    output.must_not_be(path)?;
+    output.must_not_be(&input.path)?;
     output.reserve_stdout(out)?;
     let mut options = SalvageOptions::new().with_overwrite(args.force.force).with_limits(limits());
     options.fill = args.fill;
     let (name, bar) = (output.name(), out.bar("salvaging", 0));
-    let report = if let Output::Path(target) = &output {
-        tet::salvage_file(path, target, options, &bar)?.into_parts().0
-    } else {
-        let (report, file) = tet::salvage(input::open(path)?, Spool::new()?, options, &bar)?.into_parts();
-        deliver(file, output, out)?;
-        report
+    let report = match &output {
+        Output::Path(target) if input.is_on_disk() => {
+            tet::salvage_file(&input.path, target, options, &bar)?.into_parts().0
+        }
+        Output::Path(target) => {
+            let sink = atomic_file(target, args.force.force)?;
+            tet::salvage(source, sink, options, &bar)?.into_parts().0
+        }
+        Output::Stdout | Output::Object(_) => {
+            let (report, file) = tet::salvage(source, Spool::new()?, options, &bar)?.into_parts();
+            deliver(file, output, out)?;
+            report
+        }
     };
     drop(bar);
     if args.json.json {
