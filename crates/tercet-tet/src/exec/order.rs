@@ -30,8 +30,7 @@ fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Res
     if let Some(value) = pad.filter(|&value| compute_value(value, dtype, quantile.compute()).is_none()) {
         return Err(ErrorKind::FillValue { dtype, fill: value.to_f64() });
     }
-    let positions = kept.window().unwrap_or(1);
-    if (kept.cell_bytes() as u64).saturating_mul(positions) <= room.task {
+    if kept.fits(room.task) {
         return drive::fold_with(job, &kept, &operation.roles);
     }
     let shape = job.plan.selection.shape();
@@ -223,6 +222,14 @@ impl<'a> Kept<'a> {
             if axis.groups.is_empty() { axis.values(0) } else { groups.max().unwrap_or(0) }
         };
         self.axes.iter().map(most).fold(1, u64::saturating_mul)
+    }
+
+    /// Whether the values of a cell fit in `room` bytes; for windows, those of all positions of a window. Values are
+    /// numbered with 32 bits.
+    fn fits(&self, room: u64) -> bool {
+        let positions = self.window().unwrap_or(1);
+        let values = self.most_values().saturating_mul(positions);
+        values <= u32::MAX.into() && (self.cell_bytes() as u64).saturating_mul(positions) <= room
     }
 
     /// Positions that are held together for the windows.

@@ -83,3 +83,14 @@ proptest! {
         check(&sample, q, &ROOMS);
     }
 }
+
+/// Machines have room for more values of one cell than can be numbered.
+#[test]
+fn cells_of_more_than_32_bits_are_searched() {
+    let reduced = Role::Reduced;
+    let axis = |extent| Axis { role: &reduced, extent, included: extent, groups: Vec::new() };
+    let quantile = Quantile { q: 0.5, dtype: tercet_core::ElementType::F32 };
+    let fits = |extent| Kept { quantile, axes: vec![axis(extent)], room: u64::MAX }.fits(u64::MAX);
+    assert!(fits(u32::MAX.into()));
+    assert!(!fits(1 << 32));
+}
