@@ -14,4 +14,4 @@ pub use dtype::{DType, UnknownDType};
 pub use element::{Element, ElementType, Scalar, bf16, f16};
 pub use selection::{AxisSlice, Selection, SelectionError};
 pub use shape::Shape;
-pub use view::{ShapeMismatch, Tensor, TensorView};
+pub use view::{FromVecError, ShapeMismatch, Tensor, TensorView};

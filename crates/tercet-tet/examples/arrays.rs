@@ -8,7 +8,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source;
 use tercet_core::{DType, TensorView};
 use tercet_tet::{
-    Compression, File, Layout, Query, RunOptions, Syntax, Value, VerifyOptions, Writer, WriterOptions, verify,
+    Compression, Computed, File, Layout, Query, Syntax, VerifyOptions, Writer, WriterOptions, verify,
 };
 
 #[expect(clippy::print_stdout, reason = "an example prints its result")]
@@ -44,16 +44,24 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     assert_eq!(t2m.info().map(|info| info.attrs["units"].as_str()), Some("K"));
 
     // Read a selection, in NumPy's slice syntax: two time steps, the first latitude, every longitude.
-    let part = t2m.read(&t2m.select("1:3,0,:")?)?;
+    let part = t2m.select().slices("1:3,0,:")?.read()?;
     assert_eq!(part.shape()[..], [2, 1, 3]);
     assert_eq!(part.as_slice::<f32>(), Some(&[276.0, 277.0, 278.0, 282.0, 283.0, 284.0][..]));
 
-    // Query a mean over time. The result has the axes that remain: lat and lon.
+    // The mean over time. The result has the axes that remain, lat and lon.
+    let mean = t2m.select().mean(["time"]).run()?;
+    assert_eq!(
+        mean.dims.iter().map(|dim| dim.name.as_deref()).collect::<Vec<_>>(),
+        [Some("lat"), Some("lon")]
+    );
+    assert_eq!(mean.tensor.as_slice::<f64>(), Some(&[279.0, 280.0, 281.0, 282.0, 283.0, 284.0][..]));
+
+    // A query document is the same request as text.
     let query = Query::parse(r#"{"dataset": "t2m", "mean": ["time"]}"#, Syntax::Json)?;
-    let answer = query.run(&file, &RunOptions::new(), &NoProgress)?;
-    let execution = answer.execution.as_ref().ok_or("the query was executed")?;
-    let expected = Value::Numbers(vec![279.0, 280.0, 281.0, 282.0, 283.0, 284.0]);
-    assert_eq!(execution.get("operation_reduced_mean"), Some(&expected));
+    let Computed::Reduced(results) = query.compute(&file)?.computed else {
+        return Err("no reduction".into());
+    };
+    assert_eq!(results[0].tensor.bytes(), mean.tensor.bytes());
 
     // Verify every checksum and decode every chunk.
     let source = Arc::new(source::File::open(&path)?);

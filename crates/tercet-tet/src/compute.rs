@@ -5,78 +5,65 @@
 //!
 //! let file = File::open("era5.tet")?;
 //! let t2m = file.dataset("t2m")?;
-//! let part = t2m.part().sel("level", 850)?.sel("lat", 60.0..=30.0)?.isel("time", ..24)?;
+//! let part = t2m.select().sel("level", 850)?.sel("lat", 60.0..=30.0)?.isel("time", ..24)?;
 //! let map = part.mean(["time"]).run()?.tensor;
 //! let stats = part.reduce([Op::Mean, Op::Max]).over(["lat", "lon"]).run_all()?;
 //! let by_month = part.mean(["time"]).group_by(Group::labels("time", |label| label[..7].to_owned())).run()?;
 //! # Ok::<(), tercet_tet::Error>(())
 //! ```
 
+mod filter;
 mod labels;
 mod reduce;
+mod request;
+mod transform;
+mod window;
 
+pub use filter::Comparison;
 pub use labels::{Axis, LabelRange, PositionRange};
-pub use reduce::{Dim, Group, Reduce, Reduced, Window};
+pub use reduce::{Dim, Reduce, Reduced};
+pub use request::{Computed, Execution, Outcome, OutputFile, Plan, Preview, Request};
+pub use transform::{Transform, Transformed};
+pub use window::{Group, Window};
 
-use std::sync::atomic::AtomicU64;
+pub(crate) use reduce::reduced_dims;
+pub(crate) use request::Settings;
+pub(crate) use window::{WindowSpan, groups_of};
+
+use std::path::Path;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{Selection, Tensor};
 
 use crate::error::{Error, ErrorKind};
-use crate::exec::job::Job;
-use crate::exec::locate::locate;
-use crate::exec::memory::{self, Memory};
 use crate::file::Dataset;
-use crate::query::document::ExecutionOptions;
-use crate::query::operation::{Kind, Scalar};
-use crate::query::resolved::{Filter, Positions, Resolved};
+use crate::query::operation::{Kind, Method};
+use crate::query::resolved::{Filter, Operation, Positions, Resolved, Role};
 
-/// A part of a dataset: a selection with filters, to read or to compute on.
+/// A selection of a dataset, with filters, to read or to compute on.
 #[derive(Clone, Debug)]
-pub struct Part<'f> {
+pub struct Select<'f> {
     dataset: Dataset<'f>,
     axes: Vec<AxisSlice>,
     filter: Option<Filter>,
     /// Axis of a label filter, and a mask of its included positions.
     included: Option<(usize, Vec<bool>)>,
+    /// Filters that cannot be combined.
+    conflict: Option<String>,
     settings: Settings,
-}
-
-/// Execution options of a part.
-#[derive(Clone, Copy, Debug)]
-struct Settings {
-    parallel: Option<bool>,
-    statistics: bool,
-    budget: Option<u64>,
-}
-
-/// A comparison of values with a number, or a null check. NaN and the fill value of the dataset fail every comparison
-/// except `Ne` and `IsNull`.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Comparison {
-    Eq(Scalar),
-    Ne(Scalar),
-    Lt(Scalar),
-    Le(Scalar),
-    Gt(Scalar),
-    Ge(Scalar),
-    IsNull,
-    IsNotNull,
 }
 
 impl<'f> Dataset<'f> {
     /// Selects the entire dataset, to be narrowed and computed on.
-    pub fn part(&self) -> Part<'f> {
+    pub fn select(&self) -> Select<'f> {
         let axes = self.shape().iter().map(|&stop| AxisSlice { start: 0, stop, step: 1 }).collect();
-        let settings = Settings { parallel: None, statistics: true, budget: None };
-        Part { dataset: *self, axes, filter: None, included: None, settings }
+        let settings = Settings::default();
+        Select { dataset: *self, axes, filter: None, included: None, conflict: None, settings }
     }
 }
 
-impl<'f> Part<'f> {
+impl<'f> Select<'f> {
     /// Selects positions of an axis, relative to the current selection: `3`, `..24`, `10..20`.
     pub fn isel<'a>(
         self,
@@ -108,30 +95,47 @@ impl<'f> Part<'f> {
         self.narrowed(axis, 0, count, step)
     }
 
-    /// Filters values by a comparison, in addition to comparisons of other kinds. It replaces an earlier one of its kind.
+    /// Selects by slices, one for each of the leading axes: `10:20,::2`. They are positions of the dataset.
+    pub fn slices(mut self, text: &str) -> Result<Self, Error> {
+        let selection = self.dataset.selection(text)?;
+        if self
+            .axes
+            .iter()
+            .zip(self.dataset.shape())
+            .any(|(slice, &stop)| *slice != AxisSlice { start: 0, stop, step: 1 })
+        {
+            return Err(
+                self.refuse("slices after another selection: they are positions of the whole dataset")
+            );
+        }
+        self.axes = selection.axes().to_vec();
+        Ok(self)
+    }
+
+    /// Filters values by a comparison, in addition to earlier ones.
     pub fn filter(mut self, comparison: Comparison) -> Self {
         let filter = self.filter.get_or_insert_default();
-        match comparison {
-            Comparison::Eq(number) => filter.eq = Some(number),
-            Comparison::Ne(number) => filter.ne = Some(number),
-            Comparison::Lt(number) => filter.lt = Some(number),
-            Comparison::Le(number) => filter.le = Some(number),
-            Comparison::Gt(number) => filter.gt = Some(number),
-            Comparison::Ge(number) => filter.ge = Some(number),
-            Comparison::IsNull => filter.is_null = true,
-            Comparison::IsNotNull => filter.is_not_null = true,
+        if let Err(conflict) = filter::add(filter, comparison) {
+            self.conflict.get_or_insert(conflict);
         }
         self
     }
 
-    /// Filters the positions of one axis by a predicate on their labels. A later label filter replaces an earlier one.
+    /// Filters the positions of one axis by a predicate on their labels, in addition to earlier ones of that axis.
     pub fn with_labels<'a>(
         mut self,
         axis: impl Into<Axis<'a>>,
         predicate: impl Fn(&str) -> bool,
     ) -> Result<Self, Error> {
         let axis = self.axis(axis.into())?;
-        let included = self.labels(axis)?.iter().map(|label| predicate(label)).collect();
+        let mut included: Vec<bool> = self.labels(axis)?.iter().map(|label| predicate(label)).collect();
+        match &self.included {
+            Some((other, _)) if *other != axis => {
+                return Err(self.refuse(&format!("filters by labels of axis {other} and of axis {axis}")));
+            }
+            Some((_, earlier)) => included.iter_mut().zip(earlier).for_each(|(own, other)| *own &= other),
+            None => {}
+        }
         self.included = Some((axis, included));
         Ok(self)
     }
@@ -150,7 +154,7 @@ impl<'f> Part<'f> {
 
     /// Sets the memory budget of a computation, in bytes, without its result.
     pub fn memory_budget(mut self, bytes: u64) -> Self {
-        self.settings.budget = Some(bytes);
+        self.settings.execution.memory_budget_bytes = Some(bytes.max(1));
         self
     }
 
@@ -160,19 +164,58 @@ impl<'f> Part<'f> {
             .map_err(|error| self.dataset.file.error(error.into()))
     }
 
-    /// Reads the part. Excluded values become NaN, or the fill value of integers.
+    /// Reads the selection. Excluded values become NaN, or the fill value of integers.
     pub fn read(&self) -> Result<Tensor, Error> {
-        let selection = self.selection()?;
-        let mut tensor = self.dataset.read(&selection)?;
-        if self.filter.is_some() || self.included.is_some() {
-            self.run(None, |job| crate::exec::blank(job, &selection, tensor.bytes_mut()))?;
+        if self.filter.is_none() && self.included.is_none() {
+            return self.dataset.read(&self.selection()?);
         }
-        Ok(tensor)
+        match self.request()?.run(&NoProgress)?.computed {
+            Computed::Read(tensor) => Ok(tensor),
+            _ => Err(self.refuse("the request is no read")),
+        }
+    }
+
+    /// Writes the selection to a file: row-major, little-endian, no header. Excluded values become NaN, or the fill
+    /// value of integers.
+    pub fn write_raw(&self, path: impl AsRef<Path>) -> Result<OutputFile, Error> {
+        let mut select = self.clone();
+        let path = select.allow(path.as_ref());
+        let mut request = select.request()?;
+        request.resolved.spill = Some(path);
+        match request.run(&NoProgress)?.computed {
+            Computed::Written(file) => Ok(file),
+            _ => Err(self.refuse("the request writes no file")),
+        }
     }
 
     /// Creates a reduction by one or more operations.
     pub fn reduce(&self, ops: impl IntoIterator<Item = Kind>) -> Reduce<'f> {
         Reduce::new(self.clone(), ops.into_iter().collect())
+    }
+
+    /// Creates a transform.
+    pub fn transform(&self, method: Method) -> Transform<'f> {
+        Transform::new(self.clone(), method)
+    }
+
+    /// The request that reads the selection.
+    pub fn request(&self) -> Result<Request<'f>, Error> {
+        let kept = vec![Role::Kept; self.axes.len()];
+        let dims = reduced_dims(&self.dataset, &self.axes, &kept, &[]);
+        self.clone().bind(None, Vec::new(), dims)
+    }
+
+    /// Plans a read of the selection. No values are read.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        self.request()?.plan()
+    }
+
+    /// Allows a path of this process for output. Documents may write next to the file only.
+    fn allow(&mut self, path: &Path) -> String {
+        // A path that cannot be completed is refused when it is opened.
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        self.settings.allowed.extend(path.parent().map(Path::to_owned));
+        path.to_string_lossy().into_owned()
     }
 
     /// Labels of the selected positions.
@@ -181,10 +224,7 @@ impl<'f> Part<'f> {
     }
 
     fn labels_of(&self, axis: usize) -> Option<Vec<String>> {
-        let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-        let slice = self.axes[axis];
-        let labels = self.dataset.labels(axis)?.get(usize_of(slice.start)..usize_of(slice.stop))?;
-        Some(labels.iter().step_by(usize_of(slice.step)).cloned().collect())
+        selected_labels(&self.dataset, axis, self.axes[axis])
     }
 
     fn narrowed(mut self, axis: usize, start: u64, stop: u64, step: u64) -> Result<Self, Error> {
@@ -223,59 +263,50 @@ impl<'f> Part<'f> {
     }
 
     fn refuse(&self, detail: &str) -> Error {
-        let detail = tercet_core::escape::name(detail).to_string().into();
-        self.dataset.file.error(ErrorKind::Compute { dataset: self.dataset.name().into(), detail })
+        refuse(&self.dataset, detail)
     }
 
-    /// Runs a function on a job for the part.
-    fn run<R>(
-        &self,
-        operation: Option<crate::query::resolved::Operation>,
-        work: impl FnOnce(&Job<'_>) -> Result<R, ErrorKind>,
-    ) -> Result<R, Error> {
-        let selection = self.selection()?;
-        let run = || {
-            let included = self.included.as_ref();
-            let resolved = Resolved {
-                selection,
-                operation,
-                filter: self.filter,
-                positions: included
-                    .map(|(axis, counts)| Positions { axis: *axis, counts: counts[..].into() }),
-                fill: crate::query::fill_value_of(&self.dataset),
-                spill: None,
-                write: None,
-                group_count: None,
-                window_count: None,
-            };
-            let file = self.dataset.file;
-            let plan = locate(&self.dataset, &resolved, self.settings.statistics)?;
-            let options =
-                ExecutionOptions { memory_budget_bytes: self.settings.budget, ..ExecutionOptions::default() };
-            let memory = Memory::new(&options, file.memory_budget(), memory::available());
-            let bytes = plan.selection_bytes();
-            let parallel = plan.chunks.len() > 1 && bytes >= crate::query::run::PARALLEL_BYTES;
-            work(&Job {
-                dataset: self.dataset,
-                plan: &plan,
-                resolved: &resolved,
-                budget: memory.budget,
-                parallel: self.settings.parallel.unwrap_or(parallel),
-                out_of_core: memory.is_out_of_core(bytes),
-                statistics: self.settings.statistics,
-                progress: &NoProgress,
-                by_statistics: AtomicU64::new(0),
-                bytes_read: AtomicU64::new(0),
-            })
+    /// Binds an operation to the selection.
+    fn bind(
+        self,
+        operation: Option<Operation>,
+        ops: Vec<Kind>,
+        dims: Vec<Dim>,
+    ) -> Result<Request<'f>, Error> {
+        if let Some(conflict) = &self.conflict {
+            return Err(self.refuse(conflict));
+        }
+        let resolved = Resolved {
+            selection: self.selection()?,
+            operation,
+            filter: self.filter,
+            positions: self.included.map(|(axis, counts)| Positions { axis, counts: counts.into() }),
+            fill: crate::query::fill_value_of(&self.dataset),
+            spill: None,
+            write: None,
+            group_count: None,
+            window_count: None,
         };
-        run().map_err(|kind| self.dataset.file.error(kind))
+        Ok(Request { dataset: self.dataset, resolved, ops, dims, settings: self.settings })
     }
+}
+
+fn refuse(dataset: &Dataset<'_>, detail: &str) -> Error {
+    let detail = tercet_core::escape::name(detail).to_string().into();
+    dataset.file.error(ErrorKind::Compute { dataset: dataset.name().into(), detail })
+}
+
+/// Labels of the selected positions of an axis, if it has labels.
+fn selected_labels(dataset: &Dataset<'_>, axis: usize, slice: AxisSlice) -> Option<Vec<String>> {
+    let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+    let labels = dataset.labels(axis)?.get(usize_of(slice.start)..usize_of(slice.stop))?;
+    Some(labels.iter().step_by(usize_of(slice.step)).cloned().collect())
 }
 
 /// Defines one method per operation.
 macro_rules! operations {
     ($($name:ident = $kind:expr, $text:literal;)*) => {
-        impl<'f> Part<'f> {$(
+        impl<'f> Select<'f> {$(
             #[doc = $text]
             #[doc = " Without axes, over all of them."]
             pub fn $name<'a, A: Into<Axis<'a>>>(&self, axes: impl IntoIterator<Item = A>) -> Reduce<'f> {

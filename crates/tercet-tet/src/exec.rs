@@ -14,20 +14,20 @@ pub(crate) mod memory;
 mod number;
 mod order;
 mod predicate;
-mod preview;
+pub(crate) mod preview;
 pub(crate) mod reduce;
 mod rolling;
 mod scan;
 mod several;
 mod sizes;
-mod spill;
+pub(crate) mod spill;
 #[cfg(any(unix, windows))]
-mod target;
+pub(crate) mod target;
 #[cfg(not(any(unix, windows)))]
 #[path = "exec/target/none.rs"]
-mod target;
+pub(crate) mod target;
 mod task;
-mod transform;
+pub(crate) mod transform;
 mod walk;
 
 #[cfg(any(unix, windows))]

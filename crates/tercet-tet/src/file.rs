@@ -355,7 +355,7 @@ impl<'a> Dataset<'a> {
     }
 
     /// Parses a selection for this dataset, see [`Selection::parse`].
-    pub fn select(&self, text: &str) -> Result<Selection, Error> {
+    pub fn selection(&self, text: &str) -> Result<Selection, Error> {
         Selection::parse(text, self.shape()).map_err(|error| self.file.error(error.into()))
     }
 

@@ -26,7 +26,7 @@
 //!
 //! let file = File::open(&path)?;
 //! let t2m = file.dataset("t2m")?;
-//! let column = t2m.read(&t2m.select(":,1")?)?;
+//! let column = t2m.select().slices(":,1")?.read()?;
 //! assert_eq!(column.as_slice::<f32>(), Some(&[2.0, 5.0][..]));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -40,7 +40,8 @@
 //! | `catalog`, `integrity`, `rows` | opening: catalog, integrity block, row lookup |
 //! | `file`, `chunk`, `read`, `export` | reading chunks and selections |
 //! | `layout`, `writer`, `zones` | writing files |
-//! | `query`, `plan`, `exec` | queries: documents, read plans, execution |
+//! | `compute`, `plan`, `exec` | typed computations: requests, read plans, execution |
+//! | `query`, `compat` | query documents, lowered to requests; answers in the JSON of the existing implementation |
 //! | `rewrite` | appending and dropping datasets |
 //! | `verify`, `repair`, `outline`, `summary` | verification, repair, salvage, byte layout, contents |
 #![deny(clippy::disallowed_methods)]
@@ -51,6 +52,7 @@
 
 mod catalog;
 mod chunk;
+pub mod compat;
 mod compute;
 mod error;
 #[expect(clippy::inline_always, reason = "kernels must be inlined to be compiled for each instruction set")]
@@ -87,7 +89,11 @@ mod writer;
 mod zones;
 
 pub use chunk::Chunk;
-pub use compute::{Axis, Comparison, Dim, Group, LabelRange, Part, PositionRange, Reduce, Reduced, Window};
+pub use compat::RunOptions;
+pub use compute::{
+    Axis, Comparison, Computed, Dim, Execution, Group, LabelRange, Outcome, OutputFile, Plan, PositionRange,
+    Reduce, Reduced, Request, Select, Transform, Transformed, Window,
+};
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
 pub use file::{ChunkRef, Dataset, File, ReadOptions};
@@ -98,10 +104,8 @@ pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seco
 pub use metadata_limits::LimitViolation;
 pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
-pub use query::answer::{Answer, Catalog, Execution, Explain, MatchedDataset, Preview, Value};
 pub use query::error::{QueryError, QueryErrorKind};
 pub use query::operation::{Kind, Kind as Op, Method, Scalar};
-pub use query::run::RunOptions;
 pub use query::tree::Syntax;
 pub use query::{Query, Target};
 pub use region::Region;

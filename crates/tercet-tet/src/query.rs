@@ -5,20 +5,18 @@
 //! | `tree`, `source` | text → syntax tree with byte positions |
 //! | `de`, `document`, `schema` | syntax tree → typed document; JSON Schema of the same types |
 //! | `flat`, `check` | pipelines → flat form; rules between keys |
-//! | `resolve`, `alignment`, `echo` | query and dataset → resolved operation |
+//! | `resolve`, `alignment`, `lower` | query and dataset → request |
 
 pub(crate) mod alignment;
-pub(crate) mod answer;
 mod check;
 pub(crate) mod de;
 pub(crate) mod document;
-mod echo;
 pub(crate) mod error;
 mod flat;
+mod lower;
 pub(crate) mod operation;
-mod resolve;
+pub(crate) mod resolve;
 pub(crate) mod resolved;
-pub(crate) mod run;
 mod schema;
 mod source;
 pub(crate) mod tree;
@@ -120,6 +118,16 @@ impl Query {
     /// The key `spill`: the path for the selection.
     pub fn spill(&self) -> Option<&str> {
         self.flat.spill.as_ref().map(|spill| spill.value.as_str())
+    }
+
+    /// The operation as written.
+    pub(crate) fn operation(&self) -> Option<&document::Specified> {
+        self.flat.operation.as_ref().map(|operation| &operation.value)
+    }
+
+    /// An error at a key of the document.
+    pub(crate) fn error_at(&self, path: &str, reason: QueryErrorKind) -> QueryError {
+        self.source.error(path, reason)
     }
 
     /// The key `execution`.

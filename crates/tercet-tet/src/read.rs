@@ -26,7 +26,7 @@ impl Dataset<'_> {
     /// ```no_run
     /// let file = tercet_tet::File::open("era5.tet")?;
     /// let t2m = file.dataset("t2m")?;
-    /// let tensor = t2m.read(&t2m.select("0:10,::2")?)?;
+    /// let tensor = t2m.select().slices("0:10,::2")?.read()?;
     /// let values: &[f32] = tensor.as_slice().expect("t2m holds f32");
     /// # Ok::<(), tercet_tet::Error>(())
     /// ```

@@ -145,10 +145,10 @@ impl QueryRequest {
     }
 }
 
-fn encode(value: &tercet_tet::Value) -> Value {
+fn encode(value: &tercet_tet::compat::Value) -> Value {
     match value {
-        tercet_tet::Value::Number(number) => json!({ "f64": hex(&number.to_le_bytes()) }),
-        tercet_tet::Value::Numbers(numbers) => {
+        tercet_tet::compat::Value::Number(number) => json!({ "f64": hex(&number.to_le_bytes()) }),
+        tercet_tet::compat::Value::Numbers(numbers) => {
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
             json!({ "f64": hex(&bytes) })
         }
@@ -192,7 +192,7 @@ impl ReduceRequest {
     fn run(self) -> Result<Value, Failure> {
         let file = File::open(self.path.as_str())?;
         let dataset = file.dataset(NAME)?;
-        let mut part = dataset.part().statistics(self.statistics).parallel(self.parallel);
+        let mut part = dataset.select().statistics(self.statistics).parallel(self.parallel);
         for (axis, [start, stop, step]) in self.slices.into_iter().enumerate() {
             part = part.isel(axis, start..stop)?.step(axis, step)?;
         }

@@ -70,7 +70,7 @@ fn read(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.tet(&["extract", "weather.tet", "t2m", "-s", "12,18,::12", "-o", "noon.npy"], 0)?;
     let file = tet::File::open(stage.path("weather.tet"))?;
     let t2m = file.dataset("t2m")?;
-    let part = t2m.read(&t2m.select("12,18,::12")?)?;
+    let part = t2m.select().slices("12,18,::12")?.read()?;
     let found = part.to_vec::<f32>().unwrap_or_default();
     let written: Vec<f32> = (0..72).step_by(12).map(|lon| weather::temperature(12, 18, lon)).collect();
     if found != written {

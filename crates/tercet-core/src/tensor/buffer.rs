@@ -52,6 +52,19 @@ impl Buffer {
         heap.resize(words, 0);
         Ok(Self { memory: Memory::Heap(heap), len })
     }
+
+    /// The bytes of `words`, without a copy.
+    pub(super) fn from_words(words: Vec<u64>) -> Self {
+        Self { len: words.len() * 8, memory: Memory::Heap(words) }
+    }
+
+    /// The words of the buffer without a copy, if its memory is a vector of whole words.
+    pub(super) fn into_words(self) -> Result<Vec<u64>, Self> {
+        match self.memory {
+            Memory::Heap(words) if words.len() * 8 == self.len => Ok(words),
+            memory => Err(Self { memory, ..self }),
+        }
+    }
 }
 
 impl Deref for Buffer {

@@ -32,6 +32,26 @@ impl fmt::Display for ShapeMismatch {
 
 impl std::error::Error for ShapeMismatch {}
 
+/// Why values are not an array.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FromVecError {
+    /// Their number does not fit the shape.
+    Shape(ShapeMismatch),
+    /// There is no memory for a copy.
+    Memory(OutOfMemory),
+}
+
+impl fmt::Display for FromVecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Shape(error) => error.fmt(f),
+            Self::Memory(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for FromVecError {}
+
 impl<'a> TensorView<'a> {
     /// A view of row-major little-endian bytes.
     pub fn new(dtype: impl Into<DType>, shape: &'a [u64], bytes: &'a [u8]) -> Result<Self, ShapeMismatch> {
@@ -108,6 +128,45 @@ impl Tensor {
         Ok(Self { dtype, shape, bytes })
     }
 
+    /// An array of values; 8-byte types are not copied on little-endian hosts.
+    pub fn from_vec<T: Scalar>(shape: impl Into<Shape>, values: Vec<T>) -> Result<Self, FromVecError> {
+        let (shape, len) = (shape.into(), values.len() as u64);
+        let expected = if shape.contains(&0) { Some(0) } else { shape.elements() };
+        if expected != Some(len) {
+            let bytes = len.saturating_mul(size_of::<T>() as u64);
+            return Err(FromVecError::Shape(ShapeMismatch { shape, dtype: T::DTYPE, bytes }));
+        }
+        let words = if cfg!(target_endian = "little") {
+            bytemuck::try_cast_vec::<T, u64>(values).map_err(|(_, values)| values)
+        } else {
+            Err(values)
+        };
+        let values = match words {
+            Ok(words) => return Ok(Self { dtype: T::DTYPE, shape, bytes: Buffer::from_words(words) }),
+            Err(values) => values,
+        };
+        let mut tensor = Self::zeros(T::DTYPE, shape).map_err(FromVecError::Memory)?;
+        for (slot, value) in tensor.bytes.chunks_exact_mut(size_of::<T>()).zip(values) {
+            slot.copy_from_slice(bytemuck::bytes_of(&value.swap_le()));
+        }
+        Ok(tensor)
+    }
+
+    /// The elements; `None` if the type differs. Arrays of [`from_vec`](Self::from_vec) are not copied if it did not.
+    pub fn into_vec<T: Scalar>(self) -> Option<Vec<T>> {
+        if T::DTYPE != self.dtype {
+            return None;
+        }
+        if size_of::<T>() != 8 || cfg!(target_endian = "big") {
+            return self.to_vec();
+        }
+        let Self { dtype, shape, bytes } = self;
+        match bytes.into_words() {
+            Ok(words) => bytemuck::try_cast_vec(words).ok(),
+            Err(bytes) => Self { dtype, shape, bytes }.to_vec(),
+        }
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype
@@ -170,6 +229,22 @@ mod tests {
         }
         let bytes = [0xff, 2];
         assert_eq!(TensorView::new(DType::I8, &[2], &bytes).unwrap().to_vec::<i8>().unwrap(), [-1, 2]);
+    }
+
+    #[test]
+    fn vectors_become_tensors_and_come_back() {
+        let values = vec![1.5f64, -2.0, f64::INFINITY];
+        let at = values.as_ptr();
+        let tensor = Tensor::from_vec([3], values).unwrap();
+        assert_eq!((tensor.dtype(), tensor.shape()[..].to_vec()), (DType::F64, vec![3]));
+        let back = tensor.into_vec::<f64>().unwrap();
+        assert_eq!((&back[..], back.as_ptr()), (&[1.5, -2.0, f64::INFINITY][..], at));
+        let tensor = Tensor::from_vec([2, 2], vec![1u16, 2, 3, 4]).unwrap();
+        assert_eq!(tensor.to_vec::<u16>().unwrap(), [1, 2, 3, 4]);
+        assert_eq!(tensor.into_vec::<f64>(), None);
+        assert!(matches!(Tensor::from_vec([2], vec![1i64]), Err(FromVecError::Shape(_))));
+        let zeros = Tensor::zeros(DType::I64, [(5 << 20) / 8].into()).unwrap();
+        assert_eq!(zeros.into_vec::<i64>().unwrap().len(), (5 << 20) / 8);
     }
 
     #[test]

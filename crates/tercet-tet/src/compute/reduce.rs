@@ -2,18 +2,23 @@
 
 use std::collections::HashMap;
 
-use tercet_core::{ElementType, Shape, Tensor};
+use tercet_core::progress::NoProgress;
+use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
+use tercet_core::{Shape, Tensor};
 
-use super::{Axis, Part};
+use super::request::{self, Execution, Plan, Request};
+use super::window::groups_of;
+use super::{Axis, Group, Select, Window, selected_labels};
 use crate::error::{Error, ErrorKind};
-use crate::exec::reduce::{Computed, Numbers, compute, compute_all};
+use crate::exec::reduce::{Computed, Numbers};
+use crate::file::Dataset;
 use crate::query::operation::Kind;
-use crate::query::resolved::{Groups, Operation, Padding, Role, Rolling};
+use crate::query::resolved::{Operation, Role};
 
 /// A reduction to be run.
 #[derive(Debug)]
 pub struct Reduce<'f> {
-    part: Part<'f>,
+    select: Select<'f>,
     ops: Vec<Kind>,
     axes: Vec<Result<usize, Error>>,
     groups: Vec<Group>,
@@ -32,8 +37,12 @@ pub struct Reduced {
     pub dims: Vec<Dim>,
     /// Number of elements that were reduced, after filters.
     pub elements: u64,
+    /// Number of elements of each result as u64, if requested: one dimension for each of `dims`.
+    pub counts: Option<Tensor>,
     /// Bin edges of a histogram over all axes.
     pub edges: Option<Vec<f64>>,
+    /// How the result was computed.
+    pub execution: Execution,
 }
 
 /// A dimension of a result.
@@ -47,102 +56,14 @@ pub struct Dim {
     pub len: u64,
 }
 
-/// Groups of positions of an axis.
-pub struct Group {
-    axis: String,
-    number: Option<usize>,
-    /// Maps the number and the label of a position to the name of its group.
-    key: Key,
-}
-
-type Key = Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>;
-
-impl std::fmt::Debug for Group {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Group({:?} {})", self.number, self.axis)
-    }
-}
-
-impl Group {
-    /// Groups positions by a function of their labels; positions without labels are in the group of "".
-    pub fn labels<'a>(
-        axis: impl Into<Axis<'a>>,
-        key: impl Fn(&str) -> String + Send + Sync + 'static,
-    ) -> Self {
-        Self::new(axis.into(), Box::new(move |_, label| key(label.unwrap_or(""))))
-    }
-
-    /// Groups positions by a function of their numbers.
-    pub fn positions<'a>(
-        axis: impl Into<Axis<'a>>,
-        key: impl Fn(u64) -> String + Send + Sync + 'static,
-    ) -> Self {
-        Self::new(axis.into(), Box::new(move |position, _| key(position)))
-    }
-
-    fn new(axis: Axis<'_>, key: Key) -> Self {
-        match axis {
-            Axis::Number(number) => Self { axis: String::new(), number: Some(number), key },
-            Axis::Name(name) => Self { axis: name.to_owned(), number: None, key },
-        }
-    }
-
-    fn axis(&self) -> Axis<'_> {
-        self.number.map_or(Axis::Name(&self.axis), Axis::Number)
-    }
-}
-
-/// Windows along an axis.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Window {
-    axis: String,
-    number: Option<usize>,
-    size: u64,
-    step: u64,
-    rolling: bool,
-    min_count: u64,
-}
-
-impl Window {
-    /// Rolling windows of `size` positions along an axis.
-    pub fn rolling<'a>(axis: impl Into<Axis<'a>>, size: u64) -> Self {
-        Self::new(axis.into(), size, true)
-    }
-
-    /// Bins of `size` adjacent positions; the last one may be shorter.
-    pub fn bins<'a>(axis: impl Into<Axis<'a>>, size: u64) -> Self {
-        Self::new(axis.into(), size, false)
-    }
-
-    fn new(axis: Axis<'_>, size: u64, rolling: bool) -> Self {
-        let (axis, number) = match axis {
-            Axis::Number(number) => (String::new(), Some(number)),
-            Axis::Name(name) => (name.to_owned(), None),
-        };
-        Self { axis, number, size, step: 1, rolling, min_count: 1 }
-    }
-
-    /// Sets the step from one rolling window to the next: 1 by default.
-    pub fn step(mut self, step: u64) -> Self {
-        self.step = step;
-        self
-    }
-
-    /// Sets the minimum number of values of a window; with fewer, its result is NaN. 1 by default.
-    pub fn min_count(mut self, count: u64) -> Self {
-        self.min_count = count;
-        self
-    }
-}
-
 impl<'f> Reduce<'f> {
-    pub(super) fn new(part: Part<'f>, ops: Vec<Kind>) -> Self {
-        Self { part, ops, axes: Vec::new(), groups: Vec::new(), window: None }
+    pub(super) fn new(select: Select<'f>, ops: Vec<Kind>) -> Self {
+        Self { select, ops, axes: Vec::new(), groups: Vec::new(), window: None }
     }
 
     /// Reduces these axes; without any, all axes that have neither groups nor windows.
     pub fn over<'a, A: Into<Axis<'a>>>(mut self, axes: impl IntoIterator<Item = A>) -> Self {
-        self.axes = axes.into_iter().map(|axis| self.part.axis(axis.into())).collect();
+        self.axes = axes.into_iter().map(|axis| self.select.axis(axis.into())).collect();
         self
     }
 
@@ -158,90 +79,124 @@ impl<'f> Reduce<'f> {
         self
     }
 
-    /// Runs the reduction; returns the result of the first operation.
-    pub fn run(self) -> Result<Reduced, Error> {
-        let part = self.part.clone();
-        let first = self.run_all()?.into_iter().next();
-        first.ok_or_else(|| part.refuse("no operation"))
+    /// Computes the number of elements of each result as well.
+    pub fn with_counts(mut self) -> Self {
+        self.select.settings.counts = true;
+        self
     }
 
-    /// Runs the reduction; returns one result per operation. Reductions share one visit of the chunks if possible.
-    pub fn run_all(self) -> Result<Vec<Reduced>, Error> {
-        let Self { part, ops, axes, groups, window } = self;
+    /// The request: planned and run in the same way as a query document.
+    pub fn request(self) -> Result<Request<'f>, Error> {
+        let Self { select, ops, axes, groups, window } = self;
         let axes = axes.into_iter().collect::<Result<Vec<usize>, Error>>()?;
-        let (roles, dims) = roles(&part, &axes, &groups, window.as_ref())?;
+        let (roles, names) = roles(&select, &axes, &groups, window.as_ref())?;
         for op in &ops {
-            check(&part, *op, &axes, &roles)?;
+            check(&select, *op, &axes, &roles)?;
         }
-        let operation = |kind: Kind| Operation { kind, axes: axes.clone(), roles: roles.clone() };
-        let Some(&first) = ops.first() else { return Ok(Vec::new()) };
         let resolve_fill = |kind: Kind| match kind {
             Kind::NullCount { fill: None } => {
-                Kind::NullCount { fill: crate::query::fill_value_of(&part.dataset) }
+                Kind::NullCount { fill: crate::query::fill_value_of(&select.dataset) }
             }
             kind => kind,
         };
-        let kinds: Vec<Kind> = ops.iter().map(|&kind| resolve_fill(kind)).collect();
-        let computed = part.run(Some(operation(first)), |job| match kinds[..] {
-            [kind] => Ok(vec![compute(job, &operation(kind))?]),
-            _ => compute_all(job, &kinds, &operation(first)),
-        })?;
-        let results = ops.into_iter().zip(computed).map(|(op, computed)| {
-            reduced(op, computed, dims.clone()).map_err(|kind| part.dataset.file.error(kind))
-        });
-        results.collect()
+        let ops: Vec<Kind> = ops.into_iter().map(resolve_fill).collect();
+        let Some(&first) = ops.first() else { return Err(select.refuse("there is no operation")) };
+        let dims = reduced_dims(&select.dataset, &select.axes, &roles, &names);
+        select.bind(Some(Operation { kind: first, axes, roles }), ops, dims)
+    }
+
+    /// Plans the reduction. No values are read.
+    pub fn plan(self) -> Result<Plan, Error> {
+        self.request()?.plan()
+    }
+
+    /// Runs the reduction; returns the result of the first operation.
+    pub fn run(self) -> Result<Reduced, Error> {
+        let dataset = self.select.dataset;
+        let first = self.run_all()?.into_iter().next();
+        first.ok_or_else(|| super::refuse(&dataset, "there is no operation"))
+    }
+
+    /// Runs the reduction; returns one result per operation. Operations share one visit of the chunks if possible.
+    pub fn run_all(self) -> Result<Vec<Reduced>, Error> {
+        let dataset = self.select.dataset;
+        match self.request()?.run(&NoProgress)?.computed {
+            request::Computed::Reduced(results) => Ok(results),
+            _ => Err(super::refuse(&dataset, "the request is no reduction")),
+        }
+    }
+}
+
+/// Number of elements of each result.
+pub(super) struct Counts(Vec<u64>);
+
+impl Counts {
+    pub(super) fn new(computed: &Computed) -> Self {
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "counts are whole numbers"
+        )]
+        let count = |count: &f64| *count as u64;
+        Self(match &computed.numbers {
+            Numbers::Values(values) => values.iter().map(count).collect(),
+            _ => Vec::new(),
+        })
     }
 }
 
 /// Converts the result of a computation to an array.
-fn reduced(op: Kind, computed: Computed, dims: Vec<Dim>) -> Result<Reduced, ErrorKind> {
+pub(super) fn reduced(
+    op: Kind,
+    computed: Computed,
+    dims: Vec<Dim>,
+    counts: Option<&Counts>,
+    execution: Execution,
+) -> Result<Reduced, ErrorKind> {
     let mut shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
+    let counts = counts.map(|counts| tensor(shape.clone(), counts.0.clone())).transpose()?;
     let (elements, mut edges, mut dims) = (computed.elements, None, dims);
     let tensor = match computed.numbers {
         Numbers::Indices(indices) => {
-            let mut tensor = Tensor::zeros(ElementType::I64, Shape::new(shape))?;
-            let indices = indices.into_iter().map(|index| index.and_then(|index| i64::try_from(index).ok()));
-            for (slot, index) in tensor.bytes_mut().chunks_exact_mut(8).zip(indices) {
-                slot.copy_from_slice(&index.unwrap_or(-1).to_le_bytes());
-            }
-            tensor
+            let index = |index: Option<u64>| index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1);
+            tensor(shape, indices.into_iter().map(index).collect())?
         }
-        Numbers::Values(values) => numbers(shape, values)?,
+        Numbers::Values(values) => tensor(shape, values)?,
         Numbers::Flags(flags) => {
             let number = |flag: Option<bool>| flag.map_or(f64::NAN, |flag| f64::from(u8::from(flag)));
-            numbers(shape, flags.into_iter().map(number).collect())?
+            tensor(shape, flags.into_iter().map(number).collect())?
         }
         Numbers::Histogram { counts, edges: found } => {
             edges = found;
             let cells = shape.iter().product::<u64>().max(1);
             shape.push(counts.len() as u64 / cells);
-            numbers(shape, counts)?
+            tensor(shape, counts)?
         }
         Numbers::Matrix { values, order } => {
             dims.clear();
-            numbers(vec![order as u64; 2], values)?
+            tensor(vec![order as u64; 2], values)?
         }
     };
-    Ok(Reduced { op, tensor, dims, elements, edges })
+    Ok(Reduced { op, tensor, dims, elements, counts, edges, execution })
 }
 
-fn numbers(shape: Vec<u64>, values: Vec<f64>) -> Result<Tensor, ErrorKind> {
-    let mut tensor = Tensor::zeros(ElementType::F64, Shape::new(shape))?;
-    for (slot, value) in tensor.bytes_mut().chunks_exact_mut(8).zip(values) {
-        slot.copy_from_slice(&value.to_le_bytes());
-    }
-    Ok(tensor)
+fn tensor<T: Scalar>(shape: Vec<u64>, values: Vec<T>) -> Result<Tensor, ErrorKind> {
+    Tensor::from_vec(Shape::new(shape), values).map_err(|error| match error {
+        FromVecError::Memory(error) => error.into(),
+        // The executor returns one value per cell.
+        FromVecError::Shape(_) => tercet_core::tensor::CopyError.into(),
+    })
 }
 
 /// Rejects invalid combinations.
-fn check(part: &Part<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<(), Error> {
+fn check(select: &Select<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<(), Error> {
     let has_windows = roles.iter().any(|role| matches!(role, Role::Rolling(_)));
     let refused = match op {
         Kind::Transform { .. } => Some("transforms are not reductions"),
         Kind::Covariance | Kind::Correlation if roles.len() != 2 || axes.len() != 1 => {
             Some("covariances need 2 axes, one of them reduced")
         }
-        Kind::Covariance | Kind::Correlation if part.filter.is_some() || part.included.is_some() => {
+        Kind::Covariance | Kind::Correlation if select.filter.is_some() || select.included.is_some() => {
             Some("filters are not supported for covariances")
         }
         Kind::Histogram { bins: 0, .. } => Some("a histogram needs bins"),
@@ -254,77 +209,73 @@ fn check(part: &Part<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Result<()
         Kind::Quantile { q } if !(0.0..=1.0).contains(&q) => Some("a quantile is not between 0 and 1"),
         _ => None,
     };
-    refused.map_or(Ok(()), |detail| Err(part.refuse(detail)))
+    refused.map_or(Ok(()), |detail| Err(select.refuse(detail)))
 }
 
-/// Role of each axis, and the remaining dimensions.
+/// Names of the groups of some axes.
+type GroupNames = Vec<(usize, Vec<String>)>;
+
+/// Role of each axis, and the names of groups.
 fn roles(
-    part: &Part<'_>,
+    select: &Select<'_>,
     axes: &[usize],
     groups: &[Group],
     window: Option<&Window>,
-) -> Result<(Vec<Role>, Vec<Dim>), Error> {
-    let rank = part.axes.len();
-    let mut special: HashMap<usize, (Role, Option<Vec<String>>)> = HashMap::new();
+) -> Result<(Vec<Role>, GroupNames), Error> {
+    let mut special: HashMap<usize, Role> = HashMap::new();
+    let mut names = Vec::new();
     for group in groups {
-        let axis = part.axis(group.axis())?;
-        special.insert(axis, grouped(part, axis, group));
+        let axis = select.axis(group.axis.as_axis())?;
+        let labels = select.labels_of(axis);
+        let count = usize::try_from(select.axes[axis].count()).unwrap_or(usize::MAX);
+        let (groups, found) = groups_of((0..count).map(|position| {
+            let label = labels.as_ref().and_then(|labels| labels.get(position)).map(String::as_str);
+            (group.key)(position as u64, label)
+        }));
+        names.push((axis, found));
+        special.insert(axis, Role::Grouped(groups));
     }
     if let Some(window) = window {
-        let axis = part.axis(window.number.map_or(Axis::Name(&window.axis), Axis::Number))?;
-        special.insert(axis, (windowed(part, axis, window)?, None));
+        let axis = select.axis(window.axis.as_axis())?;
+        special.insert(axis, windowed(select, axis, window)?);
     }
-    let mut roles = Vec::with_capacity(rank);
-    let mut dims = Vec::new();
-    for axis in 0..rank {
-        let count = part.axes[axis].count();
-        let (role, labels) = match special.remove(&axis) {
-            Some(found) => found,
-            None if axes.contains(&axis) || axes.is_empty() => (Role::Reduced, None),
-            None => (Role::Kept, part.labels_of(axis)),
-        };
-        if let Some(len) = role.cells(count) {
-            dims.push(Dim { name: part.dataset.axis_name(axis).map(str::to_owned), labels, len });
-        }
-        roles.push(role);
-    }
-    Ok((roles, dims))
-}
-
-fn grouped(part: &Part<'_>, axis: usize, group: &Group) -> (Role, Option<Vec<String>>) {
-    let labels = part.labels_of(axis);
-    let mut numbers: HashMap<String, u32> = HashMap::new();
-    let mut names = Vec::new();
-    let count = usize::try_from(part.axes[axis].count()).unwrap_or(usize::MAX);
-    let cells = (0..count).map(|position| {
-        let label = labels.as_ref().and_then(|labels| labels.get(position)).map(String::as_str);
-        let name = (group.key)(position as u64, label);
-        // Positions with separate groups are held in memory: there are fewer than 2³².
-        let next = u32::try_from(names.len()).unwrap_or(u32::MAX);
-        *numbers.entry(name).or_insert_with_key(|name| {
-            names.push(name.clone());
-            next
-        })
+    let roles = (0..select.axes.len()).map(|axis| match special.remove(&axis) {
+        Some(role) => role,
+        None if axes.contains(&axis) || axes.is_empty() => Role::Reduced,
+        None => Role::Kept,
     });
-    let cells = cells.collect();
-    let count = u32::try_from(names.len()).unwrap_or(u32::MAX);
-    (Role::Grouped(Groups { cells, count, padding: None, size: 0 }), Some(names))
+    Ok((roles.collect(), names))
 }
 
-fn windowed(part: &Part<'_>, axis: usize, window: &Window) -> Result<Role, Error> {
-    let count = part.axes[axis].count();
-    let &Window { size, step, min_count, .. } = window;
-    if size == 0 || size > count || step == 0 {
+/// Remaining dimensions of a reduction of selected positions.
+pub(crate) fn reduced_dims(
+    dataset: &Dataset<'_>,
+    axes: &[AxisSlice],
+    roles: &[Role],
+    names: &[(usize, Vec<String>)],
+) -> Vec<Dim> {
+    let dim = |axis: usize| {
+        let len = roles[axis].cells(axes[axis].count())?;
+        let labels = match &roles[axis] {
+            Role::Kept => selected_labels(dataset, axis, axes[axis]),
+            _ => names.iter().find(|(other, _)| *other == axis).map(|(_, names)| names.clone()),
+        };
+        Some(Dim { name: dataset.axis_name(axis).map(str::to_owned), labels, len })
+    };
+    (0..axes.len()).filter_map(dim).collect()
+}
+
+fn windowed(select: &Select<'_>, axis: usize, window: &Window) -> Result<Role, Error> {
+    let count = select.axes[axis].count();
+    let span = &window.span;
+    if span.size == 0 || span.size > count || span.step == 0 {
+        let (size, step) = (span.size, span.step);
         let detail = format!("windows of {size} positions, step {step}, on axis {axis} of {count} positions");
-        return Err(part.refuse(&detail));
+        return Err(select.refuse(&detail));
     }
-    let padding = Padding { value: None, min_count };
-    if window.rolling {
-        let windows = (count - size + 1).div_ceil(step);
-        return Ok(Role::Rolling(Rolling { size, step, first: 0, count: windows, padding, separate: false }));
+    let most = (select.dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
+    if !span.rolling && count > most {
+        return Err(select.refuse(&format!("{count} positions in bins, but at most {most} can be")));
     }
-    let number = |bin: u64| u32::try_from(bin).unwrap_or(u32::MAX);
-    let cells = (0..count).map(|position| number(position / size)).collect();
-    let bins = number(count.div_ceil(size));
-    Ok(Role::Grouped(Groups { cells, count: bins, padding: Some(padding), size }))
+    Ok(span.role(count))
 }

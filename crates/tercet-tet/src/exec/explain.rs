@@ -4,15 +4,14 @@ use std::sync::atomic::Ordering;
 
 use super::job::Job;
 use super::reduce;
-use crate::query::answer::{Execution, Explain};
 use crate::query::operation::Kind;
 use crate::wire::ids::Codec;
 
-/// Explains how a job is executed.
-pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
+/// The steps of a job; after its execution with the number of chunks whose statistics replaced their values.
+pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
     let plan = job.plan;
     let skipped = plan.zone_filter_skipped + plan.index_filter_skipped;
-    let by_statistics = job.by_statistics.load(Ordering::Relaxed).min(plan.chunks.len() as u64);
+    let by_statistics = executed.unwrap_or(0);
     let by_payload = plan.chunks.len() as u64 - by_statistics;
     let mut steps = Vec::new();
     steps.push(format!(
@@ -58,16 +57,8 @@ pub(crate) fn explain(job: &Job<'_>, execution: &Execution) -> Explain {
             _ => format!("several visits of the chunks, within {} bytes", job.budget),
         });
     }
-    steps.push(format!(
-        "{} stored bytes read, strategy {}",
-        execution.total_bytes_read_from_disk, execution.memory_strategy
-    ));
-    let threads = if job.parallel { rayon::current_num_threads() } else { 1 };
-    Explain {
-        steps,
-        chunks_by_statistics: by_statistics,
-        chunks_by_payload: by_payload,
-        chunks_skipped: skipped,
-        threads,
+    if executed.is_some() {
+        steps.push(format!("{} stored bytes read", job.bytes_read.load(Ordering::Relaxed)));
     }
+    steps
 }

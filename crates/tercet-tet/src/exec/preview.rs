@@ -4,8 +4,8 @@ use tercet_core::tensor::AxisSlice;
 use tercet_core::{Selection, Tensor};
 
 use super::job::Job;
+use crate::compute::Preview;
 use crate::error::ErrorKind;
-use crate::query::answer::Preview;
 
 /// First `most` elements of the selection, row-major.
 pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {

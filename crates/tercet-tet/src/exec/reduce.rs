@@ -1,4 +1,4 @@
-//! Dispatches operations to their computations, and names their results.
+//! Dispatches operations to their computations.
 
 use tercet_kernel::{ComputeType, Op};
 
@@ -6,12 +6,10 @@ use super::drive::{self, Folded};
 use super::job::Job;
 use super::predicate::compute_fill;
 use super::several::Several;
-use super::{histogram, matrix, order, preview, scan, spill, transform};
+use super::{histogram, matrix, order, scan};
 use crate::error::ErrorKind;
-use crate::query::answer::{Execution, Value};
 use crate::query::operation::Kind;
 use crate::query::resolved::{Operation, Role};
-use crate::query::run::RunOptions;
 
 /// Result of an operation.
 #[derive(Debug)]
@@ -149,24 +147,6 @@ fn result_numbers<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Num
     }
 }
 
-/// Executes the query of a job.
-pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
-    let Some(operation) = &job.resolved.operation else { return spill::execute(job, options) };
-    if let Kind::Transform { method } = operation.kind {
-        return transform::execute(job, operation, method, options);
-    }
-    let mut execution = Execution::default();
-    put_results(job, operation, compute(job, operation)?, &mut execution);
-    execution.memory_strategy = match operation.kind {
-        kind if is_streaming(kind) => "streaming_fold",
-        _ if job.plan.selection_bytes() > job.budget => "temp_spill_materialize",
-        _ => "in_memory_materialize",
-    };
-    put_counts(job, &mut execution);
-    execution.preview = Some(preview::preview(job, options.preview)?);
-    Ok(execution)
-}
-
 /// Whether an operation streams: it needs only the states of its cells.
 pub(crate) fn is_streaming(kind: Kind) -> bool {
     !matches!(
@@ -224,87 +204,4 @@ fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64
     }
     let all = vec![Role::Reduced; operation.roles.len()];
     Ok(drive::fold(job, &Op::Count, &all)?.elements)
-}
-
-/// Writes the named results to the execution.
-fn put_results(job: &Job<'_>, operation: &Operation, computed: Computed, execution: &mut Execution) {
-    let (scalar, reduced) = names(operation.kind);
-    let mut put = |name, value| execution.results.push((name, value));
-    put("operation_element_count", Value::Count(computed.elements));
-    if let Numbers::Matrix { values, order } = computed.numbers {
-        let order_name = match operation.kind {
-            Kind::Correlation => "operation_correlation_order",
-            _ => "operation_covariance_order",
-        };
-        put(scalar, Value::Numbers(values));
-        put(order_name, Value::Count(order as u64));
-        return;
-    }
-    if !operation.is_scalar() {
-        let shape = operation.output_shape(&job.plan.selection.shape());
-        put("operation_reduced_shape", Value::Shape(shape));
-        let values = match computed.numbers {
-            Numbers::Flags(flags) => Value::Flags(flags),
-            Numbers::Indices(indices) => Value::Indices(indices),
-            Numbers::Values(values)
-            | Numbers::Histogram { counts: values, .. }
-            | Numbers::Matrix { values, .. } => Value::Numbers(values),
-        };
-        put(reduced, values);
-        return;
-    }
-    match computed.numbers {
-        Numbers::Values(_) if operation.kind == Kind::Count => {}
-        Numbers::Flags(flags) => put(scalar, Value::Flag(flags.first().copied().flatten().unwrap_or(false))),
-        Numbers::Indices(indices) => put(scalar, Value::Index(indices.first().copied().flatten())),
-        Numbers::Values(values) => put(scalar, Value::Number(values.first().copied().unwrap_or(f64::NAN))),
-        Numbers::Histogram { counts, edges } => {
-            put(scalar, Value::Numbers(counts));
-            let edges = edges.map_or(Value::Json(serde_json::Value::Null), Value::Numbers);
-            put("operation_histogram_edges", edges);
-        }
-        Numbers::Matrix { .. } => {}
-    }
-}
-
-/// Writes the numbers of groups and windows.
-fn put_counts(job: &Job<'_>, execution: &mut Execution) {
-    if let Some(groups) = job.resolved.group_count {
-        execution.details.push(("group_count", Value::Count(groups)));
-    }
-    if let Some(windows) = job.resolved.window_count {
-        execution.details.push(("window_count", Value::Count(windows)));
-    }
-}
-
-/// Names of an operation's results: for a scalar, and for an array.
-fn names(kind: Kind) -> (&'static str, &'static str) {
-    match kind {
-        Kind::Sum => ("operation_sum", "operation_reduced_sum"),
-        Kind::Mean => ("operation_mean", "operation_reduced_mean"),
-        Kind::Min => ("operation_min", "operation_reduced_min"),
-        Kind::Max => ("operation_max", "operation_reduced_max"),
-        Kind::Count => ("operation_element_count", "operation_reduced_count"),
-        Kind::Var => ("operation_var", "operation_reduced_var"),
-        Kind::Std => ("operation_std", "operation_reduced_std"),
-        Kind::Product => ("operation_product", "operation_reduced_product"),
-        Kind::NormL1 => ("operation_norm_l1", "operation_reduced_norm_l1"),
-        Kind::NormL2 => ("operation_norm_l2", "operation_reduced_norm_l2"),
-        Kind::AllFinite => ("operation_all_finite", "operation_reduced_all_finite"),
-        Kind::AnyNan => ("operation_any_nan", "operation_reduced_any_nan"),
-        Kind::AnyInf => ("operation_any_inf", "operation_reduced_any_inf"),
-        Kind::NanCount => ("operation_nan_count", "operation_reduced_nan_count"),
-        Kind::InfCount => ("operation_inf_count", "operation_reduced_inf_count"),
-        Kind::NanMean => ("operation_nan_mean", "operation_reduced_nan_mean"),
-        Kind::NanStd => ("operation_nan_std", "operation_reduced_nan_std"),
-        Kind::NullCount { .. } => ("operation_null_count", "operation_reduced_null_count"),
-        Kind::ArgMin => ("operation_argmin_index", "operation_reduced_argmin"),
-        Kind::ArgMax => ("operation_argmax_index", "operation_reduced_argmax"),
-        Kind::Median => ("operation_median", "operation_reduced_median"),
-        Kind::Quantile { .. } => ("operation_quantile", "operation_reduced_quantile"),
-        Kind::Histogram { .. } => ("operation_histogram_counts", "operation_reduced_histogram_counts"),
-        Kind::Covariance => ("operation_covariance", "operation_covariance"),
-        Kind::Correlation => ("operation_correlation", "operation_correlation"),
-        Kind::Transform { .. } => ("transform_method", "transform_method"),
-    }
 }

@@ -8,10 +8,7 @@ use tercet_core::{ElementType, Selection, with_element};
 use super::job::Job;
 use super::number::Number;
 use super::predicate::{Predicate, fill_value};
-use super::target::Outputs;
 use crate::error::ErrorKind;
-use crate::query::answer::{Execution, Preview, Value};
-use crate::query::run::RunOptions;
 
 #[cfg(any(unix, windows))]
 mod files;
@@ -24,52 +21,13 @@ pub(crate) use files::{Head, Placed, plan, spill};
 /// Elements that are blanked at a time.
 const CELLS: usize = 64 << 10;
 
-/// A result that was written to a file.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Spilled {
-    /// Path; `None` for an unnamed temporary file.
-    pub(crate) path: Option<String>,
-    /// Bytes of the elements.
-    pub(crate) bytes: u64,
-}
-
-impl Spilled {
-    /// JSON members of the result. Their names mention the first supported element type; all types use them.
-    pub(crate) fn details(self) -> Vec<(&'static str, Value)> {
-        let path = self.path.map(|path| ("spill_f32_path", Value::Text(path)));
-        path.into_iter().chain([("spill_f32_bytes", Value::Count(self.bytes))]).collect()
-    }
-}
-
-/// Executes a query without an operation: writes the selection to a file, or returns only a preview.
-pub(crate) fn execute(job: &Job<'_>, options: &RunOptions) -> Result<Execution, ErrorKind> {
-    let Some(path) = &job.resolved.spill else {
-        let preview = super::preview::preview(job, options.preview)?;
-        return Ok(Execution {
-            preview: Some(preview),
-            memory_strategy: "capped_in_memory",
-            ..Execution::default()
-        });
-    };
-    let outputs = Outputs::new(job.dataset.file.path(), &options.spill_allow, options.preview)?;
-    let (spilled, cells) = spill(job, path, &outputs)?;
-    let dtype = job.plan.grid.element();
-    let truncated = job.plan.element_count() > options.preview;
-    Ok(Execution {
-        preview: Some(Preview { cells, dtype, truncated }),
-        memory_strategy: "mmap_spill",
-        details: spilled.details(),
-        ..Execution::default()
-    })
-}
-
 /// This platform has no files.
 #[cfg(not(any(unix, windows)))]
-fn spill(
+pub(crate) fn spill(
     _job: &Job<'_>,
     path: &str,
-    _outputs: &Outputs,
-) -> Result<(Spilled, Option<tercet_core::Tensor>), ErrorKind> {
+    _outputs: &super::target::Outputs,
+) -> Result<(crate::compute::OutputFile, Option<tercet_core::Tensor>), ErrorKind> {
     Err(ErrorKind::Target { path: path.into(), reason: crate::error::TargetError::NoFiles })
 }
 

@@ -12,14 +12,12 @@ use tercet_kernel::Op;
 use super::dense::{DenseWriter, Kernel, Numbers};
 use super::drive::{Folded, fold};
 use super::job::Job;
-use super::spill::Spilled;
 use super::target::Outputs;
+use crate::compute::OutputFile;
 use crate::error::ErrorKind;
 use crate::query::Target;
-use crate::query::answer::{Execution, Preview, Value};
-use crate::query::operation::Method;
+use crate::query::operation::{Kind, Method};
 use crate::query::resolved::{Operation, Role};
-use crate::query::run::RunOptions;
 
 #[cfg(any(unix, windows))]
 mod files;
@@ -36,50 +34,16 @@ pub(crate) struct Transformed {
     pub(crate) tensor: Option<Tensor>,
     /// Preview: the first elements of the result, as one dimension; `None` if not requested.
     pub(crate) preview: Option<Tensor>,
-    /// File that the result was written to.
-    pub(crate) spill: Option<Spilled>,
-    /// Memory strategy.
-    pub(crate) strategy: &'static str,
-    /// Statistics of the first pass, with their names in the result.
-    pub(crate) statistics: Vec<(&'static str, Value)>,
+    /// File that the result was written to, and whether it is a `.tet` file.
+    pub(crate) file: Option<OutputFile>,
+    pub(crate) is_sidecar: bool,
+    /// Statistics of the first pass: operations and their results.
+    pub(crate) statistics: Vec<(Kind, Vec<f64>)>,
     /// Number of finite elements with an impossible divisor, and the first of their indices, ascending.
     pub(crate) div_by_zero: u64,
     pub(crate) div_by_zero_indices: Vec<u64>,
     /// Number of elements in the statistics.
     pub(crate) elements: u64,
-}
-
-/// Executes a query that transforms.
-pub(crate) fn execute(
-    job: &Job<'_>,
-    operation: &Operation,
-    method: Method,
-    options: &RunOptions,
-) -> Result<Execution, ErrorKind> {
-    let outputs = Outputs::new(job.dataset.file.path(), &options.spill_allow, options.preview)?;
-    let made = transform(job, operation, method, &outputs)?;
-    let mut results = vec![("operation_element_count", Value::Count(made.elements))];
-    if !operation.is_scalar() {
-        let shape = operation.output_shape(&job.plan.selection.shape());
-        results.push(("operation_reduced_shape", Value::Shape(shape)));
-    }
-    results.extend(made.statistics);
-    results.push(("transform_method", Value::Text(method.name().to_owned())));
-    if made.div_by_zero > 0 {
-        let indices = made.div_by_zero_indices.into_iter().map(Some).collect();
-        results.push(("transform_div_by_zero_indices", Value::Indices(indices)));
-        results.push(("transform_div_by_zero_count", Value::Count(made.div_by_zero)));
-    }
-    let dtype = job.plan.grid.element();
-    let truncated = job.plan.element_count() > options.preview;
-    Ok(Execution {
-        preview: Some(Preview { cells: made.preview, dtype, truncated }),
-        results,
-        memory_strategy: made.strategy,
-        details: made.spill.map_or_else(Vec::new, Spilled::details),
-        tensor: made.tensor,
-        ..Execution::default()
-    })
 }
 
 /// Transforms the selection. All checks run before the first pass.
@@ -119,7 +83,7 @@ pub(crate) fn transform(
         write_part(&dense, dtype, method, (&job.plan.selection, &origin), tensor.bytes_mut())?;
         let most = outputs.preview.min(job.plan.element_count());
         let preview = (most > 0).then(|| super::preview::first(&tensor, most)).transpose()?;
-        let made = Made { tensor: Some(tensor), preview, spill: None, strategy: "transform_ram" };
+        let made = Made { tensor: Some(tensor), preview, file: None, is_sidecar: false };
         let bad = dense.into_zero_divisors();
         return Ok(pass.end(made, bad));
     }
@@ -160,14 +124,14 @@ fn write(
 struct Made {
     tensor: Option<Tensor>,
     preview: Option<Tensor>,
-    spill: Option<Spilled>,
-    strategy: &'static str,
+    file: Option<OutputFile>,
+    is_sidecar: bool,
 }
 
 /// Result of the first pass.
 struct Pass {
     numbers: Numbers,
-    statistics: Vec<(&'static str, Value)>,
+    statistics: Vec<(Kind, Vec<f64>)>,
     elements: u64,
 }
 
@@ -187,86 +151,39 @@ impl Pass {
         };
         let std =
             || -> Vec<f64> { values.iter().skip(2).step_by(3).map(|variance| variance.sqrt()).collect() };
-        let (shift, divisor, found): (_, _, Vec<(Statistic, Vec<f64>)>) = match method {
-            Method::Center => (values.clone(), Vec::new(), vec![(Statistic::Mean, values)]),
-            Method::Zscore => {
-                (column(1, 3), std(), vec![(Statistic::Mean, column(1, 3)), (Statistic::Std, std())])
-            }
-            Method::Scale => (Vec::new(), std(), vec![(Statistic::Std, std())]),
+        let (shift, divisor, found): (_, _, Vec<(Kind, Vec<f64>)>) = match method {
+            Method::Center => (values.clone(), Vec::new(), vec![(Kind::Mean, values)]),
+            Method::Zscore => (column(1, 3), std(), vec![(Kind::Mean, column(1, 3)), (Kind::Std, std())]),
+            Method::Scale => (Vec::new(), std(), vec![(Kind::Std, std())]),
             Method::Minmax => {
                 let (min, max) = (column(0, 2), column(1, 2));
                 let extent = min.iter().zip(&max).map(|(min, max)| max - min).collect();
-                (min.clone(), extent, vec![(Statistic::Min, min), (Statistic::Max, max)])
+                (min.clone(), extent, vec![(Kind::Min, min), (Kind::Max, max)])
             }
-            Method::L1 => (Vec::new(), values.clone(), vec![(Statistic::NormL1, values)]),
-            Method::L2 => (Vec::new(), values.clone(), vec![(Statistic::NormL2, values)]),
-            Method::Log1p | Method::Sqrt => (column(0, 2), Vec::new(), vec![(Statistic::Min, column(0, 2))]),
-            Method::Softmax => (column(0, 2), column(1, 2), vec![(Statistic::Max, column(0, 2))]),
+            Method::L1 => (Vec::new(), values.clone(), vec![(Kind::NormL1, values)]),
+            Method::L2 => (Vec::new(), values.clone(), vec![(Kind::NormL2, values)]),
+            Method::Log1p | Method::Sqrt => (column(0, 2), Vec::new(), vec![(Kind::Min, column(0, 2))]),
+            Method::Softmax => (column(0, 2), column(1, 2), vec![(Kind::Max, column(0, 2))]),
         };
         let shift = if shift.is_empty() { vec![0.0; divisor.len()] } else { shift };
         // An impossible division yields NaN.
         let possible = |divisor: f64| if divisor != 0.0 && divisor.is_finite() { divisor } else { f64::NAN };
         let divisor = divisor.into_iter().map(possible).collect();
-        let statistics = statistic_names(operation.is_scalar(), found);
-        Ok(Self { numbers: Numbers { shift, divisor }, statistics, elements })
+        Ok(Self { numbers: Numbers { shift, divisor }, statistics: found, elements })
     }
 
     fn end(self, made: Made, (div_by_zero, div_by_zero_indices): (u64, Vec<u64>)) -> Transformed {
         Transformed {
             tensor: made.tensor,
             preview: made.preview,
-            spill: made.spill,
-            strategy: made.strategy,
+            file: made.file,
+            is_sidecar: made.is_sidecar,
             statistics: self.statistics,
             div_by_zero,
             div_by_zero_indices,
             elements: self.elements,
         }
     }
-}
-
-/// Statistics of a result, in their output order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Statistic {
-    Mean,
-    Min,
-    Max,
-    Std,
-    NormL1,
-    NormL2,
-}
-
-impl Statistic {
-    const ALL: [Self; 6] = [Self::Mean, Self::Min, Self::Max, Self::Std, Self::NormL1, Self::NormL2];
-
-    /// Names without and with axes.
-    fn names(self) -> (&'static str, &'static str) {
-        match self {
-            Self::Mean => ("operation_mean", "operation_reduced_mean"),
-            Self::Min => ("operation_min", "operation_reduced_min"),
-            Self::Max => ("operation_max", "operation_reduced_max"),
-            Self::Std => ("operation_std", "operation_reduced_std"),
-            Self::NormL1 => ("operation_norm_l1", "operation_reduced_norm_l1"),
-            Self::NormL2 => ("operation_norm_l2", "operation_reduced_norm_l2"),
-        }
-    }
-}
-
-/// With axes all six arrays are present; those that were not needed are empty.
-fn statistic_names(scalar: bool, mut found: Vec<(Statistic, Vec<f64>)>) -> Vec<(&'static str, Value)> {
-    let mut named = Vec::new();
-    for one in Statistic::ALL {
-        let numbers =
-            found.iter_mut().find(|(other, _)| *other == one).map(|(_, numbers)| std::mem::take(numbers));
-        match (scalar, numbers) {
-            (true, Some(numbers)) => {
-                named.push((one.names().0, Value::Number(numbers.first().copied().unwrap_or(f64::NAN))));
-            }
-            (true, None) => {}
-            (false, numbers) => named.push((one.names().1, Value::Numbers(numbers.unwrap_or_default()))),
-        }
-    }
-    named
 }
 
 /// Transforms a part of the selection into a dense buffer. Excluded elements are NaN, and NaN passes unchanged.

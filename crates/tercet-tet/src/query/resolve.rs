@@ -4,7 +4,7 @@ mod fill;
 mod roles;
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;
 
 use std::sync::Arc;
 
@@ -277,7 +277,7 @@ impl Query {
 }
 
 /// The labels of the selected positions.
-fn selected(labels: &[String], slice: AxisSlice) -> impl Iterator<Item = &String> {
+pub(super) fn selected(labels: &[String], slice: AxisSlice) -> impl Iterator<Item = &String> {
     let position = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
     let labels = labels.get(position(slice.start)..position(slice.stop)).unwrap_or_default();
     labels.iter().step_by(position(slice.step))

@@ -6,11 +6,12 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ElementType, Tensor, TensorView};
+use tercet_core::{Class, Diagnose as _, ElementType, Tensor, TensorView};
 use tercet_testkit::counting::Counting;
+use tercet_tet::compat::Value;
 use tercet_tet::{
-    Comparison, Compression, File, Group, Layout, Op, Query, ReadOptions, RunOptions, Scalar, Syntax, Value,
-    Window, Writer, WriterOptions,
+    Comparison, Compression, Computed, File, Group, Layout, Method, Op, Query, ReadOptions, RunOptions,
+    Scalar, Syntax, Window, Writer, WriterOptions,
 };
 
 const SHAPE: [u64; 3] = [12, 6, 10];
@@ -59,7 +60,7 @@ fn at(time: u64, lat: u64, lon: u64) -> f64 {
 #[test]
 fn parts_are_selected_by_position_and_label() {
     let file = file();
-    let all = file.dataset("t").unwrap().part();
+    let all = file.dataset("t").unwrap().select();
     let part =
         all.clone().sel("lat", 50.0..=20.0).unwrap().isel("time", 3..9).unwrap().isel(2usize, 4).unwrap();
     assert_eq!(part.selection().unwrap().shape()[..], [6, 4, 1]);
@@ -92,7 +93,7 @@ fn several_operations_share_a_visit() {
     let bytes = write(&[5, 4, 3], Compression::Raw);
     let source = Counting::new(Memory::new("m", bytes)).with_copies().shared();
     let file = File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
-    let part = file.dataset("t").unwrap().part().statistics(false);
+    let part = file.dataset("t").unwrap().select().statistics(false);
     let ops = [Op::Mean, Op::Max, Op::Std, Op::ArgMin, Op::Median];
     let all = part.reduce(ops).over(["lat", "lon"]).run_all().unwrap();
     for (result, name) in
@@ -119,7 +120,7 @@ fn several_operations_share_a_visit() {
 #[test]
 fn groups_windows_and_filters_match_queries() {
     let file = file();
-    let part = file.dataset("t").unwrap().part();
+    let part = file.dataset("t").unwrap().select();
     let season = part.mean(["lat", "lon"]).group_by(Group::labels("time", str::to_owned)).run().unwrap();
     let names = (1..5).map(|month| format!("2020-0{month}")).collect::<Vec<_>>();
     assert_eq!(season.dims[0].labels, Some(names));
@@ -156,7 +157,7 @@ fn groups_windows_and_filters_match_queries() {
 #[test]
 fn windows_share_a_visit() {
     let file = file();
-    let part = file.dataset("t").unwrap().part().filter(Comparison::Gt(Scalar::Whole(40)));
+    let part = file.dataset("t").unwrap().select().filter(Comparison::Gt(Scalar::Whole(40)));
     for window in [Window::rolling("time", 3).step(2), Window::bins("time", 5)] {
         let window = window.min_count(2);
         let reduce = |ops: &[Op]| part.reduce(ops.to_vec()).over(["time"]).window(window.clone());
@@ -256,7 +257,7 @@ fn filters_apply_to_long_rows() {
         let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
         writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
         let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
-        let part = file.dataset("t").unwrap().part().filter(Comparison::Gt(Scalar::Float(10.0)));
+        let part = file.dataset("t").unwrap().select().filter(Comparison::Gt(Scalar::Float(10.0)));
         let passes = |value: &&f32| **value > 10.0;
         let rows: Vec<f64> = values
             .chunks(WIDTH as usize)
@@ -279,4 +280,140 @@ fn filters_apply_to_long_rows() {
             "{chunks:?}"
         );
     }
+}
+
+#[test]
+fn transforms_match_queries_and_name_their_statistics() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("m.tet");
+    std::fs::write(&path, write(&[5, 4, 3], Compression::Zstd { level: 1 })).unwrap();
+    let file = File::open(&path).unwrap();
+    let select = file.dataset("t").unwrap().select().isel("time", 2..8).unwrap();
+    let made = select.transform(Method::Zscore).over(["time"]).in_memory().run().unwrap();
+    let query = r#"{"dataset": "t", "selection": [{"start": 2, "stop": 8}, {}, {}],
+        "transform": {"method": "zscore", "axes": ["time"]}, "write": {"target": "ram"}}"#;
+    let query = Query::parse(query, Syntax::Json).unwrap();
+    let answer = query.run(&file, &RunOptions::new(), &NoProgress).unwrap().execution.unwrap();
+    assert_eq!(made.tensor.as_ref().unwrap().bytes(), answer.tensor.as_ref().unwrap().bytes());
+    assert_eq!(made.dims.iter().map(|dim| dim.len).collect::<Vec<_>>(), [6, 6, 10]);
+    assert_eq!(
+        made.statistics.iter().map(|(op, of)| (*op, of.len())).collect::<Vec<_>>(),
+        [(Op::Mean, 60), (Op::Std, 60)]
+    );
+    assert_eq!(Some(&Value::Numbers(made.statistics[1].1.clone())), answer.get("operation_reduced_std"));
+    // The answer has all six, empty if they were not needed.
+    assert_eq!(answer.get("operation_reduced_min"), Some(&Value::Numbers(Vec::new())));
+    assert!(made.execution.to_string().contains("stored bytes read"), "{}", made.execution);
+
+    let raw = directory.path().join("out/z.bin");
+    let written =
+        select.transform(Method::Zscore).over(["time"]).raw_output(&raw).run().unwrap().file.unwrap();
+    assert_eq!(std::fs::read(written.path.unwrap()).unwrap(), made.tensor.as_ref().unwrap().bytes());
+    let tet = directory.path().join("z.tet");
+    select.transform(Method::Zscore).over(["time"]).tet_output(&tet).run().unwrap();
+    let result = File::open(&tet).unwrap();
+    let result = result.dataset("t-zscore").unwrap();
+    assert_eq!(result.read_all().unwrap().bytes(), made.tensor.unwrap().bytes());
+    assert_eq!(result.labels(0).unwrap().len(), 6);
+    let error = select.memory_budget(8).transform(Method::L2).in_memory().run().unwrap_err();
+    assert!(error.to_string().contains("memory budget"), "{error}");
+}
+
+#[test]
+fn selections_are_written_and_planned() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = file();
+    let select = file.dataset("t").unwrap().select().slices("2:8:2,1").unwrap();
+    let raw = directory.path().join("part.bin");
+    let written = select.write_raw(&raw).unwrap();
+    assert_eq!((written.bytes, std::fs::read(&raw).unwrap()), (120, select.read().unwrap().bytes().to_vec()));
+    assert!(select.clone().slices("0").is_err());
+    let plan = select.mean(["time"]).plan().unwrap();
+    assert_eq!(plan.reads().chunks().len(), 8);
+    assert_eq!(
+        plan.to_string().lines().next(),
+        Some("the selection is 30 cells (120 bytes) in 8 of 24 chunks")
+    );
+    assert_eq!(plan.to_string().lines().count(), plan.steps().len());
+}
+
+#[test]
+fn results_have_counts_and_filters_combine() {
+    let file = file();
+    let whole = |number| Scalar::Whole(number);
+    let select = file.dataset("t").unwrap().select();
+    let between = select
+        .clone()
+        .filter(Comparison::Gt(whole(-10)))
+        .filter(Comparison::Gt(whole(10)))
+        .filter(Comparison::Gt(whole(0)))
+        .filter(Comparison::Le(Scalar::Float(40.5)));
+    for op in [Op::Mean, Op::Median, Op::ArgMax] {
+        let result = between.reduce([op]).over(["time", "lon"]).with_counts().run().unwrap();
+        let counts = result.counts.unwrap();
+        let counts = counts.as_slice::<u64>().unwrap();
+        let expected = |lat: u64| {
+            let values = (0..12).flat_map(|time| (0..10).map(move |lon| at(time, lat, lon)));
+            values.filter(|value| *value > 10.0 && *value <= 40.5).count() as u64
+        };
+        assert_eq!(counts, (0..6).map(expected).collect::<Vec<_>>());
+        assert_eq!(counts.iter().sum::<u64>(), result.elements);
+    }
+    let conflict = select.clone().filter(Comparison::Ne(whole(1))).filter(Comparison::Ne(whole(2)));
+    for error in [conflict.read().unwrap_err(), conflict.mean(["time"]).run().unwrap_err()] {
+        assert!(error.to_string().contains("not equal to 1 and not equal to 2"), "{error}");
+    }
+    assert!(
+        select
+            .clone()
+            .filter(Comparison::Eq(whole(1)))
+            .filter(Comparison::Eq(Scalar::Float(1.0)))
+            .read()
+            .is_ok()
+    );
+    let both = select.clone().with_labels("lat", |label| label > "20").unwrap();
+    let both = both.with_labels("lat", |label| label < "60").unwrap();
+    assert_eq!(both.count(["time", "lat", "lon"]).run().unwrap().elements, 3 * 120);
+    assert!(both.with_labels("time", |_| true).is_err());
+}
+
+#[test]
+fn windows_are_padded_as_in_queries() {
+    let file = file();
+    let select = file.dataset("t").unwrap().select();
+    for (window, written) in [
+        (Window::rolling("time", 4).pad_start(Scalar::Whole(0)), r#""mode": "rolling", "pad": "0""#),
+        (
+            Window::rolling("time", 4).pad_end(Scalar::Float(f64::NAN)).min_count(3),
+            r#""mode": "rolling", "pad": "nan", "align": "end", "min_count": 3"#,
+        ),
+        (Window::bins("time", 5), r#""mode": "bins""#),
+        (Window::bins("time", 5).align_end(), r#""mode": "bins", "align": "end""#),
+        (Window::bins("time", 5).pad_end(Scalar::Whole(0)), r#""mode": "bins", "pad": "0""#),
+    ] {
+        let size = if written.contains("bins") { 5 } else { 4 };
+        let query = format!(
+            r#"{{"dataset": "t", "mean": [], "window": {{"axis": "time", "size": {size}, {written}}}}}"#
+        );
+        let found = numbers(&select.mean(["time"]).window(window).run().unwrap().tensor);
+        let wanted = answer(&file, &query, "operation_reduced_mean");
+        let bits = |values: &[f64]| values.iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+        assert_eq!(bits(&found), bits(&wanted), "{query}");
+    }
+}
+
+#[test]
+fn documents_are_lowered_to_requests() {
+    let file = file();
+    let query = r#"{"dataset": "t", "max": [], "group_by": {"axes": ["time"], "by": "labels"}}"#;
+    let request = Query::parse(query, Syntax::Json).unwrap().request(&file).unwrap();
+    assert_eq!(request.dims()[0].labels.as_ref().unwrap().len(), 4);
+    let Computed::Reduced(results) = request.run(&NoProgress).unwrap().computed else {
+        panic!("no reduction")
+    };
+    let select = file.dataset("t").unwrap().select();
+    let typed = select.max(["lat", "lon"]).group_by(Group::labels("time", str::to_owned)).run().unwrap();
+    assert_eq!((results[0].tensor.bytes(), &results[0].dims), (typed.tensor.bytes(), &typed.dims));
+    let error = Query::parse(r#"{"dataset": "u"}"#, Syntax::Json).unwrap().request(&file).unwrap_err();
+    assert_eq!(error.class(), Class::Request, "{error}");
 }

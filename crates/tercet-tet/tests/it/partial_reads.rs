@@ -135,7 +135,7 @@ fn threads_share_one_table() {
                 scope.spawn(move || {
                     let dataset = file.dataset("a").unwrap();
                     for row in (0..40).map(|row| (row + thread * 5) % 40) {
-                        let selection = dataset.select(&format!("{row}")).unwrap();
+                        let selection = dataset.selection(&format!("{row}")).unwrap();
                         let found = dataset.read(&selection).unwrap().to_vec::<u16>().unwrap();
                         let first = row as u16 * 40;
                         assert_eq!(found, (first..first + 40).collect::<Vec<_>>());
@@ -170,7 +170,7 @@ fn selections_read_only_intersecting_tiles() {
                 ("3:30:9,39", hit(&file, |r| (3..30).contains(&r) && r % 9 == 3, |c| c == 39)),
                 ("2:6,::3", hit(&file, |r| (2..6).contains(&r), |c| c % 3 == 0)),
             ] {
-                let selection = dataset.select(text).unwrap();
+                let selection = dataset.selection(text).unwrap();
                 source.reset();
                 dataset.read(&selection).unwrap();
                 let read: Vec<Span> =

@@ -150,7 +150,7 @@ fn answers(bytes: &[u8], query: &Query) -> Option<Answers> {
 }
 
 /// The result of a query, without the memory and time it took.
-fn operation(answer: &tercet_tet::Answer) -> Value {
+fn operation(answer: &tercet_tet::compat::Answer) -> Value {
     let execution = serde_json::to_value(answer.execution.as_ref().unwrap()).unwrap();
     let members = execution.as_object().unwrap();
     members

@@ -44,8 +44,8 @@ fn absurd_grids_end_in_errors() {
         let file = File::open(&path).unwrap();
         let z = file.dataset("z").unwrap();
         assert!(z.read_all().is_err());
-        assert!(z.export(&z.select(":").unwrap()).is_err());
-        assert!(z.read(&z.select("5:20").unwrap()).is_err());
+        assert!(z.export(&z.selection(":").unwrap()).is_err());
+        assert!(z.read(&z.selection("5:20").unwrap()).is_err());
         assert!(z.chunk(&[5]).is_err());
         assert!(file.dataset("t").unwrap().read_all().is_ok(), "the other dataset is valid");
         let _ = file.summary();
@@ -224,7 +224,7 @@ fn missing_chunks_are_errors_or_the_fill_value() {
     let t = file.dataset("t").unwrap();
     assert!(t.read_all().is_err());
     assert!(t.chunk(&[1, 1]).is_err());
-    assert!(t.read(&t.select("0:2,:").unwrap()).is_ok());
+    assert!(t.read(&t.selection("0:2,:").unwrap()).is_ok());
     drop(file);
 
     let report =

@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     warn_if_partly_protected(&file, out)?;
     let dataset = file.dataset(&args.dataset)?;
     let selection = match &args.select {
-        Some(text) => dataset.select(text)?,
+        Some(text) => dataset.selection(text)?,
         None => Selection::full(dataset.shape()),
     };
     let export = dataset.export(&selection)?;

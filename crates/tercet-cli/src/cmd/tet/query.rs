@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use tercet::Format as Container;
-use tercet::tet::{Answer, ErrorKind, File, Query, ReadOptions, RunOptions};
+use tercet::tet::compat::Answer;
+use tercet::tet::{ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;

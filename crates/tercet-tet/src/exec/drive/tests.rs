@@ -347,6 +347,6 @@ fn a_step_beyond_all_positions_leaves_one_window() {
         let query = crate::Query::parse(&text, crate::Syntax::Json).unwrap();
         let answer = query.run(&file, &crate::RunOptions::new(), &NoProgress).unwrap();
         let sums = answer.execution.unwrap().get("operation_reduced_sum").cloned();
-        assert_eq!(sums, Some(crate::Value::Numbers(vec![(0..8).map(value_at).sum()])), "{step}");
+        assert_eq!(sums, Some(crate::compat::Value::Numbers(vec![(0..8).map(value_at).sum()])), "{step}");
     }
 }

@@ -5,7 +5,8 @@ use std::io::{Seek, SeekFrom, Write};
 use pulp::Arch;
 use tercet_core::{Selection, Tensor, with_element};
 
-use super::{Spilled, blank_value, is_masked};
+use super::{blank_value, is_masked};
+use crate::compute::OutputFile;
 use crate::error::ErrorKind;
 use crate::exec::dense::{CellNumbers, DenseWriter, Numbers, Plane};
 use crate::exec::job::Job;
@@ -22,7 +23,7 @@ pub(crate) fn spill(
     job: &Job<'_>,
     path: &str,
     outputs: &Outputs,
-) -> Result<(Spilled, Option<Tensor>), ErrorKind> {
+) -> Result<(OutputFile, Option<Tensor>), ErrorKind> {
     let output = outputs.open(outputs.spot(std::path::Path::new(path))?)?;
     let numbers = Numbers { shift: vec![0.0], divisor: Vec::new() };
     let roles = vec![Role::Reduced; job.plan.grid.rank()];
@@ -43,7 +44,7 @@ pub(crate) fn spill(
     });
     output.keep();
     let path = Some(path.to_string_lossy().into_owned());
-    Ok((Spilled { path, bytes: export.bytes() }, head.into_cells()))
+    Ok((OutputFile { path, bytes: export.bytes() }, head.into_cells()))
 }
 
 /// Copies rows unchanged.

@@ -8,6 +8,7 @@ use tercet_core::{Class, Diagnose as _};
 
 use super::*;
 use crate::File;
+use crate::exec::target::Outputs;
 use crate::exec::testing::{job, layout, plan, resolved};
 use crate::query::operation::{Method, Scalar};
 use crate::query::resolved::{Filter, Positions};
@@ -29,7 +30,7 @@ fn plain_spills_hold_the_selection_of_every_type() {
         let file = File::open(&path).unwrap();
         let dataset = file.dataset("a").unwrap();
         for text in [":", "::2,1:9:3", "5,9"] {
-            let resolved = resolved(&dataset.select(text).unwrap(), &[], Method::Center);
+            let resolved = resolved(&dataset.selection(text).unwrap(), &[], Method::Center);
             let plan = plan(&dataset, &resolved.selection);
             let job = job(dataset, &plan, &resolved, 1, &NoProgress);
             let outputs = Outputs::new(Some(&path), &[], 3).unwrap();
@@ -52,7 +53,7 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
     fs::write(&path, layout(&[4, 6], &[3, 4], &values, false)).unwrap();
     let file = File::open(&path).unwrap();
     let dataset = file.dataset("a").unwrap();
-    let mut resolved = resolved(&dataset.select("::2,1:").unwrap(), &[], Method::Center);
+    let mut resolved = resolved(&dataset.selection("::2,1:").unwrap(), &[], Method::Center);
     resolved.filter = Some(Filter { gt: Some(Scalar::Whole(2)), ..Filter::default() });
     resolved.positions = Some(Positions { axis: 1, counts: [true, true, false, true, true].into() });
     let outputs = Outputs::new(Some(&path), &[], 4).unwrap();
@@ -74,7 +75,7 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
     blank(&job, &resolved.selection, dense.bytes_mut()).unwrap();
     assert_eq!(dense.to_vec::<i32>().unwrap(), expected);
     // A part of the selection keeps the positions of the labels.
-    let part = dataset.select("2:3,2:5").unwrap();
+    let part = dataset.selection("2:3,2:5").unwrap();
     let mut dense = dataset.read(&part).unwrap();
     blank(&job, &part, dense.bytes_mut()).unwrap();
     assert_eq!(dense.to_vec::<i32>().unwrap(), expected[6..9]);
@@ -84,7 +85,7 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
 fn floats_are_blanked_with_nan() {
     let file = File::from_bytes("m", layout(&[4], &[3], &[1.0f32, 5.0, f32::INFINITY, 2.0], false)).unwrap();
     let dataset = file.dataset("a").unwrap();
-    let mut resolved = resolved(&dataset.select("0:4").unwrap(), &[], Method::Center);
+    let mut resolved = resolved(&dataset.selection("0:4").unwrap(), &[], Method::Center);
     let plan = plan(&dataset, &resolved.selection);
     resolved.filter = Some(Filter { gt: Some(Scalar::Whole(4)), ..Filter::default() });
     let mut dense = dataset.read(&resolved.selection).unwrap();
@@ -102,7 +103,7 @@ fn chunks_that_the_plan_leaves_out_are_blank() {
     fs::write(&path, layout(&[12], &[4], &values, true)).unwrap();
     let file = File::open(&path).unwrap();
     let dataset = file.dataset("a").unwrap();
-    let mut resolved = resolved(&dataset.select(":").unwrap(), &[], Method::Center);
+    let mut resolved = resolved(&dataset.selection(":").unwrap(), &[], Method::Center);
     resolved.filter = Some(Filter { gt: Some(Scalar::Whole(9)), ..Filter::default() });
     let mut plan = plan(&dataset, &resolved.selection);
     plan.chunks.drain(..2);

@@ -7,10 +7,11 @@ use tercet_core::Tensor;
 use tercet_core::publish::AtomicFile;
 
 use super::{Made, sidecar};
+use crate::compute::OutputFile;
 use crate::error::{Error, ErrorKind, TargetError};
 use crate::exec::dense::DenseWriter;
 use crate::exec::job::Job;
-use crate::exec::spill::{Head, Placed, Spilled, plan};
+use crate::exec::spill::{Head, Placed, plan};
 use crate::exec::target::{Output, Outputs};
 use crate::export::Fill;
 use crate::layout::{DatasetId, WriterOptions};
@@ -79,7 +80,7 @@ impl Goal {
         let export = plan(job, dense)?;
         let bytes = export.bytes();
         let mut head = Head::new(job, preview)?;
-        let (path, strategy) = match self {
+        let (path, is_sidecar) = match self {
             Self::Temporary(file, directory) => {
                 // The caller did not name this file: the error for a full disk names its directory.
                 let named = |fault: ErrorKind| match fault {
@@ -95,7 +96,7 @@ impl Goal {
                     placed.put(at, run).map_err(named)
                 })?;
                 placed.into_inner().into_inner().map_err(|error| named(error.into_error().into()))?;
-                (None, "transform_spill")
+                (None, false)
             }
             Self::Raw(atomic_file, output) => {
                 let mut placed = Placed::new(*atomic_file);
@@ -105,7 +106,7 @@ impl Goal {
                 })?;
                 let path = placed.into_inner().publish()?;
                 output.keep();
-                (Some(path), "transform_spill")
+                (Some(path), false)
             }
             Self::Sidecar(mut writer, id, output) => {
                 let mut dense = writer.dense(id);
@@ -116,11 +117,11 @@ impl Goal {
                 writer.end_dense(&dense)?;
                 let path = writer.finish().map_err(Error::into_kind)?.output;
                 output.keep();
-                (Some(path), "transform_sidecar")
+                (Some(path), true)
             }
         };
         let path = path.map(|path| path.to_string_lossy().into_owned());
         let preview: Option<Tensor> = head.into_cells();
-        Ok(Made { tensor: None, preview, spill: Some(Spilled { path, bytes }), strategy })
+        Ok(Made { tensor: None, preview, file: Some(OutputFile { path, bytes }), is_sidecar })
     }
 }

@@ -3,20 +3,18 @@
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
 use tercet_core::Selection;
 
 use super::fill::{self, Fill};
 use super::{describe_axis, is_float, selected};
+use crate::compute::{WindowSpan, groups_of};
 use crate::file::Dataset;
 use crate::query::Query;
 use crate::query::document::{BinAlign, GroupBy, Mode, Pad, Window};
 use crate::query::error::{QueryError, QueryErrorKind};
 use crate::query::flat::At;
 use crate::query::operation::Scalar;
-use crate::query::resolved::{Groups, Operation, Padding, Role, Rolling};
+use crate::query::resolved::{Operation, Padding, Role};
 
 impl Query {
     /// The reduced axes, for the echo, and the role of each axis. `listed` are the axes of the operation.
@@ -78,7 +76,7 @@ impl Query {
         for (number, &axis) in groups.iter().enumerate() {
             roles[axis] = if group_by.value.by_labels {
                 let labels = self.labels(dataset, axis, &self.source.axis_path(&path, number))?;
-                Role::Grouped(by_labels(selected(labels, selection.axes()[axis])))
+                Role::Grouped(groups_of(selected(labels, selection.axes()[axis]).cloned()).0)
             } else {
                 Role::Kept
             };
@@ -108,20 +106,17 @@ impl Query {
         }
         let value = self.pad_value(dataset, window, fill)?;
         let padding = Padding { value, min_count: window.value.min_count.unwrap_or(1) };
-        let role = match window.value.mode {
-            Mode::Bins => {
-                // The bins of all positions are a table; its length is determined by the file.
-                let most = (dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
-                if extent > most {
-                    let detail = format!("has {extent} positions, at most {most} can be cut into bins");
-                    let reason = QueryErrorKind::refused(detail, "select some of them");
-                    return Err(self.source.error(&window.member("axis"), reason));
-                }
-                let align = window.value.align.unwrap_or_default();
-                Role::Grouped(bins(extent, size, align, padding))
+        let rolling = window.value.mode == Mode::Rolling;
+        if !rolling {
+            // The bins of all positions are a table; its length is determined by the file.
+            let most = (dataset.file.options.limits.table_bytes / 4).min(u32::MAX.into());
+            if extent > most {
+                let detail = format!("has {extent} positions, at most {most} can be cut into bins");
+                let reason = QueryErrorKind::refused(detail, "select some of them");
+                return Err(self.source.error(&window.member("axis"), reason));
             }
-            Mode::Rolling => Role::Rolling(rolling(extent, &window.value, padding)),
-        };
+        }
+        let role = span(&window.value, padding).role(extent);
         let axes = if listed.is_empty() { vec![axis] } else { listed };
         let plain = |other: usize| if axes.contains(&other) { Role::Reduced } else { Role::Kept };
         let mut roles: Vec<Role> = (0..dataset.shape().len()).map(plain).collect();
@@ -166,39 +161,11 @@ impl Query {
     }
 }
 
-/// One group per label, in order of first occurrence.
-fn by_labels<'l>(labels: impl Iterator<Item = &'l String>) -> Groups {
-    let mut seen = HashMap::new();
-    let cells: Arc<[u32]> = labels
-        .map(|label| {
-            // Labels are held in memory: there are fewer than 2³².
-            let next = u32::try_from(seen.len()).unwrap_or(u32::MAX);
-            *seen.entry(label).or_insert(next)
-        })
-        .collect();
-    let count = u32::try_from(seen.len()).unwrap_or(u32::MAX);
-    Groups { cells, count, padding: None, size: 0 }
-}
-
-/// Adjacent bins; the last one may be shorter, or the first one if they are aligned with the end.
-fn bins(extent: u64, size: u64, align: BinAlign, padding: Padding) -> Groups {
-    let count = extent.div_ceil(size);
-    let missing = match align {
-        BinAlign::Start => 0,
-        BinAlign::End => count * size - extent,
-    };
-    // The caller checked that the numbers of bins fit.
-    let number = |bin: u64| u32::try_from(bin).unwrap_or(u32::MAX);
-    let cells = (0..extent).map(|position| number((position + missing) / size)).collect();
-    Groups { cells, count: number(count), padding: Some(padding), size }
-}
-
-/// Windows inside the axis; with padding they may extend past its start or end.
-fn rolling(extent: u64, window: &Window, padding: Padding) -> Rolling {
-    let (size, step) = (window.size, window.step.unwrap_or(1));
-    let starts = if padding.value.is_some() { extent } else { extent - size + 1 };
-    let over_start = padding.value.is_some() && window.align.unwrap_or_default() == BinAlign::Start;
-    // A window has at most 2²⁰ positions.
-    let first = if over_start { 1 - i64::try_from(size).unwrap_or(i64::MAX) } else { 0 };
-    Rolling { size, step, first, count: starts.div_ceil(step), padding, separate: false }
+/// Size and position of the windows of a query. Bins are aligned with an end of the axis, the other end has the short
+/// one; rolling windows are padded at the end that they are aligned with.
+fn span(window: &Window, padding: Padding) -> WindowSpan {
+    let align = window.align.unwrap_or_default();
+    let rolling = window.mode == Mode::Rolling;
+    let at_end = (align == BinAlign::End) == rolling;
+    WindowSpan { size: window.size, step: window.step.unwrap_or(1), rolling, at_end, padding }
 }

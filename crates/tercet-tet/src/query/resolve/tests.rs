@@ -46,7 +46,7 @@ pub(in crate::query) fn file() -> File {
     File::from_bytes("test", writer.finish().unwrap().output).unwrap()
 }
 
-pub(in crate::query) fn resolve(dataset: &str, members: &Value) -> Result<(Query, Resolved), QueryError> {
+pub(crate) fn resolve(dataset: &str, members: &Value) -> Result<(Query, Resolved), QueryError> {
     let mut document = json!({"dataset": dataset});
     document.as_object_mut().unwrap().extend(members.as_object().unwrap().clone());
     let query = Query::parse(&document.to_string(), Syntax::Json)

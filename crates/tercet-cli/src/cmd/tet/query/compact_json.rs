@@ -1,7 +1,8 @@
 //! Compact JSON answers, without the chunk list and element values.
 
 use serde_json::{Map, Value as Json, json};
-use tercet::tet::{Answer, Catalog, Execution, ReadPlan};
+use tercet::tet::ReadPlan;
+use tercet::tet::compat::{Answer, Catalog, Execution};
 
 /// The formats `stats`: plan and results.
 pub(super) fn stats(answer: &Answer) -> Json {

@@ -1,7 +1,8 @@
 //! Queries on a missing dataset: exit code and suggestions.
 
 use tercet::core::escape;
-use tercet::tet::{Answer, File};
+use tercet::tet::File;
+use tercet::tet::compat::Answer;
 
 use crate::failure::Failure;
 use crate::ui::{GOOD, Ui, paint};

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 use tercet::core::escape;
-use tercet::tet::{Answer, Catalog, Execution, ReadPlan, Value};
+use tercet::tet::ReadPlan;
+use tercet::tet::compat::{Answer, Catalog, Execution, Value};
 
 use super::result::{List, Operation, Results, extents, scalar};
 use crate::render::rounded;

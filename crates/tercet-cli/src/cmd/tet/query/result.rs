@@ -3,7 +3,8 @@
 use serde_json::{Map, Value as Json};
 use tercet::core::tensor::f16;
 use tercet::core::{DType, Tensor};
-use tercet::tet::{Answer, Dataset, Execution, File, Query, Value};
+use tercet::tet::compat::{Answer, Execution, Value};
+use tercet::tet::{Dataset, File, Query};
 
 /// A query, its answer and the file.
 pub(super) struct Scene<'a> {

@@ -1,7 +1,8 @@
 //! An answer as tables.
 
 use tercet::core::escape;
-use tercet::tet::{Execution, ReadPlan, Value};
+use tercet::tet::ReadPlan;
+use tercet::tet::compat::{Execution, Value};
 
 use super::result::{Operation, Results, Scene, extents, scalar};
 use super::text;

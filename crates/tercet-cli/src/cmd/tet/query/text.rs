@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 use tercet::core::escape;
-use tercet::tet::{Answer, Execution, MatchedDataset, ReadPlan, Value};
+use tercet::tet::ReadPlan;
+use tercet::tet::compat::{Answer, Execution, MatchedDataset, Value};
 
 use super::arrays::{ArrayTable, Head, axis_name, position_labels, result_heads, selection_heads, tables};
 use super::result::{List, Operation, Results, Scene, Write, extents, scalar};

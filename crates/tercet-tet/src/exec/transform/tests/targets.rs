@@ -52,11 +52,11 @@ fn a_raw_file_holds_the_result() {
         let expected = bytes_of(&run(&file, &resolved, &settings).unwrap());
         resolved.write = Some(write_to(Target::Spill, Some("sub/out.bin"), None));
         let made = run(&file, &resolved, &settings).unwrap();
-        let spilled = made.spill.unwrap();
+        let spilled = made.file.unwrap();
         assert_eq!(fs::read(spilled.path.unwrap()).unwrap(), expected);
         assert_eq!(spilled.bytes, expected.len() as u64);
         assert_eq!(made.preview.unwrap().bytes(), &expected[..16]);
-        assert_eq!((made.strategy, made.tensor.is_none()), ("transform_spill", true));
+        assert_eq!((made.is_sidecar, made.tensor.is_none()), (false, true));
     }
     assert_eq!(names(dir.path()), ["obs.tet", "sub"]);
     assert_eq!(names(&dir.path().join("sub")), ["out.bin"]);
@@ -73,8 +73,8 @@ fn a_sidecar_is_a_sound_file_that_tells_where_it_comes_from() {
     resolved.write = Some(write_to(Target::Sidecar, None, Some(false)));
     let made = run(&file, &resolved, &settings).unwrap();
     assert_eq!(made.preview.unwrap().bytes(), &expected[..16]);
-    assert_eq!(made.strategy, "transform_sidecar");
-    let spilled = made.spill.unwrap();
+    assert!(made.is_sidecar);
+    let spilled = made.file.unwrap();
     assert_eq!(
         (spilled.bytes, names(dir.path())),
         (48, vec!["obs.softmax.tet".to_owned(), "obs.tet".to_owned()])
@@ -194,25 +194,18 @@ fn statistics_have_the_names_of_the_answer() {
     let all = Selection::full(&[6, 5]);
     let computed =
         |method, axes: &[usize]| run(&file, &resolved(&all, axes, method), &SETTINGS).unwrap().statistics;
-    let scalar = |method| computed(method, &[]).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
-    assert_eq!(scalar(Method::Zscore), ["operation_mean", "operation_std"]);
-    assert_eq!(scalar(Method::Center), ["operation_mean"]);
-    assert_eq!(scalar(Method::Scale), ["operation_std"]);
-    assert_eq!(scalar(Method::Minmax), ["operation_min", "operation_max"]);
-    assert_eq!(scalar(Method::L1), ["operation_norm_l1"]);
-    assert_eq!(scalar(Method::L2), ["operation_norm_l2"]);
-    assert_eq!(scalar(Method::Log1p), ["operation_min"]);
-    assert_eq!(scalar(Method::Sqrt), ["operation_min"]);
-    assert_eq!(scalar(Method::Softmax), ["operation_max"]);
-    let axis = computed(Method::Softmax, &[1]);
-    let names: Vec<&str> = axis.iter().map(|(name, _)| *name).collect();
-    assert_eq!(
-        names,
-        ["mean", "min", "max", "std", "norm_l1", "norm_l2"].map(|name| format!("operation_reduced_{name}"))
-    );
-    let lengths =
-        axis.iter().map(|(_, value)| if let Value::Numbers(numbers) = value { numbers.len() } else { 99 });
-    assert_eq!(lengths.collect::<Vec<_>>(), [0, 0, 6, 0, 0, 0]);
+    let scalar = |method| computed(method, &[]).into_iter().map(|(op, _)| op).collect::<Vec<_>>();
+    assert_eq!(scalar(Method::Zscore), [Kind::Mean, Kind::Std]);
+    assert_eq!(scalar(Method::Center), [Kind::Mean]);
+    assert_eq!(scalar(Method::Scale), [Kind::Std]);
+    assert_eq!(scalar(Method::Minmax), [Kind::Min, Kind::Max]);
+    assert_eq!(scalar(Method::L1), [Kind::NormL1]);
+    assert_eq!(scalar(Method::L2), [Kind::NormL2]);
+    assert_eq!(scalar(Method::Log1p), [Kind::Min]);
+    assert_eq!(scalar(Method::Sqrt), [Kind::Min]);
+    assert_eq!(scalar(Method::Softmax), [Kind::Max]);
+    let lengths = computed(Method::Softmax, &[1]).into_iter().map(|(op, numbers)| (op, numbers.len()));
+    assert_eq!(lengths.collect::<Vec<_>>(), [(Kind::Max, 6)]);
 }
 
 #[test]

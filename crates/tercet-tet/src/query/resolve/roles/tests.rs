@@ -1,6 +1,6 @@
 use proptest::prelude::*;
 
-use super::{bins, rolling};
+use super::span;
 use crate::query::document::{AxisToken, BinAlign, Mode, Pad, Window};
 use crate::query::operation::Scalar;
 use crate::query::resolved::Padding;
@@ -28,7 +28,7 @@ proptest! {
             axis, size, mode: Mode::Rolling, pad: Some(pad), step: Some(step), align: Some(align), min_count: None,
         };
         let padding = Padding { value: padded.then_some(Scalar::Whole(0)), min_count: 1 };
-        let rolling = rolling(extent, &window, padding);
+        let rolling = span(&window, padding).windows(extent);
         let expected = starts(extent.cast_signed(), size.cast_signed(), step, padded, align);
         let found: Vec<i64> = (0..rolling.count).map(|n| rolling.first + (n * rolling.step).cast_signed()).collect();
         prop_assert_eq!(found, expected);
@@ -38,7 +38,10 @@ proptest! {
     fn bins_are_full_but_one(extent in 1u64..200, size in 1u64..50, end: bool) {
         prop_assume!(size <= extent);
         let align = if end { BinAlign::End } else { BinAlign::Start };
-        let groups = bins(extent, size, align, Padding { value: None, min_count: 1 });
+        let window = Window {
+            axis: AxisToken::Number(0), size, mode: Mode::Bins, pad: None, step: None, align: Some(align), min_count: None,
+        };
+        let groups = span(&window, Padding { value: None, min_count: 1 }).bins(extent);
         let mut lengths = vec![0; groups.count as usize];
         groups.cells.iter().for_each(|&bin| lengths[bin as usize] += 1);
         prop_assert!(groups.cells.is_sorted());

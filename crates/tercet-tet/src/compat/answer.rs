@@ -4,6 +4,7 @@ use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
 use tercet_core::{ElementType, Tensor};
 
+use crate::compute::Preview;
 use crate::plan::ReadPlan;
 use crate::wire::index::MemoryBudget;
 
@@ -122,17 +123,6 @@ pub enum Value {
     Flags(Vec<Option<bool>>),
     Indices(Vec<Option<u64>>),
     Json(serde_json::Value),
-}
-
-/// The first elements of a result.
-#[derive(Debug)]
-pub struct Preview {
-    /// The elements, in one dimension.
-    pub cells: Option<Tensor>,
-    /// The element type of the dataset.
-    pub dtype: ElementType,
-    /// Whether there are more elements.
-    pub truncated: bool,
 }
 
 /// How an answer is computed.

@@ -1,22 +1,18 @@
-//! Planning and execution of queries.
+//! Queries: checked, planned and executed, with the answer of the existing implementation.
 
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use tercet_core::Progress;
 
-use super::Query;
-use super::answer::{Answer, Catalog, Execution, MatchedDataset, Value};
-use super::error::QueryError;
-use super::error::QueryErrorKind;
-use super::operation::Kind;
-use super::resolved::Resolved;
+use super::answer::{Answer, Catalog, Execution, Explain, MatchedDataset, Value};
+use super::results;
+use crate::compute::{self, Outcome, Request, Settings};
 use crate::error::{Error, ErrorKind};
-use crate::exec::job::Job;
-use crate::exec::memory::{self, Memory};
-use crate::exec::{explain, locate, reduce};
-use crate::file::{Dataset, File};
+use crate::file::File;
 use crate::plan::ReadPlan;
+use crate::query::Query;
+use crate::query::error::{QueryError, QueryErrorKind};
+use crate::query::operation::Kind;
 
 /// Options for running a query.
 #[derive(Clone, Debug)]
@@ -71,9 +67,6 @@ impl RunOptions {
     }
 }
 
-/// Smaller selections use one thread by default.
-pub(crate) const PARALLEL_BYTES: u64 = 1 << 20;
-
 impl Query {
     /// The answer without a file.
     pub fn check(&self) -> Answer {
@@ -91,7 +84,8 @@ impl Query {
     ///
     /// ```no_run
     /// use tercet_core::progress::NoProgress;
-    /// use tercet_tet::{File, Query, RunOptions, Syntax};
+    /// use tercet_tet::compat::RunOptions;
+    /// use tercet_tet::{File, Query, Syntax};
     ///
     /// let file = File::open("era5.tet")?;
     /// let query = Query::parse(r#"{"dataset": "t2m", "mean": "time"}"#, Syntax::Json)?;
@@ -118,12 +112,12 @@ impl Query {
         }
     }
 
-    /// The answer without execution, and the query bound to its dataset.
+    /// The answer without execution, and the request.
     fn prepare<'f>(
         &self,
         file: &'f File,
         options: &RunOptions,
-    ) -> Result<(Answer, Option<(Dataset<'f>, Resolved)>), ErrorKind> {
+    ) -> Result<(Answer, Option<Request<'f>>), ErrorKind> {
         let mut answer = self.answer("query accepted".to_owned());
         answer.tet_file = Some(file.name().to_owned());
         let mut catalog = Catalog { file_execution: file.memory_budget(), ..Catalog::default() };
@@ -157,9 +151,17 @@ impl Query {
             });
             return Ok((answer, None));
         }
-        let resolved = self.resolve(&dataset)?;
-        answer.operation = self.echo(Some(&resolved));
-        let plan = locate::locate(&dataset, &resolved, options.statistics)?;
+        let settings = Settings {
+            parallel: options.parallel,
+            statistics: options.statistics,
+            allowed: options.spill_allow.clone(),
+            preview: options.preview,
+            ..Settings::default()
+        };
+        let request = self.lower(&dataset, settings)?;
+        let resolved = &request.resolved;
+        answer.operation = self.echo(Some(resolved));
+        let plan = request.locate()?;
         answer.message += "; read_plan lists mmap payload regions for touched chunks";
         if resolved.filter.is_some() {
             answer.message += "; cell filter applied to kept chunks";
@@ -172,7 +174,7 @@ impl Query {
                 format!("{}; index filter skipped {}", answer.message, plan.index_filter_skipped);
         }
         answer.read_plan = Some(plan);
-        Ok((answer, Some((dataset, resolved))))
+        Ok((answer, Some(request)))
     }
 
     fn execute(
@@ -181,30 +183,27 @@ impl Query {
         options: &RunOptions,
         progress: &dyn Progress,
     ) -> Result<Answer, ErrorKind> {
-        let (mut answer, bound) = self.prepare(file, options)?;
-        let (Some((dataset, resolved)), Some(plan)) = (&bound, &answer.read_plan) else { return Ok(answer) };
-        if options.preview == 0 && resolved.operation.is_none() && resolved.spill.is_none() {
-            return Err(self.nothing_to_do().into());
-        }
-        let memory = Memory::new(self.execution(), file.memory_budget(), memory::available());
-        let bytes = plan.selection_bytes();
-        let parallel = options.parallel.or(self.execution().fold_parallel);
-        let job = Job {
-            dataset: *dataset,
-            plan,
-            resolved,
-            budget: memory.budget,
-            parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
-            out_of_core: memory.is_out_of_core(bytes),
-            statistics: options.statistics,
-            progress,
-            by_statistics: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
+        let (mut answer, request) = self.prepare(file, options)?;
+        let (Some(request), Some(plan)) = (&request, &answer.read_plan) else { return Ok(answer) };
+        let resolved = &request.resolved;
+        let (mut execution, how) = if resolved.operation.is_none() && resolved.spill.is_none() {
+            if options.preview == 0 {
+                return Err(self.nothing_to_do().into());
+            }
+            let (preview, how) = request.preview(plan, progress)?;
+            let execution = Execution {
+                preview: Some(preview),
+                memory_strategy: "capped_in_memory",
+                ..Execution::default()
+            };
+            (execution, how)
+        } else {
+            let Outcome { computed, execution: how, preview } = request.run_with(plan, progress)?;
+            let execution = results::execution(request, plan, computed, &how);
+            (Execution { preview, ..execution }, how)
         };
-        let mut execution = reduce::execute(&job, options)?;
-        execution.total_bytes_read_from_disk = job.bytes_read.load(Ordering::Relaxed);
-        self.details(&job, &memory, &mut execution);
-        let explained = options.explain.then(|| explain::explain(&job, &execution));
+        execution.total_bytes_read_from_disk = how.bytes_read;
+        self.details(request, plan, &how, &mut execution);
         answer.message += match resolved.operation {
             Some(_) => "; operation executed (see execution.memory_strategy and operation_*)",
             None => "; mmap f32 preview attached (see execution)",
@@ -212,7 +211,13 @@ impl Query {
         if let Some(groups) = resolved.group_count {
             answer.message = format!("{}; group_count={groups}", answer.message);
         }
-        answer.explain = explained;
+        answer.explain = options.explain.then_some(Explain {
+            steps: how.steps,
+            chunks_by_statistics: how.chunks_by_statistics,
+            chunks_by_payload: how.chunks_read,
+            chunks_skipped: how.chunks_skipped,
+            threads: how.threads,
+        });
         answer.execution = Some(execution);
         Ok(answer)
     }
@@ -222,27 +227,32 @@ impl Query {
             "has no operation, no `spill` and a preview of 0 elements",
             "request a preview, or add an operation such as `\"mean\": []`",
         );
-        self.source.error("", reason)
+        self.error_at("", reason)
     }
 
     /// Adds the members about memory and execution.
-    fn details(&self, job: &Job<'_>, memory: &Memory, execution: &mut Execution) {
-        let plan: &ReadPlan = job.plan;
+    fn details(
+        &self,
+        request: &Request<'_>,
+        plan: &ReadPlan,
+        how: &compute::Execution,
+        execution: &mut Execution,
+    ) {
         let mut put = |name, value| execution.details.push((name, value));
-        put("memory_budget_bytes", Value::Count(memory.budget));
-        if let Some(available) = memory.available {
+        put("memory_budget_bytes", Value::Count(how.memory_budget));
+        if let Some(available) = how.available_memory {
             put("host_available_ram_bytes", Value::Count(available));
         }
         if plan.grid.element() == tercet_core::ElementType::F32 {
             put("logical_selection_f32_bytes", Value::Count(plan.selection_bytes()));
         }
         put("logical_selection_bytes", Value::Count(plan.selection_bytes()));
-        let kind = job.resolved.operation.as_ref().map(|operation| operation.kind);
+        let kind = request.resolved.operation.as_ref().map(|operation| operation.kind);
         if kind.is_some_and(is_fold) {
-            put("fold_parallel", Value::Flag(job.parallel));
-            let regime = if job.out_of_core { "out_of_core" } else { "in_core" };
+            put("fold_parallel", Value::Flag(how.is_parallel));
+            let regime = if how.is_out_of_core { "out_of_core" } else { "in_core" };
             put("io_regime", Value::Text(regime.to_owned()));
-            put("fold_linear_scan", Value::Flag(reduce::is_linear_scan(job)));
+            put("fold_linear_scan", Value::Flag(how.is_linear_scan));
         }
         let device = self.execution().device;
         if let Some(reason) = device.fallback_reason() {
@@ -256,7 +266,7 @@ impl Query {
 }
 
 /// Whether an operation is a streaming fold.
-fn is_fold(kind: Kind) -> bool {
+pub(super) fn is_fold(kind: Kind) -> bool {
     !matches!(
         kind,
         Kind::Median | Kind::Quantile { .. } | Kind::Histogram { .. } | Kind::Covariance | Kind::Correlation

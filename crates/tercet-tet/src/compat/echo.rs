@@ -5,14 +5,14 @@ mod tests;
 
 use serde_json::{Map, Value, json};
 
-use super::Query;
-use super::operation::Kind;
-use super::resolved::Resolved;
+use crate::query::Query;
+use crate::query::operation::Kind;
+use crate::query::resolved::Resolved;
 
 impl Query {
     /// The operation with axes as decimal strings; as written if the dataset is not found.
     pub(crate) fn echo(&self, resolved: Option<&Resolved>) -> Option<Value> {
-        let written = &self.flat.operation.as_ref()?.value;
+        let written = self.operation()?;
         let (kind, axes): (Kind, Vec<String>) =
             match resolved.and_then(|resolved| resolved.operation.as_ref()) {
                 Some(operation) => (operation.kind, operation.axes.iter().map(ToString::to_string).collect()),

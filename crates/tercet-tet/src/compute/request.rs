@@ -1,0 +1,331 @@
+//! [`Request`]: a computation bound to its dataset. It is planned, run and reported in one place, whether it was made by
+//! the typed API or by a query document.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tercet_core::{Progress, Tensor};
+
+use super::reduce::{Counts, reduced};
+use super::{Dim, Reduced, Transformed};
+use crate::error::{Error, ErrorKind};
+use crate::exec::job::Job;
+use crate::exec::locate::locate;
+use crate::exec::memory::{self, Memory};
+use crate::exec::reduce::{compute, compute_all, is_linear_scan};
+use crate::exec::target::Outputs;
+use crate::exec::{blank, explain, preview, spill, transform};
+use crate::file::Dataset;
+use crate::plan::ReadPlan;
+use crate::query::document::ExecutionOptions;
+use crate::query::operation::Kind;
+use crate::query::resolved::{Operation, Resolved};
+
+/// Smaller selections use one thread by default.
+const PARALLEL_BYTES: u64 = 1 << 20;
+
+/// A computation on one dataset, ready to be planned or run.
+#[derive(Clone, Debug)]
+pub struct Request<'f> {
+    pub(crate) dataset: Dataset<'f>,
+    pub(crate) resolved: Resolved,
+    /// Operations of a reduction, for the roles of the resolved one.
+    pub(crate) ops: Vec<Kind>,
+    /// Remaining dimensions of a reduction, or all dimensions of the selection.
+    pub(crate) dims: Vec<Dim>,
+    pub(crate) settings: Settings,
+}
+
+/// Execution options of a request.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) parallel: Option<bool>,
+    /// Whether statistics of chunks may replace their values.
+    pub(crate) statistics: bool,
+    pub(crate) execution: ExecutionOptions,
+    /// Additional directories in which files may be written.
+    pub(crate) allowed: Vec<PathBuf>,
+    /// Number of elements of the preview.
+    pub(crate) preview: u64,
+    /// Whether the number of elements of each result is computed as well.
+    pub(crate) counts: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            parallel: None,
+            statistics: true,
+            execution: ExecutionOptions::default(),
+            allowed: Vec::new(),
+            preview: 0,
+            counts: false,
+        }
+    }
+}
+
+/// The result of a request.
+#[derive(Debug)]
+pub struct Outcome {
+    /// The result.
+    pub computed: Computed,
+    /// How it was computed.
+    pub execution: Execution,
+    pub(crate) preview: Option<Preview>,
+}
+
+/// What a request computes.
+#[derive(Debug)]
+pub enum Computed {
+    /// The values of a selection.
+    Read(Tensor),
+    /// A selection that was written to a file.
+    Written(OutputFile),
+    /// One result per operation.
+    Reduced(Vec<Reduced>),
+    /// An array of the same shape.
+    Transformed(Box<Transformed>),
+}
+
+/// A file that a result was written to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutputFile {
+    /// The path; `None` for a temporary file, which is gone.
+    pub path: Option<String>,
+    /// The bytes of the elements.
+    pub bytes: u64,
+}
+
+/// The first elements of a selection or of the result of a transform.
+#[derive(Debug)]
+pub struct Preview {
+    /// The elements, in one dimension.
+    pub cells: Option<Tensor>,
+    /// The element type of the dataset.
+    pub dtype: tercet_core::ElementType,
+    /// Whether there are more elements.
+    pub truncated: bool,
+}
+
+/// How a result was computed. `Display` prints one step per line.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Execution {
+    /// The steps, in order.
+    pub steps: Vec<String>,
+    /// Stored bytes of the chunks read, every pass counted.
+    pub bytes_read: u64,
+    /// Chunks whose values were read.
+    pub chunks_read: u64,
+    /// Chunks answered from statistics.
+    pub chunks_by_statistics: u64,
+    /// Chunks pruned by a filter.
+    pub chunks_skipped: u64,
+    /// The number of threads.
+    pub threads: usize,
+    /// Whether several threads may be used.
+    pub is_parallel: bool,
+    /// The memory budget, in bytes.
+    pub memory_budget: u64,
+    /// The available memory, if known.
+    pub available_memory: Option<u64>,
+    /// Whether the selection is larger than most of the available memory.
+    pub is_out_of_core: bool,
+    /// Whether the dataset was read as one contiguous span.
+    pub is_linear_scan: bool,
+}
+
+impl fmt::Display for Execution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_lines(&self.steps, f)
+    }
+}
+
+/// How a request will be computed. `Display` prints one step per line.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    reads: ReadPlan,
+    steps: Vec<String>,
+}
+
+impl Plan {
+    /// The chunks to read.
+    pub fn reads(&self) -> &ReadPlan {
+        &self.reads
+    }
+
+    /// The steps, in order.
+    pub fn steps(&self) -> &[String] {
+        &self.steps
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write_lines(&self.steps, f)
+    }
+}
+
+fn write_lines(lines: &[String], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    lines.iter().enumerate().try_for_each(|(number, line)| {
+        let end = if number + 1 < lines.len() { "\n" } else { "" };
+        write!(f, "{line}{end}")
+    })
+}
+
+impl<'f> Request<'f> {
+    /// The dataset.
+    pub fn dataset(&self) -> Dataset<'f> {
+        self.dataset
+    }
+
+    /// The dimensions of the result.
+    pub fn dims(&self) -> &[Dim] {
+        &self.dims
+    }
+
+    /// Plans the request. No values are read.
+    pub fn plan(&self) -> Result<Plan, Error> {
+        let plan = || {
+            let reads = self.locate()?;
+            let steps = self.with_job(&reads, &tercet_core::progress::NoProgress, |job, _| {
+                Ok(explain::steps(job, None))
+            })?;
+            Ok(Plan { reads, steps })
+        };
+        plan().map_err(|kind| self.dataset.file.error(kind))
+    }
+
+    /// Runs the request.
+    pub fn run(&self, progress: &dyn Progress) -> Result<Outcome, Error> {
+        let run = || self.run_with(&self.locate()?, progress);
+        run().map_err(|kind| self.dataset.file.error(kind))
+    }
+
+    /// Lists the chunks to read.
+    pub(crate) fn locate(&self) -> Result<ReadPlan, ErrorKind> {
+        locate(&self.dataset, &self.resolved, self.settings.statistics)
+    }
+
+    /// Runs the request with its plan.
+    pub(crate) fn run_with(&self, plan: &ReadPlan, progress: &dyn Progress) -> Result<Outcome, ErrorKind> {
+        self.with_job(plan, progress, |job, memory| {
+            let resolved = &self.resolved;
+            let (computed, preview) = match (&resolved.operation, &resolved.spill) {
+                (None, None) => (Computed::Read(self.read(job)?), None),
+                (None, Some(path)) => {
+                    let (file, cells) = spill::spill(job, path, &self.outputs()?)?;
+                    (Computed::Written(file), Some(self.preview_of(job, cells)))
+                }
+                (Some(operation), _) => {
+                    if let Kind::Transform { method } = operation.kind {
+                        let made = transform::transform(job, operation, method, &self.outputs()?)?;
+                        let execution = Self::execution(job, memory);
+                        let (made, cells) = Transformed::new(method, made, self.dims.clone(), execution);
+                        (Computed::Transformed(Box::new(made)), Some(self.preview_of(job, cells)))
+                    } else {
+                        let results = self.reduced(job, operation, memory)?;
+                        (Computed::Reduced(results), Some(preview::preview(job, self.settings.preview)?))
+                    }
+                }
+            };
+            Ok(Outcome { computed, preview, execution: Self::execution(job, memory) })
+        })
+    }
+
+    /// The first elements of the selection, without its operation.
+    pub(crate) fn preview(
+        &self,
+        plan: &ReadPlan,
+        progress: &dyn Progress,
+    ) -> Result<(Preview, Execution), ErrorKind> {
+        self.with_job(plan, progress, |job, memory| {
+            let preview = preview::preview(job, self.settings.preview)?;
+            Ok((preview, Self::execution(job, memory)))
+        })
+    }
+
+    /// Reads the selection. Excluded values become NaN, or the fill value of integers.
+    fn read(&self, job: &Job<'_>) -> Result<Tensor, ErrorKind> {
+        let selection = &self.resolved.selection;
+        let mut tensor = self.dataset.read(selection).map_err(Error::into_kind)?;
+        job.count(job.plan.total_stored_bytes());
+        blank(job, selection, tensor.bytes_mut())?;
+        Ok(tensor)
+    }
+
+    fn preview_of(&self, job: &Job<'_>, cells: Option<Tensor>) -> Preview {
+        let truncated = job.plan.element_count() > self.settings.preview;
+        Preview { cells, dtype: job.plan.grid.element(), truncated }
+    }
+
+    fn reduced(
+        &self,
+        job: &Job<'_>,
+        operation: &Operation,
+        memory: &Memory,
+    ) -> Result<Vec<Reduced>, ErrorKind> {
+        let mut kinds: Vec<Kind> = self.ops.clone();
+        kinds.extend(self.settings.counts.then_some(Kind::Count));
+        let mut computed = match kinds[..] {
+            [kind] => vec![compute(job, &Operation { kind, ..operation.clone() })?],
+            _ => compute_all(job, &kinds, operation)?,
+        };
+        let counts = if self.settings.counts { computed.pop() } else { None };
+        let counts = counts.as_ref().map(Counts::new);
+        let execution = Self::execution(job, memory);
+        let results = self.ops.iter().zip(computed).map(|(&op, computed)| {
+            reduced(op, computed, self.dims.clone(), counts.as_ref(), execution.clone())
+        });
+        results.collect()
+    }
+
+    fn outputs(&self) -> Result<Outputs, ErrorKind> {
+        Outputs::new(self.dataset.file.path(), &self.settings.allowed, self.settings.preview)
+    }
+
+    fn execution(job: &Job<'_>, memory: &Memory) -> Execution {
+        let by_statistics = job.by_statistics.load(Ordering::Relaxed).min(job.plan.chunks.len() as u64);
+        Execution {
+            steps: explain::steps(job, Some(by_statistics)),
+            bytes_read: job.bytes_read.load(Ordering::Relaxed),
+            chunks_read: job.plan.chunks.len() as u64 - by_statistics,
+            chunks_by_statistics: by_statistics,
+            chunks_skipped: job.plan.zone_filter_skipped + job.plan.index_filter_skipped,
+            threads: if job.parallel { rayon::current_num_threads() } else { 1 },
+            is_parallel: job.parallel,
+            memory_budget: memory.budget,
+            available_memory: memory.available,
+            is_out_of_core: job.out_of_core,
+            is_linear_scan: is_linear_scan(job),
+        }
+    }
+
+    /// Calls a function with a job for the request.
+    fn with_job<R>(
+        &self,
+        plan: &ReadPlan,
+        progress: &dyn Progress,
+        work: impl FnOnce(&Job<'_>, &Memory) -> Result<R, ErrorKind>,
+    ) -> Result<R, ErrorKind> {
+        let settings = &self.settings;
+        let file = self.dataset.file;
+        let memory = Memory::new(&settings.execution, file.memory_budget(), memory::available());
+        let bytes = plan.selection_bytes();
+        let parallel = settings.parallel.or(settings.execution.fold_parallel);
+        let job = Job {
+            dataset: self.dataset,
+            plan,
+            resolved: &self.resolved,
+            budget: memory.budget,
+            parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
+            out_of_core: memory.is_out_of_core(bytes),
+            statistics: settings.statistics,
+            progress,
+            by_statistics: AtomicU64::new(0),
+            bytes_read: AtomicU64::new(0),
+        };
+        work(&job, &memory)
+    }
+}

@@ -1,0 +1,63 @@
+//! Lowers a query document to the request that the typed API makes.
+
+use tercet_core::progress::NoProgress;
+
+use super::Query;
+use crate::compute::{Outcome, Request, Settings, groups_of, reduced_dims};
+use crate::error::{Error, ErrorKind};
+use crate::file::{Dataset, File};
+use crate::query::resolved::{Resolved, Role};
+
+impl Query {
+    /// Binds the query to its dataset: the request that the typed API would make.
+    ///
+    /// ```no_run
+    /// use tercet_tet::{File, Query, Syntax};
+    ///
+    /// let file = File::open("era5.tet")?;
+    /// let query = Query::parse(r#"{"dataset": "t2m", "mean": "time"}"#, Syntax::Json)?;
+    /// println!("{}", query.request(&file)?.plan()?);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn request<'f>(&self, file: &'f File) -> Result<Request<'f>, Error> {
+        let dataset = file.dataset(self.dataset())?;
+        self.lower(&dataset, Settings::default()).map_err(|kind| file.error(kind))
+    }
+
+    /// Runs the query; returns a typed result.
+    pub fn compute(&self, file: &File) -> Result<Outcome, Error> {
+        self.request(file)?.run(&NoProgress)
+    }
+
+    pub(crate) fn lower<'f>(
+        &self,
+        dataset: &Dataset<'f>,
+        settings: Settings,
+    ) -> Result<Request<'f>, ErrorKind> {
+        let resolved = self.resolve(dataset)?;
+        let settings = Settings { execution: *self.execution(), ..settings };
+        let ops = resolved.operation.iter().map(|operation| operation.kind).collect();
+        let dims = dims(dataset, &resolved);
+        Ok(Request { dataset: *dataset, resolved, ops, dims, settings })
+    }
+}
+
+/// Dimensions of the result; of the selection without a reduction.
+fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Vec<crate::compute::Dim> {
+    let axes = resolved.selection.axes();
+    let kept = vec![Role::Kept; axes.len()];
+    let roles = match &resolved.operation {
+        Some(operation) if !matches!(operation.kind, super::Kind::Transform { .. }) => &operation.roles,
+        _ => &kept,
+    };
+    let by_labels = |axis: &usize| matches!(&roles[*axis], Role::Grouped(groups) if groups.size == 0);
+    let names: Vec<(usize, Vec<String>)> = (0..axes.len())
+        .filter(by_labels)
+        .filter_map(|axis| {
+            let labels = dataset.labels(axis)?;
+            let selected = super::resolve::selected(labels, axes[axis]).cloned();
+            Some((axis, groups_of(selected).1))
+        })
+        .collect();
+    reduced_dims(dataset, axes, roles, &names)
+}
