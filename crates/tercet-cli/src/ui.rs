@@ -13,6 +13,7 @@ use crate::failure::{ErrorReport, Failure};
 mod bar;
 mod file_limit;
 mod interrupt;
+mod json;
 mod signal_mask;
 
 pub(crate) use bar::Bar;
@@ -149,31 +150,25 @@ impl Ui {
         }
     }
 
-    /// Prints a value as indented JSON.
+    /// Prints a value as indented JSON, while it is serialized: results can be large.
     pub(crate) fn json(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string_pretty(value)
-            .map_err(|error| Failure::request(format!("cannot be written as JSON: {error}")))?;
-        let text = escape::json(&text);
-        match &mut self.output {
-            Output::Captured(pieces) => {
-                pieces.push(Piece::Json(text.into_owned()));
-                Ok(())
-            }
-            Output::Process { .. } => self.raw_line(&text),
+        if let Output::Captured(pieces) = &mut self.output {
+            let mut text = Vec::new();
+            json::write_pretty(&mut text, value)?;
+            pieces.push(Piece::Json(String::from_utf8_lossy(&text).into_owned()));
+            return Ok(());
         }
+        let mut out = self.bytes()?;
+        json::write_pretty(&mut out, value)?;
+        out.write_all(b"\n").map_err(|error| Failure::output(&error))
     }
 
     /// Prints a value as JSON on one line.
     pub(crate) fn json_line(&mut self, value: &impl Serialize) -> Result<(), Failure> {
-        let text = serde_json::to_string(value)
-            .map_err(|error| Failure::request(format!("cannot be written as JSON: {error}")))?;
-        self.raw_line(&escape::json(&text))
-    }
-
-    /// Prints a line of JSON as it is.
-    fn raw_line(&mut self, text: &str) -> Result<(), Failure> {
-        self.raw(text)?;
-        self.raw("\n")
+        let mut line = Vec::new();
+        json::write_line(&mut line, value)?;
+        line.push(b'\n');
+        self.bytes()?.write_all(&line).map_err(|error| Failure::output(&error))
     }
 
     /// Prints text as it is: stripping styles could change a value.

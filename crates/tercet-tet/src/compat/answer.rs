@@ -121,7 +121,9 @@ pub enum Value {
     Numbers(Vec<f64>),
     /// `None` if a window has too few positions.
     Flags(Vec<Option<bool>>),
-    Indices(Vec<Option<u64>>),
+    /// −1, written as `null`, for no index.
+    #[serde(serialize_with = "serialize_indices")]
+    Indices(Vec<i64>),
     Json(serde_json::Value),
 }
 
@@ -211,6 +213,10 @@ impl Serialize for Execution {
         }
         map.end()
     }
+}
+
+fn serialize_indices<S: Serializer>(indices: &[i64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(indices.iter().map(|&index| u64::try_from(index).ok()))
 }
 
 struct PreviewCells<'a>(Option<&'a Tensor>);

@@ -88,7 +88,9 @@ fn reduction(operation: &Operation, plan: &ReadPlan, reduced: Reduced) -> Vec<(&
             scalar,
             match values(op, reduced.tensor) {
                 Value::Flags(flags) => Value::Flag(flags.first().copied().flatten().unwrap_or(false)),
-                Value::Indices(indices) => Value::Index(indices.first().copied().flatten()),
+                Value::Indices(indices) => {
+                    Value::Index(indices.first().and_then(|&index| u64::try_from(index).ok()))
+                }
                 Value::Numbers(numbers) => Value::Number(numbers.first().copied().unwrap_or(f64::NAN)),
                 other => other,
             },
@@ -100,10 +102,7 @@ fn reduction(operation: &Operation, plan: &ReadPlan, reduced: Reduced) -> Vec<(&
 /// The values of an operation, in the type that the answer gives them.
 fn values(op: Kind, tensor: Tensor) -> Value {
     match op {
-        Kind::ArgMin | Kind::ArgMax => {
-            let indices = tensor.into_vec::<i64>().unwrap_or_default();
-            Value::Indices(indices.into_iter().map(|index| u64::try_from(index).ok()).collect())
-        }
+        Kind::ArgMin | Kind::ArgMax => Value::Indices(tensor.into_vec().unwrap_or_default()),
         Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => {
             let flags = tensor.into_vec::<f64>().unwrap_or_default();
             Value::Flags(flags.into_iter().map(|flag| (!flag.is_nan()).then_some(flag > 0.0)).collect())
@@ -144,7 +143,7 @@ fn put_transform(
     }
     results.push(("transform_method", Value::Text(made.method.name().to_owned())));
     if made.zero_divisors > 0 {
-        let indices = made.zero_divisor_indices.iter().copied().map(Some).collect();
+        let indices = made.zero_divisor_indices.iter().map(|&index| index.cast_signed()).collect();
         results.push(("transform_div_by_zero_indices", Value::Indices(indices)));
         results.push(("transform_div_by_zero_count", Value::Count(made.zero_divisors)));
     }

@@ -157,10 +157,7 @@ pub(super) fn reduced(
     let counts = counts.map(|counts| tensor(shape.clone(), counts.0.clone())).transpose()?;
     let (elements, mut edges, mut dims) = (computed.elements, None, dims);
     let tensor = match computed.numbers {
-        Numbers::Indices(indices) => {
-            let index = |index: Option<u64>| index.and_then(|index| i64::try_from(index).ok()).unwrap_or(-1);
-            tensor(shape, indices.into_iter().map(index).collect())?
-        }
+        Numbers::Indices(indices) => tensor(shape, indices)?,
         Numbers::Values(values) => tensor(shape, values)?,
         Numbers::Flags(flags) => {
             let number = |flag: Option<bool>| flag.map_or(f64::NAN, |flag| f64::from(u8::from(flag)));

@@ -25,7 +25,8 @@ pub(crate) enum Numbers {
     Values(Vec<f64>),
     /// `None` if a window has too few values.
     Flags(Vec<Option<bool>>),
-    Indices(Vec<Option<u64>>),
+    /// −1 for no index.
+    Indices(Vec<i64>),
     Histogram {
         counts: Vec<f64>,
         edges: Option<Vec<f64>>,
@@ -126,12 +127,8 @@ fn is_plain(kind: Kind) -> bool {
 
 /// Selects the reported value of an operation from the numbers of each cell.
 fn result_numbers<'v>(kind: Kind, cells: impl Iterator<Item = &'v [f64]>) -> Numbers {
-    #[expect(
-        clippy::cast_possible_truncation,
-        clippy::cast_sign_loss,
-        reason = "indices are whole numbers, or -1 for none"
-    )]
-    let index = |value: f64| (value >= 0.0).then_some(value as u64);
+    #[expect(clippy::cast_possible_truncation, reason = "indices are whole numbers, or NaN or -1 for none")]
+    let index = |value: f64| if value >= 0.0 { value as i64 } else { -1 };
     let flag = |value: f64| match kind {
         Kind::AllFinite => value == 0.0,
         _ => value > 0.0,

@@ -187,8 +187,8 @@ fn show(scene: &Scene<'_>, how: &How, out: &mut Ui) -> Result<(), Failure> {
     match how.format() {
         Format::Full => text::print(scene, how.preview.is_some(), out),
         Format::Json => out.json(scene.answer),
-        Format::Stats => out.json(&compact_json::stats(scene.answer)),
-        Format::Plan => out.json(&compact_json::plan(scene.answer)),
+        Format::Stats => out.json(&compact_json::Stats(scene.answer)),
+        Format::Plan => out.json(&compact_json::Plan(scene.answer)),
         Format::Quiet => {
             out.line(one_line::format(scene.answer))?;
             text::explanation(scene.answer).into_iter().try_for_each(|line| out.note(line))

@@ -1,28 +1,45 @@
 //! Compact JSON answers, without the chunk list and element values.
 
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, Serializer};
 use serde_json::{Map, Value as Json, json};
 use tercet::tet::ReadPlan;
 use tercet::tet::compat::{Answer, Catalog, Execution};
 
-/// The formats `stats`: plan and results.
-pub(super) fn stats(answer: &Answer) -> Json {
-    let mut slim = head(answer);
-    if let Some(execution) = &answer.execution {
-        slim.insert("execution".to_owned(), Json::Object(executed(execution)));
+/// The format `stats`: plan and results, which are written as they are serialized.
+pub(super) struct Stats<'a>(pub(super) &'a Answer);
+
+impl Serialize for Stats<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, self.0.execution.as_ref(), serializer)
     }
-    explained(answer, slim)
 }
 
 /// The format `plan`: the read plan only.
-pub(super) fn plan(answer: &Answer) -> Json {
-    explained(answer, head(answer))
+pub(super) struct Plan<'a>(pub(super) &'a Answer);
+
+impl Serialize for Plan<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serialize(self.0, None, serializer)
+    }
 }
 
-fn explained(answer: &Answer, mut slim: Map<String, Json>) -> Json {
-    if let Some(explain) = &answer.explain {
-        slim.insert("explain".to_owned(), json!(explain));
+fn serialize<S: Serializer>(
+    answer: &Answer,
+    execution: Option<&Execution>,
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let mut map = serializer.serialize_map(None)?;
+    for (name, value) in &head(answer) {
+        map.serialize_entry(name, value)?;
     }
-    Json::Object(slim)
+    if let Some(execution) = execution {
+        map.serialize_entry("execution", &Executed(execution))?;
+    }
+    if let Some(explain) = &answer.explain {
+        map.serialize_entry("explain", explain)?;
+    }
+    map.end()
 }
 
 fn head(answer: &Answer) -> Map<String, Json> {
@@ -77,16 +94,19 @@ fn read_plan(plan: &ReadPlan) -> Json {
     slim
 }
 
-fn executed(execution: &Execution) -> Map<String, Json> {
-    let mut slim = Map::new();
-    let mut put = |name: &str, value: Json| slim.insert(name.to_owned(), value);
-    put("total_bytes_read_from_disk", json!(execution.total_bytes_read_from_disk));
-    for (name, value) in &execution.results {
-        put(name, json!(value));
+struct Executed<'a>(&'a Execution);
+
+impl Serialize for Executed<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("total_bytes_read_from_disk", &self.0.total_bytes_read_from_disk)?;
+        for (name, value) in &self.0.results {
+            map.serialize_entry(name, value)?;
+        }
+        map.serialize_entry("memory_strategy", self.0.memory_strategy)?;
+        for (name, value) in &self.0.details {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
     }
-    put("memory_strategy", json!(execution.memory_strategy));
-    for (name, value) in &execution.details {
-        put(name, json!(value));
-    }
-    slim
 }

@@ -124,7 +124,8 @@ fn index_text(index: Option<u64>) -> String {
 pub(super) enum List<'a> {
     Numbers(&'a [f64]),
     Flags(&'a [Option<bool>]),
-    Indices(&'a [Option<u64>]),
+    /// −1 for no position.
+    Indices(&'a [i64]),
     Cells(&'a Tensor),
 }
 
@@ -154,7 +155,7 @@ impl<'a> List<'a> {
             Self::Flags(flags) => {
                 flags.get(at).map(|flag| flag.map_or_else(|| "none".to_owned(), |flag| flag.to_string()))
             }
-            Self::Indices(indices) => indices.get(at).map(|index| index_text(*index)),
+            Self::Indices(indices) => indices.get(at).map(|index| index_text(u64::try_from(*index).ok())),
             Self::Cells(cells) => cell(cells, at, write),
         }
     }
