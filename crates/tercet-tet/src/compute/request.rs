@@ -10,7 +10,7 @@ use tercet_core::{Progress, Tensor};
 use super::reduce::{Counts, reduced};
 use super::{Dim, Reduced, Transformed};
 use crate::error::{Error, ErrorKind};
-use crate::exec::job::Job;
+use crate::exec::job::{Job, held_bytes};
 use crate::exec::locate::locate;
 use crate::exec::memory::{self, Memory};
 use crate::exec::reduce::{compute, compute_all, is_linear_scan};
@@ -293,7 +293,7 @@ impl<'f> Request<'f> {
             chunks_read: job.plan.chunks.len() as u64 - by_statistics,
             chunks_by_statistics: by_statistics,
             chunks_skipped: job.plan.zone_filter_skipped + job.plan.index_filter_skipped,
-            threads: if job.parallel { rayon::current_num_threads() } else { 1 },
+            threads: job.threads(),
             is_parallel: job.parallel,
             memory_budget: memory.budget,
             available_memory: memory.available,
@@ -314,11 +314,14 @@ impl<'f> Request<'f> {
         let memory = Memory::new(&settings.execution, file.memory_budget(), memory::available());
         let bytes = plan.selection_bytes();
         let parallel = settings.parallel.or(settings.execution.fold_parallel);
+        let held = held_bytes(&self.dataset, plan);
         let job = Job {
             dataset: self.dataset,
             plan,
             resolved: &self.resolved,
-            budget: memory.budget,
+            // One chunk must fit, and the states of about as many cells.
+            budget: memory.budget.max(held.saturating_mul(2)),
+            held,
             parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
             out_of_core: memory.is_out_of_core(bytes),
             statistics: settings.statistics,

@@ -8,7 +8,7 @@ use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_core::{ByteSource as _, checksum};
 
-use super::job::Job;
+use super::job::{Job, reads_parts};
 use super::sizes::SHORT_PIECE;
 use super::task::{Region, to_usize};
 use crate::error::ErrorKind;
@@ -19,26 +19,43 @@ use crate::wire::ids::Codec;
 pub(crate) struct Chunks<'a> {
     job: &'a Job<'a>,
     mapped: bool,
+    reads_parts: bool,
     /// Whether the regions of all tasks together cover complete chunks.
     partition: bool,
     /// Per chunk of the plan: the combined checksum of the pieces seen so far, and their bytes.
     pieces: OnceLock<Vec<(AtomicU32, AtomicU64)>>,
-    /// Pool of buffers for decoded chunks.
-    pool: Mutex<Vec<Vec<u64>>>,
+    /// Buffers that are not in use, the oldest first.
+    pool: Mutex<Vec<Buffer>>,
+    /// Bytes of decoded chunks in the pool that are kept for further tasks.
+    kept_bytes: u64,
 }
 
 /// Bytes of a chunk.
 pub(crate) enum Held {
     Mapped(Bytes),
-    /// Words, and the number of bytes.
-    Decoded(Vec<u64>, usize),
+    Read(Buffer),
+}
+
+/// A buffer with the bytes of a chunk, or a part of them.
+pub(crate) struct Buffer {
+    words: Vec<u64>,
+    /// Number of bytes in use.
+    len: usize,
+    /// Offset of the first byte in the chunk.
+    start: u64,
+    /// Number of the complete, checked chunk in the buffer.
+    chunk: Option<usize>,
 }
 
 impl Held {
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// Bytes of the chunk from `start` to `end`.
+    pub(crate) fn slab(&self, start: u64, end: u64) -> &[u8] {
         match self {
-            Self::Mapped(bytes) => bytes,
-            Self::Decoded(words, len) => &bytemuck::cast_slice(words)[..*len],
+            Self::Mapped(bytes) => &bytes[to_usize(start)..to_usize(end)],
+            Self::Read(buffer) => {
+                let bytes = &bytemuck::cast_slice(&buffer.words)[..buffer.len];
+                &bytes[to_usize(start - buffer.start)..to_usize(end - buffer.start)]
+            }
         }
     }
 }
@@ -98,9 +115,10 @@ impl Check {
 
 impl<'a> Chunks<'a> {
     pub(crate) fn new(job: &'a Job<'a>) -> Self {
-        let raw = job.plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
-        let mapped = raw && job.dataset.file.source.is_zero_copy();
-        Self { job, mapped, partition: false, pieces: OnceLock::new(), pool: Mutex::default() }
+        let reads_parts = reads_parts(&job.dataset, job.plan);
+        let mapped = reads_parts && job.dataset.file.source.is_zero_copy();
+        let (pieces, pool) = (OnceLock::new(), Mutex::default());
+        Self { job, mapped, reads_parts, partition: false, pieces, pool, kept_bytes: 0 }
     }
 
     /// Whether chunks are memory-mapped, so that repeated reads cost nothing.
@@ -108,44 +126,95 @@ impl<'a> Chunks<'a> {
         self.mapped
     }
 
+    /// Whether parts of chunks can be read without reading or decoding more.
+    pub(crate) fn reads_parts(&self) -> bool {
+        self.reads_parts
+    }
+
     /// Sets whether the regions of all tasks together cover complete chunks.
     pub(crate) fn expect_pieces(&mut self, partition: bool) {
         self.partition = partition;
     }
 
+    /// Sets whether several tasks visit the same chunks, so that decoded ones are worth keeping.
+    pub(crate) fn keep_decoded(&mut self, keep: bool) {
+        self.kept_bytes = if keep && !self.reads_parts { self.job.budget / 4 } else { 0 };
+    }
+
     /// Loads the bytes of the chunk of a region, with the remaining check.
     pub(crate) fn load(&self, region: &Region) -> Result<(Held, Check), ErrorKind> {
         let (job, dataset) = (self.job, &self.job.dataset);
-        let chunk = &job.plan.chunks[region.chunk];
-        let place = &chunk.stored;
-        let tile = &chunk.tile[..job.plan.grid.rank()];
-        if place.codec != Codec::Raw || !dataset.file.source.is_zero_copy() {
-            let len = check_limit("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
-            let mut room = self.pool.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default();
-            if room.len() < len.div_ceil(8) {
-                room = Vec::new();
-                room.try_reserve_exact(len.div_ceil(8)).map_err(|_| OutOfMemory { bytes: len })?;
-                room.resize(len.div_ceil(8), 0);
-            }
-            dataset.load(tile, place, &mut bytemuck::cast_slice_mut::<u64, u8>(&mut room)[..len])?;
-            job.count(place.span.len());
-            return Ok((Held::Decoded(room, len), Check::None));
-        }
-        let stored = dataset.file.source.read_at(place.span)?;
+        let place = &job.plan.chunks[region.chunk].stored;
         let size = job.plan.grid.element().size();
-        job.count(if region.is_selected { region.bytes(size) } else { place.span.len() });
-        let check = match dataset.crc_to_check(place)? {
-            None => Check::None,
-            Some(expected) if region.is_whole => Check::Whole(expected, 0),
-            Some(_) if self.partition && region.is_selected && region.run_bytes(size) >= SHORT_PIECE => {
-                Check::Pieces(Vec::new())
-            }
-            Some(expected) => {
-                dataset.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
-                Check::None
-            }
-        };
-        Ok((Held::Mapped(stored), check))
+        if place.codec != Codec::Raw {
+            return Ok((Held::Read(self.decoded(region.chunk)?), Check::None));
+        }
+        let is_piece = self.partition && region.is_selected && region.run_bytes(size) >= SHORT_PIECE;
+        if dataset.file.source.is_zero_copy() {
+            let stored = dataset.file.source.read_at(place.span)?;
+            job.count(if region.is_selected { region.bytes(size) } else { place.span.len() });
+            let check = match dataset.crc_to_check(place)? {
+                None => Check::None,
+                Some(expected) if region.is_whole => Check::Whole(expected, 0),
+                Some(_) if is_piece => Check::Pieces(Vec::new()),
+                Some(expected) => {
+                    let tile = &job.plan.chunks[region.chunk].tile[..job.plan.grid.rank()];
+                    dataset.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
+                    Check::None
+                }
+            };
+            return Ok((Held::Mapped(stored), check));
+        }
+        let expected = dataset.crc_to_check(place)?;
+        if region.is_whole || !self.reads_parts || !(is_piece || expected.is_none()) {
+            return Ok((Held::Read(self.decoded(region.chunk)?), Check::None));
+        }
+        let (start, end) = region.byte_range(size);
+        let len = check_limit("a chunk", end - start, dataset.file.options.limits.chunk_bytes)?;
+        let mut buffer = self.buffer(None, len)?;
+        let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len];
+        dataset.file.source.read_into(place.span.start() + start, out)?;
+        job.count(end - start);
+        buffer.start = start;
+        let check = if expected.is_some() { Check::Pieces(Vec::new()) } else { Check::None };
+        Ok((Held::Read(buffer), check))
+    }
+
+    /// A complete chunk, checked and decoded.
+    fn decoded(&self, chunk: usize) -> Result<Buffer, ErrorKind> {
+        let (job, dataset) = (self.job, &self.job.dataset);
+        let planned = &job.plan.chunks[chunk];
+        let place = &planned.stored;
+        let len = check_limit("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
+        let mut buffer = self.buffer(Some(chunk), len)?;
+        if buffer.chunk == Some(chunk) {
+            return Ok(buffer);
+        }
+        let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len];
+        dataset.load(&planned.tile[..job.plan.grid.rank()], place, out)?;
+        job.count(place.span.len());
+        buffer.chunk = Some(chunk);
+        Ok(buffer)
+    }
+
+    /// A buffer of `len` bytes: the one with a chunk, if it is kept, or any other.
+    fn buffer(&self, chunk: Option<usize>, len: usize) -> Result<Buffer, ErrorKind> {
+        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = chunk.and_then(|_| pool.iter().position(|buffer| buffer.chunk == chunk)) {
+            return Ok(pool.remove(found));
+        }
+        let pooled: usize = pool.iter().map(|buffer| buffer.words.len() * 8).sum();
+        // Decoded chunks are kept while they and this one fit.
+        let keeps = pooled.saturating_add(len) as u64 <= self.kept_bytes;
+        let mut words = if pool.is_empty() || keeps { Vec::new() } else { pool.remove(0).words };
+        drop(pool);
+        let count = len.div_ceil(8);
+        if words.len() < count {
+            words = Vec::new();
+            words.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: len })?;
+            words.resize(count, 0);
+        }
+        Ok(Buffer { words, len, start: 0, chunk: None })
     }
 
     /// Ends a visit: compares checksums and returns buffers to the pool.
@@ -156,8 +225,8 @@ impl<'a> Chunks<'a> {
         check: Check,
         shifts: &mut Shifts,
     ) -> Result<(), ErrorKind> {
-        if let Held::Decoded(room, _) = held {
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(room);
+        if let Held::Read(buffer) = held {
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
         }
         let planned = &self.job.plan.chunks[chunk];
         let tile = &planned.tile[..self.job.plan.grid.rank()];

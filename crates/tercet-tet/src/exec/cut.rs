@@ -66,6 +66,18 @@ pub(crate) fn cut(
     axes.iter().enumerate().map(|(number, axis)| axis.parts(mask(number))).collect()
 }
 
+/// Whether some chunks have values of several tasks.
+pub(crate) fn splits_chunks(plan: &ReadPlan, parts: &[Vec<Part>]) -> bool {
+    parts.iter().enumerate().any(|(axis, parts)| {
+        let slice = plan.selection.axes()[axis];
+        let tile = |position: u64| (slice.start + position * slice.step) / plan.grid.chunk_shape()[axis];
+        let mut pairs = parts.iter().zip(parts.iter().skip(1));
+        pairs.any(|(part, next)| {
+            !part.positions.is_empty() && tile(part.positions.end - 1) >= tile(next.positions.start)
+        })
+    })
+}
+
 /// Maximum number of states of a task.
 fn states(axes: &[Axis<'_>]) -> u64 {
     axes.iter().map(Axis::states).fold(1, u64::saturating_mul)

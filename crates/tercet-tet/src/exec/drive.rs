@@ -15,7 +15,7 @@ use tercet_core::tensor::OutOfMemory;
 use tercet_kernel::{Accumulator, ComputeType, Filter, Op, Statistics, StatisticsRange, Value};
 
 use super::chunks::{Check, Chunks, Held, divide};
-use super::cut::{Limits, cut};
+use super::cut::{Limits, cut, splits_chunks};
 use super::job::Job;
 use super::predicate::compute_filter;
 use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
@@ -182,15 +182,16 @@ impl<'a> Run<'a> {
             let elements = scan::all(job, self.reduction, &mut values)?;
             return Ok(Folded { values, elements });
         }
-        let threads = if job.parallel { rayon::current_num_threads().max(1) as u64 } else { 1 };
+        let threads = job.threads() as u64;
         let share = (job.budget / (2 * threads)).max(1 << 20) / self.reduction.cell_bytes().max(1) as u64;
         let most = share.clamp(1, self.reduction.most_cells().max(1));
-        let limits = Limits { strips: self.chunks.are_mapped(), most };
+        let limits = Limits { strips: self.chunks.reads_parts(), most };
         let parts = cut(job.plan, roles, job.resolved.positions.as_ref(), limits);
         let tasks = tasks(&parts);
         // Windows overlap: their parts do not add up to complete chunks.
         let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
         self.chunks.expect_pieces(is_partition);
+        self.chunks.keep_decoded(splits_chunks(job.plan, &parts));
         let values = Mutex::new(values);
         let splits = tasks.len() < MANY_TASKS;
         let entered = job
@@ -209,7 +210,7 @@ impl<'a> Run<'a> {
     ) -> Result<u64, ErrorKind> {
         let block = self.geometry.block(task);
         let mut regions = self.geometry.regions(task);
-        if split && self.chunks.are_mapped() {
+        if split && self.chunks.reads_parts() {
             regions = self.divided(task, &block, regions);
         }
         let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
@@ -306,12 +307,12 @@ impl<'a> Run<'a> {
     fn batch(&self, regions: &[Region]) -> usize {
         let count = self.geometry.batch(regions, BATCH);
         let Some(first) = regions.first() else { return 0 };
-        let held = first.chunk_bytes(self.job.plan.grid.element().size()).max(1);
         if self.chunks.are_mapped() {
-            count
-        } else {
-            count.min(to_usize(BATCH_BYTES.min(self.job.budget / 8) / held).max(1))
+            return count;
         }
+        let size = self.job.plan.grid.element().size();
+        let held = if self.chunks.reads_parts() { first.span_bytes(size) } else { first.chunk_bytes(size) };
+        count.min(to_usize(BATCH_BYTES.min(self.job.budget / 8) / held.max(1)).max(1))
     }
 
     fn fold_batch(
@@ -337,7 +338,7 @@ impl<'a> Run<'a> {
         let indexed = self.reduction.is_indexed();
         self.geometry.slabs(first, walker.slab_bytes(), contiguous, |slab| {
             for ((region, check), held) in regions.iter().zip(&mut checks).zip(&held) {
-                let bytes = &held.bytes()[to_usize(slab.start)..to_usize(slab.end)];
+                let bytes = held.slab(slab.start, slab.end);
                 check.look(slab.start, bytes);
                 if let Some(mut piece) = self.geometry.piece(task, block, region, slab) {
                     piece.join(indexed);

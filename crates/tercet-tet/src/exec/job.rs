@@ -22,6 +22,8 @@ pub(crate) struct Job<'a> {
     pub(crate) budget: u64,
     /// Whether several threads process chunks. The result is bit-identical.
     pub(crate) parallel: bool,
+    /// Bytes that a thread holds for the chunk it processes.
+    pub(crate) held: u64,
     /// Whether the selection is larger than most of the memory of this machine.
     pub(crate) out_of_core: bool,
     /// Whether statistics of chunks may replace their values.
@@ -33,7 +35,37 @@ pub(crate) struct Job<'a> {
     pub(crate) bytes_read: AtomicU64,
 }
 
+/// Whether parts of chunks can be read again without decoding or downloading more than them.
+pub(crate) fn reads_parts(dataset: &Dataset<'_>, plan: &ReadPlan) -> bool {
+    let source = &dataset.file.source;
+    let raw = plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
+    raw && (source.is_zero_copy() || !source.is_remote())
+}
+
+/// Bytes that a thread holds for the largest chunk of a plan: decoded and, unless they are mapped, stored.
+pub(crate) fn held_bytes(dataset: &Dataset<'_>, plan: &ReadPlan) -> u64 {
+    if reads_parts(dataset, plan) {
+        return 0;
+    }
+    let mapped = dataset.file.source.is_zero_copy();
+    let held = plan.chunks.iter().map(|chunk| {
+        let is_coded = chunk.stored.codec != Codec::Raw;
+        let stored = if is_coded && !mapped { chunk.stored.span.len() } else { 0 };
+        chunk.stored.raw_len.saturating_add(stored)
+    });
+    held.max().unwrap_or(0)
+}
+
 impl Job<'_> {
+    /// Number of threads: as many as the chunks they hold fit in the budget.
+    pub(crate) fn threads(&self) -> usize {
+        if !self.parallel {
+            return 1;
+        }
+        let fitting = usize::try_from(self.budget / self.held.max(1)).unwrap_or(usize::MAX);
+        rayon::current_num_threads().min(fitting).max(1)
+    }
+
     /// Decoded, verified bytes of a chunk of the plan. A raw chunk of a mapped file is not copied.
     pub(crate) fn tile(&self, number: usize) -> Result<Bytes, ErrorKind> {
         self.progress.check()?;
@@ -88,10 +120,20 @@ impl Job<'_> {
         start: impl Fn() -> S + Sync + Send,
         work: impl Fn(&mut S, &I) -> Result<R, ErrorKind> + Sync + Send,
     ) -> Result<Vec<R>, ErrorKind> {
-        if self.parallel && tasks.len() > 1 {
+        let threads = self.threads();
+        if threads < 2 || tasks.len() < 2 {
+            let mut kept = start();
+            return tasks.iter().map(|task| work(&mut kept, task)).collect();
+        }
+        if threads == rayon::current_num_threads() {
             return tasks.par_iter().with_max_len(1).map_init(start, work).collect();
         }
-        let mut kept = start();
-        tasks.iter().map(|task| work(&mut kept, task)).collect()
+        let mut results = Vec::with_capacity(tasks.len());
+        for tasks in tasks.chunks(threads) {
+            let some: Vec<R> =
+                tasks.par_iter().with_max_len(1).map_init(&start, &work).collect::<Result<_, _>>()?;
+            results.extend(some);
+        }
+        Ok(results)
     }
 }

@@ -3,18 +3,16 @@
 //! The values of a cell (output element) are kept if they fit in memory; larger cells are searched digit by digit, with
 //! one visit of the chunks per digit. Both are reductions of the one driver.
 
-use tercet_core::ByteSource as _;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_kernel::{Accumulator, Capacity, Quantile, Search};
 
 use super::drive::{self, Folded, Reduction};
-use super::job::Job;
+use super::job::{Job, reads_parts};
 use super::predicate::compute_value;
 use super::task::{Block, to_usize};
 use crate::error::ErrorKind;
 use crate::query::resolved::{Groups, Operation, Role, Rolling};
-use crate::wire::ids::Codec;
 
 /// Quantile `q` of every output element: position q·(n − 1) of its sorted values, with linear interpolation; NaN if it
 /// has no values or a NaN.
@@ -84,13 +82,12 @@ struct Room {
 
 impl Room {
     fn new(job: &Job<'_>) -> Self {
-        let threads = if job.parallel { rayon::current_num_threads().max(1) as u64 } else { 1 };
+        let threads = job.threads() as u64;
         let share = (job.budget / (2 * threads)).max(LEAST);
-        // If chunks must be decoded or read again, a task should have all cells of a column of chunks.
-        let is_coded = job.plan.chunks.iter().any(|chunk| chunk.stored.codec != Codec::Raw)
-            || !job.dataset.file.source.is_zero_copy();
+        // If chunks must be decoded or downloaded again, a task should have all cells of a column of chunks.
+        let reads_parts = reads_parts(&job.dataset, job.plan);
         Self {
-            task: if is_coded { share } else { share.min(TASK) },
+            task: if reads_parts { share.min(TASK) } else { share },
             collected: (job.budget / 4).clamp(LEAST, COLLECTED),
             cells: (COUNTERS.min(job.budget / 2) / CELL_COUNTERS / threads).max(1),
         }

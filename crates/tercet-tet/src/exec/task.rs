@@ -103,6 +103,23 @@ impl Region {
         self.shape.iter().product::<u64>() * size as u64
     }
 
+    /// First byte of the region in its chunk, and the one after its last.
+    pub(crate) fn byte_range(&self, size: usize) -> (u64, u64) {
+        let (mut first, mut last, mut stride) = (0, 0, size as u64);
+        for (&(low, high), &extent) in self.window[..self.shape.len()].iter().zip(&self.shape).rev() {
+            first += low * stride;
+            last += (high - 1) * stride;
+            stride *= extent;
+        }
+        (first, last + size as u64)
+    }
+
+    /// Bytes from the first to the last value, including those between that are not selected.
+    pub(crate) fn span_bytes(&self, size: usize) -> u64 {
+        let (start, end) = self.byte_range(size);
+        end - start
+    }
+
     /// Bytes from the first to the last selected value of a row of the outermost axis that the region cuts.
     pub(crate) fn run_bytes(&self, size: usize) -> u64 {
         let axis = self.last_cut();

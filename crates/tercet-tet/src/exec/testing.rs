@@ -1,7 +1,11 @@
 //! Small files and jobs for tests of results that keep the shape of the selection.
 
 use std::io::Cursor;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+
+use tercet_core::source::Memory;
+use tercet_testkit::counting::Counting;
 
 use tercet_core::{Element, Progress, Selection, TensorView};
 
@@ -27,6 +31,12 @@ pub(super) fn layout<T: Element>(shape: &[u64], chunks: &[u64], values: &[T], zs
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
     writer.array(id, TensorView::from_slice(shape, values).unwrap()).unwrap();
     writer.finish().unwrap().output
+}
+
+/// Opens a file whose bytes are copied by every read.
+pub(super) fn read_by_position(bytes: Vec<u8>) -> crate::File {
+    let source = Counting::new(Memory::new("memory", bytes)).with_copies().shared();
+    crate::File::from_source(Arc::<Counting<Memory>>::clone(&source), crate::ReadOptions::new()).unwrap()
 }
 
 pub(super) fn plan(dataset: &Dataset<'_>, selection: &Selection) -> ReadPlan {
@@ -70,6 +80,7 @@ pub(super) fn job<'a>(
         budget,
         out_of_core: false,
         parallel: true,
+        held: 0,
         statistics: false,
         progress,
         by_statistics: AtomicU64::new(0),

@@ -131,6 +131,10 @@ impl Reduction for Tracing {
 
 /// Creates a file with an array of integers.
 fn file(shape: &[u64], chunks: &[u64], zstd: bool) -> File {
+    File::from_bytes("memory", bytes(shape, chunks, zstd)).unwrap()
+}
+
+fn bytes(shape: &[u64], chunks: &[u64], zstd: bool) -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::F64, shape, chunks).unwrap();
     if zstd {
@@ -140,7 +144,7 @@ fn file(shape: &[u64], chunks: &[u64], zstd: bool) -> File {
     let sink = std::io::Cursor::new(Vec::new());
     let mut writer = Writer::new(sink, layout, WriterOptions::new()).unwrap();
     writer.array(id, TensorView::from_slice(shape, &values).unwrap()).unwrap();
-    File::from_bytes("memory", writer.finish().unwrap().output).unwrap()
+    writer.finish().unwrap().output
 }
 
 fn value_at(position: u64) -> f64 {
@@ -224,13 +228,16 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
     let plan = locate(&dataset, resolved, true).unwrap();
     let (expected, entered) = slow(shape, resolved, roles);
     let windows = roles.iter().any(|role| matches!(role, Role::Rolling(_)));
-    for parallel in [false, true] {
+    let copied = crate::exec::testing::read_by_position(bytes(shape, chunks, zstd));
+    let copied = copied.dataset("a").unwrap();
+    for (parallel, dataset) in [(false, dataset), (true, dataset), (true, copied)] {
         let job = Job {
             dataset,
             plan: &plan,
             resolved,
             budget: 1 << 20,
             parallel,
+            held: 0,
             out_of_core: false,
             statistics: true,
             progress: &NoProgress,
