@@ -8,7 +8,7 @@ use tercet::arrow::Timestamps;
 use tercet::tatami::{Column, Field, LogicalType, Type};
 
 use super::columns::Columns;
-use super::create::options::{Layout, Making};
+use super::create::options::{Layout, WriteArgs};
 use super::create::roles::Roles;
 use super::create::schema::Declared;
 use super::filter::Where;
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FORMAT")]
     from_format: Option<Format>,
     #[command(flatten)]
-    making: Making,
+    write: WriteArgs,
     #[command(flatten)]
     filter: Where,
     #[command(flatten)]
@@ -95,9 +95,9 @@ struct ConvertJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(args.output.path(), args.making.force.force)?;
+    let output = Output::open(args.output.path(), args.write.force.force)?;
     let is_stdout = matches!(output, Output::Stdout);
-    if is_stdout && args.making.json.json {
+    if is_stdout && args.write.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
@@ -110,7 +110,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.stored && (to == Format::Tatami || to.in_arrow().is_some()) {
         return Err(Failure::request("`--stored` applies to CSV and JSONL output only"));
     }
-    let source = args.making.input(&args.from).source()?;
+    let source = args.write.input(&args.from).source()?;
     let input_bytes = source.len();
     let from = Format::detect(args.from_format, &args.from, &*source)?;
     let input_options = InputOptions {
@@ -125,7 +125,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     };
     let table = input::open(source, from, &input_options, out)?;
     let logical_types = logical_types(args, &table);
-    let target = Target::create(output, to, &table, &logical_types, &args.layout, args.making.force.force)?;
+    let target = Target::create(output, to, &table, &logical_types, &args.layout, args.write.force.force)?;
     let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
     let bar = out.bar("converting", input_bytes);
     let (sender, receiver) = sync_channel::<Vec<Column>>(2);
@@ -162,7 +162,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         rows,
         columns,
     };
-    show(&summary, args.making.json.json, is_stdout, out)?;
+    show(&summary, args.write.json.json, is_stdout, out)?;
     Ok(Outcome::Done)
 }
 

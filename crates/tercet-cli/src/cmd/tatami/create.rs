@@ -34,7 +34,7 @@ mod token;
 
 use assemble::Batch;
 use build::ValueParser;
-use options::{Layout, Making, Text};
+use options::{Layout, Text, WriteArgs};
 use roles::Roles;
 use rows::Form;
 use schema::Declared;
@@ -67,7 +67,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     from: PathBuf,
     #[command(flatten)]
-    making: Making,
+    write: WriteArgs,
     #[command(flatten)]
     text: Text,
     /// Schema: `name:type[:nullable],…` [default: inferred]
@@ -93,12 +93,12 @@ struct CreateJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(args.output.path(), args.making.force.force)?;
-    if matches!(output, Output::Stdout) && args.making.json.json {
+    let output = Output::open(args.output.path(), args.write.force.force)?;
+    if matches!(output, Output::Stdout) && args.write.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
-    let source = args.making.input(&args.from).source()?;
+    let source = args.write.input(&args.from).source()?;
     let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
     let head = head.map_err(|error| Failure::source(source.name(), error))?;
     must_be_text(source.name(), &head, "JSONL or CSV")?;
@@ -111,7 +111,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let fields = if let Some(declared) = &args.schema {
         declared.fields()
     } else {
-        let bar = out.bar("looking", source.len());
+        let bar = out.bar("inferring", source.len());
         rows::infer(&mut Lines::new(source.clone()), &form, &bar)?
     };
     // Parsing depends on the type, not on the storage.
@@ -132,10 +132,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match output {
         Output::Path(path) => {
             // Without `--force`, a file that appears meanwhile is not replaced.
-            let options = options.with_overwrite(args.making.force.force);
+            let options = options.with_overwrite(args.write.force.force);
             let (written, _) = work.fill(Writer::create(&path, schema.clone(), options)?)?;
             drop(bar);
-            show(&summary(written, &path), args.making.json.json, out)?;
+            show(&summary(written, &path), args.write.json.json, out)?;
         }
         Output::Object(object) => {
             let name = object.name();
@@ -144,7 +144,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
             object.take(&mut file)?;
-            show(&summary(written, args.output.path()), args.making.json.json, out)?;
+            show(&summary(written, args.output.path()), args.write.json.json, out)?;
         }
         Output::Stdout => {
             let name = "standard output";

@@ -6,7 +6,7 @@ use clap::{Subcommand, ValueEnum};
 use tercet::core::escape;
 
 use super::history::{Entry, History};
-use super::query::{Document, How, ask};
+use super::query::{Document, QueryArgs, run_query};
 use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
@@ -82,7 +82,7 @@ struct Run {
     #[arg(long, conflicts_with = "execute")]
     plan: bool,
     #[command(flatten)]
-    how: How,
+    options: QueryArgs,
     #[command(flatten)]
     filter: Filter,
     /// Select queries whose file name contains TEXT (case-insensitive)
@@ -156,10 +156,10 @@ fn rerun(args: &Run, history: &History, out: &mut Ui) -> Result<Outcome, Failure
     }
     // An operation that is not executed has a plan only.
     let is_fold = !["", "align", "spill"].contains(&row::operation(entry));
-    let how = args.how.clone();
-    let how = if is_fold && !execute { how.plan_by_default() } else { how };
+    let query_args = args.options.clone();
+    let query_args = if is_fold && !execute { query_args.plan_by_default() } else { query_args };
     let document = Document::json(format!("query {}", args.number), entry.query.to_string());
-    ask(&document, tet.as_deref(), execute, &how, out)
+    run_query(&document, tet.as_deref(), execute, &query_args, out)
 }
 
 impl Filter {

@@ -25,7 +25,7 @@ mod table;
 mod text;
 
 pub(super) use document::Document;
-use result::Scene;
+use result::AnswerContext;
 
 use super::history;
 
@@ -55,7 +55,7 @@ pub(crate) struct Args {
     #[arg(short = 'x', long, requires = "tet")]
     execute: bool,
     #[command(flatten)]
-    how: How,
+    options: QueryArgs,
     /// Print the JSON Schema of query documents
     #[arg(long, exclusive = true)]
     schema: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Args {
 #[derive(Clone, Debug, clap::Args)]
 #[command(mut_arg("json", |arg| arg.conflicts_with("format")))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
-pub(crate) struct How {
+pub(crate) struct QueryArgs {
     /// Output format [default: full]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
@@ -130,39 +130,39 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Err(Failure::request("standard input (`-`) is given as the query and as the file"));
     }
     let document = Document::read(args.query.as_deref(), out)?;
-    ask(&document, args.tet.as_deref(), args.execute, &args.how, out)
+    run_query(&document, args.tet.as_deref(), args.execute, &args.options, out)
 }
 
 /// Runs a query and prints the answer.
-pub(super) fn ask(
+pub(super) fn run_query(
     document: &Document,
     tet: Option<&Path>,
     execute: bool,
-    how: &How,
+    query_args: &QueryArgs,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     let mut query = document.parse()?;
-    if let Some(device) = &how.device {
+    if let Some(device) = &query_args.device {
         query = query.with_device(device).map_err(|unknown| Failure::request(unknown.to_string()))?;
     }
-    how.check(&query, tet.is_some(), execute)?;
-    out.hush(how.format() == Format::Quiet);
+    query_args.check(&query, tet.is_some(), execute)?;
+    out.hush(query_args.format() == Format::Quiet);
     let Some(path) = tet else {
         let answer = query.check();
-        show(&Scene { query: &query, answer: &answer, file: None }, how, out)?;
+        show(&AnswerContext { query: &query, answer: &answer, file: None }, query_args, out)?;
         return Ok(Outcome::Done);
     };
-    let file = how.open(path)?;
+    let file = query_args.open(path)?;
     warn_if_partly_protected(&file, out)?;
-    let execute = execute && how.format() != Format::Plan;
-    let answer = answer(&query, &file, execute, how, out).map_err(|error| match error.kind() {
+    let execute = execute && query_args.format() != Format::Plan;
+    let answer = answer(&query, &file, execute, query_args, out).map_err(|error| match error.kind() {
         ErrorKind::Query(wrong) => document.point_at(wrong, Failure::for_program(&error, "tet")),
         _ => error.into(),
     })?;
-    show(&Scene { query: &query, answer: &answer, file: Some(&file) }, how, out)?;
+    show(&AnswerContext { query: &query, answer: &answer, file: Some(&file) }, query_args, out)?;
     if missing::is_missing(&answer) {
         missing::hint(&answer, &file, out)?;
-        return Ok(if how.strict { Outcome::CheckFailed } else { Outcome::Done });
+        return Ok(if query_args.strict { Outcome::CheckFailed } else { Outcome::Done });
     }
     history::record(path, execute, &query, out)?;
     Ok(Outcome::Done)
@@ -172,10 +172,10 @@ fn answer(
     query: &Query,
     file: &File,
     execute: bool,
-    how: &How,
+    query_args: &QueryArgs,
     out: &Ui,
 ) -> Result<Answer, tercet::tet::Error> {
-    let options = how.options(query);
+    let options = query_args.options(query);
     if !execute {
         return query.plan(file, &options);
     }
@@ -183,22 +183,22 @@ fn answer(
     query.run(file, &options, &bar)
 }
 
-fn show(scene: &Scene<'_>, how: &How, out: &mut Ui) -> Result<(), Failure> {
-    match how.format() {
-        Format::Full => text::print(scene, how.preview.is_some(), out),
-        Format::Json => out.json(scene.answer),
-        Format::Stats => out.json(&compact_json::Stats(scene.answer)),
-        Format::Plan => out.json(&compact_json::Plan(scene.answer)),
+fn show(context: &AnswerContext<'_>, query_args: &QueryArgs, out: &mut Ui) -> Result<(), Failure> {
+    match query_args.format() {
+        Format::Full => text::print(context, query_args.preview.is_some(), out),
+        Format::Json => out.json(context.answer),
+        Format::Stats => out.json(&compact_json::Stats(context.answer)),
+        Format::Plan => out.json(&compact_json::Plan(context.answer)),
         Format::Quiet => {
-            out.line(one_line::format(scene.answer))?;
-            text::explanation(scene.answer).into_iter().try_for_each(|line| out.note(line))
+            out.line(one_line::format(context.answer))?;
+            text::explanation(context.answer).into_iter().try_for_each(|line| out.note(line))
         }
-        Format::Table => table::print(scene, false, out),
-        Format::TableVerbose => table::print(scene, true, out),
+        Format::Table => table::print(context, false, out),
+        Format::TableVerbose => table::print(context, true, out),
     }
 }
 
-impl How {
+impl QueryArgs {
     fn format(&self) -> Format {
         match (self.quiet, self.json.json) {
             (true, _) => Format::Quiet,
@@ -228,7 +228,8 @@ impl How {
             }
             return Ok(());
         }
-        let has_use = query.has_operation() || ["spill", "align"].iter().any(|key| result::asks(query, key));
+        let has_use =
+            query.has_operation() || ["spill", "align"].iter().any(|key| result::has_key(query, key));
         if self.preview(query) == 0 && !has_use && self.format() != Format::Plan {
             let failure =
                 Failure::request("the query has no operation and no preview, so there is nothing to print");
@@ -241,7 +242,7 @@ impl How {
     fn preview(&self, query: &Query) -> u64 {
         let by_default = match self.format() {
             // The inputs of a reduction are not printed, so they need not be read.
-            Format::Full if query.has_operation() && !result::asks(query, "transform") => 0,
+            Format::Full if query.has_operation() && !result::has_key(query, "transform") => 0,
             Format::Full | Format::Json => PREVIEW,
             _ => 0,
         };

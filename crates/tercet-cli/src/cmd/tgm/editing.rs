@@ -21,7 +21,7 @@ const PIECE: u64 = 1 << 20;
 
 /// Output options of edited messages.
 #[derive(Clone, Copy, Debug, clap::Args)]
-pub(super) struct Making {
+pub(super) struct WriteArgs {
     #[command(flatten)]
     pub(super) force: ForceArgs,
     /// Omit timestamp, UUID and producer, for reproducible output
@@ -31,7 +31,7 @@ pub(super) struct Making {
     pub(super) json: JsonArgs,
 }
 
-impl Making {
+impl WriteArgs {
     /// Encoder options. Payloads are copied unchanged.
     pub(super) fn options(self) -> EncodeOptions {
         let options = EncodeOptions::new();

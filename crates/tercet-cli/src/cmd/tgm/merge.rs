@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use serde::Serialize;
 use tercet::tgm::edit::{Merge, Strategy};
 
-use super::editing::{Making, Sink, check_each};
+use super::editing::{Sink, WriteArgs, check_each};
 use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
@@ -33,7 +33,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "STRATEGY", default_value = "first", value_parser = strategy())]
     strategy: Strategy,
     #[command(flatten)]
-    making: Making,
+    write: WriteArgs,
 }
 
 fn strategy() -> impl TypedValueParser<Value = Strategy> {
@@ -52,7 +52,7 @@ struct MergeJson {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let inputs = args.inputs.each()?;
-    let output = args.making.output(&args.output, &inputs)?;
+    let output = args.write.output(&args.output, &inputs)?;
     let mut merge = Merge::new(args.strategy);
     let mut messages = 0;
     for input in &inputs {
@@ -65,15 +65,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if messages == 0 {
         return Err(Failure::request("no messages to merge"));
     }
-    let draft = merge.finish(&args.making.options())?;
+    let draft = merge.finish(&args.write.options())?;
     if !draft.is_hashed() {
         out.note("note: some objects have no hash; the merged message has none")?;
     }
     let bar = out.bar("writing", draft.len());
-    let mut sink = Sink::open(output, args.making.force.force)?;
+    let mut sink = Sink::open(output, args.write.force.force)?;
     sink.draft(&draft, &bar, out)?;
     let (objects, files, strategy) = (draft.object_count(), inputs.len() as u64, args.strategy.name());
     let (file, path) = (json_path(&args.output), display_path(&args.output));
     let line = format!("Merged {objects} objects from {files} file(s) into {path} (strategy: {strategy})");
-    args.making.finish(sink, bar, &MergeJson { file, files, messages, objects, strategy }, line, out)
+    args.write.finish(sink, bar, &MergeJson { file, files, messages, objects, strategy }, line, out)
 }

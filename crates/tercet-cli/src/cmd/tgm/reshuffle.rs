@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use tercet::core::{Progress as _, escape};
 use tercet::tgm::edit;
 
-use super::editing::{EditJson, Making, Sink, check_each};
+use super::editing::{EditJson, Sink, WriteArgs, check_each};
 use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -28,18 +28,18 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
-    making: Making,
+    write: WriteArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = args.making.output(&args.output, [&args.input])?;
+    let output = args.write.output(&args.output, [&args.input])?;
     let file = ReadArgs::default().open(args.input.source()?, out)?;
     let mut numbers = Vec::new();
     check_each(&file, out, |message| {
         numbers.push(message.number());
         Ok(edit::check(message)?)
     })?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force.force)?);
+    let (options, mut sink) = (args.write.options(), Sink::open(output, args.write.force.force)?);
     let bar = out.bar("writing", file.len());
     let (messages, mut changed) = (numbers.len() as u64, 0);
     for number in numbers {
@@ -55,5 +55,5 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let path = &args.output;
     let (from, to) = (escape::name(file.name()), display_path(path));
     let line = format!("Reshuffled {messages} message(s) from {from} to {to}");
-    args.making.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
+    args.write.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
 }

@@ -5,7 +5,7 @@ use tercet::tgm::edit::{self, Change, Changes, EditError};
 use tercet::tgm::{File, Value};
 
 use super::create::json_or_text;
-use super::editing::{EditJson, Making, Sink, check_each};
+use super::editing::{EditJson, Sink, WriteArgs, check_each};
 use super::open::ReadArgs;
 use super::select::Filter;
 use crate::args::OutputArgs;
@@ -40,15 +40,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
-    making: Making,
+    write: WriteArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let changes = args.changes()?;
-    let output = args.making.output(args.output.path(), [&args.input])?;
+    let output = args.write.output(args.output.path(), [&args.input])?;
     let file = ReadArgs::default().open(args.input.source()?, out)?;
     let takes = args.check(&file, &changes, out)?;
-    let (options, mut sink) = (args.making.options(), Sink::open(output, args.making.force.force)?);
+    let (options, mut sink) = (args.write.options(), Sink::open(output, args.write.force.force)?);
     let bar = out.bar("writing", file.len());
     let mut changed = 0;
     for &(number, is_taken) in &takes {
@@ -63,7 +63,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let path = args.output.path();
     let (messages, name) = (takes.len() as u64, display_path(path));
     let line = format!("{name}: {changed} message(s) changed, {} copied", messages - changed);
-    args.making.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
+    args.write.finish(sink, bar, &EditJson::new(path, messages, changed), line, out)
 }
 
 impl Args {
@@ -97,7 +97,7 @@ impl Args {
             let is_taken = self.filter.takes(message);
             takes.push((message.number(), is_taken));
             if is_taken {
-                edit::set(message, changes, &self.making.options())?;
+                edit::set(message, changes, &self.write.options())?;
             } else {
                 edit::check(message)?;
             }

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tercet::core::Progress as _;
 use tercet::tgm::{File, Message, edit};
 
-use super::editing::{Making, Sink, check_each};
+use super::editing::{Sink, WriteArgs, check_each};
 use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
@@ -34,7 +34,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATE")]
     output: PathBuf,
     #[command(flatten)]
-    making: Making,
+    write: WriteArgs,
 }
 
 /// The JSON summary.
@@ -61,13 +61,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let parts = plan(&file, out)?;
     let targets: Vec<PathBuf> = (0..parts.len()).map(|number| numbered(&args.output, number)).collect();
     let outputs: Vec<Output> =
-        targets.iter().map(|target| args.making.output(target, [&args.input])).collect::<Result<_, _>>()?;
+        targets.iter().map(|target| args.write.output(target, [&args.input])).collect::<Result<_, _>>()?;
     let bar = out.bar("writing", file.len());
-    let options = args.making.options();
+    let options = args.write.options();
     let mut current: Option<Message> = None;
     for (part, output) in parts.iter().zip(outputs) {
         bar.check().map_err(|_| Failure::Interrupted)?;
-        let mut sink = Sink::open(output, args.making.force.force)?;
+        let mut sink = Sink::open(output, args.write.force.force)?;
         match part.object {
             None => sink.copy(&file, file.message_span(part.message)?, &bar, out)?,
             Some(object) => {
@@ -82,7 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         sink.finish()?;
     }
     drop(bar);
-    if args.making.json.json {
+    if args.write.json.json {
         let files = targets.iter().map(|target| target.to_string_lossy().into_owned()).collect();
         out.json(&SplitJson { messages: parts.len() as u64, files })?;
     } else {

@@ -93,7 +93,7 @@ pub(super) fn open(
         let name = Arc::clone(source.name());
         let text = TextTable::open(source, format.delimiter(), requested.declared, only, out)?;
         // For an error message only.
-        let names = || text.names(&out.bar("looking", 0)).unwrap_or_default();
+        let names = || text.names(&out.bar("inferring", 0)).unwrap_or_default();
         let mut fields = text.fields();
         if fields.is_empty() {
             let selected = requested.columns.names()?.unwrap_or_default();

@@ -14,7 +14,7 @@ use crate::render::parse_size;
 
 /// Output options of the verbs that create a file.
 #[derive(Clone, Debug, clap::Args)]
-pub(crate) struct Making {
+pub(crate) struct WriteArgs {
     #[command(flatten)]
     pub(in crate::cmd::tatami) force: ForceArgs,
     #[command(flatten)]
@@ -24,7 +24,7 @@ pub(crate) struct Making {
     max_stdin: u64,
 }
 
-impl Making {
+impl WriteArgs {
     /// The input file.
     pub(in crate::cmd::tatami) fn input(&self, path: &Path) -> Input {
         Input { path: path.to_owned(), max_stdin: self.max_stdin }

@@ -42,7 +42,7 @@ impl TextTable {
             let is_there = |field: &Field| form.wants(&field.name);
             declared.fields().into_iter().filter(is_there).collect()
         } else {
-            let bar = out.bar("looking", source.len());
+            let bar = out.bar("inferring", source.len());
             rows::infer(&mut Lines::new(Arc::clone(&source)), &form, &bar)?
         };
         let annotations = declared.map_or_else(Vec::new, |declared| declared.annotations().to_vec());

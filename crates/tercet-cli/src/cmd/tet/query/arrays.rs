@@ -6,7 +6,7 @@ use tercet::core::escape;
 use tercet::core::tensor::AxisSlice;
 use tercet::tet::Dataset;
 
-use super::result::{List, Operation, Scene, Write, member};
+use super::result::{AnswerContext, List, Operation, Write, member};
 use crate::render::Table;
 
 /// Rows printed of a table.
@@ -79,24 +79,34 @@ pub(super) fn axis_name(dataset: Option<&Dataset<'_>>, axis: usize) -> String {
 }
 
 /// The axes of the selection.
-pub(super) fn selection_heads<'a>(scene: &Scene<'a>) -> Vec<Head<'a>> {
-    let (Some(plan), Some(dataset)) = (&scene.answer.read_plan, scene.dataset()) else { return Vec::new() };
+pub(super) fn selection_heads<'a>(context: &AnswerContext<'a>) -> Vec<Head<'a>> {
+    let (Some(plan), Some(dataset)) = (&context.answer.read_plan, context.dataset()) else {
+        return Vec::new();
+    };
     let slices = plan.selection().axes().iter().enumerate();
     slices.map(|(axis, slice)| Head::selected(&dataset, axis, *slice)).collect()
 }
 
 /// The axes of a result of these extents.
-pub(super) fn result_heads<'a>(scene: &Scene<'a>, operation: &Operation<'_>, shape: &[u64]) -> Vec<Head<'a>> {
-    known_heads(scene, operation, shape).unwrap_or_else(|| {
+pub(super) fn result_heads<'a>(
+    context: &AnswerContext<'a>,
+    operation: &Operation<'_>,
+    shape: &[u64],
+) -> Vec<Head<'a>> {
+    known_heads(context, operation, shape).unwrap_or_else(|| {
         let axes = shape.iter().enumerate();
         axes.map(|(axis, extent)| Head::numbered(axis_name(None, axis), *extent)).collect()
     })
 }
 
-fn known_heads<'a>(scene: &Scene<'a>, operation: &Operation<'_>, shape: &[u64]) -> Option<Vec<Head<'a>>> {
-    let (plan, dataset) = (scene.answer.read_plan.as_ref()?, scene.dataset()?);
+fn known_heads<'a>(
+    context: &AnswerContext<'a>,
+    operation: &Operation<'_>,
+    shape: &[u64],
+) -> Option<Vec<Head<'a>>> {
+    let (plan, dataset) = (context.answer.read_plan.as_ref()?, context.dataset()?);
     let reduced = operation.axis_numbers();
-    let window = window_axis(scene, &dataset);
+    let window = window_axis(context, &dataset);
     let slices = plan.selection().axes().iter().enumerate();
     let kept: Vec<_> = slices.filter(|(axis, _)| !reduced.contains(axis) || window == Some(*axis)).collect();
     if kept.len() != shape.len() {
@@ -116,8 +126,8 @@ fn known_heads<'a>(scene: &Scene<'a>, operation: &Operation<'_>, shape: &[u64]) 
 }
 
 /// The axis that windows move along.
-fn window_axis(scene: &Scene<'_>, dataset: &Dataset<'_>) -> Option<usize> {
-    let axis = member(scene.query, "window")?.get("axis")?;
+fn window_axis(context: &AnswerContext<'_>, dataset: &Dataset<'_>) -> Option<usize> {
+    let axis = member(context.query, "window")?.get("axis")?;
     match axis.as_str() {
         None => usize::try_from(axis.as_u64()?).ok(),
         Some(word) => {

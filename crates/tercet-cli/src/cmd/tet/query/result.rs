@@ -7,13 +7,13 @@ use tercet::tet::compat::{Answer, Execution, Value};
 use tercet::tet::{Dataset, File, Query};
 
 /// A query, its answer and the file.
-pub(super) struct Scene<'a> {
+pub(super) struct AnswerContext<'a> {
     pub(super) query: &'a Query,
     pub(super) answer: &'a Answer,
     pub(super) file: Option<&'a File>,
 }
 
-impl<'a> Scene<'a> {
+impl<'a> AnswerContext<'a> {
     /// The dataset, if the file has it.
     pub(super) fn dataset(&self) -> Option<Dataset<'a>> {
         self.answer.catalog.as_ref()?.found.as_ref()?;
@@ -22,7 +22,7 @@ impl<'a> Scene<'a> {
 }
 
 /// Whether a query has a key, by itself or as a step of its pipeline.
-pub(super) fn asks(query: &Query, key: &str) -> bool {
+pub(super) fn has_key(query: &Query, key: &str) -> bool {
     member(query, key).is_some()
 }
 

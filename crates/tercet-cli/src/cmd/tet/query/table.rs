@@ -4,7 +4,7 @@ use tercet::core::escape;
 use tercet::tet::ReadPlan;
 use tercet::tet::compat::{Execution, Value};
 
-use super::result::{Operation, Results, Scene, extents, scalar};
+use super::result::{AnswerContext, Operation, Results, extents, scalar};
 use super::text;
 use crate::failure::Failure;
 use crate::render::{Table, rounded};
@@ -22,10 +22,10 @@ const DETAILS: [(&str, &str); 7] = [
 ];
 
 /// Prints an answer as tables; `verbose` adds read plan and execution details.
-pub(super) fn print(scene: &Scene<'_>, verbose: bool, out: &mut Ui) -> Result<(), Failure> {
-    let answer = scene.answer;
+pub(super) fn print(context: &AnswerContext<'_>, verbose: bool, out: &mut Ui) -> Result<(), Failure> {
+    let answer = context.answer;
     let operation = Operation::from_answer(answer);
-    fields("query:", &overview(scene, operation.as_ref(), verbose), out)?;
+    fields("query:", &overview(context, operation.as_ref(), verbose), out)?;
     if let Some(catalog) = answer.catalog.as_ref().filter(|catalog| catalog.found.is_none()) {
         out.line("")?;
         out.line(paint(HEADING, "datasets:"))?;
@@ -46,12 +46,12 @@ pub(super) fn print(scene: &Scene<'_>, verbose: bool, out: &mut Ui) -> Result<()
         }
         if let Some(operation) = &operation {
             out.line("")?;
-            print_result(scene, operation, execution, out)?;
+            print_result(context, operation, execution, out)?;
         }
         if execution.preview.as_ref().is_some_and(|preview| preview.cells.is_some()) {
             out.line("")?;
             let is_result = operation.is_some_and(|operation| operation.name == "transform");
-            text::print_preview(scene, is_result, execution, rounded, out)?;
+            text::print_preview(context, is_result, execution, rounded, out)?;
         }
     }
     text::explanation(answer).into_iter().try_for_each(|line| out.line(line))
@@ -68,8 +68,8 @@ fn fields(title: &str, rows: &[Field], out: &mut Ui) -> Result<(), Failure> {
     out.line(table)
 }
 
-fn overview(scene: &Scene<'_>, operation: Option<&Operation<'_>>, verbose: bool) -> Vec<Field> {
-    let answer = scene.answer;
+fn overview(context: &AnswerContext<'_>, operation: Option<&Operation<'_>>, verbose: bool) -> Vec<Field> {
+    let answer = context.answer;
     let mut rows = vec![("dataset", escape::name(&answer.dataset).into_owned())];
     if let Some(operation) = operation {
         let axes = operation.axes();
@@ -127,7 +127,7 @@ fn executed(execution: &Execution) -> Vec<Field> {
 }
 
 fn print_result(
-    scene: &Scene<'_>,
+    context: &AnswerContext<'_>,
     operation: &Operation<'_>,
     execution: &Execution,
     out: &mut Ui,
@@ -135,7 +135,7 @@ fn print_result(
     let results = Results::from_execution(execution);
     let shape = results.shape.map(|shape| format!(" (reduced_shape={})", extents(shape))).unwrap_or_default();
     out.line(paint(HEADING, format_args!("result{shape}:")))?;
-    let tables = text::result_tables(scene, operation, &results, rounded);
+    let tables = text::result_tables(context, operation, &results, rounded);
     if tables.is_empty() {
         let mut table = Table::new(&["field", ">value"]);
         for (name, value) in &results.values {

@@ -8,7 +8,7 @@ use tercet::tet::ReadPlan;
 use tercet::tet::compat::{Answer, Execution, MatchedDataset, Value};
 
 use super::arrays::{ArrayTable, Head, axis_name, position_labels, result_heads, selection_heads, tables};
-use super::result::{List, Operation, Results, Scene, Write, extents, scalar};
+use super::result::{AnswerContext, List, Operation, Results, Write, extents, scalar};
 use crate::failure::Failure;
 use crate::render::{Table, exact, significant, size_and_bytes};
 use crate::ui::{DIM, HEADING, Ui, WARN, paint};
@@ -17,13 +17,13 @@ use crate::ui::{DIM, HEADING, Ui, WARN, paint};
 const BAR: f64 = 24.0;
 
 /// Prints an answer. The inputs of a reduction are printed only with `--preview`.
-pub(super) fn print(scene: &Scene<'_>, preview_asked: bool, out: &mut Ui) -> Result<(), Failure> {
-    let answer = scene.answer;
+pub(super) fn print(context: &AnswerContext<'_>, preview_given: bool, out: &mut Ui) -> Result<(), Failure> {
+    let answer = context.answer;
     let operation = Operation::from_answer(answer);
     let Some(catalog) = &answer.catalog else {
         field("dataset", escape::name(&answer.dataset), out)?;
         if let Some(operation) = &operation {
-            field("operation", describe_operation(scene, operation), out)?;
+            field("operation", describe_operation(context, operation), out)?;
         }
         out.line("the query is valid")?;
         return out.line(paint(DIM, "add `-t FILE` to print the read plan, and `-x` to execute the query"));
@@ -31,12 +31,12 @@ pub(super) fn print(scene: &Scene<'_>, preview_asked: bool, out: &mut Ui) -> Res
     let Some(found) = &catalog.found else {
         return field("dataset", format_args!("{} (not found)", escape::name(&answer.dataset)), out);
     };
-    field("dataset", described(scene, found), out)?;
+    field("dataset", described(context, found), out)?;
     if let Some(plan) = &answer.read_plan {
-        print_selection(scene, plan, found, out)?;
+        print_selection(context, plan, found, out)?;
     }
     match (&answer.execution, &answer.read_plan) {
-        (Some(execution), _) => print_execution(scene, operation.as_ref(), execution, preview_asked, out)?,
+        (Some(execution), _) => print_execution(context, operation.as_ref(), execution, preview_given, out)?,
         (None, Some(plan)) => print_plan(plan, out)?,
         (None, None) => {}
     }
@@ -48,10 +48,10 @@ fn field(name: &str, value: impl std::fmt::Display, out: &mut Ui) -> Result<(), 
 }
 
 /// `temp, f32 6×5 (time×station)`
-fn described(scene: &Scene<'_>, found: &MatchedDataset) -> String {
+fn described(context: &AnswerContext<'_>, found: &MatchedDataset) -> String {
     let mut text =
-        format!("{}, {} {}", escape::name(&scene.answer.dataset), found.dtype, extents(&found.shape));
-    let dataset = scene.dataset();
+        format!("{}, {} {}", escape::name(&context.answer.dataset), found.dtype, extents(&found.shape));
+    let dataset = context.dataset();
     let axis = |axis| dataset.as_ref().and_then(|dataset| dataset.axis_name(axis));
     let names: Vec<_> = (0..found.shape.len()).filter_map(axis).map(escape::name).collect();
     if !names.is_empty() {
@@ -62,7 +62,7 @@ fn described(scene: &Scene<'_>, found: &MatchedDataset) -> String {
 }
 
 fn print_selection(
-    scene: &Scene<'_>,
+    context: &AnswerContext<'_>,
     plan: &ReadPlan,
     found: &MatchedDataset,
     out: &mut Ui,
@@ -71,7 +71,7 @@ fn print_selection(
     if selection.is_full(&found.shape) {
         return Ok(());
     }
-    let dataset = scene.dataset();
+    let dataset = context.dataset();
     let mut parts = Vec::new();
     for ((axis, slice), extent) in selection.axes().iter().enumerate().zip(&found.shape) {
         if (slice.start, slice.stop, slice.step) == (0, *extent, 1) {
@@ -97,21 +97,21 @@ fn counted(number: u64, what: &str) -> String {
 }
 
 fn print_execution(
-    scene: &Scene<'_>,
+    context: &AnswerContext<'_>,
     operation: Option<&Operation<'_>>,
     execution: &Execution,
-    preview_asked: bool,
+    preview_given: bool,
     out: &mut Ui,
 ) -> Result<(), Failure> {
     if let Some(operation) = operation {
-        print_result(scene, operation, execution, out)?;
+        print_result(context, operation, execution, out)?;
     }
     if let Some(Value::Json(alignment)) = execution.get("alignment") {
         print_alignment(alignment, out)?;
     }
     let is_fold = operation.is_some_and(|operation| operation.name != "transform");
-    if !is_fold || preview_asked {
-        print_preview(scene, operation.is_some() && !is_fold, execution, significant, out)?;
+    if !is_fold || preview_given {
+        print_preview(context, operation.is_some() && !is_fold, execution, significant, out)?;
     }
     print_remarks(execution, out)?;
     let read = size_and_bytes(execution.total_bytes_read_from_disk);
@@ -119,8 +119,8 @@ fn print_execution(
 }
 
 /// The operation as text: `mean over station`.
-fn describe_operation(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
-    let dataset = scene.dataset();
+fn describe_operation(context: &AnswerContext<'_>, operation: &Operation<'_>) -> String {
+    let dataset = context.dataset();
     let name = |axis: &String| match axis.parse() {
         Ok(number) => axis_name(dataset.as_ref(), number),
         Err(_) => escape::name(axis).into_owned(),
@@ -144,14 +144,14 @@ fn describe_operation(scene: &Scene<'_>, operation: &Operation<'_>) -> String {
 }
 
 fn print_result(
-    scene: &Scene<'_>,
+    context: &AnswerContext<'_>,
     operation: &Operation<'_>,
     execution: &Execution,
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let results = Results::from_execution(execution);
-    let mut heading = describe_operation(scene, operation);
-    let selected = scene.answer.read_plan.as_ref().map(ReadPlan::element_count);
+    let mut heading = describe_operation(context, operation);
+    let selected = context.answer.read_plan.as_ref().map(ReadPlan::element_count);
     if let Some(elements) = results.elements {
         let part = selected.filter(|selected| elements < *selected).map(|all| format!(" of {all} selected"));
         let _ = write!(heading, ", {}{}", counted(elements, "element"), part.unwrap_or_default());
@@ -162,7 +162,7 @@ fn print_result(
         }
     }
     let heading = paint(HEADING, heading);
-    let tables = result_tables(scene, operation, &results, significant);
+    let tables = result_tables(context, operation, &results, significant);
     if !tables.is_empty() {
         out.line(format_args!("{heading}:"))?;
         return tables.into_iter().try_for_each(|table| print_table(table, out));
@@ -170,7 +170,7 @@ fn print_result(
     match &results.values[..] {
         [] => out.line(format_args!("{heading}: {}", results.elements.unwrap_or(0))),
         [(_, value)] => {
-            let at = coordinates(scene, value).map(|at| format!(" ({at})")).unwrap_or_default();
+            let at = coordinates(context, value).map(|at| format!(" ({at})")).unwrap_or_default();
             out.line(format_args!("{heading}: {}{at}", scalar(value, exact)))
         }
         values => {
@@ -183,9 +183,9 @@ fn print_result(
 }
 
 /// The coordinates of an index of the selection: `time=2024-01-03, station=B`.
-fn coordinates(scene: &Scene<'_>, value: &Value) -> Option<String> {
+fn coordinates(context: &AnswerContext<'_>, value: &Value) -> Option<String> {
     let Value::Index(Some(index)) = value else { return None };
-    let heads = selection_heads(scene);
+    let heads = selection_heads(context);
     let labels = position_labels(&heads, usize::try_from(*index).ok()?);
     let parts = heads.iter().zip(labels).map(|(head, label)| format!("{}={label}", head.name));
     (!heads.is_empty()).then(|| parts.collect::<Vec<_>>().join(", "))
@@ -193,7 +193,7 @@ fn coordinates(scene: &Scene<'_>, value: &Value) -> Option<String> {
 
 /// The array results as tables.
 pub(super) fn result_tables(
-    scene: &Scene<'_>,
+    context: &AnswerContext<'_>,
     operation: &Operation<'_>,
     results: &Results<'_>,
     write: Write,
@@ -207,7 +207,7 @@ pub(super) fn result_tables(
         ("histogram", Some(shape)) => {
             let Some(counts) = list("histogram_counts") else { return Vec::new() };
             let cells = shape.iter().product::<u64>().max(1);
-            let mut heads = result_heads(scene, operation, shape);
+            let mut heads = result_heads(context, operation, shape);
             heads.push(Head::numbered("bin", counts.len() as u64 / cells));
             tables(&heads, &[("count", counts)], write)
         }
@@ -217,8 +217,8 @@ pub(super) fn result_tables(
             else {
                 return Vec::new();
             };
-            let mut heads = result_heads(scene, operation, &[*order]);
-            heads.extend(result_heads(scene, operation, &[*order]));
+            let mut heads = result_heads(context, operation, &[*order]);
+            heads.extend(result_heads(context, operation, &[*order]));
             tables(&heads, &[(name, values)], write)
         }
         (_, Some(shape)) => {
@@ -227,7 +227,7 @@ pub(super) fn result_tables(
                 .iter()
                 .filter_map(|(name, value)| Some((*name, List::from_value(value)?)))
                 .collect();
-            tables(&result_heads(scene, operation, shape), &lists, write)
+            tables(&result_heads(context, operation, shape), &lists, write)
         }
         (_, None) => Vec::new(),
     }
@@ -266,7 +266,7 @@ pub(super) fn print_table(table: ArrayTable, out: &mut Ui) -> Result<(), Failure
 
 /// Prints the preview.
 pub(super) fn print_preview(
-    scene: &Scene<'_>,
+    context: &AnswerContext<'_>,
     of_result: bool,
     execution: &Execution,
     write: Write,
@@ -276,13 +276,13 @@ pub(super) fn print_preview(
     let Some(cells) = &preview.cells else { return Ok(()) };
     let list = List::Cells(cells);
     let what = if of_result { "result" } else { "values" };
-    let total = scene.answer.read_plan.as_ref().map(ReadPlan::element_count);
+    let total = context.answer.read_plan.as_ref().map(ReadPlan::element_count);
     let part = match total.filter(|_| preview.truncated) {
         Some(total) => format!("{what}, the first {} of {total}:", list.len()),
         None => format!("{what}:"),
     };
     out.line(paint(HEADING, part))?;
-    let heads = selection_heads(scene);
+    let heads = selection_heads(context);
     tables(&heads, &[("value", list)], write).into_iter().try_for_each(|part| {
         // The heading has the total already.
         let omitted = part.omitted.filter(|_| !preview.truncated);

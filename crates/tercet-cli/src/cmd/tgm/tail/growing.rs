@@ -28,11 +28,11 @@ pub(super) trait Growing {
     fn identity(&self) -> Identity;
 
     /// The current length and modification stamp.
-    fn look(&self) -> Result<(u64, Stamp), SourceError>;
+    fn stat(&self) -> Result<(u64, Stamp), SourceError>;
 
     /// The current length.
     fn len(&self) -> Result<u64, SourceError> {
-        Ok(self.look()?.0)
+        Ok(self.stat()?.0)
     }
 
     /// Reads bytes at `at`; fewer at the end of the file.
@@ -89,7 +89,7 @@ impl Growing for LocalFile {
         self.identity
     }
 
-    fn look(&self) -> Result<(u64, Stamp), SourceError> {
+    fn stat(&self) -> Result<(u64, Stamp), SourceError> {
         let meta = self.handle.metadata().map_err(SourceError::Open)?;
         let since = meta.modified().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
         Ok((meta.len(), since.map(|since| since.as_nanos().to_string())))

@@ -81,7 +81,7 @@ mod polled {
             IDENTITY
         }
 
-        fn look(&self) -> Result<(u64, Stamp), SourceError> {
+        fn stat(&self) -> Result<(u64, Stamp), SourceError> {
             // A missing file keeps its length: the watcher checks the endpoint, too.
             if let Some(remote) = self.place.now()? {
                 self.remote.replace(remote);

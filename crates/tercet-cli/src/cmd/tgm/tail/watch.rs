@@ -249,7 +249,7 @@ impl Watched {
             if is_interrupted() {
                 return Err(Failure::Interrupted.into());
             }
-            let ((len, stamp), end) = (self.thing.look()?, self.consumed.end());
+            let ((len, stamp), end) = (self.thing.stat()?, self.consumed.end());
             // Rewritten with the same length, or a length field was filled in.
             let is_suspect = len == end && stamp != self.stamp && self.stamp.is_some();
             self.stamp = stamp;
