@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::{Class, Diagnose, Hint, Location, Span};
+#[cfg(any(unix, windows))]
+use crate::Location;
+use crate::{Class, Diagnose, Hint, Span};
 
 mod access;
 #[cfg(any(unix, windows))]

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
+#[cfg(any(unix, windows))]
+use tercet_core::Location;
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::check_limit;
 pub use tercet_core::source::Access;
 use tercet_core::source::Memory;
 #[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{
-    ByteSource, CommonError, Fields, Limits, Location, Malformed, Reason, Site, Span, threads,
-};
+use tercet_core::{ByteSource, CommonError, Fields, Limits, Malformed, Reason, Site, Span, threads};
 #[cfg(all(any(unix, windows), feature = "remote"))]
 use tercet_remote::open_location;
 

@@ -3,11 +3,13 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+#[cfg(any(unix, windows))]
+use tercet_core::Location;
 pub use tercet_core::ReadOptions;
 use tercet_core::source::Memory;
 #[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{ByteSource, DType, ElementType, Location, Selection, Span};
+use tercet_core::{ByteSource, DType, ElementType, Selection, Span};
 
 #[cfg(all(any(unix, windows), feature = "remote"))]
 use tercet_remote::open_location;

@@ -19,10 +19,13 @@ mod build;
 mod error;
 mod find;
 
+#[cfg(any(unix, windows))]
 pub(crate) use build::check_keys;
 pub use build::{IndexBuilder, IndexKeys, MAX_KEYS};
 pub use error::IndexError;
-pub(crate) use find::{IndexLookup, find, find_last, marked};
+#[cfg(any(unix, windows))]
+pub(crate) use find::find_last;
+pub(crate) use find::{IndexLookup, find, marked};
 
 /// The key in `_extra_` that marks an index.
 pub(crate) const MARK: &str = "tercet_catalogue";

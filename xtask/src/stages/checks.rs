@@ -87,6 +87,8 @@ pub(super) fn wasm(context: &Context) -> Report {
     for (name, _) in layers::packages(&metadata).filter(|(name, _)| LOWER_CRATES.contains(name)) {
         command.args(["--package", name]);
     }
+    // Only code for wasm32 has these flags; build scripts and macros are shared with the other stages.
+    command.env("RUSTFLAGS", "-D warnings");
     run_all([command])
 }
 

@@ -176,6 +176,7 @@ impl PublishError {
         error.downcast()
     }
 
+    #[cfg(any(unix, windows))]
     pub(super) fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
         Self::Io { path: path.to_owned(), operation, source }
     }

@@ -112,6 +112,7 @@ impl Member {
     }
 
     /// Minimum and maximum of a column, if reliable; those of floats and lists are not.
+    #[cfg(any(unix, windows))]
     pub(super) fn bounds(&self, column: &str, kind: Type) -> Option<(Scalar, Scalar)> {
         if kind.is_float() || kind == Type::List {
             return None;

@@ -30,6 +30,7 @@ impl Live {
     }
 
     /// All documents.
+    #[cfg(any(unix, windows))]
     pub(crate) fn all(documents: u64) -> Self {
         let words = vec![u64::MAX; usize::try_from(documents.div_ceil(64)).unwrap_or(0)];
         let mut out = Self { words, documents };
@@ -42,6 +43,7 @@ impl Live {
     }
 
     /// Deletes a document.
+    #[cfg(any(unix, windows))]
     pub(crate) fn delete(&mut self, document: u32) {
         if let Some(word) = self.words.get_mut(document as usize / 64) {
             *word &= !(1 << (document % 64));

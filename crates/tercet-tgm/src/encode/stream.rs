@@ -95,6 +95,7 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// The metadata so far.
+    #[cfg(any(unix, windows))]
     pub(crate) fn metadata(&self) -> &GlobalMetadata {
         &self.metadata
     }

@@ -201,6 +201,7 @@ impl IndexBuilder {
 }
 
 /// Rejects keys that an index cannot store.
+#[cfg(any(unix, windows))]
 pub(crate) fn check_keys(keys: &IndexKeys) -> Result<(), String> {
     let IndexKeys::Only(keys) = keys else { return Ok(()) };
     if keys.len() > MAX_KEYS {

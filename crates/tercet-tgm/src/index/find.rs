@@ -21,6 +21,7 @@ pub(super) const TAIL: u64 = 64 << 10;
 /// the complete index of a few thousand messages.
 const FIRST: u64 = 16 << 10;
 /// The maximum number of messages after an index that are skipped to find it.
+#[cfg(any(unix, windows))]
 const MAX_MESSAGES_AFTER: usize = 4096;
 
 /// The maximum number of bytes outside messages that are checked before an index is used.
@@ -58,6 +59,7 @@ pub(crate) fn marked(
 
 /// Searches for the last index, skipping messages after it; returns the byte ranges of the index and of the messages
 /// after it.
+#[cfg(any(unix, windows))]
 pub(crate) fn find_last(
     source: &dyn ByteSource,
     options: &ReadOptions,
