@@ -37,6 +37,11 @@ impl CborError {
     pub(crate) const fn new(at: usize, reason: CborErrorKind) -> Self {
         Self { at, reason }
     }
+
+    /// Whether the CBOR is not malformed, but exceeds a limit of the reader.
+    pub(crate) const fn is_limit(&self) -> bool {
+        matches!(self.reason, CborErrorKind::Limit(_))
+    }
 }
 
 impl From<Box<CborError>> for CborError {
@@ -48,7 +53,9 @@ impl From<Box<CborError>> for CborError {
 impl std::fmt::Display for CborError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match &self.reason {
-            reason @ (CborErrorKind::Duplicate(_) | CborErrorKind::Depth) => reason.fmt(f),
+            reason @ (CborErrorKind::Duplicate(_) | CborErrorKind::Depth | CborErrorKind::Limit(_)) => {
+                reason.fmt(f)
+            }
             reason => write!(f, "{reason} at byte {} of the CBOR", self.at),
         }
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
 use thiserror::Error;
 
-use crate::cbor::{CborError, CborErrorKind};
+use crate::cbor::CborError;
 use crate::edit::EditError;
 use crate::encode::EncodeError;
 use crate::metadata::MetadataError;
@@ -22,8 +22,8 @@ pub enum ErrorKind {
     /// An error that all formats share: I/O, malformed bytes, checksums, limits, cancellation.
     #[error(transparent)]
     Common(CommonError<Region>),
-    /// The body of a frame is not valid CBOR.
-    #[error("malformed {region} (bytes {span})\n  {error}")]
+    /// The body of a frame is not valid CBOR, or exceeds a limit.
+    #[error("{}{region} (bytes {span})\n  {error}", if error.is_limit() { "" } else { "malformed " })]
     Cbor {
         /// The frame.
         region: Region,
@@ -246,7 +246,7 @@ impl Diagnose for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Common(error) => error.class(),
-            Self::Cbor { error, .. } if matches!(error.reason, CborErrorKind::Limit(_)) => Class::Limit,
+            Self::Cbor { error, .. } if error.is_limit() => Class::Limit,
             Self::Contradiction { what: Contradiction::NoMetadata, .. }
             | Self::Cbor { .. }
             | Self::Metadata { .. }
@@ -285,6 +285,7 @@ impl Diagnose for ErrorKind {
             | Self::MissingHash { .. }
             | Self::Contradiction { .. } => Some(Hint::SkipChecksums),
             Self::Common(error) => error.hint(),
+            Self::Cbor { error, .. } if error.is_limit() => Some(Hint::RaiseLimit),
             Self::StaleIndex { .. } => Some(Hint::RebuildIndex),
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => error.hint(),
             Self::Edit(error) => error.hint(),

@@ -224,3 +224,28 @@ fn skipped_bytes_are_reported() {
     assert!(result.err.contains("belong to no message"), "{}", result.err);
     assert!(result.bytes == b.values());
 }
+
+/// Metadata beyond the limit is not malformed.
+#[test]
+fn a_memory_limit_is_reported_as_such() {
+    let dir = TestDir::new();
+    dir.write("a.npy", Array::new("f4", 4, &[30]).file(false, false));
+    dir.ok("create a.tgm --from a=a.npy --meta key=value --meta other=value --meta third=value");
+    let mut limits = 0;
+    for limit in (100..2000).step_by(50) {
+        let result = dir.tgm(&format!("extract a.tgm 0 -o out.npy --force --max-memory {limit}"));
+        if result.code == 0 {
+            continue;
+        }
+        limits += 1;
+        assert_eq!(result.code, 6, "{limit}: {}", result.err);
+        assert!(!result.err.contains("malformed"), "{limit}: {}", result.err);
+        assert!(result.err.contains("but the limit is"), "{limit}: {}", result.err);
+        assert!(
+            result.err.contains("hint: raise the limit with `--max-memory SIZE`"),
+            "{limit}: {}",
+            result.err
+        );
+    }
+    assert!(limits > 3);
+}
