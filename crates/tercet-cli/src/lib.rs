@@ -9,6 +9,7 @@
 //! | `persona` | the command line of each program name |
 //! | `run` | from `argv` to an exit code |
 //! | `cmd` | one file per verb |
+//! | `compression` | `--compression CODEC[:LEVEL]` |
 //! | `input` | input files, URLs and standard input |
 //! | `remote` | remote files: HTTP and object stores |
 //! | `many` | verbs over many files, directories and glob patterns |
@@ -20,6 +21,7 @@
 
 mod args;
 mod cmd;
+mod compression;
 mod failure;
 mod input;
 mod many;

@@ -32,9 +32,12 @@ pub(crate) struct Arrays {
     /// Chunk shape: `1,721,1440` [default: 1 to 4 MiB of whole rows]
     #[arg(long, value_name = "[NAME:]N,N,…", value_parser = syntax::chunk)]
     chunk: Vec<String>,
-    /// Compress with zstd, level -7 to 22 [default level: 3]; `none` disables compression [default: none]
+    /// Compression: `none`, `zstd` or `zstd:LEVEL`, level -7 to 22 [default: none; level 3]
+    #[arg(long, value_name = "[NAME:]CODEC[:LEVEL]", value_parser = syntax::compression)]
+    compression: Vec<String>,
+    /// The former spelling of `--compression zstd:LEVEL`
     #[arg(long, value_name = "[NAME:]LEVEL", num_args = 0..=1, default_missing_value = "3",
-          allow_negative_numbers = true, value_parser = syntax::zstd)]
+          allow_negative_numbers = true, value_parser = syntax::zstd, hide = true)]
     zstd: Vec<String>,
     /// Axis names, outermost first: `time,lat,lon`
     #[arg(long, value_name = "[NAME:]AXIS,…")]

@@ -6,6 +6,7 @@ use tercet::tgm::{
     ZfpMode, can_widen_to_f64,
 };
 
+use crate::compression::{Leveled, leveled};
 use crate::failure::Failure;
 
 mod check;
@@ -32,9 +33,9 @@ pub(crate) struct Pipeline {
     /// Filter: group bytes by significance, for better compression
     #[arg(long, value_name = "FILTER")]
     filter: Option<Filter>,
-    /// Compression codec
-    #[arg(long, value_name = "CODEC")]
-    compression: Option<Compression>,
+    /// Compression codec; `zstd` and `blosc2` have levels: `zstd:9`
+    #[arg(long, value_name = "CODEC[:LEVEL]", value_parser = leveled::<Compression>())]
+    compression: Option<Leveled<Compression>>,
     /// Compression level of `zstd` [default: 3] or `blosc2`, 0 to 9 [default: 5]
     #[arg(long, value_name = "N", allow_negative_numbers = true)]
     compression_level: Option<i32>,
@@ -194,8 +195,18 @@ impl Pipeline {
             .with_compression(self.compression())
     }
 
+    /// The codec, if one is given.
+    fn codec(&self) -> Option<Compression> {
+        self.compression.map(|compression| compression.codec)
+    }
+
+    /// The compression level: of `CODEC:LEVEL` or `--compression-level`.
+    fn level(&self) -> Option<i32> {
+        self.compression.and_then(|compression| compression.level).or(self.compression_level)
+    }
+
     fn compression(&self) -> tgm::Compression {
-        match self.compression.unwrap_or_default() {
+        match self.codec().unwrap_or_default() {
             Compression::None => tgm::Compression::None,
             Compression::Szip => {
                 let defaults = SzipOptions::new();
@@ -206,10 +217,10 @@ impl Pipeline {
                         .with_flags(self.szip_flags.map(u64::from)),
                 )
             }
-            Compression::Zstd => tgm::Compression::Zstd { level: self.compression_level },
+            Compression::Zstd => tgm::Compression::Zstd { level: self.level() },
             Compression::Lz4 => tgm::Compression::Lz4,
             Compression::Blosc2 => {
-                let level = self.compression_level.and_then(|level| u8::try_from(level).ok());
+                let level = self.level().and_then(|level| u8::try_from(level).ok());
                 let codec = self.blosc2_codec.unwrap_or_default().into();
                 tgm::Compression::Blosc2 { codec, level: level.unwrap_or(BLOSC2_LEVEL) }
             }

@@ -86,6 +86,40 @@ fn unsupported_dtypes_are_rejected_by_name() {
     assert_eq!(dir.names(), ["a.npy"]);
 }
 
+/// `--zstd` is the former spelling.
+#[test]
+fn compression_has_a_codec_and_a_level() {
+    let dir = TestDir::new();
+    dir.write("in.npy", Array::new(("f4", 4), &[20, 30]).file(false, false));
+    let made = |options: &str| {
+        dir.ok(&format!(
+            "create out.tet --profile interop --from a=in.npy --from b=in.npy {options} --force"
+        ));
+        dir.read("out.tet")
+    };
+    for (option, former) in [
+        ("--compression zstd", "--zstd"),
+        ("--compression zstd:19", "--zstd 19"),
+        ("--compression zstd:-5", "--zstd -5"),
+        ("--compression none", "--zstd none"),
+        ("--compression zstd:9 --compression b:none", "--zstd 9 --zstd b:none"),
+        ("--compression b:zstd:9", "--zstd b:9"),
+    ] {
+        assert!(made(option) == made(former), "{option}");
+    }
+    for (options, code, message) in [
+        ("--compression lz4", 2, "unknown codec `lz4`"),
+        ("--compression zstd:high", 2, "invalid level `high`"),
+        ("--compression c:zstd", 8, "no array `c` in this command"),
+        ("--compression zstd --zstd 3", 8, "--zstd"),
+        ("--compression zstd:99", 8, "zstd has no level 99"),
+    ] {
+        let result = dir.tet(&format!("create new.tet --from a=in.npy {options}"));
+        assert_eq!(result.code, code, "{options}: {}", result.err);
+        assert!(result.err.contains(message), "{options}: {}", result.err);
+    }
+}
+
 #[test]
 fn options_apply_to_their_arrays() {
     let dir = TestDir::new();

@@ -101,6 +101,37 @@ fn csv_distinguishes_null_and_empty_strings() {
     );
 }
 
+/// `--codec` and `--level` are the former spellings.
+#[test]
+fn compression_has_a_codec_and_a_level() {
+    let dir = TestDir::new();
+    let rows: Vec<String> = (0..500).map(|row| format!("{{\"s\":\"row {row} of many\"}}\n")).collect();
+    dir.write("a.jsonl", rows.concat());
+    let made = |options: &str| {
+        dir.ok(&format!("create out.tatami --from a.jsonl {options} --force"));
+        dir.read("out.tatami")
+    };
+    for (option, former) in [
+        ("--compression lz4", "--codec lz4"),
+        ("--compression none", "--codec none"),
+        ("--compression zstd", ""),
+        ("--compression zstd:19", "--level 19"),
+        ("--compression zstd:-7", "--codec zstd --level -7"),
+    ] {
+        assert!(made(option) == made(former), "{option}");
+    }
+    for (options, code, message) in [
+        ("--compression lz4:3", 8, "only `--compression zstd` has levels"),
+        ("--compression zstd:3 --level 3", 8, "given twice"),
+        ("--compression zstd:23", 8, "zstd has no level 23"),
+        ("--compression gzip", 2, "invalid value 'gzip'"),
+    ] {
+        let result = dir.run(&format!("create new.tatami --from a.jsonl {options}"));
+        assert_eq!(result.code, code, "{options}: {}", result.err);
+        assert!(result.err.contains(message), "{options}: {}", result.err);
+    }
+}
+
 #[test]
 fn options_are_stored_in_the_file() {
     let dir = TestDir::new();

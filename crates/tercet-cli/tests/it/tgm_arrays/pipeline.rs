@@ -131,6 +131,21 @@ fn format_defaults_are_written() {
 }
 
 #[test]
+fn the_level_may_follow_the_codec() {
+    let dir = TestDir::new();
+    dir.write("t.npy", Array::new("f8", 8, &[40, 50]).file(false, false));
+    let made = |options: &str| {
+        dir.ok(&format!("create out.tgm --reproducible --from t=t.npy {options} --force"));
+        dir.read("out.tgm")
+    };
+    for codec in ["zstd", "blosc2"] {
+        let same = made(&format!("--compression {codec}:7"));
+        assert!(same == made(&format!("--compression {codec} --compression-level 7")), "{codec}");
+        assert!(same != made(&format!("--compression {codec}")), "{codec}");
+    }
+}
+
+#[test]
 fn the_pipeline_is_reported() {
     let (dir, _) = dir();
     let result = dir.ok("create a.tgm --reproducible --encoding simple_packing --bits 8 --from t=t.npy");
@@ -205,6 +220,12 @@ fn invalid_options_are_rejected() {
         ("--encoding none --decimal-scale 2", 8, "`--decimal-scale` applies to packed values only"),
         ("--compression-level 3", 8, "`--compression-level` applies to `zstd` and `blosc2` only"),
         ("--compression szip --compression-level 3", 8, "`szip` has no levels"),
+        ("--compression lz4:3", 8, "`lz4` has no levels"),
+        ("--compression none:3", 8, "`none` has no levels"),
+        ("--compression zstd:3 --compression-level 3", 8, "the compression level is given twice"),
+        ("--compression zstd:high", 2, "invalid level `high`"),
+        ("--compression gzip", 2, "invalid value 'gzip'"),
+        ("--compression blosc2:10", 8, "invalid level 10 of `blosc2`"),
         ("--compression blosc2 --compression-level 10", 8, "invalid level 10 of `blosc2`"),
         (
             "--blosc2-codec zstd",

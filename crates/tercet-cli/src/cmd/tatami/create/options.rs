@@ -1,5 +1,6 @@
 //! Input and writer options.
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -8,9 +9,13 @@ use tercet::tatami::format::Codec;
 
 use super::rows::Form;
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
+use crate::compression::{Leveled, leveled};
 use crate::failure::Failure;
 use crate::input::Input;
 use crate::render::parse_size;
+
+/// The levels of zstd.
+const LEVELS: RangeInclusive<i32> = -7..=22;
 
 /// Output options of the verbs that create a file.
 #[derive(Clone, Debug, clap::Args)]
@@ -98,11 +103,11 @@ pub(crate) struct Layout {
     /// Output profile; `interop` writes only features that other readers support
     #[arg(long, value_name = "PROFILE", default_value = "native")]
     profile: ProfileName,
-    /// Page compression
-    #[arg(long, value_name = "CODEC", default_value = "zstd")]
-    codec: CodecName,
-    /// Compression level of zstd [default: 3]
-    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, value_parser = clap::value_parser!(i32).range(-7..=22))]
+    /// Page compression; `zstd` has levels -7 to 22: `zstd:9` [default level: 3]
+    #[arg(long, alias = "codec", value_name = "CODEC[:LEVEL]", default_value = "zstd", value_parser = leveled::<CodecName>())]
+    compression: Leveled<CodecName>,
+    /// The former spelling of the level of `--compression zstd:LEVEL`
+    #[arg(long, value_name = "LEVEL", allow_negative_numbers = true, hide = true, value_parser = clap::value_parser!(i32).range(-7..=22))]
     level: Option<i32>,
     /// Maximum rows per row group [default: 131072]
     #[arg(long, value_name = "ROWS", value_parser = clap::value_parser!(u64).range(1..=1 << 31))]
@@ -173,14 +178,22 @@ impl Layout {
             ProfileName::Native => WriterOptions::new(),
             ProfileName::Interop => WriterOptions::interop(),
         };
-        options = options.with_codec(match self.codec {
+        let Leveled { codec, level } = self.compression;
+        options = options.with_codec(match codec {
             CodecName::None => Codec::None,
             CodecName::Lz4 => Codec::Lz4,
             CodecName::Zstd => Codec::Zstd,
         });
-        if let Some(level) = self.level {
-            if self.codec != CodecName::Zstd {
-                return Err(Failure::request("`--level` requires `--codec zstd`"));
+        if level.is_some() && self.level.is_some() {
+            return Err(Failure::request("the compression level is given twice"));
+        }
+        if let Some(level) = level.or(self.level) {
+            if codec != CodecName::Zstd {
+                return Err(Failure::request("only `--compression zstd` has levels"));
+            }
+            if !LEVELS.contains(&level) {
+                let failure = Failure::request(format!("zstd has no level {level}"));
+                return Err(failure.with_hint("levels are -7 to 22"));
             }
             options = options.with_level(level);
         }

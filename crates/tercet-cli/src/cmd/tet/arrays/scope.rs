@@ -32,13 +32,24 @@ impl Scoped {
             let (array, shape) = scope("--chunk", text, names)?;
             scoped.chunk.put("--chunk", array, names, syntax::parse_chunk(shape).map_err(wrong)?)?;
         }
+        let compression = |level: Option<i32>| match level {
+            Some(level) => Compression::Zstd { level },
+            None => Compression::Raw,
+        };
+        for text in &arrays.compression {
+            // The level follows a colon, too: a codec is not the name of an array.
+            let (array, level) = if let Ok(level) = syntax::parse_compression(text) {
+                (None, level)
+            } else {
+                let (array, codec) = scope("--compression", text, names)?;
+                (array, syntax::parse_compression(codec).map_err(wrong)?)
+            };
+            scoped.compression.put("--compression", array, names, compression(level))?;
+        }
         for text in &arrays.zstd {
             let (array, level) = scope("--zstd", text, names)?;
-            let compression = match syntax::parse_zstd(level).map_err(wrong)? {
-                Some(level) => Compression::Zstd { level },
-                None => Compression::Raw,
-            };
-            scoped.compression.put("--zstd", array, names, compression)?;
+            let level = syntax::parse_zstd(level).map_err(wrong)?;
+            scoped.compression.put("--zstd", array, names, compression(level))?;
         }
         for text in &arrays.dims {
             let (array, axes) = scope("--dims", text, names)?;

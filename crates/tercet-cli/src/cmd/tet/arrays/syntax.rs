@@ -2,6 +2,7 @@
 
 use tercet::tet::MemoryBudget;
 
+use crate::compression::split_level;
 use crate::render::parse_size;
 
 /// `KEY=VALUE`, cut at the first `=`.
@@ -28,6 +29,26 @@ pub(super) fn parse_chunk(text: &str) -> Result<Vec<u64>, String> {
     text.split(',')
         .map(|part| part.trim().parse().ok().filter(|&extent| extent > 0).ok_or_else(|| wrong(part)))
         .collect()
+}
+
+/// Validates a codec; it is parsed again when the array names are known.
+pub(super) fn compression(text: &str) -> Result<String, String> {
+    // The name of the array may contain colons.
+    let values = text.match_indices(':').map(|(at, _)| &text[at + 1..]);
+    if values.into_iter().any(|value| parse_compression(value).is_ok()) {
+        return Ok(text.to_owned());
+    }
+    parse_compression(text).map(|_| text.to_owned())
+}
+
+/// The zstd level of a codec, or `None` for no compression.
+pub(super) fn parse_compression(text: &str) -> Result<Option<i32>, String> {
+    match split_level(text.trim())? {
+        ("none", None) => Ok(None),
+        ("none", Some(_)) => Err("`none` has no levels".to_owned()),
+        ("zstd", level) => Ok(Some(level.unwrap_or(DEFAULT_LEVEL))),
+        (codec, _) => Err(format!("unknown codec `{codec}`; expected `none`, `zstd` or `zstd:LEVEL`")),
+    }
 }
 
 /// Validates a compression level; it is parsed again when the array names are known.
@@ -90,6 +111,17 @@ mod tests {
         assert_eq!(parsed("512MiB"), Ok((0, 512 << 20)));
         for wrong in ["0", "0%", "100.01%", "4GiB", "-5%", "1.234%", "%", "x%", "1e2%", "."] {
             assert!(parsed(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn codecs_have_levels() {
+        for (text, level) in [("none", None), ("zstd", Some(3)), ("zstd:9", Some(9)), ("zstd:-5", Some(-5))] {
+            assert_eq!(parse_compression(text), Ok(level));
+            assert!(compression(text).is_ok() && compression(&format!("a:b:{text}")).is_ok());
+        }
+        for wrong in ["", "lz4", "none:3", "zstd:", "zstd:high", "3"] {
+            assert!(parse_compression(wrong).is_err() && compression(wrong).is_err(), "{wrong}");
         }
     }
 

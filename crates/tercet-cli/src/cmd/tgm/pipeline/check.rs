@@ -14,13 +14,13 @@ pub(super) fn check(pipeline: &Pipeline) -> Result<(), Failure> {
         }
     }
     for (option, is_given, codec) in options_of_codecs(pipeline) {
-        if is_given && pipeline.compression != Some(codec) {
+        if is_given && pipeline.codec() != Some(codec) {
             let codec = name(codec);
             return Err(alone(option, &format!("`{codec}`"), &format!("--compression {codec}")));
         }
     }
     check_level(pipeline)?;
-    match pipeline.compression {
+    match pipeline.codec() {
         Some(Compression::Zfp) if !has_zfp_mode(pipeline) => {
             let failure = Failure::request("`zfp` requires a mode");
             Err(failure.with_hint("add `--zfp-rate R`, `--zfp-precision P` or `--zfp-tolerance T`"))
@@ -55,20 +55,22 @@ fn options_of_codecs(pipeline: &Pipeline) -> [(&'static str, bool, Compression);
 }
 
 fn check_level(pipeline: &Pipeline) -> Result<(), Failure> {
-    let Some(level) = pipeline.compression_level else { return Ok(()) };
-    match pipeline.compression {
+    let Some(level) = pipeline.level() else { return Ok(()) };
+    let is_twice = pipeline.compression.is_some_and(|compression| compression.level.is_some());
+    if is_twice && pipeline.compression_level.is_some() {
+        return Err(Failure::request("the compression level is given twice"));
+    }
+    match pipeline.codec() {
         Some(Compression::Zstd) => Ok(()),
         Some(Compression::Blosc2) if (0..=9).contains(&level) => Ok(()),
         Some(Compression::Blosc2) => {
             let message = format!("invalid level {level} of `blosc2`");
             Err(Failure::request(message).with_hint("levels are 0 to 9"))
         }
-        Some(Compression::None) | None => {
-            Err(alone("--compression-level", "`zstd` and `blosc2`", "--compression zstd"))
-        }
+        None => Err(alone("--compression-level", "`zstd` and `blosc2`", "--compression zstd")),
         Some(codec) => {
             let message = format!("`{}` has no levels", name(codec));
-            Err(Failure::request(message).with_hint("`--compression-level` applies to `zstd` and `blosc2`"))
+            Err(Failure::request(message).with_hint("`zstd` and `blosc2` have levels"))
         }
     }
 }
