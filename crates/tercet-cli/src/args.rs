@@ -16,6 +16,14 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
+/// `-q, --quiet` of the verbs that report on a file.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct QuietArgs {
+    /// Print a one-line summary
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
 /// `-f, --force`.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct ForceArgs {
@@ -73,7 +81,7 @@ impl OutputArgs {
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub(crate) struct GlobalArgs {
-    /// Hide progress, notes and summaries; `info`, `verify` and `query` print one line
+    /// Hide progress, notes and summaries
     #[arg(short, long, global = true, display_order = 910)]
     pub(crate) quiet: bool,
     /// Print output and errors as JSON
@@ -88,7 +96,8 @@ pub(crate) struct GlobalArgs {
     /// Hide the progress bar
     #[arg(long, global = true, display_order = 913)]
     pub(crate) no_progress: bool,
-    /// Memory limit of one decoded chunk, array, column or table [default: 8GiB per chunk, 1GiB for small files]
+    /// Memory limit of metadata and of one decoded chunk, array or column [default: 2GiB of metadata, 8GiB per chunk,
+    /// 1TiB per array or column; chunks and arrays at most 1GiB, or 1024 times the file size if that is more]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901)]
     max_memory: Option<u64>,
 }

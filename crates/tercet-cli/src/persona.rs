@@ -155,7 +155,8 @@ Examples:
   tercet repair bad.tgm -o good.tgm  copy the intact parts to a new file
   tercet repair --plan -r archive    possible repairs of a directory tree
 
-Exit code 0: planned, or repaired and valid; 1: verification still fails, or nothing was kept.",
+Exit code 0: nothing is lost, or repaired in place and valid; 1: something is damaged or lost, or verification still \
+fails. A plan has the exit code of `-o`.",
             &["apply", "dry_run", "fill"][..],
         ),
         (

@@ -22,11 +22,15 @@ pub(crate) struct Args {
     /// Output directory, new or empty [default: tercet-demo]
     #[arg(value_name = "DIR")]
     dir: Option<PathBuf>,
+    /// Create the files and print nothing
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let dir = directory::make(args.dir.as_deref())?;
-    let mut stage = Stage::new(&dir, out);
+    let mut hidden = out.capture();
+    let mut stage = Stage::new(&dir, if args.quiet { &mut hidden } else { out });
     stage.text("A .tet file holds named N-dimensional arrays in chunks. This demo creates one, reads it,")?;
     stage.text("damages copies of it, and shows that every damage is detected. Then it writes a part of")?;
     stage.text("the data as .tgm messages and a table as a .tatami file, and damages those too.")?;
@@ -107,7 +111,7 @@ fn salvage(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.text(
         "A lost chunk cannot be restored, but all others can be copied; the missing values become NaN:",
     )?;
-    stage.tet(&["repair", "damaged.tet", "-o", "salvaged.tet", "--fill", "nan"], 0)?;
+    stage.tet(&["repair", "damaged.tet", "-o", "salvaged.tet", "--fill", "nan"], 1)?;
     stage.tet(&["verify", "salvaged.tet", "--deep", "-q"], 0)
 }
 
@@ -120,7 +124,7 @@ fn damage_the_footer(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.text(
         "The footer holds axis names, attributes, history and checksums; the values are stored before it.",
     )?;
-    stage.tet(&["repair", "cut.tet"], 0)?;
+    stage.tet(&["repair", "cut.tet"], 1)?;
     stage.tet(&["repair", "cut.tet", "--apply", "footer_invalid"], 0)?;
     stage.text("All values can be read again, but attributes and checksums are lost:")?;
     stage.tet(&["info", "cut.tet", "-q"], 0)?;

@@ -82,6 +82,11 @@ pub struct SalvageReport<D> {
 }
 
 impl<D> SalvageReport<D> {
+    /// Whether something in the file is not in the new file: chunks, datasets, the footer or the integrity block.
+    pub fn has_losses(&self) -> bool {
+        !(self.missing.is_empty() && self.lost_datasets.is_empty() && self.notes.is_empty())
+    }
+
     /// The report and the output of the sink, separately.
     pub fn into_parts(self) -> (SalvageReport<()>, D) {
         let Self { location, output, kept, missing, lost_datasets, notes, fill } = self;

@@ -6,7 +6,7 @@ use tercet::Format;
 use tercet::core::ByteSource;
 
 use super::open::open;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, QuietArgs};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::ui::Ui;
@@ -33,11 +33,13 @@ pub(crate) struct Args {
     pages: bool,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    quiet: QuietArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
-        if out.is_quiet() && !args.json.json {
+        if args.quiet.quiet && !args.json.json {
             return print_one_line(input.source()?, out);
         }
         run_on(args.json.json, args.pages, input.source()?, out)

@@ -11,7 +11,8 @@ use tercet::tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet::tatami::{Schema, WriterOptions};
 
 use super::create::schema::Declared;
-use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
+use crate::args::{ForceArgs, JsonArgs, ProfileName, QuietArgs, limits};
+use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::output::{Output, Spool, atomic_file, deliver, json_path};
@@ -28,7 +29,8 @@ Examples:
   tatami repair cut.tatami -o good.tatami --schema id:int64,title:string:nullable
                                                 a file without footer requires a schema
 
-Exit code 0: nothing was lost; 1: rows were lost, or the footer is lost and the loss is unknown.";
+Exit code 0: nothing is lost; 1: rows are lost, or the footer is lost and the loss is unknown. A plan has the exit \
+code of `-o`.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
@@ -54,6 +56,8 @@ pub(crate) struct Args {
     force: ForceArgs,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    quiet: QuietArgs,
 }
 
 /// A request of `tatami repair` or `tercet repair`.
@@ -63,7 +67,7 @@ pub(crate) struct Request<'a> {
     pub(crate) force: bool,
     pub(crate) schema: Option<Schema>,
     pub(crate) interop: bool,
-    pub(crate) json: bool,
+    pub(crate) form: Form,
 }
 
 /// The JSON report.
@@ -84,7 +88,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         force: args.force.force,
         schema,
         interop: args.profile == ProfileName::Interop,
-        json: args.json.json,
+        form: Form::new(args.json.json, args.quiet.quiet),
     };
     args.files.only_one_if(args.output.is_some(), "repair")?;
     args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
@@ -126,11 +130,17 @@ pub(crate) fn run_on(
     drop(bar);
     // The loss of a truncated file is unknown.
     let has_losses = !report.is_intact();
-    if request.json {
-        let output = request.output.map(json_path);
-        out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
-    } else {
-        print(&name, &report, into.as_deref(), bytes, out)?;
+    match request.form {
+        Form::Json => {
+            let output = request.output.map(json_path);
+            out.json(&RepairJson { file: &name, output, has_losses, report: &report })?;
+        }
+        Form::OneLine => {
+            let (path, status) = (escape::name(&name), if has_losses { "failed" } else { "ok" });
+            let SalvageReport { rows, rows_kept, .. } = report;
+            out.line(format_args!("path={path} status={status} rows={rows} kept={rows_kept}"))?;
+        }
+        Form::Text => print(&name, &report, into.as_deref(), bytes, out)?,
     }
     Ok(if has_losses { Outcome::CheckFailed } else { Outcome::Done })
 }

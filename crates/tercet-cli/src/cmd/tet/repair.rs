@@ -11,7 +11,8 @@ use tercet::tet::{
 };
 
 use super::report::{ReportJson, check, in_one_line, status};
-use crate::args::{ForceArgs, JsonArgs, limits};
+use crate::args::{ForceArgs, JsonArgs, QuietArgs, limits};
+use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, is_pipe, must_be_on_disk};
 use crate::many::{Files, JsonList};
@@ -30,7 +31,8 @@ Examples:
   tet repair --plan -r archive                         possible repairs of a directory tree
 
 Repairs are made on a copy that replaces the file atomically.
-Exit code 0: planned, or repaired and valid; 1: verification still fails, or no chunk was kept.";
+Exit code 0: nothing is lost, or repaired in place and valid; 1: something is damaged or lost, or verification still \
+fails. A plan has the exit code of `-o`.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
@@ -56,9 +58,15 @@ pub(crate) struct Args {
     force: ForceArgs,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    quiet: QuietArgs,
 }
 
 impl Args {
+    fn form(&self) -> Form {
+        Form::new(self.json.json, self.quiet.quiet)
+    }
+
     /// The first given option that applies to `.tet` files only.
     pub(crate) fn for_tet_only(&self) -> Option<&'static str> {
         let options = [("--apply", !self.apply.is_empty()), ("--fill", self.fill.is_some())];
@@ -77,7 +85,7 @@ impl Args {
             output: self.output.as_deref(),
             force: self.force.force,
             reproducible: false,
-            json: self.json.json,
+            form: self.form(),
         }
     }
 
@@ -88,7 +96,7 @@ impl Args {
             force: self.force.force,
             schema: None,
             interop: false,
-            json: self.json.json,
+            form: self.form(),
         }
     }
 }
@@ -122,18 +130,33 @@ pub(crate) fn run_on(
     must_be_on_disk(path, "repair")?;
     let options = applying(&args.apply).with_dry_run(args.dry_run);
     let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
-    if args.json.json {
-        out.json(&RepairJson::new(&done))?;
-    } else {
-        for line in lines(&done) {
-            out.line(line)?;
+    match args.form() {
+        Form::Json => out.json(&RepairJson::new(&done))?,
+        Form::OneLine => out.line(one_line(&done))?,
+        Form::Text => lines(&done).into_iter().try_for_each(|line| out.line(line))?,
+    }
+    match done.mode {
+        RepairMode::DryRun => Ok(Outcome::Done),
+        RepairMode::Plan | RepairMode::Apply if done.ok() => Ok(Outcome::Done),
+        RepairMode::Plan => Ok(Outcome::CheckFailed),
+        RepairMode::Apply => {
+            out.note("verification still fails")?;
+            Ok(Outcome::CheckFailed)
         }
     }
-    if done.mode != RepairMode::Apply || done.ok() {
-        return Ok(Outcome::Done);
-    }
-    out.note("verification still fails")?;
-    Ok(Outcome::CheckFailed)
+}
+
+/// The report as one line.
+fn one_line(report: &RepairReport) -> String {
+    let with = |state: ActionState| report.actions.iter().filter(|action| action.state == state).count();
+    format!(
+        "path={} status={} repairable={} manual={} applied={}",
+        escape::name(&report.location),
+        if report.ok() { "ok" } else { "failed" },
+        with(ActionState::Repairable) + with(ActionState::WouldApply),
+        with(ActionState::Manual),
+        with(ActionState::Applied),
+    )
 }
 
 /// Applies every safe repair and prints it on standard error. Returns whether anything was changed.
@@ -263,17 +286,23 @@ fn salvage(
         }
     };
     drop(bar);
-    if args.json.json {
-        let output = json_path(target);
-        out.json(&SalvageJson { output, report: &report })?;
-    } else {
-        print_salvage(&report, &name, out)?;
+    let is_bad = report.has_losses() || report.kept == 0;
+    match args.form() {
+        Form::Json => out.json(&SalvageJson { output: json_path(target), report: &report })?,
+        Form::OneLine => {
+            let (path, status) = (escape::name(&report.location), if is_bad { "failed" } else { "ok" });
+            let (kept, missing) = (report.kept, report.missing.len());
+            let datasets = report.lost_datasets.len();
+            out.line(format_args!(
+                "path={path} status={status} kept={kept} missing={missing} lost_datasets={datasets}"
+            ))?;
+        }
+        Form::Text => print_salvage(&report, &name, out)?,
     }
-    if report.kept > 0 {
-        return Ok(Outcome::Done);
+    if report.kept == 0 {
+        out.note("no chunk could be kept")?;
     }
-    out.note("no chunk could be kept")?;
-    Ok(Outcome::CheckFailed)
+    Ok(if is_bad { Outcome::CheckFailed } else { Outcome::Done })
 }
 
 fn print_salvage(report: &SalvageReport<()>, target: &str, out: &mut Ui) -> Result<(), Failure> {

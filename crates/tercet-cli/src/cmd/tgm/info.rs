@@ -8,7 +8,7 @@ use tercet::tgm::{IndexSummary, Summary, VERSION};
 
 use super::Form;
 use super::open::ReadArgs;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, QuietArgs};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::ui::Ui;
@@ -26,6 +26,8 @@ pub(crate) struct Args {
     files: Files,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    quiet: QuietArgs,
 }
 
 /// Summarizes a file.
@@ -49,7 +51,7 @@ fn print(summary: &Summary, out: &mut Ui) -> Result<(), Failure> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.files.each(Some(Format::Tgm), JsonList::Always, out, |input, out| {
-        run_on(Form::new(args.json.json, out.is_quiet()), input.source()?, out)
+        run_on(Form::new(args.json.json, args.quiet.quiet), input.source()?, out)
     })
 }
 

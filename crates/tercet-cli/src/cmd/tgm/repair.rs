@@ -11,8 +11,9 @@ use tercet::tgm::salvage::{
 };
 use tercet::tgm::{EncodeOptions, Provenance, Writer, WriterOptions};
 
+use super::Form;
 use super::open::ReadArgs;
-use crate::args::{ForceArgs, JsonArgs};
+use crate::args::{ForceArgs, JsonArgs, QuietArgs};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::output::{Output, Spool, deliver, json_path};
@@ -29,7 +30,7 @@ Examples:
 
 Intact messages are copied unchanged. Of a damaged message, objects with a matching hash and intact \
 metadata are kept. Objects without a hash are kept if their structure is valid, and reported as unverified.
-Exit code 0: nothing was lost; 1: something was lost, or nothing could be kept.";
+Exit code 0: nothing is lost; 1: something is lost, or nothing can be kept. A plan has the exit code of `-o`.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
@@ -49,6 +50,8 @@ pub(crate) struct Args {
     reproducible: bool,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    quiet: QuietArgs,
 }
 
 /// A request of `tgm repair` or `tercet repair`.
@@ -59,7 +62,7 @@ pub(crate) struct Request<'a> {
     pub(crate) output: Option<&'a Path>,
     pub(crate) force: bool,
     pub(crate) reproducible: bool,
-    pub(crate) json: bool,
+    pub(crate) form: Form,
 }
 
 /// The JSON report.
@@ -79,7 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             output: args.output.as_deref(),
             force: args.force.force,
             reproducible: args.reproducible,
-            json: args.json.json,
+            form: Form::new(args.json.json, args.quiet.quiet),
         };
         let target = request.target(out)?;
         request.run(target, &input.source_of(Format::Tgm)?, out)
@@ -140,18 +143,33 @@ impl Request<'_> {
             _ => None,
         };
         let report = &found.report;
-        if self.json {
-            let output = written.as_ref().and(self.output).map(json_path);
-            out.json(&RepairJson { output, has_losses: report.has_losses(), report })?;
-        } else {
-            print(&found, written.as_deref(), out)?;
+        let is_bad = report.has_losses() || !found.is_worth_writing();
+        match self.form {
+            Form::Json => {
+                let output = written.as_ref().and(self.output).map(json_path);
+                out.json(&RepairJson { output, has_losses: report.has_losses(), report })?;
+            }
+            Form::OneLine => out.line(one_line(report, is_bad))?,
+            Form::Text => print(&found, written.as_deref(), out)?,
         }
         if is_wanted && written.is_none() {
             out.note("nothing could be kept; no file written")?;
         }
-        let is_bad = report.has_losses() || !found.is_worth_writing();
         Ok(if is_bad { Outcome::CheckFailed } else { Outcome::Done })
     }
+}
+
+/// The report as one line.
+fn one_line(report: &SalvageReport, is_bad: bool) -> String {
+    let losses: usize = report.messages.iter().map(|message| message.lost.len()).sum();
+    format!(
+        "path={} status={} messages={} objects={} intact={} losses={losses}",
+        escape::name(&report.file),
+        if is_bad { "failed" } else { "ok" },
+        report.kept_messages,
+        report.kept_objects,
+        report.intact_messages,
+    )
 }
 
 fn print(found: &SalvagePlan, written: Option<&str>, out: &mut Ui) -> Result<(), Failure> {

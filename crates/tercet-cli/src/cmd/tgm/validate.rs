@@ -10,7 +10,7 @@ use tercet::tgm::{Depth, FileReport, ValidateOptions, validate_source};
 use super::Form;
 use super::object_id::{ObjectId, parse_object_id};
 use super::pipeline::bound;
-use crate::args::{JsonArgs, limits};
+use crate::args::{JsonArgs, QuietArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::many::{Files, JsonList};
@@ -53,6 +53,8 @@ pub(crate) struct Args {
     canonical: bool,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    quiet: QuietArgs,
     #[command(flatten)]
     against: Against,
 }
@@ -120,7 +122,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let checked = args.one(input, &options, out)?;
         if args.json.json {
             out.json(&checked.to_json())?;
-        } else if out.is_quiet() && checked.comparison.is_none() {
+        } else if args.quiet.quiet && checked.comparison.is_none() {
             out.line(report::one_line(checked.source.name(), &checked.report))?;
         } else {
             checked.print(out)?;

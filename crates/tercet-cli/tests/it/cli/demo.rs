@@ -49,6 +49,19 @@ fn the_demo_runs_to_its_end() {
 }
 
 #[test]
+fn quiet_creates_the_files_only() {
+    let dir = TestDir::new();
+    let output = dir.tercet("demo -q here");
+    assert_eq!(
+        (output.code, output.stdout.as_str(), output.stderr.as_str()),
+        (Some(0), "", ""),
+        "the files are the result"
+    );
+    assert_eq!(dir.tet("verify -q here/weather.tet").code, Some(0));
+    assert!(dir.path("here/saved-cities.tatami").exists());
+}
+
+#[test]
 fn existing_files_are_not_overwritten() {
     let dir = TestDir::new();
     assert_eq!(dir.tercet("demo").code, Some(0));

@@ -13,7 +13,7 @@ fn an_empty_file() {
         assert_eq!(output.code, Some(4), "{verb}: {}", output.stderr);
     }
     assert_eq!(dir.tet("verify empty.tet").code, Some(1));
-    assert_eq!(dir.tet("repair empty.tet").code, Some(0));
+    assert_eq!(dir.tet("repair empty.tet").code, Some(1));
     assert_eq!(dir.read("empty.tet"), b"");
     dir.write("nothing", b"");
     let output = dir.tercet("info nothing");

@@ -1,7 +1,7 @@
 use insta::assert_snapshot;
 use serde_json::Value;
 
-use super::support::{TestDir, write_many_chunks};
+use super::support::{TestDir, run, write_many_chunks};
 
 fn with_cut_footer() -> TestDir {
     let dir = TestDir::with_weather();
@@ -73,7 +73,7 @@ fn intact_chunks_are_salvaged() {
     assert_eq!(dir.tet("verify -q --deep good.tet").code, Some(0));
     assert_snapshot!("salvage_exists", dir.tet("repair bad.tet --salvage good.tet").snapshot());
     let output = dir.tet("repair bad.tet --salvage good.tet --force");
-    assert_eq!(output.code, Some(0), "{}", output.stderr);
+    assert_eq!(output.code, Some(1), "a chunk is lost: {}", output.stderr);
     assert!(output.stdout.contains("missing chunks (reading them is an error)"), "{}", output.stdout);
     let json: Value =
         serde_json::from_str(&dir.tet("repair bad.tet --salvage more.tet --json").stdout).unwrap();
@@ -125,5 +125,30 @@ fn the_fill_value_must_fit_the_damaged_dtype() {
     let output = dir.tet("repair bad.tet --salvage good.tet --fill nan");
     assert_eq!(output.code, Some(8), "{}", output.stderr);
     assert!(!dir.path("good.tet").exists());
-    assert_eq!(dir.tet("repair bad.tet --salvage good.tet --fill 255").code, Some(0));
+    assert_eq!(dir.tet("repair bad.tet --salvage good.tet --fill 255").code, Some(1));
+    assert_eq!(dir.tet("verify -q --deep good.tet").code, Some(0));
+}
+
+/// A plan and a copy of the intact parts have the same exit code: 1 if something is lost.
+#[test]
+fn losses_exit_1() {
+    let dir = with_cut_footer();
+    dir.with_damaged_chunk("chunk.tet");
+    for (file, code, line) in [
+        ("weather.tet", 0, "path=weather.tet status=ok repairable=0 manual=0 applied=0\n"),
+        ("bad.tet", 1, "path=bad.tet status=failed repairable=1 manual=0 applied=0\n"),
+        ("chunk.tet", 1, "path=chunk.tet status=failed repairable=0 manual=1 applied=0\n"),
+    ] {
+        for program in ["tet", "tercet"] {
+            let command = |args: &str| run(dir.command(program).args(args.split(' ')));
+            let plan = command(&format!("repair --plan {file}"));
+            assert_eq!(plan.code, Some(code), "{file}: {}", plan.snapshot());
+            let quiet = command(&format!("repair --plan -q {file}"));
+            assert_eq!((quiet.code, quiet.stdout.as_str(), quiet.stderr.as_str()), (Some(code), line, ""));
+            let copy = command(&format!("repair {file} -o copy.tet --force"));
+            assert_eq!(copy.code, Some(code), "{file}: {}", copy.snapshot());
+        }
+    }
+    let quiet = dir.tet("repair chunk.tet -o copy.tet --force -q");
+    assert_eq!(quiet.stdout, "path=chunk.tet status=failed kept=4 missing=1 lost_datasets=0\n");
 }
