@@ -1,6 +1,7 @@
 //! From `argv` to an exit code.
 
 use std::ffi::OsString;
+use std::io::{self, Write as _};
 use std::process::ExitCode;
 
 use serde::Serialize;
@@ -49,9 +50,9 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     let code = u8::try_from(error.exit_code()).unwrap_or(USAGE);
     let text = error.render().to_string();
     if !error.use_stderr() {
-        // A closed stream cannot be reported.
-        let _ = error.print();
-    } else if asks_for_json(std::env::args_os()) {
+        return print_help(error);
+    }
+    if asks_for_json(std::env::args_os()) {
         let message = text.trim().strip_prefix("error: ").unwrap_or(text.trim()).to_owned();
         let report = ErrorJson { class: "usage", exit_code: code, message, ..ErrorJson::default() };
         ui::print_note(remote::redact(&report.to_line()));
@@ -69,6 +70,16 @@ fn usage_error(error: &clap::Error) -> ExitCode {
 
 /// Whether arguments that could not be parsed contain `--json` or `-j`.
 fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
+/// Prints the text of `--help` or `--version`.
+fn print_help(error: &clap::Error) -> ExitCode {
+    let printed = error.print().and_then(|()| io::stdout().flush());
+    let result = printed.map(|()| Outcome::Done).map_err(|error| Failure::output(&error));
+    if let Some(text) = result.as_ref().err().and_then(|failure| error_message(failure, false)) {
+        ui::print_note(text);
+    }
+    ExitCode::from(exit_code(&result))
+}
+
     // Flags without values may be given together, as in `-jq`.
     let is_bundle = |arg: &str| {
         let flags = arg.strip_prefix('-').filter(|flags| !flags.is_empty());

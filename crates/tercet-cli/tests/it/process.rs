@@ -216,6 +216,23 @@ fn queries_and_salvage_read_named_pipes() {
     assert_eq!(both.status.code(), Some(8), "{}", text(&both.stderr));
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn help_that_cannot_be_written_is_an_io_error() {
+    let directory = directory();
+    for args in [&["--help"][..], &["--version"], &["help"], &["info", "--help"]] {
+        for name in ["tercet", "tet", "tgm", "tatami"] {
+            let mut command = Command::new(program(name));
+            command.current_dir(directory.path()).args(args);
+            let full = File::options().write(true).open("/dev/full").unwrap();
+            let failed = command.stdout(full).output().unwrap();
+            assert_eq!(failed.status.code(), Some(3), "{name} {args:?}");
+            let said = text(&failed.stderr);
+            assert!(said.starts_with("error: cannot write to standard output: No space left"), "{said}");
+        }
+    }
+}
+
 #[test]
 fn bundled_flags_ask_for_json_errors() {
     let directory = directory();
