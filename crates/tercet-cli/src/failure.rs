@@ -1,7 +1,9 @@
 //! Results of commands: outcomes, errors, exit codes, hints.
 
+use std::ffi::OsString;
 use std::io;
 use std::ops::Range;
+use std::path::{Path, PathBuf};
 
 #[cfg(feature = "arrow")]
 use tercet::arrow;
@@ -10,6 +12,7 @@ use tercet::core::publish::PublishError;
 use tercet::core::{Class, CommonError, Diagnose, Hint, SourceError, Span};
 use tercet::{tatami, tet, tgm};
 
+use crate::output::{display_path, json_path};
 use crate::render::Excerpt;
 
 /// The result of a command that ran to its end.
@@ -152,6 +155,30 @@ impl Failure {
         self
     }
 
+    /// Adds the location of the argument whose name starts the message, if the location is not known.
+    ///
+    /// A message about a file starts with its name. Files that no argument names have their location already.
+    pub(crate) fn located(self, args: impl Iterator<Item = OsString>) -> Self {
+        let Self::Error(report) = &self else { return self };
+        if report.location.is_some() {
+            return self;
+        }
+        // Also the value of `NAME=FILE` and `--option=FILE`.
+        let paths = args.skip(1).flat_map(|arg| {
+            let value = arg.to_str().and_then(|text| text.split_once('='));
+            let value = value.map(|(_, value)| PathBuf::from(value));
+            [Some(PathBuf::from(arg)), value].into_iter().flatten()
+        });
+        let is_named = |path: &PathBuf| {
+            let rest = report.message.strip_prefix(&display_path(path));
+            rest.is_some_and(|rest| rest.starts_with(": ")) && !path.as_os_str().is_empty()
+        };
+        match paths.filter(is_named).max_by_key(|path| path.as_os_str().len()) {
+            Some(path) => self.with_location(path),
+            None => self,
+        }
+    }
+
     /// The exit code.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
@@ -241,10 +268,10 @@ impl Failure {
         Self::for_program(error, program)
     }
 
-    /// Adds the location of the file.
-    fn with_location(mut self, location: &str) -> Self {
+    /// Adds the location of the file: a path, or a URL, of which credentials are removed.
+    pub(crate) fn with_location(mut self, location: impl AsRef<Path>) -> Self {
         if let Self::Error(report) = &mut self {
-            report.location = Some(location.to_owned());
+            report.location = Some(json_path(location.as_ref()));
         }
         self
     }
@@ -256,7 +283,7 @@ macro_rules! impl_from_format_error {
         impl From<$format::Error> for Failure {
             fn from(error: $format::Error) -> Self {
                 match error.kind() {
-                    $publish => Self::from_error($cause),
+                    $publish => Self::from_error($cause).with_location($cause.path()),
                     _ => Self::from_library(&error, $program).with_location(error.location()),
                 }
             }
@@ -288,7 +315,22 @@ impl From<convert::npy::Error> for Failure {
 
 impl From<PublishError> for Failure {
     fn from(error: PublishError) -> Self {
-        Self::from_error(&error)
+        Self::from_error(&error).with_location(error.path())
+    }
+}
+
+impl From<tercet::Error> for Failure {
+    fn from(error: tercet::Error) -> Self {
+        match error {
+            tercet::Error::Tet(error) => error.into(),
+            tercet::Error::Tgm(error) => error.into(),
+            tercet::Error::Tatami(error) => error.into(),
+            tercet::Error::Publish(error) => (*error).into(),
+            tercet::Error::Source(ref at) => Self::from_error(&error).with_location(at.location()),
+            tercet::Error::UnknownFormat(ref at) => Self::from_error(&error).with_location(at.location()),
+            tercet::Error::OutputIsInput(ref at) => Self::from_error(&error).with_location(at.location()),
+            error => Self::from_error(&error),
+        }
     }
 }
 
@@ -317,6 +359,24 @@ mod tests {
         };
         assert_eq!(report.message.matches(&missing().to_string()).count(), 1, "{}", report.message);
         assert_eq!(report.class, Class::Io);
+    }
+
+    #[test]
+    fn the_location_is_the_argument_that_the_message_names() {
+        let args = ["tet", "create", "a.tet", "--from", "x=dir/my file.npy", "--labels=a"];
+        let location = |message: &str| {
+            let failure = Failure::request(message).located(args.iter().map(OsString::from));
+            let Failure::Error(report) = failure else { panic!("an error was expected") };
+            report.location
+        };
+        assert_eq!(location("a.tet: file exists").as_deref(), Some("a.tet"));
+        assert_eq!(location("dir/my file.npy: empty").as_deref(), Some("dir/my file.npy"));
+        assert_eq!(location("a: line 1: empty").as_deref(), Some("a"));
+        assert_eq!(location("a.tet is odd"), None);
+        assert_eq!(location("tet: odd"), None);
+        let known =
+            Failure::request("a.tet: x").with_location("b.tet").located(args.iter().map(OsString::from));
+        assert!(matches!(known, Failure::Error(report) if report.location.as_deref() == Some("b.tet")));
     }
 
     #[test]

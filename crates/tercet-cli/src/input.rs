@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tercet::core::{ByteSource, Class, Diagnose as _, Hint, SourceError, Span, escape, source};
-use tercet::{Foreign, Format, HEAD_LEN, detect, detect_source, tet};
+use tercet::{Foreign, Format, HEAD_LEN, detect, detect_source, is_plain_text, tet};
 
 use crate::failure::Failure;
-use crate::remote;
-use crate::render::{human_size, parse_size};
+use crate::render::{human_size, parse_size, shell_quoted};
 use crate::ui::exit_at_once_if_interrupted;
+use crate::{persona, remote};
 
 /// The name of standard input in messages.
 const STDIN: &str = "standard input";
@@ -117,14 +117,30 @@ pub(crate) fn must_be(source: Arc<dyn ByteSource>, format: Format) -> Result<Arc
         Ok(found) => {
             let failure =
                 Failure::new(Class::Malformed, format!("{name}: is a {found} file, not a {format} file"));
-            let verb = if found == Format::Tatami { "inspect" } else { "info" };
-            Err(failure.with_hint(format!("use `{} {verb} {name}`", found.extension())))
+            let failure = failure.with_location(&**source.name());
+            Err(failure.with_hint(format!("use `{}`", persona::command_for(found, source.name()))))
         }
         Err(error) if is_foreign(&error) && !(format == Format::Tgm && has_message(&*source)) => {
-            Err(not_a_container(&error, &name))
+            Err(not_a_container(&error, source.name()))
         }
-        Err(error @ tercet::Error::Source(_)) => Err(Failure::from_error(&error)),
-        Err(_) => Ok(source),
+        Err(error @ tercet::Error::Source(_)) => Err(Failure::from(error)),
+        Err(_) => {
+            let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
+            let head = head.map_err(|error| Failure::source(source.name(), error))?;
+            if is_plain_text(&head) && !(format == Format::Tgm && has_message(&*source)) {
+                let message = format!("{name}: is text, not a {format} file");
+                return Err(Failure::new(Class::Malformed, message).with_location(&**source.name()));
+            }
+            Ok(source)
+        }
+    }
+}
+
+/// A file name as the argument of a command in a hint.
+pub(crate) fn argument(name: &str) -> String {
+    match name {
+        STDIN => "-".to_owned(),
+        name => shell_quoted(name),
     }
 }
 
@@ -160,15 +176,15 @@ pub(crate) fn binary_format(head: &[u8]) -> Option<String> {
 /// Rejects a file that is not text, with the command that reads it. `expected` completes the error message.
 pub(crate) fn must_be_text(name: &str, head: &[u8], expected: &str) -> Result<(), Failure> {
     let Some(format) = binary_format(head) else { return Ok(()) };
-    let name = escape::name(name);
+    let (name, file) = (escape::name(name), argument(name));
     let failure = Failure::new(Class::Unsupported, format!("{name}: is {format}, not {expected}"));
     let foreign = Foreign::detect(head);
     Err(match (detect(head), foreign, foreign.and_then(decompressor)) {
         (Some(Format::Tatami), ..)
         | (None, Some(Foreign::Parquet | Foreign::ArrowFile | Foreign::ArrowStream), _) => {
-            failure.with_hint(format!("convert it: `tatami convert {name} OUT.tatami`"))
+            failure.with_hint(format!("convert it: `tatami convert {file} OUT.tatami`"))
         }
-        (Some(_), ..) => failure.with_hint(format!("show its content: `tercet info {name}`")),
+        (Some(_), ..) => failure.with_hint(format!("show its content: `tercet info {file}`")),
         (None, _, Some(program)) => failure.with_hint(format!("decompress it with `{program}`")),
         (None, _, None) => failure,
     })
@@ -188,24 +204,25 @@ fn is_foreign(error: &tercet::Error) -> bool {
 
 /// The failure of a file that is no container, with the command that reads it.
 pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
-    let failure = Failure::from_error(error);
+    let failure = Failure::from_error(error).with_location(name);
+    let file = argument(name);
     match error.hint() {
         Some(Hint::ImportTable) => {
-            failure.with_hint(format!("convert it: `tatami convert {name} OUT.tatami`"))
+            failure.with_hint(format!("convert it: `tatami convert {file} OUT.tatami`"))
         }
         Some(Hint::ImportArray) => {
-            failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={name}`, or `tgm create`"))
+            failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={file}`, or `tgm create`"))
         }
         _ => match foreign_of(error) {
             Some(Foreign::Npz) => failure.with_hint(format!(
-                "extract its arrays with `unzip {name}`, then import them: `tet create OUT.tet --from NAME=FILE.npy`"
+                "extract its arrays with `unzip {file}`, then import them: `tet create OUT.tet --from NAME=FILE.npy`"
             )),
             Some(Foreign::TatamiManifest) => {
                 let parent = Path::new(name).parent().filter(|parent| !parent.as_os_str().is_empty());
-                let directory = parent.unwrap_or(Path::new(".")).display();
+                let directory = shell_quoted(&parent.unwrap_or(Path::new(".")).to_string_lossy());
                 failure.with_hint(format!("list the collection: `tatami collection list {directory}`"))
             }
-            Some(Foreign::Tar) => failure.with_hint(format!("extract its files with `tar -xf {name}`")),
+            Some(Foreign::Tar) => failure.with_hint(format!("extract its files with `tar -xf {file}`")),
             foreign => match foreign.and_then(decompressor) {
                 Some(program) => failure.with_hint(format!("decompress it with `{program}`")),
                 None => failure,

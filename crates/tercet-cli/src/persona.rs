@@ -2,13 +2,17 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+
+use tercet::Format;
 
 use crate::args::{GlobalArgs, ThreadArgs};
 use crate::cmd;
 use crate::cmd::tgm::Globals;
 use crate::failure::{Failure, Outcome};
+use crate::input::argument;
 use crate::ui::Ui;
 
 /// The name under which the program runs.
@@ -36,7 +40,50 @@ pub(crate) struct CommandLine {
     pub(crate) threads: Option<usize>,
     /// Whether `--json` is given.
     pub(crate) json: bool,
+    /// The name of the innermost verb, and its aliases.
+    pub(crate) verb: Vec<String>,
     pub(crate) request: Request,
+}
+
+/// The names of the verb of this process, for hints.
+static VERB: OnceLock<Vec<String>> = OnceLock::new();
+
+/// Sets the verb that hints for a file of another format name.
+pub(crate) fn set_verb(verb: Vec<String>) {
+    // Set once for each process.
+    let _ = VERB.set(verb);
+}
+
+/// The command for a file of this format: the current verb if the format has it, or else `info`.
+pub(crate) fn command_for(format: Format, name: &str) -> String {
+    let persona = match format {
+        Format::Tet => Persona::Tet,
+        Format::Tgm => Persona::Tgm,
+        Format::Tatami => Persona::Tatami,
+    };
+    command_line(persona, VERB.get().map_or(&[], Vec::as_slice), name)
+}
+
+fn command_line(persona: Persona, verb: &[String], name: &str) -> String {
+    let (program, file, command) = (persona.name(), argument(name), persona.command());
+    let known = verb.iter().find_map(|verb| Some((verb, command.find_subcommand(verb)?)));
+    let Some((verb, subcommand)) = known else { return format!("{program} info {file}") };
+    // More than the file is required.
+    let required = subcommand.get_arguments().filter(|arg| arg.is_required_set()).count();
+    let more = if required > 1 { " …" } else { "" };
+    format!("{program} {verb} {file}{more}")
+}
+
+/// The name of the innermost verb, and its aliases.
+fn innermost_verb(command: &clap::Command, matches: &clap::ArgMatches) -> Vec<String> {
+    let Some((name, inner)) = matches.subcommand() else {
+        return [command.get_name()]
+            .into_iter()
+            .chain(command.get_all_aliases())
+            .map(str::to_owned)
+            .collect();
+    };
+    command.find_subcommand(name).map(|command| innermost_verb(command, inner)).unwrap_or_default()
 }
 
 /// Whether the innermost verb has `--json`.
@@ -260,8 +307,9 @@ impl Persona {
 
     /// Parses the arguments of this process.
     pub(crate) fn parse(self, args: impl Iterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
-        let matches = self.command().try_get_matches_from(args)?;
-        let json = has_json_flag(&matches);
+        let command = self.command();
+        let matches = command.clone().try_get_matches_from(args)?;
+        let (json, verb) = (has_json_flag(&matches), innermost_verb(&command, &matches));
         let (global, threads, request) = match self {
             Self::Tercet => {
                 let line = TercetLine::from_arg_matches(&matches)?;
@@ -284,7 +332,7 @@ impl Persona {
                 (line.global, line.threads.threads, Request::Tatami(line.verb))
             }
         };
-        Ok(CommandLine { global, threads, json, request })
+        Ok(CommandLine { global, threads, json, verb, request })
     }
 
     /// The name a user types.
@@ -335,6 +383,22 @@ mod tests {
             let command = persona.command();
             assert_eq!(command.get_name(), persona.name());
             command.debug_assert();
+        }
+    }
+
+    #[test]
+    fn hints_name_the_same_verb_where_the_format_has_it() {
+        for (persona, verb, name, command) in [
+            (Persona::Tgm, "verify", "x.tgm", "tgm verify x.tgm"),
+            (Persona::Tet, "validate verify", "x.tet", "tet verify x.tet"),
+            (Persona::Tgm, "verify", "my x.tgm", "tgm verify 'my x.tgm'"),
+            (Persona::Tatami, "info", "x", "tatami info x"),
+            (Persona::Tet, "cat", "x", "tet info x"),
+            (Persona::Tgm, "extract", "x.tgm", "tgm extract x.tgm …"),
+            (Persona::Tet, "outline", "standard input", "tet outline -"),
+        ] {
+            let verb: Vec<String> = verb.split(' ').map(str::to_owned).collect();
+            assert_eq!(command_line(persona, &verb, name), command);
         }
     }
 

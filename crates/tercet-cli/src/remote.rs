@@ -30,15 +30,8 @@ pub(crate) fn redact(text: &str) -> String {
 }
 
 /// A URL for messages, without credentials.
-#[cfg(feature = "remote")]
 pub(crate) fn redacted(url: &str) -> String {
     tercet::core::redact_url(url)
-}
-
-/// A URL for messages, without credentials. Without URL support only the scheme is printed.
-#[cfg(not(feature = "remote"))]
-pub(crate) fn redacted(url: &str) -> String {
-    format!("{}://…", url.split_once("://").map_or("", |(scheme, _)| scheme))
 }
 
 #[cfg(feature = "remote")]
@@ -54,6 +47,7 @@ mod client {
             return Ok(());
         }
         let failure = Failure::new(Class::Request, format!("{}: unsupported URL scheme", redacted(url)));
+        let failure = failure.with_location(url);
         Err(failure.with_hint("supported: `https://`, `http://`, `s3://`, `gs://`, `az://`"))
     }
 
@@ -117,7 +111,7 @@ mod client {
     fn not_built(url: &str) -> Failure {
         let failure =
             Failure::new(Class::Unsupported, format!("{}: this build does not support URLs", redacted(url)));
-        failure.with_hint("build with the feature `remote`")
+        failure.with_location(url).with_hint("build with the feature `remote`")
     }
 
     pub(crate) fn open(url: &str) -> Result<Arc<dyn ByteSource>, Failure> {

@@ -9,7 +9,7 @@ use tercet::core::escape;
 
 use crate::args::start_thread_pool;
 use crate::failure::{ErrorReport, Failure, Outcome};
-use crate::persona::{CommandLine, Persona};
+use crate::persona::{CommandLine, Persona, set_verb};
 use crate::remote;
 use crate::ui::{self, Ui};
 
@@ -22,17 +22,19 @@ pub fn main_as(persona: Persona) -> ExitCode {
     if let Some(code) = crate::cmd::tgm::sz3::child(std::env::args_os()) {
         return code;
     }
-    let CommandLine { global, threads, json, request } = match persona.parse(std::env::args_os()) {
+    let CommandLine { global, threads, json, verb, request } = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => return usage_error(&error),
     };
     global.set_color();
     global.set_limits();
+    set_verb(verb);
     ui::watch_for_interrupts();
     start_thread_pool(threads);
     ui::survive_file_limits();
     let mut out = Ui::new(global, json);
     let result = request.run(persona, &mut out).and_then(|outcome| out.finish().map(|()| outcome));
+    let result = result.map_err(|failure| failure.located(std::env::args_os()));
     if let Err(failure) = &result {
         // Output printed before the failure is flushed first.
         let _ = out.finish();
@@ -68,8 +70,6 @@ fn usage_error(error: &clap::Error) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Whether arguments that could not be parsed contain `--json` or `-j`.
-fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
 /// Prints the text of `--help` or `--version`.
 fn print_help(error: &clap::Error) -> ExitCode {
     let printed = error.print().and_then(|()| io::stdout().flush());
@@ -80,6 +80,8 @@ fn print_help(error: &clap::Error) -> ExitCode {
     ExitCode::from(exit_code(&result))
 }
 
+/// Whether arguments that could not be parsed contain `--json` or `-j`.
+fn asks_for_json(args: impl Iterator<Item = OsString>) -> bool {
     // Flags without values may be given together, as in `-jq`.
     let is_bundle = |arg: &str| {
         let flags = arg.strip_prefix('-').filter(|flags| !flags.is_empty());

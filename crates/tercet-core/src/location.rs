@@ -115,19 +115,22 @@ impl fmt::Debug for Location {
     }
 }
 
-/// A URL without user, password, query and fragment. A URL in which they cannot be separated is reduced to its
-/// scheme.
+/// A URL of any scheme without user, password, query and fragment. A URL in which they cannot be separated is reduced to
+/// its scheme; a text that is not a URL is hidden.
 pub fn redact_url(url: &str) -> String {
     let Some((scheme, rest)) = url.split_once("://") else { return "…".to_owned() };
     let scheme = scheme.to_ascii_lowercase();
-    if !Location::is_url(url) {
+    let is_scheme = scheme.starts_with(|first: char| first.is_ascii_alphabetic())
+        && scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if !is_scheme {
         return "…".to_owned();
     }
     let (rest, _) = rest.split_once('#').unwrap_or((rest, ""));
     let (rest, query) = rest.split_once('?').map_or((rest, ""), |(rest, _)| (rest, "?…"));
     let (authority, path) = rest.split_at(rest.find(['/', '\\']).unwrap_or(rest.len()));
     let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    if host.is_empty() || path.contains('@') && host.contains(':') {
+    let has_no_host = host.is_empty() && (path.is_empty() || path.contains('@'));
+    if has_no_host || path.contains('@') && host.contains(':') {
         return format!("{scheme}://…");
     }
     // In these URLs the name before the host is a container.
@@ -162,7 +165,10 @@ mod tests {
             ("https://u:sec/ret@h/a", "https://…"),
             ("https://u:sec\\ret@h/a", "https://…"),
             ("https://", "https://…"),
+            ("ftp://u:secret@h/a.tet?secret", "ftp://h/a.tet?…"),
+            ("file:///a/b.tet", "file:///a/b.tet"),
             ("secret", "…"),
+            ("sec ret://h/a", "…"),
         ];
         for (text, expected) in cases {
             assert_eq!(redact_url(text), expected);

@@ -263,6 +263,12 @@ fn text(head: &[u8]) -> Option<Foreign> {
     })
 }
 
+/// Whether the first bytes of a file are text: UTF-8 without control characters, and not the start of magic bytes.
+pub fn is_plain_text(head: &[u8]) -> bool {
+    let is_cut_magic = crate::Format::ALL.iter().any(|format| format.magic().starts_with(head));
+    !is_cut_magic && plain_text(head).is_some()
+}
+
 /// The head of a file as text, if it is UTF-8 without control characters.
 fn plain_text(head: &[u8]) -> Option<&str> {
     // The head may end inside a character.
@@ -355,6 +361,16 @@ mod tests {
             b"PK",
         ] {
             assert_eq!(Foreign::detect(head), None, "{}", head.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn text_is_not_the_start_of_a_container() {
+        for head in [&b"root:x:0:0\n"[..], "caf\u{e9}".as_bytes(), b"caf\xc3", b"TERSE"] {
+            assert!(is_plain_text(head), "{}", head.escape_ascii());
+        }
+        for head in [&b""[..], b"TE", b"TENSOG", b"TAT1", b"a\0", b"\x7fELF", b"\xff\xfea"] {
+            assert!(!is_plain_text(head), "{}", head.escape_ascii());
         }
     }
 

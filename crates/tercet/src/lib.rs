@@ -66,7 +66,7 @@ pub use container::{Container, Report, verify_source};
 #[cfg(any(unix, windows))]
 pub use container::{open, open_with, outline, summary, verify};
 pub use error::{Error, OutputIsInput, UnknownFormat};
-pub use foreign::{Foreign, ForeignSupport};
+pub use foreign::{Foreign, ForeignSupport, is_plain_text};
 pub use format::{Format, HEAD_LEN, detect, detect_source};
 #[cfg(any(unix, windows))]
 pub use salvage::{SalvageOptions, SalvageReport, salvage};

@@ -8,7 +8,7 @@ use tercet::{Format, detect_source};
 
 use crate::cmd::{tatami, tet, tgm};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, is_pipe, not_a_container, open};
+use crate::input::{Input, argument, is_pipe, not_a_container, open};
 use crate::many::JsonList;
 use crate::ui::Ui;
 
@@ -20,7 +20,7 @@ fn detect(input: &Input) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
 fn detect_format(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
     match detect_source(&source) {
         Ok(format) => Ok((format, source)),
-        Err(error) => Err(not_a_container(&error, &escape::name(source.name()))),
+        Err(error) => Err(not_a_container(&error, source.name())),
     }
 }
 
@@ -94,10 +94,13 @@ pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Fa
 }
 
 fn cannot(format: Format, source: &dyn ByteSource, reason: &str) -> Failure {
-    Failure::new(Class::Request, format!("{}: is a {format} file; {reason}", source.name()))
+    let name = escape::name(source.name());
+    Failure::new(Class::Request, format!("{name}: is a {format} file; {reason}"))
+        .with_location(&**source.name())
 }
 
 fn cannot_repair(format: Format, source: &dyn ByteSource) -> Failure {
     let failure = cannot(format, source, "only .tet files can be repaired in place");
-    failure.with_hint(format!("salvage the intact parts with `{} repair FILE -o NEW`", format.extension()))
+    let (program, file) = (format.extension(), argument(source.name()));
+    failure.with_hint(format!("salvage the intact parts with `{program} repair {file} -o NEW`"))
 }

@@ -5,6 +5,7 @@ use tercet::core::{Finding, Severity, escape};
 use tercet::tet::{File, FixAction, IntegrityStatus, Recommendation, Report, ReportSummary};
 
 use crate::failure::Failure;
+use crate::render::shell_quoted;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// Prints the report.
@@ -86,15 +87,6 @@ pub(super) fn command(recommendation: &Recommendation, path: &str) -> Option<Str
     })
 }
 
-/// A file name as a shell reads it.
-fn shell_quoted(file: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+=:@%,".contains(c);
-    if !file.is_empty() && file.chars().all(plain) {
-        return file.to_owned();
-    }
-    format!("'{}'", file.replace('\'', "'\\''"))
-}
-
 /// A report with the commands for its recommendations, as JSON.
 #[derive(Serialize)]
 pub(super) struct ReportJson<'a> {
@@ -154,15 +146,4 @@ pub(super) fn warn_if_partly_protected(file: &File, out: &mut Ui) -> Result<(), 
 pub(super) fn in_one_line(text: &str) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim).collect();
     escape::name(&lines.join(": ")).into_owned()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn unusual_file_names_are_quoted() {
-        assert_eq!(shell_quoted("a/b.tet"), "a/b.tet");
-        assert_eq!(shell_quoted("my file's.tet"), r"'my file'\''s.tet'");
-    }
 }

@@ -105,6 +105,63 @@ fn json_errors_are_one_object() {
     assert_eq!(malformed["span"], serde_json::json!([16, 32]));
 }
 
+/// The location is the file that the message names, also for errors of the command line itself.
+#[test]
+fn json_errors_have_the_location() {
+    let dir = TestDir::with_weather();
+    dir.write("text", b"plain text\n");
+    dir.write("rows.csv", b"a,b\n1,2\n");
+    for (args, location) in [
+        ("tet info text --json", "text"),
+        ("tgm info text --json", "text"),
+        ("tgm verify weather.tet --json", "weather.tet"),
+        ("tet extract weather.tet t2m -o weather.tet --json", "weather.tet"),
+        ("tet extract weather.tet t2m -o none/x.npy --json", "none/x.npy"),
+        ("tet extract weather.tet t2m -o rows.csv --json", "rows.csv"),
+        ("tet create new.tet --from a=rows.csv --json", "rows.csv"),
+        ("tatami create new.tatami --from weather.tet --json", "weather.tet"),
+        ("tatami delete https://u:secret@host/x.tatami --id 3 --json", "https://host/x.tatami"),
+        ("tatami repair ftp://u:secret@host/x.tatami?secret --json", "ftp://host/x.tatami?…"),
+        ("info text --json", "text"),
+        ("info nothing*.tet --json", "nothing*.tet"),
+    ] {
+        let output = dir.tercet(args);
+        let error = &error_json(&output.stderr)["error"];
+        assert_eq!(error["location"], location, "{args}: {}", output.stderr);
+        assert!(!output.stderr.contains("secret"), "{}", output.stderr);
+        let message = error["message"].as_str().unwrap();
+        assert!(message.starts_with(&format!("{location}: ")), "{args}: {message}");
+    }
+}
+
+/// Text, and other files that are not containers, are named as such; the parser would report a field of them.
+#[test]
+fn other_files_are_not_malformed_containers() {
+    let dir = TestDir::with_weather();
+    dir.write("text", b"plain text\nof two lines\n");
+    dir.write("text.tatami", b"plain text\nof two lines\n");
+    dir.write("elf", b"\x7fELF\x02\x01\x01\0 and so on, longer than a trailer");
+    for (args, message) in [
+        ("tet info text", "text: is text, not a .tet file"),
+        ("tet verify text", "text: is text, not a .tet file"),
+        ("tgm info text", "text: is text, not a .tgm file"),
+        ("tgm repair text", "text: is text, not a .tgm file"),
+        ("tatami info text", "text: is text, not a .tatami file"),
+        ("tatami cat text.tatami", "text.tatami: is text, not a .tatami file"),
+        ("tatami info elf", "elf: is not a .tatami file: starts with `\\x7fELF"),
+    ] {
+        let output = dir.tercet(args);
+        assert_eq!(output.code, Some(4), "{args}: {}", output.stderr);
+        assert!(output.stderr.contains(message), "{args}: {}", output.stderr);
+    }
+    #[cfg(feature = "arrow")]
+    {
+        let output = dir.tatami("convert weather.tet rows.csv");
+        let text = "error: weather.tet: is a .tet file, not a table\n  hint: use `tet info weather.tet`\n";
+        assert_eq!((output.code, output.stderr.as_str()), (Some(7), text));
+    }
+}
+
 fn error_json(stderr: &str) -> serde_json::Value {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     serde_json::from_str(stderr).unwrap()

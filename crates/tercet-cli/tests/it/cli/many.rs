@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::support::TestDir;
+use super::support::{TestDir, run};
 use super::tgm::sample::write_run;
 
 /// `weather.tet`, `bad.tet` with a damaged chunk, `deep/run.tgm` and `notes.txt`.
@@ -122,18 +122,34 @@ fn a_file_of_another_format_is_named_with_its_command() {
     dir.write("field.grib2", b"GRIB\0\0\0\x02 and more");
     dir.write("table.parquet", b"PAR1\x15 and more");
     std::fs::copy(dir.path("deep/run.tgm"), dir.path("run.tgm")).unwrap();
-    for args in
-        ["info run.tgm", "verify run.tgm", "outline run.tgm", "repair run.tgm", "extract run.tgm a -o x.npy"]
-    {
+    for (args, command) in [
+        ("info run.tgm", "tgm info run.tgm"),
+        ("verify run.tgm", "tgm verify run.tgm"),
+        ("outline run.tgm", "tgm outline run.tgm"),
+        ("repair run.tgm", "tgm repair run.tgm"),
+        ("extract run.tgm a -o x.npy", "tgm extract run.tgm …"),
+        ("drop run.tgm a", "tgm info run.tgm"),
+    ] {
         let ran = dir.tet(args);
-        let text = "error: run.tgm: is a .tgm file, not a .tet file\n  hint: use `tgm info run.tgm`\n";
-        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr.as_str()), (Some(4), "", text), "{args}");
+        let text = format!("error: run.tgm: is a .tgm file, not a .tet file\n  hint: use `{command}`\n");
+        assert_eq!((ran.code, ran.stdout.as_str(), ran.stderr), (Some(4), "", text), "{args}");
     }
-    for args in ["info weather.tet", "ls weather.tet", "validate weather.tet", "repair weather.tet"] {
+    for (args, command) in [
+        ("info weather.tet", "tet info weather.tet"),
+        ("ls weather.tet", "tet info weather.tet"),
+        ("validate weather.tet", "tet verify weather.tet"),
+        ("verify weather.tet", "tet verify weather.tet"),
+        ("repair weather.tet", "tet repair weather.tet"),
+    ] {
         let ran = dir.tgm(args);
-        let text =
-            "error: weather.tet: is a .tet file, not a .tgm file\n  hint: use `tet info weather.tet`\n";
-        assert_eq!((ran.code, ran.stderr.as_str()), (Some(4), text), "{args}");
+        let text = format!("error: weather.tet: is a .tet file, not a .tgm file\n  hint: use `{command}`\n");
+        assert_eq!((ran.code, ran.stderr), (Some(4), text), "{args}");
+    }
+    // The command can be pasted into a shell.
+    for (name, word) in [("my run.tgm", "'my run.tgm'"), ("a;b$c'd.tgm", r"'a;b$c'\''d.tgm'")] {
+        std::fs::copy(dir.path("run.tgm"), dir.path(name)).unwrap();
+        let ran = run(dir.command("tercet").args(["tet", "verify", name]));
+        assert!(ran.stderr.ends_with(&format!("hint: use `tgm verify {word}`\n")), "{}", ran.stderr);
     }
     for args in ["inspect weather.tet", "verify weather.tet", "cat weather.tet"] {
         let ran = dir.tatami(args);

@@ -165,7 +165,7 @@ fn append_needs_a_file_that_ends_with_a_message() {
     let dir = TestDir::new();
     dir.write("a.npy", Array::new("u1", 1, &[3]).file(false, false));
     dir.write("notes.txt", "these are notes");
-    dir.refused("create notes.txt --append --from a=a.npy", 4, "notes.txt: contains no messages");
+    dir.refused("create notes.txt --append --from a=a.npy", 4, "notes.txt: is text, not a .tgm file");
     dir.ok("create run.tgm --stream --from a=a.npy");
     let whole = dir.read("run.tgm");
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();

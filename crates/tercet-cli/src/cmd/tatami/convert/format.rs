@@ -9,6 +9,8 @@ use tercet::core::{ByteSource, Class, Span, escape};
 
 use crate::cmd::tatami::create::text::not_text;
 use crate::failure::Failure;
+use crate::input::binary_format;
+use crate::persona::command_for;
 
 /// Table formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, Serialize)]
@@ -93,6 +95,11 @@ impl Format {
         if head.starts_with(b"TAT1") {
             return Ok(Self::Tatami);
         }
+        if let Some(format) = tercet::detect(&head) {
+            let message = format!("{}: is a {format} file, not a table", escape::name(source.name()));
+            let failure = Failure::new(Class::Unsupported, message).with_location(&**source.name());
+            return Err(failure.with_hint(format!("use `{}`", command_for(format, source.name()))));
+        }
         match read::detect(&head) {
             Some(arrow::Format::Parquet) => return Ok(Self::Parquet),
             Some(arrow::Format::ArrowFile) => return Ok(Self::Arrow),
@@ -119,7 +126,10 @@ impl Format {
             Some(_) if is_text => Ok(Self::Csv),
             _ => {
                 let name = escape::name(source.name());
-                let message = format!("{name}: unknown file format");
+                let message = match binary_format(start) {
+                    Some(format) => format!("{name}: is {format}, which is not supported"),
+                    None => format!("{name}: unknown file format"),
+                };
                 let hint = "supported: .tatami, Parquet, Arrow IPC, CSV and JSONL; set it with `--from-format FORMAT`";
                 Err(Failure::new(Class::Unsupported, message).with_hint(hint))
             }
