@@ -29,10 +29,10 @@ pub(crate) struct Args {
     /// Slice, `start:stop:step` per axis: `0:10,::2`. Omitted axes are selected in full
     #[arg(short, long, value_name = "SLICES")]
     select: Option<String>,
-    /// Output format [default: `npy` for *.npy, else `raw`]
+    /// Output format [default: `npy` for *.npy, else `raw`, also for `-`]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ArrayFormat>,
-    /// Output file or URL; `-` writes to standard output
+    /// Output file or URL; `-` writes raw values to standard output, or a .npy file with `--as npy`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]

@@ -43,10 +43,10 @@ pub(crate) struct Args {
     /// Message and object number: `3.1`. The object may be omitted if it is the only one
     #[arg(value_name = "MSG[.OBJ]", value_parser = parse_object_id)]
     object: ObjectId,
-    /// Output format [default: `npy` for *.npy, else `raw`]
+    /// Output format [default: `npy` for *.npy, else `raw`, also for `-`]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ArrayFormat>,
-    /// Output file or URL; `-` writes to standard output
+    /// Output file or URL; `-` writes raw values to standard output, or a .npy file with `--as npy`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     /// Extract COUNT values from index START: `100:50`. Several ranges, separated by commas or repeated, are
