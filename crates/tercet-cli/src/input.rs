@@ -8,6 +8,7 @@ use tercet::core::{ByteSource, Class, Diagnose as _, Hint, SourceError, Span, es
 use tercet::{Foreign, Format, HEAD_LEN, detect, detect_source, is_plain_text, tet};
 
 use crate::failure::Failure;
+use crate::output::display_path;
 use crate::render::{human_size, parse_size, shell_quoted};
 use crate::ui::exit_at_once_if_interrupted;
 use crate::{persona, remote};
@@ -301,16 +302,36 @@ pub(crate) fn must_be_a_file(path: &Path, verb: &str) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Rejects `-` and URLs where a local file is required.
+/// Rejects `-`, URLs and pipes where a local file is required.
 pub(crate) fn must_be_on_disk(path: &Path, verb: &str) -> Result<(), Failure> {
-    must_be_a_file(path, verb)?;
-    match remote::url_of(path) {
-        None => Ok(()),
-        Some(url) => {
-            let failure = Failure::request(format!("{}: cannot {verb} a remote file", remote::redacted(url)));
-            Err(failure.with_hint("download it first"))
-        }
+    must_be_local(path, verb)?;
+    if is_pipe(path) {
+        let failure = Failure::request(format!("{}: cannot {verb} a pipe", display_path(path)));
+        return Err(failure.with_location(path).with_hint("write it to a file first"));
     }
+    Ok(())
+}
+
+/// Rejects `-`, URLs and pipes where a file is changed in place.
+pub(crate) fn must_be_changeable(path: &Path, verb: &str) -> Result<(), Failure> {
+    must_be_local(path, verb)?;
+    if is_pipe(path) { Err(cannot_change(path, "a pipe")) } else { Ok(()) }
+}
+
+/// Rejects `-` and URLs.
+fn must_be_local(path: &Path, verb: &str) -> Result<(), Failure> {
+    must_be_a_file(path, verb)?;
+    if remote::url_of(path).is_some() {
+        let failure = Failure::request(format!("{}: cannot {verb} a remote file", display_path(path)));
+        return Err(failure.with_location(path).with_hint("download it first"));
+    }
+    Ok(())
+}
+
+/// The error of changing a pipe or device in place.
+pub(crate) fn cannot_change(path: &Path, kind: &str) -> Failure {
+    let message = format!("{}: is {kind}, which cannot be changed in place", display_path(path));
+    Failure::request(message).with_location(path).with_hint("write it to a file first")
 }
 
 /// Copies a stream into an unnamed temporary file.

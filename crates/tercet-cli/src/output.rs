@@ -1,23 +1,29 @@
-//! Outputs: a new file, an object in a store, or standard output; formats of arrays.
+//! Outputs: a new file, an object in a store, a pipe, a device, or standard output; formats of arrays.
 
 use std::fs::File;
 use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::ValueEnum;
 use tercet::core::publish::{AtomicFile, PublishError};
-use tercet::core::{Sink, escape};
+use tercet::core::{ByteSource, Sink, SourceError, escape, source};
 
 use crate::failure::Failure;
 use crate::remote::{self, Object};
 use crate::ui::Ui;
 
-/// The output of a verb: a path, a URL, or `-` for standard output.
+mod stream;
+
+use stream::Device;
+pub(crate) use stream::{Stream, failure as stream_failure};
+
+/// The output of a verb: a path, a URL, a pipe or device, or `-` for standard output.
 #[derive(Debug)]
 pub(crate) enum Output {
     Stdout,
     Path(PathBuf),
-    Object(Object),
+    Stream(Stream),
 }
 
 impl Output {
@@ -25,19 +31,22 @@ impl Output {
     pub(crate) fn open(path: &Path, force: bool) -> Result<Self, Failure> {
         if is_stdout(path) {
             if io::stdout().is_terminal() {
-                let failure = Failure::request("refusing to write binary data to a terminal");
-                return Err(failure.with_hint("redirect it: `… > FILE`"));
+                return Err(binary_to_terminal());
             }
             return Ok(Self::Stdout);
         }
         if let Some(url) = remote::url_of(path) {
-            return Ok(Self::Object(Object::create(url, force)?));
+            return Ok(Self::Stream(Stream::Object(Object::create(url, force)?)));
         }
-        // Directories and devices are rejected, with a better message, when the file is created.
+        if let Some(device) = Device::find(path)? {
+            return Ok(Self::Stream(Stream::Device(device)));
+        }
+        // Directories and sockets are rejected, with a better message, when the file is created.
         let is_file = std::fs::metadata(path).is_ok_and(|meta| meta.is_file());
         if is_file && !force {
             let message = format!("{}: file exists", display_path(path));
-            return Err(Failure::request(message).with_hint("`--force` replaces it"));
+            let failure = Failure::request(message).with_location(path);
+            return Err(failure.with_hint("`--force` replaces it"));
         }
         Ok(Self::Path(path.to_owned()))
     }
@@ -58,28 +67,34 @@ impl Output {
         match self {
             Self::Stdout => "standard output".to_owned(),
             Self::Path(path) => display_path(path),
-            Self::Object(object) => object.name().to_string(),
+            Self::Stream(stream) => stream.name().to_string(),
         }
     }
 
     /// Rejects an output that is also an input.
     pub(crate) fn must_not_be(&self, input: &Path) -> Result<(), Failure> {
-        let path = match self {
-            Self::Path(path) => path,
-            Self::Object(object) if object.is_at(input) => {
-                let message = format!("{}: input and output are the same file", object.name());
-                return Err(Failure::request(message));
-            }
-            Self::Stdout | Self::Object(_) => return Ok(()),
+        let is_input = match self {
+            Self::Stdout => false,
+            Self::Path(path) => is_same_file(path, input),
+            Self::Stream(stream) => stream.is_at(input),
         };
-        match (std::fs::canonicalize(path), std::fs::canonicalize(input)) {
-            (Ok(to), Ok(from)) if to == from => {
-                let name = display_path(input);
-                Err(Failure::request(format!("{name}: input and output are the same file")))
-            }
-            _ => Ok(()),
+        if is_input {
+            let message = format!("{}: input and output are the same file", display_path(input));
+            return Err(Failure::request(message).with_location(input));
         }
+        Ok(())
     }
+}
+
+/// Whether two paths name the same existing file.
+fn is_same_file(path: &Path, other: &Path) -> bool {
+    let (path, other) = (std::fs::canonicalize(path), std::fs::canonicalize(other));
+    path.is_ok_and(|path| other.is_ok_and(|other| path == other))
+}
+
+fn binary_to_terminal() -> Failure {
+    let failure = Failure::request("refusing to write binary data to a terminal");
+    failure.with_hint("redirect it: `… > FILE`")
 }
 
 /// Whether a path is `-` or a name of standard output, where no temporary file can be created and renamed.
@@ -136,12 +151,10 @@ impl Spool {
         Ok(Self { file: BufWriter::with_capacity(1 << 18, file) })
     }
 
-    /// Uploads the file to an object store.
-    pub(crate) fn upload(self, object: Object) -> Result<u64, Failure> {
+    /// Copies the file into a stream.
+    pub(crate) fn stream_to(self, stream: Stream) -> Result<u64, Failure> {
         let kept = |error: io::Error| Failure::io("cannot access the temporary file", &error);
-        let mut file = self.finish().map_err(kept)?;
-        file.rewind().map_err(kept)?;
-        object.take(&mut file)
+        stream_file(self.finish().map_err(kept)?, stream)
     }
 
     /// Copies the file to standard output.
@@ -151,18 +164,28 @@ impl Spool {
     }
 }
 
-/// Sends a temporary file to standard output or an object store; returns its size.
-pub(crate) fn deliver(mut file: File, output: Output, out: &mut Ui) -> Result<u64, Failure> {
+/// Sends a temporary file to standard output or a stream; returns its size.
+pub(crate) fn deliver(file: File, output: Output, out: &mut Ui) -> Result<u64, Failure> {
     let kept = |error: io::Error| Failure::io("cannot access the temporary file", &error);
     let len = file.metadata().map_err(kept)?.len();
     match output {
-        Output::Object(object) => {
-            file.rewind().map_err(kept)?;
-            object.take(&mut file)?;
-        }
+        Output::Stream(stream) => stream_file(file, stream).map(drop)?,
         Output::Stdout | Output::Path(_) => send(file, out)?,
     }
     Ok(len)
+}
+
+/// A temporary file as an input, to be read after it was sent.
+pub(crate) fn readable_copy(name: &str, file: &File) -> Result<Arc<dyn ByteSource>, Failure> {
+    let copy = file.try_clone().map_err(SourceError::Open);
+    let copy = copy.and_then(|file| source::File::from_handle(name, file));
+    Ok(Arc::new(copy.map_err(|error| Failure::source(name, error))?))
+}
+
+/// Copies a temporary file into a stream, from its start.
+pub(crate) fn stream_file(mut file: File, stream: Stream) -> Result<u64, Failure> {
+    file.rewind().map_err(|error| Failure::io("cannot access the temporary file", &error))?;
+    stream.take(&mut file)
 }
 
 /// Copies a file to standard output, from its start.

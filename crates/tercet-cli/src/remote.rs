@@ -97,10 +97,10 @@ mod client {
         Failure::from_error(error)
     }
 
-    /// An error of writing to the object.
-    pub(crate) fn of_object(error: &io::Error) -> Failure {
+    /// The failure of an upload, if the error of writing to an object is one.
+    pub(crate) fn upload_failure(error: &io::Error) -> Option<Failure> {
         let ours = error.get_ref().and_then(|error| error.downcast_ref::<tercet::core::Error<RemoteError>>());
-        ours.map_or_else(|| Failure::io("cannot write the object", error), failed)
+        ours.map(failed)
     }
 }
 
@@ -147,25 +147,19 @@ mod client {
         }
     }
 
-    pub(crate) fn of_object(error: &io::Error) -> Failure {
-        Failure::io("cannot write the object", error)
+    pub(crate) fn upload_failure(_error: &io::Error) -> Option<Failure> {
+        None
     }
 }
 
 #[cfg(feature = "remote")]
 pub(crate) use client::must_be_known;
-pub(crate) use client::{Object, of_object, open};
+pub(crate) use client::{Object, open, upload_failure};
 
 impl Object {
     /// Whether the object is also the input.
     pub(crate) fn is_at(&self, input: &Path) -> bool {
         url_of(input) == Some(self.url.as_str())
-    }
-
-    /// Uploads a stream and completes the object.
-    pub(crate) fn take(mut self, from: &mut dyn io::Read) -> Result<u64, Failure> {
-        io::copy(from, &mut self).map_err(|error| of_object(&error))?;
-        self.finish()
     }
 }
 

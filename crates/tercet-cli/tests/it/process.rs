@@ -210,10 +210,97 @@ fn queries_and_salvage_read_named_pipes() {
         let planned = run(directory.path(), name, &["repair", "pipe"]);
         fed.join().unwrap();
         assert_eq!(planned.status.code(), Some(8));
-        assert!(text(&planned.stderr).contains("cannot repair a pipe in place"), "{}", text(&planned.stderr));
+        assert!(
+            text(&planned.stderr).contains("is a pipe, which cannot be changed in place"),
+            "{}",
+            text(&planned.stderr)
+        );
     }
     let both = run(directory.path(), "tet", &["query", "-", "-t", "-"]);
     assert_eq!(both.status.code(), Some(8), "{}", text(&both.stderr));
+}
+
+/// Reads a pipe in another thread: opening it waits for the writer.
+fn drain(path: PathBuf) -> thread::JoinHandle<Vec<u8>> {
+    thread::spawn(move || fs::read(path).unwrap())
+}
+
+#[test]
+fn named_pipes_and_devices_are_written_like_files() {
+    let directory = directory();
+    let pipe = directory.path().join("pipe");
+    fifo(&pipe);
+    fs::write(directory.path().join("rows.jsonl"), "{\"id\":1,\"text\":\"a\"}\n{\"id\":2,\"text\":\"b\"}\n")
+        .unwrap();
+    let made = run(directory.path(), "tatami", &["create", "a.tatami", "--from", "rows.jsonl"]);
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    for (name, args) in [
+        ("tet", "create OUT --from a=a.npy --profile interop"),
+        ("tet", "extract a.tet a -o OUT --as npy"),
+        ("tet", "repair a.tet -o OUT"),
+        ("tgm", "create OUT --from a=a.npy --reproducible --compression zstd"),
+        ("tgm", "extract a.tgm 0 -o OUT"),
+        ("tgm", "copy a.tgm OUT"),
+        ("tgm", "recode a.tgm OUT --compression zstd --reproducible"),
+        ("tgm", "set -s k=v a.tgm OUT --reproducible"),
+        ("tgm", "merge a.tgm -o OUT --reproducible"),
+        ("tgm", "reshuffle a.tgm -o OUT --reproducible"),
+        ("tgm", "repair a.tgm -o OUT"),
+        ("tatami", "create OUT --from rows.jsonl"),
+        ("tatami", "index rows.jsonl -o OUT"),
+        ("tatami", "merge a.tatami a.tatami -o OUT"),
+        ("tatami", "repair a.tatami -o OUT"),
+        #[cfg(feature = "arrow")]
+        ("tatami", "convert a.tatami OUT --to csv"),
+    ] {
+        let command = |out: &str| {
+            let args = args.replace("OUT", out);
+            let args: Vec<&str> = args.split(' ').collect();
+            // The time of the history is that of the environment.
+            let mut command = Command::new(program(name));
+            command.current_dir(directory.path()).args(&args).env("SOURCE_DATE_EPOCH", "1700000000");
+            let done = command.output().unwrap();
+            assert_eq!(done.status.code(), Some(0), "{name} {args:?}: {}", text(&done.stderr));
+            text(&done.stdout)
+        };
+        let _ = fs::remove_file(directory.path().join("whole"));
+        let printed = command("whole");
+        let whole = fs::read(directory.path().join("whole")).unwrap();
+        let drained = drain(pipe.clone());
+        // Also with the same summary, and without `--force`: a pipe is not replaced.
+        assert_eq!(command("pipe").replace("pipe", "whole"), printed, "{name} {args}");
+        assert!(drained.join().unwrap() == whole, "{name} {args}");
+        command("/dev/null");
+    }
+    let refused = run(directory.path(), "tgm", &["repair", "pipe", "-o", "pipe"]);
+    assert_eq!(refused.status.code(), Some(8), "{}", text(&refused.stderr));
+    let full = run(directory.path(), "tet", &["create", "/dev/full", "--from", "a=a.npy", "--json"]);
+    let error: serde_json::Value = serde_json::from_slice(&full.stderr).unwrap();
+    assert_eq!((full.status.code(), &error["error"]["location"]), (Some(3), &"/dev/full".into()));
+}
+
+#[test]
+fn pipes_are_not_changed_in_place() {
+    let directory = directory();
+    fifo(&directory.path().join("pipe"));
+    for (name, args) in [
+        ("tet", "append pipe --from b=a.npy"),
+        ("tet", "drop pipe a"),
+        ("tet", "verify pipe --repair"),
+        ("tgm", "create pipe --append --from b=a.npy"),
+        ("tgm", "index pipe"),
+        ("tatami", "delete pipe --id 1"),
+    ] {
+        // Verbs that read the file first get one that is empty.
+        let fed = args.starts_with("verify").then(|| feed(directory.path().join("pipe"), Vec::new()));
+        let refused = run(directory.path(), name, &args.split(' ').collect::<Vec<_>>());
+        if let Some(fed) = fed {
+            fed.join().unwrap();
+        }
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(8), "{args}: {said}");
+        assert!(said.contains("pipe: is a pipe, which cannot be changed in place"), "{args}: {said}");
+    }
 }
 
 #[cfg(target_os = "linux")]

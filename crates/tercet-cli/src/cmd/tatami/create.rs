@@ -1,6 +1,5 @@
 //! `tatami create`: create a file from JSONL or CSV.
 
-use std::io::Seek as _;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::sync_channel;
 
@@ -13,7 +12,7 @@ use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, Writer
 use crate::args::{OutputArgs, can_start};
 use crate::failure::{Failure, Outcome};
 use crate::input::must_be_text;
-use crate::output::{Output, Spool, send};
+use crate::output::{Output, Spool, send, stream_file};
 use crate::render::{human_size, ratio};
 use crate::ui::{Bar, Ui};
 
@@ -137,13 +136,12 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             drop(bar);
             show(&summary(written, &path), args.write.json.json, out)?;
         }
-        Output::Object(object) => {
-            let name = object.name();
+        Output::Stream(stream) => {
+            let name = stream.name();
             let writer = create(Spool::new()?, &schema, options, &name)?;
-            let (written, mut file) = work.fill(writer)?;
+            let (written, file) = work.fill(writer)?;
             drop(bar);
-            file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
-            object.take(&mut file)?;
+            stream_file(file, stream)?;
             show(&summary(written, args.output.path()), args.write.json.json, out)?;
         }
         Output::Stdout => {

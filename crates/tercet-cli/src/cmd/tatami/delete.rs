@@ -11,7 +11,7 @@ use tercet::tatami::{Access, File, ReadOptions};
 use super::filter::FilterText;
 use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_on_disk;
+use crate::input::must_be_changeable;
 use crate::ui::{Ui, WARN, paint};
 
 /// Maximum number of unknown IDs printed.
@@ -54,7 +54,7 @@ struct DeleteJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_on_disk(&args.file, "delete from")?;
+    must_be_changeable(&args.file, "delete from")?;
     let deleted = match &args.filter {
         Some(filter) => {
             let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tercet::Format;
-use tercet::core::escape;
+use tercet::core::{Sink, escape};
 use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
 use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
@@ -13,9 +13,10 @@ use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_on_disk};
-use crate::output::{Output, atomic_file, display_path};
+use crate::output::display_path;
+use crate::output::{Output, Spool, atomic_file, deliver, json_path};
 use crate::render::human_size;
-use crate::ui::Ui;
+use crate::ui::{Bar, Ui};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -32,7 +33,7 @@ pub(crate) struct Args {
     /// Input files, in document order
     #[arg(value_name = "FILES", required_unless_present = "policy")]
     inputs: Vec<PathBuf>,
-    /// Output file
+    /// Output file or URL; `-` writes to standard output
     #[arg(short, long, value_name = "OUT", required_unless_present = "policy")]
     output: Option<PathBuf>,
     /// Keep only the last document with the same ID
@@ -86,8 +87,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 
 fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut files = Vec::with_capacity(args.inputs.len());
-    must_be_on_disk(output, "merge into")?;
     let target = Output::open(output, args.force.force)?;
+    target.reserve_stdout(out)?;
+    let name = target.name();
     for input in &args.inputs {
         must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
@@ -97,37 +99,13 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
             ReadOptions::new().with_access(Access::Pread).with_limits(limits()),
         )?);
     }
-    let mut segments = Vec::new();
-    for file in &files {
-        segments.extend(file.segment()?);
-    }
-    let writer =
-        if args.profile == ProfileName::Interop { WriterOptions::interop() } else { WriterOptions::new() };
     let bar = out.bar("merging", 0);
-    let open = || atomic_file(output, args.force.force);
-    let summary = if segments.len() == files.len() {
-        let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
-        let merged = merge(&segments, open()?, options, &bar)?;
-        MergeJson {
-            output: output.to_string_lossy().into_owned(),
-            rows: merged.written.rows,
-            bytes: merged.written.bytes,
-            deleted: Some(merged.deleted),
-            duplicates: args.dedup.then_some(merged.duplicates),
-        }
-    } else if let Some(segment) = segments.first() {
-        let message = format!(
-            "{}: cannot merge a search segment with other files",
-            escape::name(segment.file().name())
-        );
-        return Err(Failure::request(message).with_hint("merge search segments separately"));
-    } else if args.dedup {
-        let failure = Failure::request("`--dedup` applies to search segments only");
-        return Err(failure);
+    let summary = if let Output::Path(path) = &target {
+        merge_into(args, &files, || Ok(atomic_file(path, args.force.force)?), &bar)?.0
     } else {
-        let written = merge_files(&files, open()?, writer, &bar)?;
-        let output = output.to_string_lossy().into_owned();
-        MergeJson { output, rows: written.rows, bytes: written.bytes, deleted: None, duplicates: None }
+        let (summary, file) = merge_into(args, &files, Spool::new, &bar)?;
+        deliver(file, target, out)?;
+        summary
     };
     drop(bar);
     if args.json.json {
@@ -141,11 +119,52 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
             let _ = write!(dropped, ", {count} {what} dropped");
         }
     }
-    let (name, rows, bytes) = (display_path(output), summary.rows, human_size(summary.bytes));
+    let (name, rows, bytes) = (name, summary.rows, human_size(summary.bytes));
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     let (row, file) = (plural(rows), plural(files.len() as u64));
     out.summary(format_args!("{name}: {rows} row{row} of {} file{file}{dropped}, {bytes}", files.len()))?;
     Ok(Outcome::Done)
+}
+
+/// Merges search segments, or files with the same schema; `open` creates the output.
+fn merge_into<S: Sink + Send>(
+    args: &Args,
+    files: &[File],
+    open: impl FnOnce() -> Result<S, Failure>,
+    bar: &Bar,
+) -> Result<(MergeJson, S::Output), Failure> {
+    let mut segments = Vec::new();
+    for file in files {
+        segments.extend(file.segment()?);
+    }
+    let writer =
+        if args.profile == ProfileName::Interop { WriterOptions::interop() } else { WriterOptions::new() };
+    let output = args.output.as_deref().map(json_path).unwrap_or_default();
+    if segments.len() == files.len() {
+        let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);
+        let merged = merge(&segments, open()?, options, bar)?;
+        let summary = MergeJson {
+            output,
+            rows: merged.written.rows,
+            bytes: merged.written.bytes,
+            deleted: Some(merged.deleted),
+            duplicates: args.dedup.then_some(merged.duplicates),
+        };
+        return Ok((summary, merged.written.output));
+    }
+    if let Some(segment) = segments.first() {
+        let message = format!(
+            "{}: cannot merge a search segment with other files",
+            escape::name(segment.file().name())
+        );
+        return Err(Failure::request(message).with_hint("merge search segments separately"));
+    }
+    if args.dedup {
+        return Err(Failure::request("`--dedup` applies to search segments only"));
+    }
+    let written = merge_files(files, open()?, writer, bar)?;
+    let (rows, bytes) = (written.rows, written.bytes);
+    Ok((MergeJson { output, rows, bytes, deleted: None, duplicates: None }, written.output))
 }
 
 /// Prints the plan of the merge policy.

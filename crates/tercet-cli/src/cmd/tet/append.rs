@@ -10,7 +10,7 @@ use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::check_format;
+use crate::input::{check_format, must_be_changeable};
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
@@ -28,6 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    must_be_changeable(&args.path, "append to")?;
     check_format(&args.path, Format::Tet)?;
     // Before locking: reading standard input may take long.
     let opened = args.arrays.open(out)?;

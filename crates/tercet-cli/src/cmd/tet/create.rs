@@ -1,14 +1,12 @@
 //! `tet create`.
 
-use std::io::Seek as _;
-
 use tercet::tet::{HistoryRow, Layout, Writer, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::Written;
 use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
-use crate::output::{Output, Spool, send};
+use crate::output::{Output, Spool, readable_copy, send, stream_file};
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
@@ -55,16 +53,17 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
             Written::read(&path, &names)?.show(args.json.json, out)?;
         }
-        Output::Object(object) => {
-            let name = object.name();
+        Output::Stream(stream) => {
+            let name = stream.name();
             let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name(&name);
             arrays::store(&opened, &ids, &mut writer, &bar)?;
-            let mut file = writer.finish()?.output;
+            let file = writer.finish()?.output;
             drop(bar);
-            file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
-            object.take(&mut file)?;
+            // A pipe cannot be read again: the summary is that of the temporary file.
+            let copy = readable_copy(&name, &file)?;
+            stream_file(file, stream)?;
             let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-            Written::read(args.output.path(), &names)?.show(args.json.json, out)?;
+            Written::from_source(copy, &names)?.show(args.json.json, out)?;
         }
         Output::Stdout => {
             let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name("standard output");

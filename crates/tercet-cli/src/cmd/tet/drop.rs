@@ -10,7 +10,7 @@ use tercet::tet::{File, HistoryRow, Rewrite};
 use super::arrays::{Style, short_list};
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::check_format;
+use crate::input::{check_format, must_be_changeable};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -38,6 +38,7 @@ struct Change<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    must_be_changeable(&args.path, "drop from")?;
     check_format(&args.path, Format::Tet)?;
     let mut rewrite = Rewrite::open(&args.path)?;
     for name in &args.datasets {

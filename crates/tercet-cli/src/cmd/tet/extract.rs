@@ -14,8 +14,7 @@ use super::report::warn_if_partly_protected;
 use crate::args::{ForceArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, Spool, atomic_file, display_path};
-use crate::remote::of_object;
+use crate::output::{ArrayFormat, Output, Spool, atomic_file, display_path, stream_failure};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -100,15 +99,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             write_all(&header, &export, &mut atomic_file, &bar)?;
             atomic_file.publish()?;
         }
-        Output::Object(mut object) => {
+        Output::Stream(mut stream) => {
             if export.is_sequential() {
-                object.write_all(&header).map_err(|error| of_object(&error))?;
-                export.stream(&mut object, &bar).map_err(of_upload)?;
-                object.finish()?;
+                stream.write_all(&header).map_err(|error| stream_failure(&error))?;
+                export.stream(&mut stream, &bar).map_err(of_stream)?;
+                stream.finish()?;
             } else {
                 let mut spool = Spool::new()?;
                 write_all(&header, &export, &mut spool, &bar)?;
-                spool.upload(object)?;
+                spool.stream_to(stream)?;
             }
         }
         Output::Stdout if export.is_sequential() => {
@@ -165,10 +164,10 @@ fn write_all(
     Ok(export.write_at(out, header.len() as u64, progress)?)
 }
 
-/// An error of an upload, not of the input file.
-fn of_upload(error: tet::Error) -> Failure {
+/// An error of the output, not of the input file.
+fn of_stream(error: tet::Error) -> Failure {
     match error.kind() {
-        tet::ErrorKind::Common(CommonError::Write(cause)) => of_object(cause),
+        tet::ErrorKind::Common(CommonError::Write(cause)) => stream_failure(cause),
         _ => error.into(),
     }
 }

@@ -14,7 +14,7 @@ use super::report::{ReportJson, check, in_one_line, status};
 use crate::args::{ForceArgs, JsonArgs, QuietArgs, limits};
 use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, is_pipe, must_be_on_disk};
+use crate::input::{Input, cannot_change, is_pipe, must_be_changeable};
 use crate::many::{Files, JsonList};
 use crate::output::{Output, Spool, atomic_file, deliver, json_path};
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
@@ -121,13 +121,9 @@ pub(crate) fn run_on(
         return salvage(input, source, target, args, out);
     }
     if is_pipe(path) {
-        let failure = Failure::request(format!(
-            "{}: cannot repair a pipe in place",
-            escape::name(&path.to_string_lossy())
-        ));
-        return Err(failure.with_hint("write the intact parts to a new file with `-o`"));
+        return Err(cannot_change(path, "a pipe").with_hint("write the intact parts to a new file with `-o`"));
     }
-    must_be_on_disk(path, "repair")?;
+    must_be_changeable(path, "repair")?;
     let options = applying(&args.apply).with_dry_run(args.dry_run);
     let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
     match args.form() {
@@ -279,7 +275,7 @@ fn salvage(
             let sink = atomic_file(target, args.force.force)?;
             tet::salvage(source, sink, options, &bar)?.into_parts().0
         }
-        Output::Stdout | Output::Object(_) => {
+        Output::Stdout | Output::Stream(_) => {
             let (report, file) = tet::salvage(source, Spool::new()?, options, &bar)?.into_parts();
             deliver(file, output, out)?;
             report

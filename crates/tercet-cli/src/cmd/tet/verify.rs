@@ -9,7 +9,7 @@ use tercet::tet::{self, Report, VerifyOptions};
 use super::{repair, report};
 use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, must_be_on_disk};
+use crate::input::{Input, must_be_changeable};
 use crate::many::{Files, JsonList};
 use crate::ui::Ui;
 
@@ -54,7 +54,7 @@ pub(crate) fn run_on(
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     if args.repair {
-        must_be_on_disk(&input.path, "repair")?;
+        must_be_changeable(&input.path, "repair")?;
     }
     out.hush(args.quiet);
     let mut found = verify(source, args.deep, out)?;

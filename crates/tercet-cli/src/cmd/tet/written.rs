@@ -1,9 +1,10 @@
 //! The summary of written datasets.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
-use tercet::core::{DType, ElementType, Shape, escape};
+use tercet::core::{ByteSource, DType, ElementType, Shape, escape};
 use tercet::tet::{Codec, File, ReadOptions};
 
 use crate::args::limits;
@@ -39,7 +40,12 @@ struct Added {
 impl Written {
     /// Reads the summary of the datasets `added`.
     pub(crate) fn read(path: &Path, added: &[&str]) -> Result<Self, Failure> {
-        let file = File::from_source(input::open(path)?, ReadOptions::new().with_limits(limits()))?;
+        Self::from_source(input::open(path)?, added)
+    }
+
+    /// Reads the summary of the datasets `added` from an open file.
+    pub(crate) fn from_source(source: Arc<dyn ByteSource>, added: &[&str]) -> Result<Self, Failure> {
+        let file = File::from_source(source, ReadOptions::new().with_limits(limits()))?;
         let mut sums = vec![Sums::default(); file.datasets().len()];
         file.for_each_row(|_, row| {
             let dataset = usize::try_from(row.dataset_id).unwrap_or(usize::MAX);

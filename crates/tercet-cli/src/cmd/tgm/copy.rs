@@ -225,7 +225,8 @@ fn write_all(
             let message = format!("{}: already written for another value", display_path(&target));
             return Err(Failure::request(message));
         }
-        let (real, summary) = copying.write(&target, Output::Path(target.clone()), &found, out)?;
+        let output = check_target(args, &target)?;
+        let (real, summary) = copying.write(&target, output, &found, out)?;
         written.extend(real);
         summaries.push(summary);
     }

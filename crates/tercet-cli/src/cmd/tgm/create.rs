@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, CommonError, Diagnose as _, Progress as _};
+use tercet::core::{Class, CommonError, Diagnose as _, Progress as _, Sink as _};
 use tercet::tgm::{
     self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Provenance, StreamingEncoder, Writer,
     WriterOptions,
@@ -19,8 +19,9 @@ use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
-use crate::output::{Output, display_path, json_path};
-use crate::remote;
+use crate::output::{
+    Output, Spool, Stream, display_path, json_path, readable_copy, stream_failure, stream_file,
+};
 use crate::render::{exact, human_size};
 use crate::ui::{Bar, Ui};
 
@@ -100,15 +101,12 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         Output::Stdout if args.append => {
             return Err(Failure::request("`--append` requires a file"));
         }
-        Output::Object(object) if args.append => {
-            let failure = Failure::request(format!("{}: cannot append to a remote object", object.name()));
-            return Err(failure.with_hint("download it, append to it, and upload it"));
-        }
+        Output::Stream(stream) if args.append => return Err(stream.cannot_append()),
         Output::Stdout => {
             let bar = out.bar("writing", total_bytes(&objects));
             args.send(&metadata, objects, options, out.bytes()?, &bar, &of_stdout)?;
         }
-        Output::Object(object) => args.upload(object, &metadata, objects, options, out)?,
+        Output::Stream(stream) => args.stream(stream, &metadata, objects, options, out)?,
         Output::Path(path) => args.write(&path, &metadata, objects, options, out)?,
     }
     Ok(Outcome::Done)
@@ -179,9 +177,10 @@ impl Args {
         }
     }
 
-    fn upload(
+    /// Writes the message to an object, or through a temporary file to a pipe or device, which cannot be read again.
+    fn stream(
         &self,
-        mut object: remote::Object,
+        mut stream: Stream,
         metadata: &GlobalMetadata,
         objects: Vec<Object>,
         options: EncodeOptions,
@@ -190,17 +189,32 @@ impl Args {
         let bar = out.bar("writing", total_bytes(&objects));
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
-        let name = object.name();
+        let name = stream.name();
         let to_failure = |fault: ErrorKind| match fault {
-            ErrorKind::Common(CommonError::Write(cause)) => remote::of_object(&cause),
+            ErrorKind::Common(CommonError::Write(cause)) => stream_failure(&cause),
             fault => tgm::Error::new(Arc::clone(&name), fault).into(),
         };
-        self.send(metadata, objects, options, &mut object, &bar, &to_failure)?;
-        bar.check().map_err(|_| Failure::Interrupted)?;
-        let bytes = object.finish()?;
+        let (bytes, copy) = match stream {
+            Stream::Object(_) => {
+                self.send(metadata, objects, options, &mut stream, &bar, &to_failure)?;
+                bar.check().map_err(|_| Failure::Interrupted)?;
+                (stream.finish()?, None)
+            }
+            Stream::Device(_) => {
+                let mut spool = Spool::new()?;
+                self.send(metadata, objects, options, &mut spool, &bar, &to_failure)?;
+                bar.check().map_err(|_| Failure::Interrupted)?;
+                let file = spool.finish().map_err(|error| to_failure(error.into()))?;
+                let copy = readable_copy(&name, &file)?;
+                (stream_file(file, stream)?, Some(copy))
+            }
+        };
         drop(bar);
         let options = ReadArgs::default().options();
-        let message = || Ok(tgm::File::from_source(open(self.output.path())?, options)?.message(0)?);
+        let message = || {
+            let source = copy.map_or_else(|| open(self.output.path()), Ok)?;
+            Ok(tgm::File::from_source(source, options)?.message(0)?)
+        };
         self.show(&Added { number: 0, bytes, raw }, message, out)
     }
 

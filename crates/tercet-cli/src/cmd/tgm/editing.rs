@@ -12,8 +12,7 @@ use tercet::tgm::{EncodeOptions, File, Message, Provenance, Writer, WriterOption
 use crate::args::{ForceArgs, JsonArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{Output, json_path};
-use crate::remote::{self, Object};
+use crate::output::{Output, Stream, json_path, stream_failure};
 use crate::ui::{Bar, Ui, is_interrupted};
 
 /// Copy buffer size for standard output.
@@ -97,8 +96,8 @@ impl EditJson {
 pub(super) enum Sink {
     Stdout,
     File(Box<Writer>),
-    /// An object in a store.
-    Object(Box<Object>),
+    /// An object in a store, a pipe or a device.
+    Stream(Box<Stream>),
 }
 
 impl Sink {
@@ -109,7 +108,7 @@ impl Sink {
             Output::Path(path) => {
                 Self::File(Writer::create(path, WriterOptions::new().with_overwrite(force))?.into())
             }
-            Output::Object(object) => Self::Object(object.into()),
+            Output::Stream(stream) => Self::Stream(stream.into()),
         })
     }
 
@@ -118,7 +117,7 @@ impl Sink {
         match self {
             Self::Stdout => draft.write_to(out.bytes()?, bar)?,
             Self::File(writer) => writer.write(draft, bar)?,
-            Self::Object(object) => draft.write_to(&mut **object, bar)?,
+            Self::Stream(stream) => draft.write_to(&mut **stream, bar)?,
         }
         Ok(())
     }
@@ -128,7 +127,7 @@ impl Sink {
         match self {
             Self::Stdout => out.bytes()?.write_all(bytes).map_err(|error| Failure::output(&error)),
             Self::File(writer) => Ok(writer.raw(bytes)?),
-            Self::Object(object) => object.write_all(bytes).map_err(|error| remote::of_object(&error)),
+            Self::Stream(stream) => stream.write_all(bytes).map_err(|error| stream_failure(&error)),
         }
     }
 
@@ -154,7 +153,7 @@ impl Sink {
         match self {
             Self::Stdout => Ok(None),
             Self::File(writer) => Ok(Some(writer.finish()?.output)),
-            Self::Object(object) => object.finish().map(|_| None),
+            Self::Stream(stream) => stream.finish().map(|_| None),
         }
     }
 }

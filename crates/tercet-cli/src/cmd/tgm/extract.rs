@@ -14,8 +14,7 @@ use super::open::ReadArgs;
 use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, atomic_file, display_path, json_path};
-use crate::remote::of_object;
+use crate::output::{ArrayFormat, Output, atomic_file, display_path, json_path, stream_failure};
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
 
@@ -100,9 +99,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             atomic_file.publish()?;
             (taken.header.len() + values.len()) as u64
         }
-        Output::Object(mut upload) => {
-            write_all(&mut upload, &taken.header, values, &bar, |error| of_object(&error))?;
-            upload.finish()?
+        Output::Stream(mut stream) => {
+            write_all(&mut stream, &taken.header, values, &bar, |error| stream_failure(&error))?;
+            stream.finish()?
         }
         Output::Stdout => {
             write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?;

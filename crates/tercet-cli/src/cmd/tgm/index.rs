@@ -9,7 +9,7 @@ use tercet::tgm::{IndexKeys, Provenance, ReindexOptions, Writer};
 use super::select::Keys;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_on_disk;
+use crate::input::must_be_changeable;
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -58,7 +58,7 @@ struct IndexJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    must_be_on_disk(&args.path, "index")?;
+    must_be_changeable(&args.path, "index")?;
     let path = escape::name(&args.path.to_string_lossy()).into_owned();
     let bar = out.bar("indexing", std::fs::metadata(&args.path).map_or(0, |meta| meta.len()));
     if args.remove {

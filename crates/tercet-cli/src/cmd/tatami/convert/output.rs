@@ -17,8 +17,7 @@ use super::named;
 use crate::cmd::tatami::create::options::Layout;
 use crate::cmd::tatami::warnings::warning;
 use crate::failure::Failure;
-use crate::output::{Output, Spool, atomic_file, send};
-use crate::remote::Object;
+use crate::output::{Output, Spool, Stream, atomic_file, send, stream_file};
 use crate::render::{RecordWriter, RowWriter, pieces};
 use crate::ui::Ui;
 
@@ -91,7 +90,7 @@ enum Kind {
 /// The final step after writing.
 enum End {
     Nothing,
-    Object(Box<Object>),
+    Stream(Box<Stream>),
     Stdout,
 }
 
@@ -107,7 +106,7 @@ impl Target {
         let table = input.table();
         let (name, bytes, end): (Arc<str>, Goal, End) = match output {
             Output::Path(path) => (named(&path), Goal::Path(path), End::Nothing),
-            Output::Object(object) => (object.name(), Goal::Spool, End::Object(Box::new(object))),
+            Output::Stream(stream) => (stream.name(), Goal::Spool, End::Stream(Box::new(stream))),
             Output::Stdout => ("standard output".into(), Goal::Stdout, End::Stdout),
         };
         if format == Format::Tatami {
@@ -231,15 +230,11 @@ impl Filled {
 }
 
 /// Copies a temporary file to its destination.
-fn delivered(mut file: File, end: End, out: &mut Ui) -> Result<(), Failure> {
-    use std::io::Seek as _;
+fn delivered(file: File, end: End, out: &mut Ui) -> Result<(), Failure> {
     match end {
         End::Nothing => Ok(()),
         End::Stdout => send(file, out),
-        End::Object(object) => {
-            file.rewind().map_err(|error| Failure::io("cannot use the temporary file", &error))?;
-            object.take(&mut file).map(drop)
-        }
+        End::Stream(stream) => stream_file(file, *stream).map(drop),
     }
 }
 
