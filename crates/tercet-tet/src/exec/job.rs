@@ -62,7 +62,9 @@ impl Job<'_> {
         if !self.parallel {
             return 1;
         }
-        let fitting = usize::try_from(self.budget / self.held.max(1)).unwrap_or(usize::MAX);
+        // The other half of the budget is for states.
+        let fitting = self.budget / self.held.saturating_mul(2).max(1);
+        let fitting = usize::try_from(fitting).unwrap_or(usize::MAX);
         rayon::current_num_threads().min(fitting).max(1)
     }
 

@@ -5,6 +5,8 @@
 use tercet_testkit::alloc::CountingAlloc;
 
 #[cfg(target_endian = "little")]
+mod budget;
+#[cfg(target_endian = "little")]
 mod damaged;
 
 #[allow(dead_code, reason = "shared with the other test binary")]

@@ -1,0 +1,85 @@
+//! The memory budget is a cap: computations stay within it, beside their result.
+
+use std::path::Path;
+
+use tercet_core::{DType, TensorView};
+use tercet_testkit::alloc::{exclusive, measure};
+use tercet_tet::{Compression, File, Layout, Method, Op, Window, Writer, WriterOptions};
+
+const MIB: u64 = 1 << 20;
+const SHAPE: [u64; 3] = [48, 256, 256];
+
+/// Memory beside states and chunks: the plan, the metadata and the catalog.
+const SLACK: u64 = MIB;
+
+fn write(path: &Path, chunks: [u64; 3], compression: Compression) {
+    let count = SHAPE.iter().product::<u64>();
+    let values: Vec<f32> = (0..count).map(|n| (n * 7919 % 10_007) as f32 * 0.5 - 2000.0).collect();
+    let mut layout = Layout::new();
+    let id = layout.dataset("t", DType::F32, SHAPE, chunks).unwrap();
+    layout.compress(id, compression).unwrap();
+    let mut writer = Writer::create(path, layout, WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::from_slice(&SHAPE, &values).unwrap()).unwrap();
+    writer.finish().unwrap();
+}
+
+#[test]
+fn computations_stay_within_their_budget() {
+    let _exclusive = exclusive();
+    let directory = tempfile::tempdir().unwrap();
+    for (number, (chunks, compression)) in [
+        ([1, 256, 256], Compression::Raw),
+        ([16, 64, 64], Compression::Raw),
+        ([16, 64, 64], Compression::Zstd { level: 1 }),
+        ([48, 64, 64], Compression::Zstd { level: 1 }),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let path = directory.path().join(format!("{number}.tet"));
+        write(&path, chunks, compression);
+        let file = File::open(&path).unwrap();
+        for budget in [4 * MIB, 12 * MIB] {
+            let select = file.dataset("t").unwrap().select().statistics(false).memory_budget(budget);
+            let check = |name: &str, result: u64, run: &dyn Fn()| {
+                let ((), stats) = measure(run);
+                let peak = stats.peak_bytes as u64;
+                assert!(
+                    peak <= budget + result + SLACK,
+                    "{name}, chunks of {chunks:?}, {compression:?}: {peak} bytes, result {result}, budget {budget}"
+                );
+            };
+            // Numbers of each cell that the driver computes.
+            for (op, width) in [
+                (Op::Mean, 1),
+                (Op::Max, 1),
+                (Op::Std, 4),
+                (Op::Product, 1),
+                (Op::ArgMax, 2),
+                (Op::Median, 1),
+                (Op::Quantile { q: 0.3 }, 1),
+                (Op::Histogram { bins: 10, range: None }, 12),
+            ] {
+                for axes in [&[0usize][..], &[1], &[2], &[0, 1], &[1, 2], &[]] {
+                    let kept = |axis: &usize| !axes.is_empty() && !axes.contains(axis);
+                    let cells: u64 = (0..3).filter(kept).map(|axis| SHAPE[axis]).product();
+                    let run = || drop(select.reduce([op]).over(axes.iter().copied()).run().unwrap());
+                    check(&format!("{op:?} over {axes:?}"), cells * 8 * width, &run);
+                }
+            }
+            for axis in 0..3 {
+                let windows = (SHAPE[axis] - 12).div_ceil(6) + 1;
+                let cells = SHAPE.iter().product::<u64>() / SHAPE[axis] * windows;
+                let window = || Window::rolling(axis, 12).step(6);
+                let run = || drop(select.mean([axis]).window(window()).run().unwrap());
+                check(&format!("windows of axis {axis}"), cells * 8, &run);
+            }
+            let output = directory.path().join("z.bin");
+            let run =
+                || drop(select.transform(Method::Zscore).over([0usize]).raw_output(&output).run().unwrap());
+            check("zscore", 256 * 256 * 8 * 8, &run);
+            let run = || drop(select.write_raw(&output).unwrap());
+            check("spill", 0, &run);
+        }
+    }
+}
