@@ -10,9 +10,6 @@ use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{ChunkRef, Dataset};
 use crate::wire::ids::Codec;
 
-/// Bytes checked and copied at a time: few enough to stay in the L2 cache.
-pub(crate) const PIECE: usize = 128 << 10;
-
 /// A decoded chunk.
 #[derive(Clone, Debug)]
 pub struct Chunk {
@@ -118,30 +115,15 @@ impl Dataset<'_> {
 
     /// Reads, checks and decodes a chunk into `out`, which has its length.
     pub(crate) fn load(&self, tile: &[u64], chunk_ref: &ChunkRef, out: &mut [u8]) -> Result<(), ErrorKind> {
-        let source = &self.file.source;
-        if chunk_ref.codec == Codec::Zstd {
+        if chunk_ref.codec == Codec::Zstd || self.file.source.is_zero_copy() {
             let stored = self.fetch(tile, chunk_ref)?;
             return self.decode(tile, chunk_ref, &stored, out);
         }
-        let expected = self.crc_to_check(chunk_ref)?;
-        if !source.is_zero_copy() {
-            source.read_into(chunk_ref.span.start(), out)?;
-            return match expected {
-                Some(expected) => self.check_crc(tile, chunk_ref, expected, checksum::crc32c(out)),
-                None => Ok(()),
-            };
+        self.file.source.read_into(chunk_ref.span.start(), out)?;
+        match self.crc_to_check(chunk_ref)? {
+            Some(expected) => self.check_crc(tile, chunk_ref, expected, checksum::crc32c(out)),
+            None => Ok(()),
         }
-        let stored = source.read_at(chunk_ref.span)?;
-        let Some(expected) = expected else {
-            out.copy_from_slice(&stored);
-            return Ok(());
-        };
-        let mut crc = 0;
-        for (piece, out) in stored.chunks(PIECE).zip(out.chunks_mut(PIECE)) {
-            crc = checksum::crc32c_append(crc, piece);
-            out.copy_from_slice(piece);
-        }
-        self.check_crc(tile, chunk_ref, expected, crc)
     }
 
     pub(crate) fn expected_crc(&self, chunk_ref: &ChunkRef) -> Result<Option<u32>, ErrorKind> {

@@ -3,7 +3,7 @@
 mod chunk_lookup;
 mod chunks;
 mod cut;
-mod dense;
+pub(crate) mod dense;
 mod drive;
 pub(crate) mod explain;
 mod histogram;
@@ -28,6 +28,7 @@ pub(crate) mod target;
 pub(crate) mod target;
 mod task;
 pub(crate) mod transform;
+mod visit;
 mod walk;
 
 #[cfg(any(unix, windows))]

@@ -67,22 +67,19 @@ impl<'a> Dataset<'a> {
 /// Plans the blocks: from the last axis outwards, as many tiles as fit; on the axes before, one tile each.
 fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u64)>> {
     let slices = || selection.axes().iter().enumerate().rev();
-    let one_tile = slices().map(|(axis, &slice)| tile_positions(grid, axis, slice)).product::<u64>();
+    let one_tile = slices().map(|(axis, &slice)| grid.tile_positions(axis, slice)).product::<u64>();
     // Tiles that fit; a block has at least one tile.
     let mut room = (block_bytes / grid.element().size() as u64 / one_tile).max(1);
     let mut cuts = vec![Vec::new(); grid.rank()];
     for (axis, &slice) in slices() {
-        let per_tile = tile_positions(grid, axis, slice);
+        let per_tile = grid.tile_positions(axis, slice);
         let positions = per_tile.saturating_mul(room);
         let total = slice.count();
-        let chunk = grid.chunk_shape()[axis];
         let mut first = 0;
         while first < total {
             // End where a tile ends, so that no tile is needed by two blocks.
             let goal = first.saturating_add(positions).min(total);
-            let position = slice.start + (goal - 1) * slice.step;
-            let boundary = (position / chunk + 1).saturating_mul(chunk);
-            let end = boundary.saturating_sub(slice.start).div_ceil(slice.step).clamp(first + 1, total);
+            let end = grid.next_tile(axis, slice, goal - 1).min(total);
             cuts[axis].push((first, end - first));
             first = end;
         }
@@ -90,11 +87,6 @@ fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u6
         room = if cuts[axis].len() == 1 { (room / total.div_ceil(per_tile)).max(1) } else { 1 };
     }
     cuts
-}
-
-/// The largest number of positions of a slice in one tile.
-fn tile_positions(grid: &Grid, axis: usize, slice: AxisSlice) -> u64 {
-    grid.chunk_shape()[axis].div_ceil(slice.step).min(slice.count()).max(1)
 }
 
 impl Export<'_> {

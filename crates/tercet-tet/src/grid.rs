@@ -1,5 +1,6 @@
 //! [`Grid`]: the chunk grid of a dataset.
 
+use tercet_core::tensor::AxisSlice;
 use tercet_core::{DType, ElementType, Selection};
 
 use crate::error::DatasetError;
@@ -116,6 +117,18 @@ impl Grid {
     pub fn window(&self, axis: usize, coordinate: u64) -> (u64, u64) {
         let low = coordinate * self.chunk_shape[axis];
         (low, low.saturating_add(self.chunk_shape[axis]).min(self.shape[axis]))
+    }
+
+    /// The first selected position of an axis after the tile of a selected position. Positions are numbers in the
+    /// selection.
+    pub(crate) fn next_tile(&self, axis: usize, slice: AxisSlice, position: u64) -> u64 {
+        let (_, high) = self.window(axis, (slice.start + position * slice.step) / self.chunk_shape[axis]);
+        high.saturating_sub(slice.start).div_ceil(slice.step).max(position + 1)
+    }
+
+    /// The largest number of selected positions of an axis in one tile.
+    pub(crate) fn tile_positions(&self, axis: usize, slice: AxisSlice) -> u64 {
+        self.chunk_shape[axis].div_ceil(slice.step).min(slice.count()).max(1)
     }
 
     /// The extents of consecutive parts of a tile, at most `bytes` bytes (or one element) each: a part

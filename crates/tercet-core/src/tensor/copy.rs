@@ -89,49 +89,6 @@ impl BoxCopy {
         Ok(())
     }
 
-    /// Whether the copy reads all `len` source bytes once, in order.
-    pub fn reads_all(&self, len: usize) -> bool {
-        let mut stride = self.element;
-        for axis in self.axes.iter().rev() {
-            if axis.from_stride != stride {
-                return false;
-            }
-            stride = stride.saturating_mul(axis.count);
-        }
-        self.from == 0 && stride == len
-    }
-
-    /// Copies all of `from` in pieces of about `piece` bytes and calls `inspect` with each piece before it is
-    /// copied, so that a checksum and the copy share the cache. An error unless [`reads_all`](Self::reads_all).
-    pub fn run_pieces(
-        &self,
-        from: &[u8],
-        to: &mut [u8],
-        piece: usize,
-        mut inspect: impl FnMut(&[u8]),
-    ) -> Result<(), CopyError> {
-        if !self.reads_all(from.len()) {
-            return Err(CopyError);
-        }
-        let Some(outer) = self.axes.first().copied() else {
-            inspect(from);
-            return self.run(from, to);
-        };
-        let rows = (piece / outer.from_stride.max(1)).max(1);
-        let mut slab = self.clone();
-        for first in (0..outer.count).step_by(rows) {
-            let count = rows.min(outer.count - first);
-            let start = first * outer.from_stride;
-            slab.axes[0].count = count;
-            slab.from = start;
-            slab.to =
-                first.checked_mul(outer.to_stride).and_then(|at| at.checked_add(self.to)).ok_or(CopyError)?;
-            inspect(&from[start..start + count * outer.from_stride]);
-            slab.run(from, to)?;
-        }
-        Ok(())
-    }
-
     fn check(&self, len: usize, start: usize, stride: impl Fn(&Axis) -> usize) -> Result<(), CopyError> {
         let mut end = start.checked_add(self.element);
         for axis in &self.axes {
@@ -233,29 +190,6 @@ mod tests {
             BoxCopy::new(size, &counts, (0, &from_strides), (0, &to_strides)).run(&from, &mut fast).unwrap();
             naive((&counts, 0, &from_strides, 0, &to_strides), size, &from, &mut slow);
             prop_assert_eq!(fast, slow);
-        }
-
-        #[test]
-        fn pieces_make_the_whole(
-            axes in prop::collection::vec((1usize..6, 0usize..3), 0..5),
-            size in prop::sample::select(vec![1usize, 2, 4, 8]),
-            piece in 1usize..60,
-        ) {
-            let counts: Vec<usize> = axes.iter().map(|a| a.0).collect();
-            let to_shape: Vec<usize> = axes.iter().map(|a| a.0 + a.1).collect();
-            let (from_strides, to_strides) = (dense(&counts, size), dense(&to_shape, size));
-            let from: Vec<u8> = (0..counts.iter().product::<usize>() * size).map(|i| (i * 7 + 1) as u8).collect();
-            let mut whole = vec![0; to_shape.iter().product::<usize>() * size];
-            let mut pieces = whole.clone();
-            let copy = BoxCopy::new(size, &counts, (0, &from_strides), (0, &to_strides));
-            prop_assert!(copy.reads_all(from.len()));
-            copy.run(&from, &mut whole).unwrap();
-            let mut seen = Vec::new();
-            copy.run_pieces(&from, &mut pieces, piece, |bytes| seen.extend_from_slice(bytes)).unwrap();
-            prop_assert_eq!(pieces, whole);
-            prop_assert_eq!(&seen, &from, "every byte is inspected once, in order");
-            let longer = [&from[..], &[0]].concat();
-            prop_assert!(copy.run_pieces(&longer, &mut seen, piece, |_| ()).is_err());
         }
     }
 

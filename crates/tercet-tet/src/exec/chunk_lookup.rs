@@ -1,28 +1,45 @@
-//! Maps a part of the selection to the chunks of the plan.
+//! Maps a part of the selection to chunks.
 
 use std::ops::Range;
 
 use tercet_core::Selection;
 use tercet_core::tensor::AxisSlice;
 
-use crate::plan::ReadPlan;
+use super::job::Scope;
+use crate::error::ErrorKind;
+use crate::file::ChunkRef;
+use crate::wire::ids::MAX_RANK;
 
-/// Numbers of the chunks that hold selected positions of these ranges, one range per axis, in the order of the plan.
-/// Chunks pruned by a filter are not in the plan.
-pub(crate) fn chunks_of(plan: &ReadPlan, ranges: &[Range<u64>]) -> Vec<usize> {
-    let slices = plan.selection.axes();
+/// Visits the chunks that hold selected positions of these ranges, one range per axis, in grid order. Chunks pruned by
+/// a filter are not in a plan.
+pub(crate) fn for_each_chunk(
+    scope: &Scope<'_>,
+    ranges: &[Range<u64>],
+    mut visit: impl FnMut(&[u64; MAX_RANK], ChunkRef) -> Result<(), ErrorKind>,
+) -> Result<(), ErrorKind> {
+    let slices = scope.selection.axes();
     if ranges.iter().any(Range::is_empty) {
-        return Vec::new();
+        return Ok(());
     }
-    if slices.iter().zip(ranges).all(|(slice, range)| *range == (0..slice.count())) {
-        return (0..plan.chunks.len()).collect();
+    if let Some(planned) = scope.planned
+        && slices.iter().zip(ranges).all(|(slice, range)| *range == (0..slice.count()))
+    {
+        return planned.iter().try_for_each(|chunk| visit(&chunk.tile, chunk.stored));
     }
     let clipped = slices.iter().zip(ranges).map(|(slice, range)| clip(*slice, range)).collect();
-    // A part of a selection is always a valid selection.
-    let Ok(part) = Selection::new(clipped, plan.grid.shape()) else { return Vec::new() };
-    let tiles = plan.grid.touched(&part);
-    // Tiles are compared axis by axis, which is the order of the grid.
-    tiles.iter().filter_map(|tile| plan.chunks.binary_search_by(|chunk| chunk.tile.cmp(tile)).ok()).collect()
+    let part = Selection::new(clipped, scope.grid.shape())?;
+    for tile in scope.grid.touched(&part) {
+        match scope.planned {
+            // Tiles are compared axis by axis, which is the order of the grid.
+            Some(planned) => {
+                if let Ok(number) = planned.binary_search_by(|chunk| chunk.tile.cmp(&tile)) {
+                    visit(&tile, planned[number].stored)?;
+                }
+            }
+            None => visit(&tile, scope.dataset.find_chunk(&tile[..scope.grid.rank()])?)?,
+        }
+    }
+    Ok(())
 }
 
 /// Converts a range of the selected positions of a slice to a slice of the array.

@@ -1,33 +1,43 @@
-//! Chunk loading and checksum verification for reductions.
+//! Chunk loading and checksum verification.
 
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
 
 use bytes::Bytes;
+use rayon::prelude::*;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_core::{ByteSource as _, checksum};
 
-use super::job::{Job, reads_parts};
+use super::job::{Scope, reads_part, reads_parts};
 use super::sizes::SHORT_PIECE;
 use super::task::{Region, to_usize};
 use crate::error::ErrorKind;
 use crate::file::ChunkRef;
-use crate::wire::ids::Codec;
+use crate::wire::ids::{Codec, MAX_RANK};
 
-/// The chunks of a job.
+/// The chunks of a scope.
 pub(crate) struct Chunks<'a> {
-    job: &'a Job<'a>,
-    mapped: bool,
-    reads_parts: bool,
+    scope: Scope<'a>,
     /// Whether the regions of all tasks together cover complete chunks.
     partition: bool,
-    /// Per chunk of the plan: the combined checksum of the pieces seen so far, and their bytes.
-    pieces: OnceLock<Vec<(AtomicU32, AtomicU64)>>,
+    /// Chunks of which some pieces were visited, by the number of their row.
+    pieces: Mutex<HashMap<u64, Joined>>,
     /// Buffers that are not in use, the oldest first.
     pool: Mutex<Vec<Buffer>>,
     /// Bytes of decoded chunks in the pool that are kept for further tasks.
-    kept_bytes: u64,
+    kept: u64,
+    /// Whether parts of all chunks of a plan can be read without reading or decoding more.
+    reads_parts: bool,
+}
+
+/// Pieces of a chunk that were visited so far.
+struct Joined {
+    tile: [u64; MAX_RANK],
+    stored: ChunkRef,
+    /// Combined checksum, and number of bytes.
+    crc: u32,
+    bytes: u64,
 }
 
 /// Bytes of a chunk.
@@ -43,8 +53,8 @@ pub(crate) struct Buffer {
     len: usize,
     /// Offset of the first byte in the chunk.
     start: u64,
-    /// Number of the complete, checked chunk in the buffer.
-    chunk: Option<usize>,
+    /// Row of the complete, checked chunk in the buffer.
+    row: Option<u64>,
 }
 
 impl Held {
@@ -114,21 +124,30 @@ impl Check {
 }
 
 impl<'a> Chunks<'a> {
-    pub(crate) fn new(job: &'a Job<'a>) -> Self {
-        let reads_parts = reads_parts(&job.dataset, job.plan);
-        let mapped = reads_parts && job.dataset.file.source.is_zero_copy();
-        let (pieces, pool) = (OnceLock::new(), Mutex::default());
-        Self { job, mapped, reads_parts, partition: false, pieces, pool, kept_bytes: 0 }
+    pub(crate) fn new(scope: Scope<'a>) -> Self {
+        let reads_parts = scope.planned.is_some_and(|chunks| reads_parts(&scope.dataset, chunks));
+        let (pieces, pool) = (Mutex::default(), Mutex::default());
+        Self { scope, partition: false, pieces, pool, kept: 0, reads_parts }
     }
 
-    /// Whether chunks are memory-mapped, so that repeated reads cost nothing.
+    /// Whether a chunk is memory-mapped, so that repeated reads cost nothing.
+    pub(crate) fn is_mapped(&self, chunk: &ChunkRef) -> bool {
+        chunk.codec == Codec::Raw && self.scope.dataset.file.source.is_zero_copy()
+    }
+
+    /// Whether all chunks of a plan are memory-mapped.
     pub(crate) fn are_mapped(&self) -> bool {
-        self.mapped
+        self.scope.planned.is_some_and(|planned| planned.iter().all(|chunk| self.is_mapped(&chunk.stored)))
     }
 
-    /// Whether parts of chunks can be read without reading or decoding more.
+    /// Whether parts of all chunks of a plan can be read without reading or decoding more.
     pub(crate) fn reads_parts(&self) -> bool {
         self.reads_parts
+    }
+
+    /// Sets the bytes of decoded chunks that are kept because several tasks visit them.
+    pub(crate) fn keep_decoded(&mut self, bytes: u64) {
+        self.kept = if self.reads_parts { 0 } else { bytes };
     }
 
     /// Sets whether the regions of all tasks together cover complete chunks.
@@ -136,76 +155,73 @@ impl<'a> Chunks<'a> {
         self.partition = partition;
     }
 
-    /// Sets whether several tasks visit the same chunks, so that decoded ones are worth keeping.
-    pub(crate) fn keep_decoded(&mut self, keep: bool) {
-        self.kept_bytes = if keep && !self.reads_parts { self.job.budget / 4 } else { 0 };
+    /// Loads the bytes of the chunk of a region, with the remaining check. The bytes of a `shared` chunk are checked
+    /// here: several threads visit parts of it.
+    pub(crate) fn load(&self, region: &Region, shared: bool) -> Result<(Held, Check), ErrorKind> {
+        let (scope, dataset) = (&self.scope, &self.scope.dataset);
+        let place = &region.stored;
+        let tile = &region.tile[..scope.grid.rank()];
+        if !self.is_mapped(place) {
+            return self.read(region, shared);
+        }
+        let stored = dataset.file.source.read_at(place.span)?;
+        self.count(region);
+        let check = match dataset.crc_to_check(place)? {
+            None => Check::None,
+            Some(expected) if region.is_whole && !shared => Check::Whole(expected, 0),
+            Some(_) if !shared && self.is_joined(region) => Check::Pieces(Vec::new()),
+            Some(expected) => {
+                dataset.check_crc(tile, place, expected, self.crc_of(&stored))?;
+                Check::None
+            }
+        };
+        Ok((Held::Mapped(stored), check))
     }
 
-    /// Loads the bytes of the chunk of a region, with the remaining check.
-    pub(crate) fn load(&self, region: &Region) -> Result<(Held, Check), ErrorKind> {
-        let (job, dataset) = (self.job, &self.job.dataset);
-        let place = &job.plan.chunks[region.chunk].stored;
-        let size = job.plan.grid.element().size();
-        if place.codec != Codec::Raw {
-            return Ok((Held::Read(self.decoded(region.chunk)?), Check::None));
+    /// Reads the chunk of a region, or only the region if its checksum can be joined with those of the others.
+    fn read(&self, region: &Region, shared: bool) -> Result<(Held, Check), ErrorKind> {
+        let (scope, dataset) = (&self.scope, &self.scope.dataset);
+        let place = &region.stored;
+        let limit = dataset.file.options.limits.chunk_bytes;
+        let is_checked = dataset.crc_to_check(place)?.is_some();
+        let whole = region.is_whole || shared || !reads_part(dataset, place);
+        if whole || (is_checked && !self.is_joined(region)) {
+            let len = check_limit("a chunk", place.raw_len, limit)?;
+            let mut buffer = self.buffer(Some(place.row), len)?;
+            if buffer.row.is_none() {
+                self.load_into(region, &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len])?;
+                buffer.row = Some(place.row);
+            }
+            return Ok((Held::Read(buffer), Check::None));
         }
-        let is_piece = self.partition && region.is_selected && region.run_bytes(size) >= SHORT_PIECE;
-        if dataset.file.source.is_zero_copy() {
-            let stored = dataset.file.source.read_at(place.span)?;
-            job.count(if region.is_selected { region.bytes(size) } else { place.span.len() });
-            let check = match dataset.crc_to_check(place)? {
-                None => Check::None,
-                Some(expected) if region.is_whole => Check::Whole(expected, 0),
-                Some(_) if is_piece => Check::Pieces(Vec::new()),
-                Some(expected) => {
-                    let tile = &job.plan.chunks[region.chunk].tile[..job.plan.grid.rank()];
-                    dataset.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
-                    Check::None
-                }
-            };
-            return Ok((Held::Mapped(stored), check));
-        }
-        let expected = dataset.crc_to_check(place)?;
-        if region.is_whole || !self.reads_parts || !(is_piece || expected.is_none()) {
-            return Ok((Held::Read(self.decoded(region.chunk)?), Check::None));
-        }
-        let (start, end) = region.byte_range(size);
-        let len = check_limit("a chunk", end - start, dataset.file.options.limits.chunk_bytes)?;
+        let (start, end) = region.byte_range(scope.grid.element().size());
+        let len = check_limit("a chunk", end - start, limit)?;
         let mut buffer = self.buffer(None, len)?;
         let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len];
         dataset.file.source.read_into(place.span.start() + start, out)?;
-        job.count(end - start);
+        self.count(region);
         buffer.start = start;
-        let check = if expected.is_some() { Check::Pieces(Vec::new()) } else { Check::None };
-        Ok((Held::Read(buffer), check))
+        Ok((Held::Read(buffer), if is_checked { Check::Pieces(Vec::new()) } else { Check::None }))
     }
 
-    /// A complete chunk, checked and decoded.
-    fn decoded(&self, chunk: usize) -> Result<Buffer, ErrorKind> {
-        let (job, dataset) = (self.job, &self.job.dataset);
-        let planned = &job.plan.chunks[chunk];
-        let place = &planned.stored;
-        let len = check_limit("a chunk", place.raw_len, dataset.file.options.limits.chunk_bytes)?;
-        let mut buffer = self.buffer(Some(chunk), len)?;
-        if buffer.chunk == Some(chunk) {
-            return Ok(buffer);
+    /// Counts the bytes of a region. Of a chunk with unselected bytes, one region counts them all.
+    fn count(&self, region: &Region) {
+        let bytes = region.bytes(self.scope.grid.element().size());
+        let bytes = if region.is_selected { bytes } else { region.stored.raw_len };
+        if region.is_selected || region.is_first {
+            self.scope.count(bytes, bytes);
         }
-        let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len];
-        dataset.load(&planned.tile[..job.plan.grid.rank()], place, out)?;
-        job.count(place.span.len());
-        buffer.chunk = Some(chunk);
-        Ok(buffer)
     }
 
-    /// A buffer of `len` bytes: the one with a chunk, if it is kept, or any other.
-    fn buffer(&self, chunk: Option<usize>, len: usize) -> Result<Buffer, ErrorKind> {
+    /// A buffer of `len` bytes: the one with the chunk of a row, if it is kept, or any other.
+    fn buffer(&self, row: Option<u64>, len: usize) -> Result<Buffer, ErrorKind> {
         let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = chunk.and_then(|_| pool.iter().position(|buffer| buffer.chunk == chunk)) {
+        if let Some(found) = row.and_then(|_| pool.iter().position(|buffer| buffer.row == row)) {
             return Ok(pool.remove(found));
         }
         let pooled: usize = pool.iter().map(|buffer| buffer.words.len() * 8).sum();
         // Decoded chunks are kept while they and this one fit.
-        let keeps = pooled.saturating_add(len) as u64 <= self.kept_bytes;
+        let keeps = pooled.saturating_add(len) as u64 <= self.kept;
         let mut words = if pool.is_empty() || keeps { Vec::new() } else { pool.remove(0).words };
         drop(pool);
         let count = len.div_ceil(8);
@@ -214,67 +230,103 @@ impl<'a> Chunks<'a> {
             words.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: len })?;
             words.resize(count, 0);
         }
-        Ok(Buffer { words, len, start: 0, chunk: None })
+        Ok(Buffer { words, len, start: 0, row: None })
+    }
+
+    /// Whether the checksum of a region is joined with those of other regions of its chunk.
+    pub(crate) fn is_joined(&self, region: &Region) -> bool {
+        let run = region.run_bytes(self.scope.grid.element().size());
+        self.partition && region.is_selected && run >= SHORT_PIECE
+    }
+
+    /// Checksum of a complete chunk, computed by several threads if it is large.
+    fn crc_of(&self, stored: &[u8]) -> u32 {
+        if self.scope.threads() == 1 || stored.len() as u64 <= LARGE_CHUNK {
+            return checksum::crc32c(stored);
+        }
+        let pieces = stored.par_chunks(to_usize(PIECE)).map(|piece| (checksum::crc32c(piece), piece.len()));
+        let pieces: Vec<(u32, usize)> = pieces.collect();
+        pieces.iter().fold(0, |crc, &(next, len)| checksum::crc32c_combine(crc, next, len as u64))
+    }
+
+    /// Loads a complete chunk into a buffer of its length.
+    pub(crate) fn load_into(&self, region: &Region, out: &mut [u8]) -> Result<(), ErrorKind> {
+        let (scope, stored) = (&self.scope, &region.stored);
+        scope.dataset.load(&region.tile[..scope.grid.rank()], stored, out)?;
+        scope.count(stored.span.len(), stored.raw_len);
+        Ok(())
     }
 
     /// Ends a visit: compares checksums and returns buffers to the pool.
     pub(crate) fn end(
         &self,
-        chunk: usize,
+        region: &Region,
         held: Held,
         check: Check,
         shifts: &mut Shifts,
     ) -> Result<(), ErrorKind> {
-        if let Held::Read(buffer) = held {
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
-        }
-        let planned = &self.job.plan.chunks[chunk];
-        let tile = &planned.tile[..self.job.plan.grid.rank()];
+        self.release(held);
         match check {
             Check::None => Ok(()),
-            Check::Whole(expected, crc) => self.job.dataset.check_crc(tile, &planned.stored, expected, crc),
-            Check::Pieces(pieces) => self.join(chunk, tile, &planned.stored, (&pieces, shifts)),
+            Check::Whole(expected, crc) => {
+                let tile = &region.tile[..self.scope.grid.rank()];
+                self.scope.dataset.check_crc(tile, &region.stored, expected, crc)
+            }
+            Check::Pieces(pieces) => self.join(region, &pieces, shifts),
+        }
+    }
+
+    /// Returns a buffer to the pool.
+    pub(crate) fn release(&self, held: Held) {
+        if let Held::Read(buffer) = held {
+            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
         }
     }
 
     /// Combines checksums of pieces with the checksum of the chunk, in any order.
     fn join(
         &self,
-        chunk: usize,
-        tile: &[u64],
-        place: &ChunkRef,
-        (pieces, shifts): (&[(u64, u64, u32)], &mut Shifts),
+        region: &Region,
+        pieces: &[(u64, u64, u32)],
+        shifts: &mut Shifts,
     ) -> Result<(), ErrorKind> {
-        let count = self.job.plan.chunks.len();
-        let all = self.pieces.get_or_init(|| (0..count).map(|_| Default::default()).collect());
-        let Some((joined, seen)) = all.get(chunk) else { return Ok(()) };
-        let mut bytes = 0;
-        for &(start, end, crc) in pieces {
-            joined.fetch_xor(shifts.get(place.raw_len - end).apply(crc), Ordering::Relaxed);
+        let Region { tile, stored, .. } = *region;
+        let (mut crc, mut bytes) = (0, 0);
+        for &(start, end, piece) in pieces {
+            crc ^= shifts.get(stored.raw_len - end).apply(piece);
             bytes += end - start;
         }
-        // The thread that completes the chunk sees the checksums of all pieces.
-        if seen.fetch_add(bytes, Ordering::AcqRel) + bytes < place.raw_len {
-            return Ok(());
-        }
-        let Some(expected) = self.job.dataset.crc_to_check(place)? else { return Ok(()) };
-        self.job.dataset.check_crc(tile, place, expected, joined.load(Ordering::Relaxed))
+        let joined = {
+            let mut all = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
+            let joined = all.entry(stored.row).or_insert(Joined { tile, stored, crc: 0, bytes: 0 });
+            joined.crc ^= crc;
+            joined.bytes += bytes;
+            if joined.bytes < stored.raw_len {
+                return Ok(());
+            }
+            all.remove(&stored.row)
+        };
+        joined.map_or(Ok(()), |joined| self.compare(&joined, |joined| Ok(joined.crc)))
+    }
+
+    /// Compares the checksum of a chunk, unless it was verified before.
+    fn compare(
+        &self,
+        joined: &Joined,
+        crc: impl Fn(&Joined) -> Result<u32, ErrorKind>,
+    ) -> Result<(), ErrorKind> {
+        let dataset = &self.scope.dataset;
+        let Some(expected) = dataset.crc_to_check(&joined.stored)? else { return Ok(()) };
+        let tile = &joined.tile[..self.scope.grid.rank()];
+        dataset.check_crc(tile, &joined.stored, expected, crc(joined)?)
     }
 
     /// Checks the chunks of which only some pieces were visited.
     pub(crate) fn finish(&self) -> Result<(), ErrorKind> {
-        let Some(pieces) = self.pieces.get() else { return Ok(()) };
-        for ((_, seen), chunk) in pieces.iter().zip(&self.job.plan.chunks) {
-            let place = &chunk.stored;
-            if (1..place.raw_len).contains(&seen.load(Ordering::Acquire))
-                && let Some(expected) = self.job.dataset.crc_to_check(place)?
-            {
-                let stored = self.job.dataset.file.source.read_at(place.span)?;
-                let tile = &chunk.tile[..self.job.plan.grid.rank()];
-                self.job.dataset.check_crc(tile, place, expected, checksum::crc32c(&stored))?;
-            }
-        }
-        Ok(())
+        let source = &self.scope.dataset.file.source;
+        let all = std::mem::take(&mut *self.pieces.lock().unwrap_or_else(PoisonError::into_inner));
+        let whole = |joined: &Joined| Ok(checksum::crc32c(&source.read_at(joined.stored.span)?));
+        all.values().try_for_each(|joined| self.compare(joined, whole))
     }
 }
 

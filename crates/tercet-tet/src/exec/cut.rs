@@ -104,16 +104,14 @@ struct Axis<'a> {
 impl<'a> Axis<'a> {
     fn new(plan: &ReadPlan, axis: usize, role: &'a Role) -> Self {
         let slice = plan.selection.axes()[axis];
-        let chunk = plan.grid.chunk_shape()[axis];
         let extent = slice.count();
         let mut edges = Vec::new();
         let mut position = 0;
         while position < extent && matches!(role, Role::Kept | Role::Grouped(_)) {
             edges.push(position);
-            let (_, high) = plan.grid.window(axis, (slice.start + position * slice.step) / chunk);
-            position = (high.saturating_sub(slice.start)).div_ceil(slice.step).max(position + 1);
+            position = plan.grid.next_tile(axis, slice, position);
         }
-        let tile = (chunk.div_ceil(slice.step)).min(extent);
+        let tile = plan.grid.tile_positions(axis, slice);
         let windows = match role {
             Role::Rolling(rolling) => rolling.count,
             _ => 0,

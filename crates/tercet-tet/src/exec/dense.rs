@@ -1,359 +1,313 @@
-//! Dense results: writes chunks to their positions in an array, copied or transformed.
+//! Dense results: writes the selected values of chunks to their positions in an array, copied or transformed.
 //!
-//! The result is split into bands: contiguous pieces made of complete rows of chunks. Each band is written by one
-//! thread. The values of a chunk are read once, right after its checksum has brought them into the cache. If there are
-//! few bands (one wide row of chunks, one large chunk), all threads work on one band, each on some of its rows.
+//! The result is split into bands: contiguous boxes made of complete chunks. Each band is written by one thread. If
+//! there are few bands (one wide row of chunks, one large chunk), bands are split into rows. Rows of memory-mapped
+//! chunks are independent; decoded chunks are loaded in batches, and all threads write rows of a batch.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::cmp::Ordering;
+use std::ops::Range;
+use std::slice::from_ref;
 
-use bytes::Bytes;
-use pulp::Arch;
 use rayon::prelude::*;
-use tercet_core::tensor::CopyError;
-use tercet_core::{ByteSource as _, Selection, checksum};
+use tercet_core::tensor::{BoxCopy, CopyError};
 
-use super::drive::as_values;
-use super::job::Job;
-use super::number::Number;
-use super::predicate::Predicate;
+use super::chunks::{Check, Held, Shifts};
+use super::cut::Part;
+use super::job::Scope;
+use super::task::{Task, to_usize};
+use super::visit::{AnyConsumer, Consumer, Visitor};
+use super::walk::Piece;
 use crate::error::ErrorKind;
-use crate::grid::Grid;
+use crate::file::ChunkRef;
 use crate::query::resolved::Role;
-use crate::read::{Band, bands};
-use crate::wire::ids::{Codec, MAX_RANK};
+use crate::wire::ids::MAX_RANK;
 
-mod axes;
 mod rows;
 mod zero_divisors;
 
-use axes::{At, AxisMap, AxisRun, Window};
-use rows::ChunkRows;
-use zero_divisors::ZeroDivisors;
+pub(crate) use rows::{CellNumbers, DenseWriter, Kernel, Numbers, Plane};
 
-/// Chunks larger than this are checked by several threads.
-const LARGE_CHUNK: u64 = 8 << 20;
-const PIECE_BYTES: usize = 2 << 20;
-/// Bytes of chunks held at once if there are fewer bands than threads.
-const BATCH_BYTES: u64 = 16 << 20;
-/// Minimum number of elements in a piece of rows that is given to a thread.
-const PIECE_CELLS: u64 = 64 << 10;
+/// Bytes checked and copied at a time: few enough that source and destination stay in the L2 cache.
+const SLAB: u64 = if cfg!(test) { 48 } else { 128 << 10 };
+/// Bands smaller than this are joined if there are many.
+const SMALL_BAND: u64 = if cfg!(test) { 32 } else { 256 << 10 };
+/// Minimum bytes of the rows of a band that are given to a thread.
+const ROWS: usize = if cfg!(test) { 16 } else { 256 << 10 };
+/// Bytes of decoded chunks held at once if there are few bands.
+const BATCH: u64 = if cfg!(test) { 100 } else { 16 << 20 };
 
-/// Statistics of the cells (output elements of the first pass) that a transform uses.
-#[derive(Debug)]
-pub(crate) struct Numbers {
-    pub(crate) shift: Vec<f64>,
-    /// Divisors; NaN where a division is impossible. Empty if nothing is divided.
-    pub(crate) divisor: Vec<f64>,
-}
+static KEPT: [Role; MAX_RANK] = [const { Role::Kept }; MAX_RANK];
 
-/// Rows of values that are processed one after the other; all strides are in elements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plane {
-    pub(crate) rows: usize,
-    pub(crate) width: usize,
-    /// Stride from one row to the next.
-    pub(crate) from_row: usize,
-    pub(crate) to_row: usize,
-    pub(crate) cell_row: usize,
-    /// Stride of cells from one value to the next: 0 or 1.
-    pub(crate) cell_column: usize,
-}
-
-/// Borrowed statistics of all cells.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CellNumbers<'a> {
-    pub(crate) shift: &'a [f64],
-    pub(crate) divisor: &'a [f64],
-}
-
-/// Kernel: the operation on rows of values. The last argument is the cell of the first value.
-pub(crate) type Kernel<T> = fn(Arch, (&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
-
-/// The selection as a dense array, filled with copied or transformed chunks.
-pub(crate) struct DenseWriter<'a> {
-    job: &'a Job<'a>,
-    numbers: &'a Numbers,
-    /// Whether any cell has an impossible divisor.
-    has_zero_divisors: bool,
-    space: AxisMap<'a>,
-    /// Tile numbers of the plan's chunks, ascending.
-    linear: Vec<u64>,
-    /// Whether the bytes of each chunk were already checked.
-    checked: Vec<AtomicBool>,
-    bad: ZeroDivisors,
-}
-
-type Coordinates = [u64; MAX_RANK];
-
-/// State shared by the threads while they write elements of one type.
-struct RowTransform<'s, T: Number> {
-    arch: Arch,
-    kernel: Kernel<T>,
-    predicate: Option<&'s Predicate<T>>,
-    /// Value that replaces filtered-out values.
-    blank: T,
-}
-
-impl<'a> DenseWriter<'a> {
-    /// Creates a dense for values whose cells are defined by `roles`.
-    pub(crate) fn new(job: &'a Job<'a>, numbers: &'a Numbers, roles: &[Role]) -> Self {
-        let (grid, rank) = (&job.plan.grid, job.plan.grid.rank());
-        let linear: Vec<u64> = job
-            .plan
-            .chunks
-            .iter()
-            .map(|chunk| grid.linear(&chunk.tile[..rank]).unwrap_or(u64::MAX))
-            .collect();
-        let checked = linear.iter().map(|_| AtomicBool::new(false)).collect();
-        let has_zero_divisors = numbers.divisor.iter().any(|divisor| divisor.is_nan());
-        let space = AxisMap::new(job.plan, roles, job.resolved.positions.as_ref(), has_zero_divisors);
-        Self { job, numbers, has_zero_divisors, space, linear, checked, bad: ZeroDivisors::default() }
+/// Writes the values of a dense result.
+pub(crate) trait Output: Sync {
+    /// Creates a consumer that writes to the bytes of a task.
+    fn consumer<'o>(&'o self, out: &'o mut [u8]) -> Result<Writer<'o>, ErrorKind>;
+    /// Whether values are copied, so that chunks can be decoded in place.
+    fn is_copy(&self) -> bool {
+        false
     }
+}
 
-    /// Whether chunks can be read several times without decoding them each time.
-    #[cfg(any(unix, windows))]
-    pub(crate) fn can_split(&self) -> bool {
-        let raw = self.job.plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
-        raw && self.job.dataset.file.source.is_zero_copy()
-    }
+type Writer<'o> = Box<AnyConsumer<'o>>;
 
-    /// Number of finite values with an impossible divisor, and the first of their indices.
-    pub(crate) fn into_zero_divisors(self) -> (u64, Vec<u64>) {
-        self.bad.into_reported()
-    }
+/// Visitor of chunks whose values are all kept. All tasks together must cover the selection.
+pub(crate) fn visitor(scope: Scope<'_>) -> Visitor<'_> {
+    let mut visitor = Visitor::new(scope, &KEPT[..scope.grid.rank()]);
+    visitor.chunks.expect_pieces(true);
+    visitor
+}
 
-    /// Writes `part`, whose first position is `origin` in the selection, to a dense buffer of its size. Filtered-out
-    /// values are replaced with `blank` before the kernel is applied.
-    pub(crate) fn write_part<T: Number>(
-        &self,
-        kernel: Kernel<T>,
-        blank: T,
-        (part, origin): (&Selection, &[u64]),
-        out: &mut [u8],
-    ) -> Result<(), ErrorKind> {
-        let resolved = self.job.resolved;
-        let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));
-        let transform = RowTransform { arch: Arch::new(), kernel, predicate: predicate.as_ref(), blank };
-        let grid = &self.job.plan.grid;
-        let tiles = grid.touched(part);
-        let out = bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)?;
-        // Split the result into one slice per band; bands are contiguous, without gaps.
-        let mut work = Vec::new();
-        let mut rest = &mut *out;
-        for band in bands(grid, part, &tiles) {
-            let (mine, others) = rest.split_at_mut_checked(band.bytes / size_of::<T>()).ok_or(CopyError)?;
-            let place = OutputRange::of(&band, grid, (part, origin), &tiles);
-            work.push((place, &tiles[band.tiles], mine));
-            rest = others;
-        }
-        if self.job.parallel && work.len() < 2 * rayon::current_num_threads() {
-            for (place, tiles, out) in work {
-                self.together(&transform, &place, tiles, out)?;
+/// Writes a box of the selection, one range of positions per axis, to a buffer of its size.
+pub(crate) fn write(
+    visitor: &Visitor<'_>,
+    ranges: &[Range<u64>],
+    out: &mut [u8],
+    output: &dyn Output,
+) -> Result<(), ErrorKind> {
+    let scope = &visitor.geometry.scope;
+    let bands = Bands::new(scope, ranges);
+    let mut listed = None;
+    if scope.threads() > 1 && bands.count() < 2 * scope.threads() {
+        let whole = task(ranges.iter().cloned());
+        let mut chunks: Vec<Listed> = Vec::new();
+        visitor.geometry.for_each_chunk(&whole, |tile, stored| {
+            chunks.push((*tile, stored));
+            Ok(())
+        })?;
+        let mapped = chunks.iter().all(|(_, stored)| visitor.chunks.is_mapped(stored));
+        // Complete chunks are decoded in place, by one thread each.
+        if mapped || !output.is_copy() || chunks.len() > bands.count() {
+            let rows = bands.rows(out, scope.threads())?;
+            if !mapped || !are_independent(visitor, &chunks, &rows) {
+                return write_batches(visitor, (&whole, &chunks), rows, output);
             }
-        } else {
-            let one =
-                |scratch: &mut Vec<T>, (place, tiles, out): (OutputRange<'_>, &[Coordinates], &mut [T])| {
-                    for tile in tiles {
-                        self.put(&transform, &place, (tile, self.load(tile)?.as_ref()), out, scratch);
-                    }
-                    Ok(())
-                };
-            self.spread(work, one)?;
+            return spread(scope, rows, |shifts, (task, out)| {
+                write_task(visitor, &task, Some(&chunks), (output, out), shifts)
+            });
         }
-        if cfg!(target_endian = "big") {
-            for value in out {
-                *value = value.swap_le();
-            }
-        }
-        Ok(())
+        listed = Some(chunks);
     }
+    spread(scope, bands.split(out)?, |shifts, (number, out)| {
+        write_task(visitor, &task(bands.ranges(number)), listed.as_deref(), (output, out), shifts)
+    })
+}
 
-    /// Writes one band with all threads: loads a batch of its chunks, then distributes its rows.
-    fn together<T: Number>(
-        &self,
-        transform: &RowTransform<'_, T>,
-        place: &OutputRange<'_>,
-        tiles: &[Coordinates],
-        out: &mut [T],
-    ) -> Result<(), ErrorKind> {
-        let grid = &self.job.plan.grid;
-        let axis = place.counts.iter().position(|&count| count > 1).unwrap_or(0);
-        let row: u64 = place.counts[axis + 1..].iter().product();
-        let threads = rayon::current_num_threads().max(1) as u64;
-        let rows = place.counts[axis].div_ceil(4 * threads).max(PIECE_CELLS / row.max(1)).max(1);
-        let piece_len = usize::try_from(rows.saturating_mul(row)).unwrap_or(usize::MAX);
-        // The first tile is the largest of a band, or nearly so.
-        let tile_bytes = tiles.first().map_or(1, |tile| grid.tile_bytes(&tile[..grid.rank()])).max(1);
-        let batch = usize::try_from((BATCH_BYTES / tile_bytes).max(threads)).unwrap_or(usize::MAX);
-        for tiles in tiles.chunks(batch) {
-            let loaded: Vec<Option<Loaded<T>>> = tiles
-                .par_iter()
-                .with_max_len(1)
-                .map(|tile| self.load(tile))
-                .collect::<Result<_, ErrorKind>>()?;
-            let pieces: Vec<(u64, &mut [T])> =
-                (0..).step_by(usize_of(rows)).zip(out.chunks_mut(piece_len)).collect();
-            self.spread(pieces, |scratch, (first, out)| {
-                let place = place.rows(axis, first, rows);
-                for (tile, raw) in tiles.iter().zip(&loaded) {
-                    self.put(transform, &place, (tile, raw.as_ref()), out, scratch);
-                }
-                Ok(())
-            })?;
-        }
-        Ok(())
-    }
+/// A chunk that was looked up.
+type Listed = ([u64; MAX_RANK], ChunkRef);
 
-    /// Runs every task, on all threads if the job is parallel.
-    fn spread<T: Number, I: Send>(
-        &self,
-        tasks: Vec<I>,
-        work: impl Fn(&mut Vec<T>, I) -> Result<(), ErrorKind> + Sync + Send,
-    ) -> Result<(), ErrorKind> {
-        if self.job.parallel && tasks.len() > 1 {
-            return tasks.into_par_iter().with_max_len(1).try_for_each_init(Vec::new, work);
-        }
-        let mut scratch = Vec::new();
-        tasks.into_iter().try_for_each(|task| work(&mut scratch, task))
-    }
+/// Whether rows of mapped chunks are checked piece by piece: otherwise each thread would check complete chunks.
+fn are_independent(visitor: &Visitor<'_>, chunks: &[Listed], rows: &[(Task, &mut [u8])]) -> bool {
+    let [(task, _), _, ..] = rows else { return true };
+    let mut regions = chunks.iter().filter_map(|(tile, stored)| visitor.geometry.region(task, tile, *stored));
+    regions.all(|region| region.is_whole || visitor.chunks.is_joined(&region))
+}
 
-    /// Loads the values of a chunk; `None` if the plan pruned it because no element passes.
-    fn load<T: Number>(&self, tile: &Coordinates) -> Result<Option<Loaded<T>>, ErrorKind> {
-        Ok(self.fetch(tile)?.map(Loaded::new))
-    }
-
-    fn fetch(&self, tile: &Coordinates) -> Result<Option<Bytes>, ErrorKind> {
-        let (job, plan) = (self.job, self.job.plan);
-        let number = plan.grid.linear(&tile[..plan.grid.rank()]);
-        let Some(number) = number.and_then(|number| self.linear.binary_search(&number).ok()) else {
-            return Ok(None);
+/// Writes one task. Its chunks are among those that were listed, or looked up one by one.
+fn write_task(
+    visitor: &Visitor<'_>,
+    task: &Task,
+    listed: Option<&[Listed]>,
+    (output, out): (&dyn Output, &mut [u8]),
+    shifts: &mut Shifts,
+) -> Result<(), ErrorKind> {
+    let block = visitor.geometry.block(task);
+    let mut writer = output.consumer(out)?;
+    let mut visit =
+        |tile: &[u64; MAX_RANK], stored: ChunkRef| match visitor.geometry.region(task, tile, stored) {
+            Some(region) => visitor.visit((task, &block), &region, &mut *writer, shifts),
+            None => Ok(()),
         };
-        let place = &plan.chunks[number].stored;
-        let in_place = place.codec == Codec::Raw && job.dataset.file.source.is_zero_copy();
-        if in_place && self.checked[number].load(Ordering::Relaxed) {
-            return Ok(Some(job.dataset.file.source.read_at(place.span)?));
-        }
-        if in_place && job.parallel && place.raw_len > LARGE_CHUNK {
-            job.progress.check()?;
-            let stored = job.dataset.file.source.read_at(place.span)?;
-            if let Some(expected) = job.dataset.expected_crc(place)? {
-                let pieces: Vec<(u32, usize)> = stored
-                    .par_chunks(PIECE_BYTES)
-                    .map(|piece| (checksum::crc32c(piece), piece.len()))
-                    .collect();
-                let join = |crc, (next, len)| checksum::crc32c_combine(crc, next, len as u64);
-                let crc = pieces.into_iter().fold(0, join);
-                job.dataset.check_crc(&tile[..plan.grid.rank()], place, expected, crc)?;
+    match listed {
+        Some(chunks) => chunks.iter().try_for_each(|(tile, stored)| visit(tile, *stored)),
+        None => visitor.geometry.for_each_chunk(task, visit),
+    }
+}
+
+/// Writes rows of chunks that several threads need: loads a batch of chunks, then writes their part of all rows.
+fn write_batches(
+    visitor: &Visitor<'_>,
+    (whole, chunks): (&Task, &[Listed]),
+    rows: Vec<(Task, &mut [u8])>,
+    output: &dyn Output,
+) -> Result<(), ErrorKind> {
+    let scope = &visitor.geometry.scope;
+    let mut writers = Vec::with_capacity(rows.len());
+    for (task, out) in rows {
+        let block = visitor.geometry.block(&task);
+        writers.push((task, block, output.consumer(out)?));
+    }
+    // The first chunk is the largest, or nearly so.
+    let bytes = chunks.first().map_or(1, |(_, stored)| stored.raw_len).max(1);
+    let region = |task: &Task, (tile, stored): &Listed| visitor.geometry.region(task, tile, *stored);
+    for batch in chunks.chunks(to_usize(BATCH / bytes).max(scope.threads())) {
+        let load = |chunk| {
+            scope.progress.check()?;
+            region(whole, chunk).map(|region| Ok(visitor.chunks.load(&region, true)?.0)).transpose()
+        };
+        let held: Vec<Option<Held>> =
+            batch.par_iter().with_max_len(1).map(load).collect::<Result<_, ErrorKind>>()?;
+        writers.par_iter_mut().with_max_len(1).try_for_each(|(task, block, writer)| {
+            for (chunk, held) in batch.iter().zip(&held) {
+                if let (Some(region), Some(held)) = (region(task, chunk), held) {
+                    let loaded = (from_ref(held), &mut [Check::None][..]);
+                    visitor.pass((task, block), from_ref(&region), loaded, &mut **writer)?;
+                }
             }
-            job.count(place.span.len());
-            self.checked[number].store(true, Ordering::Relaxed);
-            return Ok(Some(stored));
-        }
-        let raw = job.tile(number)?;
-        self.checked[number].store(true, Ordering::Relaxed);
-        Ok(Some(raw))
-    }
-
-    /// Transforms the part of a chunk that overlaps a place.
-    fn put<T: Number>(
-        &self,
-        transform: &RowTransform<'_, T>,
-        place: &OutputRange<'_>,
-        (tile, loaded): (&Coordinates, Option<&Loaded<T>>),
-        out: &mut [T],
-        scratch: &mut Vec<T>,
-    ) {
-        let Some((mut lanes, at)) = self.space.lanes(tile, &place.window(), &place.strides) else { return };
-        self.space.join(&mut lanes);
-        AxisMap::finish(&mut lanes);
-        let values = loaded.map(Loaded::values);
-        ChunkRows { dense: self, transform, values, out, row: scratch }.descend(&lanes, at);
-    }
-}
-
-/// A loaded chunk.
-struct Loaded<T> {
-    bytes: Bytes,
-    /// Copied values, if they could not be used in place.
-    copy: Vec<T>,
-}
-
-impl<T: Number> Loaded<T> {
-    fn new(bytes: Bytes) -> Self {
-        let mut copy = Vec::new();
-        let _ = as_values::<T>(&bytes, &mut copy);
-        Self { bytes, copy }
-    }
-
-    fn values(&self) -> &[T] {
-        if self.copy.is_empty() {
-            bytemuck::try_cast_slice(&self.bytes).unwrap_or_default()
-        } else {
-            &self.copy
+            Ok::<(), ErrorKind>(())
+        })?;
+        for held in held.into_iter().flatten() {
+            visitor.chunks.release(held);
         }
     }
+    Ok(())
 }
 
-/// A contiguous piece of the result, with its position.
-struct OutputRange<'p> {
-    part: &'p Selection,
-    /// First position of the part, in the selection.
-    origin: &'p [u64],
-    /// First position of the piece, in the part, and its extents.
-    first: Coordinates,
-    counts: Vec<u64>,
-    /// Strides in elements.
-    strides: Vec<usize>,
+/// Runs every task, on all threads if the scope is parallel.
+fn spread<I: Send>(
+    scope: &Scope<'_>,
+    tasks: Vec<I>,
+    work: impl Fn(&mut Shifts, I) -> Result<(), ErrorKind> + Sync + Send,
+) -> Result<(), ErrorKind> {
+    if scope.parallel && tasks.len() > 1 {
+        return tasks.into_par_iter().with_max_len(1).try_for_each_init(Shifts::default, work);
+    }
+    let mut shifts = Shifts::default();
+    tasks.into_iter().try_for_each(|task| work(&mut shifts, task))
 }
 
-impl<'p> OutputRange<'p> {
-    fn of(
-        band: &Band,
-        grid: &Grid,
-        (part, origin): (&'p Selection, &'p [u64]),
-        tiles: &[Coordinates],
-    ) -> Self {
-        let mut first = [0; MAX_RANK];
-        let counts = band.origin_and_counts(grid, part, tiles, &mut first);
-        let strides = crate::read::dense_strides(&counts, 1);
-        Self { part, origin, first, counts, strides }
-    }
-
-    /// A range of positions of an axis; the axes before it have one position each.
-    fn rows(&self, axis: usize, from: u64, count: u64) -> Self {
-        let mut rows = Self { counts: self.counts.clone(), strides: self.strides.clone(), ..*self };
-        rows.counts[axis] = count.min(self.counts[axis].saturating_sub(from));
-        rows.first[axis] += from;
-        rows
-    }
-
-    fn window(&self) -> Window<'_> {
-        let positions =
-            self.first.iter().zip(&self.counts).map(|(&first, &count)| first..first + count).collect();
-        Window { part: self.part, origin: self.origin, positions }
-    }
+fn task(ranges: impl Iterator<Item = Range<u64>>) -> Task {
+    let part = |range: Range<u64>| Part { cells: range.clone(), positions: range, keep: None };
+    Task { parts: ranges.map(part).collect() }
 }
 
-impl DenseWriter<'_> {
-    fn cell_numbers(&self) -> CellNumbers<'_> {
-        let shift = &self.numbers.shift[..];
-        // Without a division the second number is not read.
-        let divisor = if self.numbers.divisor.is_empty() { shift } else { &self.numbers.divisor[..] };
-        CellNumbers { shift, divisor }
+fn len(range: &Range<u64>) -> u64 {
+    range.end - range.start
+}
+
+/// Bands: contiguous boxes of a dense result.
+struct Bands {
+    /// Ranges of positions of each axis; a band is one range of each axis.
+    cuts: Vec<Vec<Range<u64>>>,
+    /// Bytes of an element.
+    size: usize,
+}
+
+impl Bands {
+    /// Splits a box into bands that share no chunk.
+    ///
+    /// A box is contiguous in the result if it has one position on the axes before the one that is cut, and all
+    /// positions on the axes after it.
+    fn new(scope: &Scope<'_>, ranges: &[Range<u64>]) -> Self {
+        let size = scope.grid.element().size();
+        let positions = |axis: usize| {
+            scope.grid.tile_positions(axis, scope.selection.axes()[axis]).min(len(&ranges[axis]))
+        };
+        let below = |axis: usize| ranges[axis + 1..].iter().map(len).product::<u64>() * size as u64;
+        let last = (0..ranges.len() - 1).take_while(|&axis| positions(axis) == 1).count();
+        let axis = (0..last).find(|&axis| below(axis) <= SMALL_BAND).unwrap_or(last);
+        let tiles = to_usize(SMALL_BAND / (positions(axis) * below(axis))).max(1);
+        let cuts = ranges.iter().enumerate().map(|(number, range)| match number.cmp(&axis) {
+            Ordering::Less => tile_ranges(scope, number, range, 1),
+            Ordering::Equal => tile_ranges(scope, number, range, tiles),
+            Ordering::Greater => vec![range.clone()],
+        });
+        Self { cuts: cuts.collect(), size }
     }
 
-    /// Counts the finite values of a row with an impossible divisor.
-    fn count_zero_divisors<T: Number>(&self, values: &[T], row: &AxisRun<'_>, at: At) {
-        let bad = |i: usize| self.numbers.divisor[at.cell + i * row.cell].is_nan();
-        if row.cell == 0 && !bad(0) {
-            return;
+    fn count(&self) -> usize {
+        self.cuts.iter().map(Vec::len).product()
+    }
+
+    /// The positions of a band on each axis.
+    fn ranges(&self, number: usize) -> impl Iterator<Item = Range<u64>> + '_ {
+        let mut below = self.count();
+        self.cuts.iter().map(move |cuts| {
+            below /= cuts.len();
+            cuts[number / below % cuts.len()].clone()
+        })
+    }
+
+    /// Splits a result into its bands.
+    fn split<'o>(&self, out: &'o mut [u8]) -> Result<Vec<(usize, &'o mut [u8])>, CopyError> {
+        let mut rest = out;
+        let band = |number| {
+            let bytes = to_usize(self.ranges(number).map(|range| len(&range)).product::<u64>()) * self.size;
+            let (band, later) = std::mem::take(&mut rest).split_at_mut_checked(bytes).ok_or(CopyError)?;
+            rest = later;
+            Ok((number, band))
+        };
+        (0..self.count()).map(band).collect()
+    }
+
+    /// Splits a result into rows of bands, a few for each thread.
+    fn rows<'o>(&self, out: &'o mut [u8], threads: usize) -> Result<Vec<(Task, &'o mut [u8])>, CopyError> {
+        let mut tasks = Vec::new();
+        for (number, out) in self.split(out)? {
+            let ranges: Vec<Range<u64>> = self.ranges(number).collect();
+            let axis = ranges.iter().position(|range| len(range) > 1).unwrap_or(0);
+            let Range { start, end } = ranges[axis];
+            let row = out.len() / to_usize(end - start);
+            let rows = to_usize(end - start).div_ceil(4 * threads).max(ROWS / row.max(1));
+            for (first, out) in (start..end).step_by(rows).zip(out.chunks_mut(rows * row)) {
+                let mut ranges = ranges.clone();
+                ranges[axis] = first..(first + rows as u64).min(end);
+                tasks.push((task(ranges.into_iter()), out));
+            }
         }
-        let finite = |value: T| !value.is_nan() && !value.is_infinite();
-        let found = values.iter().enumerate().filter(|&(i, &value)| finite(value) && bad(i));
-        self.bad.note(found.map(|(i, _)| at.index + i as u64 * row.index));
+        Ok(tasks)
     }
 }
 
-fn usize_of(n: u64) -> usize {
-    usize::try_from(n).unwrap_or(usize::MAX)
+/// Cuts positions of an axis into ranges of `tiles` tiles.
+fn tile_ranges(scope: &Scope<'_>, axis: usize, range: &Range<u64>, tiles: usize) -> Vec<Range<u64>> {
+    let mut edges = Vec::new();
+    let mut position = range.start;
+    while position < range.end {
+        edges.push(position);
+        position = scope.grid.next_tile(axis, scope.selection.axes()[axis], position);
+    }
+    let ends = edges.iter().copied().skip(tiles).step_by(tiles).chain([range.end]);
+    edges.iter().copied().step_by(tiles).zip(ends).map(|(start, end)| start..end).collect()
+}
+
+/// Copies the elements of the selection by their bytes.
+pub(crate) struct Copy {
+    /// Bytes of an element.
+    pub(crate) size: usize,
+}
+
+struct CopyWriter<'o> {
+    out: &'o mut [u8],
+    size: usize,
+}
+
+impl Output for Copy {
+    fn consumer<'o>(&'o self, out: &'o mut [u8]) -> Result<Writer<'o>, ErrorKind> {
+        Ok(Box::new(CopyWriter { out, size: self.size }))
+    }
+    fn is_copy(&self) -> bool {
+        true
+    }
+}
+
+impl Consumer<'_> for CopyWriter<'_> {
+    fn slab_bytes(&self) -> u64 {
+        SLAB
+    }
+
+    fn piece(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
+        let (size, rank) = (self.size, piece.lanes.len());
+        let (mut counts, mut from, mut to) = ([0; MAX_RANK], [0; MAX_RANK], [0; MAX_RANK]);
+        for (axis, lane) in piece.lanes.iter().enumerate() {
+            counts[axis] = lane.count;
+            from[axis] = lane.stride * size;
+            to[axis] = lane.cells.of(1) * size;
+        }
+        let (from, to) = ((piece.offset * size, &from[..rank]), (piece.cell * size, &to[..rank]));
+        Ok(BoxCopy::new(size, &counts[..rank], from, to).run(bytes, self.out)?)
+    }
+
+    fn target(&mut self, cell: usize, count: usize) -> Option<&mut [u8]> {
+        self.out.get_mut(cell * self.size..(cell + count) * self.size)
+    }
 }

@@ -1,5 +1,5 @@
-//! Driver of reductions: geometry, reading, checksums, decompression and threads. The driver is not generic over the
-//! computation, which is an [`Accumulator`].
+//! Driver of reductions: tasks, partial results and threads. The driver is not generic over the computation, which is
+//! an [`Accumulator`].
 //!
 //! The output is cut into strips of cells (output elements) whose states stay in the cache ([`cut`]), and all chunks of
 //! a strip are visited. Rows of several chunks are folded at once ([`walk`](super::walk)). Cuts depend only on the plan
@@ -14,12 +14,13 @@ use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_kernel::{Accumulator, ComputeType, Filter, Op, Statistics, StatisticsRange, Value};
 
-use super::chunks::{Check, Chunks, Held, divide};
+use super::chunks::divide;
 use super::cut::{Limits, cut, splits_chunks};
 use super::job::Job;
 use super::predicate::compute_filter;
 use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
-use super::task::{Block, Geometry, Region, Task, tasks, to_usize};
+use super::task::{Block, Region, Task, tasks, to_usize};
+use super::visit::Visitor;
 use super::walk::{Scratch, Walker};
 use super::{memory, rolling, scan};
 use crate::error::ErrorKind;
@@ -119,13 +120,14 @@ fn simplified(role: &Role) -> Role {
 pub(crate) struct Run<'a> {
     pub(crate) job: &'a Job<'a>,
     pub(crate) reduction: &'a dyn Reduction,
-    pub(crate) geometry: Geometry<'a>,
+    pub(crate) visitor: Visitor<'a>,
     filter: Option<Filter>,
     /// Whether statistics may replace chunks.
     statistics: bool,
     /// Whether counts of values are kept, because they vary.
     counted: bool,
-    chunks: Chunks<'a>,
+    /// Whether all chunks are memory-mapped.
+    mapped: bool,
 }
 
 /// States of the cells of a task.
@@ -144,7 +146,7 @@ impl<'a> Run<'a> {
             .filter
             .as_ref()
             .map(|filter| compute_filter(filter, resolved.fill, job.plan.grid.element(), probe.compute()));
-        let geometry = Geometry::new(job.plan, roles, resolved.positions.as_ref());
+        let visitor = Visitor::new(job.scope(), roles);
         let plain = filter.is_none() && resolved.positions.is_none();
         let has_groups = roles.iter().any(|role| matches!(role, Role::Grouped(_)));
         let has_windows = roles.iter().any(|role| match role {
@@ -155,14 +157,14 @@ impl<'a> Run<'a> {
         // Statistics are requested only if the file has them.
         let statistics = job.statistics && plain && reduction.takes_statistics() && job.has_statistics();
         let counted = (!plain || has_groups) && (reduction.is_counted() || has_windows);
-        let chunks = Chunks::new(job);
-        Ok(Self { job, reduction, geometry, filter, statistics, counted, chunks })
+        let mapped = visitor.chunks.are_mapped();
+        Ok(Self { job, reduction, visitor, filter, statistics, counted, mapped })
     }
 
     fn all(mut self) -> Result<Folded, ErrorKind> {
         let job = self.job;
         let shape = job.plan.selection.shape();
-        let roles = self.geometry.roles;
+        let roles = self.visitor.geometry.roles;
         let output: Vec<u64> =
             roles.iter().zip(shape.iter()).filter_map(|(role, &extent)| role.cells(extent)).collect();
         let width = self.reduction.width();
@@ -185,18 +187,19 @@ impl<'a> Run<'a> {
         let threads = job.threads() as u64;
         let share = (job.budget / (2 * threads)).max(1 << 20) / self.reduction.cell_bytes().max(1) as u64;
         let most = share.clamp(1, self.reduction.most_cells().max(1));
-        let limits = Limits { strips: self.chunks.reads_parts(), most };
+        let limits = Limits { strips: self.visitor.chunks.reads_parts(), most };
         let parts = cut(job.plan, roles, job.resolved.positions.as_ref(), limits);
         let tasks = tasks(&parts);
         // Windows overlap: their parts do not add up to complete chunks.
         let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
-        self.chunks.expect_pieces(is_partition);
-        self.chunks.keep_decoded(splits_chunks(job.plan, &parts));
+        self.visitor.chunks.expect_pieces(is_partition);
+        let kept = if splits_chunks(job.plan, &parts) { job.budget / 4 } else { 0 };
+        self.visitor.chunks.keep_decoded(kept);
         let values = Mutex::new(values);
         let splits = tasks.len() < MANY_TASKS;
         let entered = job
             .each_with(&tasks, Scratch::default, |scratch, task| self.task(task, splits, scratch, &values))?;
-        self.chunks.finish()?;
+        self.visitor.chunks.finish()?;
         let values = values.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
         Ok(Folded { values, elements: entered.iter().sum() })
     }
@@ -208,9 +211,9 @@ impl<'a> Run<'a> {
         scratch: &mut Scratch,
         output: &Mutex<Vec<f64>>,
     ) -> Result<u64, ErrorKind> {
-        let block = self.geometry.block(task);
-        let mut regions = self.geometry.regions(task);
-        if split && self.chunks.reads_parts() {
+        let block = self.visitor.geometry.block(task);
+        let mut regions = self.visitor.geometry.regions(task)?;
+        if split && self.visitor.chunks.reads_parts() {
             regions = self.divided(task, &block, regions);
         }
         let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
@@ -250,7 +253,7 @@ impl<'a> Run<'a> {
         let mut parts = Vec::with_capacity(regions.len());
         for region in regions {
             // Statistics replace complete chunks.
-            if self.statistics && self.geometry.single_cell(task, block, region.chunk).is_some() {
+            if self.statistics && self.visitor.geometry.single_cell(task, block, &region).is_some() {
                 parts.push(region);
             } else {
                 divide(region, size, &steps, &mut parts);
@@ -305,13 +308,14 @@ impl<'a> Run<'a> {
 
     /// Number of regions that are folded together.
     fn batch(&self, regions: &[Region]) -> usize {
-        let count = self.geometry.batch(regions, BATCH);
+        let count = self.visitor.geometry.batch(regions, BATCH);
         let Some(first) = regions.first() else { return 0 };
-        if self.chunks.are_mapped() {
+        if self.mapped {
             return count;
         }
         let size = self.job.plan.grid.element().size();
-        let held = if self.chunks.reads_parts() { first.span_bytes(size) } else { first.chunk_bytes(size) };
+        let held =
+            if self.visitor.chunks.reads_parts() { first.span_bytes(size) } else { first.chunk_bytes(size) };
         count.min(to_usize(BATCH_BYTES.min(self.job.budget / 8) / held.max(1)).max(1))
     }
 
@@ -323,36 +327,14 @@ impl<'a> Run<'a> {
         states: &mut States,
         scratch: &mut Scratch,
     ) -> Result<(), ErrorKind> {
-        let Some(first) = regions.first() else { return Ok(()) };
-        let mut held: Vec<Held> = Vec::with_capacity(regions.len());
-        let mut checks: Vec<Check> = Vec::with_capacity(regions.len());
-        for region in regions {
-            let (bytes, check) = self.chunks.load(region)?;
-            held.push(bytes);
-            checks.push(check);
-        }
+        let (held, mut checks) = self.visitor.load(regions)?;
         let (counts, filter) = (states.counts.as_deref_mut(), self.filter.as_ref());
         let dtype = self.job.plan.grid.element();
         let mut walker = Walker::new(&mut *states.accumulator, counts, filter, dtype, scratch);
-        let contiguous = checks.iter().any(Check::is_some);
-        let indexed = self.reduction.is_indexed();
-        self.geometry.slabs(first, walker.slab_bytes(), contiguous, |slab| {
-            for ((region, check), held) in regions.iter().zip(&mut checks).zip(&held) {
-                let bytes = held.slab(slab.start, slab.end);
-                check.look(slab.start, bytes);
-                if let Some(mut piece) = self.geometry.piece(task, block, region, slab) {
-                    piece.join(indexed);
-                    walker.piece(bytes, &piece)?;
-                }
-            }
-            Ok::<(), ErrorKind>(())
-        })?;
+        self.visitor.pass((task, block), regions, (&held, &mut checks), &mut walker)?;
         walker.flush();
         states.entered += walker.entered;
-        for ((region, held), check) in regions.iter().zip(held).zip(checks) {
-            self.chunks.end(region.chunk, held, check, &mut scratch.shifts)?;
-        }
-        Ok(())
+        self.visitor.end(regions, (held, checks), &mut scratch.shifts)
     }
 
     /// Statistics of a chunk, and the one cell that the complete chunk is folded into, if they can replace its values.
@@ -365,8 +347,8 @@ impl<'a> Run<'a> {
         if !self.statistics || !region.is_whole {
             return Ok(None);
         }
-        let Some(cell) = self.geometry.single_cell(task, block, region.chunk) else { return Ok(None) };
-        let stats = self.job.stats(&self.job.plan.chunks[region.chunk])?;
+        let Some(cell) = self.visitor.geometry.single_cell(task, block, region) else { return Ok(None) };
+        let stats = self.job.stats(&region.stored)?;
         Ok(stats.map(|stats| (cell, kernel_statistics(&stats, self.job.plan.grid.element()))))
     }
 }

@@ -1,17 +1,52 @@
-//! Job: one execution, with its plan, memory budget and progress.
+//! Job: one execution, with its plan, memory budget and progress. Scope: what a visit of chunks reads.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bytes::Bytes;
 use rayon::prelude::*;
-use tercet_core::Progress;
+use tercet_core::{ByteSource as _, Progress, Selection};
 
 use crate::error::ErrorKind;
-use crate::file::Dataset;
+use crate::file::{ChunkRef, Dataset};
+use crate::grid::Grid;
 use crate::plan::{PlannedChunk, ReadPlan};
-use crate::query::resolved::Resolved;
+use crate::query::resolved::{Positions, Resolved};
 use crate::stats::Stats;
 use crate::wire::ids::Codec;
+
+/// The chunks that a visit reads: those of a plan, or all chunks of a selection.
+#[derive(Clone, Copy)]
+pub(crate) struct Scope<'a> {
+    pub(crate) dataset: Dataset<'a>,
+    pub(crate) grid: &'a Grid,
+    pub(crate) selection: &'a Selection,
+    /// Chunks of a plan, without pruned chunks; `None` if every chunk is looked up when it is visited.
+    pub(crate) planned: Option<&'a [PlannedChunk]>,
+    /// Included positions of one axis; `None` includes all.
+    pub(crate) positions: Option<&'a Positions>,
+    pub(crate) progress: &'a dyn Progress,
+    /// Counter of stored bytes. Without it, progress counts decoded bytes.
+    pub(crate) bytes_read: Option<&'a AtomicU64>,
+    /// Whether several threads process chunks.
+    pub(crate) parallel: bool,
+}
+
+impl Scope<'_> {
+    /// Counts the bytes of a chunk that were read.
+    pub(crate) fn count(&self, stored: u64, decoded: u64) {
+        match self.bytes_read {
+            Some(bytes_read) => {
+                bytes_read.fetch_add(stored, Ordering::Relaxed);
+                self.progress.advance(stored);
+            }
+            None => self.progress.advance(decoded),
+        }
+    }
+
+    /// Number of threads that process chunks.
+    pub(crate) fn threads(&self) -> usize {
+        if self.parallel { rayon::current_num_threads().max(1) } else { 1 }
+    }
+}
 
 /// An execution of a plan.
 pub(crate) struct Job<'a> {
@@ -35,16 +70,20 @@ pub(crate) struct Job<'a> {
     pub(crate) bytes_read: AtomicU64,
 }
 
-/// Whether parts of chunks can be read again without decoding or downloading more than them.
-pub(crate) fn reads_parts(dataset: &Dataset<'_>, plan: &ReadPlan) -> bool {
+/// Whether parts of a chunk can be read again without decoding or downloading more than them.
+pub(crate) fn reads_part(dataset: &Dataset<'_>, chunk: &ChunkRef) -> bool {
     let source = &dataset.file.source;
-    let raw = plan.chunks.iter().all(|chunk| chunk.stored.codec == Codec::Raw);
-    raw && (source.is_zero_copy() || !source.is_remote())
+    chunk.codec == Codec::Raw && (source.is_zero_copy() || !source.is_remote())
+}
+
+/// Whether parts of all chunks can be read in this way.
+pub(crate) fn reads_parts(dataset: &Dataset<'_>, chunks: &[PlannedChunk]) -> bool {
+    chunks.iter().all(|chunk| reads_part(dataset, &chunk.stored))
 }
 
 /// Bytes that a thread holds for the largest chunk of a plan: decoded and, unless they are mapped, stored.
 pub(crate) fn held_bytes(dataset: &Dataset<'_>, plan: &ReadPlan) -> u64 {
-    if reads_parts(dataset, plan) {
+    if reads_parts(dataset, &plan.chunks) {
         return 0;
     }
     let mapped = dataset.file.source.is_zero_copy();
@@ -68,33 +107,32 @@ impl Job<'_> {
         rayon::current_num_threads().min(fitting).max(1)
     }
 
-    /// Decoded, verified bytes of a chunk of the plan. A raw chunk of a mapped file is not copied.
-    pub(crate) fn tile(&self, number: usize) -> Result<Bytes, ErrorKind> {
-        self.progress.check()?;
-        let chunk = &self.plan.chunks[number];
-        let tile = &chunk.tile[..self.plan.grid.rank()];
-        let stored = self.dataset.fetch(tile, &chunk.stored)?;
-        self.count(chunk.stored.span.len());
-        if chunk.stored.codec == Codec::Raw {
-            return Ok(stored);
+    /// The chunks of the plan.
+    pub(crate) fn scope(&self) -> Scope<'_> {
+        Scope {
+            dataset: self.dataset,
+            grid: &self.plan.grid,
+            selection: &self.plan.selection,
+            planned: Some(&self.plan.chunks),
+            positions: self.resolved.positions.as_ref(),
+            progress: self.progress,
+            bytes_read: Some(&self.bytes_read),
+            parallel: self.threads() > 1,
         }
-        let mut raw = self.dataset.room(&chunk.stored)?;
-        self.dataset.decode(tile, &chunk.stored, &stored, &mut raw)?;
-        Ok(raw.into())
     }
 
     /// Verified statistics of a chunk, if the file has them.
-    pub(crate) fn stats(&self, chunk: &PlannedChunk) -> Result<Option<Stats>, ErrorKind> {
+    pub(crate) fn stats(&self, chunk: &ChunkRef) -> Result<Option<Stats>, ErrorKind> {
         let file = self.dataset.file;
         let Some(checker) = &file.checker else { return Ok(None) };
-        let bytes = checker.row_stats(&file.source, chunk.stored.row)?;
+        let bytes = checker.row_stats(&file.source, chunk.row)?;
         Ok(bytes.map(|bytes| Stats::decode(self.plan.grid.element(), &bytes)))
     }
 
     /// Whether the file has statistics of the chunks.
     pub(crate) fn has_statistics(&self) -> bool {
         // Read errors are reported when the statistics are requested.
-        self.plan.chunks.first().is_some_and(|chunk| !matches!(self.stats(chunk), Ok(None)))
+        self.plan.chunks.first().is_some_and(|chunk| !matches!(self.stats(&chunk.stored), Ok(None)))
     }
 
     /// Counts stored bytes that were read.

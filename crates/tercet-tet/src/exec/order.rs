@@ -85,7 +85,7 @@ impl Room {
         let threads = job.threads() as u64;
         let share = (job.budget / (2 * threads)).max(LEAST);
         // If chunks must be decoded or downloaded again, a task should have all cells of a column of chunks.
-        let reads_parts = reads_parts(&job.dataset, job.plan);
+        let reads_parts = reads_parts(&job.dataset, &job.plan.chunks);
         Self {
             task: if reads_parts { share.min(TASK) } else { share },
             collected: (job.budget / 4).clamp(LEAST, COLLECTED),

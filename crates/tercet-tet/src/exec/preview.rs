@@ -3,6 +3,7 @@
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{Selection, Tensor};
 
+use super::chunk_lookup::for_each_chunk;
 use super::job::Job;
 use crate::compute::Preview;
 use crate::error::ErrorKind;
@@ -23,8 +24,10 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     job.dataset.fill(grid, &head, tensor.bytes_mut(), job.progress)?;
     if job.resolved.operation.is_none() {
         let ranges: Vec<_> = head.axes().iter().map(|slice| 0..slice.count()).collect();
-        let chunks = super::chunk_lookup::chunks_of(job.plan, &ranges).into_iter();
-        job.count(chunks.map(|chunk| job.plan.chunks[chunk].stored.span.len()).sum());
+        for_each_chunk(&job.scope(), &ranges, |_, stored| {
+            job.count(stored.span.len());
+            Ok(())
+        })?;
         super::spill::blank(job, &head, tensor.bytes_mut())?;
     }
     first(&tensor, most).map(|cells| Preview { cells: Some(cells), dtype: grid.element(), truncated })

@@ -25,7 +25,7 @@ pub(crate) fn finish(
     output: &Mutex<Vec<f64>>,
 ) -> Result<(), ErrorKind> {
     let mut output_axis = 0;
-    for (axis, role) in run.geometry.roles.iter().enumerate() {
+    for (axis, role) in run.visitor.geometry.roles.iter().enumerate() {
         let window = Window { run, task, block, axis, output_axis };
         match role {
             Role::Rolling(rolling) if rolling.separate => {
@@ -51,7 +51,7 @@ pub(crate) fn finish(
 
 /// Number of values of a cell if no value is missing: the product of the reduced axes except one.
 fn per_position(run: &Run<'_>, except: Option<usize>) -> u64 {
-    let axes = run.job.plan.selection.axes().iter().zip(run.geometry.roles).enumerate();
+    let axes = run.job.plan.selection.axes().iter().zip(run.visitor.geometry.roles).enumerate();
     let reduced = axes.filter(|(axis, (_, role))| Some(*axis) != except && matches!(role, Role::Reduced));
     reduced.map(|(_, (slice, _))| slice.count()).product()
 }
@@ -251,7 +251,7 @@ impl Window<'_, '_> {
         }
         accumulator.settle();
         accumulator.finish(Counts::Each(&all), values);
-        let geometry = &self.run.geometry;
+        let geometry = &self.run.visitor.geometry;
         let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
         let are_indices = self.run.reduction.are_indices();
         // Windows with too few values have no result; indices are relative to the start of their window.
@@ -285,7 +285,7 @@ impl Window<'_, '_> {
         let dtype = self.run.job.plan.grid.element();
         let value = padding.value.filter(|_| missing > 0);
         let Some(value) = value.and_then(|value| compute_value(value, dtype, compute)) else { return };
-        let geometry = &self.run.geometry;
+        let geometry = &self.run.visitor.geometry;
         let extent = self.run.job.plan.selection.axes()[self.axis].count();
         // Windows that start before the axis start earlier by the number of missing positions.
         let lead = geometry.index_lead(self.axis);

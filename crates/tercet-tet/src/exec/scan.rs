@@ -7,6 +7,7 @@ use super::drive::Reduction;
 use super::job::Job;
 use super::sizes::{CACHED, LARGE_DATASET, SMALL_CHUNK, SPLIT};
 use super::task::{Block, to_usize};
+use super::visit::Consumer as _;
 use super::walk::{AxisRun, CellStep, Piece, Scratch, Walker};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
@@ -63,9 +64,10 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
         let mut fold = |bytes: &[u8]| -> Result<(), ErrorKind> {
             for bytes in bytes.chunks(slab) {
                 let count = bytes.len() / dtype.size();
-                let lane = AxisRun { count, stride: 1, cells: CellStep::Same, index: 1, keep: None };
+                let lane =
+                    AxisRun { first: 0, count, stride: 1, cells: CellStep::Same, index: 1, keep: None };
                 let piece = Piece { lanes: vec![lane], offset: 0, cell: 0, index: 0 };
-                walker.piece_now(bytes, &piece)?;
+                walker.piece_now(bytes, piece)?;
             }
             Ok(())
         };

@@ -1,12 +1,14 @@
-//! Tasks: a task is a box of output elements and the regions of chunks that are folded into it.
+//! Tasks: a task is a box of output elements and the regions of chunks that contribute to it.
 
 use std::ops::Range;
 
-use super::chunk_lookup::chunks_of;
+use super::chunk_lookup::for_each_chunk;
 use super::cut::Part;
+use super::job::Scope;
 use super::walk::{AxisRun, CellStep, Piece};
-use crate::plan::ReadPlan;
-use crate::query::resolved::{Positions, Role};
+use crate::error::ErrorKind;
+use crate::file::ChunkRef;
+use crate::query::resolved::Role;
 use crate::wire::ids::MAX_RANK;
 
 /// A box of output elements.
@@ -86,13 +88,16 @@ pub(crate) fn tasks(parts: &[Vec<Part>]) -> Vec<Task> {
 /// Region: the part of a chunk that a task reads, as positions of the chunk on each axis, including the gaps of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
-    /// Number of the chunk in the plan.
-    pub(crate) chunk: usize,
-    /// Extents of the chunk.
-    shape: Vec<u64>,
+    /// Grid coordinates of the chunk.
+    pub(crate) tile: [u64; MAX_RANK],
+    pub(crate) stored: ChunkRef,
+    /// Extents of the chunk; 1 past the rank.
+    shape: [u64; MAX_RANK],
     window: [(u64, u64); MAX_RANK],
     /// Whether the region is the complete chunk.
     pub(crate) is_whole: bool,
+    /// Whether the region has the first selected position of the chunk.
+    pub(crate) is_first: bool,
     /// Whether the complete chunk is selected, by all tasks together.
     pub(crate) is_selected: bool,
 }
@@ -106,7 +111,7 @@ impl Region {
     /// First byte of the region in its chunk, and the one after its last.
     pub(crate) fn byte_range(&self, size: usize) -> (u64, u64) {
         let (mut first, mut last, mut stride) = (0, 0, size as u64);
-        for (&(low, high), &extent) in self.window[..self.shape.len()].iter().zip(&self.shape).rev() {
+        for (&(low, high), &extent) in self.window.iter().zip(&self.shape).rev() {
             first += low * stride;
             last += (high - 1) * stride;
             stride *= extent;
@@ -130,18 +135,17 @@ impl Region {
     /// Innermost axis with unselected positions; the outermost axis if every position is selected.
     fn last_cut(&self) -> usize {
         let is_cut = |axis: &usize| self.window[*axis] != (0, self.shape[*axis]);
-        (0..self.shape.len()).rev().find(is_cut).unwrap_or(0)
+        (0..MAX_RANK).rev().find(is_cut).unwrap_or(0)
     }
 
     /// Maximum bytes from the first to the last selected value.
     pub(crate) fn bytes(&self, size: usize) -> u64 {
-        let extents = self.window[..self.shape.len()].iter().map(|(low, high)| high - low);
-        extents.product::<u64>() * size as u64
+        self.window.iter().map(|(low, high)| high - low).product::<u64>() * size as u64
     }
 
     /// Outermost axis with several selected positions, and the bytes of one position.
     pub(crate) fn outermost(&self, size: usize) -> Option<(usize, u64)> {
-        let axis = (0..self.shape.len()).find(|&axis| self.window[axis].1 - self.window[axis].0 > 1)?;
+        let axis = (0..MAX_RANK).find(|&axis| self.window[axis].1 - self.window[axis].0 > 1)?;
         Some((axis, self.shape[axis + 1..].iter().product::<u64>() * size as u64))
     }
 
@@ -152,6 +156,7 @@ impl Region {
             let mut part = self.clone();
             part.window[axis] = (start, (start + each).min(high));
             part.is_whole = false;
+            part.is_first &= start == low;
             part
         })
     }
@@ -173,16 +178,15 @@ pub(crate) struct Slab {
 
 /// Geometry shared by all tasks.
 pub(crate) struct Geometry<'a> {
-    pub(crate) plan: &'a ReadPlan,
+    pub(crate) scope: Scope<'a>,
     pub(crate) roles: &'a [Role],
-    pub(crate) positions: Option<&'a Positions>,
     /// Stride of each axis among the reduced positions.
     index: Vec<u64>,
 }
 
 impl<'a> Geometry<'a> {
-    pub(crate) fn new(plan: &'a ReadPlan, roles: &'a [Role], positions: Option<&'a Positions>) -> Self {
-        let rank = plan.grid.rank();
+    pub(crate) fn new(scope: Scope<'a>, roles: &'a [Role]) -> Self {
+        let rank = scope.grid.rank();
         let mut index = vec![0; rank];
         let mut next = 1u64;
         for axis in (0..rank).rev() {
@@ -190,14 +194,14 @@ impl<'a> Geometry<'a> {
                 Role::Kept => continue,
                 // Labels are kept as well: the index counts the reduced axes only.
                 Role::Grouped(groups) if groups.size == 0 => continue,
-                Role::Reduced => plan.selection.axes()[axis].count(),
+                Role::Reduced => scope.selection.axes()[axis].count(),
                 Role::Grouped(groups) => groups.size,
                 Role::Rolling(rolling) => rolling.size,
             };
             index[axis] = next;
             next = next.saturating_mul(extent);
         }
-        Self { plan, roles, positions, index }
+        Self { scope, roles, index }
     }
 
     /// Stride of an axis among the reduced positions.
@@ -219,7 +223,7 @@ impl<'a> Geometry<'a> {
     pub(crate) fn block(&self, task: &Task) -> Block {
         let mut block = Block { axes: Vec::new(), output: Vec::new() };
         for (axis, (part, role)) in task.parts.iter().zip(self.roles).enumerate() {
-            let extent = self.plan.selection.axes()[axis].count();
+            let extent = self.scope.selection.axes()[axis].count();
             let by_position = matches!(role, Role::Rolling(rolling) if !rolling.separate);
             let cells = if by_position { &part.positions } else { &part.cells };
             let output = if by_position { Some(extent) } else { role.cells(extent) };
@@ -231,24 +235,44 @@ impl<'a> Geometry<'a> {
         block
     }
 
-    /// Regions of the chunks that are folded into a task, in the order of the plan.
-    pub(crate) fn regions(&self, task: &Task) -> Vec<Region> {
-        let ranges: Vec<Range<u64>> = task.parts.iter().map(|part| part.positions.clone()).collect();
-        let chunks = chunks_of(self.plan, &ranges).into_iter();
-        chunks.filter_map(|chunk| self.region(task, chunk)).collect()
+    /// Regions of the chunks that contribute to a task, in grid order.
+    pub(crate) fn regions(&self, task: &Task) -> Result<Vec<Region>, ErrorKind> {
+        let mut regions = Vec::new();
+        self.for_each_chunk(task, |tile, stored| {
+            regions.extend(self.region(task, tile, stored));
+            Ok(())
+        })?;
+        Ok(regions)
     }
 
-    fn region(&self, task: &Task, chunk: usize) -> Option<Region> {
-        let grid = &self.plan.grid;
-        let tile = &self.plan.chunks[chunk].tile;
-        let shape = grid.tile_shape(&tile[..grid.rank()]);
-        let mut region =
-            Region { chunk, shape, window: [(0, 0); MAX_RANK], is_whole: true, is_selected: true };
+    /// Visits the chunks of a task, in grid order.
+    pub(crate) fn for_each_chunk(
+        &self,
+        task: &Task,
+        visit: impl FnMut(&[u64; MAX_RANK], ChunkRef) -> Result<(), ErrorKind>,
+    ) -> Result<(), ErrorKind> {
+        let ranges: Vec<Range<u64>> = task.parts.iter().map(|part| part.positions.clone()).collect();
+        for_each_chunk(&self.scope, &ranges, visit)
+    }
+
+    /// The part of a chunk that a task reads; `None` if it is empty.
+    pub(crate) fn region(&self, task: &Task, tile: &[u64; MAX_RANK], stored: ChunkRef) -> Option<Region> {
+        let mut region = Region {
+            tile: *tile,
+            stored,
+            shape: [1; MAX_RANK],
+            window: [(0, 1); MAX_RANK],
+            is_whole: true,
+            is_first: true,
+            is_selected: true,
+        };
         for (axis, part) in task.parts.iter().enumerate() {
-            let slice = self.plan.selection.axes()[axis];
-            let (low, high) = grid.window(axis, tile[axis]);
+            let slice = self.scope.selection.axes()[axis];
+            let (low, high) = self.scope.grid.window(axis, tile[axis]);
             let (first, count) = slice.hits(low, high)?;
+            region.shape[axis] = high - low;
             region.is_selected &= slice.step == 1 && count == high - low;
+            region.is_first &= first >= part.positions.start;
             let (first, end) = (first.max(part.positions.start), (first + count).min(part.positions.end));
             if first >= end {
                 return None;
@@ -269,9 +293,8 @@ impl<'a> Geometry<'a> {
         let reduced = axes.filter(|(_, role)| matches!(role, Role::Reduced));
         let rows: u64 = reduced.map(|((low, high), _)| high - low).product();
         let most = to_usize((most / rows.max(1)).max(1));
-        let tile = |region: &Region| &self.plan.chunks[region.chunk].tile;
         let is_behind = |region: &Region| {
-            let axes = tile(first).iter().zip(tile(region)).zip(self.roles);
+            let axes = first.tile.iter().zip(&region.tile).zip(self.roles);
             region.is_like(first)
                 && axes.clone().all(|((a, b), role)| matches!(role, Role::Reduced) || a == b)
         };
@@ -287,13 +310,16 @@ impl<'a> Geometry<'a> {
         contiguous: bool,
         mut visit: impl FnMut(&Slab) -> Result<(), E>,
     ) -> Result<(), E> {
-        let size = self.plan.grid.element().size() as u64;
-        let rank = region.shape.len();
-        let below = |axis: usize| region.shape[axis + 1..].iter().product::<u64>() * size;
+        let size = self.scope.grid.element().size() as u64;
+        let rank = self.scope.grid.rank();
+        let mut strides = [size; MAX_RANK];
+        for axis in (0..rank - 1).rev() {
+            strides[axis] = strides[axis + 1] * region.shape[axis + 1];
+        }
+        let below = |axis: usize| strides[axis];
         let by_size = (0..rank).find(|&axis| below(axis) <= most).unwrap_or(rank - 1);
         let axis = if contiguous { by_size.max(region.last_cut()) } else { by_size };
         let step = (most / below(axis).max(1)).max(1);
-        let strides: Vec<u64> = (0..rank).map(below).collect();
         let mut slab = Slab { window: region.window, start: 0, end: 0 };
         for (window, &(low, _)) in slab.window.iter_mut().zip(&region.window[..axis]) {
             *window = (low, low + 1);
@@ -314,7 +340,7 @@ impl<'a> Geometry<'a> {
             loop {
                 let Some(next) = above.checked_sub(1) else { return Ok(()) };
                 above = next;
-                let place = slab.window[above].0 + self.plan.selection.axes()[above].step;
+                let place = slab.window[above].0 + self.scope.selection.axes()[above].step;
                 if place < region.window[above].1 {
                     slab.window[above] = (place, place + 1);
                     break;
@@ -327,13 +353,12 @@ impl<'a> Geometry<'a> {
 
     /// The single cell that a chunk is folded into, if the chunk is entirely inside the task, with step 1 on every
     /// axis; else `None`.
-    pub(crate) fn single_cell(&self, task: &Task, block: &Block, chunk: usize) -> Option<usize> {
-        let tile = &self.plan.chunks[chunk].tile;
+    pub(crate) fn single_cell(&self, task: &Task, block: &Block, region: &Region) -> Option<usize> {
         let mut cell = 0;
         let mut axes = block.axes.iter();
         for (axis, part) in task.parts.iter().enumerate() {
-            let slice = self.plan.selection.axes()[axis];
-            let (low, high) = self.plan.grid.window(axis, tile[axis]);
+            let slice = self.scope.selection.axes()[axis];
+            let (low, high) = self.scope.grid.window(axis, region.tile[axis]);
             let (first, count) = slice.hits(low, high)?;
             let inside = first >= part.positions.start && first + count <= part.positions.end;
             if slice.step != 1 || count != high - low || !inside {
@@ -356,6 +381,21 @@ impl<'a> Geometry<'a> {
         Some(cell)
     }
 
+    /// The first cell and the number of cells of a region, if its values are consecutive cells in the order of the
+    /// chunk.
+    pub(crate) fn single_run(&self, task: &Task, block: &Block, region: &Region) -> Option<(usize, usize)> {
+        let slab = Slab { window: region.window, start: 0, end: 0 };
+        let mut piece = self.piece(task, block, region, &slab)?;
+        piece.join(false);
+        match piece.lanes[..] {
+            [] => Some((piece.cell, 1)),
+            [AxisRun { count, stride: 1, cells: CellStep::Each(1), keep: None, .. }] => {
+                Some((piece.cell, count))
+            }
+            _ => None,
+        }
+    }
+
     /// The part of a slab that a task reads; `None` if it is empty. Offsets are relative to the first value of the
     /// slab.
     pub(crate) fn piece<'p>(
@@ -365,9 +405,8 @@ impl<'a> Geometry<'a> {
         region: &Region,
         slab: &Slab,
     ) -> Option<Piece<'p>> {
-        let grid = &self.plan.grid;
+        let grid = self.scope.grid;
         let rank = grid.rank();
-        let tile = &self.plan.chunks[region.chunk].tile;
         let mut piece = Piece { lanes: Vec::with_capacity(rank), offset: 0, cell: 0, index: 0 };
         let mut value_stride = [1usize; MAX_RANK];
         for axis in (0..rank.saturating_sub(1)).rev() {
@@ -378,10 +417,9 @@ impl<'a> Geometry<'a> {
             cell_stride[axis] = cell_stride[axis + 1] * to_usize(block.axes[axis + 1].1);
         }
         let mut output = 0;
-        for axis in 0..rank {
-            let slice = self.plan.selection.axes()[axis];
+        for (axis, slice) in self.scope.selection.axes().iter().enumerate() {
             let part = &task.parts[axis].positions;
-            let (tile_low, _) = grid.window(axis, tile[axis]);
+            let (tile_low, _) = grid.window(axis, region.tile[axis]);
             let (low, high) = slab.window[axis];
             let (low, high) = (tile_low + low, tile_low + high);
             let (first, count) = slice.hits(low, high)?;
@@ -392,17 +430,15 @@ impl<'a> Geometry<'a> {
             let position = slice.start + first * slice.step - low;
             piece.offset += to_usize(position) * value_stride[axis];
             let (from, to) = (to_usize(first), to_usize(end));
+            let positions = self.scope.positions.filter(|keep| keep.axis == axis);
+            let keep = task.parts[axis].keep.as_deref().or(positions.map(|keep| &keep.counts[..]));
             let mut lane = AxisRun {
+                first,
                 count: to - from,
                 stride: to_usize(slice.step).saturating_mul(value_stride[axis]),
                 cells: CellStep::Same,
                 index: self.index[axis],
-                keep: match &task.parts[axis].keep {
-                    Some(keep) => Some(&keep[from..to]),
-                    None => {
-                        self.positions.filter(|keep| keep.axis == axis).map(|keep| &keep.counts[from..to])
-                    }
-                },
+                keep: keep.map(|keep| &keep[from..to]),
             };
             let role = &self.roles[axis];
             if !matches!(role, Role::Reduced) {

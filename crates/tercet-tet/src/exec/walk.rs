@@ -6,11 +6,14 @@ use tercet_kernel::{Accumulator, ComputeType, Filter, Runs, gather};
 
 use super::chunks::Shifts;
 use super::sizes::{CACHED, NARROW};
+use super::visit::Consumer;
 use crate::error::ErrorKind;
 
 /// One axis of the selected part of a piece: `count` positions, outermost axis first.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct AxisRun<'a> {
+    /// First selected position of the axis.
+    pub(crate) first: u64,
     pub(crate) count: usize,
     /// Stride from one position to the next, in values.
     pub(crate) stride: usize,
@@ -140,6 +143,18 @@ pub(crate) struct Walker<'w, 'b> {
     pub(crate) entered: u64,
 }
 
+impl<'b> Consumer<'b> for Walker<'_, 'b> {
+    /// Few enough bytes that their widened values stay in the cache.
+    fn slab_bytes(&self) -> u64 {
+        (CACHED * self.dtype.size() / self.compute.size()) as u64
+    }
+
+    fn piece(&mut self, bytes: &'b [u8], mut piece: Piece<'_>) -> Result<(), ErrorKind> {
+        piece.join(self.indexed);
+        self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index)
+    }
+}
+
 impl<'w, 'b> Walker<'w, 'b> {
     pub(crate) fn new(
         accumulator: &'w mut dyn Accumulator,
@@ -166,18 +181,8 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
     }
 
-    /// Stored bytes that are folded at once, so that their values stay in the cache.
-    pub(crate) fn slab_bytes(&self) -> u64 {
-        (CACHED * self.dtype.size() / self.compute.size()) as u64
-    }
-
-    /// Folds a piece whose values begin at the start of `bytes`.
-    pub(crate) fn piece(&mut self, bytes: &'b [u8], piece: &Piece<'_>) -> Result<(), ErrorKind> {
-        self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index)
-    }
-
     /// Folds a piece whose bytes are not kept: none of its rows stay buffered.
-    pub(crate) fn piece_now(&mut self, bytes: &[u8], piece: &Piece<'_>) -> Result<(), ErrorKind> {
+    pub(crate) fn piece_now(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
         self.flush();
         let mut walker = Walker::new(
             &mut *self.accumulator,
@@ -591,11 +596,12 @@ impl<'w, 'b> Walker<'w, 'b> {
 }
 
 /// The row of a piece that is a single value.
-const SINGLE: AxisRun<'static> = AxisRun { count: 1, stride: 1, cells: CellStep::Same, index: 1, keep: None };
+const SINGLE: AxisRun<'static> =
+    AxisRun { first: 0, count: 1, stride: 1, cells: CellStep::Same, index: 1, keep: None };
 
 impl CellStep<'_> {
     /// Offset from the cell of the first position to the cell of position `i`.
-    fn of(&self, i: usize) -> usize {
+    pub(crate) fn of(&self, i: usize) -> usize {
         match *self {
             Self::Same => 0,
             Self::Each(stride) => i * stride,

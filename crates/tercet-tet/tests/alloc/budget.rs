@@ -14,7 +14,7 @@ const SLACK: u64 = MIB;
 
 fn write(path: &Path, chunks: [u64; 3], compression: Compression) {
     let count = SHAPE.iter().product::<u64>();
-    let values: Vec<f32> = (0..count).map(|n| (n * 7919 % 10_007) as f32 * 0.5 - 2000.0).collect();
+    let values: Vec<f32> = (0..count).map(|n| f32::from((n * 7919 % 10_007) as u16) * 0.5 - 2000.0).collect();
     let mut layout = Layout::new();
     let id = layout.dataset("t", DType::F32, SHAPE, chunks).unwrap();
     layout.compress(id, compression).unwrap();
@@ -67,9 +67,9 @@ fn computations_stay_within_their_budget() {
                     check(&format!("{op:?} over {axes:?}"), cells * 8 * width, &run);
                 }
             }
-            for axis in 0..3 {
-                let windows = (SHAPE[axis] - 12).div_ceil(6) + 1;
-                let cells = SHAPE.iter().product::<u64>() / SHAPE[axis] * windows;
+            for (axis, extent) in SHAPE.into_iter().enumerate() {
+                let windows = (extent - 12).div_ceil(6) + 1;
+                let cells = SHAPE.iter().product::<u64>() / extent * windows;
                 let window = || Window::rolling(axis, 12).step(6);
                 let run = || drop(select.mean([axis]).window(window()).run().unwrap());
                 check(&format!("windows of axis {axis}"), cells * 8, &run);

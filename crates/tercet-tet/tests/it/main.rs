@@ -13,6 +13,8 @@
 #![allow(clippy::manual_is_multiple_of, reason = "the plain model states the rule")]
 
 #[cfg(target_endian = "little")]
+mod chunk_visits;
+#[cfg(target_endian = "little")]
 mod compute;
 #[cfg(target_endian = "little")]
 mod error_locations;

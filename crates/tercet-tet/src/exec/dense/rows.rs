@@ -1,48 +1,306 @@
-//! Writes one chunk to one piece of the result, row by row.
+//! Masked copies and transforms: writes the rows of a dense result with a kernel.
 
-use super::axes::{At, AxisRun};
-use super::{DenseWriter, Plane, RowTransform};
+use std::ops::Range;
+
+use pulp::Arch;
+use tercet_core::Selection;
+use tercet_core::tensor::CopyError;
+
+use super::zero_divisors::ZeroDivisors;
+use super::{Output, SLAB, Writer, visitor};
+use crate::error::ErrorKind;
+use crate::exec::drive::as_values;
+use crate::exec::job::Job;
 use crate::exec::number::Number;
+use crate::exec::predicate::Predicate;
+use crate::exec::task::to_usize;
+use crate::exec::visit::{Consumer, Visitor};
+use crate::exec::walk::Piece;
+use crate::query::resolved::{Resolved, Role};
+use crate::wire::ids::MAX_RANK;
 
 /// Number of values gathered at a time.
 const GATHERED: usize = 16 << 10;
 
-/// Writer of one chunk to one piece of the result.
-pub(super) struct ChunkRows<'p, T: Number> {
-    pub(super) dense: &'p DenseWriter<'p>,
-    pub(super) transform: &'p RowTransform<'p, T>,
-    /// Values; `None` if no element is included.
-    pub(super) values: Option<&'p [T]>,
-    pub(super) out: &'p mut [T],
-    pub(super) row: &'p mut Vec<T>,
+/// Statistics of the cells (output elements of the first pass) that a transform uses.
+#[derive(Debug)]
+pub(crate) struct Numbers {
+    pub(crate) shift: Vec<f64>,
+    /// Divisors; NaN where a division is impossible. Empty if nothing is divided.
+    pub(crate) divisor: Vec<f64>,
 }
 
-impl<T: Number> ChunkRows<'_, T> {
-    pub(super) fn descend(&mut self, lanes: &[AxisRun<'_>], at: At) {
+/// Rows of values that are processed one after the other; all strides are in elements.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plane {
+    pub(crate) rows: usize,
+    pub(crate) width: usize,
+    /// Stride from one row to the next.
+    pub(crate) from_row: usize,
+    pub(crate) to_row: usize,
+    pub(crate) cell_row: usize,
+    /// Stride of cells from one value to the next: 0 or 1.
+    pub(crate) cell_column: usize,
+}
+
+/// Borrowed statistics of all cells.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CellNumbers<'a> {
+    pub(crate) shift: &'a [f64],
+    pub(crate) divisor: &'a [f64],
+}
+
+/// Kernel: the operation on rows of values. The last argument is the cell of the first value.
+pub(crate) type Kernel<T> = fn(Arch, (&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
+
+/// The selection of a job as a dense array, written part by part. The parts together must be the selection.
+pub(crate) struct DenseWriter<'a> {
+    visitor: Visitor<'a>,
+    resolved: &'a Resolved,
+    numbers: &'a Numbers,
+    /// Whether any cell has an impossible divisor.
+    has_zero_divisors: bool,
+    /// Whether some elements are not visited: positions are excluded, or the plan has no chunk for them.
+    has_blanks: bool,
+    /// Stride of each axis among the cells, and in the selection.
+    cells: [usize; MAX_RANK],
+    indices: [u64; MAX_RANK],
+    bad: ZeroDivisors,
+}
+
+impl<'a> DenseWriter<'a> {
+    /// Creates a writer of values whose cells are defined by `roles`.
+    pub(crate) fn new(job: &'a Job<'a>, numbers: &'a Numbers, roles: &[Role]) -> Self {
+        let (mut cells, mut indices) = ([0; MAX_RANK], [0; MAX_RANK]);
+        let (mut cell, mut index) = (1usize, 1u64);
+        for (axis, slice) in job.plan.selection.axes().iter().enumerate().rev() {
+            if roles[axis] == Role::Kept {
+                cells[axis] = cell;
+                cell = cell.saturating_mul(to_usize(slice.count()));
+            }
+            indices[axis] = index;
+            index = index.saturating_mul(slice.count());
+        }
+        let touched = job.plan.grid.touched_count(&job.plan.selection);
+        let has_blanks = job.resolved.positions.is_some() || touched != Some(job.plan.chunks.len() as u64);
+        Self {
+            visitor: visitor(job.scope()),
+            resolved: job.resolved,
+            numbers,
+            has_zero_divisors: numbers.divisor.iter().any(|divisor| divisor.is_nan()),
+            has_blanks,
+            cells,
+            indices,
+            bad: ZeroDivisors::default(),
+        }
+    }
+
+    /// Whether chunks can be read several times without decoding them each time.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn can_split(&self) -> bool {
+        self.visitor.chunks.are_mapped()
+    }
+
+    /// Number of finite values with an impossible divisor, and the first of their indices.
+    pub(crate) fn into_zero_divisors(self) -> (u64, Vec<u64>) {
+        self.bad.into_reported()
+    }
+
+    /// Copies `part`, whose first position is `origin` in the selection, to a dense buffer of its size.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn copy_part(
+        &self,
+        (part, origin): (&Selection, &[u64]),
+        out: &mut [u8],
+    ) -> Result<(), ErrorKind> {
+        let size = self.visitor.geometry.scope.grid.element().size();
+        super::write(&self.visitor, &ranges(part, origin), out, &super::Copy { size })
+    }
+
+    /// Writes `part`, whose first position is `origin` in the selection, to a dense buffer of its size. Filtered-out
+    /// values are replaced with `blank` before the kernel is applied.
+    pub(crate) fn write_part<T: Number>(
+        &self,
+        kernel: Kernel<T>,
+        blank: T,
+        (part, origin): (&Selection, &[u64]),
+        out: &mut [u8],
+    ) -> Result<(), ErrorKind> {
+        let filter = self.resolved.filter.as_ref();
+        let predicate = filter.map(|filter| Predicate::<T>::new(filter, self.resolved.fill));
+        let rows = Rows { dense: self, arch: Arch::new(), kernel, predicate, blank };
+        super::write(&self.visitor, &ranges(part, origin), out, &rows)?;
+        if cfg!(target_endian = "big") {
+            for value in bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)? {
+                *value = value.swap_le();
+            }
+        }
+        Ok(())
+    }
+
+    fn cell_numbers(&self) -> CellNumbers<'_> {
+        let shift = &self.numbers.shift[..];
+        // Without a division the second number is not read.
+        let divisor = if self.numbers.divisor.is_empty() { shift } else { &self.numbers.divisor[..] };
+        CellNumbers { shift, divisor }
+    }
+
+    /// Counts the finite values of a row with an impossible divisor.
+    fn count_zero_divisors<T: Number>(&self, values: &[T], row: &Lane<'_>, at: At) {
+        let bad = |i: usize| self.numbers.divisor[at.cell + i * row.cell].is_nan();
+        if row.cell == 0 && !bad(0) {
+            return;
+        }
+        let finite = |value: T| !value.is_nan() && !value.is_infinite();
+        let found = values.iter().enumerate().filter(|&(i, &value)| finite(value) && bad(i));
+        self.bad.note(found.map(|(i, _)| at.index + i as u64 * row.index));
+    }
+
+    /// Lanes of a piece, joined where several axes are one run in the chunk, in the result and among the cells. The
+    /// last lane is a row of the result, with one cell for all values or one per value.
+    fn lanes<'p>(&self, piece: &Piece<'p>) -> (Vec<Lane<'p>>, At) {
+        let mut at = At { from: piece.offset, to: piece.cell, cell: 0, index: 0 };
+        let mut lanes: Vec<Lane<'p>> = Vec::with_capacity(piece.lanes.len() + 1);
+        for ((run, &cell), &index) in piece.lanes.iter().zip(&self.cells).zip(&self.indices) {
+            at.cell += to_usize(run.first) * cell;
+            at.index += run.first * index;
+            let inner =
+                Lane { count: run.count, from: run.stride, to: run.cells.of(1), cell, index, keep: run.keep };
+            match lanes.last_mut() {
+                _ if inner.count == 1 && inner.keep.is_none() => {}
+                Some(outer) if outer.continues_into(&inner, self.has_zero_divisors) => {
+                    *outer = Lane { count: outer.count * inner.count, ..inner };
+                }
+                _ => lanes.push(inner),
+            }
+        }
+        if lanes.last().is_none_or(|last| last.to != 1 || last.cell > 1) {
+            lanes.push(Lane::SINGLE);
+        }
+        (lanes, at)
+    }
+}
+
+/// Positions of a part of the selection that begins at `origin`.
+fn ranges(part: &Selection, origin: &[u64]) -> Vec<Range<u64>> {
+    part.axes().iter().zip(origin).map(|(slice, &first)| first..first + slice.count()).collect()
+}
+
+/// The positions of one axis, with strides in elements.
+#[derive(Clone, Copy, Debug)]
+struct Lane<'a> {
+    count: usize,
+    /// Stride in the chunk.
+    from: usize,
+    /// Stride in the result.
+    to: usize,
+    /// Stride among the cells of the statistics.
+    cell: usize,
+    /// Stride in the complete selection.
+    index: u64,
+    /// Mask of included positions; `None` includes all.
+    keep: Option<&'a [bool]>,
+}
+
+impl Lane<'_> {
+    /// A single position.
+    const SINGLE: Self = Self { count: 1, from: 1, to: 1, cell: 0, index: 0, keep: None };
+
+    fn continues_into(&self, inner: &Lane<'_>, indexed: bool) -> bool {
+        let one_run = |outer: usize, inner_step: usize| outer == inner_step.saturating_mul(inner.count);
+        one_run(self.from, inner.from)
+            && one_run(self.to, inner.to)
+            && one_run(self.cell, inner.cell)
+            && (!indexed || self.index == inner.index.saturating_mul(inner.count as u64))
+            && self.keep.is_none()
+            && inner.keep.is_none()
+    }
+}
+
+/// A position in a chunk, with the corresponding positions in the result, the cells and the selection.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    from: usize,
+    to: usize,
+    cell: usize,
+    index: u64,
+}
+
+impl At {
+    /// Advances by `i` positions.
+    #[inline]
+    fn step(self, lane: &Lane<'_>, i: usize) -> Self {
+        Self {
+            from: self.from + i * lane.from,
+            to: self.to + i * lane.to,
+            cell: self.cell + i * lane.cell,
+            index: self.index + i as u64 * lane.index,
+        }
+    }
+}
+
+/// Rows of elements of one type.
+struct Rows<'s, T: Number> {
+    dense: &'s DenseWriter<'s>,
+    arch: Arch,
+    kernel: Kernel<T>,
+    predicate: Option<Predicate<T>>,
+    /// Value that replaces filtered-out values.
+    blank: T,
+}
+
+impl<T: Number> Output for Rows<'_, T> {
+    fn consumer<'o>(&'o self, out: &'o mut [u8]) -> Result<Writer<'o>, ErrorKind> {
+        let out = bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)?;
+        if self.dense.has_blanks {
+            out.fill(self.blank);
+        }
+        Ok(Box::new(RowWriter { rows: self, out, row: Vec::new(), aligned: Vec::new() }))
+    }
+}
+
+/// Writer of the rows of one task.
+struct RowWriter<'o, T: Number> {
+    rows: &'o Rows<'o, T>,
+    out: &'o mut [T],
+    /// Gathered values of a row.
+    row: Vec<T>,
+    /// Copied values of a slab that is not aligned.
+    aligned: Vec<T>,
+}
+
+impl<T: Number> Consumer<'_> for RowWriter<'_, T> {
+    fn slab_bytes(&self) -> u64 {
+        SLAB
+    }
+
+    fn piece(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
+        let (lanes, at) = self.rows.dense.lanes(&piece);
+        let mut aligned = std::mem::take(&mut self.aligned);
+        self.descend(as_values(bytes, &mut aligned), &lanes, at);
+        self.aligned = aligned;
+        Ok(())
+    }
+}
+
+impl<T: Number> RowWriter<'_, T> {
+    fn descend(&mut self, values: &[T], lanes: &[Lane<'_>], at: At) {
         match lanes {
             [] => {}
-            [row] => self.rows(&AxisRun::SINGLE, row, at),
-            [rows, row] if rows.keep.is_none() => self.rows(rows, row, at),
+            [row] => self.plane(values, &Lane::SINGLE, row, at),
+            [rows, row] if rows.keep.is_none() => self.plane(values, rows, row, at),
             [outer, rest @ ..] => {
-                for i in 0..outer.count {
-                    let mut at = at.step(outer, i);
-                    at.dead |= outer.keep.is_some_and(|keep| !keep[i]);
-                    self.descend(rest, at);
+                for i in (0..outer.count).filter(|&i| outer.keep.is_none_or(|keep| keep[i])) {
+                    self.descend(values, rest, at.step(outer, i));
                 }
             }
         }
     }
 
     /// Writes rows whose elements are contiguous in the result.
-    fn rows(&mut self, rows: &AxisRun<'_>, row: &AxisRun<'_>, at: At) {
-        let Some(values) = self.values.filter(|_| !at.dead) else {
-            for i in 0..rows.count {
-                let to = at.step(rows, i).to;
-                self.out[to..to + row.count].fill(self.transform.blank);
-            }
-            return;
-        };
-        let numbers = self.dense.cell_numbers();
+    fn plane(&mut self, values: &[T], rows: &Lane<'_>, row: &Lane<'_>, at: At) {
+        let Rows { dense, arch, kernel, ref predicate, .. } = *self.rows;
+        let numbers = dense.cell_numbers();
         let plane = Plane {
             rows: rows.count,
             width: row.count,
@@ -51,19 +309,12 @@ impl<T: Number> ChunkRows<'_, T> {
             cell_row: rows.cell,
             cell_column: row.cell,
         };
-        if row.from == 1 && row.keep.is_none() && self.transform.predicate.is_none() {
-            let from = &values[at.from..];
-            (self.transform.kernel)(
-                self.transform.arch,
-                (from, &mut self.out[at.to..]),
-                plane,
-                numbers,
-                at.cell,
-            );
-            if self.dense.has_zero_divisors {
+        if row.from == 1 && row.keep.is_none() && predicate.is_none() {
+            kernel(arch, (&values[at.from..], &mut self.out[at.to..]), plane, numbers, at.cell);
+            if dense.has_zero_divisors {
                 for i in 0..rows.count {
                     let at = at.step(rows, i);
-                    self.dense.count_zero_divisors(&values[at.from..at.from + row.count], row, at);
+                    dense.count_zero_divisors(&values[at.from..at.from + row.count], row, at);
                 }
             }
             return;
@@ -72,31 +323,30 @@ impl<T: Number> ChunkRows<'_, T> {
             for start in (0..row.count).step_by(GATHERED) {
                 let at = at.step(rows, i).step(row, start);
                 let end = row.count.min(start + GATHERED);
-                let row =
-                    AxisRun { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
+                let row = Lane { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
                 self.gather(&values[at.from..], &row);
                 let plane = Plane { rows: 1, width: row.count, ..plane };
-                let to = &mut self.out[at.to..];
-                (self.transform.kernel)(self.transform.arch, (self.row, to), plane, numbers, at.cell);
-                if self.dense.has_zero_divisors {
-                    self.dense.count_zero_divisors(self.row, &row, at);
+                kernel(arch, (&self.row, &mut self.out[at.to..]), plane, numbers, at.cell);
+                if dense.has_zero_divisors {
+                    dense.count_zero_divisors(&self.row, &row, at);
                 }
             }
         }
     }
 
     /// Gathers the values of a row. Excluded values are blanked.
-    fn gather(&mut self, values: &[T], row: &AxisRun<'_>) {
+    fn gather(&mut self, values: &[T], row: &Lane<'_>) {
+        let blank = self.rows.blank;
         self.row.clear();
         self.row.extend(values.iter().step_by(row.from.max(1)).take(row.count));
-        if let Some(predicate) = self.transform.predicate {
-            for value in &mut *self.row {
-                *value = if predicate.passes(*value) { *value } else { self.transform.blank };
+        if let Some(predicate) = &self.rows.predicate {
+            for value in &mut self.row {
+                *value = if predicate.passes(*value) { *value } else { blank };
             }
         }
         if let Some(keep) = row.keep {
             for (value, &keep) in self.row.iter_mut().zip(keep) {
-                *value = if keep { *value } else { self.transform.blank };
+                *value = if keep { *value } else { blank };
             }
         }
     }

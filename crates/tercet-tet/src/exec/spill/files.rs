@@ -30,18 +30,23 @@ pub(crate) fn spill(
     let dense = DenseWriter::new(job, &numbers, &roles);
     let export = plan(job, &dense)?;
     let mut head = Head::new(job, outputs.preview)?;
-    let path = with_element!(job.plan.grid.element(), |T| {
-        let blank = if is_masked(job) { blank_value::<T>(job)? } else { T::default() };
-        let mut placed = Placed::new(output.stage()?);
-        let fill = |part: &Selection, origin: &[u64], out: &mut [u8]| {
-            dense.write_part::<T>(copy, blank, (part, origin), out)
-        };
-        export.each_run(&fill, |at, run| {
-            head.look(at, run);
-            placed.put(at, run)
-        })?;
-        placed.into_inner().publish()?
-    });
+    if is_masked(job) {
+        with_element!(job.plan.grid.element(), |T| blank_value::<T>(job).map(drop))?;
+    }
+    let mut placed = Placed::new(output.stage()?);
+    let fill = |part: &Selection, origin: &[u64], out: &mut [u8]| {
+        if !is_masked(job) {
+            return dense.copy_part((part, origin), out);
+        }
+        with_element!(job.plan.grid.element(), |T| {
+            dense.write_part::<T>(copy, blank_value(job)?, (part, origin), out)
+        })
+    };
+    export.each_run(&fill, |at, run| {
+        head.look(at, run);
+        placed.put(at, run)
+    })?;
+    let path = placed.into_inner().publish()?;
     output.keep();
     let path = Some(path.to_string_lossy().into_owned());
     Ok((OutputFile { path, bytes: export.bytes() }, head.into_cells()))

@@ -1,0 +1,107 @@
+//! Every chunk is read and decoded once in each pass, for any layout and number of threads.
+
+use std::collections::BTreeMap;
+use std::io::Cursor;
+use std::sync::Arc;
+
+use tercet_core::progress::NoProgress;
+use tercet_core::source::Memory;
+use tercet_core::{ElementType, Selection, TensorView};
+use tercet_testkit::counting::Counting;
+use tercet_tet::{
+    Compression, Dataset, File, Layout, Query, ReadOptions, RunOptions, Syntax, Writer, WriterOptions,
+};
+
+const SHAPE: [u64; 3] = [32, 64, 512];
+
+/// Layouts with many bands, with few, with one, and with one chunk.
+const CHUNKS: [[u64; 3]; 5] = [[1, 64, 512], [16, 16, 100], [32, 8, 512], [32, 64, 512], [3, 7, 512]];
+
+fn write(chunks: [u64; 3], compression: Compression) -> (Vec<u8>, Vec<f32>) {
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", ElementType::F32, SHAPE, chunks).unwrap();
+    layout.compress(id, compression).unwrap();
+    let values: Vec<f32> = (0..SHAPE.iter().product::<u64>()).map(|n| (n % 5000) as f32).collect();
+    let options = WriterOptions::new().with_history(false);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
+    writer.array(id, TensorView::from_slice(&SHAPE, &values).unwrap()).unwrap();
+    (writer.finish().unwrap().output, values)
+}
+
+/// Number of reads of each chunk of a selection, and the bytes that were read outside of the chunks.
+fn reads(source: &Counting<Memory>, dataset: &Dataset<'_>, selection: &Selection) -> (Vec<usize>, u64) {
+    let spans = source.spans();
+    let grid = dataset.grid().unwrap();
+    let touched = grid.touched(selection);
+    let mut chunks: BTreeMap<u64, usize> =
+        touched.iter().map(|tile| (dataset.chunk_ref(&tile[..3]).unwrap().span.start(), 0)).collect();
+    let mut other = 0;
+    for span in spans {
+        match chunks.get_mut(&span.start()) {
+            Some(count) => *count += 1,
+            None => other += span.len(),
+        }
+    }
+    (chunks.into_values().collect(), other)
+}
+
+/// Calls `check` with every layout on one thread and on several; sources copy bytes if chunks are raw.
+fn for_each_layout(check: impl Fn(&Counting<Memory>, &File, &[f32]) + Sync) {
+    for chunks in CHUNKS {
+        for (compression, copies) in [
+            (Compression::Raw, true),
+            (Compression::Zstd { level: 1 }, true),
+            (Compression::Zstd { level: 1 }, false),
+        ] {
+            let (bytes, values) = write(chunks, compression);
+            for threads in [1, 4] {
+                let source = Counting::new(Memory::new("m", bytes.clone()));
+                let source = Arc::new(if copies { source.with_copies() } else { source });
+                let file =
+                    File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| check(&source, &file, &values));
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_reads_read_every_chunk_once() {
+    for_each_layout(|source, file, values| {
+        let dataset = &file.dataset("a").unwrap();
+        for text in [":", "::3,5:50,::2", "7,:,:", ":,:,100:101", "31,63,511"] {
+            let selection = dataset.selection(text).unwrap();
+            source.reset();
+            let tensor = dataset.read(&selection).unwrap();
+            let (chunks, other) = reads(source, dataset, &selection);
+            assert!(chunks.iter().all(|&count| count == 1), "{text} {:?}: {chunks:?}", dataset.chunk_shape());
+            // Each lookup reads the rows of the index that share a checksum, at most.
+            let index = (chunks.len() as u64 + 1) * (dataset.grid().unwrap().tiles() * 104 + 64);
+            assert!(other <= index, "{text}: {other} bytes besides {} chunks", chunks.len());
+            if text == ":" {
+                assert_eq!(tensor.as_slice::<f32>(), Some(values));
+            }
+        }
+    });
+}
+
+#[test]
+fn transforms_read_every_chunk_once_in_each_pass() {
+    for_each_layout(|source, file, values| {
+        let dataset = &file.dataset("a").unwrap();
+        let document = r#"{"dataset": "a", "transform": {"method": "minmax"}, "write": "ram"}"#;
+        let query = Query::parse(document, Syntax::Json).unwrap();
+        let options = RunOptions::new().with_statistics(false).with_preview(0);
+        source.reset();
+        let execution = query.run(file, &options, &NoProgress).unwrap().execution.unwrap();
+        let selection = dataset.selection(":").unwrap();
+        let (chunks, _) = reads(source, dataset, &selection);
+        assert!(chunks.iter().all(|&count| count == 2), "{:?}: {chunks:?}", dataset.chunk_shape());
+        let tiles = dataset.grid().unwrap().touched(&selection);
+        let stored: u64 = tiles.iter().map(|tile| dataset.chunk_ref(&tile[..3]).unwrap().span.len()).sum();
+        assert_eq!(execution.total_bytes_read_from_disk, 2 * stored);
+        let expected: Vec<f32> = values.iter().map(|&x| (f64::from(x) / 4999.0) as f32).collect();
+        assert_eq!(execution.tensor.unwrap().as_slice::<f32>(), Some(&expected[..]));
+    });
+}
