@@ -147,7 +147,7 @@ impl<'a> Chunks<'a> {
 
     /// Sets the bytes of decoded chunks that are kept because several tasks visit them.
     pub(crate) fn keep_decoded(&mut self, bytes: u64) {
-        self.kept = if self.reads_parts { 0 } else { bytes };
+        self.kept = bytes;
     }
 
     /// Sets whether the regions of all tasks together cover complete chunks.

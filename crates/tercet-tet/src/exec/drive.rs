@@ -187,11 +187,12 @@ impl<'a> Run<'a> {
         let threads = job.threads() as u64;
         let share = (job.budget / (2 * threads)).max(1 << 20) / self.reduction.cell_bytes().max(1) as u64;
         let most = share.clamp(1, self.reduction.most_cells().max(1));
-        let limits = Limits { strips: self.visitor.chunks.reads_parts(), most };
+        // Windows overlap: their parts do not add up to complete chunks, whose checksums need all of their bytes.
+        let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
+        let strips = self.mapped || (is_partition && self.visitor.chunks.reads_parts());
+        let limits = Limits { strips, most };
         let parts = cut(job.plan, roles, job.resolved.positions.as_ref(), limits);
         let tasks = tasks(&parts);
-        // Windows overlap: their parts do not add up to complete chunks.
-        let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
         self.visitor.chunks.expect_pieces(is_partition);
         let kept = if splits_chunks(job.plan, &parts) { job.budget / 4 } else { 0 };
         self.visitor.chunks.keep_decoded(kept);
@@ -213,7 +214,7 @@ impl<'a> Run<'a> {
     ) -> Result<u64, ErrorKind> {
         let block = self.visitor.geometry.block(task);
         let mut regions = self.visitor.geometry.regions(task)?;
-        if split && self.visitor.chunks.reads_parts() {
+        if split && self.mapped {
             regions = self.divided(task, &block, regions);
         }
         let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
