@@ -112,7 +112,7 @@ pub use region::Region;
 #[cfg(any(unix, windows))]
 pub use repair::{
     Action, ActionState, MissingChunk, REPAIRABLE, RepairMode, RepairOptions, RepairReport, SalvageOptions,
-    SalvageReport, repair, repair_on, salvage, salvage_file, salvage_file_on,
+    SalvageReport, repair, repair_on, safe_repairs, salvage, salvage_file, salvage_file_on,
 };
 #[cfg(any(unix, windows))]
 pub use rewrite::Rewrite;

@@ -118,6 +118,18 @@ impl RepairReport {
 /// Bytes copied at once.
 const COPY_BYTES: u64 = 1 << 20;
 
+/// The repairs of a report that accept no bytes that a checksum contradicts: those in [`REPAIRABLE`] without
+/// `recompute_checksums`, unless only statistics differ from intact chunks.
+pub fn safe_repairs(report: &Report) -> Vec<&'static str> {
+    let contradicted = ["tercet_catalog", "tercet_footer", "tercet_block"];
+    let is_safe = |code: &str| {
+        code != RECOMPUTE_CHECKSUMS
+            || !report.failures().any(|finding| contradicted.contains(&&*finding.code))
+    };
+    let recommended = report.details.recommendations.iter().map(|recommendation| recommendation.code);
+    recommended.filter(|code| REPAIRABLE.contains(code) && is_safe(code)).collect()
+}
+
 /// The codes of the repairs that can be applied in place.
 pub const REPAIRABLE: [&str; 2] = [FOOTER_INVALID, RECOMPUTE_CHECKSUMS];
 

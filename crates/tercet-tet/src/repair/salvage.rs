@@ -12,6 +12,7 @@ use tercet_core::{
     SourceError, with_element,
 };
 
+use crate::Region;
 use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{Dataset, File, Mode, ReadOptions};
 use crate::grid::Grid;
@@ -28,6 +29,8 @@ pub struct SalvageOptions {
     pub fill: Option<f64>,
     /// Replace an existing output file.
     pub overwrite: bool,
+    /// Use a catalog whose checksum fails: names, types and shapes of datasets may be wrong.
+    pub accept_catalog: bool,
     /// The largest sizes accepted.
     pub limits: Limits,
 }
@@ -47,6 +50,12 @@ impl SalvageOptions {
     /// Sets whether an existing output file is replaced.
     pub fn with_overwrite(mut self, overwrite: bool) -> Self {
         self.overwrite = overwrite;
+        self
+    }
+
+    /// Sets whether a catalog is used whose checksum fails.
+    pub fn with_accept_catalog(mut self, accept: bool) -> Self {
+        self.accept_catalog = accept;
         self
     }
 
@@ -166,7 +175,7 @@ struct Salvage {
 impl Salvage {
     fn open(source: Arc<dyn ByteSource>, options: SalvageOptions) -> Result<Self, Error> {
         let mut notes = Vec::new();
-        let file = open_damaged(source, options.limits, &mut notes)?;
+        let file = open_damaged(source, options, &mut notes)?;
         let report = SalvageReport {
             location: file.name().to_owned(),
             output: (),
@@ -215,12 +224,20 @@ impl Salvage {
 }
 
 /// Opens a damaged file: without checksums of the catalog, and without its footer if that cannot be parsed.
-fn open_damaged(source: Arc<dyn ByteSource>, limits: Limits, notes: &mut Vec<String>) -> Result<File, Error> {
-    let options = ReadOptions::new().with_limits(limits);
+fn open_damaged(
+    source: Arc<dyn ByteSource>,
+    salvage: SalvageOptions,
+    notes: &mut Vec<String>,
+) -> Result<File, Error> {
+    let options = ReadOptions::new().with_limits(salvage.limits);
     let Err(error) = File::from_source(source.clone(), options) else {
         // The catalog is intact, but rows of the index may be damaged: each is checked on its own.
         return File::from_source_mode(source, options, Mode::Recovery);
     };
+    if is_catalog_checksum(error.kind()) && !salvage.accept_catalog {
+        // A new file would give the damaged names, types and shapes valid checksums.
+        return Err(error);
+    }
     if error.class() == Class::Corrupt {
         notes.push(format!("damaged beyond its chunks: {}", one_line(error.kind())));
         return File::from_source_mode(source, options, Mode::Recovery);
@@ -230,6 +247,11 @@ fn open_damaged(source: Arc<dyn ByteSource>, limits: Limits, notes: &mut Vec<Str
         return File::from_source_mode(source, options, Mode::WithoutFooter);
     }
     Err(error)
+}
+
+/// Whether the checksum of the catalog fails.
+fn is_catalog_checksum(fault: &ErrorKind) -> bool {
+    matches!(fault, ErrorKind::Common(CommonError::Checksum { region: Region::Catalog, .. }))
 }
 
 fn one_line(fault: &ErrorKind) -> String {

@@ -17,6 +17,7 @@ use crate::failure::{Failure, Outcome};
 use crate::input::{Input, cannot_change, is_pipe, must_be_changeable};
 use crate::many::{Files, JsonList};
 use crate::output::{Output, Spool, atomic_file, deliver, json_path};
+use crate::render::shell_quoted;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// Missing chunks printed.
@@ -32,7 +33,7 @@ Examples:
 
 Repairs are made on a copy that replaces the file atomically.
 Exit code 0: nothing is lost, or repaired in place and valid; 1: something is damaged or lost, or verification still \
-fails. A plan has the exit code of `-o`.";
+fails. A plan exits with 1 if verification fails.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
@@ -43,7 +44,7 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with_all = ["apply", "output"])]
     plan: bool,
     /// Apply this repair. Repeatable
-    #[arg(long, value_name = "CODE")]
+    #[arg(long, value_name = "CODE", value_parser = tet::REPAIRABLE)]
     apply: Vec<String>,
     /// With --apply: print what would change
     #[arg(long, requires = "apply")]
@@ -54,6 +55,9 @@ pub(crate) struct Args {
     /// With --output: fill value of lost elements of a .tet file, like `nan`; without it, reading them is an error
     #[arg(long, value_name = "VALUE", requires = "output", allow_negative_numbers = true)]
     fill: Option<f64>,
+    /// With --output: accept a .tet catalog whose checksum fails; names, types and shapes may be wrong
+    #[arg(long, requires = "output")]
+    ignore_checksums: bool,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -69,7 +73,11 @@ impl Args {
 
     /// The first given option that applies to `.tet` files only.
     pub(crate) fn for_tet_only(&self) -> Option<&'static str> {
-        let options = [("--apply", !self.apply.is_empty()), ("--fill", self.fill.is_some())];
+        let options = [
+            ("--apply", !self.apply.is_empty()),
+            ("--fill", self.fill.is_some()),
+            ("--ignore-checksums", self.ignore_checksums),
+        ];
         options.into_iter().find(|(_, is_given)| *is_given).map(|(option, _)| option)
     }
 
@@ -158,10 +166,21 @@ fn one_line(report: &RepairReport) -> String {
 /// Applies every safe repair and prints it on standard error. Returns whether anything was changed.
 pub(super) fn apply_safe_repairs(path: &Path, out: &mut Ui) -> Result<bool, Failure> {
     let plan = tet::repair(path, &RepairOptions::default(), &out.bar("planning", 0))?;
-    let repairable = plan.actions.iter().filter(|action| action.state == ActionState::Repairable);
-    let apply: Vec<String> = repairable.map(|action| action.code.clone()).collect();
+    let apply: Vec<String> = tet::safe_repairs(&plan.before).into_iter().map(str::to_owned).collect();
+    let left = plan
+        .actions
+        .iter()
+        .find(|action| action.state == ActionState::Repairable && !apply.contains(&action.code));
+    if let Some(action) = left {
+        let code = &action.code;
+        let command = format!("tet repair {} --apply {code}", shell_quoted(&path.to_string_lossy()));
+        out.note(format!("not applied: `{code}` would accept bytes that their checksums contradict"))?;
+        out.note(format!("hint: inspect the file, then use `{command}` if its contents are right"))?;
+    }
     if apply.is_empty() {
-        out.note("no automatic repair available")?;
+        if left.is_none() {
+            out.note("no automatic repair available")?;
+        }
         return Ok(false);
     }
     let done = tet::repair(path, &applying(&apply), &out.bar("repairing", 0))?;
@@ -266,6 +285,7 @@ fn salvage(
     output.reserve_stdout(out)?;
     let mut options = SalvageOptions::new().with_overwrite(args.force.force).with_limits(limits());
     options.fill = args.fill;
+    options.accept_catalog = args.ignore_checksums;
     let (name, bar) = (output.name(), out.bar("salvaging", 0));
     let report = match &output {
         Output::Path(target) if input.is_on_disk() => {

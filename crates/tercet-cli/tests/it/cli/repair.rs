@@ -35,7 +35,7 @@ fn a_valid_file_is_not_changed() {
     assert_snapshot!("plan_of_a_healthy_file", dir.tet("repair weather.tet").snapshot());
     assert_snapshot!(
         "skipped",
-        dir.tet("repair weather.tet --apply footer_invalid --apply nonsense").snapshot()
+        dir.tet("repair weather.tet --apply footer_invalid --apply recompute_checksums").snapshot()
     );
     assert_eq!(dir.read("weather.tet"), before);
 }
@@ -91,7 +91,7 @@ fn lost_chunks_are_reported_once() {
         let extent = (name..bytes.len()).find(|&at| bytes[at..].starts_with(&3u64.to_le_bytes())).unwrap();
         bytes[extent..extent + 8].copy_from_slice(&(1u64 << 40).to_le_bytes());
     });
-    let output = dir.tet("repair bad.tet --salvage out.tet");
+    let output = dir.tet("repair bad.tet --salvage out.tet --ignore-checksums");
     assert_eq!(
         (output.code, output.stderr.as_str()),
         (Some(1), "no chunk could be kept\n"),
@@ -151,4 +151,26 @@ fn losses_exit_1() {
     }
     let quiet = dir.tet("repair chunk.tet -o copy.tet --force -q");
     assert_eq!(quiet.stdout, "path=chunk.tet status=failed kept=4 missing=1 lost_datasets=0\n");
+}
+
+/// No repair gives bytes valid checksums that their old ones contradict, unless it is asked for by name.
+#[test]
+fn a_damaged_catalog_is_not_accepted() {
+    let dir = with_cut_footer();
+    let mut bytes = std::fs::read(dir.path("weather.tet")).unwrap();
+    // The element type of the first dataset.
+    bytes[44] ^= 1;
+    std::fs::write(dir.path("type.tet"), &bytes).unwrap();
+    let repair = dir.tet("verify type.tet --repair");
+    assert_eq!(repair.code, Some(1), "{}", repair.snapshot());
+    assert!(repair.stderr.contains("`recompute_checksums` would accept bytes"), "{}", repair.stderr);
+    assert_eq!(std::fs::read(dir.path("type.tet")).unwrap(), bytes);
+    let copy = dir.tet("repair type.tet -o copy.tet");
+    assert_eq!(copy.code, Some(5), "{}", copy.snapshot());
+    assert!(!dir.path("copy.tet").exists());
+    let accepted = dir.tet("repair type.tet -o copy.tet --ignore-checksums");
+    assert_eq!(accepted.code, Some(1), "{}", accepted.snapshot());
+    assert!(accepted.stdout.contains("damaged beyond its chunks"), "{}", accepted.stdout);
+    let unknown = dir.tet("repair weather.tet --apply bogus");
+    assert_eq!(unknown.code, Some(2), "{}", unknown.snapshot());
 }
