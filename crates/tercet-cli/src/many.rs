@@ -14,6 +14,10 @@ use crate::render::{human_size, parse_size};
 use crate::run::{error_message, error_value, exit_code};
 use crate::ui::{Piece, Ui, is_interrupted};
 
+mod pattern;
+
+use pattern::Pattern;
+
 /// The input files of a verb that takes many.
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Files {
@@ -41,7 +45,7 @@ impl Files {
     /// The only input, if the command line names exactly one file.
     pub(crate) fn single(&self) -> Option<Input> {
         match self.paths.as_slice() {
-            [path] if !is_directory(path) && !is_pattern(path) => Some(self.input(path)),
+            [path] if !is_directory(path) && pattern(path).is_none() => Some(self.input(path)),
             _ => None,
         }
     }
@@ -135,8 +139,8 @@ impl Files {
         for path in &self.paths {
             if is_directory(path) {
                 self.find_in(path, format, &mut found);
-            } else if is_pattern(path) {
-                self.matching(path, format, &mut found);
+            } else if let Some(pattern) = pattern(path) {
+                self.matching(path, &pattern, format, &mut found);
             } else {
                 found.push(Found::file(path.clone()));
             }
@@ -145,29 +149,22 @@ impl Files {
     }
 
     /// The files that match a glob pattern. Directories that match count as directories.
-    fn matching(&self, pattern: &Path, format: Option<Format>, found: &mut Vec<Found>) {
-        let name = display_path(pattern);
-        let text = pattern.to_string_lossy();
-        // `*` does not match hidden files, as in a shell.
-        let options = glob::MatchOptions { require_literal_leading_dot: true, ..glob::MatchOptions::new() };
-        let paths = match glob::glob_with(&text, options) {
-            Ok(paths) => paths,
-            Err(error) => {
-                let message = format!("{name}: invalid glob pattern: {}", error.msg);
-                return found.push(Found::problem(pattern, Class::Request, message, None));
-            }
-        };
+    fn matching(&self, path: &Path, pattern: &Pattern, format: Option<Format>, found: &mut Vec<Found>) {
         let before = found.len();
-        for path in paths {
-            match path {
-                Ok(path) if is_directory(&path) => self.find_in(&path, format, found),
-                Ok(path) => found.push(Found::file(path)),
-                Err(error) => found.push(Found::unreadable(error.path(), error.error())),
+        let matches = pattern.find();
+        for path in matches.paths {
+            if is_directory(&path) {
+                self.find_in(&path, format, found);
+            } else {
+                found.push(Found::file(path));
             }
         }
+        for (path, error) in matches.unreadable {
+            found.push(Found::unreadable(&path, &error));
+        }
         if found.len() == before {
-            let message = format!("{name}: no file matches this pattern");
-            found.push(Found::problem(pattern, Class::Io, message, None));
+            let message = format!("{}: no file matches this pattern", display_path(path));
+            found.push(Found::problem(path, Class::Io, message, None));
         }
     }
 
@@ -227,10 +224,10 @@ fn is_directory(path: &Path) -> bool {
     input::is_local(path) && path.is_dir()
 }
 
-/// Whether a path that does not exist is a glob pattern.
-fn is_pattern(path: &Path) -> bool {
-    let has_wildcards = path.to_str().is_some_and(|text| text.contains(['*', '?', '[']));
-    has_wildcards && input::is_local(path) && fs::symlink_metadata(path).is_err()
+/// The glob pattern of a path that does not exist.
+fn pattern(path: &Path) -> Option<Pattern> {
+    let is_missing = input::is_local(path) && fs::symlink_metadata(path).is_err();
+    if is_missing { Pattern::parse(path) } else { None }
 }
 
 /// Whether a file in a directory is a container: by its first bytes or its extension, so that damaged files are found.
@@ -425,7 +422,7 @@ mod tests {
         assert_eq!(find("*.t*", false, None), ["a.tgm", "b.tet", "c.txt"]);
         assert_eq!(find("**/*.tet", false, None), ["b.tet", "deep/e.tet"]);
         assert_eq!(find("nothing-*", false, None), ["exit code 3"]);
-        assert_eq!(find("[", false, None), ["exit code 8"]);
+        assert_eq!(find("[", false, None), ["["]);
         assert_eq!(find("missing.tet", false, None), ["missing.tet"]);
     }
 

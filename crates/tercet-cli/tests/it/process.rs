@@ -188,6 +188,25 @@ fn named_pipes_are_read_like_files() {
 }
 
 #[test]
+fn patterns_match_names_that_are_not_utf8_and_skip_pipes() {
+    let directory = directory();
+    let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff.tet");
+    fs::copy(directory.path().join("a.tet"), directory.path().join(name)).unwrap();
+    fifo(&directory.path().join("p.tet"));
+    let mut command = Command::new(program("tet"));
+    command.current_dir(directory.path()).args(["info", "-q", "*.tet"]);
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut out = child.stdout.take().unwrap();
+    assert_eq!(wait(child), Some(0));
+    let mut found = String::new();
+    std::io::Read::read_to_string(&mut out, &mut found).unwrap();
+    assert_eq!(found.lines().count(), 2, "{found}");
+    let missing = run(directory.path(), "tet", &["info", "\u{1b}[31m.tet"]);
+    assert_eq!(missing.status.code(), Some(3));
+    assert!(text(&missing.stderr).contains("cannot open"), "{}", text(&missing.stderr));
+}
+
+#[test]
 fn queries_and_salvage_read_named_pipes() {
     let directory = directory();
     let pipe = directory.path().join("pipe");
