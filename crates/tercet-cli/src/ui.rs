@@ -14,7 +14,7 @@ mod bar;
 mod file_limit;
 mod interrupt;
 mod json;
-mod signal_mask;
+mod signals;
 
 pub(crate) use bar::Bar;
 pub(crate) use file_limit::survive_file_limits;

@@ -1,4 +1,4 @@
-//! SIGINT and SIGTERM: cancel the current work, which then removes its temporary files.
+//! SIGINT, SIGTERM and SIGHUP: cancel the current work, which then removes its temporary files.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,26 +16,27 @@ static AT_ONCE: AtomicBool = AtomicBool::new(false);
 
 /// Installs the handler. The process ends at most a second after the first signal, and at once after a second one.
 pub(crate) fn watch_for_interrupts() {
-    // Signals are handled on a thread. Without one they would be swallowed: the default action ends the process.
-    let Ok(probe) = thread::Builder::new().spawn(|| ()) else { return };
-    let _ = probe.join();
-    let watching = ctrlc::set_handler(|| {
-        if INTERRUPTED.swap(true, Ordering::SeqCst) || AT_ONCE.load(Ordering::SeqCst) {
+    super::signals::watch(|| {
+        if INTERRUPTED.swap(true, Ordering::SeqCst) {
             exit();
+        }
+        if AT_ONCE.load(Ordering::SeqCst) {
+            exit_with_note();
         }
         // The handler returns, so that a second signal is seen.
         let end = || {
             thread::sleep(GRACE);
-            super::print_note("interrupted");
-            exit();
+            exit_with_note();
         };
         if thread::Builder::new().spawn(end).is_err() {
             end();
         }
     });
-    if watching.is_ok() {
-        super::signal_mask::block_signals();
-    }
+}
+
+fn exit_with_note() -> ! {
+    super::print_note("interrupted");
+    exit()
 }
 
 fn exit() -> ! {
@@ -52,7 +53,7 @@ pub(crate) fn is_interrupted() -> bool {
 pub(crate) fn exit_at_once_if_interrupted<T>(work: impl FnOnce() -> T) -> T {
     AT_ONCE.store(true, Ordering::SeqCst);
     if is_interrupted() {
-        exit();
+        exit_with_note();
     }
     let result = work();
     AT_ONCE.store(false, Ordering::SeqCst);

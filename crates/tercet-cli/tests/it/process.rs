@@ -80,6 +80,25 @@ fn the_first_signal_ends_a_running_command() {
     }
 }
 
+#[test]
+fn ignored_signals_stay_ignored() {
+    let directory = tempfile::tempdir().unwrap();
+    File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
+    for (ignored, handled) in [("HUP", "TERM"), ("INT", "HUP"), ("TERM", "INT")] {
+        let mut command = Command::new("sh");
+        let script = format!("trap '' {ignored}; exec \"$0\" info zeros.tgm");
+        command.current_dir(directory.path()).arg("-c").arg(script).arg(program("tgm"));
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(300));
+        signal(&child, ignored);
+        // A handled signal ends the process after a second.
+        thread::sleep(Duration::from_millis(1500));
+        assert!(child.try_wait().unwrap().is_none(), "{ignored}");
+        signal(&child, handled);
+        assert_eq!(wait(child), Some(130), "{handled}");
+    }
+}
+
 /// Runs a command as a user who may have one process: no thread can be started.
 fn run_without_threads(directory: &Path, program: &Path, args: &[&str]) -> Child {
     let mut command = Command::new("prlimit");

@@ -96,13 +96,13 @@ fn names_are_escaped_for_terminals() {
     assert!(!printed.contains('\u{1b}'), "and escapes it");
 }
 
-/// Waits until a process catches SIGINT.
+/// Waits until a process handles SIGINT: a thread waits for it, and the others block it.
 #[cfg(target_os = "linux")]
 fn wait_until_listening(pid: u32) {
     for _ in 0..3000 {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
-        let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+        let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+        let mask = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
         if mask & 0b10 != 0 {
             return;
         }
@@ -124,8 +124,10 @@ fn an_interrupt_is_130() {
         assert!(sent.success());
         // `wait_with_output` would close the pipe: keep it open until the process has ended.
         let stdin = child.stdin.take();
-        let status = child.wait().unwrap();
+        child.wait().unwrap();
         drop(stdin);
-        assert_eq!(status.code(), Some(130), "{args:?}");
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!(ended.status.code(), Some(130), "{args:?}");
+        assert_eq!(String::from_utf8_lossy(&ended.stderr), "interrupted\n", "{args:?}");
     }
 }
