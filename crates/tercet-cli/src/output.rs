@@ -27,12 +27,20 @@ pub(crate) enum Output {
 }
 
 impl Output {
-    /// Rejects a terminal for binary output, and an existing file without `force`.
+    /// Opens an output for binary data. Rejects a terminal, and an existing file without `force`.
     pub(crate) fn open(path: &Path, force: bool) -> Result<Self, Failure> {
+        let output = Self::open_for_text(path, force)?;
+        let is_terminal = match &output {
+            Self::Stdout => io::stdout().is_terminal(),
+            Self::Stream(Stream::Device(device)) => device.is_terminal(),
+            Self::Path(_) | Self::Stream(Stream::Object(_)) => false,
+        };
+        if is_terminal { Err(binary_to_terminal()) } else { Ok(output) }
+    }
+
+    /// Opens an output for text. Rejects an existing file without `force`.
+    pub(crate) fn open_for_text(path: &Path, force: bool) -> Result<Self, Failure> {
         if is_stdout(path) {
-            if io::stdout().is_terminal() {
-                return Err(binary_to_terminal());
-            }
             return Ok(Self::Stdout);
         }
         if let Some(url) = remote::url_of(path) {

@@ -31,18 +31,19 @@ pub(crate) struct Device {
 }
 
 impl Device {
-    /// The device of a path, if it is one. A terminal is rejected, because the output is binary.
+    /// The device of a path, if it is one.
     pub(super) fn find(path: &Path) -> Result<Option<Self>, Failure> {
         let Some(kind) = Kind::of_path(path) else { return Ok(None) };
         let name = escape::name(&path.to_string_lossy()).as_ref().into();
         let mut device = Self { path: path.to_owned(), kind, name, file: None, written: 0 };
         if kind == Kind::Character {
-            let file = device.open().map_err(|error| failure(&error).with_location(path))?;
-            if file.is_terminal() {
-                return Err(super::binary_to_terminal());
-            }
+            device.open().map_err(|error| failure(&error).with_location(path))?;
         }
         Ok(Some(device))
+    }
+
+    pub(super) fn is_terminal(&self) -> bool {
+        self.file.as_ref().is_some_and(File::is_terminal)
     }
 
     fn open(&mut self) -> io::Result<&mut File> {

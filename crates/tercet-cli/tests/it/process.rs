@@ -225,6 +225,36 @@ fn patterns_match_names_that_are_not_utf8_and_skip_pipes() {
     assert!(text(&missing.stderr).contains("cannot open"), "{}", text(&missing.stderr));
 }
 
+/// Runs a command whose output is a terminal.
+fn run_on_a_terminal(directory: &Path, command: &str) -> Output {
+    let mut script = Command::new("script");
+    let path = program("tatami").parent().unwrap().to_owned();
+    script.current_dir(directory).env("PATH", format!("{}:/usr/bin:/bin", path.display()));
+    script.args(["-qec", command, "/dev/null"]).stdin(Stdio::null()).output().unwrap()
+}
+
+#[cfg(feature = "arrow")]
+#[test]
+fn only_binary_data_is_not_written_to_a_terminal() {
+    let directory = directory();
+    fs::write(directory.path().join("rows.jsonl"), "{\"a\":1}\n{\"a\":2}\n").unwrap();
+    for out in ["-", "/dev/tty"] {
+        for (to, first) in [("csv", "a\r\n1\r\n2\r\n"), ("jsonl", "{\"a\":1}\r\n{\"a\":2}\r\n")] {
+            let ran = run_on_a_terminal(
+                directory.path(),
+                &format!("tatami convert rows.jsonl {out} -q --no-progress --to {to}"),
+            );
+            assert_eq!((ran.status.code(), text(&ran.stdout)), (Some(0), first.to_owned()), "{to} {out}");
+        }
+        for to in ["tatami", "parquet", "arrow-stream"] {
+            let ran =
+                run_on_a_terminal(directory.path(), &format!("tatami convert rows.jsonl {out} --to {to}"));
+            assert_eq!(ran.status.code(), Some(8), "{to} {out}");
+            assert!(text(&ran.stdout).contains("refusing to write binary data to a terminal"), "{to} {out}");
+        }
+    }
+}
+
 #[test]
 fn queries_and_salvage_read_named_pipes() {
     let directory = directory();

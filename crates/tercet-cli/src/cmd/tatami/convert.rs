@@ -95,13 +95,14 @@ struct ConvertJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(args.output.path(), args.write.force.force)?;
+    let to = Format::for_output(args.to, args.output.path())?;
+    let open = if to.is_text() { Output::open_for_text } else { Output::open };
+    let output = open(args.output.path(), args.write.force.force)?;
     let is_stdout = matches!(output, Output::Stdout);
     if is_stdout && args.write.json.json {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
     output.must_not_be(&args.from)?;
-    let to = Format::for_output(args.to, args.output.path())?;
     if to != Format::Tatami
         && let Some(option) = args.layout.is_interop().then_some("--profile").or_else(|| args.roles.given())
     {

@@ -51,6 +51,11 @@ impl Format {
         }
     }
 
+    /// Whether files of the format are text.
+    pub(super) const fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Tsv | Self::Jsonl)
+    }
+
     /// The delimiter of text formats.
     pub(super) const fn delimiter(self) -> Option<u8> {
         match self {
@@ -106,7 +111,7 @@ impl Format {
             Some(arrow::Format::ArrowStream) => return Ok(Self::ArrowStream),
             None => {}
         }
-        if let Some(text @ (Self::Csv | Self::Tsv | Self::Jsonl)) = Self::by_name(path) {
+        if let Some(text) = Self::by_name(path).filter(|format| format.is_text()) {
             return Ok(text);
         }
         if source.is_empty() {
@@ -126,11 +131,16 @@ impl Format {
             Some(_) if is_text => Ok(Self::Csv),
             _ => {
                 let name = escape::name(source.name());
-                let message = match binary_format(start) {
-                    Some(format) => format!("{name}: is {format}, which is not supported"),
-                    None => format!("{name}: unknown file format"),
+                let supported = "supported: .tatami, Parquet, Arrow IPC, CSV and JSONL";
+                let (message, hint) = match binary_format(start) {
+                    Some(format) => {
+                        (format!("{name}: is {format}, which is not supported"), supported.to_owned())
+                    }
+                    None => (
+                        format!("{name}: unknown file format"),
+                        format!("{supported}; set it with `--from-format FORMAT`"),
+                    ),
                 };
-                let hint = "supported: .tatami, Parquet, Arrow IPC, CSV and JSONL; set it with `--from-format FORMAT`";
                 Err(Failure::new(Class::Unsupported, message).with_hint(hint))
             }
         }
