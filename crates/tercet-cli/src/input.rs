@@ -115,12 +115,7 @@ pub(crate) fn must_be(source: Arc<dyn ByteSource>, format: Format) -> Result<Arc
     let name = escape::name(source.name()).into_owned();
     match detect_source(&source) {
         Ok(found) if found == format => Ok(source),
-        Ok(found) => {
-            let failure =
-                Failure::new(Class::Malformed, format!("{name}: is a {found} file, not a {format} file"));
-            let failure = failure.with_location(&**source.name());
-            Err(failure.with_hint(format!("use `{}`", persona::command_for(found, source.name()))))
-        }
+        Ok(found) => Err(wrong_format(source.name(), found, format)),
         Err(error) if is_foreign(&error) && !(format == Format::Tgm && has_message(&*source)) => {
             Err(not_a_container(&error, source.name()))
         }
@@ -135,6 +130,13 @@ pub(crate) fn must_be(source: Arc<dyn ByteSource>, format: Format) -> Result<Arc
             Ok(source)
         }
     }
+}
+
+/// The failure of a container of another format, with the command that reads it.
+pub(crate) fn wrong_format(name: &str, found: Format, expected: Format) -> Failure {
+    let message = format!("{}: is a {found} file, not a {expected} file", escape::name(name));
+    let failure = Failure::new(Class::Malformed, message).with_location(name);
+    failure.with_hint(format!("use `{}`", persona::command_for(found, name)))
 }
 
 /// A file name as the argument of a command in a hint.

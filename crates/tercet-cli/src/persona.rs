@@ -356,7 +356,7 @@ impl Request {
             Self::Tercet(TercetVerb::Verify(args)) => cmd::any::verify(args, out),
             Self::Tercet(TercetVerb::Repair(args)) => cmd::any::repair(args, out),
             Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
-            Self::Tercet(TercetVerb::Query(args)) => cmd::any::query(args, out),
+            Self::Tercet(TercetVerb::Query(args)) => cmd::tet::query::run(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
             Self::Tercet(TercetVerb::Tgm(line)) => line.verb.run(&line.globals, out),
             Self::Tgm(globals, TgmVerb::Tgm(verb)) => verb.run(globals, out),

@@ -8,16 +8,13 @@ use tercet::{Format, detect_source};
 
 use crate::cmd::{tatami, tet, tgm};
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, argument, is_pipe, not_a_container, open};
+use crate::input::{Input, argument, not_a_container};
 use crate::many::JsonList;
 use crate::ui::Ui;
 
 /// Opens an input and detects its format.
 fn detect(input: &Input) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
-    detect_format(input.source()?)
-}
-
-fn detect_format(source: Arc<dyn ByteSource>) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
+    let source = input.source()?;
     match detect_source(&source) {
         Ok(format) => Ok((format, source)),
         Err(error) => Err(not_a_container(&error, source.name())),
@@ -80,17 +77,6 @@ pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome
         (Format::Tgm, source) => tgm::outline::run_on(args.json.json, limit, source, out),
         (Format::Tatami, source) => tatami::outline::run_on(args.json.json, limit, source, out),
     })
-}
-
-pub(crate) fn query(args: &tet::query::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    // A pipe can be read once.
-    if let Some(path) = args.tet.as_ref().filter(|path| path.as_os_str() != "-" && !is_pipe(path)) {
-        match detect_format(open(path)?)? {
-            (Format::Tet, _) => {}
-            (format, source) => return Err(cannot(format, &*source, "queries are for .tet files")),
-        }
-    }
-    tet::query::run(args, out)
 }
 
 fn cannot(format: Format, source: &dyn ByteSource, reason: &str) -> Failure {

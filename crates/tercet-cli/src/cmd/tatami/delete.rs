@@ -4,6 +4,7 @@ use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::escape;
 use tercet::tatami::search::{DeleteBy, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
@@ -11,7 +12,7 @@ use tercet::tatami::{Access, File, ReadOptions};
 use super::filter::FilterText;
 use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_changeable;
+use crate::input::{check_format, must_be_changeable};
 use crate::ui::{Ui, WARN, paint};
 
 /// Maximum number of unknown IDs printed.
@@ -55,6 +56,7 @@ struct DeleteJson<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_changeable(&args.file, "delete from")?;
+    check_format(&args.file, Format::Tatami)?;
     let deleted = match &args.filter {
         Some(filter) => {
             let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());

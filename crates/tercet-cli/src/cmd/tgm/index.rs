@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tercet::Format;
 use tercet::core::escape;
 use tercet::tgm::{IndexKeys, Provenance, ReindexOptions, Writer};
 
 use super::select::Keys;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_changeable;
+use crate::input::{check_format, must_be_changeable};
 use crate::ui::Ui;
 
 const EXAMPLES: &str = "\
@@ -59,6 +60,7 @@ struct IndexJson<'a> {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_changeable(&args.path, "index")?;
+    check_format(&args.path, Format::Tgm)?;
     let path = escape::name(&args.path.to_string_lossy()).into_owned();
     let bar = out.bar("indexing", std::fs::metadata(&args.path).map_or(0, |meta| meta.len()));
     if args.remove {

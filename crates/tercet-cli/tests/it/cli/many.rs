@@ -140,6 +140,8 @@ fn a_file_of_another_format_is_named_with_its_command() {
         ("validate weather.tet", "tet verify weather.tet"),
         ("verify weather.tet", "tet verify weather.tet"),
         ("repair weather.tet", "tet repair weather.tet"),
+        ("index weather.tet", "tet info weather.tet"),
+        ("tail weather.tet --no-follow", "tet info weather.tet"),
     ] {
         let ran = dir.tgm(args);
         let text = format!("error: weather.tet: is a .tet file, not a .tgm file\n  hint: use `{command}`\n");
@@ -151,7 +153,8 @@ fn a_file_of_another_format_is_named_with_its_command() {
         let ran = run(dir.command("tercet").args(["tet", "verify", name]));
         assert!(ran.stderr.ends_with(&format!("hint: use `tgm verify {word}`\n")), "{}", ran.stderr);
     }
-    for args in ["inspect weather.tet", "verify weather.tet", "cat weather.tet"] {
+    for args in ["inspect weather.tet", "verify weather.tet", "cat weather.tet", "delete weather.tet --id 1"]
+    {
         let ran = dir.tatami(args);
         assert_eq!(ran.code, Some(4), "{args}");
         assert!(ran.stderr.contains("is a .tet file, not a .tatami file"), "{args}: {}", ran.stderr);

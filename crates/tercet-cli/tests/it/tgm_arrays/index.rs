@@ -118,7 +118,7 @@ fn unindexable_files_are_rejected() {
     let dir = dir(1);
     dir.refused("index -", 8, "cannot index standard input");
     dir.refused("index missing.tgm", 3, "missing.tgm");
-    dir.refused("index a.npy", 8, "holds no message");
+    dir.refused("index a.npy", 7, "is a NumPy array file, not a Tercet container");
     dir.refused("index run.tgm --keys a,,b", 2, "KEY1,KEY2");
 }
 

@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use tercet::core::{SourceError, Span};
 use tercet::tgm::{File, FollowedMessage, Follower, ReadOptions};
+use tercet::{Format, HEAD_LEN, detect};
 
 use super::consumed::Consumed;
 use super::growing::{Endpoint, Growing, Stamp};
@@ -11,6 +12,7 @@ use super::printer::Printer;
 use super::{Args, Flow};
 use crate::args::limits;
 use crate::failure::Failure;
+use crate::input::wrong_format;
 use crate::ui::{Ui, is_interrupted};
 
 /// Read buffer size.
@@ -93,6 +95,7 @@ fn wait_for(
         if let Some(thing) = place.open().map_err(fail)? {
             // A file that appears later is read from its start.
             let last = args.last.filter(|_| !is_noted);
+            check_format(args, &*thing).map_err(|stopped| stopped.or(fail))?;
             return Watched::start(thing, last).map_err(|stopped| stopped.or(fail));
         }
         if !args.retry {
@@ -106,6 +109,18 @@ fn wait_for(
             return Err(missing(args, fail));
         }
         clock.wait()?;
+    }
+}
+
+/// Rejects a file of another container format. Other bytes pass: messages may follow them.
+fn check_format(args: &Args, thing: &dyn Growing) -> Result<(), Stopped> {
+    let mut head = vec![0; usize::try_from(thing.len()?.min(HEAD_LEN)).unwrap_or(0)];
+    let read = thing.read_at(0, &mut head)?;
+    match head.get(..read).and_then(detect) {
+        Some(found) if found != Format::Tgm => {
+            Err(wrong_format(&args.display_name(), found, Format::Tgm).into())
+        }
+        _ => Ok(()),
     }
 }
 

@@ -66,9 +66,11 @@ fn tercet_reports_unsupported_verbs() {
         assert_eq!(output.code, Some(8), "{args}");
         assert!(output.stderr.contains(reason), "{args}: {}", output.stderr);
     }
-    let output = dir.tercet("query -t run.tgm {}");
-    assert_eq!(output.code, Some(8), "{}", output.stderr);
-    assert!(output.stderr.contains("queries are for .tet files"), "{}", output.stderr);
+    let query = r#"query -t run.tgm {"dataset":"a"}"#;
+    let output = dir.tercet(query);
+    assert_eq!(output.code, Some(4), "{}", output.stderr);
+    assert!(output.stderr.contains("is a .tgm file, not a .tet file"), "{}", output.stderr);
+    assert_eq!(output.stderr, dir.tet(query).stderr);
 }
 
 #[cfg(unix)]
