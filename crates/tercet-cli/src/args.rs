@@ -96,8 +96,9 @@ pub(crate) struct GlobalArgs {
     /// Hide the progress bar
     #[arg(long, global = true, display_order = 913)]
     pub(crate) no_progress: bool,
-    /// Memory limit of metadata and of one decoded chunk, array or column [default: 2GiB of metadata, 8GiB per chunk,
-    /// 1TiB per array or column; chunks and arrays at most 1GiB, or 1024 times the file size if that is more]
+    /// Reject files that need more memory than SIZE for metadata or for one decoded chunk, array or column [default:
+    /// 2GiB for metadata; 1024 times the file size for decoded data, but at least 1GiB, and at most 8GiB for a chunk
+    /// and 1TiB for an array or column]
     #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901)]
     max_memory: Option<u64>,
 }

@@ -81,7 +81,7 @@ pub(crate) struct QueryArgs {
     /// Allow `spill` and `write` to create files in this directory. Repeatable
     #[arg(long, value_name = "DIR")]
     spill_allow: Vec<PathBuf>,
-    /// Compute device: `cpu`, `auto`, `cuda:0` …; overrides the query
+    /// Compute device: `cpu`, `auto`, `cuda:0` …; overrides the query, but has no effect: everything runs on the CPU
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
     /// Ignore chunk statistics; compute from values only
