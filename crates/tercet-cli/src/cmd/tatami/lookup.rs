@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             out.json(&lookup_json(args, &found.name, None, None))?;
         }
         let (name, key) = (escape::name(&found.name), escape::name(&args.key));
-        out.note(format_args!("{name}: no row with key `{key}`"))?;
+        out.side_summary(format_args!("{name}: no row with key `{key}`"))?;
         return Ok(Outcome::CheckFailed);
     };
     let columns = args.columns.positions_in(&file)?;
@@ -93,9 +93,9 @@ fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
         let found = collection.lookup(&collection.parse_key(&args.key)?)?;
         let unsorted = collection.members().iter().filter(|member| member.sort_column.is_empty()).count();
         if found.found.is_none() && unsorted > 0 {
-            let plural = if unsorted == 1 { "file has" } else { "files have" };
-            out.note(format_args!(
-                "{unsorted} {plural} no sort key and was not searched; use `cat --where`"
+            let (have, were) = if unsorted == 1 { ("file has", "was") } else { ("files have", "were") };
+            out.side_summary(format_args!(
+                "{unsorted} {have} no sort key and {were} not searched; use `cat --where`"
             ))?;
         }
         let name = collection_scan::name(&args.input.path);

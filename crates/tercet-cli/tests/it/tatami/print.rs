@@ -49,6 +49,8 @@ fn lookup_finds_keys() {
     let missing = dir.run("lookup cities.tatami Rom");
     assert_eq!((missing.code, missing.out.as_str()), (1, ""));
     assert_eq!(missing.err, "cities.tatami: no row with key `Rom`\n");
+    let missing = dir.run("lookup cities.tatami Rom -q");
+    assert_eq!((missing.code, missing.out.as_str(), missing.err.as_str()), (1, "", ""));
     let json: Value = serde_json::from_str(&dir.run("lookup cities.tatami Rom --json").out).unwrap();
     assert_eq!(json["found"], false);
 

@@ -110,3 +110,11 @@ fn non_arrays_are_rejected() {
         dir.refused(&format!("advise {args}"), code, message);
     }
 }
+
+#[test]
+fn quiet_output_is_the_chosen_pipeline() {
+    let (dir, _) = dir();
+    let result = dir.ok("advise t.npy --max-error 0.5 -q");
+    assert_eq!((result.out.lines().count(), result.err.as_str()), (1, ""), "{}", result.out);
+    assert!(result.out.starts_with("chosen by `tgm create --max-error 0.5`: "), "{}", result.out);
+}

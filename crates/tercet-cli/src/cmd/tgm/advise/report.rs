@@ -36,6 +36,12 @@ impl Report {
     }
 
     pub(super) fn print(&self, out: &mut Ui) -> Result<(), Failure> {
+        let chosen = self.candidates.iter().find(|trial| trial.chosen).map(|chosen| {
+            format!("chosen by `tgm create --max-error {}`: {}", exact(self.max_error), chosen.name)
+        });
+        if out.is_quiet() {
+            return chosen.map_or(Ok(()), |chosen| out.line(chosen));
+        }
         let (file, dtype, shape) = (escape::name(&self.file), self.dtype, display_shape(&self.shape));
         out.line(format_args!("{file}: {dtype} {shape}, {}", human_size(self.raw_bytes)))?;
         let heads = ["", "pipeline", ">bytes", ">ratio", ">max error", ">encode MB/s", ">decode MB/s"];
@@ -44,9 +50,8 @@ impl Report {
             table.row(cells(trial));
         }
         out.line(table)?;
-        if let Some(chosen) = self.candidates.iter().find(|trial| trial.chosen) {
-            let bound = exact(self.max_error);
-            out.line(format_args!("* chosen by `tgm create --max-error {bound}`: {}", chosen.name))?;
+        if let Some(chosen) = chosen {
+            out.line(format_args!("* {chosen}"))?;
         }
         for trial in &self.candidates {
             if let Some(reason) = &trial.failed {
