@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::num::counted;
 use crate::{Hint, Span};
 
 /// A named part of a file: one enum per format.
@@ -78,6 +79,13 @@ pub enum Reason {
         /// The known versions, as text.
         known: &'static str,
     },
+    /// An unknown codec, encoding or other number of a registry.
+    UnknownId {
+        /// The number found.
+        found: u64,
+        /// The known numbers, as text.
+        known: &'static str,
+    },
     /// A number that differs from a redundant one.
     Mismatch {
         /// The number found.
@@ -125,7 +133,10 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Truncated { need, have } => write!(f, "needs {need} bytes, but only {have} are available"),
+            Self::Truncated { need, have } => {
+                let are = if *have == 1 { "is" } else { "are" };
+                write!(f, "needs {}, but only {have} {are} available", counted(*need, "byte"))
+            }
             Self::BadMagic { want, found } => {
                 write!(f, "expected `{}`, found `{}`", want.escape_ascii(), found.escape_ascii())
             }
@@ -133,16 +144,16 @@ impl fmt::Display for Reason {
             Self::UnknownVersion { found, known } => {
                 write!(f, "is {found}, but this build knows version {known} only")
             }
+            Self::UnknownId { found, known } => write!(f, "is {found}, but this build knows {known} only"),
             Self::Mismatch { found, expected, because } => {
                 write!(f, "is {found}, but must be {expected} ({because})")
             }
             Self::OutOfBounds { offset, len, end, what } => {
-                write!(f, "declares {len} bytes at offset {offset}, but {what} end at {end}")
+                write!(f, "declares {} at offset {offset}, but {what} end at {end}", counted(*len, "byte"))
             }
             Self::NotUtf8 => f.write_str("is not valid UTF-8"),
             Self::Unparsable { detail } => write!(f, "does not parse: {detail}"),
-            Self::Leftover { len: 1 } => write!(f, "1 trailing byte"),
-            Self::Leftover { len } => write!(f, "{len} trailing bytes"),
+            Self::Leftover { len } => f.write_str(&counted(*len, "trailing byte")),
             Self::Unexpected { rule } => write!(f, "does not belong here: {rule}"),
             Self::Overflow { what } => write!(f, "{what} overflows 64 bits"),
         }
@@ -212,7 +223,7 @@ pub trait Diagnose: StdError {
 impl<R: Region> Diagnose for Malformed<R> {
     fn class(&self) -> Class {
         match self.reason {
-            Reason::UnknownVersion { .. } => Class::Unsupported,
+            Reason::UnknownVersion { .. } | Reason::UnknownId { .. } => Class::Unsupported,
             _ => Class::Malformed,
         }
     }
@@ -282,5 +293,19 @@ impl<K: Diagnose> Diagnose for Error<K> {
     }
     fn is_broken_pipe(&self) -> bool {
         self.kind.is_broken_pipe()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reasons_are_sentences() {
+        let codec = Reason::UnknownId { found: 34, known: "0 to 3" };
+        assert_eq!(codec.to_string(), "is 34, but this build knows 0 to 3 only");
+        let one = Reason::Truncated { need: 1, have: 0 };
+        assert_eq!(one.to_string(), "needs 1 byte, but only 0 are available");
+        assert_eq!(Reason::Leftover { len: 1 }.to_string(), "1 trailing byte");
     }
 }

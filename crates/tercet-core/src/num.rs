@@ -1,4 +1,4 @@
-//! Conversions between file sizes and memory sizes.
+//! Conversions between file sizes and memory sizes; counts in messages.
 
 /// A file size as a memory size, or `usize::MAX` where it does not fit this platform.
 ///
@@ -9,4 +9,16 @@
 /// ```
 pub fn saturating_usize(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+/// A count with its noun, in the plural unless it is 1.
+///
+/// ```
+/// use tercet_core::num::counted;
+///
+/// assert_eq!(counted(1, "byte"), "1 byte");
+/// assert_eq!(counted(0, "more message"), "0 more messages");
+/// ```
+pub fn counted(number: u64, noun: &str) -> String {
+    format!("{number} {noun}{}", if number == 1 { "" } else { "s" })
 }

@@ -5,6 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use crate::Span;
+use crate::num::counted;
 
 /// A node of the layout tree: a named span, its decoded value, and its parts.
 ///
@@ -73,7 +74,7 @@ impl Outline {
 
 fn gap(name: &str, start: u64, end: u64) -> Option<Outline> {
     let span = Span::between(start, end).filter(|span| !span.is_empty())?;
-    Some(Outline::leaf(name, span, format_args!("{} bytes", span.len())))
+    Some(Outline::leaf(name, span, counted(span.len(), "byte")))
 }
 
 /// How much of a file an outline covers.

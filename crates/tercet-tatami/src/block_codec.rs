@@ -109,7 +109,7 @@ impl Inner {
                 dictionary.decode_new(stored, len, &mut raw)
             }
             Codec::None | Codec::Unknown(_) => {
-                let reason = Reason::UnknownVersion { found: codec.id().into(), known: "0 to 3" };
+                let reason = Reason::UnknownId { found: codec.id().into(), known: "0 to 3" };
                 return Err(fault(region, "codec", span.start(), 0, reason));
             }
         };

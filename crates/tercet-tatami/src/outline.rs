@@ -1,5 +1,6 @@
 //! The byte layout of a file.
 
+use tercet_core::num::counted;
 use tercet_core::{Outline, OutlineOptions, Span};
 
 use crate::chunk::number;
@@ -70,18 +71,19 @@ impl Inner {
                 rest.push(Outline::leaf(
                     name,
                     self.body_span(site, entry.offset, len)?,
-                    format!("{} values, {} bytes raw", entry.values, entry.raw_bytes),
+                    format!("{}, {} raw", counted(entry.values, "value"), counted(entry.raw_bytes, "byte")),
                 ));
             }
             if let Some(next) = blob.runs.get(most) {
                 let last = blob.runs.last().unwrap_or(next);
                 let end = last.offset.saturating_add(last.stored_bytes).saturating_add(HEADER_LEN);
-                let name = format!("{} more blob runs of column {}", blob.runs.len() - most, blob.column);
+                let hidden = counted((blob.runs.len() - most) as u64, "more blob run");
+                let name = format!("{hidden} of column {}", blob.column);
                 rest.push(Outline::leaf(name, self.span_in_file(next.offset, end), "not shown"));
             }
         }
         for (index, entry) in self.footer.dictionaries.iter().enumerate() {
-            let value = format!("{} bytes raw", entry.raw_bytes);
+            let value = format!("{} raw", counted(entry.raw_bytes, "byte"));
             rest.push(self.record_outline(&format!("dictionary {index}"), entry.offset, Some(value))?);
         }
         for (index, entry) in self.footer.indexes.iter().enumerate() {
@@ -119,7 +121,7 @@ impl Inner {
         let starts = hidden.iter().flat_map(|group| group.chunks.iter().map(|chunk| chunk.offset));
         let start = starts.min().unwrap_or(header::LEN);
         let bytes = hidden.iter().fold(0, |sum: u64, group| sum.saturating_add(group.total_bytes));
-        let name = format!("{} more row groups", hidden.len());
+        let name = counted(hidden.len() as u64, "more row group");
         Outline::leaf(name, self.span_in_file(start, start.saturating_add(bytes)), "not shown")
     }
 
@@ -163,7 +165,7 @@ impl Inner {
         let header =
             PageHeader::parse(region, offset, &self.source.read_at(head)?, self.has_header_checksums())?;
         let record_span = self.body_span(region, offset, HEADER_LEN + u64::from(header.stored_bytes))?;
-        let value = value.unwrap_or_else(|| format!("{} bytes", header.stored_bytes));
+        let value = value.unwrap_or_else(|| counted(header.stored_bytes.into(), "byte"));
         Ok(Outline::leaf(name, record_span, value))
     }
 
@@ -188,14 +190,10 @@ impl Inner {
                 continue;
             }
             let name = section_name(tag).map_or_else(|| format!("section {tag}"), str::to_owned);
-            region.parts.push(Outline::leaf(
-                name,
-                span(start, fields.position()),
-                format_args!("{len} bytes"),
-            ));
+            region.parts.push(Outline::leaf(name, span(start, fields.position()), counted(len, "byte")));
         }
         if let Some((start, count)) = more {
-            let name = format!("{count} more sections");
+            let name = counted(count, "more section");
             region.parts.push(Outline::leaf(name, span(start, fields.position()), "not listed"));
         }
         Ok(region)

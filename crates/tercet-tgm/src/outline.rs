@@ -1,5 +1,6 @@
 //! The outline of a file: its byte layout as a tree.
 
+use tercet_core::num::counted;
 use tercet_core::{CommonError, Outline, OutlineOptions, Span};
 
 use crate::error::{Error, ErrorKind};
@@ -32,10 +33,10 @@ impl File {
                     Outline { name: "index".into(), ..self.outline_message(number, span, rows)? }
                 }
                 Some(number) => self.outline_message(number, span, rows)?,
-                None => Outline::leaf("bytes of no message", span, format_args!("{} bytes", span.len())),
+                None => Outline::leaf("bytes of no message", span, counted(span.len(), "byte")),
             });
         }
-        more(&mut root, left, "messages", self.len());
+        more(&mut root, left, "more message", self.len());
         root.fill_gaps("unused bytes");
         Ok(root)
     }
@@ -79,11 +80,11 @@ impl File {
             let from = message.parts.last().map_or(until, |last| last.span.end());
             let aligned = from.saturating_sub(start).next_multiple_of(8).saturating_add(start).min(until);
             if let Some(padding) = Span::between(from, aligned).filter(|padding| !padding.is_empty()) {
-                let length = format_args!("{} bytes", padding.len());
-                message.parts.push(Outline::leaf("padding", padding, length));
+                message.parts.push(Outline::leaf("padding", padding, counted(padding.len(), "byte")));
             }
             if let Some(gap) = Span::between(aligned, until).filter(|gap| !gap.is_empty()) {
-                let description = format_args!("{} bytes: zeros, or frames of unknown types", gap.len());
+                let description =
+                    format!("{}: zeros, or frames of unknown types", counted(gap.len(), "byte"));
                 message.parts.push(Outline::leaf("bytes of no known frame", gap, description));
             }
         };
@@ -95,7 +96,7 @@ impl File {
         if left == 0 {
             between(message, end);
         }
-        more(message, left, "frames", end);
+        more(message, left, "more frame", end);
     }
 
     fn outline_frame(&self, number: u64, frame: &Frame) -> Outline {
@@ -118,7 +119,7 @@ impl File {
                 frame.cbor_offset,
             ));
         } else {
-            region.parts.push(Outline::leaf("CBOR", body, format_args!("{} bytes", body.len())));
+            region.parts.push(Outline::leaf("CBOR", body, counted(body.len(), "byte")));
         }
         region.field(
             "hash",
@@ -155,7 +156,7 @@ impl File {
         ];
         let masks = object.masks_span();
         if !masks.is_empty() {
-            parts.push(Outline::leaf("masks", masks, format_args!("{} bytes", masks.len())));
+            parts.push(Outline::leaf("masks", masks, counted(masks.len(), "byte")));
         }
         parts.sort_by_key(|part| part.span.start());
         region.parts.extend(parts);
@@ -197,7 +198,7 @@ fn more(region: &mut Outline, left: usize, what: &str, end: u64) {
     if left > 0 {
         let start = region.parts.last().map_or(region.span.start(), |last| last.span.end());
         let span = Span::between(start, end).unwrap_or(Span::empty(start));
-        region.parts.push(Outline::leaf("…", span, format_args!("{left} more {what}")));
+        region.parts.push(Outline::leaf("…", span, counted(left as u64, what)));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Human-readable sizes in bytes.
 
+use tercet::core::num::counted;
+
 const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 
 /// A size with a binary unit: `2.6 MiB`.
@@ -20,7 +22,7 @@ pub(crate) fn human_size(bytes: u64) -> String {
 
 /// A size with the exact number of bytes where it is rounded: `2.6 MiB (2726298 bytes)`.
 pub(crate) fn size_and_bytes(bytes: u64) -> String {
-    if bytes < 1024 { format!("{bytes} bytes") } else { format!("{} ({bytes} bytes)", human_size(bytes)) }
+    if bytes < 1024 { counted(bytes, "byte") } else { format!("{} ({bytes} bytes)", human_size(bytes)) }
 }
 
 /// A compression ratio: `4.02`.

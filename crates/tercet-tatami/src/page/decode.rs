@@ -226,7 +226,7 @@ impl Page<'_> {
                     return integers(scheme, out, body, n).map_err(|error| self.codec(error));
                 }
                 let reason = match encoding {
-                    Encoding::Unknown(id) => Reason::UnknownVersion { found: id.into(), known: "0 to 8" },
+                    Encoding::Unknown(id) => Reason::UnknownId { found: id.into(), known: "0 to 8" },
                     _ => Reason::Unexpected { rule: "the encoding is valid for the column type" },
                 };
                 Err(self.fault("encoding", 1, 1, reason))

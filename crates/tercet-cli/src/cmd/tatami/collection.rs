@@ -6,7 +6,8 @@ use clap::Subcommand;
 use serde::Serialize;
 use serde_json::json;
 use tercet::Format;
-use tercet::core::{Class, Diagnose as _, escape};
+use tercet::core::num::counted;
+use tercet::core::{Class, Diagnose as _, SourceError, escape};
 use tercet::tatami::Collection;
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
 
@@ -98,7 +99,7 @@ impl Directory {
     fn check(&self) -> Result<(), Failure> {
         must_be_on_disk(&self.directory, "keep a collection in")?;
         let found = std::fs::metadata(&self.directory);
-        let meta = found.map_err(|error| Failure::io(&format!("cannot open {}", self.display()), &error))?;
+        let meta = found.map_err(|error| Failure::source(&self.json(), SourceError::Open(error)))?;
         if meta.is_dir() {
             return Ok(());
         }
@@ -257,7 +258,11 @@ fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Fai
     if out.is_json() {
         return out.json(&json!({ "collection": directory.json(), "members": live }));
     }
-    out.summary(format_args!("compacted manifest at {} ({live} live members)", directory.display()))
+    out.summary(format_args!(
+        "compacted manifest at {} ({})",
+        directory.display(),
+        counted(live, "live member")
+    ))
 }
 
 /// Warns about skipped records of the manifest.
@@ -266,8 +271,9 @@ pub(super) fn warn(directory: &Path, warnings: &[ManifestWarning], out: &mut Ui)
     for found in warnings {
         let message = match found {
             ManifestWarning::TornTail { offset, bytes } => format!(
-                "skipped the last {bytes} bytes of the manifest (at byte {offset}): incomplete record, from an interrupted \
-                 change or damage"
+                "skipped the last {} of the manifest (at byte {offset}): incomplete record, from an interrupted \
+                 change or damage",
+                counted(*bytes, "byte")
             ),
             ManifestWarning::UnknownKind { offset, record_kind } => {
                 format!("skipped a manifest record of unknown kind {record_kind} (at byte {offset})")
@@ -276,7 +282,8 @@ pub(super) fn warn(directory: &Path, warnings: &[ManifestWarning], out: &mut Ui)
                 format!("skipped an unreadable manifest record (at byte {offset}): {reason}")
             }
             ManifestWarning::Damaged { offset, bytes } => {
-                format!("skipped {bytes} damaged bytes of the manifest (at byte {offset})")
+                let bytes = counted(*bytes, "damaged byte");
+                format!("skipped {bytes} of the manifest (at byte {offset})")
             }
             // A stale entry of a replaced file is harmless.
             _ => continue,

@@ -5,6 +5,7 @@ use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 use tercet::arrow::Timestamps;
+use tercet::core::num::counted;
 use tercet::tatami::{Column, Field, LogicalType, Type};
 
 use super::columns::Columns;
@@ -205,17 +206,14 @@ fn show(summary: &ConvertJson, json: bool, is_stdout: bool, out: &mut Ui) -> Res
         return out.json(summary);
     }
     let label = |format: Format| format!("{}:", format.name());
-    let plural = |count: u64| if count == 1 { "" } else { "s" };
-    let columns = summary.columns.len() as u64;
     let text = format!(
-        "converted {} row{}, {columns} column{}\n  {:<8} {} bytes\n  {:<8} {} bytes ({})",
-        summary.rows,
-        plural(summary.rows),
-        plural(columns),
+        "converted {}, {}\n  {:<8} {}\n  {:<8} {} ({})",
+        counted(summary.rows, "row"),
+        counted(summary.columns.len() as u64, "column"),
         label(summary.input_format),
-        summary.input_bytes,
+        counted(summary.input_bytes, "byte"),
         label(summary.output_format),
-        summary.output_bytes,
+        counted(summary.output_bytes, "byte"),
         compared(summary.input_bytes, summary.output_bytes),
     );
     if is_stdout { out.side_summary(text) } else { out.summary(text) }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tercet::core::num::counted;
 use tercet::core::{Progress as _, Sink};
 use tercet::tatami::WriterOptions;
 use tercet::tatami::search::build::Built;
@@ -118,7 +119,8 @@ impl Warnings {
             out.note(format_args!("{} skipped {name}: is {format}", paint(WARN, "warning:")))?;
         }
         if let Some(more @ 1..) = self.foreign.len().checked_sub(MAX_FOREIGN) {
-            out.note(format_args!("{} skipped {more} more files of such formats", paint(WARN, "warning:")))?;
+            let more = counted(more as u64, "more file");
+            out.note(format_args!("{} skipped {more} of such formats", paint(WARN, "warning:")))?;
         }
         for (name, documents) in &self.no_text {
             let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::Format;
+use tercet::core::num::counted;
 use tercet::core::{ByteSource, Sink, escape};
 use tercet::tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet::tatami::{Schema, WriterOptions};
@@ -191,7 +192,8 @@ fn print(
         out.line(format_args!("{} {rows}", paint(BAD, "lost:")))?;
     }
     if let Some(more @ 1..) = report.lost.len().checked_sub(SHOWN) {
-        out.line(format_args!("  … and {more} more ranges; `--json` prints all"))?;
+        let more = counted(more as u64, "more range");
+        out.line(format_args!("  … and {more}; `--json` prints all"))?;
     }
     for reason in &report.reasons {
         out.line(format_args!("  {}", escape::name(&reason.replace("\n  ", ": "))))?;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tercet::Format;
+use tercet::core::num::counted;
 use tercet::core::{ByteSource, Class, Diagnose as _, Span, escape};
 use tercet::tgm::{File, MAGIC, Message, ReadOptions};
 
@@ -141,9 +142,9 @@ pub(super) fn warn_of_gaps(name: &str, gaps: &[Span], out: &mut Ui) -> Result<()
     }
     match gaps.get(GAPS_SHOWN..) {
         Some(rest @ [_, ..]) => {
-            let bytes: u64 = rest.iter().map(|gap| gap.len()).sum();
-            let more = rest.len();
-            out.note(format_args!("{warning} {name}: … and {more} more gaps of {bytes} bytes"))
+            let bytes = counted(rest.iter().map(|gap| gap.len()).sum(), "byte");
+            let more = counted(rest.len() as u64, "more gap");
+            out.note(format_args!("{warning} {name}: … and {more} of {bytes}"))
         }
         _ => Ok(()),
     }

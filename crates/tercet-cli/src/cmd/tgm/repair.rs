@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::Format;
+use tercet::core::num::counted;
 use tercet::core::{ByteSource, Span, escape};
 use tercet::tgm::salvage::{
     Loss, Lost, RepairedMessage, SalvageOptions, SalvagePlan, SalvageReport, State, plan,
@@ -207,10 +208,10 @@ fn print(found: &SalvagePlan, written: Option<&str>, out: &mut Ui) -> Result<(),
             report.unverified_messages
         ));
     }
-    let more = lines.len().saturating_sub(4 * SHOWN);
+    let more = lines.len().saturating_sub(4 * SHOWN) as u64;
     lines.into_iter().take(4 * SHOWN).try_for_each(|line| out.line(line))?;
     if more > 0 {
-        out.line(format_args!("… and {more} more lines; `--json` prints all"))?;
+        out.line(format_args!("… and {}; `--json` prints all", counted(more, "more line")))?;
     }
     Ok(())
 }

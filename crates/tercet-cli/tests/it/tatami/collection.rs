@@ -220,6 +220,6 @@ fn every_command_reports_a_torn_manifest() {
     }
     for args in ["collection list nothing", "collection compact nothing"] {
         let missing = dir.run(args);
-        assert!(missing.code == 3 && missing.err.contains("cannot open nothing"), "{}", missing.err);
+        assert!(missing.code == 3 && missing.err.contains("nothing: cannot open: "), "{}", missing.err);
     }
 }

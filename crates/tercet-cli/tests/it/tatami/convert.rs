@@ -96,6 +96,11 @@ fn input_formats_are_detected_by_content() {
     let output = dir.run("convert noise y.parquet");
     assert_eq!(output.code, 7);
     assert!(output.err.contains("noise: unknown file format"), "{}", output.err);
+    assert!(output.err.contains("`--from-format FORMAT`"), "{}", output.err);
+    dir.write("h5.nc", b"\x89HDF\r\n\x1a\n\0\0\0\0\0\0\0\0");
+    let output = dir.run("convert h5.nc out.tatami");
+    assert!(output.err.contains("is an HDF5 or NetCDF-4 file"), "{}", output.err);
+    assert!(!output.err.contains("--from-format"), "{}", output.err);
     let output = dir.run("convert cities.jsonl y.unknown");
     assert_eq!(output.code, 8);
     assert!(output.err.contains("--to FORMAT"), "{}", output.err);

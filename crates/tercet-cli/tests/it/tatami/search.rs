@@ -149,7 +149,7 @@ fn invalid_requests_are_rejected() {
         ("index bad.jsonl -o x.tatami", "bad.jsonl: line 2, column 2: invalid JSON object"),
         ("index none.jsonl -o x.tatami", "none.jsonl: line 1: no ID and no field `url`"),
         ("index open.trec -o x.tatami", "open.trec: line 1: unterminated document"),
-        ("index missing -o x.tatami", "cannot read missing"),
+        ("index missing -o x.tatami", "missing: cannot open: "),
     ] {
         let result = dir.run(args);
         assert!(result.code > 1 && result.err.contains(message), "{args}: {}", result.err);

@@ -14,7 +14,7 @@ fn the_error_bound_is_checked() {
     dir.ok("create c.tgm --compression zstd --from t=t.npy");
     let result = dir.ok("validate c.tgm --against t.npy");
     insta::assert_snapshot!(result.out, @r"
-    c.tgm: OK (1 messages, 1 objects, hash verified)
+    c.tgm: OK (1 message, 1 object, hash verified)
     c.tgm: OK (message 0, object 0 (`t`) against t.npy: max error 0, bound 0 (default))
     ");
     let result = dir.ok("verify b.tgm --against t.npy");

@@ -4,6 +4,7 @@ use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use tercet::core::SourceError;
 use tercet::{Foreign, HEAD_LEN};
 
 use super::{Page, html, markdown};
@@ -101,7 +102,7 @@ pub(super) struct Found {
 pub(super) fn all(inputs: &[PathBuf], format: Option<Kind>, output: &Path) -> Result<Found, Failure> {
     let mut out = Found::default();
     for input in inputs {
-        let meta = fs::metadata(input).map_err(|error| read_failure(input, &error))?;
+        let meta = fs::metadata(input).map_err(|error| open_failure(input, error))?;
         if meta.is_dir() {
             let mut found = Vec::new();
             walk(input, input, &mut found)?;
@@ -202,7 +203,11 @@ pub(super) fn page(source: &Source, prefix: &str) -> Result<(Page, bool), Failur
 /// Opens a file for sequential reading.
 #[expect(clippy::disallowed_methods, reason = "documents are read sequentially")]
 pub(super) fn open(source: &Source) -> Result<fs::File, Failure> {
-    fs::File::open(&source.path).map_err(|error| read_failure(&source.path, &error))
+    fs::File::open(&source.path).map_err(|error| open_failure(&source.path, error))
+}
+
+fn open_failure(path: &Path, error: std::io::Error) -> Failure {
+    Failure::source(&path.to_string_lossy(), SourceError::Open(error))
 }
 
 pub(super) fn read_failure(path: &Path, error: &std::io::Error) -> Failure {

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value as Json;
 use tercet::core::escape;
+use tercet::core::num::counted;
 use tercet::tet::ReadPlan;
 use tercet::tet::compat::{Answer, Execution, MatchedDataset, Value};
 
@@ -90,10 +91,6 @@ fn print_plan(plan: &ReadPlan, out: &mut Ui) -> Result<(), Failure> {
     let scan = if plan.contiguous().is_some() { ", contiguous" } else { "" };
     field("would read", format_args!("{}, {bytes}{scan}", counted(chunks as u64, "chunk")), out)?;
     out.line(paint(DIM, "add `-x` to execute the query"))
-}
-
-fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }
 
 fn print_execution(

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use serde::Serialize;
 use serde_json::Value as Json;
 use tercet::core::escape;
+use tercet::core::num::counted;
 use tercet::tgm::{self, ErrorKind, FollowEvent, FollowedMessage, Follower};
 
 use super::{Args, Flow};
@@ -186,8 +187,4 @@ impl<'a> Printer<'a> {
         }
         Ok(if self.damaged > 0 || self.junk > 0 { Outcome::CheckFailed } else { Outcome::Done })
     }
-}
-
-fn counted(number: u64, what: &str) -> String {
-    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
 }

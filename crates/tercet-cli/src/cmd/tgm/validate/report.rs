@@ -1,6 +1,7 @@
 //! Validation reports as text and as JSON.
 
 use serde::Serialize;
+use tercet::core::num::counted;
 use tercet::core::{Severity, escape};
 use tercet::tgm::{FileIssue, FileReport, Issue, MessageReport};
 
@@ -56,21 +57,22 @@ pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(),
     for issue in &report.file_issues {
         let FileIssue { byte_offset, length, description } = issue;
         let (word, text) = (paint(WARN, "WARNING"), escape::name(description));
-        out.note(format_args!("{name}: {word} — {text} (at byte offset {byte_offset}, {length} bytes)"))?;
+        let length = counted(*length, "byte");
+        out.note(format_args!("{name}: {word} — {text} (at byte offset {byte_offset}, {length})"))?;
     }
     for (message, number) in report.messages.iter().zip(1_u64..) {
         for issue in &message.issues {
             out.note(format_args!("{name}: {}", line(issue, number)))?;
         }
     }
-    let counts = format!("{} messages, {} objects", report.messages.len(), report.object_count());
+    let messages = counted(report.messages.len() as u64, "message");
+    let counts = format!("{messages}, {}", counted(report.object_count(), "object"));
     if report.is_ok() {
         let hashes = if report.hash_verified() { ", hash verified" } else { "" };
         return out.line(format_args!("{name}: {} ({counts}{hashes})", paint(GOOD, "OK")));
     }
-    let errors = report.error_count();
-    let plural = if errors == 1 { "" } else { "s" };
-    out.note(format_args!("{name}: {} ({errors} error{plural}, {counts})", paint(BAD, "FAILED")))
+    let errors = counted(report.error_count() as u64, "error");
+    out.note(format_args!("{name}: {} ({errors}, {counts})", paint(BAD, "FAILED")))
 }
 
 /// An issue of a message. The reference output numbers messages and objects from 1.

@@ -95,6 +95,7 @@ fn dump_needs_no_codec() {
 fn outline_covers_the_file() {
     let dir = dir();
     assert_snapshot!("tgm_outline", dir.tgm("outline run.tgm -n 1").snapshot());
+    assert!(dir.tgm("outline run.tgm -n 2").stdout.ends_with(" 1 more message\n"));
     let len = dir.read("run.tgm").len();
     let json = parsed(&dir.tgm("outline --json run.tgm").stdout);
     assert_eq!(json["span"], json!({ "start": 0, "end": len }));
