@@ -226,6 +226,7 @@ fn patterns_match_names_that_are_not_utf8_and_skip_pipes() {
 }
 
 /// Runs a command whose output is a terminal.
+#[cfg(feature = "arrow")]
 fn run_on_a_terminal(directory: &Path, command: &str) -> Output {
     let mut script = Command::new("script");
     let path = program("tatami").parent().unwrap().to_owned();
