@@ -70,7 +70,7 @@ fn signal(child: &Child, name: &str) {
 fn the_first_signal_ends_a_running_command() {
     let directory = tempfile::tempdir().unwrap();
     File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
-    for (verb, name) in [("info", "TERM"), ("validate", "TERM"), ("ls", "INT")] {
+    for (verb, name) in [("info", "TERM"), ("validate", "TERM"), ("ls", "TERM")] {
         let mut command = Command::new(program("tgm"));
         command.current_dir(directory.path()).args([verb, "zeros.tgm"]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -84,7 +84,7 @@ fn the_first_signal_ends_a_running_command() {
 fn ignored_signals_stay_ignored() {
     let directory = tempfile::tempdir().unwrap();
     File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
-    for (ignored, handled) in [("HUP", "TERM"), ("INT", "HUP"), ("TERM", "INT")] {
+    for ignored in ["HUP", "INT", "TERM"] {
         let mut command = Command::new("sh");
         let script = format!("trap '' {ignored}; exec \"$0\" info zeros.tgm");
         command.current_dir(directory.path()).arg("-c").arg(script).arg(program("tgm"));
@@ -94,8 +94,10 @@ fn ignored_signals_stay_ignored() {
         // A handled signal ends the process after a second.
         thread::sleep(Duration::from_millis(1500));
         assert!(child.try_wait().unwrap().is_none(), "{ignored}");
-        signal(&child, handled);
-        assert_eq!(wait(child), Some(130), "{handled}");
+        // Other signals may be ignored by the process that runs the tests.
+        let (end, code) = if ignored == "TERM" { ("KILL", None) } else { ("TERM", Some(130)) };
+        signal(&child, end);
+        assert_eq!(wait(child), code, "{ignored}");
     }
 }
 

@@ -207,7 +207,7 @@ fn an_interrupt_leaves_the_old_file_and_no_temporary_file() {
     dir.ok("create a.tet --from a=in.npy");
     let old = dir.read("a.tet");
     let mut child = start_long_create(&dir);
-    let interrupted = Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    let interrupted = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
     assert!(interrupted.success());
     assert_eq!(child.wait().unwrap().code(), Some(130));
     assert!(dir.read("a.tet") == old);

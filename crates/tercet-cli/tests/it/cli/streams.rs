@@ -96,14 +96,14 @@ fn names_are_escaped_for_terminals() {
     assert!(!printed.contains('\u{1b}'), "and escapes it");
 }
 
-/// Waits until a process handles SIGINT: a thread waits for it, and the others block it.
+/// Waits until a process handles SIGTERM: a thread waits for it, and the others block it.
 #[cfg(target_os = "linux")]
 fn wait_until_listening(pid: u32) {
     for _ in 0..3000 {
         let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
         let blocked = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
         let mask = blocked.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
-        if mask & 0b10 != 0 {
+        if mask & (1 << 14) != 0 {
             return;
         }
         std::thread::sleep(std::time::Duration::from_millis(10));
@@ -120,7 +120,7 @@ fn an_interrupt_is_130() {
         let mut child = start(&dir, args, Stdio::piped());
         wait_until_listening(child.id());
         let sent =
-            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+            std::process::Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap();
         assert!(sent.success());
         // `wait_with_output` would close the pipe: keep it open until the process has ended.
         let stdin = child.stdin.take();

@@ -115,7 +115,7 @@ fn an_interrupt_is_130() {
             assert!(tail.line().starts_with("{\"message\":0,"));
         }
         let pid = tail.child.id().to_string();
-        assert!(std::process::Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        assert!(std::process::Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         let (code, out, err) = tail.end();
         assert_eq!((code, out), (130, vec![]), "{err:?}");
         assert!(err.len() == 1 && err[0].contains("\"class\":\"interrupted\""), "{err:?}");
