@@ -57,9 +57,11 @@ fn tercet_commands_support_tatami() {
     let salvaged = tercet("repair cities.tatami --salvage kept.tatami");
     assert_eq!(salvaged.code, 0, "{}{}", salvaged.out, salvaged.err);
     assert_eq!(dir.ok("cat kept.tatami").out, dir.ok("cat cities.tatami").out);
-    for refused in
-        ["verify --repair cities.tatami", "repair cities.tatami --apply x", "info --chunks cities.tatami"]
-    {
+    for refused in [
+        "verify --repair cities.tatami",
+        "repair cities.tatami --apply footer_invalid",
+        "info --chunks cities.tatami",
+    ] {
         let result = tercet(refused);
         assert_eq!(result.code, 8, "{refused}: {}", result.err);
         assert!(result.err.contains("is a .tatami file"), "{refused}: {}", result.err);
