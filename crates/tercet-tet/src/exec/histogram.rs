@@ -1,5 +1,7 @@
 //! Histograms: one visit for the range unless it is given, and one for the counts.
 
+use std::sync::Arc;
+
 use tercet_kernel::{Op, TINY_RANGE, bin_width};
 
 use super::drive::{self, Folded};
@@ -24,21 +26,21 @@ pub(crate) fn histogram(
     bins: u32,
     range: Option<(f64, f64)>,
 ) -> Result<Histogram, ErrorKind> {
-    let ranges = match range {
-        Some((min, max)) => vec![[min, max]],
+    let ranges: Arc<[[f64; 2]]> = match range {
+        Some((min, max)) => [[min, max]].into(),
         None => finite_ranges(job, operation)?,
     };
     let first = ranges.first().copied();
-    let op = Op::Histogram { bins: bins as usize, ranges: ranges.into() };
+    let op = Op::Histogram { bins: bins as usize, ranges };
     let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
     let edges = first.filter(|range| !range[0].is_nan()).map(|[min, max]| edges(min, max, bins));
     Ok(Histogram { counts: values, edges, elements })
 }
 
 /// Range of the finite values of each output element; NaN if no value is finite.
-fn finite_ranges(job: &Job<'_>, operation: &Operation) -> Result<Vec<[f64; 2]>, ErrorKind> {
-    let as_ranges = |values: &[f64]| values.as_chunks::<2>().0.to_vec();
-    let ranges = as_ranges(&drive::fold(job, &Op::Range, &operation.roles)?.values);
+fn finite_ranges(job: &Job<'_>, operation: &Operation) -> Result<Arc<[[f64; 2]]>, ErrorKind> {
+    let as_ranges = |values: &[f64]| Arc::from(values.as_chunks::<2>().0);
+    let ranges: Arc<[[f64; 2]]> = as_ranges(&drive::fold(job, &Op::Range, &operation.roles)?.values);
     if ranges.iter().flatten().any(|bound| bound.is_infinite()) {
         return Ok(as_ranges(&drive::fold(job, &Op::FiniteRange, &operation.roles)?.values));
     }

@@ -77,8 +77,8 @@ fn a_damaged_chunk_is_not_salvaged() {
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
 
         let out = directory.path().join("saved.tet");
-        let report =
-            salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+        let options = SalvageOptions::new().with_overwrite(true).with_accept_catalog(true);
+        let report = salvage_file(&path, &out, options, &NoProgress).unwrap();
         assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
         let mut expected = good();
         expected[1] = None;
