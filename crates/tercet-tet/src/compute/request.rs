@@ -321,6 +321,7 @@ impl<'f> Request<'f> {
             resolved: &self.resolved,
             // One chunk must fit, and the states of about as many cells.
             budget: memory.budget.max(held.saturating_mul(2)),
+            requested_budget: memory.budget,
             held,
             parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
             out_of_core: memory.is_out_of_core(bytes),

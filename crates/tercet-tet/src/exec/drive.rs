@@ -185,7 +185,9 @@ impl<'a> Run<'a> {
             return Ok(Folded { values, elements });
         }
         let threads = job.threads() as u64;
-        let share = (job.budget / (2 * threads)).max(1 << 20) / self.reduction.cell_bytes().max(1) as u64;
+        // The state of a cell, and its results until they are put into the output.
+        let cell = (self.reduction.cell_bytes() + 8 * width) as u64;
+        let share = (job.budget / (2 * threads)).max(1 << 20) / cell;
         let most = share.clamp(1, self.reduction.most_cells().max(1));
         // Windows overlap: their parts do not add up to complete chunks, whose checksums need all of their bytes.
         let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));

@@ -53,8 +53,10 @@ pub(crate) struct Job<'a> {
     pub(crate) dataset: Dataset<'a>,
     pub(crate) plan: &'a ReadPlan,
     pub(crate) resolved: &'a Resolved,
-    /// Memory budget: bytes of dense buffers that may be held at once.
+    /// Memory budget: bytes that may be held at once. At least two chunks.
     pub(crate) budget: u64,
+    /// Memory budget as requested, which decides where results are kept.
+    pub(crate) requested_budget: u64,
     /// Whether several threads process chunks. The result is bit-identical.
     pub(crate) parallel: bool,
     /// Bytes that a thread holds for the chunk it processes.

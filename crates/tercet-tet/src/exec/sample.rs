@@ -81,6 +81,7 @@ impl Sample {
             plan,
             resolved,
             budget,
+            requested_budget: budget,
             parallel,
             held: 0,
             out_of_core,

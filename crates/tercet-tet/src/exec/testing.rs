@@ -78,6 +78,7 @@ pub(super) fn job<'a>(
         plan,
         resolved,
         budget,
+        requested_budget: budget,
         out_of_core: false,
         parallel: true,
         held: 0,

@@ -62,14 +62,14 @@ pub(crate) fn transform(
         return Err(CopyError.into());
     }
     let bytes = job.plan.selection_bytes();
-    let fits = bytes <= job.budget;
+    let fits = bytes <= job.requested_budget;
     let target = match job.resolved.target() {
         Target::Switch if fits => Target::Ram,
         Target::Ram if !fits => {
             return Err(ErrorKind::OverBudget {
                 elements: job.plan.element_count(),
                 bytes,
-                budget: job.budget,
+                budget: job.requested_budget,
             });
         }
         target => target,

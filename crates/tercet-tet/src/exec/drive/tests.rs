@@ -236,6 +236,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             plan: &plan,
             resolved,
             budget: 1 << 20,
+            requested_budget: 1 << 20,
             parallel,
             held: 0,
             out_of_core: false,
