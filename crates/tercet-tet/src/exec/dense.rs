@@ -300,8 +300,9 @@ impl Consumer<'_> for CopyWriter<'_> {
         let (mut counts, mut from, mut to) = ([0; MAX_RANK], [0; MAX_RANK], [0; MAX_RANK]);
         for (axis, lane) in piece.lanes.iter().enumerate() {
             counts[axis] = lane.count;
-            from[axis] = lane.stride * size;
-            to[axis] = lane.cells.of(1) * size;
+            // A step beyond the array has one position: its stride is not used.
+            from[axis] = lane.stride.saturating_mul(size);
+            to[axis] = lane.cells.of(1).saturating_mul(size);
         }
         let (from, to) = ((piece.offset * size, &from[..rank]), (piece.cell * size, &to[..rank]));
         Ok(BoxCopy::new(size, &counts[..rank], from, to).run(bytes, self.out)?)

@@ -419,3 +419,15 @@ fn documents_are_lowered_to_requests() {
     let error = Query::parse(r#"{"dataset": "u"}"#, Syntax::Json).unwrap().request(&file).unwrap_err();
     assert_eq!(error.class(), Class::Request, "{error}");
 }
+
+/// A step beyond the array selects its first position.
+#[test]
+fn steps_beyond_the_array_are_read() {
+    let file = file();
+    let select = file.dataset("t").unwrap().select().step("time", u64::MAX / 4).unwrap();
+    let select = select.step("lon", u64::MAX / 3).unwrap();
+    let wanted: Vec<f32> = (0..6).map(|lat| value(lat * 10)).collect();
+    assert_eq!(select.read().unwrap().as_slice::<f32>(), Some(&wanted[..]));
+    let zscore = select.transform(Method::Center).in_memory().run().unwrap();
+    assert_eq!(zscore.tensor.unwrap().shape()[..], [1, 6, 1]);
+}
