@@ -220,8 +220,8 @@ impl<'a> Chunks<'a> {
             return Ok(pool.remove(found));
         }
         let pooled: usize = pool.iter().map(|buffer| buffer.words.len() * 8).sum();
-        // Decoded chunks are kept while they and this one fit.
-        let keeps = pooled.saturating_add(len) as u64 <= self.kept;
+        // Decoded chunks are kept while they and this one fit. Many small ones would take longer to find than to decode.
+        let keeps = pool.len() < MOST_KEPT && pooled.saturating_add(len) as u64 <= self.kept;
         let mut words = if pool.is_empty() || keeps { Vec::new() } else { pool.remove(0).words };
         drop(pool);
         let count = len.div_ceil(8);
@@ -329,6 +329,9 @@ impl<'a> Chunks<'a> {
         all.values().try_for_each(|joined| self.compare(joined, whole))
     }
 }
+
+/// Number of decoded chunks that are kept.
+const MOST_KEPT: usize = if cfg!(test) { 3 } else { 256 };
 
 /// Bytes of a chunk that is split into pieces, and of such a piece.
 const LARGE_CHUNK: u64 = if cfg!(test) { 128 } else { 8 << 20 };
