@@ -95,6 +95,10 @@ fn chosen(all: &'static [Stage], options: &[&str]) -> Result<Choice, String> {
             other => return Err(format!("unknown option `{}`", other.escape_debug())),
         }
     }
+    // These run programs: without a build they would run old ones.
+    if only.iter().any(|name| ["interop", "fuzz", "demo"].contains(name)) {
+        only.push("build");
+    }
     Ok(Choice::Run(all.iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect()))
 }
 
@@ -154,6 +158,7 @@ mod tests {
     #[test]
     fn named_stages_run_in_table_order() {
         assert_eq!(names(&["--only", "clippy", "--only", "fmt"]), ["fmt", "clippy"]);
+        assert_eq!(names(&["--only", "fuzz"]), ["build", "fuzz"]);
     }
 
     #[test]
