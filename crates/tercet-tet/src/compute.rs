@@ -179,7 +179,7 @@ impl<'f> Select<'f> {
     /// value of integers.
     pub fn write_raw(&self, path: impl AsRef<Path>) -> Result<OutputFile, Error> {
         let mut select = self.clone();
-        let path = select.allow(path.as_ref());
+        let path = select.allow(path.as_ref())?;
         let mut request = select.request()?;
         request.resolved.spill = Some(path);
         match request.run(&NoProgress)?.computed {
@@ -211,11 +211,12 @@ impl<'f> Select<'f> {
     }
 
     /// Allows a path of this process for output. Documents may write next to the file only.
-    fn allow(&mut self, path: &Path) -> String {
+    fn allow(&mut self, path: &Path) -> Result<String, Error> {
         // A path that cannot be completed is refused when it is opened.
         let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         self.settings.allowed.extend(path.parent().map(Path::to_owned));
-        path.to_string_lossy().into_owned()
+        let text = path.to_str().map(str::to_owned);
+        text.ok_or_else(|| self.refuse(&format!("the path `{}` is not UTF-8", path.display())))
     }
 
     /// Labels of the selected positions.

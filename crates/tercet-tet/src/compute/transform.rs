@@ -20,7 +20,7 @@ pub struct Transform<'f> {
     select: Select<'f>,
     method: Method,
     axes: Vec<Result<usize, Error>>,
-    write: Write,
+    write: Result<Write, Error>,
 }
 
 /// Result of a transform.
@@ -76,7 +76,7 @@ impl Transformed {
 impl<'f> Transform<'f> {
     pub(super) fn new(select: Select<'f>, method: Method) -> Self {
         let write = Write { target: Target::Switch, path: None, timestamp: None };
-        Self { select, method, axes: Vec::new(), write }
+        Self { select, method, axes: Vec::new(), write: Ok(write) }
     }
 
     /// Computes statistics over these axes; without any, over all of them.
@@ -88,7 +88,7 @@ impl<'f> Transform<'f> {
     /// Keeps the result in memory, or fails if the memory budget is too small for it. By default such a result is only
     /// computed, and lost with its temporary file.
     pub fn in_memory(mut self) -> Self {
-        self.write = Write { target: Target::Ram, path: None, timestamp: None };
+        self.write = Ok(Write { target: Target::Ram, path: None, timestamp: None });
         self
     }
 
@@ -104,13 +104,14 @@ impl<'f> Transform<'f> {
 
     fn output(mut self, target: Target, path: &Path) -> Self {
         let path = self.select.allow(path);
-        self.write = Write { target, path: Some(path), timestamp: None };
+        self.write = path.map(|path| Write { target, path: Some(path), timestamp: None });
         self
     }
 
     /// The request: planned and run in the same way as a query document.
     pub fn request(self) -> Result<Request<'f>, Error> {
         let Self { select, method, axes, write } = self;
+        let write = write?;
         let axes = axes.into_iter().collect::<Result<Vec<usize>, Error>>()?;
         let reduced = |axis: usize| axes.is_empty() || axes.contains(&axis);
         let roles = (0..select.axes.len()).map(|axis| if reduced(axis) { Role::Reduced } else { Role::Kept });

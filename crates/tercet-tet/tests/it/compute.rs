@@ -431,3 +431,22 @@ fn steps_beyond_the_array_are_read() {
     let zscore = select.transform(Method::Center).in_memory().run().unwrap();
     assert_eq!(zscore.tensor.unwrap().shape()[..], [1, 6, 1]);
 }
+
+/// A path is not changed to one that can be written as text.
+#[cfg(unix)]
+#[test]
+fn paths_that_are_not_text_are_refused() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join(std::ffi::OsStr::from_bytes(b"\xff.bin"));
+    let file = file();
+    let select = file.dataset("t").unwrap().select();
+    let errors = [
+        select.write_raw(&path).unwrap_err(),
+        select.transform(Method::Center).raw_output(&path).run().unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("is not UTF-8"), "{error}");
+    }
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
