@@ -222,12 +222,16 @@ impl<'f> Request<'f> {
                     if let Kind::Transform { method } = operation.kind {
                         let made = transform::transform(job, operation, method, &self.outputs()?)?;
                         let execution = Self::execution(job, memory);
-                        let (made, cells) = Transformed::new(method, made, self.dims.clone(), execution);
-                        (Computed::Transformed(Box::new(made)), Some(self.preview_of(job, cells)))
-                    } else {
-                        let results = self.reduced(job, operation, memory)?;
-                        (Computed::Reduced(results), Some(preview::preview(job, self.settings.preview)?))
+                        let dims = self.dims.clone();
+                        let (made, cells) = Transformed::new(method, made, dims, execution.clone());
+                        let computed = Computed::Transformed(Box::new(made));
+                        let preview = Some(self.preview_of(job, cells));
+                        return Ok(Outcome { computed, execution, preview });
                     }
+                    let (results, execution) = self.reduced(job, operation, memory)?;
+                    let computed = Computed::Reduced(results);
+                    let preview = Some(preview::preview(job, self.settings.preview)?);
+                    return Ok(Outcome { computed, execution, preview });
                 }
             };
             Ok(Outcome { computed, preview, execution: Self::execution(job, memory) })
@@ -265,7 +269,7 @@ impl<'f> Request<'f> {
         job: &Job<'_>,
         operation: &Operation,
         memory: &Memory,
-    ) -> Result<Vec<Reduced>, ErrorKind> {
+    ) -> Result<(Vec<Reduced>, Execution), ErrorKind> {
         let mut kinds: Vec<Kind> = self.ops.clone();
         kinds.extend(self.settings.counts.then_some(Kind::Count));
         let mut computed = match kinds[..] {
@@ -278,7 +282,7 @@ impl<'f> Request<'f> {
         let results = self.ops.iter().zip(computed).map(|(&op, computed)| {
             reduced(op, computed, self.dims.clone(), counts.as_ref(), execution.clone())
         });
-        results.collect()
+        Ok((results.collect::<Result<_, _>>()?, execution))
     }
 
     fn outputs(&self) -> Result<Outputs, ErrorKind> {
