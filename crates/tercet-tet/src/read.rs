@@ -106,7 +106,9 @@ impl Dataset<'_> {
             parallel: true,
         };
         let ranges: Vec<Range<u64>> = selection.axes().iter().map(|slice| 0..slice.count()).collect();
-        dense::write(&dense::visitor(scope), &ranges, out, &Copy { size: grid.element().size() })
+        let visitor = dense::visitor(scope);
+        dense::write(&visitor, &ranges, out, &Copy { size: grid.element().size() })?;
+        visitor.chunks.finish()
     }
 }
 

@@ -81,6 +81,7 @@ pub(crate) fn transform(
         let mut tensor = Tensor::zeros(dtype, job.plan.selection.shape())?;
         let origin = vec![0; job.plan.grid.rank()];
         write_part(&dense, dtype, method, (&job.plan.selection, &origin), tensor.bytes_mut())?;
+        dense.check()?;
         let most = outputs.preview.min(job.plan.element_count());
         let preview = (most > 0).then(|| super::preview::first(&tensor, most)).transpose()?;
         let made = Made { tensor: Some(tensor), preview, file: None, is_sidecar: false };

@@ -106,6 +106,11 @@ impl<'a> DenseWriter<'a> {
         self.bad.into_reported()
     }
 
+    /// Checks the chunks that were not visited completely. Called after all parts, before a result is published.
+    pub(crate) fn check(&self) -> Result<(), ErrorKind> {
+        self.visitor.chunks.finish()
+    }
+
     /// Copies `part`, whose first position is `origin` in the selection, to a dense buffer of its size.
     #[cfg(any(unix, windows))]
     pub(crate) fn copy_part(

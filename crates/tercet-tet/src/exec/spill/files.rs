@@ -46,6 +46,7 @@ pub(crate) fn spill(
         head.look(at, run);
         placed.put(at, run)
     })?;
+    dense.check()?;
     let path = placed.into_inner().publish()?;
     output.keep();
     let path = Some(path.to_string_lossy().into_owned());

@@ -73,11 +73,11 @@ impl Goal {
     pub(super) fn write(
         self,
         job: &Job<'_>,
-        dense: &DenseWriter<'_>,
+        values: &DenseWriter<'_>,
         preview: u64,
         fill: &Fill<'_>,
     ) -> Result<Made, ErrorKind> {
-        let export = plan(job, dense)?;
+        let export = plan(job, values)?;
         let bytes = export.bytes();
         let mut head = Head::new(job, preview)?;
         let (path, is_sidecar) = match self {
@@ -95,6 +95,7 @@ impl Goal {
                     head.look(at, run);
                     placed.put(at, run).map_err(named)
                 })?;
+                values.check()?;
                 placed.into_inner().into_inner().map_err(|error| named(error.into_error().into()))?;
                 (None, false)
             }
@@ -104,6 +105,7 @@ impl Goal {
                     head.look(at, run);
                     placed.put(at, run)
                 })?;
+                values.check()?;
                 let path = placed.into_inner().publish()?;
                 output.keep();
                 (Some(path), false)
@@ -114,6 +116,7 @@ impl Goal {
                     head.look(at, run);
                     writer.put_dense(&mut dense, at, run)
                 })?;
+                values.check()?;
                 writer.end_dense(&dense)?;
                 let path = writer.finish().map_err(Error::into_kind)?.output;
                 output.keep();
