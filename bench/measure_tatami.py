@@ -2,10 +2,10 @@
 
     cargo build --release --manifest-path bench/Cargo.toml --no-default-features --features tatami --bin tatami
     python bench/measure_tatami.py --bin bench/target/release/tatami --dir DIR \\
-        --documents HTML --lineitem LINEITEM.parquet --strings TEXTS [--record FILE.json] [--other-load TEXT]
+        --documents HTML --lineitem LINEITEM.parquet --strings STRINGS [--record FILE.json] [--other-load TEXT]
 
 HTML is the directory html/ of Debian's package rust-doc; LINEITEM.parquet comes from `tpchgen-cli parquet -s 1
---tables=lineitem`; TEXTS is a directory of text files, one value on each line. DIR needs about 3 GB. The program runs
+--tables=lineitem`; STRINGS is a directory of text files, one value on each line. DIR needs about 3 GB. The program runs
 both sides in turn in one process, after it has compared their results; times are medians.
 """
 
@@ -93,10 +93,10 @@ def writes(table, inputs):
 
 def scans(table, inputs, directory):
     numeric = ("lineitem", "l_quantity,l_extendedprice,l_discount", "three numeric columns")
-    texts = [("lineitem", "l_comment", "l_comment"), ("lineitem", "l_shipmode", "l_shipmode")]
-    texts += [("documents", "url", "url"), ("documents", "digest", "digest")]
-    texts += [(case, "text", "text") for case in inputs if case not in FOR_LOOKUPS]
-    for case, columns, what in [numeric, *texts]:
+    strings = [("lineitem", "l_comment", "l_comment"), ("lineitem", "l_shipmode", "l_shipmode")]
+    strings += [("documents", "url", "url"), ("documents", "digest", "digest")]
+    strings += [(case, "text", "text") for case in inputs if case not in FOR_LOOKUPS]
+    for case, columns, what in [numeric, *strings]:
         stem = os.path.join(directory, case)
         for threads in (1, 2):
             args = ["scan", stem, "--columns", columns, "--threads", threads]

@@ -59,8 +59,8 @@ def floats(kind, bits):
 def all_types():
     """A column of every supported type."""
     rng = np.random.default_rng(3)
-    texts = ["", "a", "straße", "日本" * 20, 'quote " and, comma\n', "x" * 300]
-    strings = with_nulls([texts[n % len(texts)] for n in rng.integers(0, 100, ROWS)])
+    samples = ["", "a", "straße", "日本" * 20, 'quote " and, comma\n', "x" * 300]
+    strings = with_nulls([samples[n % len(samples)] for n in rng.integers(0, 100, ROWS)])
     micros = rng.integers(-(10**15), 10**15, ROWS)
     whole = rng.integers(-(10**9), 10**9, ROWS)
     columns = {
@@ -78,7 +78,7 @@ def all_types():
         "d18": pa.array(with_nulls([decimal.Decimal(int(n)).scaleb(-4) for n in micros]), pa.decimal128(18, 4)),
         "d38": pa.array(with_nulls([decimal.Decimal(int(n) * 10**20).scaleb(-10) for n in micros]), pa.decimal128(38, 10)),
         "list": pa.array(with_nulls([[int(n) if n % 3 else None] * (n % 4) for n in abs(whole) % 100]), pa.list_(pa.int64())),
-        "list_string": pa.array(with_nulls([[texts[n % 6], None][: n % 3] for n in abs(whole) % 100]), pa.list_(pa.string())),
+        "list_string": pa.array(with_nulls([[samples[n % 6], None][: n % 3] for n in abs(whole) % 100]), pa.list_(pa.string())),
         "f32": floats(np.float32, np.uint32),
         "f64": floats(np.float64, np.uint64),
         "f16": floats(np.float16, np.uint16),
@@ -265,7 +265,7 @@ def check_duckdb(converter):
             (TIMESTAMP '2020-01-01 00:00:00' + INTERVAL (i) SECOND)::TIMESTAMP_NS AS at_ns,
             TIMESTAMPTZ '2020-01-01 00:00:00+02' + INTERVAL (i) SECOND AS at_zone,
             (i / 100)::DECIMAL(9, 2) AS d9, (i / 100)::DECIMAL(18, 3) AS d18, (i / 100)::DECIMAL(38, 5) AS d38,
-            CASE WHEN i % 7 = 0 THEN NULL ELSE list_slice([i, NULL, i + 1], 1, i % 4) END AS list, ['x' || i % 9] AS texts
+            CASE WHEN i % 7 = 0 THEN NULL ELSE list_slice([i, NULL, i + 1], 1, i % 4) END AS list, ['x' || i % 9] AS strings
         FROM range({ROWS}) t(i)"""
     for compression in ("uncompressed", "snappy", "gzip", "zstd", "lz4_raw"):
         for version in ("V1", "V2"):

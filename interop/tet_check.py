@@ -129,7 +129,7 @@ def rewritten(entry, change):
         datasets.append(APPENDED)
     if change == "semantics":
         datasets[0]["attrs"] = datasets[0]["attrs"] | {"note": "by the reference"}
-    return entry | {"datasets": datasets, "options": "foreign"}
+    return entry | {"datasets": datasets, "options": "reference"}
 
 
 def died(job, code):

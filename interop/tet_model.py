@@ -107,7 +107,7 @@ class Cell:
 
 
 def cells(values, kept, roles, pad):
-    """All output elements, row-major. `kept` tells which elements pass the filters, `pad` is a value or `None`."""
+    """All output elements, row-major. `kept` marks the elements that pass the filters, `pad` is a value or `None`."""
     choices = []
     for role, n in zip(roles, values.shape):
         if role[0] == "reduced":

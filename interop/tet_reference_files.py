@@ -21,7 +21,7 @@ def dataset(name, dtype, shape, chunk_shape, pattern="mixed", seed=1, **describe
 
 def case(file, datasets, history=(), appended=()):
     """A file; `appended` datasets are added by a second writer."""
-    facts = {"file": f"reference-{file}.tet", "options": "foreign", "budget": [0, 0], "tool": None}
+    facts = {"file": f"reference-{file}.tet", "options": "reference", "budget": [0, 0], "tool": None}
     created, added = list(datasets), list(appended)
     return facts | {"datasets": created + added, "created": len(created), "history": [list(row) for row in history]}
 

@@ -262,20 +262,20 @@ fn fill_backwards<S: Sink>(
     arrays: &[Array],
     ids: &[DatasetId],
 ) -> Result<(), Failure> {
-    let tiles: Vec<u64> = ids.iter().map(|&id| writer.grid(id).tiles()).collect();
-    let max = tiles.iter().copied().max().unwrap_or(0);
+    let counts: Vec<u64> = ids.iter().map(|&id| writer.grid(id).chunk_count()).collect();
+    let max = counts.iter().copied().max().unwrap_or(0);
     for linear in (0..max).rev() {
-        for ((array, &id), &tiles) in arrays.iter().zip(ids).zip(&tiles) {
-            if linear < tiles {
-                let (tile, shape, bytes) = cut(writer, array, id, linear);
-                writer.chunk(id, &tile, TensorView::new(array.dtype, &shape, &bytes)?)?;
+        for ((array, &id), &count) in arrays.iter().zip(ids).zip(&counts) {
+            if linear < count {
+                let (coords, shape, bytes) = cut(writer, array, id, linear);
+                writer.chunk(id, &coords, TensorView::new(array.dtype, &shape, &bytes)?)?;
             }
         }
     }
     Ok(())
 }
 
-/// The coordinates, extents and bytes of one tile, copied element by element.
+/// The coordinates, extents and bytes of one chunk, copied element by element.
 fn cut<S: Sink>(
     writer: &Writer<S>,
     array: &Array,
@@ -283,20 +283,20 @@ fn cut<S: Sink>(
     linear: u64,
 ) -> (Vec<u64>, Vec<u64>, Vec<u8>) {
     let grid = writer.grid(id);
-    let tile = grid.coords(linear)[..grid.rank()].to_vec();
-    let shape = grid.tile_shape(&tile);
+    let coords = grid.coords(linear)[..grid.rank()].to_vec();
+    let shape = grid.chunk_shape_at(&coords);
     let elements = shape.iter().product();
     let mut bytes = Vec::new();
     for mut rest in 0..elements {
         let mut index = 0;
         let mut stride = 1;
         for axis in (0..shape.len()).rev() {
-            index += (tile[axis] * array.chunk_shape[axis] + rest % shape[axis]) * stride;
+            index += (coords[axis] * array.chunk_shape[axis] + rest % shape[axis]) * stride;
             rest /= shape[axis];
             stride *= array.shape[axis];
         }
         let bits = values::bits(array.dtype, array.pattern, array.seed, index);
         bytes.extend_from_slice(&bits.to_le_bytes()[..array.dtype.size()]);
     }
-    (tile, shape, bytes)
+    (coords, shape, bytes)
 }

@@ -137,15 +137,15 @@ fn message(
 /// Writes every kind of file into a directory, and `manifest.json`.
 pub fn make(dir: &Path) -> Result<(), Failure> {
     let mut manifest = Vec::new();
-    let mut add = |name: &str, messages: Vec<(Vec<u8>, Json)>, junk: &[u8]| -> Result<(), Failure> {
+    let mut add = |name: &str, messages: Vec<(Vec<u8>, Json)>, unrecognized: &[u8]| -> Result<(), Failure> {
         let file = format!("{name}.tgm");
-        let mut bytes = junk.to_vec();
+        let mut bytes = unrecognized.to_vec();
         for (message, _) in &messages {
             bytes.extend_from_slice(message);
         }
         std::fs::write(dir.join(&file), bytes)?;
         let messages: Vec<Json> = messages.into_iter().map(|(_, listed)| listed).collect();
-        manifest.push(json!({ "file": file, "junk": junk.len(), "messages": messages }));
+        manifest.push(json!({ "file": file, "unrecognized": unrecognized.len(), "messages": messages }));
         Ok(())
     };
     let none = GlobalMetadata::default();

@@ -54,9 +54,9 @@ fn write(path: &Path, dtype: ElementType, chunk: [u64; 3]) -> Outcome {
     let id = layout.dataset("a", dtype, shape, chunk)?;
     let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
     let grid = writer.grid(id).clone();
-    let fill = |tile: &[u64], out: &mut [u8]| {
-        let [t, y, x] = [0, 1, 2].map(|axis| grid.window(axis, tile[axis]).0);
-        let [_, rows, width] = [0, 1, 2].map(|axis| grid.tile_shape(tile)[axis]);
+    let fill = |coords: &[u64], out: &mut [u8]| {
+        let [t, y, x] = [0, 1, 2].map(|axis| grid.window(axis, coords[axis]).0);
+        let [_, rows, width] = [0, 1, 2].map(|axis| grid.chunk_shape_at(coords)[axis]);
         for (n, slot) in (0u64..).zip(out.chunks_exact_mut(dtype.size())) {
             let (t, y, x) = (t + n / width / rows, y + n / width % rows, x + n % width);
             // One field for each step.
@@ -80,9 +80,9 @@ fn tiny(path: &Path) -> Outcome {
     let mut layout = Layout::new();
     let id = layout.dataset("a", ElementType::F32, [4000, 4000], [4, 4])?;
     let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
-    let fill = |tile: &[u64], out: &mut [u8]| {
+    let fill = |coords: &[u64], out: &mut [u8]| {
         for (n, slot) in (0u64..).zip(out.chunks_exact_mut(4)) {
-            slot.copy_from_slice(&field(tile[0] * 4 + n / 4, tile[1] * 4 + n % 4).to_le_bytes());
+            slot.copy_from_slice(&field(coords[0] * 4 + n / 4, coords[1] * 4 + n % 4).to_le_bytes());
         }
         Ok::<(), Error>(())
     };
@@ -109,7 +109,7 @@ fn serve() -> Outcome {
                 .with_parallel(Some(threads > 1));
             on_threads(threads, || {
                 timed(repeat, || {
-                    // A file remembers what it has verified: every run opens it anew.
+                    // A file remembers what it has verified: every run opens it again.
                     let file = reopened(text("file"), verify, mapped);
                     std::hint::black_box(query.run(&file, &options, &NoProgress).expect("an answer"));
                 })

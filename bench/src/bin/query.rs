@@ -30,8 +30,8 @@ fn main() -> Outcome {
 
 fn make(dir: &Path, side: u64) -> Outcome {
     let all = [
-        ("raw.tet", [(1 << 18) / side, side], Compression::Raw),
-        ("tiles.tet", [512, 512], Compression::Raw),
+        ("raw.tet", [(1 << 18) / side, side], Compression::None),
+        ("tiles.tet", [512, 512], Compression::None),
         ("zstd.tet", [512, 512], Compression::Zstd { level: 3 }),
     ];
     for (name, chunk, compression) in all {
@@ -45,7 +45,7 @@ fn dtypes(dir: &Path, bytes: u64) -> Outcome {
         let width = 1 << 12;
         let rows = bytes / width / dtype.size() as u64;
         let chunk = (1 << 20) / width / dtype.size() as u64;
-        write(&dir.join(format!("{dtype}.tet")), dtype, [rows, width], [chunk, width], Compression::Raw)?;
+        write(&dir.join(format!("{dtype}.tet")), dtype, [rows, width], [chunk, width], Compression::None)?;
     }
     Ok(())
 }
@@ -62,9 +62,9 @@ fn write(
     layout.compress(id, compression)?;
     let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
     let grid = writer.grid(id).clone();
-    let fill = |tile: &[u64], out: &mut [u8]| {
-        let (row, column) = (grid.window(0, tile[0]).0, grid.window(1, tile[1]).0);
-        let width = grid.tile_shape(tile)[1];
+    let fill = |coords: &[u64], out: &mut [u8]| {
+        let (row, column) = (grid.window(0, coords[0]).0, grid.window(1, coords[1]).0);
+        let width = grid.chunk_shape_at(coords)[1];
         for (n, slot) in out.chunks_exact_mut(dtype.size()).enumerate() {
             let value = field(row + n as u64 / width, column + n as u64 % width);
             match dtype {

@@ -52,9 +52,9 @@ fn make(dir: &Path, side: u64) -> Outcome {
         layout.compress(id, compression)?;
         let mut writer = Writer::create(dir.join(name), layout, WriterOptions::new().with_overwrite(true))?;
         let grid = writer.grid(id).clone();
-        let fill = |tile: &[u64], out: &mut [u8]| {
-            let (row, column) = (grid.window(0, tile[0]).0, grid.window(1, tile[1]).0);
-            let width = grid.tile_shape(tile)[1];
+        let fill = |coords: &[u64], out: &mut [u8]| {
+            let (row, column) = (grid.window(0, coords[0]).0, grid.window(1, coords[1]).0);
+            let width = grid.chunk_shape_at(coords)[1];
             for (n, slot) in out.chunks_exact_mut(4).enumerate() {
                 let value = field(row + n as u64 / width, column + n as u64 % width);
                 slot.copy_from_slice(&value.to_le_bytes());
@@ -66,8 +66,8 @@ fn make(dir: &Path, side: u64) -> Outcome {
         Ok(())
     };
     // 1 MiB chunks in all three.
-    write("rows.tet", [(1 << 18) / side.max(1), side], Compression::Raw)?;
-    write("tiles.tet", [512, 512], Compression::Raw)?;
+    write("rows.tet", [(1 << 18) / side.max(1), side], Compression::None)?;
+    write("tiles.tet", [512, 512], Compression::None)?;
     write("zstd.tet", [512, 512], Compression::Zstd { level: 3 })
 }
 
@@ -75,8 +75,8 @@ fn chunks(path: &Path, count: u64) -> Outcome {
     let mut layout = Layout::new();
     let id = layout.dataset("a", DType::F32, [count, 64], [1, 64])?;
     let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
-    let fill = |tile: &[u64], out: &mut [u8]| {
-        out.fill(tile[0] as u8);
+    let fill = |coords: &[u64], out: &mut [u8]| {
+        out.fill(coords[0] as u8);
         Ok::<(), Error>(())
     };
     writer.fill(id, fill, &NoProgress)?;
@@ -138,7 +138,7 @@ fn stored_chunks(
     let grid = dataset.grid()?;
     let map = std::fs::read(file.name())?;
     let mut chunks = Vec::new();
-    for linear in 0..grid.tiles() {
+    for linear in 0..grid.chunk_count() {
         let place = dataset.chunk_ref(&grid.coords(linear)[..grid.rank()])?;
         let range = place.span.to_range().ok_or("too large")?;
         chunks.push((map[range].to_vec(), place.raw_len as usize));
@@ -147,10 +147,10 @@ fn stored_chunks(
 }
 
 fn open(path: &Path) -> Outcome {
-    let tile = [number("--tile", 17), 0];
+    let coords = [number("--tile", 17), 0];
     report(number("--repeat", 200), 0, || {
         let file = open_file(path).expect("readable");
-        let chunk = file.datasets().next().expect("a dataset").chunk(&tile).expect("readable");
+        let chunk = file.datasets().next().expect("a dataset").chunk(&coords).expect("readable");
         std::hint::black_box(chunk.bytes()[0]);
     });
     Ok(())
@@ -173,9 +173,9 @@ fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {
     let id = layout.dataset("a", ElementType::F32, [rows, side], [side, side])?;
     layout.compress(id, compression())?;
     let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;
-    let fill = |tile: &[u64], out: &mut [u8]| {
+    let fill = |coords: &[u64], out: &mut [u8]| {
         for (n, slot) in out.chunks_exact_mut(4).enumerate() {
-            let value = field(tile[0] * side + n as u64 / side, n as u64 % side);
+            let value = field(coords[0] * side + n as u64 / side, n as u64 % side);
             slot.copy_from_slice(&value.to_le_bytes());
         }
         Ok::<(), Error>(())
@@ -189,7 +189,7 @@ fn bounded_write(path: &Path, bytes: u64, limit: u64) -> Outcome {
 fn compression() -> Compression {
     match option("--zstd") {
         Some(level) => Compression::Zstd { level: level.parse().unwrap_or(3) },
-        None => Compression::Raw,
+        None => Compression::None,
     }
 }
 

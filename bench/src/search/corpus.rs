@@ -17,15 +17,15 @@ pub struct Page {
 pub fn read(path: &Path, most: u64) -> Vec<Page> {
     let file = File::open(path).unwrap();
     let columns = file.read_columns(&[0, 1, 2, 3]).unwrap();
-    let texts: Vec<_> = columns
+    let columns: Vec<_> = columns
         .iter()
         .map(|column| match &column.values {
-            Values::Bytes(texts) => texts,
+            Values::Bytes(columns) => columns,
             other => panic!("{other:?}"),
         })
         .collect();
-    let text = |column: usize, row: usize| String::from_utf8_lossy(texts[column].get(row)).into_owned();
-    let rows = texts[0].len().min(usize::try_from(most).unwrap_or(usize::MAX));
+    let text = |column: usize, row: usize| String::from_utf8_lossy(columns[column].get(row)).into_owned();
+    let rows = columns[0].len().min(usize::try_from(most).unwrap_or(usize::MAX));
     (0..rows)
         .map(|row| Page { id: text(0, row), url: text(1, row), title: text(2, row), body: text(3, row) })
         .collect()

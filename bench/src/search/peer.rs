@@ -133,13 +133,13 @@ impl Peer {
         for entry in std::fs::read_dir(path).unwrap() {
             let entry = entry.unwrap();
             let name = entry.file_name().into_string().unwrap();
-            let Some(ending) = name.strip_prefix(&id) else { continue };
+            let Some(suffix) = name.strip_prefix(&id) else { continue };
             let bytes = entry.metadata().unwrap().len();
             all += bytes;
-            if matches!(ending, ".term" | ".idx") {
+            if matches!(suffix, ".term" | ".idx") {
                 inverted += bytes;
             }
-            parts.insert(ending.to_owned(), bytes.into());
+            parts.insert(suffix.to_owned(), bytes.into());
         }
         Sizes { all, inverted, parts: parts.into() }
     }

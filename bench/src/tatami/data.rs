@@ -37,7 +37,7 @@ pub fn load(name: &str, input: &Path) -> Outcome<Case> {
         "lineitem" => lineitem(input),
         "strings" => strings(input),
         "wide" => wide(10_000, 1_000),
-        _ => Err(format!("no case is called {name}").into()),
+        _ => Err(format!("unknown case {name}").into()),
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
-use tercet_core::{Class, CommonError, Diagnose, Hint, Region, SourceError, Span, escape};
+use tercet_core::{Class, CommonError, Diagnostic, Hint, Region, SourceError, Span, escape};
 use tercet_tatami::{SchemaError, Type};
 use thiserror::Error;
 
@@ -289,7 +289,7 @@ impl fmt::Display for ColumnList<'_> {
     }
 }
 
-impl Diagnose for ErrorKind {
+impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Common(error) => error.class(),

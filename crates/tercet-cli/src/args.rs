@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 
 use clap::ValueEnum;
-use tercet::core::Limits;
+use tercet::core::{Limits, OutlineOptions, ReadOptions};
 
 use crate::render::parse_size;
 
@@ -50,6 +50,15 @@ pub(crate) struct LimitArgs {
 }
 
 impl LimitArgs {
+    /// Rows of an outline that are printed by default.
+    const OUTLINE_ROWS: u64 = 32;
+
+    /// The options of an outline, without pages.
+    pub(crate) fn for_outline(self) -> OutlineOptions {
+        let rows = self.limit.unwrap_or(Self::OUTLINE_ROWS);
+        OutlineOptions::new().with_max_rows((rows > 0).then_some(rows)).with_pages(false)
+    }
+
     /// The maximum number of items; 0 means all.
     pub(crate) fn or(self, default: u64) -> u64 {
         match self.limit.unwrap_or(default) {
@@ -109,6 +118,11 @@ static LIMITS: OnceLock<Limits> = OnceLock::new();
 /// The limits of this process for the sizes that a file declares.
 pub(crate) fn limits() -> Limits {
     LIMITS.get().copied().unwrap_or_default()
+}
+
+/// Read options with the limits of this process.
+pub(crate) fn read_options() -> ReadOptions {
+    ReadOptions::new().with_limits(limits())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use tercet::arrow;
 use tercet::convert;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, CommonError, Diagnose, Hint, SourceError, Span};
+use tercet::core::{Class, CommonError, Diagnostic, Hint, SourceError, Span};
 use tercet::{tatami, tet, tgm};
 
 use crate::output::{display_path, json_path};
@@ -70,12 +70,12 @@ impl ErrorReport {
 
 impl Failure {
     /// An error of a library, with its causes.
-    pub(crate) fn from_error(error: &dyn Diagnose) -> Self {
+    pub(crate) fn from_error(error: &dyn Diagnostic) -> Self {
         Self::for_program(error, "tercet")
     }
 
     /// An error of a library, with its causes. Hints name the commands of `program`.
-    pub(crate) fn for_program(error: &dyn Diagnose, program: &str) -> Self {
+    pub(crate) fn for_program(error: &dyn Diagnostic, program: &str) -> Self {
         let hint = error.hint().map(|hint| hint_text(&hint, program));
         Self::Error(Box::new(ErrorReport {
             class: error.class(),
@@ -228,10 +228,22 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> String {
                 .to_owned()
         }
         Hint::RebuildIndex => "rebuild it with `tgm index FILE --rebuild`".to_owned(),
-        Hint::Recode => "use another pipeline with `tgm recode`".to_owned(),
+        Hint::Repack => "change encoding, filter or compression with `tgm repack`".to_owned(),
         Hint::UpdateMember => "update its entry with `tatami collection add`".to_owned(),
         Hint::ImportArray => "`tet create` and `tgm create` read it".to_owned(),
         Hint::ImportTable => "`tatami convert` reads it".to_owned(),
+        Hint::Rechunk => "`--rechunk` encodes the clipped chunks again".to_owned(),
+        Hint::AppendLabels { axis } => {
+            format!("give the labels of the new positions: `--labels {axis}=FILE`")
+        }
+        Hint::AppendDatasets { names, optional } => {
+            let given: Vec<String> = names.split(", ").map(|name| format!("`--from {name}=FILE`")).collect();
+            let partial = if *optional { ", or leave them behind with `--allow-partial`" } else { "" };
+            format!("add {}{partial}", given.join(", "))
+        }
+        Hint::RenameDataset => "rename one of them with `--rename FILE:OLD=NEW`".to_owned(),
+        Hint::StringValue => "`--string KEY=VALUE` stores any text".to_owned(),
+        Hint::RemoveAttribute => "remove the attribute with `tet unset`".to_owned(),
         Hint::Retry => "run the command again".to_owned(),
         Hint::RaiseLimit => "raise the limit with `--max-memory SIZE` if the file is trusted".to_owned(),
         hint => hint.to_string(),
@@ -241,7 +253,7 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> String {
 /// The message of an error and of its causes, without repetition.
 ///
 /// Some errors include their cause in their message, others leave it to `source`.
-fn chain(error: &dyn Diagnose) -> String {
+fn chain(error: &dyn Diagnostic) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {
@@ -258,7 +270,7 @@ fn chain(error: &dyn Diagnose) -> String {
 impl Failure {
     /// The failure of any library error: cancellation and closed pipes are not errors. Hints name the commands of
     /// `program`.
-    fn from_library(error: &dyn Diagnose, program: &str) -> Self {
+    fn from_library(error: &dyn Diagnostic, program: &str) -> Self {
         if error.is_cancelled() {
             return Self::Interrupted;
         }
@@ -300,16 +312,18 @@ impl_from_format_error!(arrow, "tatami", |cause| arrow::ErrorKind::Common(Common
 
 impl From<convert::Error> for Failure {
     fn from(error: convert::Error) -> Self {
-        match error {
-            convert::Error::Tet(error) => error.into(),
-            error => Self::from_error(&error),
+        let location: std::sync::Arc<str> = error.location().into();
+        match error.into_kind() {
+            convert::ErrorKind::Tet(kind) => tet::Error::new(location, kind).into(),
+            convert::ErrorKind::Npy(kind) => convert::npy::Error::new(location, kind).into(),
+            kind => Self::from_error(&kind).with_location(&*location),
         }
     }
 }
 
 impl From<convert::npy::Error> for Failure {
     fn from(error: convert::npy::Error) -> Self {
-        Self::from_error(&error)
+        Self::from_error(&error).with_location(error.location())
     }
 }
 
@@ -321,22 +335,27 @@ impl From<PublishError> for Failure {
 
 impl From<tercet::Error> for Failure {
     fn from(error: tercet::Error) -> Self {
-        match error {
-            tercet::Error::Tet(error) => error.into(),
-            tercet::Error::Tgm(error) => error.into(),
-            tercet::Error::Tatami(error) => error.into(),
-            tercet::Error::Publish(error) => (*error).into(),
-            tercet::Error::Source(ref at) => Self::from_error(&error).with_location(at.location()),
-            tercet::Error::UnknownFormat(ref at) => Self::from_error(&error).with_location(at.location()),
-            tercet::Error::OutputIsInput(ref at) => Self::from_error(&error).with_location(at.location()),
-            error => Self::from_error(&error),
+        let location: std::sync::Arc<str> = error.location().into();
+        match error.into_kind() {
+            tercet::ErrorKind::Tet(kind) => tet::Error::new(location, kind).into(),
+            tercet::ErrorKind::Tgm(kind) => tgm::Error::new(location, kind).into(),
+            tercet::ErrorKind::Tatami(kind) => tatami::Error::new(location, kind).into(),
+            tercet::ErrorKind::Publish(error) => (*error).into(),
+            kind => {
+                let error = tercet::Error::new(location, kind);
+                Self::from_error(&error).with_location(error.location())
+            }
         }
     }
 }
 
 impl From<tet::LayoutError> for Failure {
     fn from(error: tet::LayoutError) -> Self {
-        Self::request(error.to_string())
+        let failure = Self::request(error.to_string());
+        match error.hint() {
+            Some(hint) => failure.with_hint(hint_text(&hint, "tet")),
+            None => failure,
+        }
     }
 }
 

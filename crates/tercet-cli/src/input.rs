@@ -4,8 +4,8 @@ use std::io::{self, Read, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use tercet::core::{ByteSource, Class, Diagnose as _, Hint, SourceError, Span, escape, source};
-use tercet::{Foreign, Format, HEAD_LEN, detect, detect_source, is_plain_text, tet};
+use tercet::core::{ByteSource, Class, Diagnostic as _, Hint, SourceError, Span, escape, source};
+use tercet::{Format, HEAD_LEN, OtherFormat, detect, detect_source, is_plain_text, tet};
 
 use crate::failure::Failure;
 use crate::output::display_path;
@@ -14,7 +14,7 @@ use crate::ui::exit_at_once_if_interrupted;
 use crate::{persona, remote};
 
 /// The name of standard input in messages.
-const STDIN: &str = "standard input";
+pub(crate) const STDIN: &str = "standard input";
 /// The default of `--max-stdin`.
 const MAX_PIPE: u64 = 64 << 30;
 
@@ -116,10 +116,10 @@ pub(crate) fn must_be(source: Arc<dyn ByteSource>, format: Format) -> Result<Arc
     match detect_source(&source) {
         Ok(found) if found == format => Ok(source),
         Ok(found) => Err(wrong_format(source.name(), found, format)),
-        Err(error) if is_foreign(&error) && !(format == Format::Tgm && has_message(&*source)) => {
+        Err(error) if is_other_format(&error) && !(format == Format::Tgm && has_message(&*source)) => {
             Err(not_a_container(&error, source.name()))
         }
-        Err(error @ tercet::Error::Source(_)) => Err(Failure::from(error)),
+        Err(error) if matches!(error.kind(), tercet::ErrorKind::Source(_)) => Err(Failure::from(error)),
         Err(_) => {
             let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
             let head = head.map_err(|error| Failure::source(source.name(), error))?;
@@ -161,8 +161,8 @@ pub(crate) fn must_be_npy(source: Arc<dyn ByteSource>) -> Result<Arc<dyn ByteSou
             _ => failure.with_hint(format!("extract an array with `{} extract`", format.extension())),
         });
     }
-    match Foreign::detect(&head) {
-        Some(foreign) if foreign != Foreign::Npy => Err(other(foreign.description())),
+    match OtherFormat::detect(&head) {
+        Some(format) if format != OtherFormat::Npy => Err(other(format.description())),
         _ => Ok(source),
     }
 }
@@ -172,8 +172,8 @@ pub(crate) fn binary_format(head: &[u8]) -> Option<String> {
     if let Some(format) = detect(head) {
         return Some(format!("a {format} file"));
     }
-    let foreign = Foreign::detect(head).filter(|foreign| !foreign.is_text())?;
-    Some(foreign.description().to_owned())
+    let format = OtherFormat::detect(head).filter(|format| !format.is_text())?;
+    Some(format.description().to_owned())
 }
 
 /// Rejects a file that is not text, with the command that reads it. `expected` completes the error message.
@@ -181,10 +181,10 @@ pub(crate) fn must_be_text(name: &str, head: &[u8], expected: &str) -> Result<()
     let Some(format) = binary_format(head) else { return Ok(()) };
     let (name, file) = (escape::name(name), argument(name));
     let failure = Failure::new(Class::Unsupported, format!("{name}: is {format}, not {expected}"));
-    let foreign = Foreign::detect(head);
-    Err(match (detect(head), foreign, foreign.and_then(decompressor)) {
+    let other = OtherFormat::detect(head);
+    Err(match (detect(head), other, other.and_then(decompressor)) {
         (Some(Format::Tatami), ..)
-        | (None, Some(Foreign::Parquet | Foreign::ArrowFile | Foreign::ArrowStream), _) => {
+        | (None, Some(OtherFormat::Parquet | OtherFormat::ArrowFile | OtherFormat::ArrowStream), _) => {
             failure.with_hint(format!("convert it: `tatami convert {file} OUT.tatami`"))
         }
         (Some(_), ..) => failure.with_hint(format!("show its content: `tercet info {file}`")),
@@ -201,8 +201,8 @@ pub(crate) fn check_format(path: &Path, format: Format) -> Result<(), Failure> {
     }
 }
 
-fn is_foreign(error: &tercet::Error) -> bool {
-    matches!(error, tercet::Error::UnknownFormat(_)) && error.class() == Class::Unsupported
+fn is_other_format(error: &tercet::Error) -> bool {
+    matches!(error.kind(), tercet::ErrorKind::UnknownFormat(_)) && error.class() == Class::Unsupported
 }
 
 /// The failure of a file that is no container, with the command that reads it.
@@ -216,17 +216,17 @@ pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
         Some(Hint::ImportArray) => {
             failure.with_hint(format!("import it: `tet create OUT.tet --from NAME={file}`, or `tgm create`"))
         }
-        _ => match foreign_of(error) {
-            Some(Foreign::Npz) => failure.with_hint(format!(
+        _ => match other_format(error) {
+            Some(OtherFormat::Npz) => failure.with_hint(format!(
                 "extract its arrays with `unzip {file}`, then import them: `tet create OUT.tet --from NAME=FILE.npy`"
             )),
-            Some(Foreign::TatamiManifest) => {
+            Some(OtherFormat::TatamiManifest) => {
                 let parent = Path::new(name).parent().filter(|parent| !parent.as_os_str().is_empty());
                 let directory = shell_quoted(&parent.unwrap_or(Path::new(".")).to_string_lossy());
                 failure.with_hint(format!("list the collection: `tatami collection list {directory}`"))
             }
-            Some(Foreign::Tar) => failure.with_hint(format!("extract its files with `tar -xf {file}`")),
-            foreign => match foreign.and_then(decompressor) {
+            Some(OtherFormat::Tar) => failure.with_hint(format!("extract its files with `tar -xf {file}`")),
+            format => match format.and_then(decompressor) {
                 Some(program) => failure.with_hint(format!("decompress it with `{program}`")),
                 None => failure,
             },
@@ -234,19 +234,19 @@ pub(crate) fn not_a_container(error: &tercet::Error, name: &str) -> Failure {
     }
 }
 
-fn foreign_of(error: &tercet::Error) -> Option<Foreign> {
-    let tercet::Error::UnknownFormat(error) = error else { return None };
-    error.kind().foreign
+fn other_format(error: &tercet::Error) -> Option<OtherFormat> {
+    let tercet::ErrorKind::UnknownFormat(error) = error.kind() else { return None };
+    error.format
 }
 
 /// The program that decompresses a file.
-fn decompressor(foreign: Foreign) -> Option<&'static str> {
-    match foreign {
-        Foreign::Gzip => Some("gunzip"),
-        Foreign::Zstd => Some("unzstd"),
-        Foreign::Bzip2 => Some("bunzip2"),
-        Foreign::Xz => Some("unxz"),
-        Foreign::Zip => Some("unzip"),
+fn decompressor(format: OtherFormat) -> Option<&'static str> {
+    match format {
+        OtherFormat::Gzip => Some("gunzip"),
+        OtherFormat::Zstd => Some("unzstd"),
+        OtherFormat::Bzip2 => Some("bunzip2"),
+        OtherFormat::Xz => Some("unxz"),
+        OtherFormat::Zip => Some("unzip"),
         _ => None,
     }
 }
@@ -278,6 +278,10 @@ fn open_at_most(path: &Path, max_pipe: u64) -> Result<Arc<dyn ByteSource>, Failu
             let pipe = pipe.map_err(|error| Failure::source(&name, SourceError::Open(error)))?;
             spool(&name, pipe, max_pipe)
         });
+    }
+    if let Some(other) = path.is_dir().then(|| OtherFormat::detect_directory(path)).flatten() {
+        let message = format!("{}: is {other}, which is not supported", escape::name(&name));
+        return Err(Failure::new(Class::Unsupported, message).with_location(path));
     }
     let opened = source::File::open(path).map_err(|error| Failure::source(&name, error))?;
     Ok(Arc::new(opened))
@@ -321,7 +325,7 @@ pub(crate) fn must_be_changeable(path: &Path, verb: &str) -> Result<(), Failure>
 }
 
 /// Rejects `-` and URLs.
-fn must_be_local(path: &Path, verb: &str) -> Result<(), Failure> {
+pub(crate) fn must_be_local(path: &Path, verb: &str) -> Result<(), Failure> {
     must_be_a_file(path, verb)?;
     if remote::url_of(path).is_some() {
         let failure = Failure::request(format!("{}: cannot {verb} a remote file", display_path(path)));

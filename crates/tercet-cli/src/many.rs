@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use rayon::prelude::*;
 use tercet::core::{Class, Progress as _, escape};
-use tercet::{Foreign, Format, HEAD_LEN};
+use tercet::{Format, HEAD_LEN, OtherFormat};
 
 use crate::failure::{Failure, Outcome};
 use crate::input::{self, Input};
@@ -174,8 +174,8 @@ impl Files {
         let mut has_subdirectories = false;
         let mut waiting = vec![top.to_owned()];
         while let Some(directory) = waiting.pop() {
-            if let Some(foreign) = Foreign::detect_directory(&directory) {
-                let message = format!("{}: is {foreign}, which is not supported", display_path(&directory));
+            if let Some(format) = OtherFormat::detect_directory(&directory) {
+                let message = format!("{}: is {format}, which is not supported", display_path(&directory));
                 found.push(Found::problem(&directory, Class::Unsupported, message, None));
                 continue;
             }

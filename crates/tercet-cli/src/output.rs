@@ -30,12 +30,16 @@ impl Output {
     /// Opens an output for binary data. Rejects a terminal, and an existing file without `force`.
     pub(crate) fn open(path: &Path, force: bool) -> Result<Self, Failure> {
         let output = Self::open_for_text(path, force)?;
-        let is_terminal = match &output {
+        if output.is_terminal() { Err(binary_to_terminal()) } else { Ok(output) }
+    }
+
+    /// Whether the output is a terminal, where untrusted text must be escaped.
+    pub(crate) fn is_terminal(&self) -> bool {
+        match self {
             Self::Stdout => io::stdout().is_terminal(),
             Self::Stream(Stream::Device(device)) => device.is_terminal(),
             Self::Path(_) | Self::Stream(Stream::Object(_)) => false,
-        };
-        if is_terminal { Err(binary_to_terminal()) } else { Ok(output) }
+        }
     }
 
     /// Opens an output for text. Rejects an existing file without `force`.

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::Path;
 use std::sync::OnceLock;
 
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 use tercet::Format;
@@ -211,7 +212,8 @@ fails. A plan has the exit code of `-o`.",
             "\
 Examples:
   tercet outline stream.tgm       every frame with its byte range
-  tercet outline x.tatami -n 0    every entry
+  tercet outline x.tatami -n 0    every row group
+  tercet outline x.tatami --pages pages of column chunks
   tercet outline era5.tet --json  the tree as JSON",
             &[][..],
         ),
@@ -219,6 +221,11 @@ Examples:
     examples.into_iter().fold(command, |command, (verb, examples, tet_only)| {
         command.mut_subcommand(verb, |verb| {
             let verb = verb.after_help(examples);
+            let verb = if verb.get_name() == "outline" {
+                verb.mut_arg("pages", |arg| arg.hide(false).help_heading("Options for .tatami files"))
+            } else {
+                verb
+            };
             tet_only.iter().fold(verb, |verb, option| verb.mut_arg(option, |arg| arg.help_heading(TET_ONLY)))
         })
     })
@@ -296,19 +303,20 @@ impl Persona {
 
     /// The clap command of this persona.
     pub(crate) fn command(self) -> clap::Command {
-        match self {
+        without_empty_variables(match self {
             Self::Tercet => for_all_formats(TercetLine::command()),
             Self::Tet => TetLine::command(),
             Self::Tgm => TgmLine::command(),
             Self::Tensogram => TgmLine::command().name(TENSOGRAM),
             Self::Tatami => TatamiLine::command(),
-        }
+        })
     }
 
     /// Parses the arguments of this process.
     pub(crate) fn parse(self, args: impl Iterator<Item = OsString>) -> Result<CommandLine, clap::Error> {
         let command = self.command();
-        let matches = command.clone().try_get_matches_from(args)?;
+        let args: Vec<OsString> = args.collect();
+        let matches = command.clone().try_get_matches_from(&args).map_err(|error| with_tip(error, &args))?;
         let (json, verb) = (has_json_flag(&matches), innermost_verb(&command, &matches));
         let (global, threads, request) = match self {
             Self::Tercet => {
@@ -347,6 +355,48 @@ impl Persona {
     }
 }
 
+/// Ignores environment variables that are empty, which count as unset.
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |name: &OsStr| std::env::var_os(name).is_some_and(|value| value.is_empty());
+    let command = command.mut_args(|arg| {
+        if arg.get_env().is_some_and(is_empty) { arg.env(None::<&'static str>) } else { arg }
+    });
+    command.mut_subcommands(without_empty_variables)
+}
+
+/// Adds a tip to an error of clap that would mislead.
+fn with_tip(mut error: clap::Error, args: &[OsString]) -> clap::Error {
+    let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg) else { return error };
+    let has = |flag: &str| args.iter().any(|arg| arg.to_str().is_some_and(|arg| arg.starts_with(flag)));
+    let verb = |name: &str| args.iter().any(|arg| arg == name);
+    let tip = match error.kind() {
+        // Clap names the option, not the variable that it got the value from.
+        ErrorKind::ValueValidation | ErrorKind::InvalidValue => {
+            let flag = arg.split([' ', '=']).next().unwrap_or(arg).to_owned();
+            let variable = cmd::tgm::environment_variable(&flag).filter(|_| !has(&flag));
+            variable.map(|name| format!("the value is that of the environment variable {name}"))
+        }
+        ErrorKind::UnknownArgument if verb("create") && !has("--from") && !arg.starts_with('-') => {
+            let name = if verb("tatami") || args.first().is_some_and(|arg| is_named(arg, "tatami")) {
+                arg.clone()
+            } else {
+                format!("NAME={arg}")
+            };
+            Some(format!("to read a file, use '--from {name}'"))
+        }
+        _ => None,
+    };
+    if let Some(tip) = tip {
+        error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+    }
+    error
+}
+
+/// Whether a program was started under this name.
+fn is_named(program: &OsStr, name: &str) -> bool {
+    Path::new(program).file_stem() == Some(OsStr::new(name))
+}
+
 impl Request {
     /// Runs the verb.
     pub(crate) fn run(&self, persona: Persona, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -362,7 +412,12 @@ impl Request {
             Self::Tgm(globals, TgmVerb::Tgm(verb)) => verb.run(globals, out),
             Self::Tercet(TercetVerb::Tatami(verb)) | Self::Tatami(TatamiVerb::Tatami(verb)) => verb.run(out),
             Self::Tatami(TatamiVerb::Version) => {
-                out.line(format_args!("{} {}", persona.name(), env!("CARGO_PKG_VERSION")))?;
+                let (name, version) = (persona.name(), env!("CARGO_PKG_VERSION"));
+                if out.is_json() {
+                    out.json(&serde_json::json!({ "name": name, "version": version }))?;
+                } else {
+                    out.line(format_args!("{name} {version}"))?;
+                }
                 Ok(Outcome::Done)
             }
             Self::Tercet(TercetVerb::Shell(verb))

@@ -22,4 +22,4 @@ pub(crate) use shell::shell_quoted;
 pub(crate) use size::{human_size, parse_size, ratio, size_and_bytes};
 pub(crate) use table::Table;
 pub(crate) use time::utc;
-pub(crate) use tree::tree_lines;
+pub(crate) use tree::print_outline;

@@ -97,6 +97,11 @@ impl Ui {
         Self { output, progress: false, quiet, verbose, json, one_stream, stdout_is_data }
     }
 
+    /// Whether the output is captured: the file is one of several.
+    pub(crate) fn is_captured(&self) -> bool {
+        matches!(self.output, Output::Captured(_))
+    }
+
     /// The captured output.
     pub(crate) fn into_pieces(self) -> Vec<Piece> {
         match self.output {
@@ -245,6 +250,11 @@ impl Ui {
     /// Whether the verb prints JSON.
     pub(crate) fn is_json(&self) -> bool {
         self.json
+    }
+
+    /// Rejects `--json` where a verb has no JSON output.
+    pub(crate) fn must_not_be_json(&self, verb: &str) -> Result<(), Failure> {
+        if self.json { Err(Failure::request(format!("`{verb}` has no JSON output"))) } else { Ok(()) }
     }
 
     /// Whether notes and summaries are hidden.

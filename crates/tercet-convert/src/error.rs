@@ -1,24 +1,78 @@
 //! Errors of conversions between formats.
 
-use tercet_core::{Class, Diagnose, Hint, Span};
-use thiserror::Error;
+use std::fmt;
+use std::sync::Arc;
+
+use tercet_core::{Class, Diagnostic, Hint, Span};
 
 use crate::npy;
 
-/// Conversion error: of the input or of the output.
-#[derive(Debug, Error)]
+/// Conversion error with the location of the file: the input or the output.
+#[derive(Debug)]
+pub struct Error(tercet_core::Error<ErrorKind>);
+
+/// The kind of an error.
+#[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// Error of a `.npy` file.
     #[error(transparent)]
-    Npy(#[from] npy::Error),
+    Npy(npy::ErrorKind),
     /// Error of a `.tet` file.
     #[error(transparent)]
-    Tet(#[from] tercet_tet::Error),
+    Tet(tercet_tet::ErrorKind),
 }
 
 impl Error {
-    fn side(&self) -> &dyn Diagnose {
+    /// Attaches the location of a file to an error kind.
+    pub fn new(location: Arc<str>, kind: ErrorKind) -> Self {
+        Self(tercet_core::Error::new(location, kind))
+    }
+
+    /// The path or URL, as it was opened.
+    pub fn location(&self) -> &str {
+        self.0.location()
+    }
+
+    /// The error kind.
+    pub fn kind(&self) -> &ErrorKind {
+        self.0.kind()
+    }
+
+    /// The error kind, without the location.
+    pub fn into_kind(self) -> ErrorKind {
+        self.0.into_kind()
+    }
+}
+
+impl From<npy::Error> for Error {
+    fn from(error: npy::Error) -> Self {
+        let location = error.location().into();
+        Self::new(location, ErrorKind::Npy(error.into_kind()))
+    }
+}
+
+impl From<tercet_tet::Error> for Error {
+    fn from(error: tercet_tet::Error) -> Self {
+        let location = error.location().into();
+        Self::new(location, ErrorKind::Tet(error.into_kind()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
+}
+
+impl ErrorKind {
+    fn side(&self) -> &dyn Diagnostic {
         match self {
             Self::Npy(error) => error,
             Self::Tet(error) => error,
@@ -26,7 +80,7 @@ impl Error {
     }
 }
 
-impl Diagnose for Error {
+impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         self.side().class()
     }
@@ -44,5 +98,26 @@ impl Diagnose for Error {
     }
     fn is_broken_pipe(&self) -> bool {
         self.side().is_broken_pipe()
+    }
+}
+
+impl Diagnostic for Error {
+    fn class(&self) -> Class {
+        self.0.class()
+    }
+    fn span(&self) -> Option<Span> {
+        self.0.span()
+    }
+    fn hint(&self) -> Option<Hint> {
+        self.0.hint()
+    }
+    fn is_not_found(&self) -> bool {
+        self.0.is_not_found()
+    }
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+    fn is_broken_pipe(&self) -> bool {
+        self.0.is_broken_pipe()
     }
 }

@@ -1,25 +1,25 @@
 //! Conversion of arrays of other formats to and from Tercet containers.
 //!
 //! ```text
-//! a.npy ──▶ npy::Npy ──tile by tile──▶ tercet_tet::Writer        (store)
+//! a.npy ──▶ npy::Npy ──chunk by chunk──▶ tercet_tet::Writer      (store)
 //! a.npy ──▶ npy::Array ──▶ raw bytes of a numeric array          (for messages)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! ```
 //!
 //! ```
 //! use tercet_convert::{chunking, npy::{self, Npy}};
-//! use tercet_core::{progress::NoProgress, tensor::ElementType};
+//! use tercet_core::{DType, progress::NoProgress};
 //! use tercet_tet::{File, Layout, Writer, WriterOptions};
 //!
 //! # let directory = tempfile::tempdir()?;
 //! # let (input, output) = (directory.path().join("a.npy"), directory.path().join("a.tet"));
-//! let mut bytes = npy::header(ElementType::U8, &[2, 3]).unwrap();
+//! let mut bytes = npy::header(DType::U8, &[2, 3]).unwrap();
 //! bytes.extend([1, 2, 3, 4, 5, 6]);
 //! # #[expect(clippy::disallowed_methods, reason = "an example makes its own input")]
 //! std::fs::write(&input, bytes)?;
 //!
 //! let npy = Npy::open(&input)?;
-//! let chunks = chunking::default_chunk_shape(npy.shape(), npy.dtype().size());
+//! let chunks = chunking::default_chunk_shape(npy.shape(), npy.item_size());
 //! let mut layout = Layout::new();
 //! let a = layout.dataset("a", npy.dtype(), npy.shape(), chunks)?;
 //! let mut writer = Writer::create(&output, layout, WriterOptions::new())?;
@@ -43,9 +43,9 @@
 
 pub mod chunking;
 mod error;
-mod foreign;
+mod formats;
 mod store;
 
-pub use error::Error;
-pub use foreign::npy;
+pub use error::{Error, ErrorKind};
+pub use formats::npy;
 pub use store::store;

@@ -1,4 +1,4 @@
-//! Conversion of a foreign array to a dataset of a `.tet` file.
+//! Conversion of an array of another format to a dataset of a `.tet` file.
 
 use tercet_core::{Progress, Sink};
 use tercet_tet::{DatasetId, Writer};
@@ -17,10 +17,10 @@ pub fn store<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let grid = writer.grid(dataset).clone();
-    let fill = |tile: &[u64], out: &mut [u8]| {
+    let fill = |coords: &[u64], out: &mut [u8]| {
         let start: Vec<u64> =
-            tile.iter().enumerate().map(|(axis, &coordinate)| grid.window(axis, coordinate).0).collect();
-        array.read_box(&start, &grid.tile_shape(tile), out).map_err(Error::from)
+            coords.iter().enumerate().map(|(axis, &coordinate)| grid.window(axis, coordinate).0).collect();
+        array.read_box(&start, &grid.chunk_shape_at(coords), out).map_err(Error::from)
     };
     writer.fill(dataset, fill, progress)
 }

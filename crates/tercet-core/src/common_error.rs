@@ -9,7 +9,7 @@ use crate::limits::LimitExceeded;
 use crate::progress::Cancelled;
 use crate::publish::PublishError;
 use crate::tensor::OutOfMemory;
-use crate::{Class, Diagnose, Hint, Malformed, Region, SourceError, Span};
+use crate::{Class, Diagnostic, Hint, Malformed, Region, SourceError, Span};
 
 /// The part of a format's `ErrorKind` that all formats share.
 ///
@@ -61,7 +61,7 @@ impl<R: Region> From<io::Error> for CommonError<R> {
     }
 }
 
-impl<R: Region> Diagnose for CommonError<R> {
+impl<R: Region> Diagnostic for CommonError<R> {
     fn class(&self) -> Class {
         match self {
             Self::Source(error) => error.class(),

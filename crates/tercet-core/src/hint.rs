@@ -49,8 +49,8 @@ pub enum Hint {
     FillValue,
     /// Rebuild the index of the file.
     RebuildIndex,
-    /// Re-encode the values with another pipeline.
-    Recode,
+    /// Re-encode the values with another encoding, filter or compression.
+    Repack,
     /// Decode in a separate process.
     SeparateProcess,
     /// Add the changed member to its collection again.
@@ -59,6 +59,26 @@ pub enum Hint {
     ImportArray,
     /// Convert the table of another format to a container first.
     ImportTable,
+    /// Allow stored chunks to be encoded again.
+    Rechunk,
+    /// Give labels for the new positions of an axis.
+    AppendLabels {
+        /// The axis; escaped.
+        axis: Box<str>,
+    },
+    /// Append to more datasets.
+    AppendDatasets {
+        /// The names, separated by commas; escaped.
+        names: Box<str>,
+        /// Whether they may be left behind.
+        optional: bool,
+    },
+    /// Rename one of two datasets with the same name.
+    RenameDataset,
+    /// Store a value as a string.
+    StringValue,
+    /// Remove the attribute.
+    RemoveAttribute,
     /// Try again.
     Retry,
     /// The names that exist.
@@ -115,11 +135,22 @@ impl fmt::Display for Hint {
             Self::MemoryBudget => "raise the memory budget, or write the result to a file",
             Self::FillValue => "set the attribute `_FillValue`, or omit the filter",
             Self::RebuildIndex => "rebuild the index",
-            Self::Recode => "re-encode the values with another pipeline",
+            Self::Repack => "re-encode the values with another encoding, filter or compression",
             Self::SeparateProcess => "decode it in a separate process",
             Self::UpdateMember => "add the file to the collection again",
             Self::ImportArray => "convert it to a .tet or .tgm file first",
             Self::ImportTable => "convert it to a .tatami file first",
+            Self::Rechunk => "allow the clipped chunks to be encoded again",
+            Self::AppendLabels { axis } => {
+                return write!(f, "give the labels of the new positions of `{axis}`");
+            }
+            Self::AppendDatasets { names, optional: false } => return write!(f, "append to it too: {names}"),
+            Self::AppendDatasets { names, optional: true } => {
+                return write!(f, "append to them too, or allow them to be left behind: {names}");
+            }
+            Self::RenameDataset => "rename one of the datasets",
+            Self::StringValue => "store the value as a string",
+            Self::RemoveAttribute => "remove the attribute",
             Self::Retry => "try again",
             Self::Available { what, names } => return write!(f, "{what}: {names}"),
             Self::DidYouMean(name) => return write!(f, "did you mean `{name}`?"),

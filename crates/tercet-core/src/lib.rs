@@ -1,10 +1,10 @@
 //! The foundation of the Tercet formats: byte sources, checked parsing, errors, limits, tensors, atomic files.
 //!
-//! This crate is format-independent. The format crates read through [`ByteSource`], parse with [`Fields`] under [`Limits`],
+//! This crate is format-independent. The format crates read through [`ByteSource`], parse with [`FieldReader`] under [`Limits`],
 //! report [`Error`]s that point at bytes, and write through [`Sink`]:
 //!
 //! ```text
-//! Location ─▶ ByteSource ──Span──▶ Fields ─▶ typed values        parsing of untrusted bytes; every error has a Site
+//! Location ─▶ ByteSource ──Span──▶ FieldReader ─▶ typed values   parsing of untrusted bytes; every error has a Site
 //!                                    │
 //!                                    └─ Limits, Budget           no allocation of an unchecked size
 //! typed values ─▶ Sink: publish::AtomicFile, Cursor<Vec<u8>>     a file appears when it is complete
@@ -26,8 +26,8 @@
 //! |---|---|
 //! | [`source`] | [`ByteSource`]: files, memory maps, memory; [`Location`]: a path or a URL |
 //! | [`sink`], [`publish`] | outputs; atomic files and file locks |
-//! | [`fields`], [`span`] | checked parsing of untrusted bytes |
-//! | [`diagnose`] | [`Diagnose`], [`Site`], [`Class`], [`Hint`], [`CommonError`]: the shared parts of every error |
+//! | [`field_reader`], [`span`] | checked parsing of untrusted bytes |
+//! | [`diagnostic`] | [`Diagnostic`], [`Site`], [`Class`], [`Hint`], [`CommonError`]: the shared parts of every error |
 //! | [`limits`] | [`Limits`] and [`Budget`]: bounds on allocations |
 //! | [`checksum`] | CRC-32C, xxh3-64, [`checksum::Mismatch`] |
 //! | [`finding`], [`outline`] | results of a verification; the byte layout of a file |
@@ -39,11 +39,12 @@
 //! Remote files are in the crate `tercet-remote`.
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
+pub mod cf_time;
 pub mod checksum;
 mod common_error;
-pub mod diagnose;
+pub mod diagnostic;
 pub mod escape;
-pub mod fields;
+pub mod field_reader;
 pub mod finding;
 mod hint;
 pub mod limits;
@@ -60,8 +61,8 @@ pub mod tensor;
 pub mod threads;
 
 pub use common_error::CommonError;
-pub use diagnose::{Class, Diagnose, Error, Malformed, Reason, Region, Site};
-pub use fields::Fields;
+pub use diagnostic::{Class, Diagnostic, Error, Malformed, Reason, Region, Site};
+pub use field_reader::FieldReader;
 pub use finding::{Finding, FindingSite, Report, Severity};
 pub use hint::Hint;
 pub use limits::{Budget, Limits};

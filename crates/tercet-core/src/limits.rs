@@ -109,14 +109,14 @@ pub struct LimitExceeded {
     /// The purpose of the memory.
     pub what: &'static str,
     /// Bytes requested.
-    pub wanted: u64,
+    pub requested: u64,
     /// Bytes allowed.
     pub allowed: u64,
 }
 
 impl fmt::Display for LimitExceeded {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} needs {} bytes, but the limit is {}", self.what, self.wanted, self.allowed)
+        write!(f, "{} needs {} bytes, but the limit is {}", self.what, self.requested, self.allowed)
     }
 }
 
@@ -151,13 +151,13 @@ impl Budget {
         let take = |spent: u64| spent.checked_add(bytes).filter(|&sum| sum <= self.allowed);
         let exceeded = |spent: u64| LimitExceeded {
             what: self.what,
-            wanted: spent.saturating_add(bytes),
+            requested: spent.saturating_add(bytes),
             allowed: self.allowed,
         };
         self.spent.fetch_update(Ordering::Relaxed, Ordering::Relaxed, take).map_err(exceeded)?;
         usize::try_from(bytes).map_err(|_| LimitExceeded {
             what: self.what,
-            wanted: bytes,
+            requested: bytes,
             allowed: usize::MAX as u64,
         })
     }
@@ -204,7 +204,7 @@ mod tests {
         let budget = Budget::new("tables", 10);
         budget.reserve(6).unwrap();
         let error = budget.reserve(5).unwrap_err();
-        assert_eq!((error.wanted, error.allowed), (11, 10));
+        assert_eq!((error.requested, error.allowed), (11, 10));
         budget.reserve(4).unwrap();
         assert!(budget.reserve(u64::MAX).is_err());
     }

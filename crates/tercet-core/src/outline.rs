@@ -78,17 +78,31 @@ fn gap(name: &str, start: u64, end: u64) -> Option<Outline> {
 }
 
 /// How much of a file an outline covers.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct OutlineOptions {
     /// The largest number of rows of each table; by default all.
     pub max_rows: Option<u64>,
+    /// Whether parts are listed whose headers must be read: the pages of `.tatami` files.
+    pub pages: bool,
+}
+
+impl Default for OutlineOptions {
+    fn default() -> Self {
+        Self { max_rows: None, pages: true }
+    }
 }
 
 impl OutlineOptions {
-    /// All rows of all tables.
+    /// All rows of all tables, with pages.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets whether pages are listed.
+    pub fn with_pages(mut self, pages: bool) -> Self {
+        self.pages = pages;
+        self
     }
 
     /// Sets the largest number of rows of each table.

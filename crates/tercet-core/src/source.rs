@@ -8,7 +8,7 @@ use bytes::Bytes;
 
 #[cfg(any(unix, windows))]
 use crate::Location;
-use crate::{Class, Diagnose, Hint, Span};
+use crate::{Class, Diagnostic, Hint, Span};
 
 mod access;
 #[cfg(any(unix, windows))]
@@ -131,7 +131,7 @@ pub enum SourceError {
         /// The requested bytes; none when the file was opened.
         span: Option<Span>,
         /// The error of the remote source: `tercet_remote::RemoteError`.
-        error: Box<dyn Diagnose + Send + Sync>,
+        error: Box<dyn Diagnostic + Send + Sync>,
     },
     /// The location is a URL, and this build has no remote sources.
     RemoteDisabled,
@@ -168,7 +168,7 @@ impl std::error::Error for SourceError {
     }
 }
 
-impl Diagnose for SourceError {
+impl Diagnostic for SourceError {
     fn class(&self) -> Class {
         match self {
             Self::TooLarge { .. } => Class::Limit,
@@ -214,4 +214,15 @@ pub fn check_span(span: Span, len: u64) -> Result<std::ops::Range<usize>, Source
         return Err(SourceError::PastEnd { span, len });
     }
     span.to_range().ok_or(SourceError::TooLarge { span })
+}
+
+#[cfg(all(test, any(unix, windows)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_need_another_crate() {
+        let url = Location::from("http://localhost/a.tatami");
+        assert!(matches!(open_location(&url, Access::Pread), Err(SourceError::RemoteDisabled)));
+    }
 }

@@ -117,7 +117,7 @@ pub enum Counts<'a> {
 impl Counts<'_> {
     /// Number of values of a cell.
     #[inline]
-    pub fn of(&self, cell: usize) -> u64 {
+    pub fn get(&self, cell: usize) -> u64 {
         match self {
             Self::Same(count) => *count,
             Self::Each(counts) => counts[cell],

@@ -181,7 +181,7 @@ impl<C: Cells> Accumulator for C {
 
     fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
         for (cell, out) in out.chunks_exact_mut(Cells::width(self)).enumerate() {
-            Cells::finish(self, cell, counts.of(cell), out);
+            Cells::finish(self, cell, counts.get(cell), out);
         }
     }
 

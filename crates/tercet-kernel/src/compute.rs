@@ -16,7 +16,7 @@ pub enum ComputeType {
 
 impl ComputeType {
     /// The smallest compute type that represents all values of an element type.
-    pub const fn of(dtype: ElementType) -> Self {
+    pub const fn for_dtype(dtype: ElementType) -> Self {
         match dtype {
             ElementType::U8 | ElementType::U16 | ElementType::I16 | ElementType::F16 | ElementType::F32 => {
                 Self::F32

@@ -116,7 +116,7 @@ impl Bins {
         clippy::cast_sign_loss,
         reason = "casts saturate: values below go into the first bin, values above into the last"
     )]
-    fn of(&self, value: f64) -> usize {
+    fn bin(&self, value: f64) -> usize {
         if self.single {
             return if value == f64::INFINITY { self.last } else { 0 };
         }
@@ -151,7 +151,7 @@ impl<T: Compute> Histogram<T> {
         let bins = self.bins[at];
         let counts = &mut self.counts[at * self.per_cell..(at + 1) * self.per_cell];
         for value in values.iter().map(|value| value.to_f64()).filter(|value| !value.is_nan()) {
-            counts[bins.of(value)] += 1;
+            counts[bins.bin(value)] += 1;
         }
     }
 }

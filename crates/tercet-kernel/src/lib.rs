@@ -21,6 +21,7 @@ mod accumulator;
 mod arg;
 mod cells;
 mod compute;
+mod decode;
 mod extreme;
 mod filter;
 mod histogram;
@@ -39,6 +40,7 @@ mod widen;
 
 pub use accumulator::{Accumulator, Counts, Runs, Statistics, StatisticsRange};
 pub use compute::{Compute, ComputeType, Value};
+pub use decode::Decode;
 pub use filter::Filter;
 pub use histogram::{TINY_RANGE, bin_width};
 pub use op::Op;

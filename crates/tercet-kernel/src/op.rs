@@ -81,7 +81,7 @@ impl Op {
         match (self, dtype) {
             (Self::NormL2, ElementType::I32) => ComputeType::I64,
             (Self::NormL2, ElementType::U32) => ComputeType::U64,
-            _ => ComputeType::of(dtype),
+            _ => ComputeType::for_dtype(dtype),
         }
     }
 
@@ -137,7 +137,7 @@ impl Op {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
         match self {
             Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, cells),
-            Self::NanMean if is_float => match ComputeType::of(dtype) {
+            Self::NanMean if is_float => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(FloatSum::<f32, PLAIN, true>::new(SumResult::Mean, false, cells)),
                 _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, cells)),
             },
@@ -164,36 +164,36 @@ impl Op {
             Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite if !is_float => {
                 Ok(counter(dtype, cells, true))
             }
-            Self::NanCount => match ComputeType::of(dtype) {
+            Self::NanCount => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(Tally::<f32, NAN>::new(0.0, true, cells)),
                 _ => boxed(Tally::<f64, NAN>::new(0.0, true, cells)),
             },
-            &Self::InfCount { any } => match ComputeType::of(dtype) {
+            &Self::InfCount { any } => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(Tally::<f32, INFINITE>::new(0.0, any, cells)),
                 _ => boxed(Tally::<f64, INFINITE>::new(0.0, any, cells)),
             },
-            Self::AnyNotFinite => match ComputeType::of(dtype) {
+            Self::AnyNotFinite => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(Tally::<f32, NOT_FINITE>::new(0.0, true, cells)),
                 _ => boxed(Tally::<f64, NOT_FINITE>::new(0.0, true, cells)),
             },
-            Self::Product => match ComputeType::of(dtype) {
+            Self::Product => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(Product::<f32, false>::new(cells)),
                 ComputeType::F64 if is_float => boxed(Product::<f64, true>::new(cells)),
                 ComputeType::F64 => boxed(Product::<f64, false>::new(cells)),
                 ComputeType::I64 => boxed(Product::<i64, false>::new(cells)),
                 ComputeType::U64 => boxed(Product::<u64, false>::new(cells)),
             },
-            Self::Moments { skip_nan: true } if is_float => match ComputeType::of(dtype) {
+            Self::Moments { skip_nan: true } if is_float => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(Moments::<f32, true>::new(cells)),
                 _ => boxed(Moments::<f64, true>::new(cells)),
             },
-            Self::SoftmaxTotal => match ComputeType::of(dtype) {
+            Self::SoftmaxTotal => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(SoftmaxTotal::<f32>::new(cells)),
                 ComputeType::F64 => boxed(SoftmaxTotal::<f64>::new(cells)),
                 ComputeType::I64 => boxed(SoftmaxTotal::<i64>::new(cells)),
                 ComputeType::U64 => boxed(SoftmaxTotal::<u64>::new(cells)),
             },
-            _ => match ComputeType::of(dtype) {
+            _ => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => self.typed::<f32>(cells, global),
                 ComputeType::F64 => self.typed::<f64>(cells, global),
                 ComputeType::I64 => self.typed::<i64>(cells, global),
@@ -228,12 +228,12 @@ fn boxed<A: Accumulator>(made: Result<A, OutOfMemory>) -> Made {
 }
 
 fn counter(dtype: ElementType, cells: usize, never: bool) -> Box<dyn Accumulator> {
-    Box::new(Count { cells, compute: ComputeType::of(dtype), never })
+    Box::new(Count { cells, compute: ComputeType::for_dtype(dtype), never })
 }
 
 fn sum<const TERM: u8>(result: SumResult, dtype: ElementType, cells: usize) -> Made {
     let exact = !matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
-    match ComputeType::of(dtype) {
+    match ComputeType::for_dtype(dtype) {
         ComputeType::F32 => boxed(FloatSum::<f32, TERM, false>::new(result, exact, cells)),
         ComputeType::F64 => boxed(FloatSum::<f64, TERM, false>::new(result, exact, cells)),
         ComputeType::I64 => boxed(IntegerSum::<i64, TERM>::new(result, cells)),

@@ -191,7 +191,7 @@ mod count_accumulator {
         fn scan(&mut self, _: &Scan, _: bool) {}
         fn finish(&mut self, counts: Counts<'_>, out: &mut [f64]) {
             for (cell, out) in out.iter_mut().enumerate() {
-                *out = if self.never { 0.0 } else { to_f64(counts.of(cell)) };
+                *out = if self.never { 0.0 } else { to_f64(counts.get(cell)) };
             }
         }
         fn as_any(&self) -> &dyn Any {

@@ -74,7 +74,7 @@ impl Number {
     }
 
     /// Reads a value from little-endian bytes.
-    fn of(dtype: ElementType, bytes: &[u8]) -> Self {
+    fn from_le_bytes(dtype: ElementType, bytes: &[u8]) -> Self {
         let mut word = [0; 8];
         word[..bytes.len()].copy_from_slice(bytes);
         let word = u64::from_le_bytes(word);
@@ -124,7 +124,7 @@ fn value(dtype: ElementType, style: u8, random: &mut Random) -> Vec<u8> {
         2 if bits >> 59 == 0 => float_bytes(dtype, special),
         1 | 2 => {
             // Keeps squares and sums from overflowing.
-            let number = Number::of(dtype, &any).to_f64();
+            let number = Number::from_le_bytes(dtype, &any).to_f64();
             let fits = number == 0.0 || (1e-100..1e100).contains(&number.abs());
             if fits { any } else { float_bytes(dtype, 1.5) }
         }
@@ -157,7 +157,7 @@ impl Widened {
 fn statistics(dtype: ElementType, elements: &[u8]) -> Statistics {
     let values: Vec<(Number, Value)> = elements
         .chunks(dtype.size())
-        .map(|element| (Number::of(dtype, element), Value::of_element(dtype, element)))
+        .map(|element| (Number::from_le_bytes(dtype, element), Value::from_element(dtype, element)))
         .collect();
     let mut numbers: Vec<&(Number, Value)> = values.iter().filter(|(value, _)| !value.is_nan()).collect();
     numbers.sort_by(|a, b| match (a.0, b.0) {
@@ -281,7 +281,7 @@ fn check_case(dtype: ElementType, case: &Case) {
     let elements: Vec<u8> =
         (0..case.rows * case.width).flat_map(|_| value(dtype, style, &mut random)).collect();
     let numbers: Vec<Number> =
-        elements.chunks(dtype.size()).map(|element| Number::of(dtype, element)).collect();
+        elements.chunks(dtype.size()).map(|element| Number::from_le_bytes(dtype, element)).collect();
     for (op, model) in models(dtype) {
         let results = folded(&op, dtype, case, &elements, &mut random);
         for (column, found) in results.chunks(op.width()).enumerate() {
@@ -340,7 +340,7 @@ proptest! {
             let count = outer * positions * inner;
             let elements: Vec<u8> = (0..count).flat_map(|_| value(dtype, style, &mut random)).collect();
             let numbers: Vec<Number> =
-                elements.chunks(dtype.size()).map(|element| Number::of(dtype, element)).collect();
+                elements.chunks(dtype.size()).map(|element| Number::from_le_bytes(dtype, element)).collect();
             for (op, model) in models(dtype) {
                 if op.is_indexed() {
                     continue;

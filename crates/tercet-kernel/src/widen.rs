@@ -103,8 +103,8 @@ impl<const SIZE: usize, C: Copy, F: Fn([u8; SIZE]) -> C> Work for Convert<'_, SI
 
 impl Value {
     /// Reads a little-endian element as a value of its compute type.
-    pub fn of_element(dtype: ElementType, element: &[u8]) -> Self {
-        Self::widened(dtype, element, ComputeType::of(dtype))
+    pub fn from_element(dtype: ElementType, element: &[u8]) -> Self {
+        Self::widened(dtype, element, ComputeType::for_dtype(dtype))
     }
 
     /// Reads a little-endian element as a value of the given compute type.

@@ -1,6 +1,6 @@
 //! Errors of remote files.
 
-use tercet_core::{Class, Diagnose, Hint, SourceError};
+use tercet_core::{Class, Diagnostic, Hint, SourceError};
 
 /// A request that failed.
 ///
@@ -150,7 +150,7 @@ impl RemoteError {
     }
 }
 
-impl Diagnose for RemoteError {
+impl Diagnostic for RemoteError {
     fn class(&self) -> Class {
         match self {
             Self::Url { .. } | Self::Exists | Self::NotWritable => Class::Request,

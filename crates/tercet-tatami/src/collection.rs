@@ -53,7 +53,7 @@ mod opened {
     use bytes::Bytes;
     use tercet_core::limits::check_limit;
     use tercet_core::publish::{Disk, RealDisk};
-    use tercet_core::{ByteSource as _, SourceError, Span, source};
+    use tercet_core::{ByteSource as _, Location, SourceError, Span, source};
 
     use super::log::{self, Replay};
     use super::{MANIFEST, Member};
@@ -80,19 +80,23 @@ mod opened {
 
     impl Collection {
         /// Reads the manifest of a directory. Without a manifest or a directory, the collection is empty.
-        pub fn open(root: impl AsRef<Path>) -> Result<Self, Error> {
+        pub fn open(location: impl Into<Location>) -> Result<Self, Error> {
             // Other programs may change the files of a directory at any time: they are not mapped.
-            Self::open_on(Arc::new(RealDisk), root.as_ref(), ReadOptions::new().with_access(Access::Pread))
+            Self::open_with(location, ReadOptions::new().with_access(Access::Pread))
         }
 
         /// Reads the manifest of a directory; members are opened with `options`.
-        pub fn open_with(root: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
-            Self::open_on(Arc::new(RealDisk), root.as_ref(), options)
+        pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
+            match location.into() {
+                Location::Path(root) => Self::open_on(Arc::new(RealDisk), &root, options),
+                url @ Location::Url(_) => {
+                    Err(Error::new(url.to_string().into(), ErrorKind::RemoteCollection))
+                }
+            }
         }
 
         /// A collection whose manifest is not read yet, for [`compact`](Self::compact) with salvage.
-        pub fn for_recovery(root: impl AsRef<Path>) -> Self {
-            let options = ReadOptions::new().with_access(Access::Pread);
+        pub fn for_recovery(root: impl AsRef<Path>, options: ReadOptions) -> Self {
             let root = root.as_ref().to_owned();
             Self { root, disk: Arc::new(RealDisk), options, replay: Replay::default() }
         }
@@ -149,10 +153,10 @@ mod opened {
                 return Err(self.error(ErrorKind::Outside { path: member.path.as_str().into() }));
             }
             let file = File::open_with(&path, self.options)?;
-            if (file.len_bytes(), file.footer_crc()) != (member.bytes, member.footer_crc) {
+            if (file.len(), file.footer_crc()) != (member.bytes, member.footer_crc) {
                 let describe = |bytes: u64, crc: u32| format!("{bytes} bytes with footer {crc:08x}").into();
                 let was = describe(member.bytes, member.footer_crc);
-                let now = describe(file.len_bytes(), file.footer_crc());
+                let now = describe(file.len(), file.footer_crc());
                 return Err(file.error(ErrorKind::MemberChanged { was, now }));
             }
             Ok(file)

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_codec::strings::fsst::Symbols;
 use tercet_core::limits::check_limit;
-use tercet_core::{Fields, Reason, Span};
+use tercet_core::{FieldReader, Reason, Span};
 
 use crate::block_codec::fault;
 use crate::column::Values;
@@ -196,7 +196,7 @@ pub(crate) fn parse_values(
     kind: Type,
     options: &ReadOptions,
 ) -> Result<Values, ErrorKind> {
-    let mut fields = Fields::new(region, span.start(), payload);
+    let mut fields = FieldReader::new(region, span.start(), payload);
     let count = fields.count("value_count", 1)?;
     // An empty string takes one byte here, but a view in memory.
     let bytes = (count as u64).saturating_mul(kind.memory_width());
@@ -239,7 +239,7 @@ pub(crate) fn symbols_payload(symbols: &Symbols) -> Vec<u8> {
 
 /// Parses a symbol table.
 pub(crate) fn parse_symbols(region: Region, start: u64, payload: &[u8]) -> Result<Symbols, ErrorKind> {
-    let mut fields = Fields::new(region, start, payload);
+    let mut fields = FieldReader::new(region, start, payload);
     let version = fields.byte("version")?;
     if version != 1 {
         return Err(fields

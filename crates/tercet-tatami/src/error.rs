@@ -1,7 +1,7 @@
 //! Errors of `.tatami` files.
 
 use tercet_codec::CodecError;
-use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
+use tercet_core::{Class, CommonError, Diagnostic, Hint, Span, escape};
 use thiserror::Error;
 
 use crate::region::Region;
@@ -73,12 +73,12 @@ pub enum ErrorKind {
     #[error("has no sort key to look up")]
     NotSorted,
     /// A key of the wrong type.
-    #[error("invalid {wanted} value {found} for the sort key `{}`", escape::name(column))]
+    #[error("invalid {expected} value {found} for the sort key `{}`", escape::name(column))]
     KeyType {
         /// The sort key.
         column: Box<str>,
         /// Its type.
-        wanted: Type,
+        expected: Type,
         /// The given value.
         found: Box<str>,
     },
@@ -102,6 +102,9 @@ pub enum ErrorKind {
         /// The path.
         path: Box<str>,
     },
+    /// The location of a collection is a URL.
+    #[error("a collection must be a directory on this machine")]
+    RemoteCollection,
     /// No such member of a collection.
     #[error("the collection has no member `{}`", escape::name(path))]
     NoSuchMember {
@@ -151,30 +154,30 @@ const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128)
 #[non_exhaustive]
 pub enum BatchError {
     /// Wrong number of columns.
-    #[error("the batch has {found} columns, but the schema has {wanted}")]
+    #[error("the batch has {found} columns, but the schema has {expected}")]
     Columns {
         /// Columns of the schema.
-        wanted: usize,
+        expected: usize,
         /// Columns of the batch.
         found: usize,
     },
     /// Values of the wrong type.
-    #[error("column `{}` is {wanted}, but the batch has {found}", escape::name(column))]
+    #[error("column `{}` is {expected}, but the batch has {found}", escape::name(column))]
     Values {
         /// The column.
         column: Box<str>,
         /// Its type.
-        wanted: Type,
+        expected: Type,
         /// The type of the values in the batch.
         found: &'static str,
     },
     /// Columns of different lengths.
-    #[error("column `{}` has {found} rows, but the first has {wanted}", escape::name(column))]
+    #[error("column `{}` has {found} rows, but the first has {expected}", escape::name(column))]
     Rows {
         /// The column.
         column: Box<str>,
         /// Rows of the first column.
-        wanted: u64,
+        expected: u64,
         /// Rows of this column.
         found: u64,
     },
@@ -279,7 +282,7 @@ impl From<BatchError> for ErrorKind {
 
 tercet_core::impl_from_common!(ErrorKind, Region);
 
-impl Diagnose for ErrorKind {
+impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Common(error) => error.class(),
@@ -296,6 +299,7 @@ impl Diagnose for ErrorKind {
             | Self::Bind(_)
             | Self::NotASegment
             | Self::Outside { .. }
+            | Self::RemoteCollection
             | Self::NoSuchMember { .. }
             | Self::DuplicateId { .. }
             | Self::SchemaMismatch { .. }

@@ -14,7 +14,7 @@ pub use tercet_core::source::Access;
 use tercet_core::source::Memory;
 #[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{ByteSource, CommonError, Fields, Limits, Malformed, Reason, Site, Span, threads};
+use tercet_core::{ByteSource, CommonError, FieldReader, Limits, Malformed, Reason, Site, Span, threads};
 #[cfg(all(any(unix, windows), feature = "remote"))]
 use tercet_remote::open_location;
 
@@ -185,8 +185,13 @@ impl File {
     }
 
     /// The length of the file in bytes.
-    pub fn len_bytes(&self) -> u64 {
+    pub fn len(&self) -> u64 {
         self.inner.source.len()
+    }
+
+    /// Whether the file has no bytes, which no valid file has.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
     }
 
     /// The header.
@@ -394,7 +399,7 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
     let tail = source.read_at(Span::at(tail_start, tail_len).unwrap_or(Span::first(len)))?;
     let trailer_start = len - TRAILER_LEN;
     let at = usize::try_from(trailer_start - tail_start).unwrap_or(0);
-    let mut fields = Fields::new(Region::Trailer, trailer_start, &tail[at..]);
+    let mut fields = FieldReader::new(Region::Trailer, trailer_start, &tail[at..]);
     let footer_len = fields.u32_le("footer_length")?;
     let stored = fields.u32_le("footer_crc")?;
     fields.magic("magic", header::MAGIC)?;
@@ -507,15 +512,5 @@ mod tests {
             assert_eq!(file.read_column(0).unwrap().values, Values::Int32(vec![1, 2, 3]));
             assert_eq!(file.scan().batches().map(|batch| batch.unwrap().rows.len()).sum::<usize>(), 3);
         }
-    }
-
-    #[cfg(all(any(unix, windows), not(feature = "remote")))]
-    #[test]
-    fn urls_need_the_feature_remote() {
-        let error = File::open("http://localhost/a.tatami").unwrap_err();
-        assert!(matches!(
-            error.kind(),
-            ErrorKind::Common(CommonError::Source(tercet_core::SourceError::RemoteDisabled))
-        ));
     }
 }

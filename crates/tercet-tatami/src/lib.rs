@@ -31,8 +31,6 @@ mod dictionary;
 pub mod error;
 pub mod file;
 pub mod format;
-#[doc(hidden)]
-pub mod fuzzing;
 pub mod logical_type;
 pub mod lookup;
 pub mod outline;

@@ -40,7 +40,7 @@ impl File {
         let field = self.inner().field(key);
         Scalar::parse(field.kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
-            self.error(ErrorKind::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found })
+            self.error(ErrorKind::KeyType { column: field.name.as_ref().into(), expected: field.kind, found })
         })
     }
 }
@@ -59,7 +59,11 @@ impl Inner {
         let field = self.field(column);
         if !key.fits(field.kind) {
             let found = key.to_string().into();
-            return Err(ErrorKind::KeyType { column: field.name.as_ref().into(), wanted: field.kind, found });
+            return Err(ErrorKind::KeyType {
+                column: field.name.as_ref().into(),
+                expected: field.kind,
+                found,
+            });
         }
         // Groups without bounds have no keys.
         let groups: Vec<usize> = (0..self.footer.groups.len())

@@ -16,9 +16,9 @@ use crate::wire::page::{HEADER_LEN, PageHeader};
 const MAX_SECTIONS: usize = 1000;
 
 impl File {
-    /// The byte layout of the file as a tree, in file order. Without a row limit it includes every page.
+    /// The byte layout of the file as a tree, in file order.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
-        self.inner().outline(options.max_rows).map_err(|fault| self.error(fault))
+        self.inner().outline(options).map_err(|fault| self.error(fault))
     }
 }
 
@@ -27,9 +27,8 @@ fn span(start: u64, end: u64) -> Span {
 }
 
 impl Inner {
-    fn outline(&self, max_rows: Option<u64>) -> Result<Outline, crate::ErrorKind> {
-        // Page headers are read from the file, so they are included only if everything is.
-        let pages = max_rows.is_none();
+    fn outline(&self, options: OutlineOptions) -> Result<Outline, crate::ErrorKind> {
+        let OutlineOptions { max_rows, pages, .. } = options;
         let most = max_rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         let mut root = Outline::region("file", Span::first(self.source.len()));
         root.parts.push(self.header_outline());
@@ -109,7 +108,8 @@ impl Inner {
         trailer.field("footer_crc", 4, format_args!("{:08x}", self.footer_crc));
         trailer.field("magic", 4, "TAT1");
         root.parts.push(trailer);
-        if pages {
+        // With a row limit, bytes without a leaf may be runs that are not shown.
+        if self.footer.blobs.iter().all(|blob| blob.runs.len() <= most) && self.footer.groups.len() <= most {
             root.fill_gaps("unused bytes");
         }
         Ok(root)
@@ -170,13 +170,13 @@ impl Inner {
     }
 
     fn footer_outline(&self) -> Result<Outline, crate::ErrorKind> {
-        use tercet_core::Fields;
+        use tercet_core::FieldReader;
 
         use crate::wire::cursor::Varints as _;
 
         let mut region = Outline::region("footer", self.footer_span);
         let bytes = self.source.read_at(self.footer_span)?;
-        let mut fields = Fields::new(crate::Region::Footer, self.footer_span.start(), &bytes);
+        let mut fields = FieldReader::new(crate::Region::Footer, self.footer_span.start(), &bytes);
         let codec = fields.byte("footer_codec")?;
         region.field("footer_codec", 1, codec);
         let mut more: Option<(u64, u64)> = None;

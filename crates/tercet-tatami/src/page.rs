@@ -4,6 +4,6 @@
 //! [bounds] │ codec( [validity bitmap] │ encoded present values )
 //! ```
 
-pub mod bounds;
+pub(crate) mod bounds;
 pub(crate) mod decode;
 pub(crate) mod encode;

@@ -1,4 +1,4 @@
 //! Pruning structures: bloom filters and the page index of the sort key.
 
-pub mod bloom;
-pub mod key;
+pub(crate) mod bloom;
+pub(crate) mod key;

@@ -1,7 +1,7 @@
 //! Readers of columns, row groups, single rows and streams.
 
 use rayon::prelude::*;
-use tercet_core::{Budget, Class, CommonError, Diagnose as _, Limits};
+use tercet_core::{Budget, Class, CommonError, Diagnostic as _, Limits};
 
 use crate::chunk::PageEntry;
 use crate::column::{Column, Values};

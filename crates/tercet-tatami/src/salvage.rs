@@ -10,7 +10,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use serde::Serialize;
-use tercet_core::{ByteSource, Class, Diagnose as _, Progress, Sink};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Progress, Sink};
 
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, ReadOptions};
@@ -37,6 +37,11 @@ pub struct SalvageOptions {
 }
 
 impl SalvageOptions {
+    /// No schema, default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Sets the schema of a file without footer.
     pub fn with_schema(mut self, schema: Schema) -> Self {
         self.schema = Some(schema);
@@ -81,8 +86,8 @@ pub struct SalvageReport<D = ()> {
 }
 
 impl<D> SalvageReport<D> {
-    /// Whether the file was intact.
-    pub fn is_intact(&self) -> bool {
+    /// Whether everything in the file is in the new file.
+    pub fn is_complete(&self) -> bool {
         self.lost.is_empty() && self.footer_fault.is_none() && self.reasons.is_empty()
     }
 

@@ -38,7 +38,7 @@ mod tree;
 
 pub use build::{Document, SegmentBuilder, SegmentOptions, StorageMode};
 #[cfg(any(unix, windows))]
-pub use delete::{DeleteBy, Deleted, delete, delete_on};
+pub use delete::{DeleteBy, DeleteOptions, Deleted, delete, delete_on};
 pub use highlight::Highlight;
 pub use merge::{MergeOptions, Merged, merge};
 pub use multi::{Cluster, GlobalHit, MultiSearchStats, SegmentSet};

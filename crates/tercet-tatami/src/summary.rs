@@ -14,9 +14,9 @@ use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 
 impl File {
-    /// Header and footer. Nothing is read.
-    pub fn summary(&self) -> Summary {
-        Summary::new(self, &[])
+    /// Header and footer. Nothing is read: the result is `Ok`, as it is for the formats that read.
+    pub fn summary(&self) -> Result<Summary, Error> {
+        Ok(Summary::new(self, &[]))
     }
 
     /// The summary with all page headers, which are read.
@@ -29,177 +29,301 @@ impl File {
 }
 
 /// The header and footer of a file, serializable.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
 pub struct Summary {
-    file: String,
-    bytes: u64,
-    version: String,
-    rows: u64,
-    role: &'static str,
-    header: Header,
+    /// The path or URL of the file.
+    #[serde(rename = "file")]
+    pub location: String,
+    /// The length of the file in bytes.
+    #[serde(rename = "bytes")]
+    pub file_len: u64,
+    /// The format version: `1.1`.
+    pub version: String,
+    /// The number of rows.
+    pub rows: u64,
+    /// `document-store` or `search-segment`.
+    pub role: &'static str,
+    /// The header.
+    pub header: HeaderSummary,
+    /// The features that a reader needs.
     #[serde(rename = "required_features")]
-    features: RequiredFeatures,
-    statistics: Statistics,
-    columns: Vec<Column>,
-    groups: Vec<Group>,
-    dictionaries: Vec<Dictionary>,
-    blooms: Vec<Bloom>,
+    pub features: RequiredFeatures,
+    /// Sizes before and after compression.
+    pub statistics: SizeSummary,
+    /// The columns.
+    pub columns: Vec<ColumnSummary>,
+    /// The row groups.
+    pub groups: Vec<GroupSummary>,
+    /// The dictionaries.
+    pub dictionaries: Vec<DictionarySummary>,
+    /// The bloom filters.
+    pub blooms: Vec<BloomSummary>,
+    /// The inverted region of a search segment.
     #[serde(skip_serializing_if = "Option::is_none")]
-    inverted: Option<Parts>,
-    metadata: Vec<[String; 2]>,
-    footer: Span,
-    footer_crc32c: String,
+    pub inverted: Option<InvertedSummary>,
+    /// Keys and values.
+    pub metadata: Vec<[String; 2]>,
+    /// The bytes of the footer.
+    pub footer: Span,
+    /// The checksum of the footer, in hex.
+    pub footer_crc32c: String,
+    /// The tags of unknown sections of the footer.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unknown_sections: Vec<u64>,
+    pub unknown_sections: Vec<u64>,
 }
 
-#[derive(Debug, Serialize)]
-struct Header {
-    flags: Vec<&'static str>,
-    unknown_flags: u16,
-    checksum: u8,
-    default_codec: Codec,
-    page_size_hint: u32,
-    uuid: Option<String>,
-    created_millis: u64,
-    created: Option<String>,
-    creator_id: u32,
-    footer_offset: u64,
+/// The header of a file.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct HeaderSummary {
+    /// The names of the flags.
+    pub flags: Vec<&'static str>,
+    /// The bits of unknown flags.
+    pub unknown_flags: u16,
+    /// The algorithm of checksums.
+    pub checksum: u8,
+    /// The default codec.
+    pub default_codec: Codec,
+    /// The intended size of a page.
+    pub page_size_hint: u32,
+    /// The ID of the file.
+    pub uuid: Option<String>,
+    /// The time of creation in milliseconds since 1970.
+    pub created_millis: u64,
+    /// The time of creation in UTC.
+    pub created: Option<String>,
+    /// The ID of the program that wrote the file.
+    pub creator_id: u32,
+    /// The offset of the footer.
+    pub footer_offset: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct RequiredFeatures {
+/// The features that a reader needs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RequiredFeatures {
     /// Whether readers without Tercet features can read the file.
-    reference: bool,
-    features: Vec<String>,
+    pub reference: bool,
+    /// The names of the features.
+    pub features: Vec<String>,
     /// Whether the file has a features section.
-    declared: bool,
-    offers: Vec<String>,
+    pub declared: bool,
+    /// Optional features that the file has.
+    pub offers: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-struct Statistics {
-    uncompressed: u64,
-    compressed: u64,
-    ratio: f64,
+/// Sizes before and after compression.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct SizeSummary {
+    /// Bytes before compression.
+    pub uncompressed: u64,
+    /// Bytes after compression.
+    pub compressed: u64,
+    /// The compression ratio.
+    pub ratio: f64,
 }
 
-#[derive(Debug, Serialize)]
-struct Column {
+/// A column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ColumnSummary {
+    /// Name and type.
     #[serde(flatten)]
-    field: Field,
-    values: u64,
-    nulls: u64,
-    pages: u64,
-    raw_bytes: u64,
-    stored_bytes: u64,
+    pub field: Field,
+    /// The number of values.
+    pub values: u64,
+    /// The number of nulls.
+    pub nulls: u64,
+    /// The number of pages.
+    pub pages: u64,
+    /// Bytes before compression.
+    pub raw_bytes: u64,
+    /// Bytes after compression.
+    pub stored_bytes: u64,
+    /// The dictionaries of the column.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    resources: Vec<Resource>,
+    pub resources: Vec<ResourceSummary>,
+    /// The blobs of the column.
     #[serde(skip_serializing_if = "Option::is_none")]
-    blob: Option<Blob>,
+    pub blob: Option<BlobSummary>,
 }
 
-#[derive(Debug, Serialize)]
-struct Resource {
-    role: &'static str,
-    dictionary: u64,
+/// A dictionary that a column uses.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ResourceSummary {
+    /// The use of the dictionary.
+    pub role: &'static str,
+    /// The number of the dictionary.
+    pub dictionary: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Blob {
-    codec: Codec,
-    dictionary: Option<u64>,
-    values: u64,
-    runs: Vec<Run>,
+/// The blobs of a column.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct BlobSummary {
+    /// The codec.
+    pub codec: Codec,
+    /// The number of the dictionary.
+    pub dictionary: Option<u64>,
+    /// The number of blobs.
+    pub values: u64,
+    /// The runs of blobs.
+    pub runs: Vec<RunSummary>,
 }
 
-#[derive(Debug, Serialize)]
-struct Run {
-    offset: u64,
-    values: u64,
-    raw_bytes: u64,
-    stored_bytes: u64,
+/// A run of blobs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct RunSummary {
+    /// The offset in the file.
+    pub offset: u64,
+    /// The number of blobs.
+    pub values: u64,
+    /// Bytes before compression.
+    pub raw_bytes: u64,
+    /// Bytes after compression.
+    pub stored_bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Group {
-    first_row: u64,
-    rows: u64,
-    bytes: u64,
+/// A row group.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct GroupSummary {
+    /// The first row.
+    pub first_row: u64,
+    /// The number of rows.
+    pub rows: u64,
+    /// The size in bytes.
+    pub bytes: u64,
+    /// The min and max of the sort key.
     #[serde(skip_serializing_if = "Option::is_none")]
-    sort_bounds: Option<Bounds>,
-    chunks: Vec<ChunkSummary>,
+    pub sort_bounds: Option<Bounds>,
+    /// The column chunks.
+    pub chunks: Vec<ChunkSummary>,
 }
 
-#[derive(Debug, Serialize)]
-struct Bounds {
-    min: Value,
-    max: Value,
+/// The min and max of values.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// The smallest value.
+    pub min: Value,
+    /// The largest value.
+    pub max: Value,
 }
 
-#[derive(Debug, Serialize)]
-struct ChunkSummary {
-    offset: u64,
-    values: u64,
-    nulls: u64,
-    page_count: u64,
-    encoding: Encoding,
-    codec: Codec,
-    raw_bytes: u64,
-    stored_bytes: u64,
+/// A column chunk.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct ChunkSummary {
+    /// The offset in the file.
+    pub offset: u64,
+    /// The number of values.
+    pub values: u64,
+    /// The number of nulls.
+    pub nulls: u64,
+    /// The number of pages.
+    pub page_count: u64,
+    /// The encoding of the first page.
+    pub encoding: Encoding,
+    /// The codec of the first page.
+    pub codec: Codec,
+    /// Bytes before compression.
+    pub raw_bytes: u64,
+    /// Bytes after compression.
+    pub stored_bytes: u64,
+    /// The zone map: min and max.
     #[serde(skip_serializing_if = "Option::is_none")]
-    zone: Option<Bounds>,
+    pub zone: Option<Bounds>,
+    /// The number of the bloom filter.
     #[serde(skip_serializing_if = "Option::is_none")]
-    bloom: Option<u64>,
+    pub bloom: Option<u64>,
+    /// The offset of the page index.
     #[serde(skip_serializing_if = "Option::is_none")]
-    page_index_offset: Option<u64>,
+    pub page_index_offset: Option<u64>,
+    /// The pages, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pages: Option<Vec<Page>>,
+    pub pages: Option<Vec<PageSummary>>,
 }
 
-#[derive(Debug, Serialize)]
-struct Page {
-    offset: u64,
-    first_row: u32,
-    rows: u32,
-    nulls: u32,
-    encoding: Encoding,
-    codec: Codec,
-    marked: bool,
-    flags: u8,
-    raw_bytes: u32,
-    stored_bytes: u32,
+/// A page.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PageSummary {
+    /// The offset in the file.
+    pub offset: u64,
+    /// The first row, in its row group.
+    pub first_row: u32,
+    /// The number of rows.
+    pub rows: u32,
+    /// The number of nulls.
+    pub nulls: u32,
+    /// The encoding.
+    pub encoding: Encoding,
+    /// The codec.
+    pub codec: Codec,
+    /// Whether the header has a mark of its own.
+    pub marked: bool,
+    /// The flags.
+    pub flags: u8,
+    /// Bytes before compression.
+    pub raw_bytes: u32,
+    /// Bytes after compression.
+    pub stored_bytes: u32,
 }
 
-#[derive(Debug, Serialize)]
-struct Dictionary {
-    offset: u64,
-    raw_bytes: u64,
+/// A dictionary.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct DictionarySummary {
+    /// The offset in the file.
+    pub offset: u64,
+    /// Bytes before compression.
+    pub raw_bytes: u64,
 }
 
-#[derive(Debug, Serialize)]
-struct Bloom {
-    offset: u64,
-    payload_bytes: u64,
-    kind: u8,
+/// A bloom filter.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct BloomSummary {
+    /// The offset in the file.
+    pub offset: u64,
+    /// The size in bytes.
+    pub payload_bytes: u64,
+    /// The kind of filter.
+    pub kind: u8,
 }
 
 /// The parts of the inverted region.
-#[derive(Debug, Serialize)]
-struct Parts {
-    terms: u64,
-    docs: u64,
-    term_dict: Part,
-    postings: Part,
-    skips: Part,
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct InvertedSummary {
+    /// The number of terms.
+    pub terms: u64,
+    /// The number of documents.
+    pub docs: u64,
+    /// The term dictionary.
+    pub term_dict: PartSummary,
+    /// The posting lists.
+    pub postings: PartSummary,
+    /// The skip tables.
+    pub skips: PartSummary,
+    /// The live-docs record.
     #[serde(skip_serializing_if = "Option::is_none")]
-    live: Option<Part>,
+    pub live: Option<PartSummary>,
 }
 
-#[derive(Debug, Serialize)]
-struct Part {
-    offset: u64,
-    bytes: u64,
+/// A part of the inverted region.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[non_exhaustive]
+pub struct PartSummary {
+    /// The offset in the file.
+    pub offset: u64,
+    /// The size in bytes.
+    pub bytes: u64,
 }
 
 impl Summary {
@@ -207,14 +331,14 @@ impl Summary {
         let (head, footer) = (file.header(), file.footer());
         let statistics = footer.statistics;
         Self {
-            file: file.name().to_string(),
-            bytes: file.len_bytes(),
+            location: file.name().to_string(),
+            file_len: file.len(),
             version: format!("{}.{}", head.major, head.minor),
             rows: head.rows,
             role: if head.has(file_flags::ROLE_SEARCH_SEG) { "search-segment" } else { "document-store" },
             header: header(file),
             features: required_features(file),
-            statistics: Statistics {
+            statistics: SizeSummary {
                 uncompressed: statistics.raw_bytes,
                 compressed: statistics.stored_bytes,
                 ratio: (ratio(statistics.raw_bytes, statistics.stored_bytes) * 1e4).round() / 1e4,
@@ -229,12 +353,12 @@ impl Summary {
             dictionaries: footer
                 .dictionaries
                 .iter()
-                .map(|entry| Dictionary { offset: entry.offset, raw_bytes: entry.raw_bytes })
+                .map(|entry| DictionarySummary { offset: entry.offset, raw_bytes: entry.raw_bytes })
                 .collect(),
             blooms: footer
                 .indexes
                 .iter()
-                .map(|entry| Bloom {
+                .map(|entry| BloomSummary {
                     offset: entry.offset,
                     payload_bytes: entry.payload_bytes,
                     kind: entry.kind,
@@ -249,7 +373,7 @@ impl Summary {
     }
 }
 
-fn header(file: &File) -> Header {
+fn header(file: &File) -> HeaderSummary {
     let header = file.header();
     let known = file_flags::SORTED
         | file_flags::HAS_BLOB_REGION
@@ -257,7 +381,7 @@ fn header(file: &File) -> Header {
         | file_flags::HAS_INDEX_REGION
         | file_flags::ROLE_SEARCH_SEG
         | file_flags::BLOCK_TREE;
-    Header {
+    HeaderSummary {
         flags: file_flags::names(header.flags),
         unknown_flags: header.flags & !known,
         checksum: header.checksum,
@@ -287,13 +411,13 @@ fn required_features(file: &File) -> RequiredFeatures {
     }
 }
 
-fn column(file: &File, index: usize) -> Column {
+fn column(file: &File, index: usize) -> ColumnSummary {
     let footer = file.footer();
     let chunks = || footer.groups.iter().filter_map(|group| group.chunks.get(index));
     let sum = |number: fn(&Chunk) -> u64| total(chunks().map(number));
     let resources = footer.features.iter().flat_map(|features| &features.resources);
     let blob = footer.blobs.iter().find(|blob| blob.column == index as u64);
-    Column {
+    ColumnSummary {
         field: footer.schema.fields()[index].clone(),
         values: sum(|chunk| chunk.values),
         nulls: sum(|chunk| chunk.nulls),
@@ -302,16 +426,16 @@ fn column(file: &File, index: usize) -> Column {
         stored_bytes: sum(|chunk| chunk.stored_bytes),
         resources: resources
             .filter(|used| used.column == index as u64)
-            .map(|used| Resource { role: role_name(used.role), dictionary: used.dictionary })
+            .map(|used| ResourceSummary { role: role_name(used.role), dictionary: used.dictionary })
             .collect(),
-        blob: blob.map(|blob| Blob {
+        blob: blob.map(|blob| BlobSummary {
             codec: blob.codec,
             dictionary: (blob.dictionary > 0).then_some(blob.dictionary),
             values: total(blob.runs.iter().map(|run| run.values)),
             runs: blob
                 .runs
                 .iter()
-                .map(|run| Run {
+                .map(|run| RunSummary {
                     offset: run.offset,
                     values: run.values,
                     raw_bytes: run.raw_bytes,
@@ -331,7 +455,7 @@ const fn role_name(role: Role) -> &'static str {
     }
 }
 
-fn group(file: &File, group: &format::Group, pages: Option<&Vec<Vec<PageEntry>>>) -> Group {
+fn group(file: &File, group: &format::Group, pages: Option<&Vec<Vec<PageEntry>>>) -> GroupSummary {
     let schema = file.schema();
     let key = schema.sort_key().map(|key| schema.fields()[key].kind);
     let chunks = group.chunks.iter().enumerate().map(|(column, chunk)| ChunkSummary {
@@ -348,7 +472,7 @@ fn group(file: &File, group: &format::Group, pages: Option<&Vec<Vec<PageEntry>>>
         page_index_offset: chunk.page_index,
         pages: pages.and_then(|pages| pages.get(column)).map(|pages| pages.iter().map(page).collect()),
     });
-    Group {
+    GroupSummary {
         first_row: group.first_row,
         rows: group.rows,
         bytes: group.total_bytes,
@@ -363,8 +487,15 @@ fn bounds(kind: Type, zone: &Zone) -> Bounds {
 }
 
 /// A scalar as JSON: bytes in base64, NaN and infinities as strings, invalid bytes as null.
-#[derive(Debug)]
-struct Value(Type, Option<Scalar>);
+#[derive(Clone, Debug, PartialEq)]
+pub struct Value(Type, Option<Scalar>);
+
+impl Value {
+    /// The scalar; `None` if its bytes are invalid.
+    pub fn scalar(&self) -> Option<&Scalar> {
+        self.1.as_ref()
+    }
+}
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
@@ -393,9 +524,9 @@ impl Serialize for Value {
     }
 }
 
-fn page(entry: &PageEntry) -> Page {
+fn page(entry: &PageEntry) -> PageSummary {
     let header = &entry.header;
-    Page {
+    PageSummary {
         offset: entry.offset,
         first_row: header.first_row,
         rows: header.values,
@@ -409,9 +540,9 @@ fn page(entry: &PageEntry) -> Page {
     }
 }
 
-fn inverted(inverted: &Inverted) -> Parts {
-    let part = |offset, bytes| Part { offset, bytes };
-    Parts {
+fn inverted(inverted: &Inverted) -> InvertedSummary {
+    let part = |offset, bytes| PartSummary { offset, bytes };
+    InvertedSummary {
         terms: inverted.num_terms,
         docs: inverted.num_docs,
         term_dict: part(inverted.term_dict_offset, inverted.term_dict_length),

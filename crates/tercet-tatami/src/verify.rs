@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::Serialize;
 pub use tercet_core::VerifyOptions;
-use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Finding, Progress};
+use tercet_core::{ByteSource, Class, CommonError, Diagnostic as _, Finding, Progress};
 
 use crate::chunk::number;
 use crate::error::{Error, ErrorKind};
@@ -139,7 +139,7 @@ impl Check<'_> {
             blob.verify(inner, &mut |fault| faults.push(fault));
             self.progress.check().map_err(|fault| self.file.error(fault.into()))?;
         }
-        self.conclude("blob runs", faults)?;
+        self.conclude("blob_runs", faults)?;
         let mut faults = Vec::new();
         for index in 0..inner.footer.dictionaries.len() {
             records += 1;

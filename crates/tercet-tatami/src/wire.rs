@@ -7,9 +7,9 @@
 //! | [`page`] | the 32-byte header of pages and records |
 //! | [`footer`] | the sections of the footer, and the trailer |
 
-pub mod footer;
-pub mod header;
-pub mod ids;
-pub mod page;
+pub(crate) mod footer;
+pub(crate) mod header;
+pub(crate) mod ids;
+pub(crate) mod page;
 
 pub(crate) mod cursor;

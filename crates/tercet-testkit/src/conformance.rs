@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use tercet_core::{ByteSource, Class, Diagnose, SourceError, Span};
+use tercet_core::{ByteSource, Class, Diagnostic, SourceError, Span};
 
 /// Checks that a source conforms to [`ByteSource`]. It must hold exactly `bytes` and be named `name`.
 ///
@@ -65,7 +65,7 @@ fn refused(result: Result<(), SourceError>, requested: Span, len: u64) {
     match result {
         Err(error @ SourceError::PastEnd { span, len: found_len }) => {
             assert_eq!((span, found_len), (requested, len));
-            assert_eq!((error.class(), Diagnose::span(&error)), (Class::Io, Some(requested)));
+            assert_eq!((error.class(), Diagnostic::span(&error)), (Class::Io, Some(requested)));
         }
         other => panic!("{requested} of {len} bytes: {other:?}"),
     }

@@ -9,6 +9,7 @@
 //! | [`damage`] | does every truncation and every flipped byte give an error or a value? |
 //! | [`alloc`] | how much memory does the code allocate? |
 //! | [`counting`] | which bytes does the code read? |
+//! | [`pool_size`] | which number of threads does a read use? |
 //! | [`server`] | which requests does the code make, and how does it handle faults? |
 //! | [`source_conformance`] | does a source conform to `ByteSource`? |
 //! | [`cases`](cases()) | how many cases does a property test draw? |
@@ -43,6 +44,7 @@ pub mod damage;
 pub mod faults;
 mod golden;
 mod outline;
+pub mod pool_size;
 pub mod powercut;
 pub mod server;
 

@@ -55,30 +55,30 @@ impl Chunk {
 
 impl Dataset<'_> {
     /// Reads the chunk at grid coordinates, checked and decoded. Raw chunks of a memory-mapped file are not copied.
-    pub fn chunk(&self, tile: &[u64]) -> Result<Chunk, Error> {
+    pub fn chunk(&self, coords: &[u64]) -> Result<Chunk, Error> {
         let chunk = || {
             let grid = self.checked_grid()?;
-            let chunk_ref = self.find_chunk(tile)?;
-            let stored = self.fetch(tile, &chunk_ref)?;
+            let chunk_ref = self.find_chunk(coords)?;
+            let stored = self.fetch(coords, &chunk_ref)?;
             let bytes = match chunk_ref.codec {
                 Codec::Raw => stored,
                 Codec::Zstd => {
                     let mut raw = self.room(&chunk_ref)?;
-                    self.decode(tile, &chunk_ref, &stored, &mut raw)?;
+                    self.decode(coords, &chunk_ref, &stored, &mut raw)?;
                     raw.into()
                 }
             };
-            Ok(Chunk { dtype: grid.dtype(), shape: Shape::new(grid.tile_shape(tile)), bytes })
+            Ok(Chunk { dtype: grid.dtype(), shape: Shape::new(grid.chunk_shape_at(coords)), bytes })
         };
         chunk().map_err(|fault| self.file.error(fault))
     }
 
     /// The stored bytes of a chunk, checked against their checksum.
-    pub(crate) fn fetch(&self, tile: &[u64], chunk_ref: &ChunkRef) -> Result<Bytes, ErrorKind> {
+    pub(crate) fn fetch(&self, coords: &[u64], chunk_ref: &ChunkRef) -> Result<Bytes, ErrorKind> {
         check_limit("a stored chunk", chunk_ref.span.len(), self.file.options.limits.chunk_bytes)?;
         let stored = self.file.source.read_at(chunk_ref.span)?;
         if let Some(expected) = self.crc_to_check(chunk_ref)? {
-            self.check_crc(tile, chunk_ref, expected, checksum::crc32c(&stored))?;
+            self.check_crc(coords, chunk_ref, expected, checksum::crc32c(&stored))?;
         }
         Ok(stored)
     }
@@ -96,7 +96,7 @@ impl Dataset<'_> {
     /// Decodes checked bytes into exactly `raw`.
     pub(crate) fn decode(
         &self,
-        tile: &[u64],
+        coords: &[u64],
         chunk_ref: &ChunkRef,
         stored: &[u8],
         raw: &mut [u8],
@@ -109,19 +109,19 @@ impl Dataset<'_> {
             Codec::Zstd => zstd::decode(stored, raw),
         };
         decoded.map_err(|error| {
-            self.chunk_fault(tile, chunk_ref.row, chunk_ref.span, ChunkError::Codec(Box::new(error)))
+            self.chunk_fault(coords, chunk_ref.row, chunk_ref.span, ChunkError::Codec(Box::new(error)))
         })
     }
 
     /// Reads, checks and decodes a chunk into `out`, which has its length.
-    pub(crate) fn load(&self, tile: &[u64], chunk_ref: &ChunkRef, out: &mut [u8]) -> Result<(), ErrorKind> {
+    pub(crate) fn load(&self, coords: &[u64], chunk_ref: &ChunkRef, out: &mut [u8]) -> Result<(), ErrorKind> {
         if chunk_ref.codec == Codec::Zstd || self.file.source.is_zero_copy() {
-            let stored = self.fetch(tile, chunk_ref)?;
-            return self.decode(tile, chunk_ref, &stored, out);
+            let stored = self.fetch(coords, chunk_ref)?;
+            return self.decode(coords, chunk_ref, &stored, out);
         }
         self.file.source.read_into(chunk_ref.span.start(), out)?;
         match self.crc_to_check(chunk_ref)? {
-            Some(expected) => self.check_crc(tile, chunk_ref, expected, checksum::crc32c(out)),
+            Some(expected) => self.check_crc(coords, chunk_ref, expected, checksum::crc32c(out)),
             None => Ok(()),
         }
     }
@@ -143,13 +143,13 @@ impl Dataset<'_> {
 
     pub(crate) fn check_crc(
         &self,
-        tile: &[u64],
+        coords: &[u64],
         chunk_ref: &ChunkRef,
         expected: u32,
         actual: u32,
     ) -> Result<(), ErrorKind> {
         Mismatch::check_crc32c(expected, actual).map_err(|mismatch| {
-            self.chunk_fault(tile, chunk_ref.row, chunk_ref.span, ChunkError::Checksum(mismatch))
+            self.chunk_fault(coords, chunk_ref.row, chunk_ref.span, ChunkError::Checksum(mismatch))
         })?;
         if self.file.source.is_zero_copy() {
             self.file.verified.insert(chunk_ref.row, self.file.rows.count());

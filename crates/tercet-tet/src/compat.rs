@@ -1,4 +1,4 @@
-//! The answers of the existing implementation: how it names and orders the members of its JSON. Nothing is computed
+//! The answers of the reference implementation: how it names and orders the members of its JSON. Nothing is computed
 //! here; a [`Request`](crate::Request) is run and its typed outcome is named.
 //!
 //! | module | contents |

@@ -12,22 +12,24 @@
 //! # Ok::<(), tercet_tet::Error>(())
 //! ```
 
+mod coordinates;
 mod filter;
-mod labels;
+mod positions;
 mod reduce;
 mod request;
 mod transform;
 mod window;
 
+pub use coordinates::{CoordinateValues, Coordinates, Label, LabelSelection};
 pub use filter::Comparison;
-pub use labels::{Axis, LabelRange, PositionRange};
+pub use positions::{Axis, PositionRange};
 pub use reduce::{Dim, Reduce, Reduced};
 pub use request::{Computed, Execution, Outcome, OutputFile, Plan, Preview, Request};
 pub use transform::{Transform, Transformed};
-pub use window::{Group, Window};
+pub use window::{Group, TimePart, Window};
 
-pub(crate) use reduce::reduced_dims;
-pub(crate) use request::Settings;
+pub(crate) use reduce::{check_reversed, reduced_dims};
+pub(crate) use request::{Settings, ValueMode};
 pub(crate) use window::{WindowSpan, groups_of};
 
 use std::path::Path;
@@ -39,13 +41,15 @@ use tercet_core::{Selection, Tensor};
 use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
 use crate::query::operation::{Kind, Method};
-use crate::query::resolved::{Filter, Operation, Positions, Resolved, Role};
+use crate::query::resolved::{Filter, Operation, Positions, Resolved, Role, Values};
 
 /// A selection of a dataset, with filters, to read or to compute on.
 #[derive(Clone, Debug)]
 pub struct Select<'f> {
     dataset: Dataset<'f>,
     axes: Vec<AxisSlice>,
+    /// Axes whose positions are in descending order.
+    reversed: Vec<bool>,
     filter: Option<Filter>,
     /// Axis of a label filter, and a mask of its included positions.
     included: Option<(usize, Vec<bool>)>,
@@ -59,12 +63,19 @@ impl<'f> Dataset<'f> {
     pub fn select(&self) -> Select<'f> {
         let axes = self.shape().iter().map(|&stop| AxisSlice { start: 0, stop, step: 1 }).collect();
         let settings = Settings::default();
-        Select { dataset: *self, axes, filter: None, included: None, conflict: None, settings }
+        let reversed = vec![false; self.shape().len()];
+        Select { dataset: *self, axes, reversed, filter: None, included: None, conflict: None, settings }
     }
 }
 
 impl<'f> Select<'f> {
-    /// Selects positions of an axis, relative to the current selection: `3`, `..24`, `10..20`.
+    /// The dataset.
+    pub fn dataset(&self) -> Dataset<'f> {
+        self.dataset
+    }
+
+    /// Selects positions of an axis, relative to the current selection: `3`, `..24`, `10..20`, or an
+    /// [`IndexSlice`](tercet_core::tensor::IndexSlice).
     pub fn isel<'a>(
         self,
         axis: impl Into<Axis<'a>>,
@@ -72,20 +83,38 @@ impl<'f> Select<'f> {
     ) -> Result<Self, Error> {
         let axis = self.axis(axis.into())?;
         let count = self.axes[axis].count();
-        let (start, stop) = positions.into().within(count);
+        let slice = positions.into().0;
+        let (slice, is_reversed) =
+            slice.resolve(axis, count).map_err(|error| self.dataset.file.error(error.into()))?;
+        let mut narrowed = self.narrowed(axis, slice.start, slice.stop, slice.step)?;
+        narrowed.reversed[axis] ^= is_reversed;
+        Ok(narrowed)
+    }
+
+    /// Selects positions of an axis by label: one label, an inclusive range of labels, or the nearest label. Labels are
+    /// those of [`Dataset::coordinates`]; numbers are compared as numbers, and ISO times as times.
+    pub fn sel<'a>(
+        self,
+        axis: impl Into<Axis<'a>>,
+        labels: impl Into<LabelSelection>,
+    ) -> Result<Self, Error> {
+        let axis = self.axis(axis.into())?;
+        let Some(coordinates) = self.coordinates(axis)? else {
+            let name = self.axis_text(axis);
+            return Err(self.refuse(&format!("axis {name} has neither labels nor a coordinate dataset")));
+        };
+        let labels = labels.into();
+        let (start, stop) = coordinates
+            .find(&labels)
+            .map_err(|error| self.refuse(&format!("axis {}: {error}", self.axis_text(axis))))?;
         self.narrowed(axis, start, stop, 1)
     }
 
-    /// Selects positions of an axis by label: one label, or an inclusive range of labels.
-    pub fn sel<'a>(self, axis: impl Into<Axis<'a>>, labels: impl Into<LabelRange>) -> Result<Self, Error> {
+    /// Coordinates of the selected positions of an axis.
+    pub fn coordinates<'a>(&self, axis: impl Into<Axis<'a>>) -> Result<Option<Coordinates>, Error> {
         let axis = self.axis(axis.into())?;
-        let names = self.labels(axis)?;
-        let range = labels.into();
-        let Some((start, stop)) = range.find(&names) else {
-            let detail = format!("axis {axis} has no {range}");
-            return Err(self.refuse(&detail));
-        };
-        self.narrowed(axis, start, stop, 1)
+        let coordinates = self.dataset.coordinates(axis)?;
+        Ok(coordinates.map(|all| all.selected(self.axes[axis], self.reversed[axis])))
     }
 
     /// Selects every `step`th position of an axis.
@@ -95,9 +124,10 @@ impl<'f> Select<'f> {
         self.narrowed(axis, 0, count, step)
     }
 
-    /// Selects by slices, one for each of the leading axes: `10:20,::2`. They are positions of the dataset.
+    /// Selects by slices, one for each of the leading axes: `10:20,::2`, `...,-1`. They are positions of the dataset.
     pub fn slices(mut self, text: &str) -> Result<Self, Error> {
-        let selection = self.dataset.selection(text)?;
+        let (selection, reversed) = Selection::parse_reversible(text, self.dataset.shape())
+            .map_err(|error| self.dataset.file.error(error.into()))?;
         if self
             .axes
             .iter()
@@ -109,6 +139,7 @@ impl<'f> Select<'f> {
             );
         }
         self.axes = selection.axes().to_vec();
+        self.reversed = reversed;
         Ok(self)
     }
 
@@ -128,7 +159,13 @@ impl<'f> Select<'f> {
         predicate: impl Fn(&str) -> bool,
     ) -> Result<Self, Error> {
         let axis = self.axis(axis.into())?;
-        let mut included: Vec<bool> = self.labels(axis)?.iter().map(|label| predicate(label)).collect();
+        let Some(coordinates) = self.dataset.coordinates(axis)? else {
+            return Err(self.refuse(&format!("axis {} has no labels", self.axis_text(axis))));
+        };
+        // In the order of the dataset.
+        let coordinates = coordinates.selected(self.axes[axis], false);
+        let mut included: Vec<bool> =
+            (0..coordinates.len()).map(|place| predicate(&coordinates.text(place))).collect();
         match &self.included {
             Some((other, _)) if *other != axis => {
                 return Err(self.refuse(&format!("filters by labels of axis {other} and of axis {axis}")));
@@ -158,6 +195,25 @@ impl<'f> Select<'f> {
         self
     }
 
+    /// Sets whether computations skip missing values: NaN, and by the CF conventions the fill values and values outside
+    /// of the valid range. Enabled by default; otherwise missing values are NaN, and so are results from them.
+    pub fn skipna(mut self, skip: bool) -> Self {
+        self.settings.values = ValueMode::Decoded { skip_missing: skip };
+        self
+    }
+
+    /// Computes with the stored values: packed ones are not decoded, and fill values are ordinary values.
+    pub fn raw(mut self) -> Self {
+        self.settings.values = ValueMode::Stored;
+        self
+    }
+
+    /// Sets whether results may replace existing files. By default an existing file is an error.
+    pub fn overwrite(mut self, overwrite: bool) -> Self {
+        self.settings.overwrite = overwrite;
+        self
+    }
+
     /// The selection.
     pub fn selection(&self) -> Result<Selection, Error> {
         Selection::new(self.axes.clone(), self.dataset.shape())
@@ -167,7 +223,9 @@ impl<'f> Select<'f> {
     /// Reads the selection. Excluded values become NaN, or the fill value of integers.
     pub fn read(&self) -> Result<Tensor, Error> {
         if self.filter.is_none() && self.included.is_none() {
-            return self.dataset.read(&self.selection()?);
+            let mut tensor = self.dataset.read(&self.selection()?)?;
+            reverse(&mut tensor, &self.reversed);
+            return Ok(tensor);
         }
         match self.request()?.run(&NoProgress)?.computed {
             Computed::Read(tensor) => Ok(tensor),
@@ -175,10 +233,11 @@ impl<'f> Select<'f> {
         }
     }
 
-    /// Writes the selection to a file: row-major, little-endian, no header. Excluded values become NaN, or the fill
-    /// value of integers.
+    /// Writes the selection to a new file: row-major, little-endian, no header. Excluded values become NaN, or the fill
+    /// value of integers. An existing file needs [`overwrite`](Self::overwrite).
     pub fn write_raw(&self, path: impl AsRef<Path>) -> Result<OutputFile, Error> {
         let mut select = self.clone();
+        select.refuse_reversed("a raw file")?;
         let path = select.allow(path.as_ref())?;
         let mut request = select.request()?;
         request.resolved.spill = Some(path);
@@ -201,7 +260,7 @@ impl<'f> Select<'f> {
     /// The request that reads the selection.
     pub fn request(&self) -> Result<Request<'f>, Error> {
         let kept = vec![Role::Kept; self.axes.len()];
-        let dims = reduced_dims(&self.dataset, &self.axes, &kept, &[]);
+        let dims = reduced_dims(&self.dataset, &self.axes, &self.reversed, &kept, &[])?;
         self.clone().bind(None, Vec::new(), dims)
     }
 
@@ -219,13 +278,23 @@ impl<'f> Select<'f> {
         text.ok_or_else(|| self.refuse(&format!("the path `{}` is not UTF-8", path.display())))
     }
 
-    /// Labels of the selected positions.
-    fn labels(&self, axis: usize) -> Result<Vec<String>, Error> {
-        self.labels_of(axis).ok_or_else(|| self.refuse(&format!("axis {axis} has no labels")))
+    /// Refuses negative steps.
+    fn refuse_reversed(&self, what: &str) -> Result<(), Error> {
+        match self.reversed.iter().position(|&reversed| reversed) {
+            Some(axis) => {
+                let axis = self.axis_text(axis);
+                Err(self.refuse(&format!("a negative step on axis {axis} is not supported for {what}")))
+            }
+            None => Ok(()),
+        }
     }
 
-    fn labels_of(&self, axis: usize) -> Option<Vec<String>> {
-        selected_labels(&self.dataset, axis, self.axes[axis])
+    /// An axis for messages.
+    fn axis_text(&self, axis: usize) -> String {
+        match self.dataset.axis_name(axis) {
+            Some(name) => format!("`{}`", tercet_core::escape::name(name)),
+            None => axis.to_string(),
+        }
     }
 
     fn narrowed(mut self, axis: usize, start: u64, stop: u64, step: u64) -> Result<Self, Error> {
@@ -235,6 +304,13 @@ impl<'f> Select<'f> {
             let detail = format!("positions {start}..{stop} of axis {axis}, of which {count} are selected");
             return Err(self.refuse(&detail));
         }
+        // In the order of the dataset.
+        let (start, stop) = if self.reversed[axis] {
+            let last = AxisSlice { start, stop, step }.last();
+            (slice.count() - 1 - last, slice.count() - start)
+        } else {
+            (start, stop)
+        };
         let position = |number: u64| slice.start + number * slice.step;
         let step = slice.step.saturating_mul(step);
         self.axes[axis] = AxisSlice { start: position(start), stop: position(stop - 1) + 1, step };
@@ -257,7 +333,16 @@ impl<'f> Select<'f> {
                 match (found.next(), found.next()) {
                     (Some(axis), None) => Ok(axis),
                     (Some(_), Some(_)) => Err(self.refuse(&format!("several axes have the name `{name}`"))),
-                    _ => Err(self.refuse(&format!("no axis has the name `{name}`"))),
+                    _ => {
+                        let names: Vec<&str> =
+                            (0..rank).filter_map(|axis| self.dataset.axis_name(axis)).collect();
+                        let known = if names.is_empty() {
+                            "the axes have no names".to_owned()
+                        } else {
+                            format!("the axes are {}", names.join(", "))
+                        };
+                        Err(self.refuse(&format!("no axis has the name `{name}`; {known}")))
+                    }
                 }
             }
         }
@@ -277,17 +362,21 @@ impl<'f> Select<'f> {
         if let Some(conflict) = &self.conflict {
             return Err(self.refuse(conflict));
         }
-        let resolved = Resolved {
+        let mut resolved = Resolved {
             selection: self.selection()?,
+            reversed: self.reversed,
             operation,
             filter: self.filter,
             positions: self.included.map(|(axis, counts)| Positions { axis, counts: counts.into() }),
             fill: crate::query::fill_value_of(&self.dataset),
+            values: Values::default(),
             spill: None,
             write: None,
             group_count: None,
             window_count: None,
         };
+        let mode = self.settings.values;
+        mode.apply(&self.dataset, &mut resolved).map_err(|kind| self.dataset.file.error(kind))?;
         Ok(Request { dataset: self.dataset, resolved, ops, dims, settings: self.settings })
     }
 }
@@ -297,11 +386,22 @@ fn refuse(dataset: &Dataset<'_>, detail: &str) -> Error {
     dataset.file.error(ErrorKind::Compute { dataset: dataset.name().into(), detail })
 }
 
-/// Labels of the selected positions of an axis, if it has labels.
-fn selected_labels(dataset: &Dataset<'_>, axis: usize, slice: AxisSlice) -> Option<Vec<String>> {
-    let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
-    let labels = dataset.labels(axis)?.get(usize_of(slice.start)..usize_of(slice.stop))?;
-    Some(labels.iter().step_by(usize_of(slice.step)).cloned().collect())
+/// Reverses the order of the positions of some axes.
+fn reverse(tensor: &mut Tensor, reversed: &[bool]) {
+    let shape = tensor.shape().clone();
+    for axis in (0..shape.len()).filter(|&axis| reversed.get(axis) == Some(&true)) {
+        let below: u64 = shape[axis + 1..].iter().product();
+        let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+        // The element types of datasets have whole bytes.
+        let row = usize_of(below) * tensor.dtype().size().unwrap_or(1);
+        let count = usize_of(shape[axis]);
+        for part in tensor.bytes_mut().chunks_exact_mut((row * count).max(1)) {
+            for position in 0..count / 2 {
+                let (front, back) = part.split_at_mut((count - 1 - position) * row);
+                front[position * row..(position + 1) * row].swap_with_slice(&mut back[..row]);
+            }
+        }
+    }
 }
 
 /// Defines one method per operation.

@@ -5,7 +5,7 @@ use std::fmt;
 use tercet_codec::CodecError;
 use tercet_core::checksum::Mismatch;
 use tercet_core::tensor::SelectionError;
-use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
+use tercet_core::{Class, CommonError, Diagnostic, Hint, Span, escape};
 use thiserror::Error;
 
 use crate::Region;
@@ -41,13 +41,13 @@ pub enum ErrorKind {
     #[error(
         "dataset `{}`, chunk {} (row {row}, bytes {span}): {reason}",
         escape::name(dataset),
-        Coords(tile)
+        Coords(coords)
     )]
     Chunk {
         /// The name of the dataset.
         dataset: Box<str>,
         /// Grid coordinates of the chunk.
-        tile: Box<[u64]>,
+        coords: Box<[u64]>,
         /// The number of its index row.
         row: u64,
         /// The stored bytes.
@@ -56,12 +56,12 @@ pub enum ErrorKind {
         reason: ChunkError,
     },
     /// The index has no row for a chunk.
-    #[error("dataset `{}`: chunk {} is missing from the index", escape::name(dataset), Coords(tile))]
+    #[error("dataset `{}`: chunk {} is missing from the index", escape::name(dataset), Coords(coords))]
     MissingChunk {
         /// The name of the dataset.
         dataset: Box<str>,
         /// Grid coordinates of the chunk.
-        tile: Box<[u64]>,
+        coords: Box<[u64]>,
     },
     /// The record of a dataset is invalid.
     #[error("dataset `{}` cannot be used: {reason}", escape::name(dataset))]
@@ -80,12 +80,12 @@ pub enum ErrorKind {
         available: Box<str>,
     },
     /// No chunk has these coordinates.
-    #[error("dataset `{}` has no chunk {}", escape::name(dataset), Coords(tile))]
+    #[error("dataset `{}` has no chunk {}", escape::name(dataset), Coords(coords))]
     NoSuchChunk {
         /// The name of the dataset.
         dataset: Box<str>,
         /// The requested coordinates.
-        tile: Box<[u64]>,
+        coords: Box<[u64]>,
     },
     /// The selection does not fit the dataset.
     #[error(transparent)]
@@ -109,7 +109,7 @@ pub enum ErrorKind {
     /// The output of a salvage is the damaged file.
     #[error("would replace the damaged file: salvage writes to another one")]
     OutputIsInput,
-    /// A copy between tiles is out of bounds. An error, so that no input can turn it into a panic.
+    /// A copy between chunks is out of bounds. An error, so that no input can turn it into a panic.
     #[error(transparent)]
     Copy(#[from] tercet_core::tensor::CopyError),
     /// The format cannot store the layout.
@@ -188,6 +188,21 @@ const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 128)
 impl From<LayoutError> for ErrorKind {
     fn from(error: LayoutError) -> Self {
         Self::Layout(Box::new(error))
+    }
+}
+
+impl ErrorKind {
+    /// Whether the error is not about the bytes of the file, so that it shows no damage: a failed read, a limit,
+    /// memory, cancellation.
+    pub(crate) fn is_not_damage(&self) -> bool {
+        let Self::Common(error) = self else { return false };
+        matches!(
+            error,
+            CommonError::Source(_)
+                | CommonError::Limit(_)
+                | CommonError::OutOfMemory(_)
+                | CommonError::Cancelled(_)
+        )
     }
 }
 
@@ -270,10 +285,10 @@ pub enum ChunkError {
     /// The stored bytes do not decode.
     #[error("{0}")]
     Codec(Box<CodecError>),
-    /// The decoded length differs from the length of the tile.
-    #[error("its row has raw_byte_len {found}, but the tile has {expected} bytes")]
+    /// The decoded length differs from the length of the chunk.
+    #[error("its row has raw_byte_len {found}, but the chunk has {expected} bytes")]
     RawLength {
-        /// Bytes of the tile.
+        /// Bytes of the chunk.
         expected: u64,
         /// Bytes in the index row.
         found: u64,
@@ -305,10 +320,10 @@ pub enum DatasetError {
     #[error("its size overflows 64 bits")]
     TooLarge,
     /// The grid has far more chunks than the index has rows: nearly all are missing, or the extents are wrong.
-    #[error("it has {tiles} chunks, but the index has only {rows} rows")]
+    #[error("it has {chunks} chunks, but the index has only {rows} rows")]
     FewRows {
         /// Chunks of the grid.
-        tiles: u64,
+        chunks: u64,
         /// Rows of the index, for all datasets.
         rows: u64,
     },
@@ -323,7 +338,7 @@ impl fmt::Display for Coords<'_> {
     }
 }
 
-impl Diagnose for ErrorKind {
+impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Common(error) => error.class(),
@@ -379,6 +394,7 @@ impl Diagnose for ErrorKind {
                 Some(Hint::Available { what: "datasets", names: available.clone() })
             }
             Self::Query(error) => error.hint(),
+            Self::Layout(error) => error.hint(),
             Self::Target { reason: TargetError::Outside, .. } => Some(Hint::SpillDirectories),
             Self::OverBudget { .. } => Some(Hint::MemoryBudget),
             Self::NoFill { .. } => Some(Hint::FillValue),

@@ -33,6 +33,7 @@ mod walk;
 
 #[cfg(any(unix, windows))]
 pub(crate) use number::to_half;
+pub(crate) use predicate::{compute_fill, compute_filter, fill_value};
 pub(crate) use spill::blank;
 
 #[cfg(test)]

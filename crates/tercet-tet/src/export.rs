@@ -1,9 +1,9 @@
 //! [`Export`]: writes a selection of any size as one dense array, in bounded memory.
 //!
-//! The result is cut into *blocks* of whole tiles that fit into memory. All threads read a block while the
+//! The result is cut into *blocks* of whole chunks that fit into memory. All threads read a block while the
 //! previous one is written. If blocks are contiguous in the result, they are in order, so most arrays can be
-//! streamed; a block that is not (a wide array whose row of tiles does not fit) is written run by run,
-//! and every tile is still decoded exactly once.
+//! streamed; a block that is not (a wide array whose row of chunks does not fit) is written run by run,
+//! and every chunk is still decoded exactly once.
 
 use std::io::{Seek, SeekFrom, Write};
 
@@ -38,7 +38,7 @@ impl<'a> Dataset<'a> {
         self.plan_export(selection, BLOCK_BYTES, false).map_err(|fault| self.file.error(fault))
     }
 
-    /// Plans an export in blocks of at most `block_bytes`. A block is one tile at least, unless tiles may be `split`.
+    /// Plans an export in blocks of at most `block_bytes`. A block is one chunk at least, unless chunks may be `split`.
     pub(crate) fn plan_export(
         &self,
         selection: &Selection,
@@ -64,27 +64,27 @@ impl<'a> Dataset<'a> {
     }
 }
 
-/// Plans the blocks: from the last axis outwards, as many tiles as fit; on the axes before, one tile each.
+/// Plans the blocks: from the last axis outwards, as many chunks as fit; on the axes before, one chunk each.
 fn cut(grid: &Grid, selection: &Selection, block_bytes: u64) -> Vec<Vec<(u64, u64)>> {
     let slices = || selection.axes().iter().enumerate().rev();
-    let one_tile = slices().map(|(axis, &slice)| grid.tile_positions(axis, slice)).product::<u64>();
-    // Tiles that fit; a block has at least one tile.
-    let mut room = (block_bytes / grid.element().size() as u64 / one_tile).max(1);
+    let one_chunk = slices().map(|(axis, &slice)| grid.chunk_positions(axis, slice)).product::<u64>();
+    // Chunks that fit; a block has at least one chunk.
+    let mut room = (block_bytes / grid.element().size() as u64 / one_chunk).max(1);
     let mut cuts = vec![Vec::new(); grid.rank()];
     for (axis, &slice) in slices() {
-        let per_tile = grid.tile_positions(axis, slice);
-        let positions = per_tile.saturating_mul(room);
+        let per_chunk = grid.chunk_positions(axis, slice);
+        let positions = per_chunk.saturating_mul(room);
         let total = slice.count();
         let mut first = 0;
         while first < total {
-            // End where a tile ends, so that no tile is needed by two blocks.
+            // End where a chunk ends, so that no chunk is needed by two blocks.
             let goal = first.saturating_add(positions).min(total);
-            let end = grid.next_tile(axis, slice, goal - 1).min(total);
+            let end = grid.next_chunk(axis, slice, goal - 1).min(total);
             cuts[axis].push((first, end - first));
             first = end;
         }
         // Only a block that takes the whole axis leaves room for more on the axis before.
-        room = if cuts[axis].len() == 1 { (room / total.div_ceil(per_tile)).max(1) } else { 1 };
+        room = if cuts[axis].len() == 1 { (room / total.div_ceil(per_chunk)).max(1) } else { 1 };
     }
     cuts
 }
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_tiles_that_fit_are_streamed() {
+    fn rows_of_chunks_that_fit_are_streamed() {
         let file = file(&[8, 8], &[2, 3]);
         let dataset = file.dataset("a").unwrap();
         let all = Selection::full(&[8, 8]);

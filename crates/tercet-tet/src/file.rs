@@ -9,7 +9,7 @@ pub use tercet_core::ReadOptions;
 use tercet_core::source::Memory;
 #[cfg(all(any(unix, windows), not(feature = "remote")))]
 use tercet_core::source::open_location;
-use tercet_core::{ByteSource, DType, ElementType, Selection, Span};
+use tercet_core::{ByteSource, DType, ElementType, Selection, Span, threads};
 
 #[cfg(all(any(unix, windows), feature = "remote"))]
 use tercet_remote::open_location;
@@ -193,6 +193,11 @@ impl File {
         self.catalog.footer.as_ref().map(|footer| &footer.metadata)
     }
 
+    /// Members of the footer that this version does not know.
+    pub(crate) fn unknown_members(&self) -> serde_json::Map<String, serde_json::Value> {
+        self.catalog.footer.as_ref().map(|footer| footer.json.unknown.clone()).unwrap_or_default()
+    }
+
     /// The version of the footer, if there is one.
     pub fn footer_version(&self) -> Option<u32> {
         self.catalog.footer.as_ref().map(|footer| footer.tail.history_version)
@@ -247,6 +252,11 @@ impl File {
             limits: &self.options.limits,
             grids: &self.grids,
         }
+    }
+
+    /// Runs `work` on the threads of [`ReadOptions`].
+    pub(crate) fn on_threads<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        threads::install(self.options.threads, work)
     }
 
     pub(crate) fn error(&self, fault: ErrorKind) -> Error {
@@ -362,40 +372,40 @@ impl<'a> Dataset<'a> {
     }
 
     /// Looks a chunk up in the index.
-    pub fn chunk_ref(&self, tile: &[u64]) -> Result<ChunkRef, Error> {
-        self.find_chunk(tile).map_err(|fault| self.file.error(fault))
+    pub fn chunk_ref(&self, coords: &[u64]) -> Result<ChunkRef, Error> {
+        self.find_chunk(coords).map_err(|fault| self.file.error(fault))
     }
 
-    pub(crate) fn find_chunk(&self, tile: &[u64]) -> Result<ChunkRef, ErrorKind> {
+    pub(crate) fn find_chunk(&self, coords: &[u64]) -> Result<ChunkRef, ErrorKind> {
         let grid = self.checked_grid()?;
-        if grid.linear(tile).is_none() {
-            return Err(ErrorKind::NoSuchChunk { dataset: self.name().into(), tile: tile.into() });
+        if grid.linear(coords).is_none() {
+            return Err(ErrorKind::NoSuchChunk { dataset: self.name().into(), coords: coords.into() });
         }
         let file = self.file;
         // Datasets are counted with 32 bits in the file.
         let id = u32::try_from(self.id).unwrap_or(u32::MAX);
-        let found = file.rows.find(&file.row_context(), id, grid, tile)?;
+        let found = file.rows.find(&file.row_context(), id, grid, coords)?;
         let Some((number, row)) = found else {
-            return Err(ErrorKind::MissingChunk { dataset: self.name().into(), tile: tile.into() });
+            return Err(ErrorKind::MissingChunk { dataset: self.name().into(), coords: coords.into() });
         };
         let trusted = file.checker.as_ref().is_none_or(|checker| checker.is_trusted(number));
-        if !trusted && !file.rows.is_canonical(id, grid, tile, number) {
-            return Err(ErrorKind::MissingChunk { dataset: self.name().into(), tile: tile.into() });
+        if !trusted && !file.rows.is_canonical(id, grid, coords, number) {
+            return Err(ErrorKind::MissingChunk { dataset: self.name().into(), coords: coords.into() });
         }
         let (codec, span) = row.check(number, file.rows.row_start(number), file.catalog.payload_end)?;
-        let expected = grid.tile_bytes(tile);
+        let expected = grid.chunk_bytes_at(coords);
         if row.raw_byte_len != expected {
             let reason = crate::error::ChunkError::RawLength { expected, found: row.raw_byte_len };
-            return Err(self.chunk_fault(tile, number, span, reason));
+            return Err(self.chunk_fault(coords, number, span, reason));
         }
         Ok(ChunkRef { row: number, span, codec, raw_len: expected })
     }
 
     /// The statistics of a chunk; `None` if the file has none.
-    pub fn chunk_stats(&self, tile: &[u64]) -> Result<Option<Stats>, Error> {
+    pub fn chunk_stats(&self, coords: &[u64]) -> Result<Option<Stats>, Error> {
         let stats = || {
             let (Some(checker), grid) = (&self.file.checker, self.checked_grid()?) else { return Ok(None) };
-            let chunk_ref = self.find_chunk(tile)?;
+            let chunk_ref = self.find_chunk(coords)?;
             let bytes = checker.row_stats(&self.file.source, chunk_ref.row)?;
             Ok(bytes.map(|bytes| Stats::decode(grid.element(), &bytes)))
         };
@@ -404,11 +414,11 @@ impl<'a> Dataset<'a> {
 
     pub(crate) fn chunk_fault(
         &self,
-        tile: &[u64],
+        coords: &[u64],
         row: u64,
         span: Span,
         reason: crate::error::ChunkError,
     ) -> ErrorKind {
-        ErrorKind::Chunk { dataset: self.name().into(), tile: tile.into(), row, span, reason }
+        ErrorKind::Chunk { dataset: self.name().into(), coords: coords.into(), row, span, reason }
     }
 }

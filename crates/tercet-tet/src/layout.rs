@@ -5,16 +5,24 @@ use std::collections::BTreeMap;
 use tercet_codec::bytes::zstd;
 use tercet_core::DType;
 
+use crate::attribute;
 use crate::grid::Grid;
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
 use crate::metadata_limits::{self, COORD_LABELS, INLINE_BYTES, LimitViolation, SPILL_BYTES};
+use crate::stored::Origin;
 use crate::wire::block::LongLabels;
 use crate::wire::ids::MAX_RANK;
 use crate::wire::index::{MemoryBudget, index_len};
 
+mod append;
+mod edit;
+mod edit_error;
 mod error;
+mod history;
 mod options;
 
+pub use append::{Append, AppendError, Appended};
+pub use edit_error::EditError;
 pub use error::LayoutError;
 pub use options::{Compression, Profile, WriterOptions};
 
@@ -60,6 +68,8 @@ pub(crate) struct Planned {
     pub(crate) name: String,
     pub(crate) grid: Grid,
     pub(crate) compression: Compression,
+    /// The stored dataset with its chunks; `None` for a new dataset.
+    pub(crate) origin: Option<Origin>,
 }
 
 impl Layout {
@@ -78,12 +88,7 @@ impl Layout {
     ) -> Result<DatasetId, LayoutError> {
         let (shape, chunk_shape) = (shape.as_ref(), chunk_shape.as_ref());
         let of = || name.to_owned();
-        if name.is_empty() || name.len() > NAME_BYTES {
-            return Err(LayoutError::NameLength { name: name.chars().take(40).collect(), len: name.len() });
-        }
-        if self.datasets.iter().any(|other| other.name == name) {
-            return Err(LayoutError::DuplicateName { name: of() });
-        }
+        self.check_new_name(name)?;
         if !(1..=MAX_RANK).contains(&shape.len()) {
             return Err(LayoutError::Rank { dataset: of(), rank: shape.len() });
         }
@@ -105,7 +110,8 @@ impl Layout {
 
     /// Adds a dataset of an older file; its name is not checked.
     pub(crate) fn push(&mut self, name: &str, grid: Grid) -> DatasetId {
-        self.datasets.push(Planned { name: name.to_owned(), grid, compression: Compression::Raw });
+        let name = name.to_owned();
+        self.datasets.push(Planned { name, grid, compression: Compression::None, origin: None });
         DatasetId(self.datasets.len() - 1)
     }
 
@@ -123,13 +129,15 @@ impl Layout {
         Ok(())
     }
 
-    /// Sets an attribute of a dataset.
+    /// Sets an attribute of a dataset to a text, without checks. [`set_attr`](Self::set_attr) sets typed values.
     pub fn attr(&mut self, dataset: DatasetId, key: &str, value: &str) -> Result<(), LayoutError> {
-        self.info(dataset).attrs.insert(key.to_owned(), value.to_owned());
+        let info = self.info(dataset);
+        info.attrs.insert(key.to_owned(), value.to_owned());
+        attribute::record(&mut info.unknown, key, None);
         self.check_metadata()
     }
 
-    /// Sets the axis names of a dataset.
+    /// Sets the axis names of a dataset. Labels stay with their axes.
     pub fn dims<'n>(
         &mut self,
         dataset: DatasetId,
@@ -141,27 +149,29 @@ impl Layout {
             let dataset = self.datasets[dataset.0].name.clone();
             return Err(LayoutError::DimNames { dataset, rank, found: names.len() });
         }
-        self.info(dataset).dim_names = names;
-        self.check_metadata()
+        self.set_dims(dataset, names)
     }
 
     /// Sets the labels of an axis, one per position. `axis` is a name or a number.
     ///
     /// More than 64 labels are stored in the integrity block: other readers allow no more elsewhere.
     pub fn labels(&mut self, dataset: DatasetId, axis: &str, labels: Vec<String>) -> Result<(), LayoutError> {
+        let number = self.axis(dataset, axis)?;
         let planned = &self.datasets[dataset.0];
-        let names = self.metadata.datasets.get(&planned.name).map_or(&[][..], |info| &info.dim_names);
-        let by_name = names.iter().position(|name| name == axis);
-        let number = by_name.or_else(|| axis.parse().ok()).filter(|&n| n < planned.grid.rank());
-        let Some(number) = number else {
-            return Err(LayoutError::NoSuchAxis { dataset: planned.name.clone(), axis: axis.to_owned() });
-        };
         let extent = planned.grid.shape()[number];
         if labels.len() as u64 != extent {
             let (dataset, axis) = (planned.name.clone(), axis.to_owned());
             return Err(LayoutError::LabelCount { dataset, axis, extent, found: labels.len() });
         }
-        self.info(dataset).coords.insert(axis.to_owned(), Coord::new(labels));
+        let axis_name = self.axis_name(dataset, number).map(str::to_owned);
+        // A number can be the name of another axis.
+        let is_other = self.axis(dataset, &number.to_string()).is_ok_and(|found| found != number);
+        let coords = &mut self.info(dataset).coords;
+        // The axis may have labels under its name or its number.
+        for key in [axis_name, Some(number.to_string()).filter(|_| !is_other)].into_iter().flatten() {
+            coords.remove(&key);
+        }
+        coords.insert(axis.to_owned(), Coord::new(labels));
         self.check_metadata()
     }
 
@@ -196,7 +206,7 @@ impl Layout {
 
     /// The number of chunks of all datasets.
     pub fn chunk_count(&self) -> u64 {
-        self.datasets.iter().map(|planned| planned.grid.tiles()).sum()
+        self.datasets.iter().map(|planned| planned.grid.chunk_count()).sum()
     }
 
     /// The chunk grid of a dataset.
@@ -222,7 +232,7 @@ impl Layout {
         let mut rows = Some(0u64);
         let mut bytes = Some(0u64);
         for planned in &self.datasets {
-            rows = rows.and_then(|rows| rows.checked_add(planned.grid.tiles()));
+            rows = rows.and_then(|rows| rows.checked_add(planned.grid.chunk_count()));
             bytes = bytes.and_then(|bytes| bytes.checked_add(planned.grid.bytes()));
         }
         let index = rows.and_then(index_len);

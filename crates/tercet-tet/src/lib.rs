@@ -40,9 +40,9 @@
 //! | `catalog`, `integrity`, `rows` | opening: catalog, integrity block, row lookup |
 //! | `file`, `chunk`, `read`, `export` | reading chunks and selections |
 //! | `layout`, `writer`, `zones` | writing files |
-//! | `compute`, `plan`, `exec` | typed computations: requests, read plans, execution |
-//! | `query`, `compat` | query documents, lowered to requests; answers in the JSON of the existing implementation |
-//! | `rewrite` | appending and dropping datasets |
+//! | `compute`, `cf`, `plan`, `exec` | typed computations: requests, missing and packed values, read plans, execution |
+//! | `query`, `compat` | query documents, converted to requests; answers in the JSON of the reference implementation |
+//! | `rewrite`, `merge`, `stored` | changing and merging files: stored chunks are copied |
 //! | `verify`, `repair`, `outline`, `summary` | verification, repair, salvage, byte layout, contents |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
@@ -50,7 +50,9 @@
     allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
 )]
 
+mod attribute;
 mod catalog;
+mod cf;
 mod chunk;
 pub mod compat;
 mod compute;
@@ -68,6 +70,7 @@ mod file;
 mod grid;
 mod integrity;
 mod layout;
+mod merge;
 mod metadata;
 mod metadata_limits;
 mod outline;
@@ -81,6 +84,7 @@ mod repair;
 mod rewrite;
 mod rows;
 mod stats;
+mod stored;
 mod summary;
 mod verified;
 mod verify;
@@ -88,35 +92,43 @@ mod wire;
 mod writer;
 mod zones;
 
+pub use attribute::{AttrError, AttrType, AttrValue};
+pub use cf::CfEncoding;
 pub use chunk::Chunk;
 pub use compat::RunOptions;
 pub use compute::{
-    Axis, Comparison, Computed, Dim, Execution, Group, LabelRange, Outcome, OutputFile, Plan, PositionRange,
-    Reduce, Reduced, Request, Select, Transform, Transformed, Window,
+    Axis, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, Group, Label, LabelSelection,
+    Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced, Request, Select, TimePart, Transform,
+    Transformed, Window,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
 pub use file::{ChunkRef, Dataset, File, ReadOptions};
 pub use grid::Grid;
 pub use integrity::IntegrityStatus;
-pub use layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
+pub use layout::{
+    Append, AppendError, Appended, Compression, DatasetId, EditError, Layout, LayoutError, Profile,
+    WriterOptions,
+};
+pub use merge::{Merge, MergeReport};
 pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seconds};
 pub use metadata_limits::LimitViolation;
 pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::error::{QueryError, QueryErrorKind};
-pub use query::operation::{Kind, Kind as Op, Method, Scalar};
+pub use query::operation::{Kind as Op, Method, Scalar};
 pub use query::tree::Syntax;
 pub use query::{Query, Target};
 pub use region::Region;
 #[cfg(any(unix, windows))]
 pub use repair::{
     Action, ActionState, MissingChunk, REPAIRABLE, RepairMode, RepairOptions, RepairReport, SalvageOptions,
-    SalvageReport, repair, repair_on, safe_repairs, salvage, salvage_file, salvage_file_on,
+    SalvageReport, plan_repair, repair, repair_on, safe_repairs, salvage, salvage_file, salvage_file_on,
 };
 #[cfg(any(unix, windows))]
 pub use rewrite::Rewrite;
 pub use stats::{Range, Stats};
+pub use stored::NewValues;
 pub use summary::{DatasetSummary, Summary, read_tet_summary_v1};
 pub use tercet_core::source::Access;
 pub use verify::{

@@ -7,6 +7,8 @@ use serde::de::{Error as _, MapAccess, SeqAccess, Visitor, value::MapAccessDeser
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
+use crate::attribute::{self, AttrValue, FILE_ATTRS};
+
 /// The metadata of a file: everything in the footer but history.
 ///
 /// Unknown members are kept.
@@ -86,6 +88,17 @@ impl FileInfo {
     fn is_empty(&self) -> bool {
         *self == Self::default()
     }
+
+    /// The attributes of the file, in the order in which they were set.
+    pub fn attrs(&self) -> impl Iterator<Item = (&str, AttrValue)> {
+        let attrs = self.unknown.get(FILE_ATTRS).and_then(Value::as_object);
+        attrs.into_iter().flatten().map(|(key, value)| (key.as_str(), AttrValue::from_json(value)))
+    }
+
+    /// An attribute of the file.
+    pub fn attr(&self, key: &str) -> Option<AttrValue> {
+        self.unknown.get(FILE_ATTRS)?.as_object()?.get(key).map(AttrValue::from_json)
+    }
 }
 
 impl Metadata {
@@ -99,17 +112,33 @@ impl DatasetInfo {
     /// The labels of an axis, if there are `extent` of them: by axis name, by axis number, or
     /// the only coordinate of that length.
     pub fn labels(&self, axis: usize, rank: usize, extent: u64) -> Option<&[String]> {
-        let fits = |coord: &&Coord| coord.labels.len() as u64 == extent;
-        let name = if self.dim_names.len() == rank { self.dim_names.get(axis) } else { None };
-        let by_name = name.and_then(|name| self.coords.get(name)).filter(fits);
-        if let Some(coord) = by_name.or_else(|| self.coords.get(&axis.to_string()).filter(fits)) {
-            return Some(&coord.labels);
+        Some(&self.coords.get(self.labels_key(axis, rank, extent)?)?.labels)
+    }
+
+    /// The key in `coords` of the labels of an axis.
+    pub(crate) fn labels_key(&self, axis: usize, rank: usize, extent: u64) -> Option<&str> {
+        let fits = |entry: &(&String, &Coord)| entry.1.labels.len() as u64 == extent;
+        let find = |key: &str| self.coords.get_key_value(key).filter(fits);
+        let by_name = self.axis_names(rank).get(axis).and_then(|name| find(name));
+        if let Some((key, _)) = by_name.or_else(|| find(&axis.to_string())) {
+            return Some(key);
         }
-        let mut fitting = self.coords.values().filter(fits);
+        let mut fitting = self.coords.iter().filter(fits);
         match (fitting.next(), fitting.next()) {
-            (Some(only), None) => Some(&only.labels),
+            (Some((only, _)), None) => Some(only),
             _ => None,
         }
+    }
+
+    /// The axis names of an array of this rank; empty unless there is one per axis.
+    pub(crate) fn axis_names(&self, rank: usize) -> &[String] {
+        if self.dim_names.len() == rank { &self.dim_names } else { &[] }
+    }
+
+    /// An attribute with its type.
+    pub fn attr(&self, key: &str) -> Option<AttrValue> {
+        let text = self.attrs.get(key)?;
+        Some(AttrValue::from_stored(text, attribute::recorded(&self.unknown, key)))
     }
 }
 

@@ -10,7 +10,7 @@ pub(crate) const INLINE_BYTES: usize = 65_536;
 pub(crate) const SPILL_BYTES: usize = 16 << 20;
 /// Labels per axis in `coords`.
 pub(crate) const COORD_LABELS: usize = 64;
-const HISTORY_ROWS: usize = 4096;
+pub(crate) const HISTORY_ROWS: usize = 4096;
 const PARENTS: usize = 16;
 const PARAMS: usize = 32;
 const DATASETS: usize = 256;

@@ -21,7 +21,7 @@ impl File {
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         let drawn = self.draw(options.max_rows.unwrap_or(u64::MAX)).and_then(|mut root| {
             // With a row limit, bytes without a leaf may be payloads that are not shown.
-            if options.max_rows.is_none() {
+            if options.max_rows.is_none_or(|rows| rows >= self.chunk_count()) {
                 root.fill_gaps("unused bytes");
             }
             self.show_ignored(&mut root)?;

@@ -1,12 +1,15 @@
 //! [`ReadPlan`]: the chunks that a query reads, computed without reading payloads.
 
+use std::fmt;
+
 use tercet_core::Selection;
 
+use crate::error::Coords;
 use crate::file::ChunkRef;
 use crate::grid::Grid;
-use crate::wire::ids::MAX_RANK;
+use crate::wire::ids::{Codec, MAX_RANK};
 
-/// The chunks that a query reads.
+/// The chunks that a query reads. `Display` prints them.
 #[derive(Clone, Debug)]
 pub struct ReadPlan {
     pub(crate) grid: Grid,
@@ -23,7 +26,7 @@ pub struct ReadPlan {
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedChunk {
     /// Grid coordinates; those past the rank are zero.
-    pub tile: [u64; MAX_RANK],
+    pub coords: [u64; MAX_RANK],
     /// The stored bytes of the chunk.
     pub stored: ChunkRef,
     /// The zone map entry of the chunk, if a filter used it.
@@ -32,6 +35,50 @@ pub struct PlannedChunk {
 
 const DENSE: &str = "dense_half_open_intervals_per_axis_json_step_ignored_for_chunk_touch_list";
 const STRIDED: &str = "strided_half_open_per_axis_json_step_applied_to_chunk_touch_list";
+
+/// The number of chunks that `Display` prints.
+const SHOWN: usize = 32;
+
+/// The selection, the chunks with their stored bytes, and the number of pruned chunks.
+impl fmt::Display for ReadPlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let slices: Vec<String> = self
+            .selection
+            .axes()
+            .iter()
+            .map(|axis| {
+                let step = if axis.step == 1 { String::new() } else { format!(":{}", axis.step) };
+                format!("{}:{}{step}", axis.start, axis.stop)
+            })
+            .collect();
+        writeln!(
+            f,
+            "selection {}: {} elements, {} bytes",
+            slices.join(","),
+            self.element_count(),
+            self.selection_bytes()
+        )?;
+        write!(f, "{} chunks, {} stored bytes", self.chunks.len(), self.total_stored_bytes())?;
+        for chunk in self.chunks.iter().take(SHOWN) {
+            let (tile, stored) = (Coords(&chunk.coords[..self.grid.rank()]), &chunk.stored);
+            let codec = match stored.codec {
+                Codec::Raw => "raw",
+                Codec::Zstd => "zstd",
+            };
+            write!(f, "\n  chunk {tile}: row {}, bytes {}, {codec}", stored.row, stored.span)?;
+        }
+        if let Some(more @ 1..) = self.chunks.len().checked_sub(SHOWN) {
+            write!(f, "\n  … and {more} more")?;
+        }
+        for (count, how) in [(self.zone_filter_skipped, "statistics"), (self.index_filter_skipped, "labels")]
+        {
+            if count > 0 {
+                write!(f, "\n{count} chunks pruned by {how}")?;
+            }
+        }
+        Ok(())
+    }
+}
 
 impl ReadPlan {
     /// A plan of the chunks with selected positions.
@@ -96,7 +143,7 @@ impl ReadPlan {
         let first = self.chunks.first()?;
         let mut end = first.stored.span.start();
         for chunk in &self.chunks {
-            if chunk.stored.codec != crate::Codec::Raw || chunk.stored.span.start() != end {
+            if chunk.stored.codec != Codec::Raw || chunk.stored.span.start() != end {
                 return None;
             }
             end = chunk.stored.span.end();

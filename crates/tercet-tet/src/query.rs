@@ -38,6 +38,8 @@ use tree::Syntax;
 
 pub(crate) use resolve::fill_value_of;
 
+use crate::compute::ValueMode;
+
 /// A query on one dataset: a parsed document, checked as far as possible without a file.
 ///
 /// ```
@@ -57,6 +59,8 @@ pub struct Query {
     dataset: String,
     layout_version: Option<u32>,
     execution: ExecutionOptions,
+    /// The keys `raw` and `skipna`.
+    values: Option<ValueMode>,
     flat: Flat,
 }
 
@@ -67,12 +71,22 @@ impl Query {
         let document: Document = de::from_node(&source.tree, &source.text)?;
         let flat = flat::flatten(&document, &source)?;
         check::check(&document, &flat, &source)?;
+        let values = match (document.raw, document.skipna) {
+            (Some(true), Some(true)) => {
+                let reason = QueryErrorKind::invalid("cannot be used together with `raw`");
+                return Err(source.key_error("skipna", reason));
+            }
+            (Some(true), _) => Some(ValueMode::Stored),
+            (_, Some(skip_missing)) => Some(ValueMode::Decoded { skip_missing }),
+            _ => None,
+        };
         Ok(Self {
             json: Arc::new(source.tree.to_json()),
             source: Arc::new(source),
             dataset: document.dataset,
             layout_version: document.layout_version,
             execution: document.execution.unwrap_or_default(),
+            values,
             flat,
         })
     }
@@ -89,7 +103,10 @@ impl Query {
 
     /// The number of axes of the selection; `None` without one.
     pub fn selection_axes(&self) -> Option<usize> {
-        self.flat.selection.as_ref().map(|selection| selection.value.len())
+        self.flat.selection.as_ref().map(|selection| match &selection.value {
+            document::Selecting::List(list) => list.len(),
+            document::Selecting::Named(named) => named.len(),
+        })
     }
 
     /// The document as JSON.

@@ -106,9 +106,11 @@ impl Dataset<'_> {
             parallel: true,
         };
         let ranges: Vec<Range<u64>> = selection.axes().iter().map(|slice| 0..slice.count()).collect();
-        let visitor = dense::visitor(scope);
-        dense::write(&visitor, &ranges, out, &Copy { size: grid.element().size() })?;
-        visitor.chunks.finish()
+        self.file.on_threads(|| {
+            let visitor = dense::visitor(scope);
+            dense::write(&visitor, &ranges, out, &Copy { size: grid.element().size() })?;
+            visitor.chunks.finish()
+        })
     }
 }
 

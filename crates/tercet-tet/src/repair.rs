@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::publish::{Disk, FileLock, RealDisk};
-use tercet_core::{ByteSource, Class, Diagnose as _, Limits, Progress, Span};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Progress, Span};
 
 use crate::catalog::Catalog;
 use crate::error::{Error, ErrorKind};
@@ -35,9 +35,16 @@ pub struct RepairOptions {
     pub apply: Vec<String>,
     /// Report what would be done and change nothing.
     pub dry_run: bool,
+    /// How the file is read: limits, access, threads. Checksums are always compared.
+    pub read: ReadOptions,
 }
 
 impl RepairOptions {
+    /// No repairs: a plan.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
     /// Adds a code to apply.
     pub fn with_apply(mut self, code: &str) -> Self {
         self.apply.push(code.to_owned());
@@ -47,6 +54,12 @@ impl RepairOptions {
     /// Sets whether nothing is changed.
     pub fn with_dry_run(mut self, dry_run: bool) -> Self {
         self.dry_run = dry_run;
+        self
+    }
+
+    /// Sets how the file is read.
+    pub fn with_read(mut self, read: ReadOptions) -> Self {
+        self.read = read;
         self
     }
 }
@@ -133,7 +146,23 @@ pub fn safe_repairs(report: &Report) -> Vec<&'static str> {
 /// The codes of the repairs that can be applied in place.
 pub const REPAIRABLE: [&str; 2] = [FOOTER_INVALID, RECOMPUTE_CHECKSUMS];
 
-/// Verifies a file and applies repairs to it.
+/// Verifies a file and lists the repairs that can be done. Nothing is changed: the source can be remote or in memory.
+pub fn plan_repair(
+    source: Arc<dyn ByteSource>,
+    options: &RepairOptions,
+    progress: &dyn Progress,
+) -> Result<RepairReport, Error> {
+    let before = verify_deep(source, options.read, progress)?;
+    Ok(RepairReport {
+        location: before.location.clone(),
+        mode: RepairMode::Plan,
+        actions: before.details.recommendations.iter().map(planned).collect(),
+        before,
+        after: None,
+    })
+}
+
+/// Verifies a file and applies repairs to it. Without repairs to apply, it is [`plan_repair`].
 pub fn repair(path: &Path, options: &RepairOptions, progress: &dyn Progress) -> Result<RepairReport, Error> {
     repair_on(&(Arc::new(RealDisk) as Arc<dyn Disk>), path, options, progress)
 }
@@ -145,29 +174,20 @@ pub fn repair_on(
     options: &RepairOptions,
     progress: &dyn Progress,
 ) -> Result<RepairReport, Error> {
-    let before = verify_path(path, progress)?;
-    let mut report = RepairReport {
-        location: before.location.clone(),
-        mode: if options.apply.is_empty() { RepairMode::Plan } else { RepairMode::Apply },
-        actions: Vec::new(),
-        before,
-        after: None,
-    };
+    let mut report = plan_repair(open(path, options.read)?, options, progress)?;
     if options.apply.is_empty() {
-        report.actions = report.before.details.recommendations.iter().map(planned).collect();
         return Ok(report);
     }
-    if options.dry_run {
-        report.mode = RepairMode::DryRun;
-    }
+    report.mode = if options.dry_run { RepairMode::DryRun } else { RepairMode::Apply };
+    report.actions.clear();
     for code in &options.apply {
         // A repair can make the next one unnecessary, or necessary.
         let current = report.after.as_ref().unwrap_or(&report.before);
-        let action = apply(disk, path, code, current, options.dry_run, progress)?;
+        let action = apply(disk, path, code, current, options, progress)?;
         let applied = action.state == ActionState::Applied;
         report.actions.push(action);
         if applied {
-            report.after = Some(verify_path(path, progress)?);
+            report.after = Some(verify_deep(open(path, options.read)?, options.read, progress)?);
         }
     }
     if report.after.is_none() && !options.dry_run {
@@ -176,12 +196,17 @@ pub fn repair_on(
     Ok(report)
 }
 
-fn verify_path(path: &Path, progress: &dyn Progress) -> Result<Report, Error> {
-    verify(open(path)?, VerifyOptions::new().with_deep(true), progress)
+fn verify_deep(
+    source: Arc<dyn ByteSource>,
+    read: ReadOptions,
+    progress: &dyn Progress,
+) -> Result<Report, Error> {
+    let options = VerifyOptions::new().with_deep(true).with_limits(read.limits).with_threads(read.threads);
+    verify(source, options, progress)
 }
 
-fn open(path: &Path) -> Result<Arc<dyn ByteSource>, Error> {
-    let source = ReadOptions::new().access.open(path);
+fn open(path: &Path, read: ReadOptions) -> Result<Arc<dyn ByteSource>, Error> {
+    let source = read.access.open(path);
     source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))
 }
 
@@ -199,9 +224,10 @@ fn apply(
     path: &Path,
     code: &str,
     report: &Report,
-    dry_run: bool,
+    options: &RepairOptions,
     progress: &dyn Progress,
 ) -> Result<Action, Error> {
+    let (dry_run, read) = (options.dry_run, options.read);
     let action = |state, detail: String| Ok(Action { code: code.to_owned(), state, detail });
     if !REPAIRABLE.contains(&code) {
         let known = report.details.recommends(code);
@@ -216,7 +242,7 @@ fn apply(
     }
     let done = if dry_run { ActionState::WouldApply } else { ActionState::Applied };
     if code == FOOTER_INVALID {
-        return match cut_footer(disk, path, dry_run)? {
+        return match cut_footer(disk, path, dry_run, read)? {
             Some(detail) => action(done, detail),
             None => action(
                 ActionState::Skipped,
@@ -230,7 +256,7 @@ fn apply(
     if dry_run {
         return action(done, "would decode every chunk and recompute the checksums".to_owned());
     }
-    let rows = match recompute_checksums(disk.clone(), path, progress) {
+    let rows = match recompute_checksums(disk.clone(), path, read, progress) {
         Ok(rows) => rows,
         // The remaining checksums, or the order of the index, contradict the bytes.
         Err(error) if matches!(error.class(), Class::Corrupt | Class::Malformed) => {
@@ -261,7 +287,12 @@ fn cannot_recompute(report: &Report) -> Option<String> {
 }
 
 /// Cuts off the footer: removes everything after the payloads and clears the flag. `None` if the footer is intact.
-fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option<String>, Error> {
+fn cut_footer(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    dry_run: bool,
+    read: ReadOptions,
+) -> Result<Option<String>, Error> {
     let name: Arc<str> = path.to_string_lossy().into();
     let error = |fault: ErrorKind| Error::new(name.clone(), fault);
     // Locked before it is read, so that no other process changes it in between.
@@ -270,14 +301,15 @@ fn cut_footer(disk: &Arc<dyn Disk>, path: &Path, dry_run: bool) -> Result<Option
     } else {
         Some(FileLock::acquire_on(disk.clone(), path).map_err(|publish| error(publish.into()))?)
     };
-    let source = open(path)?;
+    let source = open(path, read)?;
+    let limits = read.limits.for_file(source.len());
     // The file may have been replaced after it was verified and before it was locked.
-    match Catalog::read(&source, &Limits::default()) {
+    match Catalog::read(&source, &limits) {
         Err(fault) if is_about_footer(&fault) => {}
         Err(fault) => return Err(error(fault)),
         Ok(_) => return Ok(None),
     }
-    let cut = footer_cut_offset(&source).map_err(error)?;
+    let cut = footer_cut_offset(&source, &limits).map_err(error)?;
     let lost = source.len() - cut;
     let Some(lock) = lock else {
         return Ok(Some(format!(
@@ -309,9 +341,14 @@ fn copy_without_footer(source: &dyn ByteSource, lock: FileLock, end: u64) -> Res
 }
 
 /// Rewrites the file with a new integrity block.
-fn recompute_checksums(disk: Arc<dyn Disk>, path: &Path, progress: &dyn Progress) -> Result<u64, Error> {
+fn recompute_checksums(
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    read: ReadOptions,
+    progress: &dyn Progress,
+) -> Result<u64, Error> {
     // Chunks are still checked against the old block: damage that it proves is not accepted.
-    let rewrite = Rewrite::open_mode(disk, path, Mode::Recovery)?;
+    let rewrite = Rewrite::open_mode(disk, path, read, Mode::Recovery)?;
     let rows = rewrite.file().chunk_count();
     let row = HistoryRow::now("recompute_checksums", PRODUCER);
     rewrite.start(row, WriterOptions::new(), progress)?.finish()?;

@@ -1,4 +1,4 @@
-//! [`Rewrite`]: appends and drops datasets.
+//! [`Rewrite`]: changes a file.
 //!
 //! The index of a file is stored before its payloads, so adding or removing a dataset moves everything. A change is
 //! therefore a new file that replaces the old one atomically; a crash leaves the old one. Chunks are copied as
@@ -8,59 +8,90 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::publish::{AtomicFile, Disk, FileLock, RealDisk};
-use tercet_core::{ByteSource as _, ElementType, Progress, Sink};
+use tercet_core::{ElementType, Progress};
 
-use crate::error::{DatasetError, Error, ErrorKind};
-use crate::file::{Dataset, File, Mode, ReadOptions};
+use crate::error::{Error, ErrorKind};
+use crate::file::{File, Mode, ReadOptions};
 use crate::grid::Grid;
-use crate::integrity::IntegrityStatus;
-use crate::layout::{Layout, WriterOptions};
+use crate::layout::{Append, Appended, DatasetId, Layout, LayoutError, WriterOptions};
 use crate::metadata::HistoryRow;
-use crate::stats::Stats;
-use crate::wire::ids::Codec;
-use crate::writer::{Encoded, Encoder, Writer};
+use crate::stored::{self, NewValues, Origin};
+use crate::writer::Writer;
 
 /// A change of a file. The file is locked until the writer is finished or dropped.
+///
+/// Attributes, names and labels are changed through [`layout`](Self::layout).
+///
+/// ```
+/// use tercet_core::progress::NoProgress;
+/// use tercet_tet::{AttrValue, HistoryRow, Rewrite, WriterOptions};
+///
+/// # use tercet_tet::{File, Layout, Writer};
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("a.tet");
+/// # let mut layout = Layout::new();
+/// # let id = layout.dataset("t2m", tercet_core::DType::U8, [1], [1])?;
+/// # let mut writer = Writer::create(&path, layout, WriterOptions::new())?;
+/// # writer.array(id, tercet_core::TensorView::from_slice(&[1], &[7u8])?)?;
+/// # writer.finish()?;
+/// let mut rewrite = Rewrite::open(&path)?;
+/// let t2m = rewrite.dataset("t2m")?;
+/// rewrite.layout().set_attr(t2m, "level", &AttrValue::from(850))?;
+/// rewrite.layout().rename(t2m, "t850")?;
+/// rewrite.start(HistoryRow::now("rename", "t2m"), WriterOptions::new(), &NoProgress)?.finish()?;
+/// # let file = File::open(&path)?;
+/// # assert_eq!(file.dataset("t850")?.info().unwrap().attrs["level"], "850");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug)]
 pub struct Rewrite {
     lock: FileLock,
-    old: File,
-    /// For each kept dataset, its position in the old file.
-    kept: Vec<usize>,
+    old: Arc<File>,
     layout: Layout,
 }
 
 impl Rewrite {
     /// Locks and opens a file. A file that another process is changing is an error, and so is a damaged catalog.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, Error> {
-        Self::open_on(Arc::new(RealDisk), path.as_ref())
+        Self::open_with(path, ReadOptions::new())
+    }
+
+    /// Locks and opens a file with limits, access and threads. Checksums are always compared, so that damage is never
+    /// copied.
+    pub fn open_with(path: impl AsRef<Path>, options: ReadOptions) -> Result<Self, Error> {
+        Self::open_mode(Arc::new(RealDisk), path.as_ref(), options, Mode::Read)
     }
 
     /// Locks and opens a file on another [`Disk`], for tests.
     pub fn open_on(disk: Arc<dyn Disk>, path: &Path) -> Result<Self, Error> {
-        Self::open_mode(disk, path, Mode::Read)
+        Self::open_mode(disk, path, ReadOptions::new(), Mode::Read)
     }
 
     /// Locks a file and opens it for reading or for recovery.
-    pub(crate) fn open_mode(disk: Arc<dyn Disk>, path: &Path, mode: Mode) -> Result<Self, Error> {
+    pub(crate) fn open_mode(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        options: ReadOptions,
+        mode: Mode,
+    ) -> Result<Self, Error> {
         let lock = FileLock::acquire_on(disk, path)
             .map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
-        let old = File::open_mode(&path.into(), ReadOptions::new(), mode)?;
-        if let IntegrityStatus::Partial { problems } = old.integrity_status() {
-            let problems = problems.join("; ").into();
-            return Err(old.error(ErrorKind::PartialIntegrityBlock { problems }));
-        }
+        let old = File::open_mode(&path.into(), options.with_verify(true), mode)?;
+        stored::check_block(&old)?;
+        let old = Arc::new(old);
         let mut layout = Layout::new();
         for dataset in old.datasets() {
             // An invalid dataset can be dropped; `start` fails if it is kept.
-            let unusable =
-                || Grid::new(ElementType::U8, &[1], &[1]).map_err(|reason| old.error(bad(&dataset, reason)));
-            let grid = dataset.grid().cloned().or_else(|_| unusable())?;
-            layout.push(dataset.name(), grid);
+            let unusable = || Grid::new(ElementType::U8, &[1], &[1]);
+            let grid = dataset.grid().cloned().or_else(|_| unusable()).map_err(|reason| {
+                old.error(ErrorKind::BadDataset { dataset: dataset.name().into(), reason })
+            })?;
+            let id = layout.push(dataset.name(), grid);
+            let origin = Origin { file: Arc::clone(&old), id: dataset.id(), grown: None };
+            layout.datasets[id.0].origin = Some(origin);
         }
         describe(&mut layout, &old);
-        let kept = (0..old.datasets().len()).collect();
-        Ok(Self { lock, old, kept, layout })
+        Ok(Self { lock, old, layout })
     }
 
     /// The current file.
@@ -68,16 +99,14 @@ impl Rewrite {
         &self.old
     }
 
-    /// Drops a dataset. Call this before datasets are added.
+    /// The ID of a dataset in the layout of the new file: the first of this name.
+    pub fn dataset(&self, name: &str) -> Result<DatasetId, Error> {
+        self.layout.find(name).ok_or_else(|| self.old.error(self.layout.no_such_dataset(name)))
+    }
+
+    /// Drops a dataset. IDs of later datasets change.
     pub fn drop_dataset(&mut self, name: &str) -> Result<(), Error> {
-        let found = self.kept.iter().position(|&id| self.old.catalog.records[id].name == name);
-        let Some(position) = found else {
-            return Err(self.old.dataset(name).err().unwrap_or_else(|| {
-                // It is dropped already.
-                self.old.error(ErrorKind::NoSuchDataset { name: name.into(), available: "".into() })
-            }));
-        };
-        self.kept.remove(position);
+        let DatasetId(position) = self.dataset(name)?;
         self.layout.datasets.remove(position);
         let twin = self.layout.datasets.iter().any(|planned| planned.name == name);
         if !twin {
@@ -86,9 +115,19 @@ impl Rewrite {
         Ok(())
     }
 
-    /// The layout of the new file, to add datasets.
+    /// The layout of the new file: adds datasets, changes attributes, names and labels.
     pub fn layout(&mut self) -> &mut Layout {
         &mut self.layout
+    }
+
+    /// Makes datasets longer along an axis; [`start_with`](Self::start_with) writes the new values.
+    ///
+    /// Datasets share an axis if its name and extent are equal. All of them must grow, unless
+    /// [`Append::allow_partial`] is set; a dataset with the coordinates of the axis always must. Labels are
+    /// required if the axis has labels. The last chunk on the axis must be complete, unless
+    /// [`Append::rechunk`] is set. Nothing changes if there is an error.
+    pub fn append(&mut self, append: &Append) -> Result<Appended, Error> {
+        self.layout.append(append).map_err(|error| self.error(error))
     }
 
     /// Starts the new file and copies the kept chunks, checked. The caller then writes the added datasets and
@@ -99,28 +138,46 @@ impl Rewrite {
         options: WriterOptions,
         progress: &dyn Progress,
     ) -> Result<Writer<AtomicFile>, Error> {
-        let Self { lock, old, kept, mut layout } = self;
-        for &id in &kept {
-            Dataset { file: &old, id }.grid()?;
-        }
+        let mut writer = self.replace(history, options)?;
+        writer.copy_stored(progress)?;
+        Ok(writer)
+    }
+
+    /// Like [`start`](Self::start), for datasets that [grow](Self::append): `values` fills a buffer with a box of the
+    /// appended array (row-major, little-endian). It is called from several threads, once for each element.
+    pub fn start_with<E: From<Error> + Send>(
+        self,
+        history: HistoryRow,
+        options: WriterOptions,
+        values: impl Fn(&NewValues<'_>, &mut [u8]) -> Result<(), E> + Sync,
+        progress: &dyn Progress,
+    ) -> Result<Writer<AtomicFile>, E> {
+        let mut writer = self.replace(history, options)?;
+        writer.copy_and_grow(values, progress)?;
+        Ok(writer)
+    }
+
+    /// The writer of the new file, still without chunks.
+    fn replace(self, history: HistoryRow, options: WriterOptions) -> Result<Writer<AtomicFile>, Error> {
+        let Self { lock, old, mut layout } = self;
         // Zone maps need the values of the kept chunks, which are copied without decoding.
         let options = options.with_zone_maps(false);
         if options.record_history {
             layout.history.push(history);
+            layout.condense_history();
         }
+        layout.check(options).map_err(|error| old.error(error.into()))?;
+        let missing = stored::prepare(&mut layout)?;
         let name = old.name().to_owned();
-        let prepared = layout.check(options).map_err(ErrorKind::from).and_then(|()| {
-            for &id in &kept {
-                check_rows(&Dataset { file: &old, id })?;
-            }
-            let missing = missing(&old, &kept)?;
-            mark_compressed(&old, &kept, &mut layout);
-            let atomic_file = lock.replace()?;
-            Writer::with_missing(layout, &name, atomic_file, options, &missing)
-        });
-        let mut writer = prepared.map_err(|fault| old.error(fault))?;
-        copy_chunks(&old, &kept, &mut writer, |_, _, _| None, progress)?;
-        Ok(writer)
+        let writer = lock
+            .replace()
+            .map_err(ErrorKind::from)
+            .and_then(|atomic_file| Writer::with_missing(layout, &name, atomic_file, options, &missing));
+        writer.map_err(|fault| old.error(fault))
+    }
+
+    fn error(&self, error: LayoutError) -> Error {
+        self.old.error(error.into())
     }
 }
 
@@ -129,128 +186,6 @@ pub(crate) fn describe(layout: &mut Layout, old: &File) {
     layout.budget = old.memory_budget();
     layout.history = old.history().to_vec();
     layout.metadata = old.metadata().cloned().unwrap_or_default();
-    layout.unknown =
-        old.catalog.footer.as_ref().map(|footer| footer.json.unknown.clone()).unwrap_or_default();
+    layout.unknown = old.unknown_members();
     layout.put_long_labels(&old.long_labels);
-}
-
-/// Fails for a dataset with far more tiles than the index has rows: visiting each tile would take too long. Damaged
-/// extents make such grids.
-pub(crate) fn check_rows(dataset: &Dataset<'_>) -> Result<(), ErrorKind> {
-    let tiles = dataset.checked_grid()?.tiles();
-    let rows = dataset.file.rows.count();
-    if tiles > rows.saturating_mul(64).saturating_add(1 << 16) {
-        let reason = DatasetError::FewRows { tiles, rows };
-        return Err(bad(dataset, reason));
-    }
-    Ok(())
-}
-
-fn bad(dataset: &Dataset<'_>, reason: DatasetError) -> ErrorKind {
-    ErrorKind::BadDataset { dataset: dataset.name().into(), reason }
-}
-
-/// The missing chunks of the old file, as row numbers of the new one.
-fn missing(old: &File, kept: &[usize]) -> Result<Vec<u64>, ErrorKind> {
-    let tiles = kept.iter().map(|&id| old.grids[id].as_ref().map_or(0, Grid::tiles));
-    // A complete file has no missing chunks.
-    if old.rows.is_complete() && kept.len() == old.grids.len() {
-        return Ok(Vec::new());
-    }
-    let mut missing = Vec::new();
-    let mut base = 0;
-    for (&id, tiles) in kept.iter().zip(tiles) {
-        let dataset = Dataset { file: old, id };
-        let grid = dataset.checked_grid()?;
-        for linear in 0..tiles {
-            // Every other error is reported when the chunk is copied.
-            if let Err(ErrorKind::MissingChunk { .. }) =
-                dataset.find_chunk(&grid.coords(linear)[..grid.rank()])
-            {
-                missing.push(base + linear);
-            }
-        }
-        base += tiles;
-    }
-    Ok(missing)
-}
-
-/// Marks kept datasets with compressed chunks, so that the writer does not compute offsets of raw chunks.
-fn mark_compressed(old: &File, kept: &[usize], layout: &mut Layout) {
-    for (&id, planned) in kept.iter().zip(&mut layout.datasets) {
-        let dataset = Dataset { file: old, id };
-        let compressed = (0..planned.grid.tiles()).any(|linear| {
-            let tile = planned.grid.coords(linear);
-            dataset
-                .find_chunk(&tile[..planned.grid.rank()])
-                .is_ok_and(|chunk_ref| chunk_ref.codec == Codec::Zstd)
-        });
-        if compressed {
-            planned.compression =
-                crate::Compression::Zstd { level: tercet_codec::bytes::zstd::DEFAULT_LEVEL };
-        }
-    }
-}
-
-/// Copies the stored chunks of the kept datasets, as far as they are present in the new file. `substitute` returns the
-/// decoded bytes of a chunk that is not copied, by its row number in the new file, element type and length.
-pub(crate) fn copy_chunks<S: Sink>(
-    old: &File,
-    kept: &[usize],
-    writer: &mut Writer<S>,
-    substitute: impl Fn(u64, ElementType, u64) -> Option<Result<Vec<u8>, ErrorKind>> + Sync,
-    progress: &dyn Progress,
-) -> Result<(), Error> {
-    for (position, &id) in kept.iter().enumerate() {
-        let dataset = Dataset { file: old, id };
-        let target = crate::DatasetId(position);
-        let grid = dataset.grid()?;
-        let base = writer.base(target);
-        let present: Vec<u64> =
-            (0..grid.tiles()).filter(|&linear| !writer.is_missing(base + linear)).collect();
-        let make = |encoder: &Encoder, linear: u64| {
-            let tile = grid.coords(linear);
-            let tile = &tile[..grid.rank()];
-            let row = base + linear;
-            let encoded = match substitute(row, grid.element(), grid.tile_bytes(tile)) {
-                None => copy_chunk(&dataset, tile, encoder, row),
-                Some(raw) => raw.map(|raw| {
-                    let stats = Stats::compute(grid.element(), &raw).encode();
-                    encoder.keep(row, Codec::Raw, raw, stats, None)
-                }),
-            };
-            encoded.map_err(|fault| old.error(fault))
-        };
-        writer.pump(target, present.into_iter(), make, progress)?;
-    }
-    Ok(())
-}
-
-/// A stored chunk with its statistics: from the old block if there is one, else computed from the decoded chunk.
-fn copy_chunk(
-    dataset: &Dataset<'_>,
-    tile: &[u64],
-    encoder: &Encoder,
-    row: u64,
-) -> Result<Encoded, ErrorKind> {
-    let chunk_ref = dataset.find_chunk(tile)?;
-    let stored = dataset.fetch(tile, &chunk_ref)?;
-    let file = dataset.file;
-    let mut known = None;
-    if let Some(checker) = &file.checker {
-        known = checker.row_stats(&file.source, chunk_ref.row)?;
-    }
-    let crc = dataset.expected_crc(&chunk_ref)?;
-    let stats = match known {
-        Some(stats) => stats,
-        // Without a checksum only decoding can show that the chunk is intact.
-        None if encoder.wants_statistics() || crc.is_none() => {
-            let mut raw = dataset.room(&chunk_ref)?;
-            dataset.decode(tile, &chunk_ref, &stored, &mut raw)?;
-            Stats::compute(encoder.dtype, &raw).encode()
-        }
-        None => [0; 48],
-    };
-    let stored = if file.source.is_zero_copy() { stored.to_vec() } else { stored.into() };
-    Ok(encoder.keep(row, chunk_ref.codec, stored, stats, crc))
 }

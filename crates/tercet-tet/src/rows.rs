@@ -1,7 +1,7 @@
 //! Lookup of chunk index rows.
 //!
-//! Rows are nearly always in canonical order: by dataset, then by tile with the last axis fastest. Then
-//! the number of a row is arithmetic, and only that row is read and compared with the requested tile. A file in
+//! Rows are nearly always in canonical order: by dataset, then by chunk with the last axis fastest. Then
+//! the number of a row is arithmetic, and only that row is read and compared with the requested chunk. A file in
 //! another order gets a sorted table, built at the first mismatch.
 
 use std::sync::{Mutex, OnceLock};
@@ -39,7 +39,7 @@ pub(crate) struct Rows {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Entry {
     dataset: u32,
-    tile: u64,
+    linear: u64,
     /// Of duplicate rows the one at its canonical number sorts first, so that the result is the same before
     /// and after the table is built.
     displaced: bool,
@@ -56,8 +56,8 @@ impl Rows {
         let mut bases: Vec<Option<u64>> = Vec::with_capacity(grids.len());
         for grid in grids {
             bases.push(next);
-            let tiles = grid.as_ref().ok().map(Grid::tiles);
-            next = next.zip(tiles).and_then(|(base, tiles)| base.checked_add(tiles));
+            let chunks = grid.as_ref().ok().map(Grid::chunk_count);
+            next = next.zip(chunks).and_then(|(base, chunks)| base.checked_add(chunks));
         }
         if next != Some(count) {
             bases.fill(None);
@@ -70,7 +70,6 @@ impl Rows {
     }
 
     /// Whether the file has one row per chunk.
-    #[cfg(any(unix, windows))]
     pub(crate) fn is_complete(&self) -> bool {
         self.bases.iter().all(Option::is_some)
     }
@@ -80,37 +79,37 @@ impl Rows {
         self.span.start().saturating_add(row.saturating_mul(ROW_LEN))
     }
 
-    /// Finds the row of a tile: its number and contents.
+    /// Finds the row of a chunk: its number and contents.
     pub(crate) fn find(
         &self,
         ctx: &RowContext<'_>,
         dataset: u32,
         grid: &Grid,
-        tile: &[u64],
+        coords: &[u64],
     ) -> Result<Option<(u64, Row)>, ErrorKind> {
-        let Some(linear) = grid.linear(tile) else { return Ok(None) };
+        let Some(linear) = grid.linear(coords) else { return Ok(None) };
         let base = self.bases.get(dataset as usize).copied().flatten();
         if let (Some(base), None) = (base, self.table.get()) {
             let number = base + linear;
             let row = self.get(ctx, number)?;
-            if row.dataset_id == u64::from(dataset) && row.chunk_index[..tile.len()] == *tile {
+            if row.dataset_id == u64::from(dataset) && row.chunk_index[..coords.len()] == *coords {
                 return Ok(Some((number, row)));
             }
         }
         let table = self.table(ctx)?;
-        let at = table.partition_point(|entry| (entry.dataset, entry.tile) < (dataset, linear));
+        let at = table.partition_point(|entry| (entry.dataset, entry.linear) < (dataset, linear));
         match table.get(at) {
-            Some(entry) if (entry.dataset, entry.tile) == (dataset, linear) => {
+            Some(entry) if (entry.dataset, entry.linear) == (dataset, linear) => {
                 Ok(Some((entry.row, self.get(ctx, entry.row)?)))
             }
             _ => Ok(None),
         }
     }
 
-    /// Whether a row has the canonical number of a tile.
-    pub(crate) fn is_canonical(&self, dataset: u32, grid: &Grid, tile: &[u64], row: u64) -> bool {
+    /// Whether a row has the canonical number of a chunk.
+    pub(crate) fn is_canonical(&self, dataset: u32, grid: &Grid, coords: &[u64], row: u64) -> bool {
         let base = self.bases.get(dataset as usize).copied().flatten();
-        base.zip(grid.linear(tile)).is_some_and(|(base, linear)| base + linear == row)
+        base.zip(grid.linear(coords)).is_some_and(|(base, linear)| base + linear == row)
     }
 
     /// Row `row`; its run is checked.
@@ -188,11 +187,11 @@ impl Rows {
             let grid = dataset.and_then(|id| ctx.grids[id as usize].as_ref().ok());
             // Rows outside the grid are reported by `verify`; no read needs them.
             if let (Some(dataset), Some(grid)) = (dataset, grid)
-                && let Some(tile) = grid.linear(&row.chunk_index[..grid.rank()])
+                && let Some(linear) = grid.linear(&row.chunk_index[..grid.rank()])
             {
                 let base = self.bases.get(dataset as usize).copied().flatten();
-                let displaced = base.is_none_or(|base| base + tile != number);
-                table.push(Entry { dataset, tile, displaced, row: number });
+                let displaced = base.is_none_or(|base| base + linear != number);
+                table.push(Entry { dataset, linear, displaced, row: number });
             }
             Ok(())
         })?;

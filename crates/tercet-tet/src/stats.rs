@@ -28,8 +28,8 @@ const NAN: f64 = f64::from_bits(0x7ff8_0000_0000_0000);
 
 impl Stats {
     /// Computes the statistics of the little-endian bytes of a chunk.
-    pub fn compute(dtype: ElementType, tile: &[u8]) -> Self {
-        with_element!(dtype, |T| compute_typed::<T>(tile))
+    pub fn compute(dtype: ElementType, chunk: &[u8]) -> Self {
+        with_element!(dtype, |T| compute_typed::<T>(chunk))
     }
 
     /// Encodes the 48 bytes of a statistics row.
@@ -124,9 +124,9 @@ impl Stats {
 }
 
 /// The sum of absolute values of the elements that are not NaN.
-pub(crate) fn magnitude(dtype: ElementType, tile: &[u8]) -> f64 {
+pub(crate) fn magnitude(dtype: ElementType, chunk: &[u8]) -> f64 {
     with_element!(dtype, |T| {
-        let values = tile.chunks_exact(size_of::<T>());
+        let values = chunk.chunks_exact(size_of::<T>());
         values
             .map(|bytes| bytemuck::pod_read_unaligned::<T>(bytes).swap_le().to_f64().abs())
             .filter(|value| !value.is_nan())
@@ -134,14 +134,14 @@ pub(crate) fn magnitude(dtype: ElementType, tile: &[u8]) -> f64 {
     })
 }
 
-fn compute_typed<T: Measured>(tile: &[u8]) -> Stats {
+fn compute_typed<T: Measured>(chunk: &[u8]) -> Stats {
     let mut total = T::Accumulator::default();
-    match bytemuck::try_cast_slice::<u8, T>(tile) {
+    match bytemuck::try_cast_slice::<u8, T>(chunk) {
         Ok(values) if cfg!(target_endian = "little") => total.add(values),
         // Unaligned, or big-endian host: copied block by block.
         _ => {
             let mut piece = [T::zeroed(); BLOCK];
-            for bytes in tile.chunks(size_of_val(&piece)) {
+            for bytes in chunk.chunks(size_of_val(&piece)) {
                 let len = bytes.len() / size_of::<T>();
                 bytemuck::cast_slice_mut::<T, u8>(&mut piece)[..bytes.len()].copy_from_slice(bytes);
                 piece[..len].iter_mut().for_each(|value| *value = value.swap_le());

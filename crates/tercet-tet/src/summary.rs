@@ -135,7 +135,7 @@ fn dataset_summaries(catalog: &Catalog, grids: &[Result<Grid, DatasetError>]) ->
         ndim: record.shape.len(),
         shape: record.shape.clone(),
         chunk_shape: record.chunk_shape.clone(),
-        chunks: grid.as_ref().ok().map(Grid::tiles),
+        chunks: grid.as_ref().ok().map(Grid::chunk_count),
         raw_bytes: grid.as_ref().ok().map(Grid::bytes),
         problem: grid.as_ref().err().map(DatasetError::to_string),
     };

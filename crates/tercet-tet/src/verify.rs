@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, CommonError, Diagnose as _, Finding, Progress, Site, Span};
+use tercet_core::{ByteSource, CommonError, Diagnostic as _, Finding, Progress, Site, Span, threads};
 
 use crate::Region;
 use crate::catalog::Catalog;
@@ -22,6 +22,7 @@ mod payloads;
 mod recommendation;
 
 pub(crate) use footer_cut::footer_cut_offset;
+use recommendation::Evidence;
 pub(crate) use recommendation::is_about_footer;
 #[cfg(any(unix, windows))]
 pub(crate) use recommendation::{FOOTER_INVALID, RECOMPUTE_CHECKSUMS};
@@ -68,7 +69,7 @@ impl ReportDetails {
 /// Verifies a file: every rule of the format and every checksum.
 ///
 /// The first 128 chunks are decoded; a deep verification decodes all of them and recomputes statistics. An error means
-/// that the bytes cannot be read; everything else is in the report.
+/// that the bytes cannot be read, or not within the limits; everything else is in the report.
 #[expect(clippy::needless_pass_by_value, reason = "takes the same source as `File::from_source`")]
 pub fn verify(
     source: Arc<dyn ByteSource>,
@@ -76,13 +77,16 @@ pub fn verify(
     progress: &dyn Progress,
 ) -> Result<Report, Error> {
     let options = options.with_limits(options.limits.for_file(source.len()));
-    let mut check = Check { source: &source, options, progress, findings: Vec::new(), cause: None };
-    let outcome = check.run();
-    let Check { findings, cause, .. } = check;
+    let mut check =
+        Check { source: &source, options, progress, findings: Vec::new(), cause: None, only_missing: false };
+    let outcome = threads::install(options.threads, || check.run());
+    let Check { findings, cause, only_missing, .. } = check;
     let summary = outcome.map_err(|kind| Error::new(source.name().clone(), kind))?;
     // A footer can be cut off only if all payloads before it are present.
-    let can_cut = cause.as_ref().is_some_and(is_about_footer) && footer_cut_offset(&source).is_ok();
-    let recommendations = recommendation::recommend(&findings, cause.as_ref(), can_cut);
+    let can_cut =
+        cause.as_ref().is_some_and(is_about_footer) && footer_cut_offset(&source, &options.limits).is_ok();
+    let evidence = Evidence { cause: cause.as_ref(), can_cut, only_missing };
+    let recommendations = recommendation::recommend(&findings, &evidence);
     let details = ReportDetails { recommendations, summary };
     Ok(Report::new(&**source.name(), source.len(), findings, details))
 }
@@ -95,6 +99,8 @@ struct Check<'a> {
     findings: Vec<Finding>,
     /// The error of a file that cannot be parsed.
     cause: Option<ErrorKind>,
+    /// Whether datasets are incomplete only because the index has no rows for some of their chunks.
+    only_missing: bool,
 }
 
 /// The parsed parts of the file.
@@ -213,9 +219,9 @@ impl Check<'_> {
         }))
     }
 
-    /// Reports that the file cannot be parsed. A failed read is an error instead.
+    /// Reports that the file cannot be parsed. A failed read and an exceeded limit are errors instead.
     fn unparsable(&mut self, fault: ErrorKind) -> Result<Option<ReportSummary>, ErrorKind> {
-        if matches!(fault, ErrorKind::Common(CommonError::Source(_) | CommonError::Cancelled(_))) {
+        if fault.is_not_damage() {
             return Err(fault);
         }
         let mut finding = failure("parse", &fault);
@@ -268,29 +274,30 @@ impl Check<'_> {
             *count += 1;
             *bytes = bytes.saturating_add(row.raw_byte_len);
             if let Ok(grid) = &context.grids[id] {
-                let tile = &row.chunk_index[..grid.rank()];
-                let expected = grid.linear(tile).map_or(0, |_| grid.tile_bytes(tile));
+                let coords = &row.chunk_index[..grid.rank()];
+                let expected = grid.linear(coords).map_or(0, |_| grid.chunk_bytes_at(coords));
                 if row.raw_byte_len != expected && wrong.is_none() {
                     *wrong = Some((number, expected));
                 }
             }
         }
-        let mut sound = true;
+        let (mut sound, mut only_missing) = (true, true);
         for (id, (count, bytes, wrong)) in sums.into_iter().enumerate() {
             let name = tercet_core::escape::name(&context.catalog.records[id].name);
             let of = format!("dataset {id} (\"{name}\")");
-            let mut wrong_row = None;
+            let (mut wrong_row, mut is_missing) = (None, false);
             let problem = match (&context.grids[id], wrong) {
                 (Err(reason), _) => Some(reason.to_string()),
-                (Ok(grid), _) if grid.tiles() != count => {
-                    Some(format!("{count} chunks in the index, but its grid has {}", grid.tiles()))
+                (Ok(grid), _) if grid.chunk_count() != count => {
+                    is_missing = grid.chunk_count() > count && wrong.is_none();
+                    Some(format!("{count} chunks in the index, but its grid has {}", grid.chunk_count()))
                 }
                 (Ok(_), Some((number, expected))) => {
                     wrong_row = Some(number);
                     let row = &context.table[number];
-                    let tile = Coords(&row.chunk_index[..context.catalog.records[id].shape.len()]);
+                    let coords = Coords(&row.chunk_index[..context.catalog.records[id].shape.len()]);
                     Some(format!(
-                        "row {number}, chunk {tile}: raw_byte_len is {}, but the tile has {expected} bytes",
+                        "row {number}, chunk {coords}: raw_byte_len is {}, but the chunk has {expected} bytes",
                         row.raw_byte_len
                     ))
                 }
@@ -300,6 +307,7 @@ impl Check<'_> {
                 (Ok(_), None) => None,
             };
             sound &= problem.is_none();
+            only_missing &= problem.is_none() || is_missing;
             self.note(match problem {
                 Some(problem) => {
                     let finding = Finding::fail("dataset_tensor_bytes", format!("{of}: {problem}"));
@@ -312,6 +320,7 @@ impl Check<'_> {
                     .with_message(format!("{of}: {count} chunk(s), {bytes} B")),
             });
         }
+        self.only_missing = only_missing && !sound;
         sound
     }
 
@@ -330,9 +339,9 @@ impl Check<'_> {
     fn check_coords(&mut self, context: &Context<'_>) {
         let key = |row: &Row| -> (u64, [u64; MAX_RANK]) {
             let rank = context.catalog.records[usize::try_from(row.dataset_id).unwrap_or(0)].shape.len();
-            let mut tile = row.chunk_index;
-            tile[rank..].fill(0);
-            (row.dataset_id, tile)
+            let mut coords = row.chunk_index;
+            coords[rank..].fill(0);
+            (row.dataset_id, coords)
         };
         let mut keys: Vec<_> =
             context.table.iter().enumerate().map(|(number, row)| (key(row), number)).collect();

@@ -1,6 +1,7 @@
 //! [`Writer`]: chunks in any order, then index and footer.
 
 use std::io::SeekFrom;
+use std::num::NonZeroUsize;
 #[cfg(any(unix, windows))]
 use std::path::Path;
 use std::sync::Arc;
@@ -10,13 +11,14 @@ use tercet_core::progress::NoProgress;
 #[cfg(any(unix, windows))]
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::tensor::BoxCopy;
-use tercet_core::{Progress, Shape, Sink, TensorView};
+use tercet_core::{Progress, Shape, Sink, TensorView, threads};
 
 use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
 use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 use crate::metadata::HistoryRow;
 use crate::read::dense_strides;
+use crate::stored;
 use crate::wire::directory::{self, Record};
 use crate::wire::ids::{FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
 use crate::wire::index::{Row, index_len};
@@ -59,6 +61,8 @@ pub struct Writer<S> {
     /// The dataset of the last payload.
     last: Option<DatasetId>,
     placement: Placement,
+    /// The number of threads that encode chunks; `None` is the current pool.
+    pub(crate) threads: Option<NonZeroUsize>,
 }
 
 /// The offsets of payloads.
@@ -130,12 +134,13 @@ impl<S: Sink> Writer<S> {
     }
 
     fn start(sink: S, name: &str, mut layout: Layout, options: WriterOptions) -> Result<Self, Error> {
-        if options.record_history && options.profile == Profile::Tercet && layout.history.is_empty() {
+        if options.record_history && options.profile == Profile::Native && layout.history.is_empty() {
             layout.history.push(HistoryRow::now("create", PRODUCER));
         }
-        let checked = layout.check(options).map_err(ErrorKind::from);
-        let writer = checked.and_then(|()| Self::with_missing(layout, name, sink, options, &[]));
-        writer.map_err(|kind| Error::new(name.into(), kind))
+        let error = |kind| Error::new(name.into(), kind);
+        layout.check(options).map_err(|layout| error(layout.into()))?;
+        let missing = stored::prepare(&mut layout)?;
+        Self::with_missing(layout, name, sink, options, &missing).map_err(error)
     }
 
     /// A writer for a checked layout. `missing` lists the canonical numbers of rows that stay without a chunk.
@@ -162,7 +167,7 @@ impl<S: Sink> Writer<S> {
         let mut total = 0;
         for planned in &layout.datasets {
             bases.push(total);
-            total += planned.grid.tiles();
+            total += planned.grid.chunk_count();
         }
         let count = usize::try_from(total).map_err(|_| LayoutError::TooLarge)?;
         let mut rows = RowStates::new(count, options)?;
@@ -177,7 +182,7 @@ impl<S: Sink> Writer<S> {
         } else {
             index_offset + index_len(kept_rows).ok_or(LayoutError::TooLarge)?
         };
-        let raw = layout.datasets.iter().all(|planned| planned.compression == Compression::Raw);
+        let raw = layout.datasets.iter().all(|planned| planned.compression == Compression::None);
         let placement = if raw && missing.is_empty() { Placement::Fixed } else { Placement::Append };
         let mut writer = Self {
             name: name.into(),
@@ -194,6 +199,7 @@ impl<S: Sink> Writer<S> {
             end: start,
             last: None,
             placement,
+            threads: None,
         };
         if placement == Placement::Fixed {
             writer.fix_places();
@@ -207,10 +213,10 @@ impl<S: Sink> Writer<S> {
         let mut row = 0;
         for planned in &self.layout.datasets {
             offset = aligned(offset, self.options);
-            for linear in 0..planned.grid.tiles() {
-                let tile = planned.grid.coords(linear);
+            for linear in 0..planned.grid.chunk_count() {
+                let coords = planned.grid.coords(linear);
                 self.rows.offsets[row] = offset;
-                offset += planned.grid.tile_bytes(&tile[..planned.grid.rank()]);
+                offset += planned.grid.chunk_bytes_at(&coords[..planned.grid.rank()]);
                 row += 1;
             }
         }
@@ -222,18 +228,23 @@ impl<S: Sink> Writer<S> {
         &self.layout.datasets[dataset.0].grid
     }
 
-    /// Writes one chunk. The view has the extents of the tile, clipped at the edge of the array.
-    pub fn chunk(&mut self, dataset: DatasetId, tile: &[u64], view: TensorView<'_>) -> Result<(), Error> {
-        self.try_chunk(dataset, tile, view).map_err(|fault| self.error(fault))
+    /// Writes one chunk. The view has the extents of the chunk, clipped at the edge of the array.
+    pub fn chunk(&mut self, dataset: DatasetId, coords: &[u64], view: TensorView<'_>) -> Result<(), Error> {
+        self.try_chunk(dataset, coords, view).map_err(|fault| self.error(fault))
     }
 
-    fn try_chunk(&mut self, dataset: DatasetId, tile: &[u64], view: TensorView<'_>) -> Result<(), ErrorKind> {
+    fn try_chunk(
+        &mut self,
+        dataset: DatasetId,
+        coords: &[u64],
+        view: TensorView<'_>,
+    ) -> Result<(), ErrorKind> {
         let planned = &self.layout.datasets[dataset.0];
         let name = || planned.name.clone();
-        let Some(linear) = planned.grid.linear(tile) else {
-            return Err(LayoutError::NoSuchChunk { dataset: name(), tile: tile.to_vec() }.into());
+        let Some(linear) = planned.grid.linear(coords) else {
+            return Err(LayoutError::NoSuchChunk { dataset: name(), coords: coords.to_vec() }.into());
         };
-        let shape = planned.grid.tile_shape(tile);
+        let shape = planned.grid.chunk_shape_at(coords);
         if view.dtype() != planned.grid.element() || view.shape() != shape {
             let expected = Box::new((planned.grid.dtype(), Shape::new(shape)));
             let found = Box::new((view.dtype(), Shape::from(view.shape())));
@@ -255,15 +266,15 @@ impl<S: Sink> Writer<S> {
         }
         let strides = dense_strides(grid.shape(), grid.element().size());
         let name = self.name.clone();
-        let cut = |tile: &[u64], out: &mut [u8]| {
-            cut_tile(&grid, tile, (view.bytes(), &strides), out)
+        let cut = |coords: &[u64], out: &mut [u8]| {
+            cut_chunk(&grid, coords, (view.bytes(), &strides), out)
                 .map_err(|fault| Error::new(name.clone(), fault))
         };
         self.fill(dataset, cut, &NoProgress)
     }
 
-    /// Writes a whole dataset on all threads: `fill` is called for every tile, from several threads, with the
-    /// tile's coordinates and a buffer for its elements (row-major, little-endian).
+    /// Writes a whole dataset on all threads: `fill` is called for every chunk, from several threads, with the
+    /// chunk's coordinates and a buffer for its elements (row-major, little-endian).
     pub fn fill<E: From<Error> + Send>(
         &mut self,
         dataset: DatasetId,
@@ -274,15 +285,15 @@ impl<S: Sink> Writer<S> {
         let base = self.bases[dataset.0];
         let name = self.name.clone();
         let make = |this: &Encoder, linear: u64| {
-            let tile = grid.coords(linear);
-            let tile = &tile[..grid.rank()];
-            let bytes = grid.tile_bytes(tile);
+            let coords = grid.coords(linear);
+            let coords = &coords[..grid.rank()];
+            let bytes = grid.chunk_bytes_at(coords);
             let failed = |fault: ErrorKind| E::from(Error::new(name.clone(), fault));
             let mut raw = room(bytes).map_err(failed)?;
-            fill(tile, &mut raw)?;
+            fill(coords, &mut raw)?;
             this.encode(base + linear, raw).map_err(failed)
         };
-        self.pump(dataset, 0..grid.tiles(), make, progress)
+        self.pump(dataset, 0..grid.chunk_count(), make, progress)
     }
 
     /// Encodes chunks on all threads and writes them in order; a batch is encoded while the previous one is written.
@@ -290,7 +301,7 @@ impl<S: Sink> Writer<S> {
     pub(crate) fn pump<E: From<Error> + Send>(
         &mut self,
         dataset: DatasetId,
-        tiles: impl Iterator<Item = u64>,
+        numbers: impl Iterator<Item = u64>,
         make: impl Fn(&Encoder, u64) -> Result<Encoded, E> + Sync,
         progress: &dyn Progress,
     ) -> Result<(), E>
@@ -300,22 +311,24 @@ impl<S: Sink> Writer<S> {
         let encoder = self.encoder(dataset);
         let batch_len = self.batch_len(dataset);
         let (grid, base) = (self.grid(dataset).clone(), self.base(dataset));
-        let mut tiles = tiles.peekable();
+        let mut numbers = numbers.peekable();
         let mut ready: Vec<Encoded> = Vec::new();
-        while tiles.peek().is_some() || !ready.is_empty() {
+        while numbers.peek().is_some() || !ready.is_empty() {
             if let Err(cancelled) = progress.check() {
                 return Err(self.error(cancelled.into()).into());
             }
-            let batch: Vec<u64> = tiles.by_ref().take(batch_len).collect();
+            let batch: Vec<u64> = numbers.by_ref().take(batch_len).collect();
             let writing = std::mem::take(&mut ready);
-            let produce =
+            let encode =
                 || batch.par_iter().map(|&linear| make(&encoder, linear)).collect::<Result<Vec<_>, E>>();
+            let threads = self.threads;
+            let produce = || threads::install(threads, encode);
             // The sink stays on this thread: it is not necessarily `Send`.
             let (made, written) = in_place_join(produce, || {
                 for encoded in writing {
                     self.put(dataset, &encoded)?;
-                    let tile = grid.coords(encoded.row - base);
-                    progress.advance(grid.tile_bytes(&tile[..grid.rank()]));
+                    let coords = grid.coords(encoded.row - base);
+                    progress.advance(grid.chunk_bytes_at(&coords[..grid.rank()]));
                 }
                 Ok(())
             });
@@ -328,10 +341,10 @@ impl<S: Sink> Writer<S> {
     /// Chunks in a batch: one per thread, or enough small ones that scheduling costs little.
     fn batch_len(&self, dataset: DatasetId) -> usize {
         let grid = self.grid(dataset);
-        // The first tile is the largest: tiles are clipped at the far edges.
-        let bytes = grid.tile_bytes(&[0; MAX_RANK][..grid.rank()]).max(1);
+        // The first chunk is the largest: chunks are clipped at the far edges.
+        let bytes = grid.chunk_bytes_at(&[0; MAX_RANK][..grid.rank()]).max(1);
         let small = usize::try_from(BATCH_BYTES / bytes).unwrap_or(1);
-        rayon::current_num_threads().max(1) * small.clamp(1, 1024)
+        threads::install(self.threads, rayon::current_num_threads).max(1) * small.clamp(1, 1024)
     }
 
     fn encoder(&self, dataset: DatasetId) -> Encoder {
@@ -354,9 +367,9 @@ impl<S: Sink> Writer<S> {
         let row = usize::try_from(encoded.row).unwrap_or(usize::MAX);
         if self.rows.codecs[row] != UNWRITTEN {
             let planned = &self.layout.datasets[dataset.0];
-            let tile = planned.grid.coords(encoded.row - self.bases[dataset.0]);
-            let tile = tile[..planned.grid.rank()].to_vec();
-            return Err(LayoutError::ChunkTwice { dataset: planned.name.clone(), tile }.into());
+            let coords = planned.grid.coords(encoded.row - self.bases[dataset.0]);
+            let coords = coords[..planned.grid.rank()].to_vec();
+            return Err(LayoutError::ChunkTwice { dataset: planned.name.clone(), coords }.into());
         }
         let len = encoded.stored.len() as u64;
         let offset = match self.placement {
@@ -417,8 +430,8 @@ impl<S: Sink> Writer<S> {
         let missing = 1 + unwritten.count() as u64;
         let dataset = self.bases.partition_point(|&base| base <= first) - 1;
         let planned = &self.layout.datasets[dataset];
-        let tile = planned.grid.coords(first - self.bases[dataset])[..planned.grid.rank()].to_vec();
-        Err(LayoutError::Unwritten { dataset: planned.name.clone(), tile, missing }.into())
+        let coords = planned.grid.coords(first - self.bases[dataset])[..planned.grid.rank()].to_vec();
+        Err(LayoutError::Unwritten { dataset: planned.name.clone(), coords, missing }.into())
     }
 
     pub(crate) fn superblock(&self) -> Superblock {
@@ -463,7 +476,7 @@ impl<S: Sink> Writer<S> {
             dataset_id: dataset as u64,
             chunk_index,
             payload_offset: self.rows.offsets[number],
-            raw_byte_len: grid.tile_bytes(&chunk_index[..grid.rank()]),
+            raw_byte_len: grid.chunk_bytes_at(&chunk_index[..grid.rank()]),
             stored_byte_len: self.rows.stored[number],
             codec: codec.into(),
         })
@@ -474,7 +487,6 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Whether the row with this canonical number has no chunk.
-    #[cfg(any(unix, windows))]
     pub(crate) fn is_missing(&self, row: u64) -> bool {
         usize::try_from(row).is_ok_and(|row| self.rows.codecs.get(row) == Some(&MISSING))
     }
@@ -499,25 +511,26 @@ pub(crate) fn in_place_join<A: Send, B>(
     (made.unwrap_or_else(|| unreachable!("the scope ends after its tasks")), written)
 }
 
-/// Copies a tile out of a dense array.
-pub(crate) fn cut_tile(
+/// Copies a chunk out of a dense array.
+pub(crate) fn cut_chunk(
     grid: &Grid,
-    tile: &[u64],
+    coords: &[u64],
     (from, strides): (&[u8], &[usize]),
     out: &mut [u8],
 ) -> Result<(), ErrorKind> {
-    let shape = grid.tile_shape(tile);
+    let shape = grid.chunk_shape_at(coords);
     let to_strides = dense_strides(&shape, grid.element().size());
     let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
     let counts: Vec<usize> = shape.iter().map(|&extent| usize_of(extent)).collect();
-    let start = (0..grid.rank()).map(|axis| usize_of(grid.window(axis, tile[axis]).0) * strides[axis]).sum();
+    let start =
+        (0..grid.rank()).map(|axis| usize_of(grid.window(axis, coords[axis]).0) * strides[axis]).sum();
     Ok(BoxCopy::new(grid.element().size(), &counts, (start, strides), (0, &to_strides)).run(from, out)?)
 }
 
 fn aligned(offset: u64, options: WriterOptions) -> u64 {
     match options.profile {
         // The layout was checked: sizes do not overflow.
-        Profile::Tercet => align8(offset).unwrap_or(offset),
+        Profile::Native => align8(offset).unwrap_or(offset),
         Profile::Interop => offset,
     }
 }

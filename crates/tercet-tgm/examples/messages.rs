@@ -27,7 +27,7 @@ pub(crate) fn main() -> Result<(), Box<dyn Error>> {
         writer.message(&metadata, &[(&descriptor, &payload)], &EncodeOptions::new())?;
     }
     let written = writer.finish()?;
-    println!("wrote {} bytes", written.file_len);
+    println!("wrote {} bytes", written.bytes);
 
     // Read metadata, a whole object, and a range of one.
     let file = File::open(&path)?;

@@ -1,11 +1,13 @@
 //! Decoding of messages from a stream that arrives in pieces of any size.
 
+use std::sync::Arc;
+
 use bytes::{Buf as _, Bytes, BytesMut};
 use tercet_core::limits::check_limit;
 use tercet_core::{Budget, Span};
 
 use crate::consistency::check_hash;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::frame_body::{Body, Contents, budget};
 use crate::index_and_hash::{HashFrame, IndexFrame};
 use crate::layout::{Collected, Layout};
@@ -22,6 +24,8 @@ mod resync;
 
 use resync::{End, may_be_a_start};
 
+/// The name of a stream in errors.
+const NAME: &str = "stream";
 /// The length of a preamble.
 const PREAMBLE: usize = 24;
 /// The length of a frame header.
@@ -97,6 +101,8 @@ pub struct Decoder {
     options: ReadOptions,
     resync: bool,
     buffer: BytesMut,
+    /// The name of the stream in errors.
+    name: Arc<str>,
     /// The stream offset of the buffer.
     at: u64,
     /// The number of bytes at the start of the buffer that are decoded but not confirmed by a following frame: a preamble,
@@ -115,7 +121,7 @@ pub struct Decoder {
 enum State {
     /// Between messages.
     Between,
-    /// In bytes outside messages, from `since` on. If they are the rest of a message, it ends at `awaited`.
+    /// In unrecognized bytes, from `since` on. If they are the rest of a message, it ends at `awaited`.
     Lost { since: u64, awaited: Option<End> },
     /// Inside a message.
     Inside(Box<Inside>),
@@ -149,7 +155,30 @@ impl Decoder {
     /// A decoder with these options.
     pub fn with_options(options: ReadOptions) -> Self {
         let (buffer, unverified, state) = (BytesMut::new(), BytesMut::new(), State::Between);
-        Self { options, resync: false, buffer, at: 0, held: 0, unverified, number: 0, rescanned: 0, state }
+        let name = NAME.into();
+        Self {
+            options,
+            resync: false,
+            buffer,
+            name,
+            at: 0,
+            held: 0,
+            unverified,
+            number: 0,
+            rescanned: 0,
+            state,
+        }
+    }
+
+    /// Sets the name of the stream, which errors have as their location. By default it is `stream`.
+    pub fn with_name(mut self, name: impl Into<Arc<str>>) -> Self {
+        self.name = name.into();
+        self
+    }
+
+    /// The name of the stream.
+    pub fn name(&self) -> &Arc<str> {
+        &self.name
     }
 
     /// Sets the position of the first byte and the number of the first message, for a stream that starts between two messages.
@@ -158,7 +187,7 @@ impl Decoder {
         self
     }
 
-    /// Sets whether the decoder continues with the next message after junk or an error.
+    /// Sets whether the decoder continues with the next message after unrecognized bytes or an error.
     pub fn with_resync(mut self, resync: bool) -> Self {
         self.resync = resync;
         self
@@ -200,7 +229,15 @@ impl Decoder {
     }
 
     /// The next event, or `None` if more bytes are needed.
-    pub fn next_event(&mut self) -> Result<Option<Event>, ErrorKind> {
+    pub fn next_event(&mut self) -> Result<Option<Event>, Error> {
+        self.advance().map_err(|kind| self.error(kind))
+    }
+
+    fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(Arc::clone(&self.name), kind)
+    }
+
+    fn advance(&mut self) -> Result<Option<Event>, ErrorKind> {
         if let State::Lost { since, awaited } = self.state {
             if !self.search(since, awaited) {
                 return Ok(None);
@@ -230,7 +267,11 @@ impl Decoder {
     /// Call it after the last [`next_event`](Self::next_event). A decoder that resynchronises continues after a truncated
     /// message, because complete messages may follow inside the length of a truncated frame: call `next_event` again, then
     /// `finish` again, until it returns `Ok(None)`.
-    pub fn finish(&mut self) -> Result<Option<Event>, ErrorKind> {
+    pub fn finish(&mut self) -> Result<Option<Event>, Error> {
+        self.end_stream().map_err(|kind| self.error(kind))
+    }
+
+    fn end_stream(&mut self) -> Result<Option<Event>, ErrorKind> {
         let end = self.at + self.buffer.len() as u64;
         match self.state {
             State::Between if self.buffer.is_empty() => Ok(None),
@@ -271,7 +312,7 @@ impl Decoder {
         let head = self.buffer.get(..MAGIC.len());
         if self.resync && head.is_some_and(|head| head != MAGIC) {
             self.state = State::Lost { since: self.at, awaited: None };
-            return self.next_event();
+            return self.advance();
         }
         let Some(head) = self.buffer.get(..PREAMBLE) else { return Ok(None) };
         let preamble = match Preamble::parse(self.number, self.at, head) {
@@ -336,7 +377,7 @@ impl Decoder {
 
     /// The length of a frame, if it is within the limits.
     fn frame_len(&self, header: &FrameHeader) -> Result<usize, ErrorKind> {
-        let limits = &self.options.limits;
+        let limits = &self.options.common.limits;
         let limit = match header.kind() {
             Some(FrameKind::NTensor) => limits.chunk_bytes,
             _ => limits.metadata_bytes,
@@ -365,7 +406,7 @@ impl Decoder {
         }
         let bytes = bytes.freeze();
         let event = self.parse_frame(frame, &bytes.slice(FRAME_HEADER..tail_at));
-        let is_verified = self.options.verify && frame.hash().is_some();
+        let is_verified = self.options.common.verify && frame.hash().is_some();
         if event.is_ok() {
             self.keep_unverified(&bytes, is_verified);
         } else if !is_verified || !self.unverified.is_empty() {
@@ -387,7 +428,7 @@ impl Decoder {
     fn check_frame(&mut self, frame: &Frame, body: &[u8]) -> Result<(), ErrorKind> {
         let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::DecoderStopped) };
         inside.frames.push(*frame, &self.options)?;
-        if self.options.verify {
+        if self.options.common.verify {
             check_hash(self.number, frame, body)?;
             inside.frames.check_announced_hash(frame)?;
         }
@@ -395,10 +436,10 @@ impl Decoder {
     }
 
     fn parse_frame(&mut self, frame: Frame, body: &Bytes) -> Result<Event, ErrorKind> {
-        let (number, options) = (self.number, self.options);
+        let (name, number, options) = (&self.name, self.number, self.options);
         let State::Inside(inside) = &mut self.state else { return Err(ErrorKind::DecoderStopped) };
         if frame.kind == FrameKind::NTensor {
-            return StreamedObject::parse(number, frame, body, &options)
+            return StreamedObject::parse(name, number, frame, body, &options)
                 .map(|object| Event::Object(Box::new(object)));
         }
         let (body, _) = Body::parse(number, &frame, body, &inside.budget)?;

@@ -14,6 +14,8 @@ mod options;
 mod provenance;
 mod stream;
 
+#[cfg(feature = "async")]
+pub(crate) use assemble::NAME;
 pub(crate) use assemble::put_frame;
 pub use assemble::{
     MessageParts, assemble_message, build_hash_frame_cbor, compute_message_flags, encode_message,

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tercet_core::{Class, CommonError, Diagnose, Hint, Span, escape};
+use tercet_core::{Class, CommonError, Diagnostic, Hint, Span, escape};
 use thiserror::Error;
 
 use crate::cbor::CborError;
@@ -242,7 +242,7 @@ impl fmt::Display for Contradiction {
     }
 }
 
-impl Diagnose for ErrorKind {
+impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Common(error) => error.class(),

@@ -80,7 +80,7 @@ impl File {
     #[cfg(any(unix, windows))]
     pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
         let location = location.into();
-        let source = open_location(&location, options.access)
+        let source = open_location(&location, options.common.access)
             .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
         Self::from_source(source, options)
     }
@@ -130,7 +130,7 @@ impl File {
         self.source.is_empty()
     }
 
-    /// The byte ranges of the messages, and the bytes outside messages. The file is scanned once.
+    /// The byte ranges of the messages, and the unrecognized bytes. The file is scanned once.
     pub fn scan(&self) -> Result<Arc<Scan>, Error> {
         self.scan_with(&NoProgress)
     }
@@ -206,7 +206,7 @@ impl File {
     pub fn read_message(&self, index: u64) -> Result<Bytes, Error> {
         let span = self.message_span(index)?;
         let read = || {
-            check_limit("the message", span.len(), self.options.limits.array_bytes)?;
+            check_limit("the message", span.len(), self.options.common.limits.array_bytes)?;
             Ok(self.source.read_at(span)?)
         };
         read().map_err(|fault: ErrorKind| self.error(fault))
@@ -296,7 +296,7 @@ impl Iterator for Messages<'_> {
         }
         let numbers: Vec<u64> = (self.next..end).collect();
         let open = || numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();
-        let opened: Vec<_> = install(self.file.options.threads, open);
+        let opened: Vec<_> = install(self.file.options.common.threads, open);
         self.batch = opened.into_iter();
         self.next = end;
         self.ahead = (self.ahead * 2).min(MAX_AHEAD);

@@ -125,7 +125,7 @@ impl Follower {
             let event = match self.decoder.next_event() {
                 Ok(Some(event)) => event,
                 Ok(None) => return None,
-                Err(fault) => return Some(self.damaged(before, fault)),
+                Err(error) => return Some(self.damaged(before, error.into_kind())),
             };
             if let Some(report) = self.take(event) {
                 return Some(report);
@@ -150,7 +150,7 @@ impl Follower {
                     }
                 }
                 Ok(None) => self.is_finished = true,
-                Err(fault) => return Some(self.damaged(before, fault)),
+                Err(error) => return Some(self.damaged(before, error.into_kind())),
             }
         }
         None

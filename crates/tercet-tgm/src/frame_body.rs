@@ -53,7 +53,7 @@ impl Body {
 
 /// The memory budget for the metadata of one message.
 pub(crate) fn budget(options: &ReadOptions) -> Budget {
-    Budget::new("metadata", options.limits.metadata_bytes)
+    Budget::new("metadata", options.common.limits.metadata_bytes)
 }
 
 /// The contents of all frames except objects, collected in order.
@@ -157,7 +157,7 @@ impl Contents {
 
     /// Rejects a message with contradictions, unless the options allow them.
     pub(crate) fn check(&self, layout: &Layout, options: &ReadOptions) -> Result<(), ErrorKind> {
-        if options.verify {
+        if options.common.verify {
             consistency::check_announced_hash(layout)?;
         }
         if options.strict

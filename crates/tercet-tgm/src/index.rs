@@ -170,7 +170,7 @@ impl MessageIndex {
             return Err(IndexError::Missing { what: CODES });
         }
         let bytes = values.decode()?;
-        let budget = Budget::new("the values of a key", self.message.options().limits.metadata_bytes);
+        let budget = Budget::new("the values of a key", self.message.options().common.limits.metadata_bytes);
         let wrong = || IndexError::InvalidValues { key: key.into() };
         let (items, used) = cbor::decode(bytes.bytes(), &budget).map_err(|_| wrong())?;
         let Value::Array(values) = items else { return Err(wrong()) };
@@ -278,10 +278,10 @@ fn message_table(lengths: &[u64], gaps: &[u64], message_index: Span) -> Result<S
         let span = start.and_then(|start| Span::at(start, length));
         let span = span.filter(|span| length >= MIN_MESSAGE && span.end() <= message_index.start());
         let span = span.ok_or(IndexError::InvalidSpan { message, limit: message_index.start() })?;
-        scan.junk.extend(Span::between(at, span.start()).filter(|gap| !gap.is_empty()));
+        scan.unrecognized.extend(Span::between(at, span.start()).filter(|gap| !gap.is_empty()));
         at = span.end();
         scan.messages.push(span);
     }
-    scan.junk.extend(Span::between(at, message_index.start()).filter(|gap| !gap.is_empty()));
+    scan.unrecognized.extend(Span::between(at, message_index.start()).filter(|gap| !gap.is_empty()));
     Ok(scan)
 }

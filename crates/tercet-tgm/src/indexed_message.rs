@@ -160,7 +160,7 @@ impl IndexedMessage {
     }
 
     fn check_hash_of(&self, frame: &Frame, position: usize, options: &ReadOptions) -> Result<(), ErrorKind> {
-        if options.verify {
+        if options.common.verify {
             check_announced_hash(self.number, self.flags, frame)?;
         }
         let Some((list_frame, list)) = self.hashes.as_ref().filter(|_| options.strict) else {
@@ -250,7 +250,7 @@ impl Opening<'_, '_> {
             let Ok(tail_at) = self.walk.tail_at(&header) else { return Ok(false) };
             let tail = self.window.peek(tail_at, header.tail_len())?;
             let Ok(Some(frame)) = self.walk.take(&header, &tail) else { return Ok(false) };
-            if options.verify {
+            if options.common.verify {
                 check_announced_hash(number, flags, &frame)?;
             }
             read_frame(self.window, number, &frame, options, &budget, &mut self.contents)?;

@@ -143,7 +143,7 @@ impl Collected {
 
     pub(crate) fn push(&mut self, frame: Frame, options: &ReadOptions) -> Result<(), ErrorKind> {
         let bytes = (self.frames.len() as u64 + 1).saturating_mul(size_of::<Frame>() as u64);
-        check_limit("the list of frames", bytes, options.limits.table_bytes)?;
+        check_limit("the list of frames", bytes, options.common.limits.table_bytes)?;
         if frame.kind == FrameKind::NTensor {
             self.objects.push(u32::try_from(self.frames.len()).unwrap_or(u32::MAX));
         }

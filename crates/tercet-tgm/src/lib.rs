@@ -10,7 +10,8 @@
 //! └──────────┴──────────┴───────┴────────┴──────────┴────────┴───┴─────────────────┴───────────┘
 //!              header frames               body frames             metadata, hashes, index
 //!
-//! frame:  FR │ type │ version │ flags │ total_length │ body … │ [cbor_offset] │ hash │ ENDF
+//! preceder: optional metadata of the next object, for streaming writers
+//! frame:    FR │ type │ version │ flags │ total_length │ body … │ [cbor_offset] │ hash │ ENDF
 //! ```
 //!
 //! ```

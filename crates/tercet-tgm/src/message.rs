@@ -210,14 +210,15 @@ impl Message {
     pub fn decode(&self) -> Result<Vec<Tensor>, Error> {
         let decode = |index| self.object(index).and_then(|object| object.decode());
         let objects = 0..self.object_count();
-        let arrays: Vec<_> = install(self.options.threads, || objects.into_par_iter().map(decode).collect());
+        let arrays: Vec<_> =
+            install(self.options.common.threads, || objects.into_par_iter().map(decode).collect());
         arrays.into_iter().collect()
     }
 
     /// The bytes of the message.
     pub fn bytes(&self) -> Result<Bytes, Error> {
         let read = || {
-            check_limit("the message", self.span().len(), self.options.limits.array_bytes)?;
+            check_limit("the message", self.span().len(), self.options.common.limits.array_bytes)?;
             Ok(self.source.read_at(self.span())?)
         };
         read().map_err(|fault| self.error(fault))
@@ -252,9 +253,9 @@ pub(crate) fn read_frame(
     budget: &Budget,
     contents: &mut Contents,
 ) -> Result<(), ErrorKind> {
-    check_limit("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+    check_limit("a metadata frame", frame.span.len(), options.common.limits.metadata_bytes)?;
     let bytes = window.peek(frame.body().start(), frame.body().len())?;
-    if options.verify {
+    if options.common.verify {
         check_hash(message, frame, &bytes)?;
     }
     contents.add(message, frame, Body::parse(message, frame, &bytes, budget)?.0);
@@ -275,41 +276,14 @@ pub(crate) fn read_metadata(
 #[cfg(test)]
 mod tests {
     use std::num::NonZeroUsize;
-    use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use tercet_core::SourceError;
     use tercet_core::progress::NoProgress;
+    use tercet_testkit::pool_size::PoolSize;
 
     use super::*;
     use crate::{
         DType, DataObjectDescriptor, EncodeOptions, File, ValidateOptions, encode_message, validate_source,
     };
-
-    /// Records the size of the thread pool in which it was read last.
-    #[derive(Debug)]
-    struct PoolSize {
-        memory: Memory,
-        threads: AtomicUsize,
-    }
-
-    impl PoolSize {
-        fn take(&self) -> usize {
-            self.threads.swap(0, Ordering::Relaxed)
-        }
-    }
-
-    impl ByteSource for PoolSize {
-        fn name(&self) -> &Arc<str> {
-            self.memory.name()
-        }
-        fn len(&self) -> u64 {
-            self.memory.len()
-        }
-        fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
-            self.threads.store(rayon::current_num_threads(), Ordering::Relaxed);
-            self.memory.read_at(span)
-        }
-    }
 
     #[test]
     fn the_threads_option_sets_the_pool() {
@@ -318,7 +292,7 @@ mod tests {
         let objects: [(&_, &[u8]); 2] = [(&descriptor, &[1; 4]), (&descriptor, &[2; 4])];
         let options = EncodeOptions::new().with_threads(threads);
         let bytes = encode_message(&GlobalMetadata::default(), &objects, &options).unwrap();
-        let source = Arc::new(PoolSize { memory: Memory::new("m", bytes), threads: AtomicUsize::new(0) });
+        let source = PoolSize::new("m", bytes);
         let options = ReadOptions::new().with_threads(threads);
         let file = File::from_source(source.clone(), options).unwrap();
         let message = file.messages().unwrap().next().unwrap().unwrap();

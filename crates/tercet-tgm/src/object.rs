@@ -102,7 +102,11 @@ impl<'a> Object<'a> {
         let all = Span::between(start, frame.body().end()).unwrap_or(Span::empty(start));
         let after = frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER);
         let (descriptor, spans) = if after || source.is_zero_copy() {
-            check_limit("a descriptor", if after { all.len() } else { 0 }, options.limits.metadata_bytes)?;
+            check_limit(
+                "a descriptor",
+                if after { all.len() } else { 0 },
+                options.common.limits.metadata_bytes,
+            )?;
             read_descriptor(message, &frame, &source.read_at(all)?, options)?
         } else {
             Self::descriptor_first(source, options, message, &frame, all)?
@@ -133,7 +137,7 @@ impl<'a> Object<'a> {
             match read_descriptor(message, frame, &bytes, options) {
                 Err(ErrorKind::Cbor { error, .. }) if is_truncated(&error) && len < all.len() => {
                     len = len.saturating_mul(8).min(all.len());
-                    check_limit("a descriptor", len, options.limits.metadata_bytes)?;
+                    check_limit("a descriptor", len, options.common.limits.metadata_bytes)?;
                 }
                 read => return read,
             }
@@ -218,7 +222,7 @@ impl<'a> Object<'a> {
     fn part(&self, part: Span) -> Result<Bytes, Error> {
         let read = || {
             let body = self.body()?;
-            if self.options.verify {
+            if self.options.common.verify {
                 check_hash(self.message, &self.frame, &body)?;
             }
             Ok(self.slice(&body, part))
@@ -229,7 +233,7 @@ impl<'a> Object<'a> {
     /// The bytes between header and tail of the frame.
     fn body(&self) -> Result<Bytes, ErrorKind> {
         let body = self.frame.body();
-        check_limit("the payload", body.len(), self.options.limits.array_bytes)?;
+        check_limit("the payload", body.len(), self.options.common.limits.array_bytes)?;
         Ok(self.source.read_at(body)?)
     }
 
@@ -247,7 +251,12 @@ impl<'a> Object<'a> {
 
     /// The limit for the decoded array.
     fn array_limit(&self) -> u64 {
-        self.options.limits.for_file(self.source.len()).array_bytes
+        self.options.common.limits.for_file(self.source.len()).array_bytes
+    }
+
+    /// The limit for an array that is decoded to check it.
+    pub(crate) fn chunk_limit(&self) -> u64 {
+        self.options.common.limits.for_file(self.source.len()).chunk_bytes
     }
 
     /// The length of the decoded array in bytes.
@@ -263,7 +272,7 @@ impl<'a> Object<'a> {
             self.fill(&values, &mut bytes)?;
             self.array(bytes)
         };
-        install(self.options.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
+        install(self.options.common.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
     }
 
     /// Decodes the object with zeros in place of non-finite values; also returns the masks of those values.
@@ -277,7 +286,7 @@ impl<'a> Object<'a> {
             })?;
             Ok((self.array(bytes)?, masks))
         };
-        install(self.options.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
+        install(self.options.common.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
     }
 
     fn array(&self, bytes: Buffer) -> Result<Tensor, ErrorKind> {
@@ -295,14 +304,14 @@ impl<'a> Object<'a> {
             }
             self.fill(&values, out)
         };
-        install(self.options.threads, fill).map_err(|fault| self.error(fault))
+        install(self.options.common.threads, fill).map_err(|fault| self.error(fault))
     }
 
     fn fill(&self, values: &Values, out: &mut [u8]) -> Result<(), ErrorKind> {
         if !values.is_plain() {
             return self.with_stored(|stored| values.decode(stored, out));
         }
-        match self.frame.hash().filter(|_| self.options.verify) {
+        match self.frame.hash().filter(|_| self.options.common.verify) {
             Some(expected) => {
                 self.fill_checked(out, expected)?;
                 self.verification_cache.insert_verified(&self.frame);
@@ -323,7 +332,7 @@ impl<'a> Object<'a> {
     ) -> Result<T, ErrorKind> {
         let body = self.body()?;
         let stored = self.slice(&body, self.spans.region);
-        if !self.options.verify || self.verification_cache.is_verified(&self.frame) {
+        if !self.options.common.verify || self.verification_cache.is_verified(&self.frame) {
             return work(&stored);
         }
         let check = || check_hash(self.message, &self.frame, &body);

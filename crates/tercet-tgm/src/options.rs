@@ -21,37 +21,34 @@ pub enum Sz3Decoding {
 /// How messages are read. The default verifies everything.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
-#[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub struct ReadOptions {
-    /// Verify the hash of every frame that is read.
-    pub verify: bool,
+    /// Verification of hashes, limits, file access and threads.
+    pub common: tercet_core::ReadOptions,
     /// Reject messages whose index, hash lists, flags or postamble contradict their frames.
     pub strict: bool,
     /// Skip frames of types that version 3 does not define. By default they are an error, as in the reference implementation.
     pub skip_unknown_frames: bool,
     /// Restore non-finite values from masks. Otherwise they are zeros.
     pub restore_non_finite: bool,
-    /// How files on this machine are read: positional reads or a memory map.
-    pub access: Access,
     /// How SZ3 payloads are decoded.
     pub sz3: Sz3Decoding,
-    /// The largest sizes accepted.
-    pub limits: Limits,
-    /// The number of threads; see [`tercet_core::ReadOptions::threads`].
-    pub threads: Option<NonZeroUsize>,
 }
 
 impl Default for ReadOptions {
     fn default() -> Self {
+        tercet_core::ReadOptions::new().into()
+    }
+}
+
+/// The options that all formats share; the others have their defaults.
+impl From<tercet_core::ReadOptions> for ReadOptions {
+    fn from(common: tercet_core::ReadOptions) -> Self {
         Self {
-            verify: true,
+            common,
             strict: true,
             skip_unknown_frames: false,
             restore_non_finite: true,
-            access: Access::Pread,
             sz3: Sz3Decoding::Reject,
-            limits: Limits::default(),
-            threads: None,
         }
     }
 }
@@ -64,7 +61,7 @@ impl ReadOptions {
 
     /// Sets whether hashes are verified.
     pub fn with_verify(mut self, verify: bool) -> Self {
-        self.verify = verify;
+        self.common.verify = verify;
         self
     }
 
@@ -88,7 +85,7 @@ impl ReadOptions {
 
     /// Sets how files on this machine are read.
     pub fn with_access(mut self, access: Access) -> Self {
-        self.access = access;
+        self.common.access = access;
         self
     }
 
@@ -106,13 +103,13 @@ impl ReadOptions {
 
     /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+        self.common.limits = limits;
         self
     }
 
     /// Sets the number of threads.
     pub fn with_threads(mut self, threads: Option<NonZeroUsize>) -> Self {
-        self.threads = threads;
+        self.common.threads = threads;
         self
     }
 }

@@ -20,7 +20,8 @@ impl File {
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         let scan = self.scan()?;
         let mut root = Outline::region("file", Span::first(self.len()));
-        let mut spans: Vec<(Span, Option<u64>)> = scan.junk.iter().map(|&span| (span, None)).collect();
+        let mut spans: Vec<(Span, Option<u64>)> =
+            scan.unrecognized.iter().map(|&span| (span, None)).collect();
         spans.extend(scan.messages.iter().zip(0..).map(|(&span, number)| (span, Some(number))));
         let index = self.index_span()?;
         spans.extend(index.map(|span| (span, Some(scan.messages.len() as u64))));
@@ -33,7 +34,7 @@ impl File {
                     Outline { name: "index".into(), ..self.outline_message(number, span, rows)? }
                 }
                 Some(number) => self.outline_message(number, span, rows)?,
-                None => Outline::leaf("bytes of no message", span, counted(span.len(), "byte")),
+                None => Outline::leaf("unrecognized bytes", span, counted(span.len(), "byte")),
             });
         }
         more(&mut root, left, "more message", self.len());
@@ -46,7 +47,8 @@ impl File {
         let mut message = Outline::region(format!("message {number}"), span);
         let mut window = Window::up_to(&**self.source(), span.end()).map_err(|error| fail(error.into()))?;
         // Damaged files have an outline too, so nothing is verified.
-        let reading = ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().limits);
+        let reading =
+            ReadOptions::new().with_skip_unknown_frames(true).with_limits(self.options().common.limits);
         let mut kept = None;
         let followed = Layout::follow(&mut window, number, span, &reading, &mut kept);
         match followed {
@@ -85,7 +87,7 @@ impl File {
             if let Some(gap) = Span::between(aligned, until).filter(|gap| !gap.is_empty()) {
                 let description =
                     format!("{}: zeros, or frames of unknown types", counted(gap.len(), "byte"));
-                message.parts.push(Outline::leaf("bytes of no known frame", gap, description));
+                message.parts.push(Outline::leaf("unrecognized bytes", gap, description));
             }
         };
         for frame in frames.iter().take(rows) {

@@ -23,13 +23,14 @@ mod rebuild;
 mod report;
 mod tokens;
 
+use std::fmt;
 use std::io::Write;
 use std::sync::Arc;
 
+use tercet_core::num::counted;
 use tercet_core::progress::NoProgress;
-#[cfg(any(unix, windows))]
 use tercet_core::sink::Sink;
-use tercet_core::{Budget, ByteSource, Progress, Span};
+use tercet_core::{Budget, ByteSource, Progress, Span, escape};
 
 pub use report::{Loss, Lost, RepairedMessage, SalvageReport, State};
 
@@ -85,6 +86,7 @@ impl SalvageOptions {
 /// [`plan`] does the same in two steps, for callers that decide by the report whether anything is written.
 ///
 /// ```
+/// use std::io::Cursor;
 /// use std::sync::Arc;
 ///
 /// use tercet_core::progress::NoProgress;
@@ -94,23 +96,23 @@ impl SalvageOptions {
 ///
 /// let message = encode_message(&GlobalMetadata::default(), &[], &EncodeOptions::new())?;
 /// let damaged = [&message[..], b"junk", &message[..]].concat();
-/// let mut repaired = Vec::new();
 /// let source = Arc::new(Memory::new("run.tgm", damaged));
-/// let report = salvage(source, &mut repaired, &SalvageOptions::new(), &NoProgress)?;
-/// assert_eq!((report.intact_messages, report.has_losses()), (2, false));
-/// assert_eq!(repaired, [&message[..], &message[..]].concat());
+/// let report = salvage(source, Cursor::new(Vec::new()), SalvageOptions::new(), &NoProgress)?;
+/// assert_eq!((report.intact_messages, report.is_complete()), (2, true));
+/// assert_eq!(report.output, [&message[..], &message[..]].concat());
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
 #[expect(clippy::needless_pass_by_value, reason = "all formats have the same signature")]
-pub fn salvage(
+pub fn salvage<S: Sink>(
     source: Arc<dyn ByteSource>,
-    mut sink: impl Write,
-    options: &SalvageOptions,
+    mut sink: S,
+    options: SalvageOptions,
     progress: &dyn Progress,
-) -> Result<SalvageReport, Error> {
-    let found = plan(&source, options, progress)?;
+) -> Result<SalvageReport<S::Output>, Error> {
+    let found = plan(&source, &options, progress)?;
     found.write_to(&mut sink, progress)?;
-    Ok(found.report)
+    let output = sink.finish().map_err(|error| Error::new("output".into(), error.into()))?;
+    Ok(found.report.replace_output(output).0)
 }
 
 /// The plan of a recovery: what is kept and what is lost.
@@ -122,6 +124,25 @@ pub struct SalvagePlan {
     pieces: Vec<Piece>,
     /// The number of messages so far, intact or not.
     messages: u64,
+}
+
+/// One line, and one more for every loss.
+impl fmt::Display for SalvagePlan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let report = &self.report;
+        let (messages, objects) =
+            (counted(report.kept_messages, "message"), counted(report.kept_objects, "object"));
+        write!(f, "{}: keep {messages} with {objects}", escape::name(&report.file))?;
+        for message in &report.messages {
+            for loss in &message.lost {
+                let object = loss.object.map(|object| format!(", object {object}")).unwrap_or_default();
+                let reason = loss.reason.replace("\n  ", ": ");
+                let reason = escape::name(&reason);
+                write!(f, "\nlose bytes {} of message {}{object}: {reason}", loss.span, message.message)?;
+            }
+        }
+        report.partial_messages.iter().try_for_each(|span| write!(f, "\nlose bytes {span} outside messages"))
+    }
 }
 
 /// A part of the new file.
@@ -153,7 +174,7 @@ pub fn plan(
             Item::Broken(broken) => {
                 broken.start.is_some() || chain.iter().any(|fragment| fragment.broken.is_ended)
             }
-            Item::Intact { .. } | Item::Junk(_) => true,
+            Item::Intact { .. } | Item::Unrecognized(_) => true,
         };
         if is_next {
             found.repair(std::mem::take(&mut chain), &reading, writing)?;
@@ -168,11 +189,11 @@ pub fn plan(
                 found.report.unverified_messages += u64::from(!verified);
                 found.keep(span, objects);
             }
-            Item::Junk(span) => found.report.junk.push(span),
+            Item::Unrecognized(span) => found.report.unrecognized.push(span),
         }
         Ok(())
     };
-    let budget = Budget::new("the report of damaged messages", reading.limits.table_bytes);
+    let budget = Budget::new("the report of damaged messages", reading.common.limits.table_bytes);
     while let Some(token) = tokens.next().map_err(named)? {
         if !matches!(token, Token::Intact { .. }) {
             budget.reserve(ENTRY_BYTES).map_err(|over| named(over.into()))?;
@@ -212,8 +233,8 @@ impl SalvagePlan {
         for mut fragment in join::join(chain) {
             let number = self.messages;
             self.messages += 1;
-            let take_foreign_objects = fragment.take_foreign_objects();
-            for fragment in std::iter::once(fragment).chain(take_foreign_objects) {
+            let other_message = fragment.take_objects_of_another_message();
+            for fragment in std::iter::once(fragment).chain(other_message) {
                 let (repaired, draft) = rebuild::rebuild(&self.source, number, fragment, reading, writing)?;
                 self.add(repaired, draft);
             }
@@ -237,7 +258,7 @@ impl SalvagePlan {
 
     /// Drops an index at the end, unless all messages before it are in place.
     fn drop_index(&mut self, reading: &ReadOptions) -> Result<(), ErrorKind> {
-        let is_untouched = self.pieces.len() == 1 && self.report.junk.is_empty();
+        let is_untouched = self.pieces.len() == 1 && self.report.unrecognized.is_empty();
         let Some(Piece::Intact(last)) = self.pieces.last_mut().filter(|_| !is_untouched) else {
             return Ok(());
         };

@@ -64,25 +64,25 @@ impl ScanOptions {
     }
 }
 
-/// The messages of a file in order, and the bytes outside messages.
+/// The messages of a file in order, and the unrecognized bytes: those outside messages.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
     /// The byte range of each message.
     pub messages: Vec<Span>,
-    /// The byte ranges outside messages.
-    pub junk: Vec<Span>,
+    /// The byte ranges outside messages, which are skipped.
+    pub unrecognized: Vec<Span>,
 }
 
 impl Scan {
     fn new(messages: Vec<Span>, len: u64) -> Self {
-        let mut junk = Vec::new();
+        let mut unrecognized = Vec::new();
         let mut at = 0;
         for message in &messages {
-            junk.extend(Span::between(at, message.start()).filter(|gap| !gap.is_empty()));
+            unrecognized.extend(Span::between(at, message.start()).filter(|gap| !gap.is_empty()));
             at = message.end();
         }
-        junk.extend(Span::between(at, len).filter(|gap| !gap.is_empty()));
-        Self { messages, junk }
+        unrecognized.extend(Span::between(at, len).filter(|gap| !gap.is_empty()));
+        Self { messages, unrecognized }
     }
 }
 

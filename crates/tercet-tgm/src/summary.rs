@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::file::File;
 use crate::wire::ids::VERSION;
 
-/// The summary of a file: the number of messages, its size, bytes outside messages, its index.
+/// The summary of a file: the number of messages, its size, unrecognized bytes, its index.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Summary {
@@ -21,8 +21,8 @@ pub struct Summary {
     pub file_len: u64,
     /// The format version; `None` for a file without messages.
     pub version: Option<u16>,
-    /// Byte ranges that belong to no message.
-    pub junk: Vec<Span>,
+    /// The byte ranges outside messages.
+    pub unrecognized: Vec<Span>,
     /// The index at the end of the file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub index: Option<IndexSummary>,
@@ -52,7 +52,7 @@ impl File {
             messages: scan.messages.len() as u64,
             file_len: self.len(),
             version: (!scan.messages.is_empty()).then_some(VERSION),
-            junk: scan.junk.clone(),
+            unrecognized: scan.unrecognized.clone(),
             index,
         })
     }

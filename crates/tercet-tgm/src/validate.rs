@@ -113,7 +113,7 @@ impl ValidateOptions {
     }
 }
 
-/// Validates every message of a file, and reports bytes between them.
+/// Validates every message of a file, and reports unrecognized bytes.
 ///
 /// An exceeded limit is not damage. It is reported as a warning next to errors; a file without errors that could not be
 /// checked completely is an error of class [`Limit`](tercet_core::Class::Limit).
@@ -134,7 +134,9 @@ fn validate_messages(
     let scan =
         scan_source(&**source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
     let mut report = FileReport::default();
-    report.file_issues.extend(scan.junk.iter().map(|junk| FileIssue::for_junk(*junk, source.len())));
+    report
+        .file_issues
+        .extend(scan.unrecognized.iter().map(|span| FileIssue::for_unrecognized(*span, source.len())));
     for (&span, number) in scan.messages.iter().zip(0..) {
         report.messages.push(validate_message(source, number, span, options).map_err(fail)?);
         progress.check().map_err(|stopped| fail(stopped.into()))?;

@@ -12,7 +12,7 @@ const BLOCK: u64 = 64 << 10;
 const REMOTE_BLOCK: u64 = 8 << 10;
 /// The block size for scans of a remote file: remote sources have a block cache of their own.
 const REMOTE_STEP: u64 = 64;
-/// The block size for searches through bytes outside messages.
+/// The block size for searches through unrecognized bytes.
 const SEARCH_BLOCK: u64 = 1 << 20;
 
 /// Reads small pieces of a source through one block.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tercet_core::progress::NoProgress;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::sink::Sink;
-use tercet_core::{ByteSource, CommonError, Progress, Span};
+use tercet_core::{ByteSource, CommonError, Limits, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::edit::MessageBuilder;
@@ -38,6 +38,8 @@ pub struct WriterOptions {
     pub index: Option<IndexKeys>,
     /// Whether the index records when and by which program it was written.
     pub provenance: Provenance,
+    /// The largest sizes accepted of messages that are read: to append to a file, or to index messages that are copied.
+    pub limits: Limits,
 }
 
 impl WriterOptions {
@@ -63,6 +65,12 @@ impl WriterOptions {
         self.provenance = provenance;
         self
     }
+
+    /// Sets the largest sizes accepted.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
 }
 
 /// A finished output.
@@ -72,7 +80,7 @@ pub struct Written<D = PathBuf> {
     /// What the sink returns: the path of the file, symbolic links resolved, or the bytes.
     pub output: D,
     /// The length of the file in bytes.
-    pub file_len: u64,
+    pub bytes: u64,
 }
 
 /// Writes messages to a file or another sink. A file appears complete when [`finish`](Writer::finish) is called;
@@ -86,7 +94,7 @@ pub struct Written<D = PathBuf> {
 ///
 /// use tercet_tgm::{EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
 ///
-/// let mut writer = Writer::new("memory", Cursor::new(Vec::new()), WriterOptions::new());
+/// let mut writer = Writer::new(Cursor::new(Vec::new()), WriterOptions::new());
 /// writer.message(&GlobalMetadata::default(), &[], &EncodeOptions::new())?;
 /// let bytes = writer.finish()?.output;
 /// assert_eq!(File::from_bytes("memory", bytes)?.message_count()?, 1);
@@ -101,6 +109,8 @@ pub struct Writer<S = AtomicFile> {
     message_index: Option<IndexBuilder>,
     /// Whether the index records when and by which program it was written.
     provenance: Provenance,
+    /// How messages are read that are copied or appended to.
+    reading: ReadOptions,
     /// Whether every message is complete.
     is_whole: bool,
 }
@@ -125,36 +135,50 @@ impl Writer {
         };
         let name = path.to_string_lossy();
         match sink {
-            Ok(sink) => Ok(Self::new(&name, sink, options)),
+            Ok(sink) => Ok(Self::new(sink, options).with_name(&name)),
             Err(error) => Err(Error::new(name.into(), error.into())),
         }
     }
 
-    /// Appends to a file: the new file starts with the bytes of the existing one, junk included. The file is locked
+    /// Appends to a file: the new file starts with all bytes of the existing one, also unrecognized ones. The file is locked
     /// until [`finish`](Writer::finish). An index at its end is extended and written again at the new end.
     pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
-        Self::append_on(Arc::new(RealDisk), path, progress)
+        Self::append_with(path, WriterOptions::new(), progress)
+    }
+
+    /// [`append`](Self::append) with options: provenance and limits apply. The file has an index if it had one.
+    pub fn append_with(
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        Self::append_on(Arc::new(RealDisk), path, options, progress)
     }
 
     /// Appends to a file on another disk.
     pub fn append_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
+        options: WriterOptions,
         progress: &dyn Progress,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let start = || {
             let (lock, source) = reindex::hold(disk, path)?;
-            let mut writer = Self::new(&name, lock.replace()?, WriterOptions::new());
-            let (end, message_index) = match index::find(&*source, &ReadOptions::new())? {
+            let reading = ReadOptions::new().with_limits(options.limits);
+            let (end, message_index) = match index::find(&*source, &reading)? {
                 IndexLookup::None => (source.len(), None),
                 IndexLookup::Found(old) => (old.span().start(), IndexBuilder::resume(&old).ok()),
-                IndexLookup::Rejected(span, _) => (span.start(), None),
+                IndexLookup::Rejected(span, error) => match error.into_limit() {
+                    Some(fault) => return Err(fault),
+                    None => (span.start(), None),
+                },
             };
+            let mut writer = Self::new(lock.replace()?, options.with_index(None)).with_name(&name);
             writer.copy(&*source, Span::first(end), progress)?;
             writer.message_index = match message_index {
-                None if end < source.len() => Some(reindex::index_messages(&source, end)?),
+                None if end < source.len() => Some(reindex::index_messages(&source, end, &reading)?),
                 message_index => message_index,
             };
             Ok(writer)
@@ -164,16 +188,23 @@ impl Writer {
 }
 
 impl<S: Sink> Writer<S> {
-    /// Writes to a sink. `name` appears in errors.
-    pub fn new(name: &str, sink: S, options: WriterOptions) -> Self {
+    /// Writes to a sink. Errors show the name `output`; see [`with_name`](Self::with_name).
+    pub fn new(sink: S, options: WriterOptions) -> Self {
         Self {
-            name: name.into(),
+            name: "output".into(),
             sink,
             buffer: Vec::new(),
             message_index: options.index.as_ref().map(IndexBuilder::new),
             provenance: options.provenance,
+            reading: ReadOptions::new().with_limits(options.limits),
             is_whole: true,
         }
+    }
+
+    /// Sets the name of the output in errors.
+    pub fn with_name(mut self, name: &str) -> Self {
+        self.name = name.into();
+        self
     }
 
     /// Sets whether the index records when and by which program it was written.
@@ -219,11 +250,11 @@ impl<S: Sink> Writer<S> {
         let fail = |fault| E::from(Error::new(Arc::clone(&name), fault));
         let at = self.position().map_err(fail)?;
         self.is_whole = false;
-        let mut encoder = StreamingEncoder::new(&mut self.sink, metadata, options).map_err(fail)?;
+        let mut encoder = StreamingEncoder::named(Arc::clone(&name), &mut self.sink, metadata, options)?;
         fill(&mut encoder)?;
         // The metadata of the last metadata frame, including preceders.
         let metadata = self.message_index.is_some().then(|| encoder.metadata().clone());
-        encoder.finish_with_length().map_err(fail)?;
+        encoder.finish_with_length()?;
         let end = self.position().map_err(fail)?;
         if let (Some(message_index), Some(metadata)) = (&mut self.message_index, metadata) {
             message_index.push(Span::between(at, end).unwrap_or(Span::empty(at)), &metadata);
@@ -258,7 +289,7 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Copies bytes of a source: messages and the bytes between them.
+    /// Copies bytes of a source: messages and unrecognized bytes.
     pub fn copy_from(
         &mut self,
         source: &dyn ByteSource,
@@ -304,7 +335,7 @@ impl<S: Sink> Writer<S> {
         let to = self.position()?;
         let Some(message_index) = &mut self.message_index else { return Ok(()) };
         let part = Part::new(source, span);
-        let options = ReadOptions::new();
+        let options = self.reading;
         for found in scan_source(&part, ScanOptions::default(), &NoProgress)?.messages {
             let metadata = read_metadata(&part, found, &options)?;
             let at = to.saturating_add(found.start());
@@ -322,10 +353,10 @@ impl<S: Sink> Writer<S> {
             let written = message_index.write(&mut self.sink, self.provenance.clone());
             written.map_err(|fault| self.error(fault))?;
         }
-        let file_len = self.position().map_err(|fault| self.error(fault))?;
+        let bytes = self.position().map_err(|fault| self.error(fault))?;
         let name = Arc::clone(&self.name);
         let output = self.sink.finish().map_err(|error| Error::new(name, error.into()))?;
-        Ok(Written { output, file_len })
+        Ok(Written { output, bytes })
     }
 
     fn must_be_whole(&self) -> Result<(), Error> {

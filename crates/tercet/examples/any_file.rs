@@ -43,7 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     };
     if let Err(error) = describe(&location, &mut std::io::stdout()) {
         // Errors of the library suggest what to do next.
-        let hint = error.downcast_ref::<tercet::Error>().and_then(Diagnose::hint);
+        let hint = error.downcast_ref::<tercet::Error>().and_then(Diagnostic::hint);
         return match hint {
             Some(hint) => Err(format!("{error}\nhint: {hint}").into()),
             None => Err(error),

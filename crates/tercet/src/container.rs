@@ -80,10 +80,7 @@ impl Container {
     pub fn from_source(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<Self, Error> {
         match detect_source(&source)? {
             Format::Tet => Ok(Self::Tet(tet::File::from_source(source, options)?)),
-            Format::Tgm => {
-                let options = tgm::ReadOptions::new().with_verify(options.verify).with_limits(options.limits);
-                Ok(Self::Tgm(tgm::File::from_source(source, options)?))
-            }
+            Format::Tgm => Ok(Self::Tgm(tgm::File::from_source(source, options.into())?)),
             Format::Tatami => Ok(Self::Tatami(tatami::File::from_source(source, options.into())?)),
         }
     }
@@ -102,12 +99,11 @@ impl Container {
         Ok(match self {
             Self::Tet(file) => Summary::Tet(Box::new(file.summary()?)),
             Self::Tgm(file) => Summary::Tgm(Box::new(file.summary()?)),
-            Self::Tatami(file) => Summary::Tatami(Box::new(file.summary())),
+            Self::Tatami(file) => Summary::Tatami(Box::new(file.summary()?)),
         })
     }
 
-    /// The outline: a tree of the regions of the file with their byte ranges. The pages of a `.tatami` file are included only
-    /// without a maximum number of rows.
+    /// The outline: a tree of the regions of the file with their byte ranges.
     pub fn outline(&self, options: OutlineOptions) -> Result<Outline, Error> {
         match self {
             Self::Tet(file) => Ok(file.outline(options)?),
@@ -182,7 +178,7 @@ pub fn verify_source(
 #[cfg(test)]
 mod tests {
     use tercet_core::progress::NoProgress;
-    use tercet_core::{Class, Diagnose};
+    use tercet_core::{Class, Diagnostic};
 
     use super::*;
 
@@ -232,6 +228,17 @@ mod tests {
         assert!(!container.outline(OutlineOptions::new()).unwrap().parts.is_empty());
         let Container::Tatami(file) = container else { panic!("a .tatami file was expected") };
         assert_eq!(file.rows(), 3);
+    }
+
+    #[test]
+    fn options_reach_every_format() {
+        let threads = std::num::NonZeroUsize::new(1);
+        let options = ReadOptions::new().with_threads(threads).with_verify(false);
+        let open =
+            |bytes: Vec<u8>| Container::from_source(Arc::new(Memory::new("a", bytes)), options).unwrap();
+        let Container::Tgm(file) = open(small_tgm()) else { panic!("a .tgm file was expected") };
+        let common = file.options().common;
+        assert_eq!((common.threads, common.verify), (threads, false));
     }
 
     #[test]

@@ -1,37 +1,107 @@
 //! Errors of containers of any format.
 
 use std::fmt;
+use std::sync::Arc;
 
-use tercet_core::{Class, Diagnose, Hint, SourceError, Span};
+use tercet_core::publish::PublishError;
+use tercet_core::{Class, Diagnostic, Hint, SourceError, Span};
 use thiserror::Error;
 
-use crate::foreign::{Foreign, ForeignSupport};
+use crate::other_format::{OtherFormat, OtherFormatSupport};
 
-/// Error of a container of any format.
+/// Error of a container of any format, with the location of the file.
+///
+/// The errors of the formats convert to it.
+#[derive(Debug)]
+pub struct Error(tercet_core::Error<ErrorKind>);
+
+/// The kind of an error.
 #[derive(Debug, Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ErrorKind {
     /// The file cannot be opened or read.
     #[error(transparent)]
-    Source(tercet_core::Error<SourceError>),
+    Source(#[from] SourceError),
     /// The file is not a container.
     #[error(transparent)]
-    UnknownFormat(tercet_core::Error<UnknownFormat>),
+    UnknownFormat(#[from] UnknownFormat),
     /// The output of a salvage is the damaged file itself.
     #[error(transparent)]
-    OutputIsInput(tercet_core::Error<OutputIsInput>),
+    OutputIsInput(#[from] OutputIsInput),
     /// The output file cannot be created or published.
     #[error(transparent)]
-    Publish(Box<tercet_core::publish::PublishError>),
+    Publish(Box<PublishError>),
     /// Error of a `.tet` file.
     #[error(transparent)]
-    Tet(#[from] tercet_tet::Error),
+    Tet(tercet_tet::ErrorKind),
     /// Error of a `.tgm` file.
     #[error(transparent)]
-    Tgm(#[from] tercet_tgm::Error),
+    Tgm(tercet_tgm::ErrorKind),
     /// Error of a `.tatami` file.
     #[error(transparent)]
-    Tatami(#[from] tercet_tatami::Error),
+    Tatami(tercet_tatami::ErrorKind),
+}
+
+impl Error {
+    /// Attaches the location of a file to an error kind.
+    pub fn new(location: Arc<str>, kind: impl Into<ErrorKind>) -> Self {
+        Self(tercet_core::Error::new(location, kind.into()))
+    }
+
+    /// The path or URL, as it was opened.
+    pub fn location(&self) -> &str {
+        self.0.location()
+    }
+
+    /// The error kind.
+    pub fn kind(&self) -> &ErrorKind {
+        self.0.kind()
+    }
+
+    /// The error kind, without the location.
+    pub fn into_kind(self) -> ErrorKind {
+        self.0.into_kind()
+    }
+}
+
+macro_rules! impl_from_format_error {
+    ($($variant:ident, $format:ident;)*) => {$(
+        impl From<$format::Error> for Error {
+            fn from(error: $format::Error) -> Self {
+                let location = error.location().into();
+                Self::new(location, ErrorKind::$variant(error.into_kind()))
+            }
+        }
+    )*};
+}
+
+impl_from_format_error! {
+    Tet, tercet_tet;
+    Tgm, tercet_tgm;
+    Tatami, tercet_tatami;
+}
+
+impl From<PublishError> for Error {
+    fn from(error: PublishError) -> Self {
+        let location = error.path().to_string_lossy().into();
+        Self::new(location, ErrorKind::Publish(error.into()))
+    }
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind() {
+            // It names the path itself.
+            ErrorKind::Publish(error) => error.fmt(f),
+            _ => self.0.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.source()
+    }
 }
 
 /// The output is the input file.
@@ -40,7 +110,7 @@ pub enum Error {
 #[non_exhaustive]
 pub struct OutputIsInput;
 
-impl Diagnose for OutputIsInput {
+impl Diagnostic for OutputIsInput {
     fn class(&self) -> Class {
         Class::Request
     }
@@ -53,7 +123,7 @@ pub struct UnknownFormat {
     /// Up to eight first bytes.
     pub head: Vec<u8>,
     /// The format of the file, if it is a well-known one.
-    pub foreign: Option<Foreign>,
+    pub format: Option<OtherFormat>,
 }
 
 impl UnknownFormat {
@@ -61,18 +131,18 @@ impl UnknownFormat {
     const HEAD_LEN: usize = 8;
 
     /// A file with these first bytes.
-    pub fn new(head: &[u8], foreign: Option<Foreign>) -> Self {
-        Self { head: head.iter().copied().take(Self::HEAD_LEN).collect(), foreign }
+    pub fn new(head: &[u8], format: Option<OtherFormat>) -> Self {
+        Self { head: head.iter().copied().take(Self::HEAD_LEN).collect(), format }
     }
 }
 
 impl fmt::Display for UnknownFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.foreign {
-            Some(foreign) if foreign.support() == ForeignSupport::None => {
-                write!(f, "is {foreign}, which is not supported")
+        match self.format {
+            Some(format) if format.support() == OtherFormatSupport::None => {
+                write!(f, "is {format}, which is not supported")
             }
-            Some(foreign) => write!(f, "is {foreign}, not a Tercet container"),
+            Some(format) => write!(f, "is {format}, not a Tercet container"),
             None if self.head.is_empty() => f.write_str("empty file"),
             None => write!(f, "unknown file format: starts with `{}`", self.head.escape_ascii()),
         }
@@ -81,9 +151,9 @@ impl fmt::Display for UnknownFormat {
 
 impl std::error::Error for UnknownFormat {}
 
-impl Diagnose for UnknownFormat {
+impl Diagnostic for UnknownFormat {
     fn class(&self) -> Class {
-        match self.foreign {
+        match self.format {
             Some(_) => Class::Unsupported,
             None => Class::Malformed,
         }
@@ -92,19 +162,19 @@ impl Diagnose for UnknownFormat {
         Span::at(0, self.head.len() as u64)
     }
     fn hint(&self) -> Option<Hint> {
-        match self.foreign?.support() {
-            ForeignSupport::Array => Some(Hint::ImportArray),
-            ForeignSupport::Table => Some(Hint::ImportTable),
-            ForeignSupport::Decompress => Some("decompress the file first".into()),
-            ForeignSupport::Unpack => Some("extract its files first".into()),
-            ForeignSupport::Collection => Some("open the directory of the collection".into()),
-            ForeignSupport::None => None,
+        match self.format?.support() {
+            OtherFormatSupport::Array => Some(Hint::ImportArray),
+            OtherFormatSupport::Table => Some(Hint::ImportTable),
+            OtherFormatSupport::Decompress => Some("decompress the file first".into()),
+            OtherFormatSupport::Unpack => Some("extract its files first".into()),
+            OtherFormatSupport::Collection => Some("open the directory of the collection".into()),
+            OtherFormatSupport::None => None,
         }
     }
 }
 
-impl Error {
-    fn inner(&self) -> &dyn Diagnose {
+impl ErrorKind {
+    fn inner(&self) -> &dyn Diagnostic {
         match self {
             Self::Source(error) => error,
             Self::UnknownFormat(error) => error,
@@ -117,7 +187,7 @@ impl Error {
     }
 }
 
-impl Diagnose for Error {
+impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         self.inner().class()
     }
@@ -135,5 +205,26 @@ impl Diagnose for Error {
     }
     fn is_broken_pipe(&self) -> bool {
         self.inner().is_broken_pipe()
+    }
+}
+
+impl Diagnostic for Error {
+    fn class(&self) -> Class {
+        self.0.class()
+    }
+    fn span(&self) -> Option<Span> {
+        self.0.span()
+    }
+    fn hint(&self) -> Option<Hint> {
+        self.0.hint()
+    }
+    fn is_not_found(&self) -> bool {
+        self.0.is_not_found()
+    }
+    fn is_cancelled(&self) -> bool {
+        self.0.is_cancelled()
+    }
+    fn is_broken_pipe(&self) -> bool {
+        self.0.is_broken_pipe()
     }
 }

@@ -6,9 +6,9 @@ use std::path::Path;
 use tercet_core::{ByteSource, Span};
 
 use crate::error::{Error, UnknownFormat};
-use crate::foreign::{Foreign, HDF5_MAGIC};
+use crate::other_format::{HDF5_MAGIC, OtherFormat};
 
-/// Number of first bytes that [`detect_source`] reads. [`detect`] needs 8 of them, [`Foreign::detect`] up to all.
+/// Number of first bytes that [`detect_source`] reads. [`detect`] needs 8 of them, [`OtherFormat::detect`] up to all.
 pub const HEAD_LEN: u64 = 512;
 
 /// A container format. Exhaustive on purpose: the compiler finds every `match` that a new format concerns.
@@ -66,23 +66,23 @@ pub fn detect(head: &[u8]) -> Option<Format> {
 /// Detects the container format of a source: by its magic bytes, else by the extension of its name.
 ///
 /// The extension counts only for files of unknown content, so that a file with damaged first bytes, or a `.tgm` file that
-/// starts with junk, still has its format. The magic bytes of a foreign format are an error even with the extension `.tet` or
+/// starts with unrecognized bytes, still has its format. The magic bytes of another format are an error even with the extension `.tet` or
 /// `.tatami`.
 pub fn detect_source(source: &dyn ByteSource) -> Result<Format, Error> {
     let name = || source.name().clone();
     let head = Span::first(source.len().min(HEAD_LEN));
-    let head = source.read_at(head).map_err(|error| Error::Source(tercet_core::Error::new(name(), error)))?;
+    let head = source.read_at(head).map_err(|error| Error::new(name(), error))?;
     if let Some(format) = detect(&head) {
         return Ok(format);
     }
     let format = Format::from_extension(Path::new(&**source.name()));
-    let mut foreign = Foreign::detect(&head);
-    if foreign.is_none() && format.is_none() && has_hdf5_user_block(source) {
-        foreign = Some(Foreign::Hdf5);
+    let mut other = OtherFormat::detect(&head);
+    if other.is_none() && format.is_none() && has_hdf5_user_block(source) {
+        other = Some(OtherFormat::Hdf5);
     }
     match format {
-        Some(format) if format == Format::Tgm || foreign.is_none_or(Foreign::is_text) => Ok(format),
-        _ => Err(Error::UnknownFormat(tercet_core::Error::new(name(), UnknownFormat::new(&head, foreign)))),
+        Some(format) if format == Format::Tgm || other.is_none_or(OtherFormat::is_text) => Ok(format),
+        _ => Err(Error::new(name(), UnknownFormat::new(&head, other))),
     }
 }
 
@@ -99,7 +99,7 @@ fn has_hdf5_user_block(source: &dyn ByteSource) -> bool {
 #[cfg(test)]
 mod tests {
     use tercet_core::source::Memory;
-    use tercet_core::{Class, Diagnose, Hint};
+    use tercet_core::{Class, Diagnostic, Hint};
 
     use super::*;
 

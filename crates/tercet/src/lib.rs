@@ -31,20 +31,20 @@
 //! | see the byte layout of a file | [`outline`] |
 //! | check a file for damage | [`verify`] |
 //! | recover the intact parts of a damaged file | [`salvage`] |
-//! | detect a format | [`detect`], [`detect_source`], [`Foreign::detect`] |
+//! | detect a format | [`detect`], [`detect_source`], [`OtherFormat::detect`] |
 //! | convert Parquet and Arrow tables | [`arrow`] |
 //! | convert NumPy arrays | [`convert`] |
 //!
 //! Each format module has the same shape: `File::open`, `File::open_with` with `ReadOptions`, `File::from_source` for any
 //! [`ByteSource`](core::ByteSource), `Writer::create` and `finish`, `verify`. Errors name the file, the region and the bytes;
-//! [`Diagnose`](core::Diagnose) gives their class and a hint.
+//! [`Diagnostic`](core::Diagnostic) gives their class and a hint.
 //!
 //! The program `examples/any_file.rs` opens, describes and verifies any file.
 
 mod container;
 mod error;
-mod foreign;
 mod format;
+mod other_format;
 pub mod prelude;
 #[cfg(any(unix, windows))]
 mod salvage;
@@ -65,9 +65,9 @@ pub use tercet_tgm as tgm;
 pub use container::{Container, Report, verify_source};
 #[cfg(any(unix, windows))]
 pub use container::{open, open_with, outline, summary, verify};
-pub use error::{Error, OutputIsInput, UnknownFormat};
-pub use foreign::{Foreign, ForeignSupport, is_plain_text};
+pub use error::{Error, ErrorKind, OutputIsInput, UnknownFormat};
 pub use format::{Format, HEAD_LEN, detect, detect_source};
+pub use other_format::{OtherFormat, OtherFormatSupport, is_plain_text};
 #[cfg(any(unix, windows))]
 pub use salvage::{SalvageOptions, SalvageReport, salvage};
 pub use summary::Summary;

@@ -9,7 +9,7 @@
 
 pub use tercet_core::progress::NoProgress;
 pub use tercet_core::{
-    ByteSource, Class, DType, Diagnose, Location, OutlineOptions, Progress, ReadOptions, Selection, Tensor,
+    ByteSource, Class, DType, Diagnostic, Location, OutlineOptions, Progress, ReadOptions, Selection, Tensor,
     VerifyOptions,
 };
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::publish::AtomicFile;
-use tercet_core::{ByteSource, Limits, Location, Progress, ReadOptions};
+use tercet_core::{ByteSource, Location, Progress, ReadOptions};
 use tercet_tatami as tatami;
 use tercet_tet as tet;
 use tercet_tgm as tgm;
@@ -21,8 +21,8 @@ pub struct SalvageOptions {
     pub overwrite: bool,
     /// The value of elements in missing chunks of a `.tet` file. Without it those chunks stay missing.
     pub fill: Option<f64>,
-    /// The largest sizes accepted.
-    pub limits: Limits,
+    /// How the damaged file is read: limits, access, threads.
+    pub read: ReadOptions,
 }
 
 impl SalvageOptions {
@@ -43,9 +43,9 @@ impl SalvageOptions {
         self
     }
 
-    /// Sets the largest sizes accepted.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    /// Sets how the damaged file is read.
+    pub fn with_read(mut self, read: ReadOptions) -> Self {
+        self.read = read;
         self
     }
 }
@@ -58,7 +58,7 @@ pub enum SalvageReport {
     /// Report of a `.tet` file.
     Tet(tet::SalvageReport<PathBuf>),
     /// Report of a `.tgm` file.
-    Tgm(tgm::SalvageReport),
+    Tgm(tgm::SalvageReport<PathBuf>),
     /// Report of a `.tatami` file.
     Tatami(tatami::SalvageReport<PathBuf>),
 }
@@ -67,11 +67,9 @@ impl SalvageReport {
     /// Whether nothing was lost.
     pub fn is_complete(&self) -> bool {
         match self {
-            Self::Tet(report) => {
-                report.missing.is_empty() && report.lost_datasets.is_empty() && report.notes.is_empty()
-            }
-            Self::Tgm(report) => !report.has_losses(),
-            Self::Tatami(report) => report.lost.is_empty(),
+            Self::Tet(report) => report.is_complete(),
+            Self::Tgm(report) => report.is_complete(),
+            Self::Tatami(report) => report.is_complete(),
         }
     }
 }
@@ -91,42 +89,35 @@ pub fn salvage(
         && let (Ok(input), Ok(output)) = (input.canonicalize(), output.canonicalize())
         && input == output
     {
-        return Err(Error::OutputIsInput(tercet_core::Error::new(
-            location.to_string().into(),
-            OutputIsInput,
-        )));
+        return Err(Error::new(location.to_string().into(), OutputIsInput));
     }
-    let source = crate::source::open_location(&location, ReadOptions::new().access)?;
+    let source = crate::source::open_location(&location, options.read.access)?;
     let format = detect_source(&source)?;
     let create = if options.overwrite { AtomicFile::create } else { AtomicFile::create_new };
-    let file = create(output).map_err(|error| Error::Publish(error.into()))?;
+    let file = create(output)?;
     salvage_to(format, source, file, options, progress)
 }
 
 fn salvage_to(
     format: Format,
     source: Arc<dyn ByteSource>,
-    mut file: AtomicFile,
+    file: AtomicFile,
     options: SalvageOptions,
     progress: &dyn Progress,
 ) -> Result<SalvageReport, Error> {
-    match format {
+    Ok(match format {
         Format::Tet => {
-            let mut with = tet::SalvageOptions::new().with_limits(options.limits);
+            let mut with = tet::SalvageOptions::new().with_read(options.read);
             with.fill = options.fill;
-            Ok(SalvageReport::Tet(tet::salvage(source, file, with, progress)?))
+            SalvageReport::Tet(tet::salvage(source, file, with, progress)?)
         }
         Format::Tgm => {
-            let read = tgm::ReadOptions::new().with_limits(options.limits);
-            let with = tgm::SalvageOptions::new().with_read(read);
-            let report = tgm::salvage(source, &mut file, &with, progress)?;
-            file.publish().map_err(|error| Error::Publish(error.into()))?;
-            Ok(SalvageReport::Tgm(report))
+            let with = tgm::SalvageOptions::new().with_read(options.read.into());
+            SalvageReport::Tgm(tgm::salvage(source, file, with, progress)?)
         }
         Format::Tatami => {
-            let read = tatami::ReadOptions::new().with_limits(options.limits);
-            let with = tatami::SalvageOptions::default().with_read(read);
-            Ok(SalvageReport::Tatami(tatami::salvage(source, file, with, progress)?))
+            let with = tatami::SalvageOptions::new().with_read(options.read.into());
+            SalvageReport::Tatami(tatami::salvage(source, file, with, progress)?)
         }
-    }
+    })
 }

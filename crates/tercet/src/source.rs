@@ -10,17 +10,17 @@ use tercet_core::{ByteSource, Location};
 use tercet_remote::open_location as open;
 
 use crate::error::{Error, UnknownFormat};
-use crate::foreign::Foreign;
+use crate::other_format::OtherFormat;
 
 /// Opens the bytes of a location: a path, or a URL with the feature `remote`.
 pub(crate) fn open_location(location: &Location, access: Access) -> Result<Arc<dyn ByteSource>, Error> {
     let name = || location.to_string().into();
     if let Location::Path(path) = location
         && path.is_dir()
-        && let Some(foreign) = Foreign::detect_directory(path)
+        && let Some(format) = OtherFormat::detect_directory(path)
     {
-        let unknown = UnknownFormat::new(&[], Some(foreign));
-        return Err(Error::UnknownFormat(tercet_core::Error::new(name(), unknown)));
+        let unknown = UnknownFormat::new(&[], Some(format));
+        return Err(Error::new(name(), unknown));
     }
-    open(location, access).map_err(|error| Error::Source(tercet_core::Error::new(name(), error)))
+    open(location, access).map_err(|error| Error::new(name(), error))
 }

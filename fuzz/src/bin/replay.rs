@@ -175,7 +175,7 @@ fn options(mut args: impl Iterator<Item = String>) -> Result<Options, String> {
             "--target" => {
                 let name = value()?;
                 let target = TARGETS.iter().find(|target| target.name == name);
-                options.targets.push(target.ok_or_else(|| format!("no target is called `{name}`"))?);
+                options.targets.push(target.ok_or_else(|| format!("unknown target `{name}`"))?);
             }
             "--save-each" => options.save_each = true,
             option if option.starts_with('-') => return Err(format!("unknown option `{option}`")),

@@ -85,11 +85,11 @@ fn files() -> Outcome<Seeds> {
     }
     add("mixed-interop", mixed(false, WriterOptions::interop())?);
     // Without the feature section and the checksums of record headers, as other writers write it.
-    add("mixed-foreign", foreign(mixed(false, WriterOptions::interop())?));
+    add("mixed-foreign", without_tercet_fields(mixed(false, WriterOptions::interop())?));
     for (name, codec) in [("none", Codec::None), ("zstd", Codec::Zstd)] {
         add(&format!("types-{name}"), every_type(codec)?);
     }
-    add("texts", {
+    add("strings", {
         let urls = strings(|n| format!("https://example.org/{}/item-{n}", n * 7 % 5));
         write(vec![Field::new("url", Type::String)], &[urls], WriterOptions::new().with_codec(Codec::None))?
     });
@@ -138,7 +138,7 @@ fn every_type(codec: Codec) -> Outcome<Vec<u8>> {
 }
 
 /// Removes the feature section from the end of the footer, and the checksums from the record headers.
-fn foreign(mut bytes: Vec<u8>) -> Vec<u8> {
+fn without_tercet_fields(mut bytes: Vec<u8>) -> Vec<u8> {
     const TAG: [u8; 3] = [0xc3, 0xa8, 0x01];
     let word =
         |bytes: &[u8], at: usize| u32::from_le_bytes(std::array::from_fn(|index| bytes[at + index])) as usize;

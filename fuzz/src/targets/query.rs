@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::sync::LazyLock;
 
 use tercet_core::progress::NoProgress;
-use tercet_core::{Diagnose as _, ElementType, TensorView};
+use tercet_core::{Diagnostic as _, ElementType, TensorView};
 use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, Writer, WriterOptions};
 
 /// Elements of a preview.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, Diagnose as _, Limits, OutlineOptions};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Limits, OutlineOptions};
 use tercet_tatami::salvage::{SalvageOptions, salvage};
 use tercet_tatami::{
     Column, Error, Field, File, ReadOptions, Schema, Type, Values, VerifyOptions, WriterOptions, verify,
@@ -94,7 +94,7 @@ pub(super) fn open(input: &[u8]) {
 
 /// Reads every readable column of a file in every way.
 fn everything(file: &File) -> Vec<Result<Vec<Cell>, Class>> {
-    let len = file.len_bytes();
+    let len = file.len();
     for max_rows in [Some(0), None] {
         match file.outline(OutlineOptions::new().with_max_rows(max_rows)) {
             Ok(outline) => {
@@ -202,7 +202,7 @@ pub(super) fn repair(input: &[u8]) {
     }
     for schema in [None].into_iter().chain(schemas().into_iter().map(Some)) {
         let mut options =
-            SalvageOptions::default().with_read(open).with_writer(WriterOptions::new().with_level(1));
+            SalvageOptions::new().with_read(open).with_writer(WriterOptions::new().with_level(1));
         options.schema = schema;
         let (report, bytes) = match salvage(source(input), Cursor::new(Vec::new()), options, &NoProgress) {
             Ok(salvaged) => salvaged.into_parts(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Diagnose as _, Limits, Outline, OutlineOptions, Selection};
+use tercet_core::{ByteSource, Diagnostic as _, Limits, Outline, OutlineOptions, Selection};
 use tercet_tet::{Dataset, Error, File, ReadOptions, VerifyOptions};
 
 pub(super) mod checksums;
@@ -105,12 +105,12 @@ fn array(dataset: &Dataset<'_>) -> Option<Vec<u8>> {
     }
     let _ = dataset.info();
     let grid = dataset.grid().map_err(|error| explain(&error)).ok()?;
-    for linear in (0..grid.tiles()).take(usize::try_from(CHUNKS).unwrap_or(0)) {
-        let tile = &grid.coords(linear)[..grid.rank()];
-        let _ = dataset.chunk_stats(tile).map_err(|error| explain(&error));
-        match dataset.chunk(tile) {
+    for linear in (0..grid.chunk_count()).take(usize::try_from(CHUNKS).unwrap_or(0)) {
+        let coords = &grid.coords(linear)[..grid.rank()];
+        let _ = dataset.chunk_stats(coords).map_err(|error| explain(&error));
+        match dataset.chunk(coords) {
             Ok(chunk) => {
-                assert_eq!(chunk.bytes().len() as u64, grid.tile_bytes(tile), "chunks have their size");
+                assert_eq!(chunk.bytes().len() as u64, grid.chunk_bytes_at(coords), "chunks have their size");
             }
             Err(error) => explain(&error),
         }

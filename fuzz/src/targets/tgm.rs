@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Budget, ByteSource, Class, Diagnose as _, Limits, OutlineOptions, Span};
+use tercet_core::{Budget, ByteSource, Class, Diagnostic as _, Limits, OutlineOptions, Span};
 use tercet_tgm::edit::{self, Change, Changes};
 use tercet_tgm::salvage::{SalvageOptions, plan};
 use tercet_tgm::{
@@ -54,7 +54,7 @@ pub(super) fn open(input: &[u8]) {
         .expect("opening reads nothing")
         .with_scan_options(options);
     let scan = checked.scan().expect("memory can be scanned");
-    let covered: u64 = scan.messages.iter().chain(&scan.junk).map(|span| span.len()).sum();
+    let covered: u64 = scan.messages.iter().chain(&scan.unrecognized).map(|span| span.len()).sum();
     assert_eq!(covered, input.len() as u64, "every byte belongs to a message or to none");
     for direction in [Direction::Backward, Direction::Bidirectional] {
         let options = ScanOptions::default().with_direction(direction);

@@ -134,10 +134,10 @@ impl QueryRequest {
         let members = execution.results.iter().chain(&execution.details);
         let results: Map<String, Value> =
             members.map(|(name, value)| ((*name).to_owned(), encode(value))).collect();
-        let preview = execution.preview.as_ref().and_then(|preview| preview.cells.as_ref());
+        let preview = execution.preview.as_ref().and_then(|preview| preview.values.as_ref());
         Ok(json!({
             "results": results,
-            "preview": preview.map(|cells| hex(cells.bytes())),
+            "preview": preview.map(|values| hex(values.bytes())),
             "tensor": execution.tensor.as_ref().map(|tensor| hex(tensor.bytes())),
             "strategy": execution.memory_strategy,
             "bytes_read": execution.total_bytes_read_from_disk,
@@ -192,7 +192,8 @@ impl ReduceRequest {
     fn run(self) -> Result<Value, Failure> {
         let file = File::open(self.path.as_str())?;
         let dataset = file.dataset(NAME)?;
-        let mut part = dataset.select().statistics(self.statistics).parallel(self.parallel);
+        // The model computes with stored values, as documents do.
+        let mut part = dataset.select().raw().statistics(self.statistics).parallel(self.parallel);
         for (axis, [start, stop, step]) in self.slices.into_iter().enumerate() {
             part = part.isel(axis, start..stop)?.step(axis, step)?;
         }

@@ -21,7 +21,7 @@ use parquet::file::properties::{WriterProperties, WriterPropertiesBuilder};
 use parquet::schema::types::ColumnPath;
 use tercet_arrow::{Error, ErrorKind, Format, Options, TableReader};
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Limits, SourceError, Span};
+use tercet_core::{ByteSource, Class, CommonError, Diagnostic as _, Limits, SourceError, Span};
 use tercet_testkit::alloc::measure;
 use tercet_testkit::damage;
 
@@ -50,7 +50,7 @@ fn table() -> RecordBatch {
     let columns: Vec<(&str, ArrayRef)> = vec![
         ("numbers", Arc::new(Int64Array::from_iter_values(0..12))),
         ("flags", Arc::new((0..12).map(|row| (row != 3).then_some(row % 2 == 0)).collect::<BooleanArray>())),
-        ("texts", Arc::new((0..12).map(text).collect::<StringArray>())),
+        ("strings", Arc::new((0..12).map(text).collect::<StringArray>())),
         ("views", Arc::new((0..12).map(text).collect::<StringViewArray>())),
         ("coded", Arc::new(coded.finish())),
         ("fixed", Arc::new(fixed.finish())),
@@ -66,7 +66,7 @@ fn table() -> RecordBatch {
 fn compressible() -> RecordBatch {
     let strings: StringArray = (0..40).map(|_| Some("again and again and again")).collect();
     let numbers = Int64Array::from_iter_values(std::iter::repeat_n(7, 40));
-    RecordBatch::try_from_iter([("texts", Arc::new(strings) as ArrayRef), ("numbers", Arc::new(numbers))])
+    RecordBatch::try_from_iter([("strings", Arc::new(strings) as ArrayRef), ("numbers", Arc::new(numbers))])
         .unwrap()
 }
 
@@ -158,7 +158,7 @@ fn delta_encoded_parquet_files() {
     let table = table().project(&[0, 2, 6]).unwrap();
     for encoding in [Encoding::DELTA_LENGTH_BYTE_ARRAY, Encoding::DELTA_BYTE_ARRAY] {
         let bytes = parquet(&table, |set| {
-            set.set_dictionary_enabled(false).set_column_encoding(ColumnPath::from("texts"), encoding)
+            set.set_dictionary_enabled(false).set_column_encoding(ColumnPath::from("strings"), encoding)
         });
         damage(&bytes, Format::Parquet, &encoding.to_string());
     }

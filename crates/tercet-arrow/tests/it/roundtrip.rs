@@ -200,7 +200,7 @@ fn scans_return_record_batches() {
         TableReader::open(source(writer.into_inner().unwrap()), Format::Parquet, &Options::new(), None)
             .unwrap();
     let file = to_tatami(opened, WriterOptions::new());
-    let scan = file.scan().columns(&["u64", "texts"]).unwrap();
+    let scan = file.scan().columns(&["u64", "strings"]).unwrap();
     let scan = scan.filter(&Expr::parse("u64 between 100 and 200 and i8 is not null").unwrap()).unwrap();
     let found: Vec<RecordBatch> =
         tercet_arrow::batches(&scan, StringLayout::View).unwrap().collect::<Result<_, _>>().unwrap();

@@ -21,7 +21,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::SchemaDescriptor;
 use tercet_arrow::{Error, ErrorKind, Format, Options, Table, TableReader, TableWriter, ValueError};
-use tercet_core::Diagnose as _;
+use tercet_core::Diagnostic as _;
 use tercet_core::source::Memory;
 use tercet_tatami::{File, ReadOptions, Writer, WriterOptions};
 

@@ -195,7 +195,7 @@ fn nested(rows: &[Bits]) -> Vec<(&'static str, ArrayRef)> {
     }
     vec![
         ("lists", Arc::new(lists.finish())),
-        ("texts", Arc::new(strings.finish())),
+        ("strings", Arc::new(strings.finish())),
         ("views", Arc::new(views.finish())),
         ("days", Arc::new(days.finish())),
         ("pairs", Arc::new(pairs.finish())),

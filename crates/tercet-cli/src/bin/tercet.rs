@@ -1,4 +1,4 @@
-//! The program behind all commands: `tercet`, and under their own names `tet`, `tgm`, `tatami` and `tensogram`.
+//! The program of all commands: `tercet`, and under their own names `tet`, `tgm`, `tatami` and `tensogram`.
 
 use std::env;
 use std::process::ExitCode;

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use tercet::core::{ByteSource, Class, escape};
-use tercet::tgm::Depth;
 use tercet::{Format, detect_source};
 
 use crate::cmd::{tatami, tet, tgm};
@@ -21,17 +21,47 @@ fn detect(input: &Input) -> Result<(Format, Arc<dyn ByteSource>), Failure> {
     }
 }
 
+/// The output of `tercet info --json`: the same keys for every format.
+#[derive(Serialize)]
+struct InfoJson<'a, S> {
+    format: &'static str,
+    path: &'a str,
+    file_len: u64,
+    summary: &'a S,
+}
+
+impl<'a, S: Serialize> InfoJson<'a, S> {
+    fn new(format: Format, path: &'a str, file_len: u64, summary: &'a S) -> Self {
+        Self { format: format.extension(), path, file_len, summary }
+    }
+}
+
 pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.files.each(None, JsonList::ForMany, out, |input, out| match detect(input)? {
+        (Format::Tet, source) if args.json.json => {
+            let info = tet::info::read(args, source, out)?;
+            out.json(&InfoJson::new(Format::Tet, &info.path, info.file_len, &info.summary))?;
+            Ok(Outcome::Done)
+        }
         (Format::Tet, source) => tet::info::run_on(args, source, out),
         (format, source) => {
             if let Some(option) = args.for_tet_only() {
                 return Err(cannot(format, &*source, &format!("`{option}` is for .tet files")));
             }
             match format {
+                Format::Tatami if args.json.json => {
+                    let summary = tatami::open::open(source)?.summary()?;
+                    out.json(&InfoJson::new(format, &summary.location, summary.file_len, &summary))?;
+                    Ok(Outcome::Done)
+                }
                 Format::Tatami if args.quiet => tatami::inspect::print_one_line(source, out),
-                Format::Tatami => tatami::inspect::run_on(args.json.json, false, source, out),
-                _ => tgm::info::run_on(tgm::Form::new(args.json.json, args.quiet), source, out),
+                Format::Tatami => tatami::inspect::run_on(false, None, source, out),
+                _ if args.json.json => {
+                    let summary = tgm::info::summary(source, out)?;
+                    out.json(&InfoJson::new(format, &summary.location, summary.file_len, &summary))?;
+                    Ok(Outcome::Done)
+                }
+                _ => tgm::info::run_on(tgm::Form::new(false, args.quiet), source, out),
             }
         }
     })
@@ -47,8 +77,7 @@ pub(crate) fn verify(args: &tet::verify::Args, out: &mut Ui) -> Result<Outcome, 
             if format == Format::Tatami {
                 return tatami::verify::run_on(args.deep, form, source, out);
             }
-            let depth = if args.deep { Depth::Full } else { Depth::Default };
-            tgm::validate::run_on(depth, form, &source, out)
+            tgm::verify::run_on(args.deep, form, &source, out)
         }
     })
 }
@@ -70,12 +99,12 @@ pub(crate) fn repair(args: &tet::repair::Args, out: &mut Ui) -> Result<Outcome, 
 }
 
 pub(crate) fn outline(args: &tet::outline::Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let limit = args.limit.limit.unwrap_or(tet::outline::LIMIT);
+    let options = args.limit.for_outline().with_pages(args.pages);
     args.files.each(None, JsonList::ForMany, out, |input, out| match detect(input)? {
         (Format::Tet, source) => tet::outline::run_on(args, source, out),
         // The outline of a .tgm file verifies no hashes.
-        (Format::Tgm, source) => tgm::outline::run_on(args.json.json, limit, source, out),
-        (Format::Tatami, source) => tatami::outline::run_on(args.json.json, limit, source, out),
+        (Format::Tgm, source) => tgm::outline::run_on(args.json.json, options, source, out),
+        (Format::Tatami, source) => tatami::outline::run_on(args.json.json, options, source, out),
     })
 }
 

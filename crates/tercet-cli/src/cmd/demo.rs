@@ -28,6 +28,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    out.must_not_be_json("demo")?;
     let dir = directory::make(args.dir.as_deref())?;
     let mut hidden = out.capture();
     let mut stage = Stage::new(&dir, if args.quiet { &mut hidden } else { out });
@@ -141,7 +142,7 @@ fn send_messages(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.text(
         "A .tgm file holds messages: tensors with metadata, for streaming. Here are two, each with the",
     )?;
-    stage.text("temperatures of one hour. One is written as a buffered message, the other as a stream.")?;
+    stage.text("temperatures of one hour. One is written at once, the other as a stream.")?;
     let path = stage.path("hours.tgm");
     let payload = messages::write(&path)?;
     stage.tgm(&["ls", "hours.tgm", "-p", "name,hour,units"], 0)?;
@@ -200,7 +201,5 @@ fn next_steps(stage: &mut Stage<'_>) -> Result<(), Failure> {
     ] {
         stage.text(&format!("  {line}"))?;
     }
-    stage.text(
-        "In a source checkout, run `cargo run --release --bin tet --` instead of `tet`; same for `tgm` and `tatami`.",
-    )
+    stage.text("In a source checkout, `cargo build --release` builds them: `target/release/tet --help`.")
 }

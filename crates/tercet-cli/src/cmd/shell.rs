@@ -26,6 +26,10 @@ pub(crate) enum Verb {
 
 impl Verb {
     pub(crate) fn run(&self, persona: Persona, out: &mut Ui) -> Result<Outcome, Failure> {
+        out.must_not_be_json(match self {
+            Self::Completions { .. } => "completions",
+            Self::Man { .. } => "man",
+        })?;
         let mut command = persona.command();
         match self {
             Self::Completions { shell } => {

@@ -22,7 +22,7 @@ pub(crate) mod inspect;
 pub(crate) mod lookup;
 pub(crate) mod merge;
 mod names;
-mod open;
+pub(crate) mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
 mod scalars;

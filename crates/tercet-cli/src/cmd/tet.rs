@@ -7,16 +7,22 @@ use crate::ui::Ui;
 
 pub(crate) mod append;
 mod arrays;
+pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod drop;
+mod edit;
 pub(crate) mod extract;
 mod history;
 pub(crate) mod info;
+pub(crate) mod merge;
 pub(crate) mod outline;
 pub(crate) mod qhist;
 pub(crate) mod query;
+pub(crate) mod rename;
 pub(crate) mod repair;
 pub(crate) mod report;
+pub(crate) mod set;
+pub(crate) mod unset;
 pub(crate) mod verify;
 mod written;
 
@@ -38,15 +44,28 @@ pub(crate) enum Verb {
     ///
     /// The result may be larger than memory. The output file is written atomically.
     Extract(extract::Args),
-    /// Add arrays to a file
+    /// Add arrays to a file, or append values along an axis
     ///
     /// Rewrites the file with the arrays added, verifies every copied chunk, and replaces the old file atomically.
     /// Concurrent changes of the same file are rejected.
+    ///
+    /// With --along, the arrays are appended to existing datasets. All datasets that share the axis must grow together.
+    /// Stored chunks are copied as they are.
     Append(append::Args),
     /// Remove arrays from a file
     ///
     /// Rewrites the file without them, verifies every copied chunk, and replaces the old file atomically.
     Drop(drop::Args),
+    /// Set attributes, axis names and labels
+    Set(set::Args),
+    /// Remove attributes and labels
+    Unset(unset::Args),
+    /// Rename datasets, axes, attributes and labels
+    Rename(rename::Args),
+    /// Copy a dataset, or all of them, into a new or an existing file
+    Copy(copy::Args),
+    /// Merge the datasets of several files into one
+    Merge(merge::Args),
     /// Print the byte layout as a tree
     Outline(outline::Args),
     /// Run a query: reductions, slices, transforms
@@ -54,7 +73,7 @@ pub(crate) enum Verb {
     /// A query is a JSON or TOML document with a dataset, a selection and an operation.
     #[command(visible_alias = "q")]
     Query(query::Args),
-    /// List past queries, or run one again
+    /// Show the query history, or run a past query again
     #[command(visible_alias = "hist")]
     Qhist(qhist::Args),
 }
@@ -69,6 +88,11 @@ impl Verb {
             Self::Extract(args) => extract::run(args, out),
             Self::Append(args) => append::run(args, out),
             Self::Drop(args) => drop::run(args, out),
+            Self::Set(args) => set::run(args, out),
+            Self::Unset(args) => unset::run(args, out),
+            Self::Rename(args) => rename::run(args, out),
+            Self::Copy(args) => copy::run(args, out),
+            Self::Merge(args) => merge::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Query(args) => query::run(args, out),
             Self::Qhist(args) => qhist::run(args, out),

@@ -22,7 +22,7 @@ mod object_id;
 mod open;
 pub(crate) mod outline;
 mod pipeline;
-pub(crate) mod recode;
+pub(crate) mod repack;
 pub(crate) mod repair;
 pub(crate) mod reshuffle;
 mod select;
@@ -32,8 +32,9 @@ pub(crate) mod split;
 pub(crate) mod sz3;
 pub(crate) mod tail;
 pub(crate) mod validate;
+pub(crate) mod verify;
 
-pub(crate) use globals::Globals;
+pub(crate) use globals::{Globals, environment_variable};
 
 /// Run a command for .tgm files
 #[derive(Debug, clap::Args)]
@@ -61,8 +62,8 @@ pub(crate) enum Verb {
     Tail(tail::Args),
     /// Copy messages to one file, or to one file per metadata value
     ///
-    /// Every message is verified before the first byte is written. Output files are written atomically. With pipeline
-    /// options, messages are recoded.
+    /// Every message is verified before the first byte is written. Output files are written atomically. With options
+    /// for encoding, filter or compression, messages are repacked as by `tgm repack`.
     #[command(args = globals::mask_options())]
     Copy(copy::Args),
     /// Set metadata values
@@ -78,7 +79,9 @@ pub(crate) enum Verb {
     ///
     /// Payloads are copied unchanged, with their hashes, and verified before the first byte is written.
     Split(split::Args),
-    /// Move metadata, index and hashes of streamed messages before their objects
+    /// Rewrite streamed messages with metadata, index and hashes before the objects
+    ///
+    /// A streamed message is written object by object; its index and hashes follow the objects.
     ///
     /// Payloads are copied unchanged, with their hashes, and verified before the first byte is written.
     Reshuffle(reshuffle::Args),
@@ -88,16 +91,16 @@ pub(crate) enum Verb {
     /// to a new file or, with --append, to the end of an existing one. The file is written atomically.
     #[command(args = globals::mask_options())]
     Create(create::Args),
-    /// Recode messages with another pipeline
+    /// Rewrite messages with another encoding, filter or compression
     ///
     /// Metadata and dtypes are kept. Every object is decoded again after encoding: a changed value is an error, unless
-    /// `--lossy` or `--max-error` allows it. Streamed messages become buffered messages. One message at a time is in
-    /// memory, and the output file is written atomically.
-    #[command(args = globals::mask_options())]
-    Recode(recode::Args),
-    /// Recommend a pipeline for an array
+    /// `--lossy` or `--max-error` allows it. Streamed messages get their index and hashes before the objects, as by
+    /// `tgm reshuffle`. One message at a time is in memory, and the output file is written atomically.
+    #[command(args = globals::mask_options(), alias = "recode")]
+    Repack(repack::Args),
+    /// Recommend encoding, filter and compression for an array
     ///
-    /// Tries the useful pipelines and measures size, error and speed.
+    /// Tries the useful pipelines (encoding, filter, compression) and measures size, error and speed.
     #[command(args = globals::mask_options())]
     Advise(advise::Args),
     /// Extract an array, or ranges of its values
@@ -155,7 +158,7 @@ impl Verb {
             Self::Split(args) => split::run(args, out),
             Self::Reshuffle(args) => reshuffle::run(args, out),
             Self::Create(args) => create::run(args, globals, out),
-            Self::Recode(args) => recode::run(args, globals, out),
+            Self::Repack(args) => repack::run(args, globals, out),
             Self::Advise(args) => advise::run(args, globals, out),
             Self::Extract(args) => extract::run(args, out),
             Self::Index(args) => index::run(args, out),

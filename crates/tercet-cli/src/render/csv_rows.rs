@@ -1,5 +1,6 @@
 //! Rows as CSV: null is an empty field, an empty string is quoted.
 
+use tercet::core::escape;
 use tercet::tatami::{Column, Field, LogicalType, Values};
 
 use super::json_rows;
@@ -8,10 +9,18 @@ use super::rows::{RowColumn, RowColumns, Rows};
 /// Writes rows as CSV records. Counts NaN whose payload bits are lost, and NaN and infinities in lists, which become null.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordWriter {
-    delimiter: u8,
+    syntax: Syntax,
     columns: RowColumns,
     /// A value before it is quoted.
     cell: Vec<u8>,
+}
+
+/// How strings are written.
+#[derive(Clone, Copy, Debug)]
+struct Syntax {
+    delimiter: u8,
+    /// Escape what could control a terminal. The values of such output cannot be parsed back.
+    is_escaped: bool,
 }
 
 /// The bits that `NaN` is parsed as.
@@ -24,16 +33,23 @@ impl RecordWriter {
         delimiter: u8,
         columns: impl IntoIterator<Item = (&'a Field, Option<LogicalType>)>,
     ) -> Self {
-        Self { delimiter, columns: RowColumns::new(columns), cell: Vec::new() }
+        let syntax = Syntax { delimiter, is_escaped: false };
+        Self { syntax, columns: RowColumns::new(columns), cell: Vec::new() }
+    }
+
+    /// Escapes control characters and invisible characters of names and strings: for output on a terminal.
+    pub(crate) fn with_escapes(mut self, is_escaped: bool) -> Self {
+        self.syntax.is_escaped = is_escaped;
+        self
     }
 
     /// Appends the header record.
     pub(crate) fn header(&self, out: &mut Vec<u8>) {
         for (index, column) in self.columns.columns.iter().enumerate() {
             if index > 0 {
-                out.push(self.delimiter);
+                out.push(self.syntax.delimiter);
             }
-            field(column.name.as_bytes(), self.delimiter, out);
+            self.syntax.field(column.name.as_bytes(), out);
         }
         out.push(b'\n');
     }
@@ -44,10 +60,10 @@ impl Rows for RecordWriter {
         for row in from..to {
             for (index, (settings, column)) in self.columns.columns.iter_mut().zip(batch).enumerate() {
                 if index > 0 {
-                    out.push(self.delimiter);
+                    out.push(self.syntax.delimiter);
                 }
                 if column.is_present(row) {
-                    cell(settings, column, row, self.delimiter, &mut self.cell, out);
+                    cell(settings, column, row, self.syntax, &mut self.cell, out);
                 }
             }
             out.push(b'\n');
@@ -67,7 +83,7 @@ fn cell(
     settings: &mut RowColumn,
     column: &Column,
     row: usize,
-    delimiter: u8,
+    syntax: Syntax,
     kept: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) {
@@ -87,7 +103,7 @@ fn cell(
         }
         Values::Float32(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
         Values::Float64(v) if v[row].is_infinite() => out.extend_from_slice(infinite(v[row] < 0.0)),
-        Values::Bytes(v) if format.is_text => field(v.get(row), delimiter, out),
+        Values::Bytes(v) if format.is_text => syntax.field(v.get(row), out),
         Values::Bytes(v) if v.get(row).is_empty() => out.extend_from_slice(b"\"\""),
         Values::Bytes(_) => {
             kept.clear();
@@ -99,27 +115,37 @@ fn cell(
         Values::List(_) => {
             kept.clear();
             json_rows::cell(column, row, format, &mut settings.losses, kept);
-            field(kept, delimiter, out);
+            syntax.field(kept, out);
         }
         _ => json_rows::cell(column, row, format, &mut settings.losses, out),
     }
 }
 
-/// A string, quoted if necessary.
-fn field(text: &[u8], delimiter: u8, out: &mut Vec<u8>) {
-    let is_special = |byte: &u8| *byte == delimiter || matches!(byte, b'"' | b'\n' | b'\r');
-    if !text.is_empty() && !text.iter().any(is_special) {
-        out.extend_from_slice(text);
-        return;
-    }
-    out.push(b'"');
-    for byte in text {
-        if *byte == b'"' {
-            out.push(b'"');
+impl Syntax {
+    /// A string, quoted if necessary.
+    fn field(self, text: &[u8], out: &mut Vec<u8>) {
+        if self.is_escaped {
+            self.quoted(escape::name(&String::from_utf8_lossy(text)).as_bytes(), out);
+        } else {
+            self.quoted(text, out);
         }
-        out.push(*byte);
     }
-    out.push(b'"');
+
+    fn quoted(self, text: &[u8], out: &mut Vec<u8>) {
+        let is_special = |byte: &u8| *byte == self.delimiter || matches!(byte, b'"' | b'\n' | b'\r');
+        if !text.is_empty() && !text.iter().any(is_special) {
+            out.extend_from_slice(text);
+            return;
+        }
+        out.push(b'"');
+        for byte in text {
+            if *byte == b'"' {
+                out.push(b'"');
+            }
+            out.push(*byte);
+        }
+        out.push(b'"');
+    }
 }
 
 #[cfg(test)]
@@ -136,11 +162,11 @@ mod tests {
             Field::new("b", Type::Bytes),
             Field::list("l", Type::String),
         ];
-        let texts: Strings = ["", "", "a,\"b\"\n"].into_iter().collect();
+        let strings: Strings = ["", "", "a,\"b\"\n"].into_iter().collect();
         let validity: Bitmap = [true, false, true].into_iter().collect();
         let elements = Column::new(Values::Bytes(["x", "y\""].iter().collect()));
         let batch = [
-            Column::new(Values::Bytes(texts)).with_validity(validity),
+            Column::new(Values::Bytes(strings)).with_validity(validity),
             Column::new(Values::Float64(vec![f64::NAN, f64::NEG_INFINITY, -0.0])),
             Column::new(Values::Bytes([&b""[..], b"a", b"\xff\xfe"].into_iter().collect())),
             Column::new(Values::List(Box::new(Lists { ends: vec![0, 0, 2], elements }))),

@@ -106,10 +106,10 @@ pub(crate) fn pieces<R: Rows>(writer: &mut R, batch: &[Column], rows: usize) -> 
             (writer, text)
         })
         .collect();
-    let mut texts = Vec::with_capacity(made.len());
+    let mut parts = Vec::with_capacity(made.len());
     for (counted, text) in made {
         writer.columns_mut().add(counted.columns());
-        texts.push(text);
+        parts.push(text);
     }
-    texts
+    parts
 }

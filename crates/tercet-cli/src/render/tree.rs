@@ -1,14 +1,41 @@
 //! The byte layout of a file as a tree.
 
+use serde::Serialize;
 use tercet::core::{Outline, escape};
 
-use crate::ui::{DIM, HEADING, paint};
+use crate::failure::Failure;
+use crate::ui::{DIM, HEADING, Ui, paint};
 
 /// Longer values are truncated in text; `--json` prints them completely.
 const VALUE_CHARS: usize = 100;
 
+/// The JSON of an outline.
+#[derive(Serialize)]
+struct OutlineJson<'a> {
+    path: &'a str,
+    file_len: u64,
+    outline: &'a Outline,
+}
+
+/// Prints the outline of a file; its name is a heading if it is one of several.
+pub(crate) fn print_outline(
+    path: &str,
+    file_len: u64,
+    outline: &Outline,
+    json: bool,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    if json {
+        return out.json(&OutlineJson { path, file_len, outline });
+    }
+    if out.is_captured() {
+        out.line(format_args!("file: {}", escape::name(path)))?;
+    }
+    tree_lines(outline).into_iter().try_for_each(|line| out.line(line))
+}
+
 /// A header line, then one line per node.
-pub(crate) fn tree_lines(outline: &Outline) -> Vec<String> {
+fn tree_lines(outline: &Outline) -> Vec<String> {
     let (mut spans, mut lens, mut names) = ("bytes".len(), "length".len(), 0);
     outline.walk(&mut |depth, node| {
         spans = spans.max(node.span.to_string().len());

@@ -5,6 +5,7 @@ mod create;
 mod extract;
 #[cfg(unix)]
 mod faults;
+mod grow;
 #[cfg(unix)]
 mod guide;
 mod npy;

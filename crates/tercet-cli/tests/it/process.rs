@@ -1,5 +1,6 @@
 //! Process behaviour: signals, process limits, named pipes.
 
+use std::ffi::OsStr;
 use std::fs::{self, File, Permissions};
 use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
@@ -18,8 +19,16 @@ fn program(name: &str) -> PathBuf {
     Path::new(env!("CARGO_BIN_EXE_tercet")).with_file_name(name)
 }
 
+/// A command that leaves the query history of the user alone.
+fn command(directory: &Path, program: impl AsRef<OsStr>) -> Command {
+    let mut command = Command::new(program);
+    command.current_dir(directory).env("XDG_CACHE_HOME", directory.join("cache"));
+    command.env_remove("TET_QUERY_HISTORY_FILE");
+    command
+}
+
 fn run(directory: &Path, name: &str, args: &[&str]) -> Output {
-    Command::new(program(name)).current_dir(directory).args(args).output().unwrap()
+    command(directory, program(name)).args(args).output().unwrap()
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -71,8 +80,8 @@ fn the_first_signal_ends_a_running_command() {
     let directory = tempfile::tempdir().unwrap();
     File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
     for (verb, name) in [("info", "TERM"), ("validate", "TERM"), ("ls", "TERM")] {
-        let mut command = Command::new(program("tgm"));
-        command.current_dir(directory.path()).args([verb, "zeros.tgm"]);
+        let mut command = command(directory.path(), program("tgm"));
+        command.args([verb, "zeros.tgm"]);
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(Duration::from_millis(300));
         signal(&child, name);
@@ -80,14 +89,79 @@ fn the_first_signal_ends_a_running_command() {
     }
 }
 
+/// `env` restores the default actions: the process that runs the tests may ignore some of these signals.
+#[cfg(target_os = "linux")]
+#[test]
+fn interrupts_and_hangups_end_a_command() {
+    let directory = tempfile::tempdir().unwrap();
+    File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
+    for name in ["INT", "HUP", "TERM"] {
+        let mut command = command(directory.path(), "env");
+        command.arg("--default-signal=HUP,INT,TERM").arg(program("tgm")).args(["info", "zeros.tgm"]);
+        let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        thread::sleep(Duration::from_millis(300));
+        signal(&child, name);
+        assert_eq!(wait(child), Some(130), "{name}");
+    }
+}
+
+/// Queries of tests are not stored in the history of the user.
+#[test]
+fn the_query_history_is_in_the_directory_of_the_test() {
+    let directory = directory();
+    let query = ["query", r#"{"dataset":"a","sum":[]}"#, "-x", "-q", "-t", "a.tet"];
+    assert!(run(directory.path(), "tet", &query).status.success());
+    assert!(directory.path().join("cache/tetration/query_history.jsonl").is_file());
+}
+
+/// `--max-memory` applies to every file that a command reads, before it changes anything.
+#[test]
+fn commands_that_change_files_obey_memory_limits() {
+    let directory = directory();
+    let path = directory.path();
+    let done = |name: &str, args: &str| {
+        let done = run(path, name, &args.split(' ').collect::<Vec<_>>());
+        assert!(done.status.success(), "{args}: {}", text(&done.stderr));
+    };
+    fs::create_dir(path.join("all")).unwrap();
+    fs::write(path.join("a.txt"), "words of a document").unwrap();
+    done("tatami", "index a.txt -o all/a.tatami");
+    done("tatami", "collection add all all/a.tatami");
+    fs::copy(path.join("a.tgm"), path.join("plain.tgm")).unwrap();
+    done("tgm", "index a.tgm");
+    let files = ["a.tgm", "plain.tgm", "all/a.tatami", "all/tatami.manifest"];
+    let read = || files.map(|file| fs::read(path.join(file)).unwrap());
+    let before = read();
+    for (name, args) in [
+        ("tgm", "index plain.tgm"),
+        ("tgm", "index a.tgm --rebuild"),
+        ("tgm", "index a.tgm"),
+        ("tgm", "index a.tgm --remove"),
+        ("tgm", "create a.tgm --append --from b=a.npy"),
+        ("tatami", "collection list all"),
+        ("tatami", "collection tier all all/a.tatami 1"),
+        ("tatami", "collection compact all"),
+        ("tatami", "collection compact all --salvage"),
+        ("tatami", "delete all/a.tatami --id x"),
+        ("tatami", "delete all/a.tatami --where url=\"x\""),
+    ] {
+        let args: Vec<&str> = args.split(' ').chain(["--max-memory", "1"]).collect();
+        let refused = run(path, name, &args);
+        let said = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(6), "{args:?}: {said}");
+        assert!(said.contains("hint: raise the limit with `--max-memory SIZE`"), "{args:?}: {said}");
+    }
+    assert!(read() == before, "a file was changed");
+}
+
 #[test]
 fn ignored_signals_stay_ignored() {
     let directory = tempfile::tempdir().unwrap();
     File::create(directory.path().join("zeros.tgm")).unwrap().set_len(1 << 42).unwrap();
     for ignored in ["HUP", "INT", "TERM"] {
-        let mut command = Command::new("sh");
+        let mut command = command(directory.path(), "sh");
         let script = format!("trap '' {ignored}; exec \"$0\" info zeros.tgm");
-        command.current_dir(directory.path()).arg("-c").arg(script).arg(program("tgm"));
+        command.arg("-c").arg(script).arg(program("tgm"));
         let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
         thread::sleep(Duration::from_millis(300));
         signal(&child, ignored);
@@ -103,8 +177,8 @@ fn ignored_signals_stay_ignored() {
 
 /// Runs a command as a user who may have one process: no thread can be started.
 fn run_without_threads(directory: &Path, program: &Path, args: &[&str]) -> Child {
-    let mut command = Command::new("prlimit");
-    command.current_dir(directory).args(["--nproc=1:1", "--"]).arg(program).args(args);
+    let mut command = command(directory, "prlimit");
+    command.args(["--nproc=1:1", "--"]).arg(program).args(args);
     // The limit does not bind root.
     if fs::metadata("/proc/self").is_ok_and(|meta| std::os::unix::fs::MetadataExt::uid(&meta) == 0) {
         command.uid(65_533);
@@ -153,8 +227,8 @@ fn commands_run_when_no_thread_can_be_started() {
 #[test]
 fn too_many_threads_are_not_started() {
     let directory = directory();
-    let mut command = Command::new(program("tet"));
-    command.current_dir(directory.path()).env("RAYON_NUM_THREADS", "100000");
+    let mut command = command(directory.path(), program("tet"));
+    command.env("RAYON_NUM_THREADS", "100000");
     let done =
         command.args(["query", "{\"dataset\": \"a\", \"mean\": []}", "-t", "a.tet", "-x", "--explain"]);
     let done = done.output().unwrap();
@@ -214,8 +288,8 @@ fn patterns_match_names_that_are_not_utf8_and_skip_pipes() {
     let name = <std::ffi::OsStr as std::os::unix::ffi::OsStrExt>::from_bytes(b"\xff.tet");
     fs::copy(directory.path().join("a.tet"), directory.path().join(name)).unwrap();
     fifo(&directory.path().join("p.tet"));
-    let mut command = Command::new(program("tet"));
-    command.current_dir(directory.path()).args(["info", "-q", "*.tet"]);
+    let mut command = command(directory.path(), program("tet"));
+    command.args(["info", "-q", "*.tet"]);
     let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
     let mut out = child.stdout.take().unwrap();
     assert_eq!(wait(child), Some(0));
@@ -230,9 +304,9 @@ fn patterns_match_names_that_are_not_utf8_and_skip_pipes() {
 /// Runs a command whose output is a terminal.
 #[cfg(feature = "arrow")]
 fn run_on_a_terminal(directory: &Path, command: &str) -> Output {
-    let mut script = Command::new("script");
+    let mut script = self::command(directory, "script");
     let path = program("tatami").parent().unwrap().to_owned();
-    script.current_dir(directory).env("PATH", format!("{}:/usr/bin:/bin", path.display()));
+    script.env("PATH", format!("{}:/usr/bin:/bin", path.display()));
     script.args(["-qec", command, "/dev/null"]).stdin(Stdio::null()).output().unwrap()
 }
 
@@ -258,6 +332,28 @@ fn only_binary_data_is_not_written_to_a_terminal() {
     }
 }
 
+#[cfg(feature = "arrow")]
+#[test]
+fn terminals_are_not_controlled_by_cells() {
+    let directory = directory();
+    // Bell, escape, C1, bidirectional and zero-width characters, in a name and in values.
+    let row = "{\"n\\u0007\":\"a\\u001b[31m\\u009b31m\\u202eb\\u200bc\\td\\ne\",\"l\":[\"\\u009b\"]}\n";
+    fs::write(directory.path().join("rows.jsonl"), row).unwrap();
+    for (out, to) in [("-", "csv"), ("/dev/stdout", "tsv"), ("/dev/tty", "tsv"), ("-", "jsonl")] {
+        let command = format!("tatami convert rows.jsonl {out} -q --no-progress --to {to}");
+        let ran = run_on_a_terminal(directory.path(), &command);
+        let shown = text(&ran.stdout).replace("\r\n", "\n");
+        assert_eq!(ran.status.code(), Some(0), "{shown}");
+        let is_safe = |c: char| !c.is_control() || c == '\n' || (to == "tsv" && c == '\t');
+        assert!(shown.chars().all(is_safe), "{to} {out}: {shown:?}");
+        assert!(!shown.contains(['\u{202e}', '\u{200b}']), "{to} {out}: {shown:?}");
+        assert!(shown.contains("[31m"), "{to} {out}: {shown:?}");
+    }
+    // Anything else gets the values as they are.
+    let piped = run(directory.path(), "tatami", &["convert", "rows.jsonl", "-", "-q", "--to", "csv"]);
+    assert!(text(&piped.stdout).contains("a\u{1b}[31m\u{9b}31m\u{202e}b\u{200b}c\td\ne"), "{piped:?}");
+}
+
 #[test]
 fn queries_and_salvage_read_named_pipes() {
     let directory = directory();
@@ -278,13 +374,17 @@ fn queries_and_salvage_read_named_pipes() {
         assert_eq!(salvaged.status.code(), Some(0), "{}", text(&salvaged.stderr));
         assert!(run(directory.path(), "tet", &["verify", "--deep", "b.tet"]).status.success());
         let fed = feed(pipe.clone(), bytes.clone());
-        let planned = run(directory.path(), name, &["repair", "pipe"]);
+        let planned = run(directory.path(), name, &["repair", "--plan", "pipe"]);
         fed.join().unwrap();
-        assert_eq!(planned.status.code(), Some(8));
+        assert_eq!(planned.status.code(), Some(0), "{}", text(&planned.stderr));
+        let fed = feed(pipe.clone(), bytes.clone());
+        let changed = run(directory.path(), name, &["repair", "pipe", "--apply", "footer_invalid"]);
+        fed.join().unwrap();
+        assert_eq!(changed.status.code(), Some(8));
         assert!(
-            text(&planned.stderr).contains("is a pipe, which cannot be changed in place"),
+            text(&changed.stderr).contains("is a pipe, which cannot be changed in place"),
             "{}",
-            text(&planned.stderr)
+            text(&changed.stderr)
         );
     }
     let both = run(directory.path(), "tet", &["query", "-", "-t", "-"]);
@@ -312,7 +412,7 @@ fn named_pipes_and_devices_are_written_like_files() {
         ("tgm", "create OUT --from a=a.npy --reproducible --compression zstd"),
         ("tgm", "extract a.tgm 0 -o OUT"),
         ("tgm", "copy a.tgm OUT"),
-        ("tgm", "recode a.tgm OUT --compression zstd --reproducible"),
+        ("tgm", "repack a.tgm OUT --compression zstd --reproducible"),
         ("tgm", "set -s k=v a.tgm OUT --reproducible"),
         ("tgm", "merge a.tgm -o OUT --reproducible"),
         ("tgm", "reshuffle a.tgm -o OUT --reproducible"),
@@ -324,24 +424,24 @@ fn named_pipes_and_devices_are_written_like_files() {
         #[cfg(feature = "arrow")]
         ("tatami", "convert a.tatami OUT --to csv"),
     ] {
-        let command = |out: &str| {
+        let print = |out: &str| {
             let args = args.replace("OUT", out);
             let args: Vec<&str> = args.split(' ').collect();
             // The time of the history is that of the environment.
-            let mut command = Command::new(program(name));
-            command.current_dir(directory.path()).args(&args).env("SOURCE_DATE_EPOCH", "1700000000");
+            let mut command = command(directory.path(), program(name));
+            command.args(&args).env("SOURCE_DATE_EPOCH", "1700000000");
             let done = command.output().unwrap();
             assert_eq!(done.status.code(), Some(0), "{name} {args:?}: {}", text(&done.stderr));
             text(&done.stdout)
         };
         let _ = fs::remove_file(directory.path().join("whole"));
-        let printed = command("whole");
+        let printed = print("whole");
         let whole = fs::read(directory.path().join("whole")).unwrap();
         let drained = drain(pipe.clone());
         // Also with the same summary, and without `--force`: a pipe is not replaced.
-        assert_eq!(command("pipe").replace("pipe", "whole"), printed, "{name} {args}");
+        assert_eq!(print("pipe").replace("pipe", "whole"), printed, "{name} {args}");
         assert!(drained.join().unwrap() == whole, "{name} {args}");
-        command("/dev/null");
+        print("/dev/null");
     }
     let refused = run(directory.path(), "tgm", &["repair", "pipe", "-o", "pipe"]);
     assert_eq!(refused.status.code(), Some(8), "{}", text(&refused.stderr));
@@ -368,9 +468,9 @@ fn pipes_are_not_changed_in_place() {
         if let Some(fed) = fed {
             fed.join().unwrap();
         }
-        let said = text(&refused.stderr);
-        assert_eq!(refused.status.code(), Some(8), "{args}: {said}");
-        assert!(said.contains("pipe: is a pipe, which cannot be changed in place"), "{args}: {said}");
+        let stderr = text(&refused.stderr);
+        assert_eq!(refused.status.code(), Some(8), "{args}: {stderr}");
+        assert!(stderr.contains("pipe: is a pipe, which cannot be changed in place"), "{args}: {stderr}");
     }
 }
 
@@ -380,13 +480,13 @@ fn help_that_cannot_be_written_is_an_io_error() {
     let directory = directory();
     for args in [&["--help"][..], &["--version"], &["help"], &["info", "--help"]] {
         for name in ["tercet", "tet", "tgm", "tatami"] {
-            let mut command = Command::new(program(name));
-            command.current_dir(directory.path()).args(args);
+            let mut command = command(directory.path(), program(name));
+            command.args(args);
             let full = File::options().write(true).open("/dev/full").unwrap();
             let failed = command.stdout(full).output().unwrap();
             assert_eq!(failed.status.code(), Some(3), "{name} {args:?}");
-            let said = text(&failed.stderr);
-            assert!(said.starts_with("error: cannot write to standard output: No space left"), "{said}");
+            let stderr = text(&failed.stderr);
+            assert!(stderr.starts_with("error: cannot write to standard output: No space left"), "{stderr}");
         }
     }
 }
@@ -422,7 +522,7 @@ fn tail_follows_a_named_pipe() {
     assert_eq!((piped.status.code(), text(&piped.stderr)), (Some(0), String::new()));
     assert_eq!(text(&piped.stdout), text(&whole.stdout));
     // The start of a stream is gone.
-    assert_eq!(run(directory.path(), "tgm", &["tail", "pipe", "-n", "1"]).status.code(), Some(8));
+    assert_eq!(run(directory.path(), "tgm", &["tail", "pipe", "--last", "1"]).status.code(), Some(8));
 }
 
 /// A salvaged file is the same on standard output; its report is on standard error.
@@ -442,8 +542,8 @@ fn repairs_write_to_standard_output() {
 fn a_signal_removes_temporary_files() {
     let directory = tempfile::tempdir().unwrap();
     fifo(&directory.path().join("pipe.txt"));
-    let mut command = Command::new(program("tatami"));
-    command.current_dir(directory.path()).args(["index", "pipe.txt", "-o", "new.tatami"]);
+    let mut command = command(directory.path(), program("tatami"));
+    command.args(["index", "pipe.txt", "-o", "new.tatami"]);
     let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let names = || -> Vec<String> {
         let entries = fs::read_dir(directory.path()).unwrap();
@@ -457,4 +557,101 @@ fn a_signal_removes_temporary_files() {
     signal(&child, "TERM");
     assert_eq!(wait(child), Some(130));
     assert_eq!(names(), ["pipe.txt"]);
+}
+
+/// The exit code and standard error of a command that fails.
+fn failure(directory: &Path, name: &str, args: &[&str]) -> (i32, String) {
+    let failed = run(directory, name, args);
+    assert!(!failed.status.success(), "{name} {args:?}: {}", text(&failed.stdout));
+    (failed.status.code().unwrap_or(-1), text(&failed.stderr))
+}
+
+#[test]
+fn json_is_printed_or_refused() {
+    let directory = directory();
+    let version = run(directory.path(), "tatami", &["version", "--json"]);
+    let version: serde_json::Value = serde_json::from_slice(&version.stdout).unwrap();
+    assert_eq!((&version["name"], version["version"].is_string()), (&"tatami".into(), true));
+    for args in [&["demo", "--json"][..], &["completions", "bash", "--json"], &["man", "--json"]] {
+        let (code, said) = failure(directory.path(), "tercet", args);
+        assert_eq!(code, 8, "{args:?}: {said}");
+        assert!(said.contains("has no JSON output"), "{args:?}: {said}");
+    }
+    assert!(!directory.path().join("tercet-demo").exists());
+}
+
+#[test]
+fn a_container_is_not_a_query() {
+    let directory = directory();
+    let (code, said) = failure(directory.path(), "tet", &["query", "a.tet"]);
+    assert_eq!(code, 8);
+    assert!(said.contains("a.tet: is a .tet file, not a query"), "{said}");
+    assert!(said.contains("-t a.tet"), "{said}");
+    let (_, said) = failure(directory.path(), "tet", &["query", "a.tgm"]);
+    assert!(said.contains("a.tgm: is a .tgm file, not a query"), "{said}");
+}
+
+#[test]
+fn tables_are_read_from_pipes() {
+    let directory = directory();
+    let path = directory.path();
+    let pipe = path.join("pipe");
+    fifo(&pipe);
+    for (content, rows) in [("{\"a\":1}\n{\"a\":2}\n", 2), ("a\n1\n2\n3\n", 3)] {
+        let fed = feed(pipe.clone(), content.into());
+        let made = run(path, "tatami", &["create", "a.tatami", "--force", "--from", "pipe"]);
+        fed.join().unwrap();
+        assert!(made.status.success(), "{}", text(&made.stderr));
+        let printed = run(path, "tatami", &["cat", "a.tatami"]);
+        assert_eq!(text(&printed.stdout).lines().count(), rows);
+    }
+    let fed = feed(pipe.clone(), fs::read(path.join("a.tatami")).unwrap());
+    let merged = run(path, "tatami", &["merge", "a.tatami", "pipe", "-o", "b.tatami"]);
+    fed.join().unwrap();
+    assert!(merged.status.success(), "{}", text(&merged.stderr));
+    assert_eq!(text(&run(path, "tatami", &["cat", "b.tatami"]).stdout).lines().count(), 6);
+    let (code, said) = failure(path, "tatami", &["index", "http://127.0.0.1:1/a.txt", "-o", "c.tatami"]);
+    assert_eq!(code, 8, "{said}");
+    assert!(said.contains("cannot index a remote file"), "{said}");
+}
+
+#[test]
+fn mistakes_have_hints() {
+    let directory = directory();
+    let path = directory.path();
+    fs::create_dir(path.join("z.zarr")).unwrap();
+    fs::write(path.join("z.zarr/zarr.json"), "{}").unwrap();
+    for (name, args, expected) in [
+        ("tgm", "advise a.tgm", "a.tgm: no message is given\n  hint: add its number: `tgm advise a.tgm 0`"),
+        ("tgm", "ls z.zarr", "z.zarr: is a Zarr directory, which is not supported"),
+        ("tet", "extract z.zarr a -o x.npy", "z.zarr: is a Zarr directory, which is not supported"),
+        ("tet", "create b.tet a.npy", "use '--from NAME=a.npy'"),
+        ("tgm", "create b.tgm a.npy", "use '--from NAME=a.npy'"),
+        ("tatami", "create b.tatami rows.jsonl", "use '--from rows.jsonl'"),
+    ] {
+        let (_, said) = failure(path, name, &args.split(' ').collect::<Vec<_>>());
+        assert!(said.contains(expected), "{name} {args}: {said}");
+    }
+    let list = |threads: &str| {
+        let mut command = command(path, program("tgm"));
+        command.args(["ls", "a.tgm"]).env("TENSOGRAM_THREADS", threads).output().unwrap()
+    };
+    assert!(list("").status.success(), "{}", text(&list("").stderr));
+    assert_eq!(list("many").status.code(), Some(2));
+    assert!(text(&list("many").stderr).contains("environment variable TENSOGRAM_THREADS"));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_deleted_working_directory_is_reported() {
+    let directory = directory();
+    let gone = directory.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let mut shell = command(directory.path(), "sh");
+    let script = "cd gone && rmdir ../gone && exec \"$0\" create b.tet --from a=\"$1\"";
+    shell.arg("-c").arg(script).arg(program("tet")).arg(directory.path().join("a.npy"));
+    let failed = shell.output().unwrap();
+    let said = text(&failed.stderr);
+    assert_eq!(failed.status.code(), Some(3), "{said}");
+    assert!(said.contains("the working directory does not exist"), "{said}");
 }

@@ -39,7 +39,7 @@ fn values_round_trip_within_the_bound() {
         assert!(error <= bound, "{options}: {error}");
         assert!(dir.ok("extract a.tgm 0 --range 7:10 -o -").bytes == found[56..136], "{options}");
         dir.ok("validate --full a.tgm");
-        dir.ok("recode a.tgm b.tgm --force --compression zstd");
+        dir.ok("repack a.tgm b.tgm --force --compression zstd");
         assert!(dir.ok("extract b.tgm 0 -o -").bytes == found, "{options}");
     }
     assert!(dir.ok("advise t.npy --max-error 0.01").out.contains("sz3 abs 0.01"));

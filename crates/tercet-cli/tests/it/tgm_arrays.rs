@@ -16,7 +16,7 @@ mod masks;
 mod npy;
 mod pipeline;
 mod ranges;
-mod recode;
+mod repack;
 mod repair;
 
 use tercet::tgm;

@@ -86,7 +86,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(decode(&whole[..cut], &mut raw).is_err(), "cut at {cut}");
         }
-        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "trailing junk");
+        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "trailing bytes");
         assert!(decode(&whole, &mut raw[..text.len() - 1]).is_err(), "too long");
         let longer = with_prefix(&whole, u32::MAX);
         assert!(matches!(

@@ -239,7 +239,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(decode(&whole[..cut], &mut raw).is_err(), "cut at {cut}");
         }
-        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "trailing junk");
+        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "trailing bytes");
         assert!(decode(&whole, &mut raw[..999]).is_err(), "too long");
         assert!(matches!(decode(&whole, &mut [0; 1001]), Err(CodecError::WrongLength { found: 1000, .. })));
         assert!(decode(&[], &mut []).is_err(), "empty");

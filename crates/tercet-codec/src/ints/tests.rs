@@ -126,7 +126,7 @@ fn picked_values_are_those_of_the_whole() {
         assert_eq!(picked(scheme, &bytes, n, &[]).unwrap(), [5]);
         assert!(picked(scheme, &bytes, n, &[0, n]).is_err(), "{scheme:?}: past the end");
         assert!(picked(scheme, &bytes[..bytes.len() - 1], n, &[0]).is_err(), "{scheme:?}: cut");
-        assert!(picked(scheme, &[&bytes[..], &[0]].concat(), n, &[0]).is_err(), "{scheme:?}: trailing junk");
+        assert!(picked(scheme, &[&bytes[..], &[0]].concat(), n, &[0]).is_err(), "{scheme:?}: trailing bytes");
     }
     assert!(picked(Scheme::BitpackFor, &[], 0, &[0]).is_err());
 }

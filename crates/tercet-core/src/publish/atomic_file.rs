@@ -78,21 +78,24 @@ impl AtomicFile {
 
     /// [`create_new`](Self::create_new) on another disk.
     pub fn create_new_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
+        Self::create_new_as(disk, target, None)
+    }
+
+    pub(super) fn create_new_as(
+        disk: Arc<dyn Disk>,
+        target: &Path,
+        permissions: Option<Permissions>,
+    ) -> Result<Self, PublishError> {
         let target = Target::resolve(disk.as_ref(), target)?;
         if target.existing.is_some() {
             return Err(PublishError::Exists { path: target.given });
         }
-        Self::start(disk, target, None, Replaces::Nothing, None)
+        Self::start(disk, target, None, Replaces::Nothing, permissions)
     }
 
     /// Creates a private output (mode `0600`), regardless of the permissions of the file it replaces.
     pub fn create_private(target: &Path) -> Result<Self, PublishError> {
-        Self::create_private_on(Arc::new(RealDisk), target)
-    }
-
-    /// [`create_private`](Self::create_private) on another disk.
-    pub(super) fn create_private_on(disk: Arc<dyn Disk>, target: &Path) -> Result<Self, PublishError> {
-        Self::create_as(disk, target, Some(PRIVATE))
+        Self::create_as(Arc::new(RealDisk), target, Some(PRIVATE))
     }
 
     /// [`create`](Self::create) on another disk.
@@ -100,7 +103,7 @@ impl AtomicFile {
         Self::create_as(disk, target, None)
     }
 
-    fn create_as(
+    pub(super) fn create_as(
         disk: Arc<dyn Disk>,
         target: &Path,
         permissions: Option<Permissions>,

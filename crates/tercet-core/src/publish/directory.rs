@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use super::atomic_file::PRIVATE;
 use super::{AtomicFile, Disk, DiskFile, Entry, FileId, Permissions, PublishError};
 
 /// An open directory, identified by its handle instead of its path.
@@ -72,14 +73,16 @@ impl Directory {
         &self.path
     }
 
-    /// Creates an output file in this directory.
-    pub fn stage(&self, name: &OsStr) -> Result<AtomicFile, PublishError> {
-        AtomicFile::create_on(Arc::new(self.clone()), &self.path.join(name))
-    }
-
-    /// Creates a private output file in this directory, as [`AtomicFile::create_private`] does.
-    pub fn stage_private(&self, name: &OsStr) -> Result<AtomicFile, PublishError> {
-        AtomicFile::create_private_on(Arc::new(self.clone()), &self.path.join(name))
+    /// Creates an output file in this directory, with owner-only permissions if `private`. An existing file is an
+    /// error unless `overwrite`, also one that appears before the output is published.
+    pub fn stage(&self, name: &OsStr, private: bool, overwrite: bool) -> Result<AtomicFile, PublishError> {
+        let permissions = private.then_some(PRIVATE);
+        let (disk, path) = (Arc::new(self.clone()), self.path.join(name));
+        if overwrite {
+            AtomicFile::create_as(disk, &path, permissions)
+        } else {
+            AtomicFile::create_new_as(disk, &path, permissions)
+        }
     }
 
     /// An unnamed file for reading and writing. It disappears when it is closed.
@@ -121,6 +124,10 @@ impl Disk for Directory {
 
     fn rename(&self, from: &Path, to: &Path) -> io::Result<()> {
         system::rename(&self.handle, (name_of(from)?, from), (name_of(to)?, to))
+    }
+
+    fn link(&self, from: &Path, to: &Path) -> io::Result<()> {
+        system::link(&self.handle, name_of(from)?, name_of(to)?)
     }
 
     fn remove(&self, path: &Path) -> io::Result<()> {
@@ -200,6 +207,10 @@ mod system {
 
     pub(super) fn rename(directory: &Handle, from: (&OsStr, &Path), to: (&OsStr, &Path)) -> io::Result<()> {
         Ok(rustix::fs::renameat(directory, from.0, directory, to.0)?)
+    }
+
+    pub(super) fn link(directory: &Handle, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        Ok(rustix::fs::linkat(directory, from, directory, to, AtFlags::empty())?)
     }
 
     pub(super) fn remove(directory: &Handle, name: &OsStr, _path: &Path) -> io::Result<()> {
@@ -307,6 +318,10 @@ mod system {
 
     pub(super) fn rename(directory: &Handle, from: (&OsStr, &Path), to: (&OsStr, &Path)) -> io::Result<()> {
         RealDisk.rename(&directory.join(from.0), &directory.join(to.0))
+    }
+
+    pub(super) fn link(directory: &Handle, from: &OsStr, to: &OsStr) -> io::Result<()> {
+        RealDisk.link(&directory.join(from), &directory.join(to))
     }
 
     pub(super) fn remove(directory: &Handle, name: &OsStr, _path: &Path) -> io::Result<()> {

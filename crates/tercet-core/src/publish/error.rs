@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 use super::EntryKind;
-use crate::{Class, Diagnose, Hint, escape};
+use crate::{Class, Diagnostic, Hint, escape};
 
 /// The error of a file that could not be written, replaced or locked.
 ///
@@ -188,7 +188,7 @@ impl From<PublishError> for io::Error {
     }
 }
 
-impl Diagnose for PublishError {
+impl Diagnostic for PublishError {
     fn class(&self) -> Class {
         match self {
             Self::NoFileName { .. } | Self::NotAFile { .. } | Self::Exists { .. } => Class::Request,
@@ -260,8 +260,8 @@ mod tests {
         assert!(back.hint().unwrap().to_string().contains("disk is full"));
         assert!(back.source().is_some());
 
-        let foreign = io::Error::other("something else");
-        assert_eq!(PublishError::recover(foreign).unwrap_err().to_string(), "something else");
+        let other = io::Error::other("something else");
+        assert_eq!(PublishError::recover(other).unwrap_err().to_string(), "something else");
     }
 
     #[test]

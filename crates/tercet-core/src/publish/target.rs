@@ -26,7 +26,13 @@ impl Target {
     /// Resolves the links of a path and refuses what a file cannot replace.
     pub(super) fn resolve(disk: &dyn Disk, given: &Path) -> Result<Self, PublishError> {
         let no_file_name = || PublishError::NoFileName { path: given.to_owned() };
-        let mut path = std::path::absolute(given).map_err(|_| no_file_name())?;
+        let mut path = std::path::absolute(given).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                let error = io::Error::new(error.kind(), "the working directory does not exist");
+                PublishError::io(given, Operation::Inspect, error)
+            }
+            _ => no_file_name(),
+        })?;
         for _ in 0..=MAX_LINKS {
             let existing = match disk.entry(&path) {
                 Ok(entry) => Some(entry),

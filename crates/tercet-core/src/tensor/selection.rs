@@ -5,7 +5,7 @@ use std::fmt;
 use serde::Serialize;
 
 use super::Shape;
-use crate::{Class, Diagnose};
+use crate::{Class, Diagnostic};
 
 /// A slice `start:stop:step` of one axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
@@ -41,6 +41,88 @@ impl AxisSlice {
         let first = steps(low.saturating_sub(self.start));
         let end = steps(high.min(self.stop).saturating_sub(self.start));
         (first < end).then(|| (first, end - first))
+    }
+}
+
+/// A slice of one axis as Python writes it: negative positions count from the end, a negative step reverses the order.
+///
+/// ```
+/// use tercet_core::tensor::IndexSlice;
+///
+/// let (slice, is_reversed) = IndexSlice::parse("-1:2:-3").unwrap().resolve(0, 10).unwrap();
+/// assert_eq!((slice.start, slice.stop, slice.step, is_reversed), (3, 10, 3, true)); // 9, 6, 3
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct IndexSlice {
+    /// The first position.
+    pub start: Option<i64>,
+    /// The end, exclusive.
+    pub stop: Option<i64>,
+    /// The step, not 0.
+    pub step: i64,
+    /// Whether the slice is a single position: `start` alone.
+    pub is_single: bool,
+}
+
+impl IndexSlice {
+    /// Every position of an axis.
+    pub const FULL: Self = Self { start: None, stop: None, step: 1, is_single: false };
+
+    /// Parses `n` or `start:stop:step`; every part of the latter is optional.
+    pub fn parse(text: &str) -> Option<Self> {
+        let number = |part: &str| match part.trim() {
+            "" => Some(None),
+            digits if digits.starts_with('+') => None,
+            digits => digits.parse().ok().map(Some),
+        };
+        let parts: Vec<&str> = text.split(':').collect();
+        Some(match parts[..] {
+            [single] => Self { start: Some(number(single)??), stop: None, step: 1, is_single: true },
+            [start, stop] => Self { start: number(start)?, stop: number(stop)?, ..Self::FULL },
+            [start, stop, step] => {
+                let step = number(step)?.unwrap_or(1);
+                Self { start: number(start)?, stop: number(stop)?, step, is_single: false }
+            }
+            _ => return None,
+        })
+    }
+
+    /// The selected positions of an axis of `extent` positions, in ascending order, and whether the slice reverses
+    /// them.
+    pub fn resolve(&self, axis: usize, extent: u64) -> Result<(AxisSlice, bool), SelectionError> {
+        let signed = i64::try_from(extent).unwrap_or(i64::MAX);
+        let from_end = |position: i64| if position < 0 { position.saturating_add(signed) } else { position };
+        let outside = |position: i64| SelectionError::Position { axis, position, extent };
+        let unsigned = |position: i64| u64::try_from(from_end(position)).map_err(|_| outside(position));
+        if self.is_single {
+            let position = self.start.unwrap_or(0);
+            let start = unsigned(position)?;
+            if start >= extent {
+                return Err(outside(position));
+            }
+            return Ok((AxisSlice { start, stop: start + 1, step: 1 }, false));
+        }
+        let step = self.step.unsigned_abs();
+        if step == 0 {
+            return Err(SelectionError::ZeroStep { axis });
+        }
+        if self.step > 0 {
+            let start = self.start.map_or(Ok(0), unsigned)?;
+            let stop = self.stop.map_or(Ok(extent), unsigned)?;
+            return Ok((AxisSlice { start, stop, step }, false));
+        }
+        // From `first` down to, and without, `end`.
+        let first = self.start.map_or(Ok(extent.saturating_sub(1)), unsigned)?;
+        if first >= extent {
+            return Err(outside(self.start.unwrap_or(0)));
+        }
+        let end = self.stop.map(unsigned).transpose()?;
+        if end.is_some_and(|end| end >= first) {
+            let (start, stop) = (first, end.unwrap_or(0));
+            return Err(SelectionError::Empty { axis, start, stop });
+        }
+        let count = (first - end.map_or(0, |end| end + 1)) / step;
+        Ok((AxisSlice { start: first - count * step, stop: first + 1, step }, true))
     }
 }
 
@@ -90,20 +172,44 @@ impl Selection {
 
     /// Parses `start:stop:step` slices separated by commas, outermost axis first.
     ///
-    /// Every part is optional; missing axes are selected whole; a single number `n` means `n:n+1` and keeps its axis.
+    /// Every part is optional; missing axes are selected whole, and so are those of `...`; a single number `n` keeps its
+    /// axis; negative positions count from the end. A selection has no order: negative steps are refused.
     pub fn parse(text: &str, shape: &[u64]) -> Result<Self, SelectionError> {
-        let parts: Vec<&str> = text.split(',').collect();
-        if parts.len() > shape.len() {
-            return Err(SelectionError::WrongRank { found: parts.len(), rank: shape.len() });
+        let (selection, reversed) = Self::parse_reversible(text, shape)?;
+        match reversed.iter().position(|&reversed| reversed) {
+            Some(axis) => Err(SelectionError::NegativeStep { axis }),
+            None => Ok(selection),
         }
-        let mut axes = Vec::with_capacity(shape.len());
-        for (axis, &extent) in shape.iter().enumerate() {
-            axes.push(match parts.get(axis) {
-                Some(part) => parse_slice(part, axis, extent)?,
-                None => AxisSlice::full(extent),
-            });
+    }
+
+    /// Like `parse`, with negative steps: returns the axes that are reversed as well.
+    pub fn parse_reversible(text: &str, shape: &[u64]) -> Result<(Self, Vec<bool>), SelectionError> {
+        let parts: Vec<&str> = text.split(',').map(str::trim).collect();
+        let dots = parts.iter().filter(|part| **part == "...").count();
+        let wrong = |axis: usize, text: &str| SelectionError::Syntax { axis, text: text.to_owned() };
+        if dots > 1 {
+            return Err(wrong(0, text));
         }
-        Self::new(axes, shape)
+        if parts.len() - dots > shape.len() {
+            return Err(SelectionError::WrongRank { found: parts.len() - dots, rank: shape.len() });
+        }
+        let skipped = shape.len() - (parts.len() - dots);
+        let (mut axes, mut reversed) = (Vec::with_capacity(shape.len()), Vec::with_capacity(shape.len()));
+        for part in parts {
+            let axis = axes.len();
+            if part == "..." {
+                axes.extend(shape[axis..axis + skipped].iter().map(|&extent| AxisSlice::full(extent)));
+                reversed.resize(axes.len(), false);
+                continue;
+            }
+            let slice = IndexSlice::parse(part).ok_or_else(|| wrong(axis, part))?;
+            let (slice, is_reversed) = slice.resolve(axis, shape[axis])?;
+            axes.push(slice);
+            reversed.push(is_reversed);
+        }
+        axes.extend(shape[axes.len()..].iter().map(|&extent| AxisSlice::full(extent)));
+        reversed.resize(axes.len(), false);
+        Ok((Self::new(axes, shape)?, reversed))
     }
 
     /// The slices, outermost axis first.
@@ -123,29 +229,6 @@ impl Selection {
     }
 }
 
-fn parse_slice(text: &str, axis: usize, extent: u64) -> Result<AxisSlice, SelectionError> {
-    let wrong = || SelectionError::Syntax { axis, text: text.to_owned() };
-    let number = |part: &str, default: u64| match part.trim() {
-        "" => Ok(default),
-        digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().map_err(|_| wrong()),
-        _ => Err(wrong()),
-    };
-    let parts: Vec<&str> = text.split(':').collect();
-    match parts[..] {
-        [single] if single.trim().is_empty() => Err(wrong()),
-        [single] => {
-            let start = number(single, 0)?;
-            let stop = start.checked_add(1).ok_or_else(wrong)?;
-            Ok(AxisSlice { start, stop, step: 1 })
-        }
-        [start, stop] => Ok(AxisSlice { start: number(start, 0)?, stop: number(stop, extent)?, step: 1 }),
-        [start, stop, step] => {
-            Ok(AxisSlice { start: number(start, 0)?, stop: number(stop, extent)?, step: number(step, 1)? })
-        }
-        _ => Err(wrong()),
-    }
-}
-
 /// The error of a selection that does not fit its array.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the fields are the words of the message")]
@@ -158,6 +241,10 @@ pub enum SelectionError {
     Empty { axis: usize, start: u64, stop: u64 },
     /// The end exceeds the axis.
     OutOfRange { axis: usize, stop: u64, extent: u64 },
+    /// A position outside of the axis.
+    Position { axis: usize, position: i64, extent: u64 },
+    /// A negative step where the order cannot be reversed.
+    NegativeStep { axis: usize },
     /// Not `start:stop:step`.
     Syntax { axis: usize, text: String },
 }
@@ -175,6 +262,12 @@ impl fmt::Display for SelectionError {
             Self::OutOfRange { axis, stop, extent } => {
                 write!(f, "selection on axis {axis} ends at {stop}, but the axis has {extent} positions")
             }
+            Self::Position { axis, position, extent } => {
+                write!(f, "position {position} on axis {axis}, but the axis has {extent} positions")
+            }
+            Self::NegativeStep { axis } => {
+                write!(f, "selection on axis {axis} has a negative step, which is not supported here")
+            }
             Self::Syntax { axis, text } => {
                 let text = crate::escape::name(text);
                 write!(f, "selection `{text}` on axis {axis} is not `start:stop:step` of whole numbers")
@@ -185,7 +278,7 @@ impl fmt::Display for SelectionError {
 
 impl std::error::Error for SelectionError {}
 
-impl Diagnose for SelectionError {
+impl Diagnostic for SelectionError {
     fn class(&self) -> Class {
         Class::Request
     }
@@ -204,14 +297,19 @@ mod tests {
         assert_eq!(parse(":"), Ok(vec![10, 6, 3]));
         assert_eq!(parse("0:10,::2"), Ok(vec![10, 3, 3]));
         assert_eq!(parse("9, 1:2 ,2:"), Ok(vec![1, 1, 1]));
+        assert_eq!(parse("..., 2"), Ok(vec![10, 6, 1]));
+        assert_eq!(parse("3:,...,-2:"), Ok(vec![7, 6, 2]));
+        assert_eq!(parse("..."), Ok(vec![10, 6, 3]));
+        assert_eq!(parse("1,1,...,1"), Ok(vec![1, 1, 1]));
     }
 
     #[test]
     fn impossible_selections_are_refused() {
         let shape = [10, 6];
-        for text in
-            ["", "5:5", "6:5", "0:11", "::0", "-1:", "1:2:3:4", "a", ":,:,:", "99999999999999999999", "10"]
-        {
+        for text in [
+            "", "5:5", "6:5", "0:11", "::0", "::-1", "-11:", "-11", "1:2:3:4", "a", ":,:,:", "10", "...,...",
+            "+1",
+        ] {
             assert!(Selection::parse(text, &shape).is_err(), "{text}");
         }
         let max = u64::MAX;
@@ -219,6 +317,49 @@ mod tests {
     }
 
     proptest! {
+        /// Python's rules: `range(extent)[start:stop:step]`.
+        #[test]
+        fn slices_are_those_of_python(
+            extent in 1i64..12,
+            start in prop::option::of(-12i64..12),
+            stop in prop::option::of(-12i64..12),
+            step in prop::sample::select(vec![-5i64, -3, -2, -1, 1, 2, 3, 5]),
+        ) {
+            let from_end = |position: i64| if position < 0 { position + extent } else { position };
+            let (first, end) = if step > 0 {
+                (start.map_or(0, from_end), stop.map_or(extent, from_end))
+            } else {
+                (start.map_or(extent - 1, from_end), stop.map_or(-1, from_end))
+            };
+            let mut expected = Vec::new();
+            let mut position = first;
+            while (step > 0 && position < end) || (step < 0 && position > end) {
+                expected.push(position);
+                position += step;
+            }
+            let slice = IndexSlice { start, stop, step, is_single: false };
+            let extent = extent.cast_unsigned();
+            match slice.resolve(0, extent) {
+                Ok((slice, is_reversed)) if Selection::new(vec![slice], &[extent]).is_ok() => {
+                    let mut found: Vec<i64> =
+                        (slice.start..slice.stop).step_by(slice.step as usize).map(u64::cast_signed).collect();
+                    if is_reversed {
+                        found.reverse();
+                    }
+                    prop_assert_eq!(found, expected);
+                }
+                // Positions outside of the axis are refused, where Python clips them.
+                _ => {
+                    let inside = |position: Option<i64>, most: i64| {
+                        position.is_none_or(|position| (0..=most).contains(&from_end(position)))
+                    };
+                    let most = extent.cast_signed();
+                    let fits = inside(start, most - i64::from(step < 0)) && inside(stop, most);
+                    prop_assert!(!fits || expected.is_empty(), "{expected:?}");
+                }
+            }
+        }
+
         #[test]
         fn hits_are_the_positions_in_the_window(
             start in 0u64..20, len in 1u64..40, step in 1u64..9, low in 0u64..60, width in 0u64..30,

@@ -11,7 +11,7 @@ use tercet_core::publish::{
     AtomicFile, Disk, EntryKind, FileLock, Operation, PublishError, RealDisk, is_stale_temp,
 };
 use tercet_core::sink::Sink;
-use tercet_core::{Class, Diagnose};
+use tercet_core::{Class, Diagnostic};
 use tercet_testkit::faults::{Fault, FaultyDisk, Op, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tercet_core::source::{File, LazyFile, Memory, Mmap};
-use tercet_core::{ByteSource, Class, Diagnose, SourceError, Span};
+use tercet_core::{ByteSource, Class, Diagnostic, SourceError, Span};
 use tercet_testkit::counting::Counting;
 use tercet_testkit::source_conformance;
 

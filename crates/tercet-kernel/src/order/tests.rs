@@ -1,3 +1,5 @@
+use tercet_core::tensor::f16;
+
 use super::key::{Coding, Key, Number, Rank, between};
 use super::*;
 use crate::widen;
@@ -55,6 +57,14 @@ fn keys_sort_like_values() {
     let zeros = [(-0.0f32).to_le_bytes(), 0f32.to_le_bytes()].concat();
     let zeros = keys(&narrow(ElementType::F32), ElementType::F32, &zeros);
     assert!(zeros[0] < zeros[1]);
+    check!(Coding::wide(ElementType::F64), F64, Float, [-1f64, -5e-324f64, 5e-324f64, 1f64, f64::INFINITY]);
+    let zeros = [(-0.0f64).to_le_bytes(), 0f64.to_le_bytes()].concat();
+    let zeros = keys(&Coding::wide(ElementType::F64), ElementType::F64, &zeros);
+    assert!(zeros[0] < zeros[1]);
+    let halves = [f16::NEG_INFINITY, f16::MIN, f16::from_f32(-0.0), f16::ZERO, f16::MAX, f16::INFINITY];
+    let halves: Vec<u8> = halves.iter().flat_map(|half| half.to_le_bytes()).collect();
+    let halves = keys(&narrow(ElementType::F16), ElementType::F16, &halves);
+    assert!(halves.windows(2).all(|pair| pair[0] < pair[1]), "{halves:?}");
     for nan in [f32::NAN, -f32::NAN, f32::from_bits(0x7f80_0001), f32::from_bits(0xffff_ffff)] {
         let coding = narrow(ElementType::F32);
         assert_eq!(keys(&coding, ElementType::F32, &nan.to_le_bytes()), [u32::MAX]);

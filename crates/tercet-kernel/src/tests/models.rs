@@ -47,7 +47,7 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
     let not_finite = move |cell: &[Number]| any(count(cell, |value| !value.is_finite())[0].0, cell);
     models.push((Op::AnyNotFinite, Box::new(not_finite)));
     for fill in [0.0, 3.0, -3.0, f64::NAN, 1.5, f64::INFINITY] {
-        let value = match crate::ComputeType::of(dtype) {
+        let value = match crate::ComputeType::for_dtype(dtype) {
             crate::ComputeType::F32 => Value::F32(fill as f32),
             crate::ComputeType::F64 => Value::F64(fill),
             crate::ComputeType::I64 => Value::I64(fill as i64),

@@ -1,6 +1,6 @@
 //! Faulty servers.
 
-use tercet_core::{ByteSource, Class, Diagnose};
+use tercet_core::{ByteSource, Class, Diagnostic};
 use tercet_testkit::server::Fault;
 
 use super::*;
@@ -60,7 +60,7 @@ fn retries_end() {
         server.clear_requests();
         server.always(fault);
         let error = remote.read_at(span(100_000, 100_000)).unwrap_err();
-        assert_eq!((error.class(), Diagnose::span(&error)), (Class::Io, Some(span(100_000, 100_000))));
+        assert_eq!((error.class(), Diagnostic::span(&error)), (Class::Io, Some(span(100_000, 100_000))));
         assert_eq!(remote_error::<()>(Err(error)), expected);
         assert_eq!(server.requests().len(), 2);
     }

@@ -2,7 +2,7 @@
 
 use std::io::Write as _;
 
-use tercet_core::{Class, Diagnose};
+use tercet_core::{Class, Diagnostic};
 use tercet_remote::Upload;
 use tercet_testkit::server::Fault;
 

@@ -10,7 +10,7 @@ use rayon::prelude::*;
 use tercet_codec::bytes::zstd;
 use tercet_codec::varint;
 use tercet_core::limits::check_limit;
-use tercet_core::{Budget, Fields, Limits, Reason, Span};
+use tercet_core::{Budget, FieldReader, Limits, Reason, Span};
 
 use super::pick::Picker;
 use crate::block_codec::{Record, fault};
@@ -378,7 +378,7 @@ fn parse_run(
     values: u64,
     limits: &Limits,
 ) -> Result<DecodedRun, ErrorKind> {
-    let mut fields = Fields::new(region, span.start(), &raw);
+    let mut fields = FieldReader::new(region, span.start(), &raw);
     let count = fields.count("value_count", 1)?;
     if count as u64 != values {
         let reason =

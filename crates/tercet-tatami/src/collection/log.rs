@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 use tercet_core::checksum::{crc32c, crc32c_append};
-use tercet_core::{Fields, Malformed, Span};
+use tercet_core::{FieldReader, Malformed, Span};
 
 use super::member::{Member, MemberId};
 use crate::error::ErrorKind;
@@ -169,7 +169,7 @@ impl<'a> Walk<'a> {
         if bytes.len() < HEADER_LEN {
             return Ok(None);
         }
-        let mut fields = Fields::new(Region::Manifest { record: None }, 0, bytes);
+        let mut fields = FieldReader::new(Region::Manifest { record: None }, 0, bytes);
         fields.magic("magic", MAGIC)?;
         let version = fields.byte("version")?;
         if version != VERSION {
@@ -268,7 +268,7 @@ fn framed(bytes: &[u8], at: usize) -> Option<Framed<'_>> {
 
 /// Kind and length of the record at an offset, and the offset of its body.
 fn head(bytes: &[u8], at: usize) -> Option<(u8, usize, usize)> {
-    let mut fields = Fields::new(Region::Manifest { record: None }, at as u64, bytes.get(at..)?);
+    let mut fields = FieldReader::new(Region::Manifest { record: None }, at as u64, bytes.get(at..)?);
     let kind = fields.byte("kind").ok()?;
     let len = usize::try_from(fields.uvarint("body_length").ok()?).ok()?;
     Some((kind, bytes.len() - fields.remaining(), len))

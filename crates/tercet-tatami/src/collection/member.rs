@@ -7,7 +7,7 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use tercet_core::{Fields, Malformed};
+use tercet_core::{FieldReader, Malformed};
 
 use crate::file::File;
 use crate::region::Region;
@@ -87,7 +87,7 @@ impl Member {
             path: path.to_owned(),
             id: member_id(path, file),
             rows: file.rows(),
-            bytes: file.len_bytes(),
+            bytes: file.len(),
             sort_column: sorted.as_ref().map_or_else(String::new, |(key, _)| fields[*key].name.to_string()),
             sort_type: sorted.as_ref().map_or(0, |(key, _)| fields[*key].kind.id()),
             sort_min: sorted.as_ref().map_or_else(Vec::new, |(_, (min, _))| min.clone()),
@@ -123,7 +123,7 @@ impl Member {
 
     /// Reads the body of a record.
     pub(super) fn parse(region: Region, start: u64, body: &[u8]) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(region, start, body);
+        let mut fields = FieldReader::new(region, start, body);
         let path = fields.text("path")?.to_owned();
         let id = fields.array("id")?;
         let (rows, bytes) = (fields.uvarint("row_count")?, fields.uvarint("byte_size")?);

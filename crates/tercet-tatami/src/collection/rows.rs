@@ -69,7 +69,11 @@ impl Collection {
         let Some((member, kind)) = sorted else { return Err(self.error(ErrorKind::NotSorted)) };
         Scalar::parse(kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
-            self.error(ErrorKind::KeyType { column: member.sort_column.as_str().into(), wanted: kind, found })
+            self.error(ErrorKind::KeyType {
+                column: member.sort_column.as_str().into(),
+                expected: kind,
+                found,
+            })
         })
     }
 
@@ -83,9 +87,13 @@ impl Collection {
             }
             let fits = member.sort_kind().filter(|kind| key.fits(*kind));
             let Some(kind) = fits else {
-                let wanted = member.sort_kind().unwrap_or(crate::Type::Bytes);
+                let expected = member.sort_kind().unwrap_or(crate::Type::Bytes);
                 let column = member.sort_column.as_str().into();
-                return Err(self.error(ErrorKind::KeyType { column, wanted, found: key.to_string().into() }));
+                return Err(self.error(ErrorKind::KeyType {
+                    column,
+                    expected,
+                    found: key.to_string().into(),
+                }));
             };
             if is_outside(member, kind, key) {
                 continue;

@@ -6,7 +6,7 @@
 //!
 //! It is a skippable Zstandard frame: readers without support for page statistics skip it.
 
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -25,7 +25,7 @@ const HAS_NAN: u8 = 4;
 
 /// The bounds of one page.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Bounds {
+pub(crate) struct Bounds {
     /// Bounds of the non-null values, except NaN.
     pub zone: Zone,
     /// Some value equals the minimum.
@@ -37,7 +37,7 @@ pub struct Bounds {
 }
 
 /// The encoded statistics of a page; `None` if it has none.
-pub fn block(zone: &Zone, kind: Type, has_nan: bool) -> Option<Vec<u8>> {
+pub(crate) fn block(zone: &Zone, kind: Type, has_nan: bool) -> Option<Vec<u8>> {
     let (min, max) = if kind.is_bytes() {
         let min = &zone.min[..zone.min.len().min(MAX_STRING_LEN)];
         (min.to_vec(), truncate_up(&zone.max)?)
@@ -76,10 +76,10 @@ pub(crate) fn parse(
     stored: &bytes::Bytes,
     kind: Type,
 ) -> Result<(Bounds, usize), Malformed<Region>> {
-    let mut fields = Fields::new(region, start, stored);
+    let mut fields = FieldReader::new(region, start, stored);
     fields.magic("bounds_magic", MAGIC)?;
     let len = fields.u32_le("bounds_length")?;
-    let mut fields = Fields::new(region, fields.position(), fields.take("bounds", len.into())?);
+    let mut fields = FieldReader::new(region, fields.position(), fields.take("bounds", len.into())?);
     let form = fields.byte("bounds_form")?;
     if form & !(MIN_EXACT | MAX_EXACT | HAS_NAN) != 0 {
         let reason =

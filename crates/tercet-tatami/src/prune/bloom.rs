@@ -8,7 +8,7 @@
 //! right by 17.
 
 use bytes::Bytes;
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -27,7 +27,7 @@ const HEAD_LEN: usize = 8;
 
 /// Builder of a bloom filter.
 #[derive(Clone, Debug)]
-pub struct Builder {
+pub(crate) struct Builder {
     /// The payload of the record.
     payload: Vec<u8>,
     mask: u32,
@@ -35,7 +35,7 @@ pub struct Builder {
 
 impl Builder {
     /// A filter for a number of keys, including duplicates.
-    pub fn new(keys: u64) -> Self {
+    pub(crate) fn new(keys: u64) -> Self {
         let wanted = keys.saturating_mul(BITS_PER_KEY).max(64);
         let bits = wanted.min(1 << 31).next_power_of_two();
         let bits = u32::try_from(bits).unwrap_or(1 << 31);
@@ -47,7 +47,7 @@ impl Builder {
 
     /// Adds a value in scalar encoding.
     #[inline]
-    pub fn add(&mut self, key: &[u8]) {
+    pub(crate) fn add(&mut self, key: &[u8]) {
         let bits = &mut self.payload[HEAD_LEN..];
         for bit in probe_hashes(key, PROBES) {
             let bit = bit & self.mask;
@@ -56,14 +56,14 @@ impl Builder {
     }
 
     /// The payload of the record.
-    pub fn into_payload(self) -> Vec<u8> {
+    pub(crate) fn into_payload(self) -> Vec<u8> {
         self.payload
     }
 }
 
 /// A parsed bloom filter.
 #[derive(Clone, Debug)]
-pub struct Bloom {
+pub(crate) struct Bloom {
     probes: u32,
     mask: u32,
     bits: Bytes,
@@ -71,8 +71,8 @@ pub struct Bloom {
 
 impl Bloom {
     /// Parses the payload at `offset`.
-    pub fn parse(region: Region, offset: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(region, offset, payload);
+    pub(crate) fn parse(region: Region, offset: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
+        let mut fields = FieldReader::new(region, offset, payload);
         let probes = fields.u32_le("probes")?;
         let bits = fields.u32_le("bits")?;
         if !bits.is_power_of_two() || bits < 8 {
@@ -88,7 +88,7 @@ impl Bloom {
     /// Whether the value may occur; `false` is certain.
     ///
     /// Zeros of both signs are equal but have different keys, so both are looked up.
-    pub fn may_contain(&self, value: &Scalar) -> bool {
+    pub(crate) fn may_contain(&self, value: &Scalar) -> bool {
         let has = |value: &Scalar| self.has(&value.to_bytes());
         match value {
             Scalar::Float32(zero) if *zero == 0.0 => {

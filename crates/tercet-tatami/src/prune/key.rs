@@ -5,7 +5,7 @@
 //! ```
 
 use bytes::Bytes;
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use crate::region::Region;
 use crate::wire::cursor::{Varints as _, put, put_bytes};
@@ -13,14 +13,14 @@ use crate::wire::footer::Zone;
 
 /// The pages of the sort key in one row group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PageIndex {
+pub(crate) struct PageIndex {
     /// The pages, in order.
     pub pages: Vec<PageBounds>,
 }
 
 /// One page of the sort key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageBounds {
+pub(crate) struct PageBounds {
     /// Its first row, relative to the row group.
     pub first_row: u64,
     /// The file offset of its header.
@@ -32,7 +32,7 @@ pub struct PageBounds {
 impl PageIndex {
     /// Parses the payload of a page index at the file offset `start`.
     pub(crate) fn parse(group: u32, start: u64, payload: &Bytes) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region::PageIndex { group }, start, payload);
+        let mut fields = FieldReader::new(Region::PageIndex { group }, start, payload);
         let count = fields.count("page_count", 3)?;
         let mut pages = Vec::with_capacity(count);
         for _ in 0..count {
@@ -55,7 +55,7 @@ impl PageIndex {
     }
 
     /// The payload.
-    pub fn to_bytes(&self) -> Vec<u8> {
+    pub(crate) fn to_bytes(&self) -> Vec<u8> {
         let mut out = Vec::new();
         put(self.pages.len() as u64, &mut out);
         for page in &self.pages {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use tercet_core::checksum::crc32c;
-use tercet_core::{ByteSource, Fields, Span};
+use tercet_core::{ByteSource, FieldReader, Span};
 
 use crate::error::ErrorKind;
 use crate::region::Region;
@@ -98,7 +98,7 @@ impl Walk<'_> {
             return Ok(None);
         };
         let bytes = self.source.read_at(span)?;
-        let mut fields = Fields::new(Region::Footer, self.at, &bytes[28..]);
+        let mut fields = FieldReader::new(Region::Footer, self.at, &bytes[28..]);
         let sum_fits = fields.u32_le("header_crc")? == crc32c(&bytes[..28]);
         let has_checksum = *self.has_checksum.get_or_insert(sum_fits);
         if has_checksum && !sum_fits {

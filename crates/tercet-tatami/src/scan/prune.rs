@@ -238,7 +238,7 @@ impl ColumnPages {
         if entry.header.encoding != Encoding::Dictionary {
             return (tri_state, false);
         }
-        let key = identity(test);
+        let key = comparison_key(test);
         let Some((_, yes, no)) = self.dictionary.iter().find(|(kept, _, _)| *kept == key) else {
             return (tri_state, false);
         };
@@ -248,7 +248,7 @@ impl ColumnPages {
 }
 
 /// Identifies a comparison by address: a filter does not move during evaluation.
-fn identity(test: &Comparison<Scalar>) -> usize {
+fn comparison_key(test: &Comparison<Scalar>) -> usize {
     std::ptr::from_ref(test) as usize
 }
 
@@ -269,7 +269,7 @@ fn dictionary_answers(
         if tested == column && !matches!(test, Comparison::IsNull) {
             let mask = test.values(&values);
             let yes = mask.count();
-            out.push((identity(test), yes > 0, yes < values.len()));
+            out.push((comparison_key(test), yes > 0, yes < values.len()));
         }
     });
     Ok(out)

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use tercet_core::checksum::crc32c;
 use tercet_core::publish::{AtomicFile, Disk, FileLock, PublishError, RealDisk};
-use tercet_core::{Fields, Span};
+use tercet_core::{FieldReader, Limits, Span};
 
 use super::columns;
 use super::live::Live;
@@ -54,16 +54,43 @@ pub struct Deleted {
     pub not_found: Vec<String>,
 }
 
+/// Options of a deletion.
+#[derive(Clone, Copy, Debug, Default)]
+#[non_exhaustive]
+pub struct DeleteOptions {
+    /// The largest sizes accepted.
+    pub limits: Limits,
+}
+
+impl DeleteOptions {
+    /// The default limits.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the largest sizes accepted.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+}
+
 /// Deletes documents from a segment. If none matches, the file is not changed.
-pub fn delete(path: &Path, delete_by: &DeleteBy<'_>) -> Result<Deleted, Error> {
-    delete_on(Arc::new(RealDisk), path, delete_by)
+pub fn delete(path: &Path, delete_by: &DeleteBy<'_>, options: DeleteOptions) -> Result<Deleted, Error> {
+    delete_on(Arc::new(RealDisk), path, delete_by, options)
 }
 
 /// Deletes documents from a segment on another disk.
-pub fn delete_on(disk: Arc<dyn Disk>, path: &Path, delete_by: &DeleteBy<'_>) -> Result<Deleted, Error> {
+pub fn delete_on(
+    disk: Arc<dyn Disk>,
+    path: &Path,
+    delete_by: &DeleteBy<'_>,
+    options: DeleteOptions,
+) -> Result<Deleted, Error> {
     let named = |fault| Error::new(path.display().to_string().into(), fault);
     let lock = FileLock::acquire_on(disk, path).map_err(|error| named(missing(path, error)))?;
-    let file = File::open_with(path, ReadOptions::new().with_access(Access::Pread))?;
+    let reading = ReadOptions::new().with_access(Access::Pread).with_limits(options.limits);
+    let file = File::open_with(path, reading)?;
     let Some(segment) = file.segment()? else { return Err(file.error(ErrorKind::NotASegment)) };
     let documents = segment.document_count();
     let mut live = segment.live.clone().unwrap_or_else(|| Live::all(documents));
@@ -179,7 +206,7 @@ fn copy(file: &File, len: u64, atomic_file: &mut AtomicFile) -> Result<(), Error
 
 /// The footer with a new live-docs record. All other sections stay unchanged, including unknown ones.
 fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<Vec<u8>, ErrorKind> {
-    let mut fields = Fields::new(Region::Footer, span.start(), footer);
+    let mut fields = FieldReader::new(Region::Footer, span.start(), footer);
     let mut out = vec![fields.byte("codec")?];
     while fields.remaining() > 0 {
         let tag = fields.uvarint("tag")?;
@@ -189,7 +216,7 @@ fn with_live(footer: &[u8], span: Span, (offset, length): (u64, u64)) -> Result<
             put_bytes(body, &mut out);
             continue;
         }
-        let mut numbers = Fields::new(Region::Section { tag }, span.start(), body);
+        let mut numbers = FieldReader::new(Region::Section { tag }, span.start(), body);
         let mut new = Vec::with_capacity(body.len() + 8);
         for _ in 0..8 {
             put(numbers.uvarint("number")?, &mut new);

@@ -147,9 +147,9 @@ mod tests {
 
     #[test]
     fn any_text_and_length_has_an_excerpt() {
-        let texts: [&[u8]; 4] =
+        let documents: [&[u8]; 4] =
             ["日本語 テキスト word ".repeat(30).leak().as_bytes(), b"\xff\xfe word \xc3", b"word", b"w"];
-        for text in texts {
+        for text in documents {
             for bytes in [0, 1, 2, 3, 5, 8, 40, 4000] {
                 let found = highlight(text, &Query::terms("word テキスト"), bytes);
                 for mark in &found.marks {

@@ -1,6 +1,6 @@
 //! Live documents.
 
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use crate::region::Region;
 use crate::wire::cursor::Varints as _;
@@ -15,7 +15,7 @@ pub(crate) struct Live {
 impl Live {
     /// Parses the record; missing 64-bit words are zero.
     pub(crate) fn parse(start: u64, payload: &[u8], documents: u64) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region::Inverted { part: "live documents" }, start, payload);
+        let mut fields = FieldReader::new(Region::Inverted { part: "live documents" }, start, payload);
         let count = fields.uvarint("document_count")?;
         if count != documents {
             let because = "the documents of the segment";

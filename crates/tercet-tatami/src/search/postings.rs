@@ -12,7 +12,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
-use tercet_core::{Fields, Malformed, Reason, Span};
+use tercet_core::{FieldReader, Malformed, Reason, Span};
 
 use crate::block_codec::fault;
 use crate::error::ErrorKind;
@@ -95,8 +95,8 @@ impl Postings {
         skips_span: Span,
         skips: Bytes,
     ) -> Result<Self, ErrorKind> {
-        let mut fields = Fields::new(POSTINGS, span.start(), &payload);
-        let mut tables = Fields::new(SKIPS, skips_span.start(), &skips);
+        let mut fields = FieldReader::new(POSTINGS, span.start(), &payload);
+        let mut tables = FieldReader::new(SKIPS, skips_span.start(), &skips);
         let count = fields.count("list_count", 1)?;
         let other = tables.count("list_count", 2)?;
         if count != other {
@@ -130,7 +130,7 @@ impl Postings {
             return Err(fault(POSTINGS, "list_index", self.span.start(), 0, reason));
         };
         let start = self.skips_span.start() + u64::from(entry.skips);
-        let mut fields = Fields::new(SKIPS, start, &self.skips[entry.skips as usize..]);
+        let mut fields = FieldReader::new(SKIPS, start, &self.skips[entry.skips as usize..]);
         let total = fields.uvarint("doc_count")?;
         if total != u64::from(documents) {
             let because = "the document frequency of the term";
@@ -279,7 +279,7 @@ impl Postings {
 }
 
 /// Skips the table of one list in `skips`.
-fn skip_table_len(fields: &mut Fields<'_, Region>, skips: &[u8]) -> Result<(), Malformed<Region>> {
+fn skip_table_len(fields: &mut FieldReader<'_, Region>, skips: &[u8]) -> Result<(), Malformed<Region>> {
     fields.uvarint("doc_count")?;
     let blocks = fields.count("block_count", 5)?;
     let rest = &skips[skips.len() - fields.remaining()..];

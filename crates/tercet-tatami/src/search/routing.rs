@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use super::segment::Segment;
 use crate::error::Error;
@@ -85,7 +85,7 @@ impl Routing {
 
     /// Parses the portable form.
     pub fn parse_portable(bytes: &[u8]) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(REGION, 0, bytes);
+        let mut fields = FieldReader::new(REGION, 0, bytes);
         let documents = fields.uvarint("total_docs")?;
         let count = fields.count("shard_count", 1)?;
         let shards = (0..count).map(|_| fields.uvarint("shard_docs")).collect::<Result<Vec<u64>, _>>()?;
@@ -118,7 +118,7 @@ impl Routing {
         term: Vec<u8>,
         routes: Vec<Route>,
         df: u64,
-        fields: &Fields<'_, Region>,
+        fields: &FieldReader<'_, Region>,
     ) -> Result<(), Malformed<Region>> {
         let ordered = self.terms.last_key_value().is_none_or(|(last, _)| *last < term)
             && routes.is_sorted_by(|one, other| one.shard < other.shard)
@@ -180,7 +180,7 @@ impl Routing {
 
     /// Parses the mappable form.
     pub fn parse_mappable(bytes: &[u8]) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(REGION, 0, bytes);
+        let mut fields = FieldReader::new(REGION, 0, bytes);
         fields.magic("magic", MAGIC)?;
         let version = fields.u32_le("version")?;
         if version != 1 {

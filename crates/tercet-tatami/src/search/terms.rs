@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use bytes::Bytes;
 use tercet_codec::bytes::zstd;
 use tercet_core::limits::check_limit;
-use tercet_core::{Fields, Malformed, Reason, Span};
+use tercet_core::{FieldReader, Malformed, Reason, Span};
 
 use crate::block_codec::fault;
 use crate::error::ErrorKind;
@@ -122,7 +122,7 @@ impl Terms {
         tree: bool,
         chunk_bytes: u64,
     ) -> Result<Self, ErrorKind> {
-        let fields = Fields::new(REGION, span.start(), payload);
+        let fields = FieldReader::new(REGION, span.start(), payload);
         let (layout, count) = if tree { tree_form(fields, payload)? } else { flat_form(fields, payload)? };
         Ok(Self { span, layout, count, chunk_bytes })
     }
@@ -220,7 +220,7 @@ impl Terms {
         let mut body = vec![0; check_limit("a block of the term dictionary", block.raw, self.chunk_bytes)?];
         let codec = |error| ErrorKind::Codec { region: REGION, span: self.span, error: Box::new(error) };
         zstd::decode(frame, &mut body).map_err(codec)?;
-        let mut fields = Fields::new(REGION, self.span.start(), &body);
+        let mut fields = FieldReader::new(REGION, self.span.start(), &body);
         let mut entry_term: Vec<u8> = Vec::new();
         while fields.remaining() > 0 {
             let common = fields.uvarint("common_prefix")?;
@@ -242,8 +242,8 @@ impl Terms {
     }
 }
 
-fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
-    let small = |fields: &mut Fields<'_, Region>, field| {
+fn entry(fields: &mut FieldReader<'_, Region>) -> Result<Entry, Malformed<Region>> {
+    let small = |fields: &mut FieldReader<'_, Region>, field| {
         let value = fields.uvarint(field)?;
         u32::try_from(value).map_err(|_| {
             fields.fault(field, 1, Reason::OutOfRange { found: value, allowed: "a 32-bit number" })
@@ -264,7 +264,7 @@ fn entry(fields: &mut Fields<'_, Region>) -> Result<Entry, Malformed<Region>> {
 }
 
 fn tree_form(
-    mut fields: Fields<'_, Region>,
+    mut fields: FieldReader<'_, Region>,
     payload: &Bytes,
 ) -> Result<(DictionaryLayout, u64), Malformed<Region>> {
     let version = fields.byte("version")?;
@@ -276,7 +276,7 @@ fn tree_form(
     let wanted = fields.uvarint("num_blocks")?;
     let index_len = fields.uvarint("index_length")?;
     let start = fields.position();
-    let mut index = Fields::new(REGION, start, fields.take("index", index_len)?);
+    let mut index = FieldReader::new(REGION, start, fields.take("index", index_len)?);
     let frames = payload.slice(payload.len() - fields.remaining()..);
     let mut blocks: Vec<Block> = Vec::new();
     while index.remaining() > 0 {
@@ -302,7 +302,7 @@ fn tree_form(
 }
 
 fn flat_form(
-    mut fields: Fields<'_, Region>,
+    mut fields: FieldReader<'_, Region>,
     payload: &Bytes,
 ) -> Result<(DictionaryLayout, u64), Malformed<Region>> {
     let count = fields.count("num_terms", 4)?;

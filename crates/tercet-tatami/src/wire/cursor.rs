@@ -1,7 +1,7 @@
 //! Variable-length fields.
 
 pub(crate) use tercet_codec::varint::put;
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use crate::region::Region;
 
@@ -19,7 +19,7 @@ pub(crate) trait Varints<'a> {
     fn count(&mut self, field: &'static str, min_len: usize) -> Result<usize, Malformed<Region>>;
 }
 
-impl<'a> Varints<'a> for Fields<'a, Region> {
+impl<'a> Varints<'a> for FieldReader<'a, Region> {
     fn uvarint(&mut self, field: &'static str) -> Result<u64, Malformed<Region>> {
         let mut value = 0;
         for index in 0..10u32 {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     fn read(bytes: &[u8]) -> Result<u64, Malformed<Region>> {
-        Fields::new(Region::Footer, 0, bytes).uvarint("number")
+        FieldReader::new(Region::Footer, 0, bytes).uvarint("number")
     }
 
     #[test]
@@ -105,9 +105,9 @@ mod tests {
 
     #[test]
     fn counts_are_limited_by_the_bytes() {
-        let mut fields = Fields::new(Region::Footer, 0, &[3, 0, 0]);
+        let mut fields = FieldReader::new(Region::Footer, 0, &[3, 0, 0]);
         assert!(fields.count("things", 1).is_err());
-        let mut fields = Fields::new(Region::Footer, 0, &[2, 0, 0]);
+        let mut fields = FieldReader::new(Region::Footer, 0, &[2, 0, 0]);
         assert_eq!(fields.count("things", 1).unwrap(), 2);
     }
 }

@@ -9,7 +9,7 @@ mod write;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use super::cursor::Varints as _;
 use super::ids::{Codec, Encoding, Role};
@@ -18,26 +18,26 @@ use crate::region::Region;
 use crate::schema::{Field, Schema, Type};
 
 /// Length of the trailer.
-pub const TRAILER_LEN: u64 = 12;
+pub(crate) const TRAILER_LEN: u64 = 12;
 
 /// Tag of the schema.
-pub const SCHEMA: u64 = 1;
+pub(crate) const SCHEMA: u64 = 1;
 /// Tag of the row groups.
-pub const GROUPS: u64 = 2;
+pub(crate) const GROUPS: u64 = 2;
 /// Tag of the blob descriptors.
-pub const BLOBS: u64 = 3;
+pub(crate) const BLOBS: u64 = 3;
 /// Tag of the dictionary descriptors.
-pub const DICTIONARIES: u64 = 4;
+pub(crate) const DICTIONARIES: u64 = 4;
 /// Tag of the index descriptors.
-pub const INDEXES: u64 = 5;
+pub(crate) const INDEXES: u64 = 5;
 /// Tag of the key-value pairs.
-pub const PAIRS: u64 = 6;
+pub(crate) const PAIRS: u64 = 6;
 /// Tag of the statistics.
-pub const STATISTICS: u64 = 7;
+pub(crate) const STATISTICS: u64 = 7;
 /// Tag of the inverted descriptor.
-pub const INVERTED: u64 = 8;
+pub(crate) const INVERTED: u64 = 8;
 /// Tag of the features section, which only Tercet writes.
-pub const FEATURES: u64 = 21571;
+pub(crate) const FEATURES: u64 = 21571;
 
 /// Known section tags.
 const TAGS: [u64; 9] = [SCHEMA, GROUPS, BLOBS, DICTIONARIES, INDEXES, PAIRS, STATISTICS, INVERTED, FEATURES];
@@ -213,19 +213,19 @@ pub struct Resource {
     pub dictionary: u64,
 }
 
-type ParsedFilter<T> = Result<T, Malformed<Region>>;
+type Result<T, E = Malformed<Region>> = std::result::Result<T, E>;
 
 impl Footer {
     /// Parses the footer at the file offset `base`. Its checksum is already verified.
     pub fn parse(bytes: &Bytes, base: u64) -> Result<Self, ErrorKind> {
-        let mut fields = Fields::new(Region::Footer, base, bytes);
+        let mut fields = FieldReader::new(Region::Footer, base, bytes);
         let codec = fields.byte("footer_codec")?;
         if codec != 0 {
             let reason = Reason::OutOfRange { found: codec.into(), allowed: "0 (not compressed)" };
             return Err(fields.fault("footer_codec", 1, reason).into());
         }
         // A footer can have millions of tiny sections: only known ones are kept.
-        let mut sections: [Option<Fields<'_, Region>>; TAGS.len()] = Default::default();
+        let mut sections: [Option<FieldReader<'_, Region>>; TAGS.len()] = Default::default();
         let mut unknown = Vec::new();
         while fields.remaining() > 0 {
             let tag = fields.uvarint("section_tag")?;
@@ -234,7 +234,7 @@ impl Footer {
             let body = fields.take("section_body", len)?;
             match TAGS.iter().position(|known| *known == tag) {
                 // The last of duplicate sections is used.
-                Some(at) => sections[at] = Some(Fields::new(Region::Section { tag }, start, body)),
+                Some(at) => sections[at] = Some(FieldReader::new(Region::Section { tag }, start, body)),
                 None => unknown.push(tag),
             }
         }
@@ -275,7 +275,7 @@ impl Footer {
     }
 }
 
-fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
+fn schema(fields: &mut FieldReader<'_, Region>) -> Result<Schema, ErrorKind> {
     let count = fields.count("field_count", 4)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -294,13 +294,13 @@ fn schema(fields: &mut Fields<'_, Region>) -> Result<Schema, ErrorKind> {
     Ok(Schema::new(out)?)
 }
 
-fn kind(fields: &mut Fields<'_, Region>, field: &'static str) -> ParsedFilter<Type> {
+fn kind(fields: &mut FieldReader<'_, Region>, field: &'static str) -> Result<Type> {
     let id = fields.byte(field)?;
     let reason = Reason::OutOfRange { found: id.into(), allowed: "a type ID, 0 to 15" };
     Type::from_id(id).ok_or_else(|| fields.fault(field, 1, reason))
 }
 
-fn zone(fields: &mut Fields<'_, Region>, footer: &Bytes, names: [&'static str; 2]) -> ParsedFilter<Zone> {
+fn zone(fields: &mut FieldReader<'_, Region>, footer: &Bytes, names: [&'static str; 2]) -> Result<Zone> {
     let min = footer.slice_ref(fields.bytes(names[0])?);
     let max = footer.slice_ref(fields.bytes(names[1])?);
     Ok(Zone { min, max })
@@ -311,7 +311,7 @@ const HAS_ZONE: u8 = 1;
 const HAS_BLOOM: u8 = 2;
 const HAS_PAGE_INDEX: u8 = 4;
 
-fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> ParsedFilter<Vec<Group>> {
+fn groups(fields: &mut FieldReader<'_, Region>, footer: &Bytes, schema: &Schema) -> Result<Vec<Group>> {
     let count = fields.count("group_count", 5)?;
     let mut out = Vec::with_capacity(count);
     let mut next_row = 0u64;
@@ -339,11 +339,11 @@ fn groups(fields: &mut Fields<'_, Region>, footer: &Bytes, schema: &Schema) -> P
 }
 
 fn chunks(
-    fields: &mut Fields<'_, Region>,
+    fields: &mut FieldReader<'_, Region>,
     footer: &Bytes,
     schema: &Schema,
     rows: u64,
-) -> ParsedFilter<Vec<Chunk>> {
+) -> Result<Vec<Chunk>> {
     let count = fields.count("chunk_count", 10)?;
     if count != schema.len() {
         let because = "the number of columns";
@@ -396,7 +396,7 @@ fn chunks(
     Ok(out)
 }
 
-fn blobs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<BlobColumn>> {
+fn blobs(fields: &mut FieldReader<'_, Region>) -> Result<Vec<BlobColumn>> {
     let count = fields.count("column_count", 4)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -418,7 +418,7 @@ fn blobs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<BlobColumn>> {
     Ok(out)
 }
 
-fn dictionaries(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<DictionaryEntry>> {
+fn dictionaries(fields: &mut FieldReader<'_, Region>) -> Result<Vec<DictionaryEntry>> {
     let count = fields.count("dictionary_count", 2)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -428,7 +428,7 @@ fn dictionaries(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<DictionaryE
     Ok(out)
 }
 
-fn indexes(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<IndexEntry>> {
+fn indexes(fields: &mut FieldReader<'_, Region>) -> Result<Vec<IndexEntry>> {
     let count = fields.count("index_count", 3)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -439,7 +439,7 @@ fn indexes(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<IndexEntry>> {
     Ok(out)
 }
 
-fn inverted(fields: &mut Fields<'_, Region>) -> ParsedFilter<Inverted> {
+fn inverted(fields: &mut FieldReader<'_, Region>) -> Result<Inverted> {
     let mut out = Inverted {
         term_dict_offset: fields.uvarint("term_dict_offset")?,
         term_dict_length: fields.uvarint("term_dict_length")?,
@@ -459,7 +459,7 @@ fn inverted(fields: &mut Fields<'_, Region>) -> ParsedFilter<Inverted> {
     Ok(out)
 }
 
-fn pairs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<(String, String)>> {
+fn pairs(fields: &mut FieldReader<'_, Region>) -> Result<Vec<(String, String)>> {
     let count = fields.count("pair_count", 2)?;
     let mut out = Vec::with_capacity(count);
     for _ in 0..count {
@@ -470,7 +470,7 @@ fn pairs(fields: &mut Fields<'_, Region>) -> ParsedFilter<Vec<(String, String)>>
     Ok(out)
 }
 
-fn statistics(fields: &mut Fields<'_, Region>) -> ParsedFilter<Statistics> {
+fn statistics(fields: &mut FieldReader<'_, Region>) -> Result<Statistics> {
     Ok(Statistics {
         rows: fields.uvarint("row_count")?,
         raw_bytes: fields.uvarint("uncompressed_total")?,
@@ -478,7 +478,7 @@ fn statistics(fields: &mut Fields<'_, Region>) -> ParsedFilter<Statistics> {
     })
 }
 
-fn features(fields: &mut Fields<'_, Region>) -> ParsedFilter<Features> {
+fn features(fields: &mut FieldReader<'_, Region>) -> Result<Features> {
     let version = fields.byte("version")?;
     if version == 0 {
         let reason = Reason::OutOfRange { found: 0, allowed: "1 or more" };

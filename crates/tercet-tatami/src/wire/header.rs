@@ -1,7 +1,7 @@
 //! The file header.
 
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::{CommonError, Fields, Malformed, Reason, Span};
+use tercet_core::{CommonError, FieldReader, Malformed, Reason, Span};
 
 use super::cursor::Varints as _;
 use super::ids::Codec;
@@ -9,10 +9,10 @@ use crate::error::ErrorKind;
 use crate::region::Region;
 
 /// Length of the header.
-pub const LEN: u64 = 64;
+pub(crate) const LEN: u64 = 64;
 
 /// The magic at both ends of a file.
-pub const MAGIC: &[u8; 4] = b"TAT1";
+pub(crate) const MAGIC: &[u8; 4] = b"TAT1";
 
 /// The file header.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub struct Header {
 impl Header {
     /// Parses and verifies the header.
     pub fn parse(bytes: &[u8]) -> Result<Self, ErrorKind> {
-        let mut fields = Fields::new(Region::Header, 0, bytes);
+        let mut fields = FieldReader::new(Region::Header, 0, bytes);
         fields.magic("magic", MAGIC)?;
         let mut after = fields.clone();
         let covered = &bytes[..bytes.len().min(60)];
@@ -63,7 +63,7 @@ impl Header {
         Ok(Self::fields(major, &mut fields)?)
     }
 
-    fn fields(major: u16, fields: &mut Fields<'_, Region>) -> Result<Self, Malformed<Region>> {
+    fn fields(major: u16, fields: &mut FieldReader<'_, Region>) -> Result<Self, Malformed<Region>> {
         Ok(Self {
             major,
             minor: fields.u16_le("minor_version")?,

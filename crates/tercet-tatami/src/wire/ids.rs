@@ -102,7 +102,7 @@ pub enum Codec {
 }
 
 impl Codec {
-    /// The codec of an ID without the [mark](MARK).
+    /// The codec of an ID without the mark bit.
     pub const fn from_id(id: u8) -> Self {
         match id {
             0 => Self::None,
@@ -144,7 +144,7 @@ impl Serialize for Codec {
 }
 
 /// Bit of the codec byte that makes older readers reject pages that they would misread.
-pub const MARK: u8 = 0x80;
+pub(crate) const MARK: u8 = 0x80;
 
 /// The kind of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -228,7 +228,7 @@ pub mod file_flags {
 
 /// The kind of a dictionary record, stored in its encoding byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DictionaryKind {
+pub(crate) enum DictionaryKind {
     /// Raw content.
     Raw,
     /// A trained Zstandard dictionary.
@@ -241,7 +241,7 @@ pub enum DictionaryKind {
 
 impl DictionaryKind {
     /// The kind of an ID.
-    pub const fn from_id(id: u8) -> Option<Self> {
+    pub(crate) const fn from_id(id: u8) -> Option<Self> {
         match id {
             0 => Some(Self::Raw),
             1 => Some(Self::Trained),
@@ -252,7 +252,7 @@ impl DictionaryKind {
     }
 
     /// Its ID.
-    pub const fn id(self) -> u8 {
+    pub(crate) const fn id(self) -> u8 {
         match self {
             Self::Raw => 0,
             Self::Trained => 1,

@@ -1,7 +1,7 @@
 //! The 32-byte header of pages, runs, dictionaries and index records.
 
 use tercet_core::checksum::{Mismatch, crc32c};
-use tercet_core::{CommonError, Fields, Malformed, Span};
+use tercet_core::{CommonError, FieldReader, Malformed, Span};
 
 use super::cursor::Varints as _;
 use super::ids::{Codec, Encoding, Kind, MARK, page_flags};
@@ -9,7 +9,7 @@ use crate::error::ErrorKind;
 use crate::region::Region;
 
 /// Length of a record header.
-pub const HEADER_LEN: u64 = 32;
+pub(crate) const HEADER_LEN: u64 = 32;
 
 /// The header of a page or record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +63,7 @@ impl PageHeader {
 
     /// Parses the header at `offset`; with `has_checksum` its checksum is verified.
     pub fn parse(region: Region, offset: u64, bytes: &[u8], has_checksum: bool) -> Result<Self, ErrorKind> {
-        let mut fields = Fields::new(region, offset, bytes);
+        let mut fields = FieldReader::new(region, offset, bytes);
         let mut after = fields.clone();
         after.skip("header", 28)?;
         let stored = after.u32_le("header_crc")?;
@@ -78,7 +78,7 @@ impl PageHeader {
         Ok(Self::fields(&mut fields)?)
     }
 
-    fn fields(fields: &mut Fields<'_, Region>) -> Result<Self, Malformed<Region>> {
+    fn fields(fields: &mut FieldReader<'_, Region>) -> Result<Self, Malformed<Region>> {
         let kind = Kind::from_id(fields.byte("kind")?);
         let encoding = Encoding::from_id(fields.byte("encoding")?);
         let codec = fields.byte("codec")?;

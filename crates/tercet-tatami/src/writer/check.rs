@@ -16,13 +16,13 @@ pub(super) const MAX_ELEMENTS: u64 = 1 << 24;
 /// Validates a batch and returns its number of rows.
 pub(super) fn batch(schema: &Schema, columns: &[Column]) -> Result<usize, BatchError> {
     if columns.len() != schema.len() {
-        return Err(BatchError::Columns { wanted: schema.len(), found: columns.len() });
+        return Err(BatchError::Columns { expected: schema.len(), found: columns.len() });
     }
     let rows = columns.first().map_or(0, Column::len);
     for (field, column) in schema.fields().iter().zip(columns) {
         if !column.values.fits(field) {
             let found = column.values.type_name();
-            return Err(BatchError::Values { column: name(field), wanted: field.kind, found });
+            return Err(BatchError::Values { column: name(field), expected: field.kind, found });
         }
         same_rows(field, rows, column.len())?;
         validity(field, rows, column)?;
@@ -35,11 +35,11 @@ fn name(field: &Field) -> Box<str> {
     (&*field.name).into()
 }
 
-fn same_rows(field: &Field, wanted: usize, found: usize) -> Result<(), BatchError> {
-    if wanted == found {
+fn same_rows(field: &Field, expected: usize, found: usize) -> Result<(), BatchError> {
+    if expected == found {
         return Ok(());
     }
-    Err(BatchError::Rows { column: name(field), wanted: wanted as u64, found: found as u64 })
+    Err(BatchError::Rows { column: name(field), expected: expected as u64, found: found as u64 })
 }
 
 fn validity(field: &Field, rows: usize, column: &Column) -> Result<(), BatchError> {

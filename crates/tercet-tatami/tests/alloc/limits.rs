@@ -10,7 +10,7 @@ use tercet_codec::bytes::zstd;
 use tercet_core::checksum::crc32c;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, Limits, OutlineOptions};
+use tercet_core::{Class, Diagnostic as _, Limits, OutlineOptions};
 use tercet_tatami::format::Header;
 use tercet_tatami::format::PageHeader;
 use tercet_tatami::format::{BlobColumn, Chunk, Features, Footer, Group, Run, Statistics};
@@ -220,7 +220,7 @@ fn everything(bytes: &[u8]) -> Option<Class> {
         return class;
     }
     let schema = Schema::new(vec![Field::new("a", Type::BlobRef)]).unwrap();
-    let options = SalvageOptions::default()
+    let options = SalvageOptions::new()
         .with_read(ReadOptions::new().with_limits(limits()))
         .with_schema(schema)
         .with_writer(WriterOptions::new().with_level(1));
@@ -278,7 +278,7 @@ fn hostile_files_stay_within_the_limits() {
         ..Page::plain(1, &[])
     };
     let bytes = file(Field::new("a", Type::String), &[(0..100).map(|_| strings()).collect()], &[]);
-    assert_eq!(measured("texts of 100 MB", &bytes), Some(Class::Limit));
+    assert_eq!(measured("strings of 100 MB", &bytes), Some(Class::Limit));
 
     // One list of 2²⁴ elements, and more.
     for elements in [1 << 24, u32::MAX] {

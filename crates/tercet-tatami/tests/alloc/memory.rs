@@ -53,7 +53,7 @@ fn memory_does_not_grow_with_the_row_count() {
             assert!(taken[0].scalar(position) == batch[1].scalar(row), "row {row}");
             assert!(taken[1].scalar(position) == batch[2].scalar(row), "row {row}");
         }
-        (stats.peak_bytes, file.len_bytes())
+        (stats.peak_bytes, file.len())
     };
     // The smaller file has just enough values for the dictionary trial.
     let (few, bytes) = peak_of(15);

@@ -8,9 +8,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_tatami::predicate::Expr;
-use tercet_tatami::search::{DeleteBy, Deleted, Segment, analyze, delete, delete_on, score};
+use tercet_tatami::search::{DeleteBy, DeleteOptions, Deleted, Segment, analyze, delete, delete_on, score};
 use tercet_tatami::{Error, ErrorKind, File, Scalar, VerifyOptions, verify};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
@@ -83,7 +83,7 @@ fn deletes_accumulate_and_change_nothing_else() {
     for step in [vec![3u32, 7], vec![7, 8], vec![0, 199], vec![50, 51, 52]] {
         let to_delete: Vec<String> = step.iter().map(|row| ids[*row as usize].clone()).collect();
         let new = step.iter().filter(|row| deleted.insert(**row)).count() as u64;
-        let done = delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
+        let done = delete(&path, &DeleteBy::Ids(&to_delete), DeleteOptions::new()).unwrap();
         assert_eq!((done.deleted, done.documents), (new, ids.len() as u64));
         assert_eq!(done.live, ids.len() as u64 - deleted.len() as u64);
         assert_valid(&path);
@@ -117,10 +117,15 @@ fn deleting_nothing_leaves_the_file_unchanged() {
     let before = fs::read(&path).unwrap();
     let time = fs::metadata(&path).unwrap().modified().unwrap();
     let missing = ["unknown".to_owned()];
-    let done = delete(&path, &DeleteBy::Ids(&missing)).unwrap();
+    let done = delete(&path, &DeleteBy::Ids(&missing), DeleteOptions::new()).unwrap();
     assert_eq!((done.deleted, done.not_found), (0, missing.to_vec()));
-    assert_eq!(delete(&path, &DeleteBy::Ids(&[])).unwrap().deleted, 0);
-    assert_eq!(delete(&path, &DeleteBy::Filter(&Expr::parse("url = \"\"").unwrap())).unwrap().deleted, 0);
+    assert_eq!(delete(&path, &DeleteBy::Ids(&[]), DeleteOptions::new()).unwrap().deleted, 0);
+    assert_eq!(
+        delete(&path, &DeleteBy::Filter(&Expr::parse("url = \"\"").unwrap()), DeleteOptions::new())
+            .unwrap()
+            .deleted,
+        0
+    );
     assert_eq!(fs::read(&path).unwrap(), before);
     assert_eq!(fs::metadata(&path).unwrap().modified().unwrap(), time);
 }
@@ -131,10 +136,10 @@ fn documents_are_deleted_by_filter() {
     let filter = Expr::parse("norm_body < 30").unwrap();
     let matching = File::open(&path).unwrap().scan().filter(&filter).unwrap().count().unwrap();
     assert!(matching > 0);
-    let done = delete(&path, &DeleteBy::Filter(&filter)).unwrap();
+    let done = delete(&path, &DeleteBy::Filter(&filter), DeleteOptions::new()).unwrap();
     assert_eq!(done.deleted, matching);
     assert_eq!(segment(&path).live_document_count(), done.documents - matching);
-    assert_eq!(delete(&path, &DeleteBy::Filter(&filter)).unwrap().deleted, 0);
+    assert_eq!(delete(&path, &DeleteBy::Filter(&filter), DeleteOptions::new()).unwrap().deleted, 0);
     assert_valid(&path);
 }
 
@@ -145,7 +150,7 @@ fn documents_can_be_deleted_from_golden_segments() {
         let Some((_dir, path)) = copied(name) else { return };
         let before = segment(&path).live_document_count();
         let to_delete = ids(&path).pop().unwrap();
-        let done = delete(&path, &DeleteBy::Ids(&[to_delete])).unwrap();
+        let done = delete(&path, &DeleteBy::Ids(&[to_delete]), DeleteOptions::new()).unwrap();
         assert!(done.deleted >= 1, "{name}");
         assert_eq!(segment(&path).live_document_count(), before - done.deleted, "{name}");
         assert_valid(&path);
@@ -156,12 +161,13 @@ fn documents_can_be_deleted_from_golden_segments() {
 fn delete_needs_a_search_segment() {
     let Some((_dir, path)) = copied("sorted_str.tatami") else { return };
     let before = fs::read(&path).unwrap();
-    let error = delete(&path, &DeleteBy::Filter(&Expr::parse("id > 0").unwrap())).unwrap_err();
+    let error =
+        delete(&path, &DeleteBy::Filter(&Expr::parse("id > 0").unwrap()), DeleteOptions::new()).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::NotASegment), "{error}");
     assert_eq!(error.class(), Class::Request);
     assert_eq!(fs::read(&path).unwrap(), before);
     let missing = path.with_file_name("nothing.tatami");
-    assert_eq!(delete(&missing, &DeleteBy::Ids(&[])).unwrap_err().class(), Class::Io);
+    assert_eq!(delete(&missing, &DeleteBy::Ids(&[]), DeleteOptions::new()).unwrap_err().class(), Class::Io);
 }
 
 #[test]
@@ -169,11 +175,11 @@ fn deletes_are_atomic() {
     let Some((_dir, path)) = copied("seg_tiny.tatami") else { return };
     let old = fs::read(&path).unwrap();
     let to_delete = [ids(&path).remove(1)];
-    delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
+    delete(&path, &DeleteBy::Ids(&to_delete), DeleteOptions::new()).unwrap();
     let new = fs::read(&path).unwrap();
     let prepare = |dir: &Path| fs::write(dir.join("a.tatami"), &old).unwrap();
     let act = |disk: Arc<dyn Disk>, dir: &Path| -> Result<Deleted, Error> {
-        delete_on(disk, &dir.join("a.tatami"), &DeleteBy::Ids(&to_delete))
+        delete_on(disk, &dir.join("a.tatami"), &DeleteBy::Ids(&to_delete), DeleteOptions::new())
     };
     let runs = for_each_fault(prepare, act, |trial| {
         let now = fs::read(trial.directory.join("a.tatami")).ok();
@@ -208,7 +214,7 @@ proptest! {
             let rows = step.into_iter().filter(|row| (*row as usize) < ids.len());
             let rows: Vec<u32> = rows.collect();
             let to_delete: Vec<String> = rows.iter().map(|row| ids[*row as usize].clone()).collect();
-            delete(&path, &DeleteBy::Ids(&to_delete)).unwrap();
+            delete(&path, &DeleteBy::Ids(&to_delete), DeleteOptions::new()).unwrap();
             deleted.extend(rows);
         }
         let segment = segment(&path);

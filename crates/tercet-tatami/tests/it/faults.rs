@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::columns::{Noise, Shape, column};
 use tercet_core::publish::{Disk, RealDisk};
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
 use tercet_tatami::{Column, Error, Field, File, Schema, Type, Writer, WriterOptions};
 use tercet_testkit::faults::for_each_fault;

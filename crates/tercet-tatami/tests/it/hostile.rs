@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, Limits};
+use tercet_core::{Class, Diagnostic as _, Limits};
 use tercet_tatami::format::Encoding;
 use tercet_tatami::{
     Error, Field, File, ReadOptions, SalvageOptions, Type, VerifyOptions, WriterOptions, salvage,
@@ -79,7 +79,7 @@ fn an_exceeded_limit_is_not_damage() {
     let options = VerifyOptions::new().with_deep(true).with_limits(limits);
     let error = tercet_tatami::verify(source(), options, &NoProgress).unwrap_err();
     assert_eq!(error.class(), Class::Limit, "{error}");
-    let options = SalvageOptions::default().with_read(ReadOptions::new().with_limits(limits));
+    let options = SalvageOptions::new().with_read(ReadOptions::new().with_limits(limits));
     let error = salvage(source(), Cursor::new(Vec::new()), options, &NoProgress).unwrap_err();
     assert_eq!(error.class(), Class::Limit, "{error}");
 }
@@ -88,9 +88,9 @@ fn an_exceeded_limit_is_not_damage() {
 fn salvage_decodes_a_page_of_many_rows_once() {
     let rows = 1 << 18;
     let source = Arc::new(Counting::new(Memory::new("equal", equal_numbers(rows))));
-    let options = SalvageOptions::default().with_writer(WriterOptions::new().with_level(1));
+    let options = SalvageOptions::new().with_writer(WriterOptions::new().with_level(1));
     let report = salvage(Arc::clone(&source) as _, Cursor::new(Vec::new()), options, &NoProgress).unwrap();
     assert_eq!(report.rows_kept, u64::from(rows));
-    assert!(report.is_intact());
+    assert!(report.is_complete());
     assert!(source.reads() < 20, "{} reads", source.reads());
 }

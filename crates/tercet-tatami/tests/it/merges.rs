@@ -11,8 +11,8 @@ use sha2::{Digest, Sha256};
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::search::{
-    Cluster, DeleteBy, Document, MergeOptions, Query, Ranking, SearchOptions, Segment, SegmentBuilder,
-    SegmentOptions, delete, merge,
+    Cluster, DeleteBy, DeleteOptions, Document, MergeOptions, Query, Ranking, SearchOptions, Segment,
+    SegmentBuilder, SegmentOptions, delete, merge,
 };
 use tercet_tatami::{ErrorKind, File, ReadOptions, Scalar, VerifyOptions, WriterOptions, verify};
 
@@ -96,7 +96,7 @@ proptest! {
             let path = dir.path().join(format!("{number}.tatami"));
             std::fs::write(&path, built(&pages, snippets)).unwrap();
             let deleted_ids: Vec<String> = deleted.iter().map(|at| format!("{number}-{at}")).collect();
-            delete(&path, &DeleteBy::Ids(&deleted_ids)).unwrap();
+            delete(&path, &DeleteBy::Ids(&deleted_ids), DeleteOptions::new()).unwrap();
             left.extend(pages.into_iter().filter(|page| !deleted_ids.contains(&page.0)));
             segments.push(File::open(&path).unwrap().segment().unwrap().unwrap());
         }
@@ -186,7 +186,7 @@ fn merging_reproduces_the_reference_segment() {
     let (first, second) = (write("a.tatami", &docs[..90]), write("b.tatami", &docs[90..200]));
     let deleted_ids: Vec<String> =
         docs[..90].iter().step_by(5).map(|doc| doc["doc_id"].as_str().unwrap().to_owned()).collect();
-    delete(&first, &DeleteBy::Ids(&deleted_ids)).unwrap();
+    delete(&first, &DeleteBy::Ids(&deleted_ids), DeleteOptions::new()).unwrap();
     let segment = |path: &Path| File::open(path).unwrap().segment().unwrap().unwrap();
     let ours = merged(&[segment(&first), segment(&second)], false);
     let manifest = read("manifest.json");

@@ -66,7 +66,7 @@ fn open(bytes: Vec<u8>) -> Result<File, Error> {
 }
 
 fn salvaged(bytes: &[u8], with_schema: bool) -> Result<(SalvageReport, Vec<u8>), Error> {
-    let mut options = SalvageOptions::default().with_writer(options());
+    let mut options = SalvageOptions::new().with_writer(options());
     if with_schema {
         options = options.with_schema(schema());
     }
@@ -114,7 +114,7 @@ fn check(report: &SalvageReport, bytes: Vec<u8>) -> usize {
 fn a_valid_file_is_salvaged_whole() {
     let good = written();
     let (report, bytes) = salvaged(&good, false).unwrap();
-    assert!(report.is_intact(), "{report:?}");
+    assert!(report.is_complete(), "{report:?}");
     assert_eq!(check(&report, bytes), ROWS);
 }
 
@@ -174,7 +174,7 @@ fn the_sort_key_of_a_lost_footer_can_be_given() {
         let mut fields = schema().fields().to_vec();
         fields.iter_mut().enumerate().for_each(|(at, field)| field.sort_key = key == Some(at));
         let schema = Schema::new(fields).unwrap();
-        let options = SalvageOptions::default().with_writer(options()).with_schema(schema);
+        let options = SalvageOptions::new().with_writer(options()).with_schema(schema);
         let cut = good[..footer].to_vec();
         let source = Arc::new(Memory::new("broken", cut));
         salvage(source, Cursor::new(Vec::new()), options, &NoProgress).map(SalvageReport::into_parts)

@@ -37,7 +37,7 @@ fn open(bytes: &[u8]) -> File {
 }
 
 fn seen(column: &Column) -> Vec<Option<Vec<u8>>> {
-    let Values::Bytes(values) = &column.values else { panic!("no texts") };
+    let Values::Bytes(values) = &column.values else { panic!("no strings") };
     let value = |row| column.is_present(row).then(|| values.get(row).to_vec());
     (0..column.len()).map(value).collect()
 }

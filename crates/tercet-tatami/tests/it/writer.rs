@@ -235,13 +235,16 @@ fn refused(fields: Vec<Field>, columns: &[Column]) -> BatchError {
 fn mismatched_batches_are_rejected() {
     let int = || Field::new("n", Type::Int32);
     let text = || Field::new("s", Type::String);
-    assert_eq!(refused(vec![int()], &[]), BatchError::Columns { wanted: 1, found: 0 });
+    assert_eq!(refused(vec![int()], &[]), BatchError::Columns { expected: 1, found: 0 });
     let found = refused(vec![int()], &[strings(&["x"])]);
-    assert_eq!(found, BatchError::Values { column: "n".into(), wanted: Type::Int32, found: "bytes" });
+    assert_eq!(found, BatchError::Values { column: "n".into(), expected: Type::Int32, found: "bytes" });
     let found = refused(vec![int(), text()], &[ints(&[1, 2]), strings(&["x"])]);
-    assert_eq!(found, BatchError::Rows { column: "s".into(), wanted: 2, found: 1 });
+    assert_eq!(found, BatchError::Rows { column: "s".into(), expected: 2, found: 1 });
     let short = ints(&[1, 2]).with_validity(Bitmap::filled(1, true));
-    assert_eq!(refused(vec![int()], &[short]), BatchError::Rows { column: "n".into(), wanted: 2, found: 1 });
+    assert_eq!(
+        refused(vec![int()], &[short]),
+        BatchError::Rows { column: "n".into(), expected: 2, found: 1 }
+    );
     let null = ints(&[1, 2]).with_validity([true, false].into_iter().collect());
     assert_eq!(refused(vec![int()], &[null]), BatchError::Null { column: "n".into(), row: 1 });
     let bad = Column::new(Values::Bytes([&b"ok"[..], b"\xff"].iter().collect()));

@@ -7,8 +7,10 @@ use tercet_core::source::Memory;
 use tercet_tatami::format::Chunk;
 use tercet_tatami::format::PageHeader;
 use tercet_tatami::format::{Codec, page_flags};
-use tercet_tatami::fuzzing::page::HEADER_LEN;
 use tercet_tatami::{File, ReadOptions, Region};
+
+/// The length of the header of a record.
+const HEADER_LEN: u64 = 32;
 
 /// A file in memory, and its bytes.
 pub(crate) struct Bytes {

@@ -193,8 +193,8 @@ impl Serialize for Execution {
         map.serialize_entry("total_bytes_read_from_disk", &self.total_bytes_read_from_disk)?;
         for dtype in PREVIEWS {
             let own = self.preview.as_ref().filter(|preview| preview.dtype == dtype);
-            let cells = own.and_then(|preview| preview.cells.as_ref());
-            map.serialize_entry(&format!("{dtype}_preview"), &PreviewCells(cells))?;
+            let values = own.and_then(|preview| preview.values.as_ref());
+            map.serialize_entry(&format!("{dtype}_preview"), &PreviewValues(values))?;
             let truncated = own.is_some_and(|preview| preview.truncated);
             map.serialize_entry(&format!("{dtype}_preview_truncated"), &truncated)?;
         }
@@ -219,9 +219,9 @@ fn serialize_indices<S: Serializer>(indices: &[i64], serializer: S) -> Result<S:
     serializer.collect_seq(indices.iter().map(|&index| u64::try_from(index).ok()))
 }
 
-struct PreviewCells<'a>(Option<&'a Tensor>);
+struct PreviewValues<'a>(Option<&'a Tensor>);
 
-impl Serialize for PreviewCells<'_> {
+impl Serialize for PreviewValues<'_> {
     /// Half floats are written as their bits.
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let Some(tensor) = self.0 else { return [0u8; 0].serialize(serializer) };
@@ -230,8 +230,8 @@ impl Serialize for PreviewCells<'_> {
         }
         macro_rules! try_types {
             ($($type:ty),*) => {$(
-                if let Some(cells) = tensor.as_slice::<$type>() {
-                    return cells.serialize(serializer);
+                if let Some(values) = tensor.as_slice::<$type>() {
+                    return values.serialize(serializer);
                 }
             )*};
         }

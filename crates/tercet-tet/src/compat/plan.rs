@@ -49,7 +49,7 @@ struct Chunks<'a> {
 impl Serialize for Chunks<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.chunks.iter().map(|chunk| ChunkRow {
-            chunk_index: &chunk.tile[..self.rank],
+            chunk_index: &chunk.coords[..self.rank],
             payload_offset: chunk.stored.span.start(),
             stored_byte_len: chunk.stored.span.len(),
             raw_byte_len: chunk.stored.raw_len,

@@ -1,4 +1,4 @@
-//! Queries: checked, planned and executed, with the answer of the existing implementation.
+//! Queries: checked, planned and executed, with the answer of the reference implementation.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use tercet_core::Progress;
 
 use super::answer::{Answer, Catalog, Execution, Explain, MatchedDataset, Value};
 use super::results;
-use crate::compute::{self, Outcome, Request, Settings};
+use crate::compute::{self, Outcome, Request, Settings, ValueMode};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::plan::ReadPlan;
@@ -26,13 +26,22 @@ pub struct RunOptions {
     pub explain: bool,
     /// Additional directories in which files may be written.
     pub spill_allow: Vec<PathBuf>,
+    /// Whether `spill` and `write` may replace existing files.
+    pub overwrite: bool,
     /// Whether to use several threads; overrides `fold_parallel` of the query.
     pub parallel: Option<bool>,
 }
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { preview: 64, statistics: true, explain: false, spill_allow: Vec::new(), parallel: None }
+        Self {
+            preview: 64,
+            statistics: true,
+            explain: false,
+            spill_allow: Vec::new(),
+            overwrite: false,
+            parallel: None,
+        }
     }
 }
 
@@ -43,8 +52,8 @@ impl RunOptions {
     }
 
     /// Sets the number of elements of the preview.
-    pub fn with_preview(mut self, cells: u64) -> Self {
-        self.preview = cells;
+    pub fn with_preview(mut self, elements: u64) -> Self {
+        self.preview = elements;
         self
     }
 
@@ -57,6 +66,12 @@ impl RunOptions {
     /// Sets whether the answer includes how it is computed.
     pub fn with_explain(mut self, explain: bool) -> Self {
         self.explain = explain;
+        self
+    }
+
+    /// Sets whether `spill` and `write` may replace existing files.
+    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
         self
     }
 
@@ -134,7 +149,7 @@ impl Query {
             dtype_tag: dataset.dtype_tag(),
             shape: grid.shape().to_vec(),
             chunk_shape: grid.chunk_shape().to_vec(),
-            chunk_index_rows: grid.tiles(),
+            chunk_index_rows: grid.chunk_count(),
             bytes: grid.bytes(),
         });
         answer.catalog = Some(catalog);
@@ -155,7 +170,11 @@ impl Query {
             parallel: options.parallel,
             statistics: options.statistics,
             allowed: options.spill_allow.clone(),
+            overwrite: options.overwrite,
             preview: options.preview,
+            // The reference computes with stored values.
+            values: ValueMode::Stored,
+            as_reference: true,
             ..Settings::default()
         };
         let request = self.lower(&dataset, settings)?;

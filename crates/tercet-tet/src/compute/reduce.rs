@@ -7,8 +7,7 @@ use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
 use tercet_core::{Shape, Tensor};
 
 use super::request::{self, Execution, Plan, Request};
-use super::window::groups_of;
-use super::{Axis, Group, Select, Window, selected_labels};
+use super::{Axis, Coordinates, Group, Select, Window};
 use crate::error::{Error, ErrorKind};
 use crate::exec::reduce::{Computed, Numbers};
 use crate::file::Dataset;
@@ -37,6 +36,8 @@ pub struct Reduced {
     pub dims: Vec<Dim>,
     /// Number of elements that were reduced, after filters.
     pub elements: u64,
+    /// Number of missing elements that were skipped.
+    pub skipped: u64,
     /// Number of elements of each result as u64, if requested: one dimension for each of `dims`.
     pub counts: Option<Tensor>,
     /// Bin edges of a histogram over all axes.
@@ -46,7 +47,7 @@ pub struct Reduced {
 }
 
 /// A dimension of a result.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Dim {
     /// Name of the axis.
     pub name: Option<String>,
@@ -54,6 +55,8 @@ pub struct Dim {
     pub labels: Option<Vec<String>>,
     /// Number of positions, groups or windows.
     pub len: u64,
+    /// Coordinates of its positions.
+    pub coordinates: Option<Coordinates>,
 }
 
 impl<'f> Reduce<'f> {
@@ -100,9 +103,11 @@ impl<'f> Reduce<'f> {
             kind => kind,
         };
         let ops: Vec<Kind> = ops.into_iter().map(resolve_fill).collect();
-        let Some(&first) = ops.first() else { return Err(select.refuse("there is no operation")) };
-        let dims = reduced_dims(&select.dataset, &select.axes, &roles, &names);
-        select.bind(Some(Operation { kind: first, axes, roles }), ops, dims)
+        let Some(&first) = ops.first() else { return Err(select.refuse("no operation given")) };
+        let dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &roles, &names)?;
+        let operation = Operation { kind: first, axes, roles };
+        check_reversed(&select.dataset, &select.reversed, &ops, &operation)?;
+        select.bind(Some(operation), ops, dims)
     }
 
     /// Plans the reduction. No values are read.
@@ -114,7 +119,7 @@ impl<'f> Reduce<'f> {
     pub fn run(self) -> Result<Reduced, Error> {
         let dataset = self.select.dataset;
         let first = self.run_all()?.into_iter().next();
-        first.ok_or_else(|| super::refuse(&dataset, "there is no operation"))
+        first.ok_or_else(|| super::refuse(&dataset, "no operation given"))
     }
 
     /// Runs the reduction; returns one result per operation. Operations share one visit of the chunks if possible.
@@ -155,7 +160,8 @@ pub(super) fn reduced(
 ) -> Result<Reduced, ErrorKind> {
     let mut shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
     let counts = counts.map(|counts| tensor(shape.clone(), counts.0.clone())).transpose()?;
-    let (elements, mut edges, mut dims) = (computed.elements, None, dims);
+    let (elements, skipped) = (computed.elements, computed.skipped);
+    let (mut edges, mut dims) = (None, dims);
     let tensor = match computed.numbers {
         Numbers::Indices(indices) => tensor(shape, indices)?,
         Numbers::Values(values) => tensor(shape, values)?,
@@ -165,8 +171,8 @@ pub(super) fn reduced(
         }
         Numbers::Histogram { counts, edges: found } => {
             edges = found;
-            let cells = shape.iter().product::<u64>().max(1);
-            shape.push(counts.len() as u64 / cells);
+            let outputs = shape.iter().product::<u64>().max(1);
+            shape.push(counts.len() as u64 / outputs);
             tensor(shape, counts)?
         }
         Numbers::Matrix { values, order } => {
@@ -174,13 +180,13 @@ pub(super) fn reduced(
             tensor(vec![order as u64; 2], values)?
         }
     };
-    Ok(Reduced { op, tensor, dims, elements, counts, edges, execution })
+    Ok(Reduced { op, tensor, dims, elements, skipped, counts, edges, execution })
 }
 
 fn tensor<T: Scalar>(shape: Vec<u64>, values: Vec<T>) -> Result<Tensor, ErrorKind> {
     Tensor::from_vec(Shape::new(shape), values).map_err(|error| match error {
         FromVecError::Memory(error) => error.into(),
-        // The executor returns one value per cell.
+        // The executor returns one value per output element.
         FromVecError::Shape(_) => tercet_core::tensor::CopyError.into(),
     })
 }
@@ -209,6 +215,30 @@ fn check(select: &Select<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Resul
     refused.map_or(Ok(()), |detail| Err(select.refuse(detail)))
 }
 
+/// Rejects negative steps where the order of positions matters.
+pub(crate) fn check_reversed(
+    dataset: &Dataset<'_>,
+    reversed: &[bool],
+    ops: &[Kind],
+    operation: &Operation,
+) -> Result<(), Error> {
+    let indexed = ops.iter().any(|op| matches!(op, Kind::ArgMin | Kind::ArgMax));
+    let is_transform = matches!(operation.kind, Kind::Transform { .. });
+    for (axis, role) in operation.roles.iter().enumerate().filter(|(axis, _)| reversed[*axis]) {
+        let what = match role {
+            _ if is_transform => "a transform",
+            Role::Kept => continue,
+            Role::Reduced if !indexed => continue,
+            Role::Reduced => "the index of a minimum or maximum",
+            Role::Grouped(_) => "groups",
+            Role::Rolling(_) => "windows",
+        };
+        let detail = format!("a negative step on axis {axis} is not supported for {what}");
+        return Err(super::refuse(dataset, &detail));
+    }
+    Ok(())
+}
+
 /// Names of the groups of some axes.
 type GroupNames = Vec<(usize, Vec<String>)>;
 
@@ -223,12 +253,11 @@ fn roles(
     let mut names = Vec::new();
     for group in groups {
         let axis = select.axis(group.axis.as_axis())?;
-        let labels = select.labels_of(axis);
+        let coordinates = select.coordinates(axis)?;
         let count = usize::try_from(select.axes[axis].count()).unwrap_or(usize::MAX);
-        let (groups, found) = groups_of((0..count).map(|position| {
-            let label = labels.as_ref().and_then(|labels| labels.get(position)).map(String::as_str);
-            (group.key)(position as u64, label)
-        }));
+        let (groups, found) = group
+            .groups(count, coordinates.as_ref())
+            .map_err(|detail| select.refuse(&format!("axis {}: {detail}", select.axis_text(axis))))?;
         names.push((axis, found));
         special.insert(axis, Role::Grouped(groups));
     }
@@ -248,18 +277,27 @@ fn roles(
 pub(crate) fn reduced_dims(
     dataset: &Dataset<'_>,
     axes: &[AxisSlice],
+    reversed: &[bool],
     roles: &[Role],
     names: &[(usize, Vec<String>)],
-) -> Vec<Dim> {
-    let dim = |axis: usize| {
-        let len = roles[axis].cells(axes[axis].count())?;
-        let labels = match &roles[axis] {
-            Role::Kept => selected_labels(dataset, axis, axes[axis]),
+) -> Result<Vec<Dim>, Error> {
+    let mut dims = Vec::new();
+    for (axis, role) in roles.iter().enumerate() {
+        let Some(len) = role.output_len(axes[axis].count()) else { continue };
+        let coordinates = match role {
+            Role::Kept => dataset.coordinates(axis)?.map(|all| all.selected(axes[axis], reversed[axis])),
+            _ => None,
+        };
+        let labels = match (&coordinates, role) {
+            (Some(coordinates), _) => {
+                Some((0..coordinates.len()).map(|position| coordinates.text(position)).collect())
+            }
+            (None, Role::Kept) => None,
             _ => names.iter().find(|(other, _)| *other == axis).map(|(_, names)| names.clone()),
         };
-        Some(Dim { name: dataset.axis_name(axis).map(str::to_owned), labels, len })
-    };
-    (0..axes.len()).filter_map(dim).collect()
+        dims.push(Dim { name: dataset.axis_name(axis).map(str::to_owned), labels, len, coordinates });
+    }
+    Ok(dims)
 }
 
 fn windowed(select: &Select<'_>, axis: usize, window: &Window) -> Result<Role, Error> {

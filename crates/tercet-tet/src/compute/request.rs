@@ -20,7 +20,7 @@ use crate::file::Dataset;
 use crate::plan::ReadPlan;
 use crate::query::document::ExecutionOptions;
 use crate::query::operation::Kind;
-use crate::query::resolved::{Operation, Resolved};
+use crate::query::resolved::{Operation, Resolved, Role};
 
 /// Smaller selections use one thread by default.
 const PARALLEL_BYTES: u64 = 1 << 20;
@@ -39,6 +39,7 @@ pub struct Request<'f> {
 
 /// Execution options of a request.
 #[derive(Clone, Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub(crate) struct Settings {
     pub(crate) parallel: Option<bool>,
     /// Whether statistics of chunks may replace their values.
@@ -46,10 +47,44 @@ pub(crate) struct Settings {
     pub(crate) execution: ExecutionOptions,
     /// Additional directories in which files may be written.
     pub(crate) allowed: Vec<PathBuf>,
+    /// Whether existing files may be replaced.
+    pub(crate) overwrite: bool,
     /// Number of elements of the preview.
     pub(crate) preview: u64,
     /// Whether the number of elements of each result is computed as well.
     pub(crate) counts: bool,
+    /// How a computation treats missing and packed values.
+    pub(crate) values: ValueMode,
+    /// Whether a query document is read as the reference does.
+    pub(crate) as_reference: bool,
+}
+
+/// How a computation treats missing and packed values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ValueMode {
+    /// Packed values are decoded. Missing values are skipped, or are NaN.
+    Decoded { skip_missing: bool },
+    /// Stored values are used as they are.
+    Stored,
+}
+
+impl ValueMode {
+    /// Applies the mode to a request with an operation: reads return stored values.
+    pub(crate) fn apply(self, dataset: &Dataset<'_>, resolved: &mut Resolved) -> Result<(), ErrorKind> {
+        let (Self::Decoded { skip_missing }, Some(operation)) = (self, &resolved.operation) else {
+            return Ok(());
+        };
+        let Some(dtype) = dataset.element() else { return Ok(()) };
+        let (fill, values) = dataset.read_cf_encoding()?.values(dtype, skip_missing);
+        if values.decode.is_some() && matches!(operation.kind, Kind::Transform { .. }) {
+            let detail = "transforms of packed values, or of values with a valid range, are not supported";
+            return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail: detail.into() });
+        }
+        // `null_count` and filters of the query keep the fill value they had.
+        resolved.fill = if values.decode.is_some() { resolved.fill } else { fill };
+        resolved.values = values;
+        Ok(())
+    }
 }
 
 impl Default for Settings {
@@ -59,8 +94,11 @@ impl Default for Settings {
             statistics: true,
             execution: ExecutionOptions::default(),
             allowed: Vec::new(),
+            overwrite: false,
             preview: 0,
             counts: false,
+            values: ValueMode::Decoded { skip_missing: true },
+            as_reference: false,
         }
     }
 }
@@ -101,7 +139,7 @@ pub struct OutputFile {
 #[derive(Debug)]
 pub struct Preview {
     /// The elements, in one dimension.
-    pub cells: Option<Tensor>,
+    pub values: Option<Tensor>,
     /// The element type of the dataset.
     pub dtype: tercet_core::ElementType,
     /// Whether there are more elements.
@@ -215,17 +253,17 @@ impl<'f> Request<'f> {
             let (computed, preview) = match (&resolved.operation, &resolved.spill) {
                 (None, None) => (Computed::Read(self.read(job)?), None),
                 (None, Some(path)) => {
-                    let (file, cells) = spill::spill(job, path, &self.outputs()?)?;
-                    (Computed::Written(file), Some(self.preview_of(job, cells)))
+                    let (file, values) = spill::spill(job, path, &self.outputs()?)?;
+                    (Computed::Written(file), Some(self.preview_of(job, values)))
                 }
                 (Some(operation), _) => {
                     if let Kind::Transform { method } = operation.kind {
                         let made = transform::transform(job, operation, method, &self.outputs()?)?;
                         let execution = Self::execution(job, memory);
                         let dims = self.dims.clone();
-                        let (made, cells) = Transformed::new(method, made, dims, execution.clone());
+                        let (made, values) = Transformed::new(method, made, dims, execution.clone());
                         let computed = Computed::Transformed(Box::new(made));
-                        let preview = Some(self.preview_of(job, cells));
+                        let preview = Some(self.preview_of(job, values));
                         return Ok(Outcome { computed, execution, preview });
                     }
                     let (results, execution) = self.reduced(job, operation, memory)?;
@@ -256,12 +294,13 @@ impl<'f> Request<'f> {
         let mut tensor = self.dataset.read(selection).map_err(Error::into_kind)?;
         job.count(job.plan.total_stored_bytes());
         blank(job, selection, tensor.bytes_mut())?;
+        super::reverse(&mut tensor, &self.resolved.reversed);
         Ok(tensor)
     }
 
-    fn preview_of(&self, job: &Job<'_>, cells: Option<Tensor>) -> Preview {
+    fn preview_of(&self, job: &Job<'_>, values: Option<Tensor>) -> Preview {
         let truncated = job.plan.element_count() > self.settings.preview;
-        Preview { cells, dtype: job.plan.grid.element(), truncated }
+        Preview { values, dtype: job.plan.grid.element(), truncated }
     }
 
     fn reduced(
@@ -279,14 +318,29 @@ impl<'f> Request<'f> {
         let counts = if self.settings.counts { computed.pop() } else { None };
         let counts = counts.as_ref().map(Counts::new);
         let execution = Self::execution(job, memory);
+        // Remaining axes in descending order.
+        let kept = operation
+            .roles
+            .iter()
+            .zip(&self.resolved.reversed)
+            .filter(|(role, _)| !matches!(role, Role::Reduced));
+        let reversed: Vec<bool> =
+            kept.map(|(role, &reversed)| reversed && matches!(role, Role::Kept)).collect();
         let results = self.ops.iter().zip(computed).map(|(&op, computed)| {
-            reduced(op, computed, self.dims.clone(), counts.as_ref(), execution.clone())
+            let mut result = reduced(op, computed, self.dims.clone(), counts.as_ref(), execution.clone())?;
+            super::reverse(&mut result.tensor, &reversed);
+            if let Some(counts) = &mut result.counts {
+                super::reverse(counts, &reversed);
+            }
+            Ok(result)
         });
-        Ok((results.collect::<Result<_, _>>()?, execution))
+        Ok((results.collect::<Result<_, ErrorKind>>()?, execution))
     }
 
     fn outputs(&self) -> Result<Outputs, ErrorKind> {
-        Outputs::new(self.dataset.file.path(), &self.settings.allowed, self.settings.preview)
+        let settings = &self.settings;
+        let outputs = Outputs::new(self.dataset.file.path(), &settings.allowed, settings.preview)?;
+        Ok(outputs.with_overwrite(settings.overwrite))
     }
 
     fn execution(job: &Job<'_>, memory: &Memory) -> Execution {
@@ -307,11 +361,11 @@ impl<'f> Request<'f> {
     }
 
     /// Calls a function with a job for the request.
-    fn with_job<R>(
+    fn with_job<R: Send>(
         &self,
         plan: &ReadPlan,
         progress: &dyn Progress,
-        work: impl FnOnce(&Job<'_>, &Memory) -> Result<R, ErrorKind>,
+        work: impl FnOnce(&Job<'_>, &Memory) -> Result<R, ErrorKind> + Send,
     ) -> Result<R, ErrorKind> {
         let settings = &self.settings;
         let file = self.dataset.file;
@@ -334,6 +388,6 @@ impl<'f> Request<'f> {
             by_statistics: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),
         };
-        work(&job, &memory)
+        file.on_threads(|| work(&job, &memory))
     }
 }

@@ -92,12 +92,14 @@ impl<'f> Transform<'f> {
         self
     }
 
-    /// Writes the values of the result to a file: row-major, little-endian, no header.
+    /// Writes the values of the result to a new file: row-major, little-endian, no header. An existing file needs
+    /// [`Select::overwrite`].
     pub fn raw_output(self, path: impl AsRef<Path>) -> Self {
         self.output(Target::Spill, path.as_ref())
     }
 
-    /// Writes the result to a new `.tet` file, with dimensions, labels, attributes and history.
+    /// Writes the result to a new `.tet` file, with dimensions, labels, attributes and history. An existing file needs
+    /// [`Select::overwrite`].
     pub fn tet_output(self, path: impl AsRef<Path>) -> Self {
         self.output(Target::Sidecar, path.as_ref())
     }
@@ -117,7 +119,8 @@ impl<'f> Transform<'f> {
         let roles = (0..select.axes.len()).map(|axis| if reduced(axis) { Role::Reduced } else { Role::Kept });
         let operation = Operation { kind: Kind::Transform { method }, roles: roles.collect(), axes };
         let kept = vec![Role::Kept; select.axes.len()];
-        let dims = reduced_dims(&select.dataset, &select.axes, &kept, &[]);
+        select.refuse_reversed("a transform")?;
+        let dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &kept, &[])?;
         let mut request = select.bind(Some(operation), Vec::new(), dims)?;
         request.resolved.write = Some(write);
         Ok(request)

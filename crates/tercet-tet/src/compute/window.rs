@@ -3,18 +3,70 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Axis;
+use tercet_core::cf_time::CfTime;
+
+use super::{Axis, CoordinateValues, Coordinates};
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Groups, Padding, Role, Rolling};
 
 /// Groups of positions of an axis.
 pub struct Group {
     pub(super) axis: AxisKey,
-    /// Maps the number and the label of a position to the name of its group.
-    pub(super) key: Key,
+    key: Key,
 }
 
-type Key = Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>;
+/// The name of the group of a position, by its number and label.
+type NameOf = Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>;
+
+/// What positions are grouped by.
+enum Key {
+    /// Maps the number and the label of a position to the name of its group.
+    Name(NameOf),
+    Time(TimePart),
+}
+
+/// A part of the time of a position.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum TimePart {
+    Year,
+    Month,
+    Day,
+    Hour,
+    /// Three months, named by their initials: `DJF` (December to February), `MAM`, `JJA`, `SON`.
+    Season,
+}
+
+impl TimePart {
+    /// Parses `year`, `month`, `day`, `hour` or `season`.
+    pub fn parse(name: &str) -> Option<Self> {
+        Some(match name {
+            "year" => Self::Year,
+            "month" => Self::Month,
+            "day" => Self::Day,
+            "hour" => Self::Hour,
+            "season" => Self::Season,
+            _ => return None,
+        })
+    }
+
+    fn number(self, time: &CfTime) -> i64 {
+        match self {
+            Self::Year => time.year.into(),
+            Self::Month => time.month.into(),
+            Self::Day => time.day.into(),
+            Self::Hour => time.hour.into(),
+            Self::Season => (i64::from(time.month) % 12) / 3,
+        }
+    }
+
+    fn name(self, number: i64) -> String {
+        match self {
+            Self::Season => ["DJF", "MAM", "JJA", "SON"][usize::try_from(number).unwrap_or(0) % 4].to_owned(),
+            _ => number.to_string(),
+        }
+    }
+}
 
 /// An owned [`Axis`].
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,7 +105,13 @@ impl Group {
         axis: impl Into<Axis<'a>>,
         key: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Self {
-        Self { axis: axis.into().into(), key: Box::new(move |_, label| key(label.unwrap_or(""))) }
+        let key = move |_, label: Option<&str>| key(label.unwrap_or(""));
+        Self { axis: axis.into().into(), key: Key::Name(Box::new(key)) }
+    }
+
+    /// Groups positions by a part of their times, in ascending order of that part.
+    pub fn time<'a>(axis: impl Into<Axis<'a>>, part: TimePart) -> Self {
+        Self { axis: axis.into().into(), key: Key::Time(part) }
     }
 
     /// Groups positions by a function of their numbers.
@@ -61,26 +119,57 @@ impl Group {
         axis: impl Into<Axis<'a>>,
         key: impl Fn(u64) -> String + Send + Sync + 'static,
     ) -> Self {
-        Self { axis: axis.into().into(), key: Box::new(move |position, _| key(position)) }
+        let key = move |position, _: Option<&str>| key(position);
+        Self { axis: axis.into().into(), key: Key::Name(Box::new(key)) }
+    }
+
+    /// The groups of `count` positions, and their names. The error describes coordinates that cannot be grouped.
+    pub(super) fn groups(
+        &self,
+        count: usize,
+        coordinates: Option<&Coordinates>,
+    ) -> Result<(Groups, Vec<String>), &'static str> {
+        match &self.key {
+            Key::Name(key) => Ok(groups_of((0..count).map(|position| {
+                let label = coordinates.map(|coordinates| coordinates.text(position));
+                key(position as u64, label.as_deref())
+            }))),
+            Key::Time(part) => {
+                let Some(CoordinateValues::Times(times)) = coordinates.map(|of| &of.values) else {
+                    return Err("its coordinates are not times");
+                };
+                let mut numbers: Vec<i64> = times.iter().map(|time| part.number(time)).collect();
+                let cells = numbers.clone();
+                numbers.sort_unstable();
+                numbers.dedup();
+                let number = |value: i64| {
+                    u32::try_from(numbers.partition_point(|&other| other < value)).unwrap_or(u32::MAX)
+                };
+                let cells: Arc<[u32]> = cells.into_iter().map(number).collect();
+                let count = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+                let names = numbers.iter().map(|&value| part.name(value)).collect();
+                Ok((Groups { numbers: cells, count, padding: None, size: 0 }, names))
+            }
+        }
     }
 }
 
 /// One group per name, in order of first occurrence, and the names.
 pub(crate) fn groups_of(names: impl Iterator<Item = String>) -> (Groups, Vec<String>) {
-    let mut numbers: HashMap<String, u32> = HashMap::new();
+    let mut by_name: HashMap<String, u32> = HashMap::new();
     let mut order = Vec::new();
-    let cells: Arc<[u32]> = names
+    let numbers: Arc<[u32]> = names
         .map(|name| {
             // The names of all positions are held in memory: there are fewer than 2³².
             let next = u32::try_from(order.len()).unwrap_or(u32::MAX);
-            *numbers.entry(name).or_insert_with_key(|name| {
+            *by_name.entry(name).or_insert_with_key(|name| {
                 order.push(name.clone());
                 next
             })
         })
         .collect();
     let count = u32::try_from(order.len()).unwrap_or(u32::MAX);
-    (Groups { cells, count, padding: None, size: 0 }, order)
+    (Groups { numbers, count, padding: None, size: 0 }, order)
 }
 
 /// Windows along an axis.
@@ -166,8 +255,8 @@ impl WindowSpan {
         let count = extent.div_ceil(size);
         let missing = if self.at_end { 0 } else { count * size - extent };
         let number = |bin: u64| u32::try_from(bin).unwrap_or(u32::MAX);
-        let cells = (0..extent).map(|position| number((position + missing) / size)).collect();
-        Groups { cells, count: number(count), padding: Some(self.padding), size }
+        let numbers = (0..extent).map(|position| number((position + missing) / size)).collect();
+        Groups { numbers, count: number(count), padding: Some(self.padding), size }
     }
 
     /// Windows inside the axis; with padding they may extend past its start or end.

@@ -24,19 +24,19 @@ pub(crate) fn for_each_chunk(
     if let Some(planned) = scope.planned
         && slices.iter().zip(ranges).all(|(slice, range)| *range == (0..slice.count()))
     {
-        return planned.iter().try_for_each(|chunk| visit(&chunk.tile, chunk.stored));
+        return planned.iter().try_for_each(|chunk| visit(&chunk.coords, chunk.stored));
     }
     let clipped = slices.iter().zip(ranges).map(|(slice, range)| clip(*slice, range)).collect();
     let part = Selection::new(clipped, scope.grid.shape())?;
-    for tile in scope.grid.touched(&part) {
+    for coords in scope.grid.touched(&part) {
         match scope.planned {
-            // Tiles are compared axis by axis, which is the order of the grid.
+            // Chunks are compared axis by axis, which is the order of the grid.
             Some(planned) => {
-                if let Ok(number) = planned.binary_search_by(|chunk| chunk.tile.cmp(&tile)) {
-                    visit(&tile, planned[number].stored)?;
+                if let Ok(number) = planned.binary_search_by(|chunk| chunk.coords.cmp(&coords)) {
+                    visit(&coords, planned[number].stored)?;
                 }
             }
-            None => visit(&tile, scope.dataset.find_chunk(&tile[..scope.grid.rank()])?)?,
+            None => visit(&coords, scope.dataset.find_chunk(&coords[..scope.grid.rank()])?)?,
         }
     }
     Ok(())

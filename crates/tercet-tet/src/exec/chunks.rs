@@ -33,7 +33,7 @@ pub(crate) struct Chunks<'a> {
 
 /// Pieces of a chunk that were visited so far.
 struct Joined {
-    tile: [u64; MAX_RANK],
+    coords: [u64; MAX_RANK],
     stored: ChunkRef,
     /// Combined checksum, and number of bytes.
     crc: u32,
@@ -159,19 +159,19 @@ impl<'a> Chunks<'a> {
     /// here: several threads visit parts of it.
     pub(crate) fn load(&self, region: &Region, shared: bool) -> Result<(Held, Check), ErrorKind> {
         let (scope, dataset) = (&self.scope, &self.scope.dataset);
-        let place = &region.stored;
-        let tile = &region.tile[..scope.grid.rank()];
-        if !self.is_mapped(place) {
+        let chunk_ref = &region.stored;
+        let coords = &region.coords[..scope.grid.rank()];
+        if !self.is_mapped(chunk_ref) {
             return self.read(region, shared);
         }
-        let stored = dataset.file.source.read_at(place.span)?;
+        let stored = dataset.file.source.read_at(chunk_ref.span)?;
         self.count(region);
-        let check = match dataset.crc_to_check(place)? {
+        let check = match dataset.crc_to_check(chunk_ref)? {
             None => Check::None,
             Some(expected) if region.is_whole && !shared => Check::Whole(expected, 0),
             Some(_) if !shared && self.is_joined(region) => Check::Pieces(Vec::new()),
             Some(expected) => {
-                dataset.check_crc(tile, place, expected, self.crc_of(&stored))?;
+                dataset.check_crc(coords, chunk_ref, expected, self.crc_of(&stored))?;
                 Check::None
             }
         };
@@ -181,16 +181,16 @@ impl<'a> Chunks<'a> {
     /// Reads the chunk of a region, or only the region if its checksum can be joined with those of the others.
     fn read(&self, region: &Region, shared: bool) -> Result<(Held, Check), ErrorKind> {
         let (scope, dataset) = (&self.scope, &self.scope.dataset);
-        let place = &region.stored;
+        let chunk_ref = &region.stored;
         let limit = dataset.file.options.limits.chunk_bytes;
-        let is_checked = dataset.crc_to_check(place)?.is_some();
-        let whole = region.is_whole || shared || !reads_part(dataset, place);
+        let is_checked = dataset.crc_to_check(chunk_ref)?.is_some();
+        let whole = region.is_whole || shared || !reads_part(dataset, chunk_ref);
         if whole || (is_checked && !self.is_joined(region)) {
-            let len = check_limit("a chunk", place.raw_len, limit)?;
-            let mut buffer = self.buffer(Some(place.row), len)?;
+            let len = check_limit("a chunk", chunk_ref.raw_len, limit)?;
+            let mut buffer = self.buffer(Some(chunk_ref.row), len)?;
             if buffer.row.is_none() {
                 self.load_into(region, &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len])?;
-                buffer.row = Some(place.row);
+                buffer.row = Some(chunk_ref.row);
             }
             return Ok((Held::Read(buffer), Check::None));
         }
@@ -198,10 +198,30 @@ impl<'a> Chunks<'a> {
         let len = check_limit("a chunk", end - start, limit)?;
         let mut buffer = self.buffer(None, len)?;
         let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len];
-        dataset.file.source.read_into(place.span.start() + start, out)?;
+        let size = scope.grid.element().size();
+        // Runs with unselected bytes between them are read one by one.
+        if region.bytes(size) <= (end - start) / 8 * 7 {
+            for (from, to) in region.runs(size) {
+                let out = &mut out[to_usize(from - start)..to_usize(to - start)];
+                dataset.file.source.read_into(chunk_ref.span.start() + from, out)?;
+            }
+        } else {
+            dataset.file.source.read_into(chunk_ref.span.start() + start, out)?;
+        }
         self.count(region);
         buffer.start = start;
         Ok((Held::Read(buffer), if is_checked { Check::Pieces(Vec::new()) } else { Check::None }))
+    }
+
+    /// Bytes that are held for a region: its own, or those of the complete chunk if that is read or checked at once.
+    pub(crate) fn held_bytes(&self, region: &Region) -> u64 {
+        let size = self.scope.grid.element().size();
+        let is_unchecked = || matches!(self.scope.dataset.crc_to_check(&region.stored), Ok(None));
+        if self.reads_parts && (self.is_joined(region) || is_unchecked()) {
+            region.span_bytes(size)
+        } else {
+            region.chunk_bytes(size)
+        }
     }
 
     /// Counts the bytes of a region. Of a chunk with unselected bytes, one region counts them all.
@@ -235,8 +255,10 @@ impl<'a> Chunks<'a> {
 
     /// Whether the checksum of a region is joined with those of other regions of its chunk.
     pub(crate) fn is_joined(&self, region: &Region) -> bool {
+        // Many short pieces cost more than a look at the complete chunk, but less than reading it for each of them.
         let run = region.run_bytes(self.scope.grid.element().size());
-        self.partition && region.is_selected && run >= SHORT_PIECE
+        let is_long = run >= SHORT_PIECE || (self.reads_parts && !self.is_mapped(&region.stored));
+        self.partition && region.is_selected && is_long
     }
 
     /// Checksum of a complete chunk, computed by several threads if it is large.
@@ -252,7 +274,7 @@ impl<'a> Chunks<'a> {
     /// Loads a complete chunk into a buffer of its length.
     pub(crate) fn load_into(&self, region: &Region, out: &mut [u8]) -> Result<(), ErrorKind> {
         let (scope, stored) = (&self.scope, &region.stored);
-        scope.dataset.load(&region.tile[..scope.grid.rank()], stored, out)?;
+        scope.dataset.load(&region.coords[..scope.grid.rank()], stored, out)?;
         scope.count(stored.span.len(), stored.raw_len);
         Ok(())
     }
@@ -269,8 +291,8 @@ impl<'a> Chunks<'a> {
         match check {
             Check::None => Ok(()),
             Check::Whole(expected, crc) => {
-                let tile = &region.tile[..self.scope.grid.rank()];
-                self.scope.dataset.check_crc(tile, &region.stored, expected, crc)
+                let coords = &region.coords[..self.scope.grid.rank()];
+                self.scope.dataset.check_crc(coords, &region.stored, expected, crc)
             }
             Check::Pieces(pieces) => self.join(region, &pieces, shifts),
         }
@@ -290,7 +312,7 @@ impl<'a> Chunks<'a> {
         pieces: &[(u64, u64, u32)],
         shifts: &mut Shifts,
     ) -> Result<(), ErrorKind> {
-        let Region { tile, stored, .. } = *region;
+        let Region { coords, stored, .. } = *region;
         let (mut crc, mut bytes) = (0, 0);
         for &(start, end, piece) in pieces {
             crc ^= shifts.get(stored.raw_len - end).apply(piece);
@@ -298,7 +320,7 @@ impl<'a> Chunks<'a> {
         }
         let joined = {
             let mut all = self.pieces.lock().unwrap_or_else(PoisonError::into_inner);
-            let joined = all.entry(stored.row).or_insert(Joined { tile, stored, crc: 0, bytes: 0 });
+            let joined = all.entry(stored.row).or_insert(Joined { coords, stored, crc: 0, bytes: 0 });
             joined.crc ^= crc;
             joined.bytes += bytes;
             if joined.bytes < stored.raw_len {
@@ -317,8 +339,8 @@ impl<'a> Chunks<'a> {
     ) -> Result<(), ErrorKind> {
         let dataset = &self.scope.dataset;
         let Some(expected) = dataset.crc_to_check(&joined.stored)? else { return Ok(()) };
-        let tile = &joined.tile[..self.scope.grid.rank()];
-        dataset.check_crc(tile, &joined.stored, expected, crc(joined)?)
+        let coords = &joined.coords[..self.scope.grid.rank()];
+        dataset.check_crc(coords, &joined.stored, expected, crc(joined)?)
     }
 
     /// Checks the chunks of which only some pieces were visited.

@@ -6,6 +6,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use tercet_core::tensor::AxisSlice;
+
 use super::sizes::{FEW_CELLS, NARROW_STRIP, STRIP, WINDOW_STRIP};
 use crate::plan::ReadPlan;
 use crate::query::resolved::{Groups, Positions, Role, Rolling};
@@ -70,10 +72,10 @@ pub(crate) fn cut(
 pub(crate) fn splits_chunks(plan: &ReadPlan, parts: &[Vec<Part>]) -> bool {
     parts.iter().enumerate().any(|(axis, parts)| {
         let slice = plan.selection.axes()[axis];
-        let tile = |position: u64| (slice.start + position * slice.step) / plan.grid.chunk_shape()[axis];
+        let chunk_of = |position: u64| (slice.start + position * slice.step) / plan.grid.chunk_shape()[axis];
         let mut pairs = parts.iter().zip(parts.iter().skip(1));
         pairs.any(|(part, next)| {
-            !part.positions.is_empty() && tile(part.positions.end - 1) >= tile(next.positions.start)
+            !part.positions.is_empty() && chunk_of(part.positions.end - 1) >= chunk_of(next.positions.start)
         })
     })
 }
@@ -85,15 +87,18 @@ fn states(axes: &[Axis<'_>]) -> u64 {
 
 struct Axis<'a> {
     role: &'a Role,
+    slice: AxisSlice,
+    /// Extent of a chunk.
+    chunk: u64,
     /// Number of selected positions.
     extent: u64,
-    /// First position of each touched tile.
+    /// First position of each touched chunk.
     edges: Vec<u64>,
-    /// Maximum number of positions of a tile.
-    tile: u64,
-    /// Tiles per part, for axes that keep positions separate.
-    tiles: u64,
-    /// Positions per part, if tiles are cut.
+    /// Maximum number of positions of a chunk.
+    chunk_positions: u64,
+    /// Chunks per part, for axes that keep positions separate.
+    chunks: u64,
+    /// Positions per part, if chunks are cut.
     positions: Option<u64>,
     /// Windows per part.
     windows: u64,
@@ -109,24 +114,39 @@ impl<'a> Axis<'a> {
         let mut position = 0;
         while position < extent && matches!(role, Role::Kept | Role::Grouped(_)) {
             edges.push(position);
-            position = plan.grid.next_tile(axis, slice, position);
+            position = plan.grid.next_chunk(axis, slice, position);
         }
-        let tile = plan.grid.tile_positions(axis, slice);
+        let chunk_positions = plan.grid.chunk_positions(axis, slice);
         let windows = match role {
             Role::Rolling(rolling) => rolling.count,
             _ => 0,
         };
-        Self { role, extent, edges, tile, tiles: 1, positions: None, windows, groups: u64::MAX }
+        let chunk = plan.grid.chunk_shape()[axis];
+        Self {
+            role,
+            slice,
+            chunk,
+            extent,
+            edges,
+            chunk_positions,
+            chunks: 1,
+            positions: None,
+            windows,
+            groups: u64::MAX,
+        }
     }
 
     /// Number of states of a task along this axis.
     fn states(&self) -> u64 {
         match self.role {
             Role::Reduced => 1,
-            Role::Kept => self.positions.unwrap_or(self.tile.saturating_mul(self.tiles)).min(self.extent),
+            Role::Kept => {
+                self.positions.unwrap_or(self.chunk_positions.saturating_mul(self.chunks)).min(self.extent)
+            }
             Role::Grouped(groups) if is_sorted(groups) && groups.size > 0 => {
-                let groups_of_tile = self.tile.saturating_mul(self.tiles).div_ceil(groups.size) + 1;
-                groups_of_tile.min(u64::from(groups.count))
+                let groups_of_chunk =
+                    self.chunk_positions.saturating_mul(self.chunks).div_ceil(groups.size) + 1;
+                groups_of_chunk.min(u64::from(groups.count))
             }
             Role::Grouped(groups) => u64::from(groups.count).min(self.groups),
             Role::Rolling(rolling) if rolling.separate => 1,
@@ -138,8 +158,8 @@ impl<'a> Axis<'a> {
 
     fn grow(&mut self) -> bool {
         match self.role {
-            Role::Kept | Role::Grouped(_) if self.tiles < self.edges.len() as u64 => {
-                self.tiles *= 2;
+            Role::Kept | Role::Grouped(_) if self.chunks < self.edges.len() as u64 => {
+                self.chunks *= 2;
                 true
             }
             _ => false,
@@ -148,8 +168,8 @@ impl<'a> Axis<'a> {
 
     fn shrink(&mut self) -> bool {
         match self.role {
-            Role::Kept | Role::Grouped(_) if self.tiles > 1 => {
-                self.tiles /= 2;
+            Role::Kept | Role::Grouped(_) if self.chunks > 1 => {
+                self.chunks /= 2;
                 true
             }
             Role::Kept if self.states() > 1 => {
@@ -182,28 +202,48 @@ impl<'a> Axis<'a> {
         match self.role {
             Role::Reduced => vec![Part { positions: 0..self.extent, cells: 0..1, keep: None }],
             Role::Kept => {
-                let parts = self.tile_ranges().into_iter().flat_map(|range| self.split(range));
+                let parts = self.chunk_ranges().into_iter().flat_map(|range| self.split(range));
                 parts.map(|positions| Part { cells: positions.clone(), positions, keep: None }).collect()
             }
-            Role::Grouped(groups) if is_sorted(groups) => group_parts(groups, &self.tile_ranges()),
+            Role::Grouped(groups) if is_sorted(groups) => group_parts(groups, &self.chunk_ranges()),
             Role::Grouped(groups) => {
                 let (count, each) = (u64::from(groups.count), self.states().max(1));
                 let starts = (0..count).step_by(usize::try_from(each).unwrap_or(usize::MAX));
                 starts.map(|start| unsorted_part(groups, start..(start + each).min(count), mask)).collect()
             }
+            Role::Rolling(rolling) if rolling.separate => {
+                (0..rolling.count).map(|first| window_part(rolling, first..first + 1, self.extent)).collect()
+            }
             Role::Rolling(rolling) => {
-                let each = if rolling.separate { 1 } else { self.windows };
-                (0..rolling.count)
-                    .step_by(usize::try_from(each).unwrap_or(usize::MAX))
-                    .map(|first| window_part(rolling, first..(first + each).min(rolling.count), self.extent))
-                    .collect()
+                let mut parts = Vec::new();
+                let mut first = 0;
+                while first < rolling.count {
+                    let part = self.window_part(rolling, first);
+                    first = part.cells.end;
+                    parts.push(part);
+                }
+                parts
             }
         }
     }
 
-    /// Ranges of positions, each covering `tiles` tiles.
-    fn tile_ranges(&self) -> Vec<Range<u64>> {
-        let step = usize::try_from(self.tiles).unwrap_or(usize::MAX);
+    /// Windows from `first` on. The part ends with a chunk if it has several, so that no chunk is decoded for two parts.
+    fn window_part(&self, rolling: &Rolling, first: u64) -> Part {
+        let end = (first + self.windows).min(rolling.count);
+        let part = window_part(rolling, first..end, self.extent);
+        let last = part.positions.end;
+        if end == rolling.count || last <= part.positions.start + 2 * self.chunk_positions {
+            return part;
+        }
+        let chunk_start = (self.slice.start + last * self.slice.step) / self.chunk * self.chunk;
+        let edge = chunk_start.saturating_sub(self.slice.start).div_ceil(self.slice.step);
+        let surplus = last.saturating_sub(edge).div_ceil(rolling.step);
+        if surplus * 2 > end - first { part } else { window_part(rolling, first..end - surplus, self.extent) }
+    }
+
+    /// Ranges of positions, each covering `chunks` chunks.
+    fn chunk_ranges(&self) -> Vec<Range<u64>> {
+        let step = usize::try_from(self.chunks).unwrap_or(usize::MAX);
         let starts: Vec<u64> = self.edges.iter().copied().step_by(step).collect();
         let ends = starts.iter().skip(1).copied().chain([self.extent]);
         starts.iter().zip(ends).map(|(&start, end)| start..end).collect()
@@ -224,14 +264,14 @@ pub(crate) fn is_sorted(groups: &Groups) -> bool {
 
 /// Assigns each bin to the range of positions that holds its first position.
 fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
-    let cells = &groups.cells;
-    let first_position = |group: u64| cells.partition_point(|&cell| u64::from(cell) < group) as u64;
+    let numbers = &groups.numbers;
+    let first_position = |group: u64| numbers.partition_point(|&number| u64::from(number) < group) as u64;
     let mut parts = Vec::new();
     let mut group = 0;
     for range in ranges {
         // The groups that start before the end of the range.
-        let at = usize::try_from(range.end).unwrap_or(usize::MAX).min(cells.len());
-        let end = cells[..at].last().map_or(0, |&cell| u64::from(cell) + 1);
+        let at = usize::try_from(range.end).unwrap_or(usize::MAX).min(numbers.len());
+        let end = numbers[..at].last().map_or(0, |&number| u64::from(number) + 1);
         if end > group {
             let positions = first_position(group)..first_position(end);
             parts.push(Part { positions, cells: group..end, keep: None });
@@ -243,14 +283,14 @@ fn group_parts(groups: &Groups, ranges: &[Range<u64>]) -> Vec<Part> {
 
 /// The positions of some groups that are not sorted along the axis.
 fn unsorted_part(groups: &Groups, part: Range<u64>, mask: Option<&[bool]>) -> Part {
-    let extent = groups.cells.len() as u64;
+    let extent = groups.numbers.len() as u64;
     if part == (0..u64::from(groups.count)) {
         return Part { positions: 0..extent, cells: part, keep: None };
     }
     let belongs = |(position, group): (usize, &u32)| {
         part.contains(&u64::from(*group)) && mask.is_none_or(|mask| mask[position])
     };
-    let keep: Arc<[bool]> = groups.cells.iter().enumerate().map(belongs).collect();
+    let keep: Arc<[bool]> = groups.numbers.iter().enumerate().map(belongs).collect();
     let first = keep.iter().position(|&keep| keep).unwrap_or(0) as u64;
     let end = keep.iter().rposition(|&keep| keep).map_or(first, |last| last as u64 + 1);
     Part { positions: first..end, cells: part, keep: Some(keep) }
@@ -279,9 +319,18 @@ mod tests {
             let (extent, padding) = (10_000, Padding { value: None, min_count: 1 });
             let count = (extent - size) / step + 1;
             let role = Role::Rolling(Rolling { size, step, first: 0, count, padding, separate: false });
-            let (edges, tile, tiles, positions, groups) = (Vec::new(), 100, 1, None, 1);
-            let mut axis =
-                Axis { role: &role, extent, edges, tile, tiles, positions, windows: count, groups };
+            let mut axis = Axis {
+                role: &role,
+                slice: AxisSlice { start: 0, stop: extent, step: 1 },
+                chunk: 100,
+                extent,
+                edges: Vec::new(),
+                chunk_positions: 100,
+                chunks: 1,
+                positions: None,
+                windows: count,
+                groups: 1,
+            };
             while axis.shrink() {}
             let parts = axis.parts(None);
             assert_eq!(parts.iter().map(|part| part.cells.end - part.cells.start).sum::<u64>(), count);

@@ -23,6 +23,8 @@ use crate::query::resolved::Role;
 use crate::wire::ids::MAX_RANK;
 
 mod rows;
+#[cfg(test)]
+mod tests;
 mod zero_divisors;
 
 pub(crate) use rows::{CellNumbers, DenseWriter, Kernel, Numbers, Plane};
@@ -70,8 +72,8 @@ pub(crate) fn write(
     if scope.threads() > 1 && bands.count() < 2 * scope.threads() {
         let whole = task(ranges.iter().cloned());
         let mut chunks: Vec<Listed> = Vec::new();
-        visitor.geometry.for_each_chunk(&whole, |tile, stored| {
-            chunks.push((*tile, stored));
+        visitor.geometry.for_each_chunk(&whole, |coords, stored| {
+            chunks.push((*coords, stored));
             Ok(())
         })?;
         let mapped = chunks.iter().all(|(_, stored)| visitor.chunks.is_mapped(stored));
@@ -98,7 +100,8 @@ type Listed = ([u64; MAX_RANK], ChunkRef);
 /// Whether rows of mapped chunks are checked piece by piece: otherwise each thread would check complete chunks.
 fn are_independent(visitor: &Visitor<'_>, chunks: &[Listed], rows: &[(Task, &mut [u8])]) -> bool {
     let [(task, _), _, ..] = rows else { return true };
-    let mut regions = chunks.iter().filter_map(|(tile, stored)| visitor.geometry.region(task, tile, *stored));
+    let mut regions =
+        chunks.iter().filter_map(|(coords, stored)| visitor.geometry.region(task, coords, *stored));
     regions.all(|region| region.is_whole || visitor.chunks.is_joined(&region))
 }
 
@@ -113,12 +116,12 @@ fn write_task(
     let block = visitor.geometry.block(task);
     let mut writer = output.consumer(out)?;
     let mut visit =
-        |tile: &[u64; MAX_RANK], stored: ChunkRef| match visitor.geometry.region(task, tile, stored) {
+        |coords: &[u64; MAX_RANK], stored: ChunkRef| match visitor.geometry.region(task, coords, stored) {
             Some(region) => visitor.visit((task, &block), &region, &mut *writer, shifts),
             None => Ok(()),
         };
     match listed {
-        Some(chunks) => chunks.iter().try_for_each(|(tile, stored)| visit(tile, *stored)),
+        Some(chunks) => chunks.iter().try_for_each(|(coords, stored)| visit(coords, *stored)),
         None => visitor.geometry.for_each_chunk(task, visit),
     }
 }
@@ -138,7 +141,7 @@ fn write_batches(
     }
     // The first chunk is the largest, or nearly so.
     let bytes = chunks.first().map_or(1, |(_, stored)| stored.raw_len).max(1);
-    let region = |task: &Task, (tile, stored): &Listed| visitor.geometry.region(task, tile, *stored);
+    let region = |task: &Task, (coords, stored): &Listed| visitor.geometry.region(task, coords, *stored);
     for batch in chunks.chunks(to_usize(BATCH / bytes).max(scope.threads())) {
         let load = |chunk| {
             scope.progress.check()?;
@@ -177,7 +180,7 @@ fn spread<I: Send>(
 
 fn task(ranges: impl Iterator<Item = Range<u64>>) -> Task {
     let part = |range: Range<u64>| Part { cells: range.clone(), positions: range, keep: None };
-    Task { parts: ranges.map(part).collect() }
+    Task { parts: ranges.map(part).collect(), carried: 0 }
 }
 
 fn len(range: &Range<u64>) -> u64 {
@@ -200,15 +203,15 @@ impl Bands {
     fn new(scope: &Scope<'_>, ranges: &[Range<u64>]) -> Self {
         let size = scope.grid.element().size();
         let positions = |axis: usize| {
-            scope.grid.tile_positions(axis, scope.selection.axes()[axis]).min(len(&ranges[axis]))
+            scope.grid.chunk_positions(axis, scope.selection.axes()[axis]).min(len(&ranges[axis]))
         };
         let below = |axis: usize| ranges[axis + 1..].iter().map(len).product::<u64>() * size as u64;
         let last = (0..ranges.len() - 1).take_while(|&axis| positions(axis) == 1).count();
         let axis = (0..last).find(|&axis| below(axis) <= SMALL_BAND).unwrap_or(last);
-        let tiles = to_usize(SMALL_BAND / (positions(axis) * below(axis))).max(1);
+        let count = to_usize(SMALL_BAND / (positions(axis) * below(axis))).max(1);
         let cuts = ranges.iter().enumerate().map(|(number, range)| match number.cmp(&axis) {
-            Ordering::Less => tile_ranges(scope, number, range, 1),
-            Ordering::Equal => tile_ranges(scope, number, range, tiles),
+            Ordering::Less => chunk_ranges(scope, number, range, 1),
+            Ordering::Equal => chunk_ranges(scope, number, range, count),
             Ordering::Greater => vec![range.clone()],
         });
         Self { cuts: cuts.collect(), size }
@@ -258,16 +261,16 @@ impl Bands {
     }
 }
 
-/// Cuts positions of an axis into ranges of `tiles` tiles.
-fn tile_ranges(scope: &Scope<'_>, axis: usize, range: &Range<u64>, tiles: usize) -> Vec<Range<u64>> {
+/// Cuts positions of an axis into ranges of `count` chunks.
+fn chunk_ranges(scope: &Scope<'_>, axis: usize, range: &Range<u64>, count: usize) -> Vec<Range<u64>> {
     let mut edges = Vec::new();
     let mut position = range.start;
     while position < range.end {
         edges.push(position);
-        position = scope.grid.next_tile(axis, scope.selection.axes()[axis], position);
+        position = scope.grid.next_chunk(axis, scope.selection.axes()[axis], position);
     }
-    let ends = edges.iter().copied().skip(tiles).step_by(tiles).chain([range.end]);
-    edges.iter().copied().step_by(tiles).zip(ends).map(|(start, end)| start..end).collect()
+    let ends = edges.iter().copied().skip(count).step_by(count).chain([range.end]);
+    edges.iter().copied().step_by(count).zip(ends).map(|(start, end)| start..end).collect()
 }
 
 /// Copies the elements of the selection by their bytes.
@@ -302,7 +305,7 @@ impl Consumer<'_> for CopyWriter<'_> {
             counts[axis] = lane.count;
             // A step beyond the array has one position: its stride is not used.
             from[axis] = lane.stride.saturating_mul(size);
-            to[axis] = lane.cells.of(1).saturating_mul(size);
+            to[axis] = lane.cells.offset(1).saturating_mul(size);
         }
         let (from, to) = ((piece.offset * size, &from[..rank]), (piece.cell * size, &to[..rank]));
         Ok(BoxCopy::new(size, &counts[..rank], from, to).run(bytes, self.out)?)

@@ -5,23 +5,24 @@
 //! a strip are visited. Rows of several chunks are folded at once ([`walk`](super::walk)). Cuts depend only on the plan
 //! and partial results are merged in its order, so results are bit-identical for any number of threads.
 
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use tercet_core::ElementType;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
-use tercet_kernel::{Accumulator, ComputeType, Filter, Op, Statistics, StatisticsRange, Value};
+use tercet_core::{ElementType, with_element};
+use tercet_kernel::{Accumulator, ComputeType, Decode, Filter, Op, Statistics, StatisticsRange, Value};
 
 use super::chunks::divide;
 use super::cut::{Limits, cut, splits_chunks};
 use super::job::Job;
-use super::predicate::compute_filter;
+use super::predicate::{Predicate, compute_filter};
 use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
-use super::task::{Block, Region, Task, tasks, to_usize};
+use super::task::{Block, Chain, Region, Task, chains, to_usize};
 use super::visit::Visitor;
-use super::walk::{Scratch, Walker};
+use super::walk::{Scratch, ValueRules, Walker};
 use super::{memory, rolling, scan};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
@@ -34,11 +35,14 @@ pub(crate) struct Folded {
     pub(crate) values: Vec<f64>,
     /// Number of selected elements that were reduced, after filters.
     pub(crate) elements: u64,
+    /// Number of missing elements that were skipped.
+    pub(crate) skipped: u64,
 }
 
 /// Reduces the selection of a job's plan to the output elements defined by the roles of the axes.
 pub(crate) fn fold(job: &Job<'_>, op: &Op, roles: &[Role]) -> Result<Folded, ErrorKind> {
-    fold_with(job, &Standard { op, dtype: job.plan.grid.element() }, roles)
+    let dtype = if sees_missing(op) { job.plan.grid.element() } else { job.element() };
+    fold_with(job, &Standard { op, dtype }, roles)
 }
 
 /// A reduction: the computation of a fold.
@@ -63,6 +67,15 @@ pub(crate) trait Reduction: Sync {
     fn takes_statistics(&self) -> bool;
     /// Whether results depend on the number of values of a cell.
     fn is_counted(&self) -> bool;
+    /// Whether the reduction takes stored values, missing ones as well.
+    fn sees_missing(&self) -> bool {
+        false
+    }
+}
+
+/// Whether an operation is about values that other operations skip.
+pub(crate) fn sees_missing(op: &Op) -> bool {
+    matches!(op, Op::NanCount | Op::InfCount { .. } | Op::AnyNotFinite | Op::EqualCount(_))
 }
 
 /// A reduction of the kernel crate.
@@ -90,6 +103,9 @@ impl Reduction for Standard<'_> {
     fn is_counted(&self) -> bool {
         matches!(self.op, Op::Mean | Op::NanMean | Op::Count)
     }
+    fn sees_missing(&self) -> bool {
+        sees_missing(self.op)
+    }
 }
 
 /// Reduces with any accumulator.
@@ -107,8 +123,8 @@ fn simplified(role: &Role) -> Role {
     match role {
         Role::Grouped(groups)
             if groups.size == 0
-                && groups.count as usize == groups.cells.len()
-                && groups.cells.iter().zip(0..).all(|(&cell, position)| cell == position) =>
+                && groups.count as usize == groups.numbers.len()
+                && groups.numbers.iter().zip(0..).all(|(&number, position)| number == position) =>
         {
             Role::Kept
         }
@@ -121,7 +137,11 @@ pub(crate) struct Run<'a> {
     pub(crate) job: &'a Job<'a>,
     pub(crate) reduction: &'a dyn Reduction,
     pub(crate) visitor: Visitor<'a>,
+    /// Element type of the values of the reduction: f64 for decoded values.
+    pub(crate) element: ElementType,
+    decode: Option<&'a Decode>,
     filter: Option<Filter>,
+    missing: Option<Missing>,
     /// Whether statistics may replace chunks.
     statistics: bool,
     /// Whether counts of values are kept, because they vary.
@@ -136,18 +156,62 @@ pub(crate) struct States {
     /// Number of values per cell, if it varies.
     pub(crate) counts: Option<Vec<u64>>,
     entered: u64,
+    skipped: u64,
+}
+
+/// Treatment of missing values.
+struct Missing {
+    /// Filter that they fail.
+    filter: Filter,
+    /// Rows of the chunks that may have missing values, by their statistics; `None` without statistics.
+    chunks: Option<HashSet<u64>>,
+}
+
+impl Missing {
+    /// Treatment of the missing values of a job; `None` if there are none, by the statistics of the chunks.
+    fn new(job: &Job<'_>, element: ElementType, compute: ComputeType) -> Result<Option<Self>, ErrorKind> {
+        let resolved = job.resolved;
+        let Some(missing) = resolved.missing_filter(job.plan.grid.element()) else { return Ok(None) };
+        if resolved.values.decode.is_some() {
+            let filter = compute_filter(&missing, [None; 2], element, compute);
+            return Ok(Some(Self { filter, chunks: None }));
+        }
+        let filter = compute_filter(&missing, resolved.fills(), element, compute);
+        if !job.statistics || !job.has_statistics() {
+            return Ok(Some(Self { filter, chunks: None }));
+        }
+        let mut chunks = HashSet::new();
+        with_element!(element, |T| {
+            let predicate = Predicate::<T>::new(&missing, resolved.fills());
+            for chunk in &job.plan.chunks {
+                let stats = job.stats(&chunk.stored)?;
+                if stats.is_none_or(|stats| !predicate.has_no_null(&stats)) {
+                    chunks.insert(chunk.stored.row);
+                }
+            }
+        });
+        Ok((!chunks.is_empty()).then_some(Self { filter, chunks: Some(chunks) }))
+    }
+
+    /// Whether a chunk may have missing values.
+    fn may_be_in(&self, region: &Region) -> bool {
+        self.chunks.as_ref().is_none_or(|chunks| chunks.contains(&region.stored.row))
+    }
 }
 
 impl<'a> Run<'a> {
     fn new(job: &'a Job<'a>, reduction: &'a dyn Reduction, roles: &'a [Role]) -> Result<Self, ErrorKind> {
         let resolved = job.resolved;
         let probe = reduction.accumulator(&Block { axes: vec![(0, 0)], output: vec![0] })?;
-        let filter = resolved
-            .filter
-            .as_ref()
-            .map(|filter| compute_filter(filter, resolved.fill, job.plan.grid.element(), probe.compute()));
+        let decode = resolved.values.decode.as_deref().filter(|_| !reduction.sees_missing());
+        let element = if decode.is_some() { ElementType::F64 } else { job.plan.grid.element() };
+        let missing =
+            if reduction.sees_missing() { None } else { Missing::new(job, element, probe.compute())? };
+        let fills = if decode.is_some() { [None; 2] } else { resolved.fills() };
+        let filter =
+            resolved.filter.as_ref().map(|filter| compute_filter(filter, fills, element, probe.compute()));
         let visitor = Visitor::new(job.scope(), roles);
-        let plain = filter.is_none() && resolved.positions.is_none();
+        let plain = filter.is_none() && resolved.positions.is_none() && decode.is_none();
         let has_groups = roles.iter().any(|role| matches!(role, Role::Grouped(_)));
         let has_windows = roles.iter().any(|role| match role {
             Role::Rolling(_) => true,
@@ -156,9 +220,10 @@ impl<'a> Run<'a> {
         });
         // Statistics are requested only if the file has them.
         let statistics = job.statistics && plain && reduction.takes_statistics() && job.has_statistics();
-        let counted = (!plain || has_groups) && (reduction.is_counted() || has_windows);
+        let varies = !plain || missing.is_some() || has_groups;
+        let counted = varies && (reduction.is_counted() || has_windows);
         let mapped = visitor.chunks.are_mapped();
-        Ok(Self { job, reduction, visitor, filter, statistics, counted, mapped })
+        Ok(Self { job, reduction, visitor, element, decode, filter, missing, statistics, counted, mapped })
     }
 
     fn all(mut self) -> Result<Folded, ErrorKind> {
@@ -166,7 +231,7 @@ impl<'a> Run<'a> {
         let shape = job.plan.selection.shape();
         let roles = self.visitor.geometry.roles;
         let output: Vec<u64> =
-            roles.iter().zip(shape.iter()).filter_map(|(role, &extent)| role.cells(extent)).collect();
+            roles.iter().zip(shape.iter()).filter_map(|(role, &extent)| role.output_len(extent)).collect();
         let width = self.reduction.width();
         let cells = output.iter().try_fold(width as u64, |cells, &extent| cells.checked_mul(extent));
         let bytes = cells.and_then(|cells| cells.checked_mul(8)).unwrap_or(u64::MAX);
@@ -175,78 +240,147 @@ impl<'a> Run<'a> {
         let mut values = bytemuck::allocation::try_zeroed_slice_box::<f64>(bytes / 8)
             .map_err(|()| OutOfMemory { bytes })?
             .into_vec();
-        if scan::applies(
-            job,
-            roles,
-            (self.reduction.is_indexed(), self.reduction.cell_bytes()),
-            self.statistics,
-        ) {
+        let is_stored = self.decode.is_none() && self.missing.is_none();
+        if is_stored
+            && scan::applies(
+                job,
+                roles,
+                (self.reduction.is_indexed(), self.reduction.cell_bytes()),
+                self.statistics,
+            )
+        {
             let elements = scan::all(job, self.reduction, &mut values)?;
-            return Ok(Folded { values, elements });
+            return Ok(Folded { values, elements, skipped: 0 });
         }
-        let threads = job.threads() as u64;
-        // The state of a cell, and its results until they are put into the output.
+        // The state of a cell, and its results until they are put into the output; for windows, the states that are
+        // carried from task to task as well.
         let cell = (self.reduction.cell_bytes() + 8 * width) as u64;
-        let share = (job.budget / (2 * threads)).max(1 << 20) / cell;
+        let window =
+            roles.iter().position(|role| matches!(role, Role::Rolling(rolling) if !rolling.separate));
+        let cell = if window.is_some() { cell + cell / 2 } else { cell };
+        // Cuts depend on the budget, not on the number of threads: so do the last digits of float sums.
+        let share = (job.budget / 4).max(1 << 20) / cell;
         let most = share.clamp(1, self.reduction.most_cells().max(1));
-        // Windows overlap: their parts do not add up to complete chunks, whose checksums need all of their bytes.
-        let is_partition = !roles.iter().any(|role| matches!(role, Role::Rolling(_)));
+        // Windows that are reduced one by one overlap: their parts do not add up to complete chunks, whose checksums
+        // need all of their bytes.
+        let is_partition =
+            !roles.iter().any(|role| matches!(role, Role::Rolling(rolling) if rolling.separate));
         let strips = self.mapped || (is_partition && self.visitor.chunks.reads_parts());
         let limits = Limits { strips, most };
         let parts = cut(job.plan, roles, job.resolved.positions.as_ref(), limits);
-        let tasks = tasks(&parts);
+        let chains = chains(&parts, window, self.mapped);
         self.visitor.chunks.expect_pieces(is_partition);
         let kept = if splits_chunks(job.plan, &parts) { job.budget / 4 } else { 0 };
         self.visitor.chunks.keep_decoded(kept);
         let values = Mutex::new(values);
-        let splits = tasks.len() < MANY_TASKS;
-        let entered = job
-            .each_with(&tasks, Scratch::default, |scratch, task| self.task(task, splits, scratch, &values))?;
+        let largest =
+            chains.iter().flat_map(|chain| &chain.tasks).map(|task| self.visitor.geometry.block(task).len());
+        let states = (largest.max().unwrap_or(0) as u64).saturating_mul(cell);
+        let threads = to_usize((job.budget / 2).max(2 << 20) / states.max(1)).max(1);
+        // Memory for the partial results of a task.
+        let room = if chains.len() < MANY_TASKS {
+            SPLIT_STATES.min(to_usize(job.budget / 4)) / chains.len().max(1)
+        } else {
+            0
+        };
+        let entered = job.each_with(threads, &chains, Scratch::default, |scratch, chain| {
+            self.chain(chain, window, room, scratch, &values)
+        })?;
         self.visitor.chunks.finish()?;
         let values = values.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        Ok(Folded { values, elements: entered.iter().sum() })
+        let (elements, skipped) = entered.iter().fold((0, 0), |sum, more| (sum.0 + more.0, sum.1 + more.1));
+        Ok(Folded { values, elements, skipped })
     }
 
-    fn task(
+    /// Processes the tasks of a chain; returns the numbers of reduced and of skipped elements.
+    fn chain(
         &self,
-        task: &Task,
-        split: bool,
+        chain: &Chain,
+        window: Option<usize>,
+        room: usize,
         scratch: &mut Scratch,
         output: &Mutex<Vec<f64>>,
-    ) -> Result<u64, ErrorKind> {
-        let block = self.visitor.geometry.block(task);
-        let mut regions = self.visitor.geometry.regions(task)?;
-        if split && self.mapped {
-            regions = self.divided(task, &block, regions);
-        }
-        let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
-        let room = SPLIT_STATES.min(to_usize(self.job.budget / 4));
-        let most = if split { (room / states).clamp(1, MOST_SPLITS) } else { 1 };
-        let splits = split_regions(&regions, most, self.job.plan.grid.element().size());
-        let mut all = if let [one] = &splits[..] {
-            self.split(task, &block, &regions[one.clone()], scratch)?
-        } else {
-            let partials = self.job.each_with(&splits, Scratch::default, |scratch, range| {
-                self.split(task, &block, &regions[range.clone()], scratch)
-            })?;
-            let mut partials = partials.into_iter();
-            let mut all = match partials.next() {
-                Some(first) => first,
-                None => self.states(&block, scratch)?,
-            };
-            for later in partials {
-                all.accumulator.merge(0, &*later.accumulator, 0, block.len());
-                all.entered += later.entered;
-                for (count, more) in all.counts.iter_mut().flatten().zip(later.counts.iter().flatten()) {
-                    *count += more;
+    ) -> Result<(u64, u64), ErrorKind> {
+        let mut entered = (0, 0);
+        let mut carried = match &chain.lead {
+            Some(lead) => {
+                let mut regions = self.visitor.geometry.regions(lead)?;
+                // Other tasks read these positions as well, so the checksums of the chunks are not joined from pieces.
+                for region in &mut regions {
+                    region.is_selected = false;
+                }
+                Some(self.visit(lead, &self.visitor.geometry.block(lead), regions, room, scratch)?)
+            }
+            None => None,
+        };
+        for (number, task) in chain.tasks.iter().enumerate() {
+            let block = self.visitor.geometry.block(task);
+            let regions = self.visitor.geometry.regions(task)?;
+            let mut states = self.visit(task, &block, regions, room, scratch)?;
+            entered = (entered.0 + states.entered, entered.1 + states.skipped);
+            if let Some(axis) = window {
+                let lines = Lines::new(self.visitor.geometry.roles, &block, axis);
+                if let Some(carried) = carried.take() {
+                    let positions = to_usize(task.carried);
+                    lines.copy(&carried, (0, positions), &mut states, (0, lines.positions), positions);
+                }
+                if let Some(next) = chain.tasks.get(number + 1).filter(|next| next.carried > 0) {
+                    carried = Some(Self::carried(&lines, to_usize(next.carried), &states)?);
                 }
             }
-            all
-        };
-        let entered = all.entered;
-        rolling::finish(self, task, &block, &mut all, output)?;
-        scratch.spare = Some(all.accumulator).filter(|spare| spare.is_uniform());
+            rolling::finish(self, task, &block, &mut states, output)?;
+            scratch.spare = Some(states.accumulator).filter(|spare| spare.is_uniform());
+        }
         Ok(entered)
+    }
+
+    /// Copies the states of the last positions of a block.
+    fn carried(lines: &Lines, positions: usize, states: &States) -> Result<States, ErrorKind> {
+        let cells = lines.outer * positions * lines.inner;
+        let accumulator = states.accumulator.fresh(cells)?;
+        let counts = if states.counts.is_some() { Some(zeros(cells)?) } else { None };
+        let mut carried = States { accumulator, counts, entered: 0, skipped: 0 };
+        let first = lines.positions - positions;
+        lines.copy(states, (first, lines.positions), &mut carried, (0, positions), positions);
+        carried.accumulator.settle();
+        Ok(carried)
+    }
+
+    /// Folds the regions of a task; several threads make partial results if these fit in `room` bytes.
+    fn visit(
+        &self,
+        task: &Task,
+        block: &Block,
+        mut regions: Vec<Region>,
+        room: usize,
+        scratch: &mut Scratch,
+    ) -> Result<States, ErrorKind> {
+        if room > 0 && self.mapped {
+            regions = self.divided(task, block, regions);
+        }
+        let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
+        let most = (room / states).clamp(1, MOST_SPLITS);
+        let splits = split_regions(&regions, most, self.job.plan.grid.element().size());
+        if let [one] = &splits[..] {
+            return self.split(task, block, &regions[one.clone()], scratch);
+        }
+        let partials = self.job.each_with(usize::MAX, &splits, Scratch::default, |scratch, range| {
+            self.split(task, block, &regions[range.clone()], scratch)
+        })?;
+        let mut partials = partials.into_iter();
+        let mut all = match partials.next() {
+            Some(first) => first,
+            None => self.states(block, scratch)?,
+        };
+        for later in partials {
+            all.accumulator.merge(0, &*later.accumulator, 0, block.len());
+            all.entered += later.entered;
+            all.skipped += later.skipped;
+            for (count, more) in all.counts.iter_mut().flatten().zip(later.counts.iter().flatten()) {
+                *count += more;
+            }
+        }
+        Ok(all)
     }
 
     /// Splits large chunks, so that several threads can process each.
@@ -275,7 +409,7 @@ impl<'a> Run<'a> {
             None => self.reduction.accumulator(block)?,
         };
         let counts = if self.counted { Some(zeros(block.len())?) } else { None };
-        Ok(States { accumulator, counts, entered: 0 })
+        Ok(States { accumulator, counts, entered: 0, skipped: 0 })
     }
 
     /// Folds some regions of a task.
@@ -290,8 +424,15 @@ impl<'a> Run<'a> {
         let mut rest = regions;
         while let [region, later @ ..] = rest {
             self.job.progress.check()?;
-            if let Some((cell, statistics)) = self.statistics_of(task, block, region)? {
-                states.accumulator.fold_statistics(cell, &statistics);
+            if let Some((cell, mut statistics)) = self.statistics_of(task, block, region)? {
+                if self.missing.is_some() {
+                    states.skipped += statistics.nan_count;
+                    statistics.count -= statistics.nan_count;
+                    statistics.nan_count = 0;
+                }
+                if statistics.count > 0 {
+                    states.accumulator.fold_statistics(cell, &statistics);
+                }
                 states.entered += statistics.count;
                 if let Some(counts) = &mut states.counts {
                     counts[cell] += statistics.count;
@@ -316,9 +457,7 @@ impl<'a> Run<'a> {
         if self.mapped {
             return count;
         }
-        let size = self.job.plan.grid.element().size();
-        let held =
-            if self.visitor.chunks.reads_parts() { first.span_bytes(size) } else { first.chunk_bytes(size) };
+        let held = self.visitor.chunks.held_bytes(first);
         count.min(to_usize(BATCH_BYTES.min(self.job.budget / 8) / held.max(1)).max(1))
     }
 
@@ -331,12 +470,20 @@ impl<'a> Run<'a> {
         scratch: &mut Scratch,
     ) -> Result<(), ErrorKind> {
         let (held, mut checks) = self.visitor.load(regions)?;
-        let (counts, filter) = (states.counts.as_deref_mut(), self.filter.as_ref());
-        let dtype = self.job.plan.grid.element();
-        let mut walker = Walker::new(&mut *states.accumulator, counts, filter, dtype, scratch);
+        let missing =
+            self.missing.as_ref().filter(|missing| regions.iter().any(|region| missing.may_be_in(region)));
+        let values = ValueRules {
+            dtype: self.job.plan.grid.element(),
+            decode: self.decode,
+            missing: missing.map(|missing| &missing.filter),
+            filter: self.filter.as_ref(),
+        };
+        let counts = states.counts.as_deref_mut();
+        let mut walker = Walker::new(&mut *states.accumulator, counts, values, scratch);
         self.visitor.pass((task, block), regions, (&held, &mut checks), &mut walker)?;
         walker.flush();
         states.entered += walker.entered;
+        states.skipped += walker.skipped;
         self.visitor.end(regions, (held, checks), &mut scratch.shifts)
     }
 
@@ -351,14 +498,59 @@ impl<'a> Run<'a> {
             return Ok(None);
         }
         let Some(cell) = self.visitor.geometry.single_cell(task, block, region) else { return Ok(None) };
-        let stats = self.job.stats(&region.stored)?;
-        Ok(stats.map(|stats| (cell, kernel_statistics(&stats, self.job.plan.grid.element()))))
+        let Some(stats) = self.job.stats(&region.stored)? else { return Ok(None) };
+        // NaN is counted apart from the other values, fill values are not.
+        let has_fills = || self.job.resolved.fills().iter().any(Option::is_some);
+        if self.missing.as_ref().is_some_and(|missing| missing.may_be_in(region) && has_fills()) {
+            return Ok(None);
+        }
+        Ok(Some((cell, kernel_statistics(&stats, self.job.plan.grid.element()))))
+    }
+}
+
+/// The cells of a block, `outer × positions × inner`, around the window axis.
+struct Lines {
+    outer: usize,
+    positions: usize,
+    inner: usize,
+}
+
+impl Lines {
+    fn new(roles: &[Role], block: &Block, window: usize) -> Self {
+        let axis = roles[..window].iter().filter(|role| !matches!(role, Role::Reduced)).count();
+        let count = |axes: &[(u64, u64)]| axes.iter().map(|&(_, count)| to_usize(count)).product();
+        Self {
+            outer: count(&block.axes[..axis]),
+            positions: to_usize(block.axes[axis].1),
+            inner: count(&block.axes[axis + 1..]),
+        }
+    }
+
+    /// Merges the states of `count` positions into empty ones. Both sides have their first position and the number of
+    /// positions of a line.
+    fn copy(
+        &self,
+        from: &States,
+        (first, line): (usize, usize),
+        into: &mut States,
+        (at, into_line): (usize, usize),
+        count: usize,
+    ) {
+        let cells = count * self.inner;
+        for outer in 0..self.outer {
+            let from_cell = (outer * line + first) * self.inner;
+            let into_cell = (outer * into_line + at) * self.inner;
+            into.accumulator.merge(into_cell, &*from.accumulator, from_cell, cells);
+            if let (Some(into), Some(from)) = (&mut into.counts, &from.counts) {
+                into[into_cell..into_cell + cells].copy_from_slice(&from[from_cell..from_cell + cells]);
+            }
+        }
     }
 }
 
 /// Converts statistics to the form that accumulators take.
 pub(crate) fn kernel_statistics(stats: &stats::Stats, dtype: ElementType) -> Statistics {
-    let compute = ComputeType::of(dtype);
+    let compute = ComputeType::for_dtype(dtype);
     #[expect(
         clippy::cast_possible_truncation,
         clippy::cast_precision_loss,

@@ -15,11 +15,11 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
     let by_payload = plan.chunks.len() as u64 - by_statistics;
     let mut steps = Vec::new();
     steps.push(format!(
-        "the selection is {} cells ({} bytes) in {} of {} chunks",
+        "the selection is {} elements ({} bytes) in {} of {} chunks",
         plan.element_count(),
         plan.selection_bytes(),
         plan.chunks.len() as u64 + skipped,
-        plan.grid.tiles()
+        plan.grid.chunk_count()
     ));
     if plan.zone_filter_skipped > 0 {
         steps.push(format!(
@@ -52,7 +52,7 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
     });
     if let Some(operation) = &job.resolved.operation {
         steps.push(match operation.kind {
-            Kind::Transform { .. } => "statistics first, then every cell".to_owned(),
+            Kind::Transform { .. } => "statistics first, then every element".to_owned(),
             kind if reduce::is_streaming(kind) => "one visit of the chunks, merged in their order".to_owned(),
             _ => format!("several visits of the chunks, within {} bytes", job.budget),
         });

@@ -17,6 +17,7 @@ pub(crate) struct Histogram {
     /// Bin edges; `None` if no element is finite.
     pub(crate) edges: Option<Vec<f64>>,
     pub(crate) elements: u64,
+    pub(crate) skipped: u64,
 }
 
 /// Counts elements in bins of equal width over `range`, or over the minimum and maximum of the finite elements.
@@ -32,9 +33,9 @@ pub(crate) fn histogram(
     };
     let first = ranges.first().copied();
     let op = Op::Histogram { bins: bins as usize, ranges };
-    let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
+    let Folded { values, elements, skipped } = drive::fold(job, &op, &operation.roles)?;
     let edges = first.filter(|range| !range[0].is_nan()).map(|[min, max]| edges(min, max, bins));
-    Ok(Histogram { counts: values, edges, elements })
+    Ok(Histogram { counts: values, edges, elements, skipped })
 }
 
 /// Range of the finite values of each output element; NaN if no value is finite.

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
-use tercet_core::{ByteSource as _, Progress, Selection};
+use tercet_core::{ByteSource as _, ElementType, Progress, Selection};
 
 use crate::error::ErrorKind;
 use crate::file::{ChunkRef, Dataset};
@@ -123,6 +123,11 @@ impl Job<'_> {
         }
     }
 
+    /// Element type of the values of a computation: f64 for decoded values.
+    pub(crate) fn element(&self) -> ElementType {
+        if self.resolved.values.decode.is_some() { ElementType::F64 } else { self.plan.grid.element() }
+    }
+
     /// Verified statistics of a chunk, if the file has them.
     pub(crate) fn stats(&self, chunk: &ChunkRef) -> Result<Option<Stats>, ErrorKind> {
         let file = self.dataset.file;
@@ -155,14 +160,15 @@ impl Job<'_> {
         tasks.iter().map(work).collect()
     }
 
-    /// Like `each`, with state that each thread keeps from task to task.
+    /// Like `each`, on at most `threads` threads, with state that each thread keeps from task to task.
     pub(crate) fn each_with<I: Sync, S, R: Send>(
         &self,
+        threads: usize,
         tasks: &[I],
         start: impl Fn() -> S + Sync + Send,
         work: impl Fn(&mut S, &I) -> Result<R, ErrorKind> + Sync + Send,
     ) -> Result<Vec<R>, ErrorKind> {
-        let threads = self.threads();
+        let threads = threads.min(self.threads());
         if threads < 2 || tasks.len() < 2 {
             let mut kept = start();
             return tasks.iter().map(|task| work(&mut kept, task)).collect();

@@ -22,14 +22,17 @@ pub(crate) fn locate(
     let rank = grid.rank();
     let mut by_label = 0;
     let mut chunks = Vec::new();
-    for tile in grid.touched(selection) {
-        if resolved.positions.as_ref().is_some_and(|positions| !touches(positions, resolved, dataset, &tile))
+    for coords in grid.touched(selection) {
+        if resolved
+            .positions
+            .as_ref()
+            .is_some_and(|positions| !touches(positions, resolved, dataset, &coords))
         {
             by_label += 1;
             continue;
         }
-        let place = dataset.find_chunk(&tile[..rank])?;
-        chunks.push(PlannedChunk { tile, stored: place, zone: None });
+        let chunk_ref = dataset.find_chunk(&coords[..rank])?;
+        chunks.push(PlannedChunk { coords, stored: chunk_ref, zone: None });
     }
     let chosen = resolved.filter.is_some() || resolved.positions.is_some();
     let (mut by_zone, mut by_index) = (0, 0);
@@ -45,10 +48,10 @@ pub(crate) fn locate(
     Ok(plan)
 }
 
-/// Whether a tile has an included position.
-fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, tile: &[u64]) -> bool {
+/// Whether a chunk has an included position.
+fn touches(positions: &Positions, resolved: &Resolved, dataset: &Dataset<'_>, coords: &[u64]) -> bool {
     let Ok(grid) = dataset.checked_grid() else { return true };
-    let (low, high) = grid.window(positions.axis, tile[positions.axis]);
+    let (low, high) = grid.window(positions.axis, coords[positions.axis]);
     let Some((first, count)) = resolved.selection.axes()[positions.axis].hits(low, high) else {
         return false;
     };
@@ -66,13 +69,16 @@ fn prune(
     let grid = dataset.checked_grid()?;
     let rank = grid.rank();
     for chunk in chunks.iter_mut() {
-        let zone = grid.linear(&chunk.tile[..rank]).and_then(|tile| hints.zone(tile));
+        let zone = grid.linear(&chunk.coords[..rank]).and_then(|linear| hints.zone(linear));
         chunk.zone = zone.map(|zone| zone.entry.clone());
     }
-    let Some(filter) = &resolved.filter else { return Ok((0, 0)) };
+    // Filters of decoded values do not apply to the statistics of stored ones.
+    let Some(filter) = resolved.filter.as_ref().filter(|_| resolved.values.decode.is_none()) else {
+        return Ok((0, 0));
+    };
     let (mut by_zone, mut by_index) = (0, 0);
     with_element!(grid.element(), |T| {
-        let predicate = Predicate::<T>::new(filter, resolved.fill);
+        let predicate = Predicate::<T>::new(filter, resolved.fills());
         let wanted = filter.eq.and_then(fill_value::<T>).map(|value| {
             let bytes = |value: T| hex(bytemuck::bytes_of(&value.swap_le()));
             // Both zeros are equal to zero.
@@ -81,14 +87,14 @@ fn prune(
         });
         let mut kept = Vec::with_capacity(chunks.len());
         for chunk in chunks.drain(..) {
-            let tile = grid.linear(&chunk.tile[..rank]).unwrap_or(0);
+            let linear = grid.linear(&chunk.coords[..rank]).unwrap_or(0);
             let stats = stats(dataset, &chunk)?;
-            let zone = hints.zone(tile).filter(|_| compares(filter));
+            let zone = hints.zone(linear).filter(|_| compares(filter));
             if stats.is_some_and(|stats| !predicate.may_match(&stats))
                 || zone.is_some_and(|zone| zone.stats.is_none_or(|stats| !predicate.may_match(&stats)))
             {
                 by_zone += 1;
-            } else if wanted.as_ref().is_some_and(|values| !hints.may_hold(tile, values)) {
+            } else if wanted.as_ref().is_some_and(|values| !hints.may_hold(linear, values)) {
                 by_index += 1;
             } else {
                 kept.push(chunk);

@@ -7,6 +7,7 @@ use tercet_kernel::{Work, vectorized};
 use super::drive::as_values;
 use super::job::Job;
 use super::number::Number;
+use super::predicate::Predicate;
 use super::task::to_usize;
 use crate::error::ErrorKind;
 use crate::query::resolved::Operation;
@@ -87,22 +88,35 @@ fn band_moments<T: Number>(
     let rows = to_usize(end - start);
     let mut bytes = vec![0; rows * order * size_of::<T>()];
     job.dataset.fill(grid, &selection, &mut bytes, &tercet_core::progress::NoProgress)?;
-    let mut aligned = Vec::new();
-    let values = as_values::<T>(&bytes, &mut aligned);
-    // Observations are stored one after the other.
-    let mut table: Vec<f64> = Vec::new();
-    table.try_reserve_exact(values.len()).map_err(|_| OutOfMemory { bytes: values.len() * 8 })?;
-    if axis == 0 {
-        table.extend(values.iter().map(|value| value.to_f64()));
+    let count = rows * order;
+    let mut values: Vec<f64> = Vec::new();
+    values.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: count * 8 })?;
+    if let Some(decode) = &job.resolved.values.decode {
+        values.resize(count, 0.0);
+        decode.gather(T::ELEMENT, &bytes, 1, &mut values);
     } else {
-        table.extend((0..rows).flat_map(|row| (0..order).map(move |of| values[of * rows + row].to_f64())));
+        let mut aligned = Vec::new();
+        let missing = job.resolved.missing_filter(T::ELEMENT);
+        let missing = missing.map(|filter| Predicate::<T>::new(&filter, job.resolved.fills()));
+        let is_missing = |value: T| missing.as_ref().is_some_and(|missing| !missing.passes(value));
+        let number = |&value: &T| if is_missing(value) { f64::NAN } else { value.to_f64() };
+        values.extend(as_values::<T>(&bytes, &mut aligned).iter().map(number));
     }
+    // Observations are stored one after the other.
+    let table = if axis == 0 {
+        values
+    } else {
+        (0..rows)
+            .flat_map(|row| (0..order).map(move |of| (row, of)))
+            .map(|(row, of)| values[of * rows + row])
+            .collect()
+    };
     if let Some(at) = table.iter().position(|value| !value.is_finite()) {
         let (row, of) = (start + (at / order) as u64, (at % order) as u64);
         let position = if axis == 0 { [row, of] } else { [of, row] };
         return Err(ErrorKind::NotFinite { dataset: job.dataset.name().into(), position: position.into() });
     }
-    Ok(Moments::of(table, order))
+    Ok(Moments::from_table(table, order))
 }
 
 /// Computes the moments of consecutive observations, and replaces the observations with differences from the means.
@@ -182,7 +196,7 @@ impl Moments {
         Self { n: 0.0, means: zeros.clone(), rests: zeros, products: vec![0.0; order * order] }
     }
 
-    fn of(mut table: Vec<f64>, order: usize) -> Self {
+    fn from_table(mut table: Vec<f64>, order: usize) -> Self {
         vectorized(Distances { table: &mut table, order })
     }
 
@@ -221,8 +235,8 @@ impl Moments {
     /// Completes a square matrix from its upper triangle.
     fn square(&self, value: impl Fn(usize, usize) -> f64) -> Vec<f64> {
         let order = self.means.len();
-        let cells = (0..order).flat_map(|i| (0..order).map(move |j| (i.min(j), i.max(j))));
-        cells.map(|(i, j)| value(i, j) + 0.0).collect()
+        let pairs = (0..order).flat_map(|i| (0..order).map(move |j| (i.min(j), i.max(j))));
+        pairs.map(|(i, j)| value(i, j) + 0.0).collect()
     }
 
     fn covariances(&self) -> Vec<f64> {

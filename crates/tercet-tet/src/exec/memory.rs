@@ -51,7 +51,7 @@ const SMALL_RESULT: u64 = 256 << 20;
 pub(crate) fn check_available(bytes: u64) -> Result<(), LimitExceeded> {
     match available().filter(|_| bytes > SMALL_RESULT) {
         Some(available) if bytes > available => {
-            Err(LimitExceeded { what: "the result", wanted: bytes, allowed: available })
+            Err(LimitExceeded { what: "the result", requested: bytes, allowed: available })
         }
         _ => Ok(()),
     }
@@ -98,7 +98,7 @@ mod tests {
         assert!(check_available(SMALL_RESULT).is_ok());
         if available().is_some() {
             let error = check_available(u64::MAX).unwrap_err();
-            assert_eq!((error.what, error.wanted), ("the result", u64::MAX));
+            assert_eq!((error.what, error.requested), ("the result", u64::MAX));
         }
     }
 

@@ -71,7 +71,7 @@ macro_rules! floats {
             fn nearest_f64(value: f64) -> Self {
                 $nearest(value)
             }
-            #[expect(clippy::cast_precision_loss, reason = "whole numbers that are no f64 lie beyond all halves")]
+            #[expect(clippy::cast_precision_loss, reason = "integers that are not exact in f64 are larger than all half floats")]
             fn nearest_i128(value: i128) -> Option<Self> {
                 Some(<$type>::of_whole(value, value as f64))
             }

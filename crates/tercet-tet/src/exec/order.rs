@@ -21,7 +21,7 @@ pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<F
 }
 
 fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Result<Folded, ErrorKind> {
-    let dtype = job.plan.grid.element();
+    let dtype = job.element();
     let quantile = Quantile { q, dtype };
     let kept = Kept::new(job, quantile, &operation.roles, room.task);
     let pad = kept.axes.iter().find_map(Axis::pad);
@@ -82,14 +82,13 @@ struct Room {
 
 impl Room {
     fn new(job: &Job<'_>) -> Self {
-        let threads = job.threads() as u64;
-        let share = (job.budget / (2 * threads)).max(LEAST);
+        let share = (job.budget / 4).max(LEAST);
         // If chunks must be decoded or downloaded again, a task should have all cells of a column of chunks.
         let reads_parts = reads_parts(&job.dataset, &job.plan.chunks);
         Self {
             task: if reads_parts { share.min(TASK) } else { share },
             collected: (job.budget / 4).clamp(LEAST, COLLECTED),
-            cells: (COUNTERS.min(job.budget / 2) / CELL_COUNTERS / threads).max(1),
+            cells: (COUNTERS.min(job.budget / 2) / CELL_COUNTERS / 2).max(1),
         }
     }
 }
@@ -182,7 +181,7 @@ impl<'a> Kept<'a> {
             let mut sizes = Vec::new();
             if let Role::Grouped(groups) = role {
                 sizes.resize(groups.count as usize, (0, 0));
-                for (position, &group) in groups.cells.iter().enumerate() {
+                for (position, &group) in groups.numbers.iter().enumerate() {
                     let size: &mut (u64, u64) = &mut sizes[group as usize];
                     size.0 += 1;
                     size.1 += u64::from(includes(position));

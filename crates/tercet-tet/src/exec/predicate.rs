@@ -24,13 +24,13 @@ pub(crate) struct Predicate<T: Number> {
     high: T::Rank,
     /// Excluded value within the bounds; it fails if it is not null.
     barred: Option<T::Rank>,
-    /// Fill value. Not set for NaN, which is always null.
-    fill: Option<T::Rank>,
+    /// Fill values. Not set for NaN, which is always null.
+    fills: [Option<T::Rank>; 2],
     null_passes: bool,
 }
 
 impl<T: Number> Predicate<T> {
-    pub(crate) fn new(filter: &Filter, fill: Option<Scalar>) -> Self {
+    pub(crate) fn new(filter: &Filter, fills: [Option<Scalar>; 2]) -> Self {
         let value = |number| fill_value::<T>(number).map(Number::rank);
         let bounds = [
             filter.eq.map(|number| value(number).map(|only| (only, only))),
@@ -52,7 +52,7 @@ impl<T: Number> Predicate<T> {
             low,
             high,
             barred: filter.ne.and_then(value),
-            fill: fill.and_then(value).filter(|fill| !fill.is_nan()),
+            fills: fills.map(|fill| fill.and_then(value).filter(|fill| !fill.is_nan())),
             null_passes: !is_compared && !filter.is_not_null,
         }
     }
@@ -62,7 +62,7 @@ impl<T: Number> Predicate<T> {
     pub(crate) fn passes(&self, value: T) -> bool {
         let value = value.rank();
         let is = |other: Option<T::Rank>| other.is_some_and(|other| value == other);
-        let null = value.is_nan() | is(self.fill);
+        let null = value.is_nan() | is(self.fills[0]) | is(self.fills[1]);
         let between = (self.low <= value) & (value <= self.high) & !is(self.barred);
         (null & self.null_passes) | (!null & between)
     }
@@ -89,14 +89,31 @@ impl<T: Number> Predicate<T> {
         }
     }
 
+    /// Whether no value of a chunk is null, by its statistics.
+    pub(crate) fn has_no_null(&self, stats: &Stats) -> bool {
+        let is_outside = |min: f64, max: f64| {
+            let inside = |fill: T::Rank| min <= fill.to_f64() && fill.to_f64() <= max;
+            !(min.is_nan() || max.is_nan() || self.fills.into_iter().flatten().any(inside))
+        };
+        // Bounds of 64-bit integers are rounded; rounding keeps their order, so that no fill value is missed.
+        #[expect(clippy::cast_precision_loss, reason = "monotonic")]
+        let outside = match stats.range {
+            Range::Signed { min, max, .. } => is_outside(min as f64, max as f64),
+            Range::Unsigned { min, max, .. } => is_outside(min as f64, max as f64),
+            Range::Float { min, max, .. } => is_outside(min, max),
+        };
+        stats.nan_count == 0 && outside
+    }
+
     /// Whether any value from `min` to `max` may pass; `exact` converts the bounds for the comparison.
     fn is_within<V: PartialOrd>(&self, min: V, max: V, exact: impl Fn(T::Rank) -> V) -> bool {
         let is_only = |value: Option<T::Rank>| value.is_some_and(|value| exact(value) == min && min == max);
-        let fill = self.fill.map(&exact).is_some_and(|fill| min <= fill && fill <= max);
-        if fill && self.null_passes {
+        let is_within = |fill: T::Rank| min <= exact(fill) && exact(fill) <= max;
+        if self.fills.into_iter().flatten().any(is_within) && self.null_passes {
             return true;
         }
-        exact(self.low) <= max && min <= exact(self.high) && !is_only(self.fill) && !is_only(self.barred)
+        let is_excluded = self.fills.into_iter().chain([self.barred]).any(is_only);
+        exact(self.low) <= max && min <= exact(self.high) && !is_excluded
     }
 }
 
@@ -115,23 +132,24 @@ pub(crate) fn compute_value(number: Scalar, dtype: ElementType, compute: Compute
 
 /// Converts the fill value of a query to the compute type of the elements.
 pub(crate) fn compute_fill(number: Scalar, dtype: ElementType) -> Option<Value> {
-    with_element!(dtype, |T| fill_value::<T>(number).map(|value| widened(value, ComputeType::of(dtype))))
+    with_element!(dtype, |T| fill_value::<T>(number)
+        .map(|value| widened(value, ComputeType::for_dtype(dtype))))
 }
 
 /// Filter for values of a compute type.
 pub(crate) fn compute_filter(
     filter: &Filter,
-    fill: Option<Scalar>,
+    fills: [Option<Scalar>; 2],
     dtype: ElementType,
     compute: ComputeType,
 ) -> tercet_kernel::Filter {
     with_element!(dtype, |T| {
-        let predicate = Predicate::<T>::new(filter, fill);
+        let predicate = Predicate::<T>::new(filter, fills);
         tercet_kernel::Filter {
             low: widened(predicate.low, compute),
             high: widened(predicate.high, compute),
             barred: predicate.barred.map(|value| widened(value, compute)),
-            fill: predicate.fill.map(|value| widened(value, compute)),
+            fills: predicate.fills.map(|fill| fill.map(|value| widened(value, compute))),
             null_passes: predicate.null_passes,
         }
     })

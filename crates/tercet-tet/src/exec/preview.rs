@@ -15,7 +15,7 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     let truncated = count > most;
     let most = most.min(count);
     if most == 0 {
-        return Ok(Preview { cells: None, dtype: grid.element(), truncated });
+        return Ok(Preview { values: None, dtype: grid.element(), truncated });
     }
     let head = head(&job.plan.selection, most);
     let bytes = job.dataset.selection_bytes(grid, &head)?;
@@ -30,15 +30,15 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
         })?;
         super::spill::blank(job, &head, tensor.bytes_mut())?;
     }
-    first(&tensor, most).map(|cells| Preview { cells: Some(cells), dtype: grid.element(), truncated })
+    first(&tensor, most).map(|values| Preview { values: Some(values), dtype: grid.element(), truncated })
 }
 
 /// First elements of an array, as one dimension.
 pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, ErrorKind> {
-    let mut cells = Tensor::zeros(tensor.dtype(), [most].into())?;
-    let len = cells.bytes().len();
-    cells.bytes_mut().copy_from_slice(&tensor.bytes()[..len]);
-    Ok(cells)
+    let mut values = Tensor::zeros(tensor.dtype(), [most].into())?;
+    let len = values.bytes().len();
+    values.bytes_mut().copy_from_slice(&tensor.bytes()[..len]);
+    Ok(values)
 }
 
 /// Smallest leading part of a selection with `most` elements.

@@ -17,6 +17,8 @@ pub(crate) struct Computed {
     pub(crate) numbers: Numbers,
     /// Number of selected elements that were used, after filters.
     pub(crate) elements: u64,
+    /// Number of missing elements that were skipped.
+    pub(crate) skipped: u64,
 }
 
 /// Results of all output elements, row-major.
@@ -40,11 +42,11 @@ pub(crate) enum Numbers {
 /// Computes an operation other than a transform.
 pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, ErrorKind> {
     let kind = operation.kind;
-    let (numbers, entered) = match kind {
+    let (numbers, counts) = match kind {
         Kind::Median | Kind::Quantile { .. } => {
             let q = if let Kind::Quantile { q } = kind { q } else { 0.5 };
             let ordered = order::quantile(job, operation, q)?;
-            (Numbers::Values(ordered.values), ordered.elements)
+            (Numbers::Values(ordered.values), (ordered.elements, ordered.skipped))
         }
         Kind::Histogram { bins, range } => {
             let histogram = histogram::histogram(job, operation, bins, range)?;
@@ -52,17 +54,19 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
             return Ok(Computed {
                 numbers: Numbers::Histogram { counts, edges },
                 elements: histogram.elements,
+                skipped: histogram.skipped,
             });
         }
         Kind::Covariance | Kind::Correlation => {
             let matrix = matrix::matrix(job, operation, kind == Kind::Correlation)?;
             let (values, order) = (matrix.values, matrix.order);
-            return Ok(Computed { numbers: Numbers::Matrix { values, order }, elements: matrix.elements });
+            let numbers = Numbers::Matrix { values, order };
+            return Ok(Computed { numbers, elements: matrix.elements, skipped: 0 });
         }
         _ => {
             // A resolved query has a fill value for `null_count`.
             let op = op_of(job, kind).unwrap_or(Op::EqualCount(None));
-            let Folded { values, elements } = drive::fold(job, &op, &operation.roles)?;
+            let Folded { values, elements, skipped } = drive::fold(job, &op, &operation.roles)?;
             let width = op.width();
             let plain = width == 1 && is_plain(kind);
             let numbers = if plain {
@@ -70,10 +74,11 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
             } else {
                 result_numbers(kind, values.chunks_exact(width))
             };
-            (numbers, elements)
+            (numbers, (elements, skipped))
         }
     };
-    Ok(Computed { numbers, elements: elements_of(job, operation, entered)? })
+    let (elements, skipped) = elements_of(job, operation, counts)?;
+    Ok(Computed { numbers, elements, skipped })
 }
 
 /// Computes several operations for the same roles. Operations share a visit of the chunks if possible.
@@ -82,24 +87,25 @@ pub(crate) fn compute_all(
     kinds: &[Kind],
     operation: &Operation,
 ) -> Result<Vec<Computed>, ErrorKind> {
-    let dtype = job.plan.grid.element();
+    let dtype = job.element();
     let shared: Vec<(usize, Op)> = kinds
         .iter()
         .enumerate()
         .filter_map(|(number, &kind)| Some((number, op_of(job, kind)?)))
-        .filter(|(_, op)| op.compute(dtype) == ComputeType::of(dtype))
+        .filter(|(_, op)| op.compute(dtype) == ComputeType::for_dtype(dtype) && !drive::sees_missing(op))
         .collect();
     let mut computed: Vec<Option<Computed>> = kinds.iter().map(|_| None).collect();
     if shared.len() > 1 {
         let ops: Vec<Op> = shared.iter().map(|(_, op)| op.clone()).collect();
         let several = Several { ops: &ops, dtype };
-        let Folded { values, elements } = drive::fold_with(job, &several, &operation.roles)?;
-        let elements = elements_of(job, operation, elements)?;
+        let Folded { values, elements, skipped } = drive::fold_with(job, &several, &operation.roles)?;
+        let (elements, skipped) = elements_of(job, operation, (elements, skipped))?;
         let all: usize = ops.iter().map(Op::width).sum();
         let mut from = 0;
         for (number, op) in &shared {
             let own = values.chunks_exact(all).map(|cell| &cell[from..from + op.width()]);
-            computed[*number] = Some(Computed { numbers: result_numbers(kinds[*number], own), elements });
+            computed[*number] =
+                Some(Computed { numbers: result_numbers(kinds[*number], own), elements, skipped });
             from += op.width();
         }
     }
@@ -157,7 +163,10 @@ pub(crate) fn is_linear_scan(job: &Job<'_>) -> bool {
     let Some(operation) = &job.resolved.operation else { return false };
     let Some(op) = op_of(job, operation.kind) else { return false };
     let statistics = op.takes_statistics() && job.statistics && job.has_statistics();
-    scan::applies(job, &operation.roles, (op.is_indexed(), op.cell_bytes()), statistics)
+    let resolved = job.resolved;
+    let is_stored = drive::sees_missing(&op)
+        || resolved.values.decode.is_none() && resolved.missing_filter(job.plan.grid.element()).is_none();
+    is_stored && scan::applies(job, &operation.roles, (op.is_indexed(), op.cell_bytes()), statistics)
 }
 
 /// Reduction of an operation, if it is one.
@@ -190,15 +199,18 @@ fn op_of(job: &Job<'_>, kind: Kind) -> Option<Op> {
     })
 }
 
-/// Number of selected elements that were used. Windows overlap, and each element counts once.
-fn elements_of(job: &Job<'_>, operation: &Operation, entered: u64) -> Result<u64, ErrorKind> {
+/// Numbers of selected elements that were used and that were skipped. Windows overlap, and each element counts once.
+fn elements_of(job: &Job<'_>, operation: &Operation, counts: (u64, u64)) -> Result<(u64, u64), ErrorKind> {
     let rolling = operation.roles.iter().any(|role| matches!(role, Role::Rolling(_)));
     if !rolling {
-        return Ok(entered);
+        return Ok(counts);
     }
-    if job.resolved.filter.is_none() && job.resolved.positions.is_none() {
-        return Ok(job.plan.element_count());
+    let resolved = job.resolved;
+    let may_miss = resolved.missing_filter(job.plan.grid.element()).is_some();
+    if resolved.filter.is_none() && resolved.positions.is_none() && !may_miss {
+        return Ok((job.plan.element_count(), 0));
     }
     let all = vec![Role::Reduced; operation.roles.len()];
-    Ok(drive::fold(job, &Op::Count, &all)?.elements)
+    let folded = drive::fold(job, &Op::Count, &all)?;
+    Ok((folded.elements, folded.skipped))
 }

@@ -99,9 +99,10 @@ impl Window<'_, '_> {
     ) -> Result<(), ErrorKind> {
         let part = &self.task.parts[self.axis];
         let (outer, inner) = self.around();
-        let positions = to_usize(part.positions.end - part.positions.start);
+        let (first, positions) = self.block.axes[self.output_axis];
+        let positions = to_usize(positions);
         let starts: Vec<i128> = part.cells.clone().map(|window| start_of(rolling, window)).collect();
-        let real = |start: &i128| real_range(*start, rolling.size, part.positions.start, positions);
+        let real = |start: &i128| real_range(*start, rolling.size, first, positions);
         let windows: Vec<Range<usize>> = starts.iter().map(real).collect();
         let mut block = self.block.clone();
         block.axes[self.output_axis] = (part.cells.start, windows.len() as u64);
@@ -162,7 +163,7 @@ impl Window<'_, '_> {
         roll: &Roll<'_>,
         accumulator: &dyn Accumulator,
     ) -> Option<Vec<f64>> {
-        let (compute, dtype) = (accumulator.compute(), self.run.job.plan.grid.element());
+        let (compute, dtype) = (accumulator.compute(), self.run.element);
         let pad = padding.value.and_then(|value| compute_value(value, dtype, compute));
         let value = pad.as_ref().map(|pad| &pad[..compute.size()]);
         let each = self.per_position();
@@ -185,9 +186,9 @@ impl Window<'_, '_> {
 
     fn finish_bins(&self, groups: &Groups, states: &mut States, output: &Mutex<Vec<f64>>) {
         let part = &self.task.parts[self.axis];
-        let extent = groups.cells.len() as u64;
+        let extent = groups.numbers.len() as u64;
         // If the first bin is short, bins are aligned to the end of the axis.
-        let ends_aligned = groups.cells.partition_point(|&cell| cell == 0) as u64 != groups.size;
+        let ends_aligned = groups.numbers.partition_point(|&group| group == 0) as u64 != groups.size;
         let start_of = |bin: u64| {
             let from_end =
                 i128::from(extent) - i128::from(u64::from(groups.count) - bin) * i128::from(groups.size);
@@ -282,7 +283,7 @@ impl Window<'_, '_> {
         (window, windows): (usize, usize),
     ) {
         let compute = accumulator.compute();
-        let dtype = self.run.job.plan.grid.element();
+        let dtype = self.run.element;
         let value = padding.value.filter(|_| missing > 0);
         let Some(value) = value.and_then(|value| compute_value(value, dtype, compute)) else { return };
         let geometry = &self.run.visitor.geometry;

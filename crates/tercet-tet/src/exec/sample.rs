@@ -15,7 +15,9 @@ use super::locate::locate;
 use super::number::Number;
 use super::predicate::{Predicate, fill_value};
 use crate::query::operation::{Kind, Scalar};
-use crate::query::resolved::{Filter, Groups, Operation, Padding, Positions, Resolved, Role, Rolling};
+use crate::query::resolved::{
+    Filter, Groups, Operation, Padding, Positions, Resolved, Role, Rolling, Values,
+};
 use crate::{Compression, File, Layout, Writer, WriterOptions};
 
 /// An array, a selection of it and the roles of its axes.
@@ -110,7 +112,7 @@ impl Sample {
         let extents: Vec<u64> = axes.iter().map(|slice| slice.count()).collect();
         let output = operation.output_shape(&extents);
         let mut cells = vec![Cell::default(); output.iter().product::<u64>() as usize];
-        let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));
+        let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fills()));
         let mut entered = 0;
         for position in positions(&extents) {
             let place = axes.iter().zip(&position).map(|(slice, p)| slice.start + p * slice.step);
@@ -154,7 +156,7 @@ impl Sample {
                     cell.pads = vec![pad; ((size - real) * others) as usize];
                 }
             }
-            output_axis += usize::from(role.cells(extent).is_some());
+            output_axis += usize::from(role.output_len(extent).is_some());
         }
     }
 }
@@ -173,7 +175,7 @@ fn window_cells(role: &Role, position: u64) -> Vec<u64> {
     match role {
         Role::Reduced => vec![0],
         Role::Kept => vec![position],
-        Role::Grouped(groups) => vec![u64::from(groups.cells[position as usize])],
+        Role::Grouped(groups) => vec![u64::from(groups.numbers[position as usize])],
         Role::Rolling(rolling) => (0..rolling.count)
             .filter(|window| {
                 let start = rolling.first + (window * rolling.step) as i64;
@@ -187,7 +189,7 @@ fn targets(roles: &[Role], extents: &[u64], output: &[u64], position: &[u64]) ->
     let mut cells = vec![0u64];
     let mut output = output.iter();
     for ((role, &extent), &p) in roles.iter().zip(extents).zip(position) {
-        let Some(_) = role.cells(extent) else { continue };
+        let Some(_) = role.output_len(extent) else { continue };
         let count = output.next().unwrap();
         let own = window_cells(role, p);
         cells = cells.iter().flat_map(|cell| own.iter().map(move |own| cell * count + own)).collect();
@@ -241,13 +243,13 @@ fn role(extent: u64, window: bool, numbers: [u64; 4]) -> Role {
             let size = 1 + a % extent;
             let count = extent.div_ceil(size);
             let lead = if c % 2 == 0 { 0 } else { count * size - extent };
-            let cells = (0..extent).map(|p| ((p + lead) / size) as u32).collect();
+            let numbers = (0..extent).map(|p| ((p + lead) / size) as u32).collect();
             let padding = Some(Padding { value, min_count: 1 + c % size });
-            Role::Grouped(Groups { cells, count: count as u32, padding, size })
+            Role::Grouped(Groups { numbers, count: count as u32, padding, size })
         }
         _ => {
             let mut seen = Vec::new();
-            let cells: Arc<[u32]> = (0..extent)
+            let numbers: Arc<[u32]> = (0..extent)
                 .map(|p| {
                     let label = (p + 1) * (a + 3) % (b % 5 + 1);
                     let known = seen.iter().position(|&other| other == label);
@@ -257,7 +259,7 @@ fn role(extent: u64, window: bool, numbers: [u64; 4]) -> Role {
                     }) as u32
                 })
                 .collect();
-            Role::Grouped(Groups { cells, count: seen.len() as u32, padding: None, size: 0 })
+            Role::Grouped(Groups { numbers, count: seen.len() as u32, padding: None, size: 0 })
         }
     }
 }
@@ -316,7 +318,7 @@ prop_compose! {
         });
         let operation = Operation { kind: Kind::Median, axes: Vec::new(), roles };
         let resolved = Resolved {
-            selection, operation: None, filter, positions, fill: None, spill: None, write: None,
+            reversed: vec![false; selection.axes().len()], selection, operation: None, filter, positions, fill: None, values: Values::default(), spill: None, write: None,
             group_count: None, window_count: None,
         };
         Sample { dtype, shape, chunks, zstd, bytes, resolved, operation }

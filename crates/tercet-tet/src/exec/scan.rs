@@ -1,4 +1,4 @@
-//! Linear scan: reduces a complete dataset, stored as one contiguous range of raw bytes, without visiting tiles.
+//! Linear scan: reduces a complete dataset, stored as one contiguous range of raw bytes, without visiting chunks.
 
 use tercet_core::{ByteSource as _, Span, checksum};
 use tercet_kernel::Counts;
@@ -8,16 +8,16 @@ use super::job::Job;
 use super::sizes::{CACHED, LARGE_DATASET, SMALL_CHUNK, SPLIT};
 use super::task::{Block, to_usize};
 use super::visit::Consumer as _;
-use super::walk::{AxisRun, CellStep, Piece, Scratch, Walker};
+use super::walk::{AxisRun, CellStep, Piece, Scratch, ValueRules, Walker};
 use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
 /// Maximum bytes of the state of a batch.
 const MOST_STATE: usize = 4 << 10;
 
-/// Whether the scan can replace the visit of tiles, and is worth it.
+/// Whether the scan can replace the visit of chunks, and is worth it.
 ///
-/// Tiles are not in the order of the array, so reductions that depend on the order cannot use the scan.
+/// Chunks are not in the order of the array, so reductions that depend on the order cannot use the scan.
 pub(crate) fn applies(
     job: &Job<'_>,
     roles: &[Role],
@@ -51,7 +51,7 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
     }
     let rank = job.plan.grid.rank();
     let source = &job.dataset.file.source;
-    let partials = job.each_with(&batches, Scratch::default, |scratch, batch| {
+    let partials = job.each_with(usize::MAX, &batches, Scratch::default, |scratch, batch| {
         job.progress.check()?;
         let batch = &chunks[batch.clone()];
         let mut accumulator = reduction.accumulator(&block)?;
@@ -59,7 +59,7 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
         let span =
             Span::between(first.stored.span.start(), last.stored.span.end()).unwrap_or(first.stored.span);
         let stored = source.read_at(span)?;
-        let mut walker = Walker::new(&mut *accumulator, None, None, dtype, scratch);
+        let mut walker = Walker::new(&mut *accumulator, None, ValueRules::stored(dtype), scratch);
         let slab = to_usize(walker.slab_bytes());
         let mut fold = |bytes: &[u8]| -> Result<(), ErrorKind> {
             for bytes in bytes.chunks(slab) {
@@ -73,9 +73,9 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
         };
         let (mut done, mut at) = (0, 0);
         for chunk in batch {
-            let place = &chunk.stored;
-            let end = at + to_usize(place.raw_len);
-            match job.dataset.crc_to_check(place)? {
+            let chunk_ref = &chunk.stored;
+            let end = at + to_usize(chunk_ref.raw_len);
+            match job.dataset.crc_to_check(chunk_ref)? {
                 Some(expected) => {
                     let mut crc = 0;
                     for piece in stored[at..end].chunks(CACHED) {
@@ -86,7 +86,7 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
                             done = at;
                         }
                     }
-                    job.dataset.check_crc(&chunk.tile[..rank], place, expected, crc)?;
+                    job.dataset.check_crc(&chunk.coords[..rank], chunk_ref, expected, crc)?;
                 }
                 None => at = end,
             }

@@ -19,7 +19,7 @@ mod tests;
 pub(crate) use files::{Head, Placed, plan, spill};
 
 /// Elements that are blanked at a time.
-const CELLS: usize = 64 << 10;
+const BLOCK_ELEMENTS: usize = 64 << 10;
 
 /// This platform has no files.
 #[cfg(not(any(unix, windows)))]
@@ -33,7 +33,7 @@ pub(crate) fn spill(
 
 /// Whether some elements are excluded.
 fn is_masked(job: &Job<'_>) -> bool {
-    job.resolved.filter.is_some() || job.resolved.positions.is_some()
+    job.resolved.dense_filter(job.plan.grid.element()).is_some() || job.resolved.positions.is_some()
 }
 
 /// Replacement for excluded elements: NaN, or the fill value of integers.
@@ -54,30 +54,35 @@ pub(crate) fn blank(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> R
     if !is_masked(job) {
         return Ok(());
     }
-    with_element!(job.plan.grid.element(), |T| blank_cells::<T>(job, selection, bytes))
+    with_element!(job.plan.grid.element(), |T| blank_elements::<T>(job, selection, bytes))
 }
 
-fn blank_cells<T: Number>(job: &Job<'_>, selection: &Selection, bytes: &mut [u8]) -> Result<(), ErrorKind> {
+fn blank_elements<T: Number>(
+    job: &Job<'_>,
+    selection: &Selection,
+    bytes: &mut [u8],
+) -> Result<(), ErrorKind> {
     let blank = blank_value::<T>(job)?.swap_le();
     let resolved = job.resolved;
-    let predicate = resolved.filter.as_ref().map(|filter| Predicate::<T>::new(filter, resolved.fill));
+    let filter = resolved.dense_filter(T::ELEMENT);
+    let predicate = filter.map(|filter| Predicate::<T>::new(&filter, resolved.fills()));
     let labels = resolved.positions.as_ref().map(|positions| {
         let axis = positions.axis;
         let below: u64 = selection.shape()[axis + 1..].iter().product();
         let (own, all) = (selection.axes()[axis], job.plan.selection.axes()[axis]);
         // Maps the number of an element to whether its position is included.
-        move |cell: u64| {
-            let position = own.start + cell / below % own.count() * own.step;
+        move |element: u64| {
+            let position = own.start + element / below % own.count() * own.step;
             let number = position.saturating_sub(all.start) / all.step;
             usize::try_from(number).ok().and_then(|number| positions.counts.get(number)) == Some(&true)
         }
     });
     let size = size_of::<T>();
-    bytes.par_chunks_mut(CELLS * size).enumerate().for_each(|(chunk, bytes)| {
-        for (cell, bytes) in ((chunk * CELLS) as u64..).zip(bytes.chunks_exact_mut(size)) {
+    bytes.par_chunks_mut(BLOCK_ELEMENTS * size).enumerate().for_each(|(chunk, bytes)| {
+        for (element, bytes) in ((chunk * BLOCK_ELEMENTS) as u64..).zip(bytes.chunks_exact_mut(size)) {
             let value = || bytemuck::pod_read_unaligned::<T>(bytes).swap_le();
             let passes = predicate.as_ref().is_none_or(|predicate| predicate.passes(value()));
-            if !passes || labels.as_ref().is_some_and(|counts| !counts(cell)) {
+            if !passes || labels.as_ref().is_some_and(|counts| !counts(element)) {
                 bytes.copy_from_slice(bytemuck::bytes_of(&blank));
             }
         }

@@ -3,7 +3,7 @@
 //! ```text
 //! "sub/x.bin" ──canonical──▶ /data/sub/x.bin ──inside a root?──▶ Spot       nothing was written so far
 //! Spot ──from the root's handle, directory by directory, no links──▶ Output       missing directories are made
-//! Output ──temporary name, sync, rename──▶ the file                         or nothing, and no new directory either
+//! Output ──temporary name, sync, publish──▶ the file                        or nothing, and no new directory either
 //! ```
 //!
 //! The checked path and the used path can differ only if another process changes directories in between. Then the walk
@@ -35,6 +35,8 @@ pub(crate) struct Outputs {
     cache: Vec<PathBuf>,
     /// Number of result elements in the preview.
     pub(crate) preview: u64,
+    /// Whether a result may replace an existing file.
+    overwrite: bool,
 }
 
 impl Outputs {
@@ -48,7 +50,14 @@ impl Outputs {
             source = Some(real.map_err(|error| refuse(file, error))?.id);
         }
         let file = file.map(Path::to_owned);
-        Ok(Self { file, directory, source, allowed: allowed.to_vec(), cache: cache_directories(), preview })
+        let (allowed, cache) = (allowed.to_vec(), cache_directories());
+        Ok(Self { file, directory, source, allowed, cache, preview, overwrite: false })
+    }
+
+    /// Sets whether results may replace existing files.
+    pub(crate) fn with_overwrite(mut self, overwrite: bool) -> Self {
+        self.overwrite = overwrite;
+        self
     }
 
     /// Path of the source file, if it has one.
@@ -65,7 +74,7 @@ impl Outputs {
             (Some(directory), false) => directory.path().join(path),
             (None, false) => return Err(refuse(TargetError::NoBase)),
         };
-        let parent = Resolved::of(directory_of(&full)).map_err(refuse)?;
+        let parent = Resolved::new(directory_of(&full)).map_err(refuse)?;
         let root = self.root_of(&parent, path)?.ok_or_else(|| refuse(TargetError::Outside))?;
         let spot = Spot::walk(root, &parent, name, path)?;
         if let (Some(directory), []) = (&spot.directory, &spot.missing[..]) {
@@ -95,7 +104,7 @@ impl Outputs {
         }
         for cache in &self.cache {
             // An inaccessible cache directory is skipped.
-            let Ok(root) = Resolved::of(cache) else { continue };
+            let Ok(root) = Resolved::new(cache) else { continue };
             if parent.is_in(&root.full()) {
                 let open =
                     Directory::open(&root.existing).map_err(|error| fault(shown, TargetError::Io(error)))?;
@@ -147,7 +156,8 @@ impl Outputs {
     pub(crate) fn open(&self, spot: Spot) -> Result<Output, ErrorKind> {
         let Spot { root, directory, missing, name, shown, private } = spot;
         let refuse = |error: io::Error| fault(&shown, TargetError::Io(error));
-        let mut output = Output { directory: directory.unwrap_or(root), name, private, made: Vec::new() };
+        let (directory, overwrite) = (directory.unwrap_or(root), self.overwrite);
+        let mut output = Output { directory, name, private, overwrite, made: Vec::new() };
         for part in missing {
             if output.directory.make(&part, private).map_err(refuse)? {
                 output.made.push((output.directory.clone(), part.clone()));
@@ -216,6 +226,7 @@ pub(crate) struct Output {
     /// Whether the file is private to its owner, as every file in the cache is: the caller chose no directory whose
     /// permissions decide who may read it.
     private: bool,
+    overwrite: bool,
     /// Directories that were created for the file.
     made: Vec<(Directory, OsString)>,
 }
@@ -223,12 +234,7 @@ pub(crate) struct Output {
 impl Output {
     /// Creates the file under a temporary name. It appears, complete, when it is published.
     pub(crate) fn stage(&self) -> Result<AtomicFile, ErrorKind> {
-        let atomic_file = if self.private {
-            self.directory.stage_private(&self.name)
-        } else {
-            self.directory.stage(&self.name)
-        };
-        Ok(atomic_file?)
+        Ok(self.directory.stage(&self.name, self.private, self.overwrite)?)
     }
 
     /// Path of the file, with links resolved.
@@ -259,7 +265,7 @@ struct Resolved {
 }
 
 impl Resolved {
-    fn of(path: &Path) -> Result<Self, TargetError> {
+    fn new(path: &Path) -> Result<Self, TargetError> {
         let mut missing = Vec::new();
         let mut parts: Vec<Component<'_>> = path.components().collect();
         loop {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::chunk_lookup::for_each_chunk;
 use super::cut::Part;
 use super::job::Scope;
+use super::sizes::MANY_TASKS;
 use super::walk::{AxisRun, CellStep, Piece};
 use crate::error::ErrorKind;
 use crate::file::ChunkRef;
@@ -63,33 +64,78 @@ impl Block {
 /// One box of output elements.
 #[derive(Clone, Debug)]
 pub(crate) struct Task {
-    /// One part of each axis.
+    /// One part of each axis, with the positions that the task reads.
     pub(crate) parts: Vec<Part>,
+    /// Positions of the window axis before those of its part, whose states are carried from the task before.
+    pub(crate) carried: u64,
 }
 
-/// Tasks of a plan that was cut into parts.
-pub(crate) fn tasks(parts: &[Vec<Part>]) -> Vec<Task> {
-    let mut tasks = vec![Task { parts: Vec::new() }];
-    for axis in parts {
-        tasks = tasks
-            .iter()
-            .flat_map(|task| {
-                axis.iter().map(|part| {
-                    let mut parts = task.parts.clone();
-                    parts.push(part.clone());
-                    Task { parts }
-                })
-            })
-            .collect();
+/// Tasks that follow each other on the window axis and are processed in this order. Their windows overlap; the states
+/// of the positions that they share are carried from task to task, so that no position is read again. Without windows,
+/// a chain is one task.
+#[derive(Clone, Debug)]
+pub(crate) struct Chain {
+    /// Reads the positions that the first task shares with the chain before it.
+    pub(crate) lead: Option<Task>,
+    pub(crate) tasks: Vec<Task>,
+}
+
+/// Minimum number of tasks per chain: the positions that are read again for a lead are a small part of a chain.
+const CHAIN: usize = 4;
+
+/// Chains of a plan that was cut into parts. `window` is the axis of rolling windows. If repeated reads cost nothing,
+/// long chains are cut, so that several threads process them.
+pub(crate) fn chains(parts: &[Vec<Part>], window: Option<usize>, rereads: bool) -> Vec<Chain> {
+    let mut columns = vec![Vec::new()];
+    for (number, axis) in parts.iter().enumerate() {
+        // The parts of the window axis are filled in below.
+        let parts = if Some(number) == window { &axis[..axis.len().min(1)] } else { &axis[..] };
+        let extended = |column: &Vec<Part>| {
+            let column = column.clone();
+            parts.iter().map(move |part| [&column[..], std::slice::from_ref(part)].concat())
+        };
+        columns = columns.iter().flat_map(extended).collect();
     }
-    tasks
+    let Some(window) = window else {
+        let chain = |parts| Chain { lead: None, tasks: vec![Task { parts, carried: 0 }] };
+        return columns.into_iter().map(chain).collect();
+    };
+    let along = &parts[window];
+    // Enough chains for many threads, whatever their number: results do not depend on it.
+    let most = if rereads { (along.len() / CHAIN).max(1) } else { 1 };
+    let segments = (MANY_TASKS / columns.len().max(1)).clamp(1, most);
+    let each = along.len().div_ceil(segments).max(1);
+    let mut chains = Vec::with_capacity(columns.len() * segments);
+    for column in &columns {
+        let task = |part: &Part, positions: Range<u64>, carried: u64| {
+            let mut parts = column.clone();
+            parts[window] = Part { positions, ..part.clone() };
+            Task { parts, carried }
+        };
+        // End of the positions read so far.
+        let mut end = 0u64;
+        for segment in along.chunks(each) {
+            let mut chain = Chain { lead: None, tasks: Vec::with_capacity(segment.len()) };
+            for part in segment {
+                let carried = end.saturating_sub(part.positions.start);
+                let own = part.positions.start.max(end)..part.positions.end.max(end);
+                if chain.tasks.is_empty() && carried > 0 {
+                    chain.lead = Some(task(part, part.positions.start..end, 0));
+                }
+                end = own.end;
+                chain.tasks.push(task(part, own, carried));
+            }
+            chains.push(chain);
+        }
+    }
+    chains
 }
 
 /// Region: the part of a chunk that a task reads, as positions of the chunk on each axis, including the gaps of steps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Region {
     /// Grid coordinates of the chunk.
-    pub(crate) tile: [u64; MAX_RANK],
+    pub(crate) coords: [u64; MAX_RANK],
     pub(crate) stored: ChunkRef,
     /// Extents of the chunk; 1 past the rank.
     shape: [u64; MAX_RANK],
@@ -130,6 +176,26 @@ impl Region {
         let axis = self.last_cut();
         let (low, high) = self.window[axis];
         self.shape[axis + 1..].iter().product::<u64>() * (high - low) * size as u64
+    }
+
+    /// Byte ranges of the chunk without unselected bytes between them, in order.
+    pub(crate) fn runs(&self, size: usize) -> impl Iterator<Item = (u64, u64)> {
+        let axis = self.last_cut();
+        let mut strides = [size as u64; MAX_RANK];
+        for axis in (0..MAX_RANK - 1).rev() {
+            strides[axis] = strides[axis + 1] * self.shape[axis + 1];
+        }
+        let (low, high) = self.window[axis];
+        let count: u64 = self.window[..axis].iter().map(|(low, high)| high - low).product();
+        (0..count).map(move |mut number| {
+            let mut start = low * strides[axis];
+            for above in (0..axis).rev() {
+                let (low, high) = self.window[above];
+                start += (low + number % (high - low)) * strides[above];
+                number /= high - low;
+            }
+            (start, start + (high - low) * strides[axis])
+        })
     }
 
     /// Innermost axis with unselected positions; the outermost axis if every position is selected.
@@ -225,8 +291,12 @@ impl<'a> Geometry<'a> {
         for (axis, (part, role)) in task.parts.iter().zip(self.roles).enumerate() {
             let extent = self.scope.selection.axes()[axis].count();
             let by_position = matches!(role, Role::Rolling(rolling) if !rolling.separate);
-            let cells = if by_position { &part.positions } else { &part.cells };
-            let output = if by_position { Some(extent) } else { role.cells(extent) };
+            let cells = if by_position {
+                part.positions.start - task.carried..part.positions.end
+            } else {
+                part.cells.clone()
+            };
+            let output = if by_position { Some(extent) } else { role.output_len(extent) };
             if let Some(output) = output {
                 block.axes.push((cells.start, cells.end - cells.start));
                 block.output.push(output);
@@ -238,8 +308,8 @@ impl<'a> Geometry<'a> {
     /// Regions of the chunks that contribute to a task, in grid order.
     pub(crate) fn regions(&self, task: &Task) -> Result<Vec<Region>, ErrorKind> {
         let mut regions = Vec::new();
-        self.for_each_chunk(task, |tile, stored| {
-            regions.extend(self.region(task, tile, stored));
+        self.for_each_chunk(task, |coords, stored| {
+            regions.extend(self.region(task, coords, stored));
             Ok(())
         })?;
         Ok(regions)
@@ -256,9 +326,9 @@ impl<'a> Geometry<'a> {
     }
 
     /// The part of a chunk that a task reads; `None` if it is empty.
-    pub(crate) fn region(&self, task: &Task, tile: &[u64; MAX_RANK], stored: ChunkRef) -> Option<Region> {
+    pub(crate) fn region(&self, task: &Task, coords: &[u64; MAX_RANK], stored: ChunkRef) -> Option<Region> {
         let mut region = Region {
-            tile: *tile,
+            coords: *coords,
             stored,
             shape: [1; MAX_RANK],
             window: [(0, 1); MAX_RANK],
@@ -268,7 +338,7 @@ impl<'a> Geometry<'a> {
         };
         for (axis, part) in task.parts.iter().enumerate() {
             let slice = self.scope.selection.axes()[axis];
-            let (low, high) = self.scope.grid.window(axis, tile[axis]);
+            let (low, high) = self.scope.grid.window(axis, coords[axis]);
             let (first, count) = slice.hits(low, high)?;
             region.shape[axis] = high - low;
             region.is_selected &= slice.step == 1 && count == high - low;
@@ -294,7 +364,7 @@ impl<'a> Geometry<'a> {
         let rows: u64 = reduced.map(|((low, high), _)| high - low).product();
         let most = to_usize((most / rows.max(1)).max(1));
         let is_behind = |region: &Region| {
-            let axes = first.tile.iter().zip(&region.tile).zip(self.roles);
+            let axes = first.coords.iter().zip(&region.coords).zip(self.roles);
             region.is_like(first)
                 && axes.clone().all(|((a, b), role)| matches!(role, Role::Reduced) || a == b)
         };
@@ -358,7 +428,7 @@ impl<'a> Geometry<'a> {
         let mut axes = block.axes.iter();
         for (axis, part) in task.parts.iter().enumerate() {
             let slice = self.scope.selection.axes()[axis];
-            let (low, high) = self.scope.grid.window(axis, region.tile[axis]);
+            let (low, high) = self.scope.grid.window(axis, region.coords[axis]);
             let (first, count) = slice.hits(low, high)?;
             let inside = first >= part.positions.start && first + count <= part.positions.end;
             if slice.step != 1 || count != high - low || !inside {
@@ -367,7 +437,7 @@ impl<'a> Geometry<'a> {
             let cell_of = |position: u64| match &self.roles[axis] {
                 Role::Reduced => None,
                 Role::Kept | Role::Rolling(_) => Some(position),
-                Role::Grouped(groups) => Some(u64::from(groups.cells[usize::try_from(position).ok()?])),
+                Role::Grouped(groups) => Some(u64::from(groups.numbers[usize::try_from(position).ok()?])),
             };
             if let Some(own) = cell_of(first) {
                 if !(first..first + count).all(|position| cell_of(position) == Some(own)) {
@@ -419,9 +489,9 @@ impl<'a> Geometry<'a> {
         let mut output = 0;
         for (axis, slice) in self.scope.selection.axes().iter().enumerate() {
             let part = &task.parts[axis].positions;
-            let (tile_low, _) = grid.window(axis, region.tile[axis]);
+            let (chunk_low, _) = grid.window(axis, region.coords[axis]);
             let (low, high) = slab.window[axis];
-            let (low, high) = (tile_low + low, tile_low + high);
+            let (low, high) = (chunk_low + low, chunk_low + high);
             let (first, count) = slice.hits(low, high)?;
             let (first, end) = (first.max(part.start), (first + count).min(part.end));
             if first >= end {
@@ -447,7 +517,7 @@ impl<'a> Geometry<'a> {
                 match role {
                     Role::Grouped(groups) => {
                         let first = u32::try_from(start).unwrap_or(u32::MAX);
-                        lane.cells = CellStep::Group { groups: &groups.cells[from..to], first, stride };
+                        lane.cells = CellStep::Group { groups: &groups.numbers[from..to], first, stride };
                     }
                     // A task has one window.
                     Role::Rolling(rolling) if rolling.separate => {}
@@ -464,7 +534,7 @@ impl<'a> Geometry<'a> {
     }
 }
 
-/// Converts to `usize`. Tiles and blocks are in memory, so their sizes fit; a saturated value fails the bounds check of
+/// Converts to `usize`. Chunks and blocks are in memory, so their sizes fit; a saturated value fails the bounds check of
 /// the slice it indexes.
 pub(crate) fn to_usize(n: u64) -> usize {
     usize::try_from(n).unwrap_or(usize::MAX)

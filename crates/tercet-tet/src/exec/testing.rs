@@ -41,12 +41,12 @@ pub(super) fn read_by_position(bytes: Vec<u8>) -> crate::File {
 
 pub(super) fn plan(dataset: &Dataset<'_>, selection: &Selection) -> ReadPlan {
     let grid = dataset.grid().unwrap();
-    let tiles = grid.touched(selection).into_iter();
-    let chunk = |tile: [u64; 8]| {
-        let place = dataset.find_chunk(&tile[..grid.rank()]).unwrap();
-        PlannedChunk { tile, stored: place, zone: None }
+    let touched = grid.touched(selection).into_iter();
+    let chunk = |coords: [u64; 8]| {
+        let chunk_ref = dataset.find_chunk(&coords[..grid.rank()]).unwrap();
+        PlannedChunk { coords, stored: chunk_ref, zone: None }
     };
-    ReadPlan::new(grid, selection, tiles.map(chunk).collect())
+    ReadPlan::new(grid, selection, touched.map(chunk).collect())
 }
 
 pub(super) fn resolved(selection: &Selection, axes: &[usize], method: Method) -> Resolved {
@@ -55,10 +55,12 @@ pub(super) fn resolved(selection: &Selection, axes: &[usize], method: Method) ->
     let roles = (0..rank).map(role).collect();
     Resolved {
         selection: selection.clone(),
+        reversed: vec![false; rank],
         operation: Some(Operation { kind: Kind::Transform { method }, axes: axes.to_vec(), roles }),
         filter: None,
         positions: None,
         fill: None,
+        values: crate::query::resolved::Values::default(),
         spill: None,
         write: None,
         group_count: None,

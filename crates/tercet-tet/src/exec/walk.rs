@@ -2,7 +2,7 @@
 //! possible.
 
 use tercet_core::ElementType;
-use tercet_kernel::{Accumulator, ComputeType, Filter, Runs, gather};
+use tercet_kernel::{Accumulator, ComputeType, Decode, Filter, Runs, gather};
 
 use super::chunks::Shifts;
 use super::sizes::{CACHED, NARROW};
@@ -91,7 +91,7 @@ const CHOSEN: usize = 4096;
 /// Groups with fewer neighbours than this, on average, are folded value by value.
 const GROUP_RUN: usize = 8;
 /// Narrow rows are joined up to this width.
-const JOINED: usize = 64;
+const JOINED: usize = if cfg!(test) { 4 } else { 64 };
 
 /// Scratch memory that is reused from piece to piece.
 #[derive(Debug, Default)]
@@ -100,6 +100,8 @@ pub(crate) struct Scratch {
     arena: Vec<u64>,
     used: usize,
     mask: Vec<bool>,
+    /// Mask of the values that are not missing.
+    present: Vec<bool>,
     chosen: Chosen,
     pub(crate) shifts: Shifts,
     /// Accumulator of the last task.
@@ -130,8 +132,7 @@ pub(crate) struct Walker<'w, 'b> {
     accumulator: &'w mut dyn Accumulator,
     /// Number of values per cell, if it is not known beforehand.
     counts: Option<&'w mut [u64]>,
-    filter: Option<&'w Filter>,
-    dtype: ElementType,
+    values: ValueRules<'w>,
     compute: ComputeType,
     indexed: bool,
     scratch: &'w mut Scratch,
@@ -141,17 +142,50 @@ pub(crate) struct Walker<'w, 'b> {
     /// First cell and width of the buffered rows.
     target: (usize, usize),
     pub(crate) entered: u64,
+    /// Number of missing values that were skipped.
+    pub(crate) skipped: u64,
+}
+
+/// How the stored values of a piece are read.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ValueRules<'w> {
+    /// Stored element type.
+    pub(crate) dtype: ElementType,
+    /// Decoding to f64.
+    pub(crate) decode: Option<&'w Decode>,
+    /// Filter that missing values fail.
+    pub(crate) missing: Option<&'w Filter>,
+    /// Filter of the values that are not missing.
+    pub(crate) filter: Option<&'w Filter>,
+}
+
+impl ValueRules<'_> {
+    /// All values, as they are stored.
+    pub(crate) fn stored(dtype: ElementType) -> Self {
+        Self { dtype, decode: None, missing: None, filter: None }
+    }
+
+    fn chooses(&self) -> bool {
+        self.missing.is_some() || self.filter.is_some()
+    }
 }
 
 impl<'b> Consumer<'b> for Walker<'_, 'b> {
     /// Few enough bytes that their widened values stay in the cache.
     fn slab_bytes(&self) -> u64 {
-        (CACHED * self.dtype.size() / self.compute.size()) as u64
+        (CACHED * self.values.dtype.size() / self.compute.size()) as u64
     }
 
     fn piece(&mut self, bytes: &'b [u8], mut piece: Piece<'_>) -> Result<(), ErrorKind> {
         piece.join(self.indexed);
-        self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index)
+        let missing = self.values.missing;
+        // Most pieces have no missing values: a look at all of their values is faster than choosing one by one.
+        if missing.is_some_and(|missing| self.is_complete(bytes, missing)) {
+            self.values.missing = None;
+        }
+        let done = self.descend(bytes, &piece.lanes, piece.offset, piece.cell, piece.index);
+        self.values.missing = missing;
+        done
     }
 }
 
@@ -159,8 +193,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     pub(crate) fn new(
         accumulator: &'w mut dyn Accumulator,
         counts: Option<&'w mut [u64]>,
-        filter: Option<&'w Filter>,
-        dtype: ElementType,
+        values: ValueRules<'w>,
         scratch: &'w mut Scratch,
     ) -> Self {
         let (compute, indexed) = (accumulator.compute(), accumulator.is_indexed());
@@ -168,8 +201,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         Self {
             accumulator,
             counts,
-            filter,
-            dtype,
+            values,
             compute,
             indexed,
             scratch,
@@ -178,22 +210,19 @@ impl<'w, 'b> Walker<'w, 'b> {
             row_bytes: 0,
             target: (0, 0),
             entered: 0,
+            skipped: 0,
         }
     }
 
     /// Folds a piece whose bytes are not kept: none of its rows stay buffered.
     pub(crate) fn piece_now(&mut self, bytes: &[u8], piece: Piece<'_>) -> Result<(), ErrorKind> {
         self.flush();
-        let mut walker = Walker::new(
-            &mut *self.accumulator,
-            self.counts.as_deref_mut(),
-            self.filter,
-            self.dtype,
-            self.scratch,
-        );
+        let mut walker =
+            Walker::new(&mut *self.accumulator, self.counts.as_deref_mut(), self.values, self.scratch);
         walker.piece(bytes, piece)?;
         walker.flush();
         self.entered += walker.entered;
+        self.skipped += walker.skipped;
         Ok(())
     }
 
@@ -285,7 +314,7 @@ impl<'w, 'b> Walker<'w, 'b> {
                     if outer.keep.is_some_and(|keep| !keep[i]) {
                         continue;
                     }
-                    let (cell, index) = (cell + outer.cells.of(i), index + i as u64 * outer.index);
+                    let (cell, index) = (cell + outer.cells.offset(i), index + i as u64 * outer.index);
                     self.descend(bytes, rest, offset + i * outer.stride, cell, index)?;
                 }
                 Ok(())
@@ -293,8 +322,18 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
     }
 
+    /// Whether stored values can be used in place and none of them is missing.
+    fn is_complete(&self, bytes: &[u8], missing: &Filter) -> bool {
+        let size = self.values.dtype.size();
+        self.values.decode.is_none()
+            && self.compute.is_native(self.values.dtype)
+            && bytes.as_ptr().addr().is_multiple_of(size)
+            && bytes.len().is_multiple_of(size)
+            && missing.passes_all(bytes)
+    }
+
     fn is_plain(&self, outer: &AxisRun<'_>, inner: &AxisRun<'_>) -> bool {
-        outer.keep.is_none() && inner.keep.is_none() && self.filter.is_none()
+        outer.keep.is_none() && inner.keep.is_none() && !self.values.chooses()
     }
 
     /// Whether two axes are rows of values for neighbouring cells.
@@ -314,8 +353,10 @@ impl<'w, 'b> Walker<'w, 'b> {
     /// Returns stored values if they can be used in place.
     fn stored(&self, bytes: &'b [u8], offset: usize, count: usize, stride: usize) -> Option<&'b [u8]> {
         let size = self.compute.size();
-        let values = &bytes[offset * self.dtype.size()..];
-        let fits = self.compute.is_native(self.dtype)
+        let dtype = self.values.dtype;
+        let values = &bytes[offset * dtype.size()..];
+        let fits = self.compute.is_native(dtype)
+            && self.values.decode.is_none()
             && (stride == 1 || count == 1)
             && values.as_ptr().addr().is_multiple_of(size);
         fits.then(|| &values[..count * size])
@@ -331,8 +372,13 @@ impl<'w, 'b> Walker<'w, 'b> {
     ) -> Row<'b> {
         let len = count * self.compute.size();
         let arena = bytemuck::cast_slice_mut::<u64, u8>(&mut self.scratch.arena);
-        let from = &bytes[offset * self.dtype.size()..];
-        gather(self.dtype, from, stride, self.compute, &mut arena[start..start + len]);
+        let ValueRules { dtype, decode, .. } = self.values;
+        let (from, out) = (&bytes[offset * dtype.size()..], &mut arena[start..start + len]);
+        match decode {
+            // Rows start at a word of the arena, so its values are aligned.
+            Some(decode) => decode.gather(dtype, from, stride, bytemuck::cast_slice_mut(out)),
+            None => gather(dtype, from, stride, self.compute, out),
+        }
         Row::Widened { start: start / 8, bytes: len }
     }
 
@@ -425,7 +471,7 @@ impl<'w, 'b> Walker<'w, 'b> {
             // Several rows side by side form one wider row, whose cells are merged afterwards.
             let mut wide = self.accumulator.fresh(joined * width)?;
             let full = outer.count / joined;
-            let mut walker = Walker::new(&mut *wide, None, None, self.dtype, self.scratch);
+            let mut walker = Walker::new(&mut *wide, None, self.values, self.scratch);
             for row in 0..full {
                 walker.push(bytes, (offset + row * joined * width, joined * width, 1), 0, 0);
             }
@@ -476,7 +522,7 @@ impl<'w, 'b> Walker<'w, 'b> {
     }
 
     fn row(&mut self, bytes: &'b [u8], lane: &AxisRun<'_>, offset: usize, cell: usize, index: u64) {
-        if self.filter.is_some() || lane.keep.is_some() {
+        if self.values.chooses() || lane.keep.is_some() {
             return self.choose(bytes, lane, offset, cell, index);
         }
         match lane.cells {
@@ -540,13 +586,22 @@ impl<'w, 'b> Walker<'w, 'b> {
             self.widen(bytes, offset, (count, lane.stride), start);
             start
         };
-        let Scratch { arena, mask, chosen, .. } = &mut *self.scratch;
+        let Scratch { arena, mask, present, chosen, .. } = &mut *self.scratch;
         let arena = bytemuck::cast_slice::<u64, u8>(arena);
         let values = stored.unwrap_or_else(|| &arena[start..start + count * size]);
         mask.clear();
         mask.resize(count, true);
-        if let Some(filter) = self.filter {
+        if let Some(filter) = self.values.filter {
             filter.mask(values, mask);
+        }
+        if let Some(missing) = self.values.missing {
+            present.clear();
+            present.resize(count, true);
+            missing.mask(values, present);
+            let keep = |place: usize| lane.keep.is_none_or(|keep| keep[range.start + place]);
+            let skipped = present.iter().enumerate().filter(|(place, present)| !**present && keep(*place));
+            self.skipped += skipped.count() as u64;
+            mask.iter_mut().zip(&*present).for_each(|(mask, &present)| *mask &= present);
         }
         if let Some(keep) = lane.keep {
             mask.iter_mut().zip(&keep[range.clone()]).for_each(|(mask, &keep)| *mask &= keep);
@@ -586,7 +641,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         }
         chosen.count = end;
         let places = range.zip(&*mask).filter(|(_, passes)| **passes).map(|(place, _)| place);
-        let cell_of = |place: usize| u32::try_from(cell + lane.cells.of(place)).unwrap_or(u32::MAX);
+        let cell_of = |place: usize| u32::try_from(cell + lane.cells.offset(place)).unwrap_or(u32::MAX);
         if self.indexed {
             let indices = places.clone().map(|place| index + place as u64 * lane.index);
             chosen.indices.extend(indices);
@@ -601,7 +656,7 @@ const SINGLE: AxisRun<'static> =
 
 impl CellStep<'_> {
     /// Offset from the cell of the first position to the cell of position `i`.
-    pub(crate) fn of(&self, i: usize) -> usize {
+    pub(crate) fn offset(&self, i: usize) -> usize {
         match *self {
             Self::Same => 0,
             Self::Each(stride) => i * stride,

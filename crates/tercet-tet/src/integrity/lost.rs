@@ -24,10 +24,10 @@ const MEMBERS: [&str; 5] = ["footer_crc32c", "catalog_crc32c", "rows", "index_cr
 /// Members that make an object a block: a writer that knows none of them uses no three of them by chance.
 const ENOUGH_MEMBERS: usize = 3;
 /// The same members as text, without `rows`, which other objects may have.
-const TEXTS: [&[u8]; 4] =
+const TRACES: [&[u8]; 4] =
     [br#""footer_crc32c":""#, br#""catalog_crc32c":""#, br#""index_crc32c":"#, br#""row_crc32c":"#];
-/// Different texts that make bytes a part of a block.
-const ENOUGH_TEXTS: usize = 2;
+/// Number of different traces that make bytes a part of a block.
+const ENOUGH_TRACES: usize = 2;
 /// Bytes that are searched for text.
 const WINDOW: u64 = 1 << 16;
 /// Damaged bits that a footer magic may have.
@@ -178,7 +178,7 @@ fn read_lost_spill(
 ) -> Result<Option<Metadata>, ErrorKind> {
     check_limit("a metadata spill", span.len(), limits.metadata_bytes)?;
     let text = source.read_at(span)?;
-    if count_texts(&text) < ENOUGH_TEXTS {
+    if count_traces(&text) < ENOUGH_TRACES {
         return Ok(None);
     }
     check_text(span, limits)?;
@@ -195,20 +195,20 @@ fn find_parts(
     let start = end.saturating_sub(WINDOW).max(catalog.head_end());
     let Some(window) = Span::between(start, end) else { return Ok(None) };
     let bytes = source.read_at(window)?;
-    if count_texts(&bytes) < ENOUGH_TEXTS {
+    if count_traces(&bytes) < ENOUGH_TRACES {
         return Ok(None);
     }
     let start = payloads_end(catalog, source, limits)?.max(start);
     let skipped = usize::try_from(start - window.start()).unwrap_or(usize::MAX);
-    if count_texts(bytes.get(skipped..).unwrap_or_default()) < ENOUGH_TEXTS {
+    if count_traces(bytes.get(skipped..).unwrap_or_default()) < ENOUGH_TRACES {
         return Ok(None);
     }
     let span = Span::between(start, source.len()).unwrap_or(window);
     Ok(Some(LostBlock { region: Region::Footer, span, reason: StaleBlockError::Parts, footer: None }))
 }
 
-fn count_texts(bytes: &[u8]) -> usize {
-    TEXTS.iter().filter(|text| memchr::memmem::find(bytes, text).is_some()).count()
+fn count_traces(bytes: &[u8]) -> usize {
+    TRACES.iter().filter(|text| memchr::memmem::find(bytes, text).is_some()).count()
 }
 
 /// Whether the last bytes are those of a footer, with at most a few damaged bits or one damaged field.

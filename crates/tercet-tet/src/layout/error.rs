@@ -3,9 +3,9 @@
 use std::fmt;
 
 use tercet_codec::bytes::zstd;
-use tercet_core::{DType, Shape, escape};
+use tercet_core::{DType, Hint, Shape, escape};
 
-use super::NAME_BYTES;
+use super::{AppendError, EditError, NAME_BYTES};
 use crate::error::DatasetError;
 use crate::metadata_limits::LimitViolation;
 use crate::wire::ids::MAX_RANK;
@@ -24,7 +24,9 @@ pub enum LayoutError {
     ZstdLevel { level: i32 },
     NoZstd,
     DimNames { dataset: String, rank: usize, found: usize },
-    NoSuchAxis { dataset: String, axis: String },
+    NoSuchAxis { dataset: String, axis: String, available: String },
+    Edit(Box<EditError>),
+    Append(Box<AppendError>),
     LabelCount { dataset: String, axis: String, extent: u64, found: usize },
     BudgetPercent { bps: u16 },
     Metadata(Box<LimitViolation>),
@@ -33,10 +35,10 @@ pub enum LayoutError {
     HistorySize { found: usize, allowed: usize },
     MetadataSize { found: usize, allowed: usize },
     Marker,
-    NoSuchChunk { dataset: String, tile: Vec<u64> },
+    NoSuchChunk { dataset: String, coords: Vec<u64> },
     ChunkShape { dataset: String, expected: Box<(DType, Shape)>, found: Box<(DType, Shape)> },
-    ChunkTwice { dataset: String, tile: Vec<u64> },
-    Unwritten { dataset: String, tile: Vec<u64>, missing: u64 },
+    ChunkTwice { dataset: String, coords: Vec<u64> },
+    Unwritten { dataset: String, coords: Vec<u64>, missing: u64 },
 }
 
 impl fmt::Display for LayoutError {
@@ -70,7 +72,11 @@ impl fmt::Display for LayoutError {
             Self::DimNames { dataset, rank, found } => {
                 write!(f, "dataset {} has {rank} axes, but {found} names are given", q(dataset))
             }
-            Self::NoSuchAxis { dataset, axis } => write!(f, "dataset {} has no axis {}", q(dataset), q(axis)),
+            Self::NoSuchAxis { dataset, axis, .. } => {
+                write!(f, "dataset {} has no axis {}", q(dataset), q(axis))
+            }
+            Self::Edit(error) => error.fmt(f),
+            Self::Append(error) => error.fmt(f),
             Self::LabelCount { dataset, axis, extent, found } => {
                 let (dataset, axis) = (q(dataset), q(axis));
                 write!(
@@ -91,7 +97,9 @@ impl fmt::Display for LayoutError {
                 write!(f, "the metadata needs {found} bytes, at most {allowed} are allowed")
             }
             Self::Marker => write!(f, "the metadata contains the marker of the integrity block"),
-            Self::NoSuchChunk { dataset, tile } => write!(f, "dataset {} has no chunk {tile:?}", q(dataset)),
+            Self::NoSuchChunk { dataset, coords } => {
+                write!(f, "dataset {} has no chunk {coords:?}", q(dataset))
+            }
             Self::ChunkShape { dataset, expected, found } => write!(
                 f,
                 "a chunk of dataset {} is {} {}, but {} {} was given",
@@ -101,13 +109,13 @@ impl fmt::Display for LayoutError {
                 found.0,
                 found.1
             ),
-            Self::ChunkTwice { dataset, tile } => {
-                write!(f, "chunk {tile:?} of dataset {} was written already", q(dataset))
+            Self::ChunkTwice { dataset, coords } => {
+                write!(f, "chunk {coords:?} of dataset {} was written already", q(dataset))
             }
-            Self::Unwritten { dataset, tile, missing } => {
+            Self::Unwritten { dataset, coords, missing } => {
                 write!(
                     f,
-                    "{missing} chunks were not written, the first is {tile:?} of dataset {}",
+                    "{missing} chunks were not written, the first is {coords:?} of dataset {}",
                     q(dataset)
                 )
             }
@@ -116,3 +124,20 @@ impl fmt::Display for LayoutError {
 }
 
 impl std::error::Error for LayoutError {}
+
+impl LayoutError {
+    /// What to do about it.
+    pub fn hint(&self) -> Option<Hint> {
+        match self {
+            Self::NoSuchAxis { available: names, .. } => available("axes", names),
+            Self::Edit(error) => error.hint(),
+            Self::Append(error) => error.hint(),
+            _ => None,
+        }
+    }
+}
+
+/// The names that exist, if there are any.
+pub(super) fn available(what: &'static str, names: &str) -> Option<Hint> {
+    (!names.is_empty()).then(|| Hint::Available { what, names: names.into() })
+}

@@ -8,7 +8,7 @@ use crate::wire::ids::Codec;
 pub enum Compression {
     /// None: chunks are read without decoding and without a copy.
     #[default]
-    Raw,
+    None,
     /// Zstandard.
     Zstd {
         /// The level, from fast (negative) to small (22).
@@ -19,7 +19,7 @@ pub enum Compression {
 impl Compression {
     pub(crate) fn codec(self) -> Codec {
         match self {
-            Self::Raw => Codec::Raw,
+            Self::None => Codec::Raw,
             Self::Zstd { .. } => Codec::Zstd,
         }
     }
@@ -52,7 +52,7 @@ pub struct WriterOptions {
 pub enum Profile {
     /// All features; other implementations still read the file.
     #[default]
-    Tercet,
+    Native,
     /// Byte for byte the output of the reference implementation: no integrity block, no alignment, no history row.
     Interop,
 }
@@ -60,7 +60,7 @@ pub enum Profile {
 impl Default for WriterOptions {
     fn default() -> Self {
         Self {
-            profile: Profile::Tercet,
+            profile: Profile::Native,
             checksums: true,
             statistics: true,
             record_history: true,
@@ -132,6 +132,6 @@ impl WriterOptions {
     }
 
     pub(crate) fn has_block(&self) -> bool {
-        self.checksums && self.profile == Profile::Tercet
+        self.checksums && self.profile == Profile::Native
     }
 }

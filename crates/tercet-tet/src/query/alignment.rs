@@ -57,7 +57,7 @@ impl Query {
         let with = &align.value.with;
         let Some(other) = file.datasets().find(|other| other.name() == with) else {
             let names: Vec<&str> = file.datasets().map(|dataset| dataset.name()).collect();
-            let reason = QueryErrorKind::not_found("dataset", with, names.iter().copied());
+            let reason = QueryErrorKind::not_found("no dataset", with, names.iter().copied());
             return Err(self.source.error(&align.member("with"), reason));
         };
         let path = align.member("axes");

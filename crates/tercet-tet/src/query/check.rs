@@ -5,7 +5,9 @@ mod features;
 #[cfg(test)]
 mod tests;
 
-use super::document::{Document, MAX_AXES, NAME_BYTES, Slice, Specified};
+use super::document::{
+    AxisEntry, AxisObject, Document, MAX_AXES, NAME_BYTES, Position, Selecting, Specified,
+};
 use super::error::{QueryError, QueryErrorKind, excerpt};
 use super::flat::{At, Flat};
 use super::operation::Kind;
@@ -42,31 +44,64 @@ fn check_dataset(name: &str, source: &Source) -> Result<(), QueryError> {
     Ok(())
 }
 
-fn check_selection(selection: &At<Vec<Slice>>, source: &Source) -> Result<(), QueryError> {
-    if selection.value.len() > MAX_AXES {
-        let detail = format!("has {} slices, at most {MAX_AXES} are allowed", selection.value.len());
-        return Err(source.error(&selection.key, QueryErrorKind::invalid(detail)));
-    }
-    for (number, slice) in selection.value.iter().enumerate() {
-        let member = |name: &str| format!("{}.{name}", selection.element(number));
+fn check_selection(selection: &At<Selecting>, source: &Source) -> Result<(), QueryError> {
+    let entries: Vec<(String, &AxisEntry)> = match &selection.value {
+        Selecting::List(list) => {
+            let slices = list.iter().filter(|entry| !matches!(entry, AxisEntry::Text(text) if text == "..."));
+            let count = slices.count();
+            if count > MAX_AXES {
+                let detail = format!("has {count} slices, at most {MAX_AXES} are allowed");
+                return Err(source.error(&selection.key, QueryErrorKind::invalid(detail)));
+            }
+            list.iter().enumerate().map(|(number, entry)| (selection.element(number), entry)).collect()
+        }
+        Selecting::Named(named) => {
+            named.iter().map(|(name, entry)| (selection.member(name), entry)).collect()
+        }
+    };
+    for (path, entry) in entries {
+        let AxisEntry::Object(object) = entry else { continue };
+        let member = |name: &str| format!("{path}.{name}");
         let both = |number: &str, label: &str| {
             let detail = format!("`{number}` is already given: a number or a label, not both");
             Err(source.key_error(&member(label), QueryErrorKind::invalid(detail)))
         };
-        let Slice { start, stop, step, start_label, stop_label } = slice;
+        let AxisObject { start, stop, step, start_label, stop_label, nearest, tolerance, .. } = &**object;
+        if object.has_labels() && object.has_positions() {
+            let reason = QueryErrorKind::invalid("has both labels and positions");
+            return Err(source.error(&path, reason));
+        }
+        if nearest.is_some() && (object.from.is_some() || object.to.is_some()) {
+            return Err(source.error(&path, QueryErrorKind::invalid("has both `nearest` and a range")));
+        }
+        if let Some(distance) = *tolerance {
+            let detail = if nearest.is_none() {
+                Some("is only for `nearest`".to_owned())
+            } else if distance.is_nan() || distance < 0.0 {
+                Some(format!("is {distance:?}, but must not be negative"))
+            } else {
+                None
+            };
+            if let Some(detail) = detail {
+                return Err(source.error(&member("tolerance"), QueryErrorKind::invalid(detail)));
+            }
+        }
         if start.0.is_some() && start_label.0.is_some() {
             return both("start", "start_label");
         }
         if stop.0.is_some() && stop_label.0.is_some() {
             return both("stop", "stop_label");
         }
-        if step.0 == Some(0) {
-            return Err(
-                source.error(&member("step"), QueryErrorKind::invalid("is 0, but must be at least 1"))
-            );
+        if step.0 == Some(Position(0)) {
+            let reason = QueryErrorKind::invalid("is 0, but must be at least 1, or negative");
+            return Err(source.error(&member("step"), reason));
         }
-        check_order(start.0, stop.0, &member("stop"), source)?;
-        check_step(start.0.unwrap_or(0), step.0.unwrap_or(1), &member("step"), source)?;
+        // Negative numbers depend on the axis.
+        let unsigned = |number: Option<Position>| number.map(|number| u64::try_from(number.0)).transpose();
+        if let (Ok(start), Ok(stop), Ok(step)) = (unsigned(start.0), unsigned(stop.0), unsigned(step.0)) {
+            check_order(start, stop, &member("stop"), source)?;
+            check_step(start.unwrap_or(0), step.unwrap_or(1), &member("step"), source)?;
+        }
     }
     Ok(())
 }

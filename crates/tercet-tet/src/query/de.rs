@@ -92,7 +92,7 @@ impl de::Error for DeError {
         Self::new(QueryErrorKind::UnknownKey { key: excerpt(field), nearest })
     }
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(QueryErrorKind::not_found("choice", variant, expected.iter().copied()))
+        Self::new(QueryErrorKind::not_found("unknown value", variant, expected.iter().copied()))
     }
     fn missing_field(field: &'static str) -> Self {
         Self::new(QueryErrorKind::MissingKey { key: field.to_owned() })

@@ -8,6 +8,7 @@ mod execution;
 mod features;
 mod nullable;
 mod operations;
+mod selection;
 
 #[cfg(test)]
 mod tests;
@@ -24,6 +25,7 @@ pub(crate) use features::{Align, BinAlign, Filter, GroupBy, LabelFilter, Mode, P
 pub(crate) use nullable::Nullable;
 use nullable::without_null;
 pub(crate) use operations::{Histogram, NullCount, Quantile, Specified, Transform, parse_scalar};
+pub(crate) use selection::{AxisEntry, AxisObject, LabelValue, Position, Selecting};
 
 use super::Write;
 use super::operation::Kind;
@@ -110,9 +112,12 @@ operations! {
         /// Echoed in the answer.
         #[schemars(range(max = u32::MAX))]
         layout_version: Option<u32>,
-        /// One slice per axis; by default all of the array.
-        #[schemars(length(max = MAX_AXES))]
-        selection: Option<Vec<Slice>>,
+        /// A slice for each of the leading axes, or selections by axis name; by default all of the array.
+        selection: Option<Selecting>,
+        /// Whether missing values are skipped; true by default.
+        skipna: Option<bool>,
+        /// Whether stored values are used as they are: packed ones are not decoded, and fill values are ordinary values.
+        raw: Option<bool>,
         /// Writes the selection to this file: row-major, little-endian, no header.
         #[schemars(regex(pattern = r"\S"))]
         spill: Option<String>,
@@ -139,9 +144,8 @@ operations! {
 operations! {
     /// One step of a pipeline: one key, or an operation with `group_by` or `window`.
     struct Step {
-        /// One slice per axis.
-        #[schemars(length(max = MAX_AXES))]
-        select: Option<Vec<Slice>>,
+        /// A slice for each of the leading axes, or selections by axis name.
+        select: Option<Selecting>,
         /// Elements to include, by value.
         filter: Option<Filter>,
         /// One result per position, or per label.
@@ -154,28 +158,6 @@ operations! {
         /// The output of a transform.
         write: Option<Write>,
     }
-}
-
-/// A slice of one axis.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct Slice {
-    /// The first position; 0 by default.
-    #[serde(default)]
-    pub(crate) start: Nullable<u64>,
-    /// The end, exclusive; by default the end of the axis.
-    #[serde(default)]
-    pub(crate) stop: Nullable<u64>,
-    /// The step, at least 1; 1 by default.
-    #[serde(default)]
-    #[schemars(extend("minimum" = 1))]
-    pub(crate) step: Nullable<u64>,
-    /// The label of the first position, instead of `start`.
-    #[serde(default)]
-    pub(crate) start_label: Nullable<String>,
-    /// The label of the end, exclusive, instead of `stop`.
-    #[serde(default)]
-    pub(crate) stop_label: Nullable<String>,
 }
 
 /// The operation of a key without parameters.

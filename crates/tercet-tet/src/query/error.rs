@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
-use tercet_core::{Class, Diagnose, Hint, escape};
+use tercet_core::{Class, Diagnostic, Hint, escape};
 
 /// The error of a query document.
 #[derive(Clone, Debug, PartialEq)]
@@ -42,12 +42,16 @@ pub enum QueryErrorKind {
     MissingKey {
         key: String,
     },
+    DuplicateKey {
+        key: String,
+    },
     WrongType {
         found: String,
         expected: String,
     },
     Null,
     NotFound {
+        /// The start of the message, such as `no dataset`.
         what: Cow<'static, str>,
         name: String,
         /// The nearest known name, or the first known ones.
@@ -76,6 +80,11 @@ pub(crate) fn excerpt(text: &str) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
+}
+
+/// The known name that is most similar to an unknown one, if any is.
+pub(crate) fn closest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
+    nearest(name, known.into_iter().take(COMPARED)).map(|near| excerpt(&near))
 }
 
 impl QueryErrorKind {
@@ -160,12 +169,13 @@ impl fmt::Display for QueryErrorKind {
             Self::TooDeep { allowed } => write!(f, "is nested deeper than {allowed} levels"),
             Self::Syntax { detail } => write!(f, "does not parse: {}", escape::name(detail)),
             Self::UnknownKey { key, .. } => write!(f, "unknown key `{}`", escape::name(key)),
+            Self::DuplicateKey { key } => write!(f, "duplicate key `{}`", escape::name(key)),
             Self::MissingKey { key } => write!(f, "needs the key `{key}`"),
             Self::WrongType { found, expected } => {
                 write!(f, "is {}, but must be {expected}", escape::name(found))
             }
             Self::Null => write!(f, "must not be null"),
-            Self::NotFound { what, name, .. } => write!(f, "there is no {what} `{}`", escape::name(name)),
+            Self::NotFound { what, name, .. } => write!(f, "{what} `{}`", escape::name(name)),
             Self::Invalid { detail } | Self::Refused { detail, .. } => f.write_str(&escape::name(detail)),
         }
     }
@@ -173,7 +183,7 @@ impl fmt::Display for QueryErrorKind {
 
 impl std::error::Error for QueryError {}
 
-impl Diagnose for QueryError {
+impl Diagnostic for QueryError {
     fn class(&self) -> Class {
         Class::Request
     }

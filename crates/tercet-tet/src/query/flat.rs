@@ -2,7 +2,7 @@
 
 use super::Write;
 use super::document::{
-    Align, Document, Filter, GroupBy, LabelFilter, MAX_STEPS, Slice, Specified, Step, Window,
+    Align, Document, Filter, GroupBy, LabelFilter, MAX_STEPS, Selecting, Specified, Step, Window,
 };
 use super::error::{QueryError, QueryErrorKind};
 use super::source::Source;
@@ -10,7 +10,7 @@ use super::source::Source;
 /// The parts of a query with their positions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Flat {
-    pub(crate) selection: Option<At<Vec<Slice>>>,
+    pub(crate) selection: Option<At<Selecting>>,
     pub(crate) operation: Option<At<Specified>>,
     pub(crate) filter: Option<At<Filter>>,
     pub(crate) label_filter: Option<At<LabelFilter>>,
@@ -42,7 +42,7 @@ impl<T> At<T> {
 }
 
 /// Keys allowed beside a pipeline.
-const BESIDE_PIPELINE: [&str; 4] = ["dataset", "layout_version", "execution", "pipeline"];
+const BESIDE_PIPELINE: [&str; 6] = ["dataset", "layout_version", "execution", "skipna", "raw", "pipeline"];
 
 /// Converts a document to the flat form.
 pub(crate) fn flatten(document: &Document, source: &Source) -> Result<Flat, QueryError> {

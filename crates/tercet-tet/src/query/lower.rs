@@ -3,7 +3,7 @@
 use tercet_core::progress::NoProgress;
 
 use super::Query;
-use crate::compute::{Outcome, Request, Settings, groups_of, reduced_dims};
+use crate::compute::{Outcome, Request, Settings, check_reversed, groups_of, reduced_dims};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Dataset, File};
 use crate::query::resolved::{Resolved, Role};
@@ -34,16 +34,24 @@ impl Query {
         dataset: &Dataset<'f>,
         settings: Settings,
     ) -> Result<Request<'f>, ErrorKind> {
-        let resolved = self.resolve(dataset)?;
-        let settings = Settings { execution: *self.execution(), ..settings };
-        let ops = resolved.operation.iter().map(|operation| operation.kind).collect();
-        let dims = dims(dataset, &resolved);
+        let mut resolved = self.resolve(dataset, settings.as_reference)?;
+        let values = self.values.unwrap_or(settings.values);
+        values.apply(dataset, &mut resolved)?;
+        let settings = Settings { execution: *self.execution(), values, ..settings };
+        let ops: Vec<super::Kind> = resolved.operation.iter().map(|operation| operation.kind).collect();
+        if let Some(operation) = &resolved.operation {
+            check_reversed(dataset, &resolved.reversed, &ops, operation).map_err(Error::into_kind)?;
+        } else if resolved.spill.is_some() && resolved.reversed.contains(&true) {
+            let detail = "a negative step is not supported for `spill`".into();
+            return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail });
+        }
+        let dims = dims(dataset, &resolved).map_err(Error::into_kind)?;
         Ok(Request { dataset: *dataset, resolved, ops, dims, settings })
     }
 }
 
 /// Dimensions of the result; of the selection without a reduction.
-fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Vec<crate::compute::Dim> {
+fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Result<Vec<crate::compute::Dim>, Error> {
     let axes = resolved.selection.axes();
     let kept = vec![Role::Kept; axes.len()];
     let roles = match &resolved.operation {
@@ -59,5 +67,5 @@ fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Vec<crate::compute::Dim> 
             Some((axis, groups_of(selected).1))
         })
         .collect();
-    reduced_dims(dataset, axes, roles, &names)
+    reduced_dims(dataset, axes, &resolved.reversed, roles, &names)
 }

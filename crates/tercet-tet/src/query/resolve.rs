@@ -8,15 +8,17 @@ pub(crate) mod tests;
 
 use std::sync::Arc;
 
-use tercet_core::tensor::AxisSlice;
+use tercet_core::tensor::{AxisSlice, IndexSlice};
 use tercet_core::{ElementType, Selection, escape};
 
 use super::Query;
 use super::check::{check_order, check_step};
-use super::document::{AxisToken, Slice};
-use super::error::{QueryError, QueryErrorKind};
+use super::document::{AxisEntry, AxisObject, AxisToken, LabelValue, Nullable, Position, Selecting};
+use super::error::{QueryError, QueryErrorKind, excerpt};
 use super::operation::{Kind, Scalar};
-use super::resolved::{Filter, Operation, Positions, Resolved};
+use super::resolved::{Filter, Operation, Positions, Resolved, Values};
+use crate::compute::{Label, LabelSelection};
+use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
 use fill::Fill;
 
@@ -30,20 +32,23 @@ pub(crate) fn fill_value_of(dataset: &Dataset<'_>) -> Option<Scalar> {
 
 impl Query {
     /// Binds the query to a dataset.
-    pub(crate) fn resolve(&self, dataset: &Dataset<'_>) -> Result<Resolved, QueryError> {
-        let selection = self.resolve_selection(dataset)?;
+    /// The reference needs one slice for each axis.
+    pub(crate) fn resolve(&self, dataset: &Dataset<'_>, as_reference: bool) -> Result<Resolved, ErrorKind> {
+        let (selection, reversed) = self.resolve_selection(dataset, as_reference)?;
         let fill = Fill::for_dataset(dataset);
         let operation = self.resolve_operation(dataset, &selection, &fill)?;
         let positions = self.resolve_label_filter(dataset, &selection)?;
         let group_count = self.flat.group_by.as_ref().and(operation.as_ref()).map(|operation| {
-            let cells = operation.output_shape(&selection.shape());
-            cells.into_iter().fold(1, u64::saturating_mul)
+            let shape = operation.output_shape(&selection.shape());
+            shape.into_iter().fold(1, u64::saturating_mul)
         });
         let window_count = operation.as_ref().and_then(|operation| self.window_count(operation, &selection));
         let filter = self.flat.filter.as_ref().map(|filter| filter_of(&filter.value));
         Ok(Resolved {
             filter,
+            reversed,
             fill: self.needed_fill(&fill, dataset)?,
+            values: Values::default(),
             selection,
             operation,
             positions,
@@ -66,30 +71,135 @@ impl Query {
         }
     }
 
-    fn resolve_selection(&self, dataset: &Dataset<'_>) -> Result<Selection, QueryError> {
+    fn resolve_selection(
+        &self,
+        dataset: &Dataset<'_>,
+        as_reference: bool,
+    ) -> Result<(Selection, Vec<bool>), ErrorKind> {
         let shape = dataset.shape();
-        let Some(selection) = &self.flat.selection else { return Ok(Selection::full(shape)) };
-        if selection.value.len() != shape.len() {
-            let (found, rank) = (selection.value.len(), shape.len());
-            let detail = format!("has {found} slices, but the dataset has {rank} axes: one slice for each");
-            return Err(self.source.error(&selection.key, QueryErrorKind::Invalid { detail }));
+        let mut slices: Vec<(AxisSlice, bool)> =
+            shape.iter().map(|&extent| (AxisSlice::full(extent), false)).collect();
+        let Some(selection) = &self.flat.selection else {
+            return Ok((Selection::full(shape), vec![false; shape.len()]));
+        };
+        match &selection.value {
+            Selecting::List(list) => {
+                let is_rest = |entry: &AxisEntry| matches!(entry, AxisEntry::Text(text) if text == "...");
+                let count = list.iter().filter(|entry| !is_rest(entry)).count();
+                let rests = list.len() - count;
+                let is_short = as_reference && rests == 0 && count < shape.len();
+                if count > shape.len() || rests > 1 || is_short {
+                    let detail = if rests > 1 {
+                        "has several `...`".to_owned()
+                    } else {
+                        let rank = shape.len();
+                        format!("has {count} slices, but the dataset has {rank} axes: one slice for each")
+                    };
+                    return Err(self.source.error(&selection.key, QueryErrorKind::Invalid { detail }).into());
+                }
+                let mut axis = 0;
+                for (number, entry) in list.iter().enumerate() {
+                    if is_rest(entry) {
+                        axis += shape.len() - count;
+                        continue;
+                    }
+                    slices[axis] =
+                        self.resolve_entry(dataset, axis, entry, (&selection.element(number), true))?;
+                    axis += 1;
+                }
+            }
+            Selecting::Named(named) => {
+                let mut seen = Vec::new();
+                for (name, entry) in named {
+                    let path = selection.member(name);
+                    let axis = self.resolve_axis(dataset, &AxisToken::Text(name.clone()), &path)?;
+                    if seen.contains(&axis) {
+                        let detail = format!("{} is listed twice", describe_axis(dataset, axis));
+                        return Err(self.source.error(&path, QueryErrorKind::Invalid { detail }).into());
+                    }
+                    seen.push(axis);
+                    slices[axis] = self.resolve_entry(dataset, axis, entry, (&path, false))?;
+                }
+            }
         }
-        let slices = selection.value.iter().enumerate();
-        let axes =
-            slices.map(|(axis, slice)| self.resolve_slice(dataset, axis, slice, &selection.element(axis)));
-        let axes = axes.collect::<Result<Vec<_>, _>>()?;
-        Selection::new(axes, shape)
-            .map_err(|error| self.source.error(&selection.key, QueryErrorKind::invalid(error.to_string())))
+        let (axes, reversed) = slices.into_iter().unzip();
+        let selection = Selection::new(axes, shape)
+            .map_err(|error| self.source.error(&selection.key, QueryErrorKind::invalid(error.to_string())))?;
+        Ok((selection, reversed))
+    }
+
+    /// The selection of one axis, in a list or by name.
+    fn resolve_entry(
+        &self,
+        dataset: &Dataset<'_>,
+        axis: usize,
+        entry: &AxisEntry,
+        (path, in_list): (&str, bool),
+    ) -> Result<(AxisSlice, bool), ErrorKind> {
+        let extent = dataset.shape()[axis];
+        let invalid = |detail: String| self.source.error(path, QueryErrorKind::Invalid { detail });
+        let labels = match entry {
+            AxisEntry::Object(object) if !object.has_labels() => {
+                return Ok(self.resolve_slice(dataset, axis, object, path)?);
+            }
+            AxisEntry::Object(object) => {
+                if let Some(label) = &object.nearest {
+                    LabelSelection::Nearest { label: label.0.clone(), tolerance: object.tolerance }
+                } else {
+                    let label = |value: &Option<LabelValue>| value.as_ref().map(|label| label.0.clone());
+                    LabelSelection::Range(label(&object.from), label(&object.to))
+                }
+            }
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "positions beyond the range are beyond every axis"
+            )]
+            AxisEntry::Number(number) if in_list => {
+                if number.fract() != 0.0 {
+                    return Err(invalid(format!("is {number:?}, but a position is a whole number")).into());
+                }
+                let slice = IndexSlice { start: Some(*number as i64), is_single: true, ..IndexSlice::FULL };
+                return Ok(slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()))?);
+            }
+            AxisEntry::Text(text) if in_list => {
+                let slice = IndexSlice::parse(text)
+                    .ok_or_else(|| invalid(format!("`{}` is not `start:stop:step`", excerpt(text))))?;
+                return Ok(slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()))?);
+            }
+            AxisEntry::Number(number) => LabelSelection::One(Label::Number(*number)),
+            AxisEntry::Text(text) => LabelSelection::parse(text),
+        };
+        let Some(coordinates) = dataset.coordinates(axis).map_err(Error::into_kind)? else {
+            let axis = describe_axis(dataset, axis);
+            let detail = format!("needs labels, but {axis} has neither labels nor a coordinate dataset");
+            return Err(invalid(detail).into());
+        };
+        let (start, stop) = coordinates.find(&labels).map_err(|error| invalid(error.to_string()))?;
+        Ok((AxisSlice { start, stop, step: 1 }, false))
     }
 
     fn resolve_slice(
         &self,
         dataset: &Dataset<'_>,
         axis: usize,
-        slice: &Slice,
+        slice: &AxisObject,
         path: &str,
-    ) -> Result<AxisSlice, QueryError> {
+    ) -> Result<(AxisSlice, bool), QueryError> {
         let extent = dataset.shape()[axis];
+        let is_negative = |number: &Nullable<Position>| number.0.is_some_and(|number| number.0 < 0);
+        if [&slice.start, &slice.stop, &slice.step].into_iter().any(is_negative) {
+            let invalid = |detail: String| self.source.error(path, QueryErrorKind::Invalid { detail });
+            if slice.start_label.0.is_some() || slice.stop_label.0.is_some() {
+                return Err(invalid("has both labels and negative numbers".to_owned()));
+            }
+            let number = |number: &Nullable<Position>| number.0.map(Position::to_i64);
+            let (start, stop) = (number(&slice.start), number(&slice.stop));
+            let step = number(&slice.step).unwrap_or(1);
+            let slice = IndexSlice { start, stop, step, is_single: false };
+            return slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()));
+        }
+        let unsigned =
+            |number: &Nullable<Position>| number.0.map(|number| u64::try_from(number.0).unwrap_or(u64::MAX));
         let label = |name: &str, label: &Option<String>| {
             let find = |label: &String| self.position_of(dataset, axis, label, &format!("{path}.{name}"));
             label.as_ref().map(find).transpose()
@@ -98,8 +208,8 @@ impl Query {
         let stop = label("stop_label", &slice.stop_label.0)?;
         let start_key = if start.is_some() { "start_label" } else { "start" };
         let stop_key = if stop.is_some() { "stop_label" } else { "stop" };
-        let start = start.or(slice.start.0).unwrap_or(0);
-        let stop = stop.or(slice.stop.0);
+        let start = start.or(unsigned(&slice.start)).unwrap_or(0);
+        let stop = stop.or(unsigned(&slice.stop));
         let beyond = |name: &str, detail: String| {
             Err(self.source.error(&format!("{path}.{name}"), QueryErrorKind::Invalid { detail }))
         };
@@ -110,9 +220,9 @@ impl Query {
             return beyond(stop_key, format!("is {stop}, but axis {axis} has {extent} positions"));
         }
         check_order(Some(start), stop, &format!("{path}.{stop_key}"), &self.source)?;
-        let step = slice.step.0.unwrap_or(1);
+        let step = unsigned(&slice.step).unwrap_or(1);
         check_step(start, step, &format!("{path}.step"), &self.source)?;
-        Ok(AxisSlice { start, stop: stop.unwrap_or(extent), step })
+        Ok((AxisSlice { start, stop: stop.unwrap_or(extent), step }, false))
     }
 
     /// The first position with this label.
@@ -139,8 +249,8 @@ impl Query {
     fn no_such_label(&self, dataset: &Dataset<'_>, axis: usize, label: &str, path: &str) -> QueryError {
         let labels = dataset.labels(axis).unwrap_or_default().iter().map(String::as_str);
         let what = match dataset.axis_name(axis) {
-            Some(name) => format!("label on axis {axis}, `{}`:", escape::name(name)),
-            None => format!("label on axis {axis}:"),
+            Some(name) => format!("axis `{}` has no label", escape::name(name)),
+            None => format!("axis {axis} has no label"),
         };
         self.source.error(path, QueryErrorKind::not_found(what, label, labels))
     }
@@ -202,7 +312,7 @@ impl Query {
                 Err(self.source.error(path, QueryErrorKind::refused(detail, "use the number of the axis")))
             }
             (None, _) => {
-                let what = format!("axis of dataset `{of}` with the name");
+                let what = format!("dataset `{of}` has no axis");
                 Err(self.source.error(path, QueryErrorKind::not_found(what, name, names)))
             }
         }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use tercet_core::Selection;
+use tercet_core::{ElementType, Selection};
+use tercet_kernel::Decode;
 
 use super::operation::{Kind, Scalar};
 use super::{Target, Write};
@@ -12,6 +13,8 @@ use super::{Target, Write};
 pub(crate) struct Resolved {
     /// The selection.
     pub(crate) selection: Selection,
+    /// Axes whose positions are in descending order in the result.
+    pub(crate) reversed: Vec<bool>,
     pub(crate) operation: Option<Operation>,
     /// Elements to include; folds skip the others.
     pub(crate) filter: Option<Filter>,
@@ -19,6 +22,8 @@ pub(crate) struct Resolved {
     pub(crate) positions: Option<Positions>,
     /// The fill value of the dataset, from its attributes.
     pub(crate) fill: Option<Scalar>,
+    /// How missing and packed values are treated.
+    pub(crate) values: Values,
     /// The file for the selection, without an operation.
     pub(crate) spill: Option<String>,
     /// The output of a transform.
@@ -27,6 +32,17 @@ pub(crate) struct Resolved {
     pub(crate) group_count: Option<u64>,
     /// Whether there is a `window`, for `window_count`.
     pub(crate) window_count: Option<u64>,
+}
+
+/// How stored values become the values of a computation. The default computes with stored values as they are.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Values {
+    /// Whether missing values are skipped: NaN and the fill values.
+    pub(crate) skip_missing: bool,
+    /// A second fill value.
+    pub(crate) other_fill: Option<Scalar>,
+    /// Decoding of packed values to f64, with missing ones as NaN.
+    pub(crate) decode: Option<Arc<Decode>>,
 }
 
 /// An operation and the roles of the axes.
@@ -47,7 +63,7 @@ pub(crate) enum Role {
     Reduced,
     /// Kept: one result per position.
     Kept,
-    /// Grouped by labels or bins: a position contributes to its group. `cells` has one entry per selected
+    /// Grouped by labels or bins: a position contributes to its group. `numbers` has one entry per selected
     /// position.
     Grouped(Groups),
     /// Rolling: a position contributes to every window that covers it.
@@ -58,7 +74,7 @@ pub(crate) enum Role {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Groups {
     /// The group of each selected position.
-    pub(crate) cells: Arc<[u32]>,
+    pub(crate) numbers: Arc<[u32]>,
     pub(crate) count: u32,
     /// For bins: padding of short ones, and the minimum of positions.
     pub(crate) padding: Option<Padding>,
@@ -114,7 +130,7 @@ pub(crate) struct Filter {
 
 impl Role {
     /// The output extent of an axis with `extent` selected positions; `None` if the axis is reduced.
-    pub(crate) fn cells(&self, extent: u64) -> Option<u64> {
+    pub(crate) fn output_len(&self, extent: u64) -> Option<u64> {
         match self {
             Self::Reduced => None,
             Self::Kept => Some(extent),
@@ -132,11 +148,35 @@ impl Operation {
 
     /// The shape of the result, for the shape of the selection.
     pub(crate) fn output_shape(&self, selection: &[u64]) -> Vec<u64> {
-        self.roles.iter().zip(selection).filter_map(|(role, &extent)| role.cells(extent)).collect()
+        self.roles.iter().zip(selection).filter_map(|(role, &extent)| role.output_len(extent)).collect()
     }
 }
 
 impl Resolved {
+    /// The fill values.
+    pub(crate) fn fills(&self) -> [Option<Scalar>; 2] {
+        [self.fill, self.values.other_fill]
+    }
+
+    /// The filter that excludes missing values, for elements of a type that may be missing.
+    pub(crate) fn missing_filter(&self, dtype: ElementType) -> Option<Filter> {
+        let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
+        let may_miss = is_float || self.values.decode.is_some() || self.fills().iter().any(Option::is_some);
+        // A filter for missing values includes them.
+        let includes = self.filter.is_some_and(|filter| filter.is_null);
+        (self.values.skip_missing && may_miss && !includes)
+            .then_some(Filter { is_not_null: true, ..Filter::default() })
+    }
+
+    /// The filter of a dense result of stored values: the filter of the query, without missing values.
+    pub(crate) fn dense_filter(&self, dtype: ElementType) -> Option<Filter> {
+        match (self.filter, self.missing_filter(dtype)) {
+            (Some(filter), Some(_)) => Some(Filter { is_not_null: true, ..filter }),
+            (Some(filter), None) => Some(filter),
+            (None, missing) => missing,
+        }
+    }
+
     /// The target of a transform.
     pub(crate) fn target(&self) -> Target {
         self.write.as_ref().map_or(Target::Switch, |write| write.target)

@@ -1,10 +1,10 @@
 //! JSON and TOML parsers for a syntax tree with byte positions.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
-use super::error::{QueryError, QueryErrorKind};
+use super::error::{QueryError, QueryErrorKind, excerpt};
 
 /// The length limit of a query, in bytes.
 pub(crate) const TEXT_BYTES: usize = 1 << 20;
@@ -76,7 +76,7 @@ impl fmt::Display for Tree {
     }
 }
 
-/// Parses a text. Of duplicate JSON keys the last one counts.
+/// Parses a text. A duplicate key is an error.
 pub(crate) fn parse(text: &str, syntax: Syntax) -> Result<Node, QueryError> {
     if text.len() > TEXT_BYTES {
         let reason = QueryErrorKind::TooLong { found: text.len(), allowed: TEXT_BYTES };
@@ -178,19 +178,16 @@ fn from_json(value: &jsonc_parser::ast::Value<'_>, text: &str) -> Result<Node, Q
         ),
         Value::Object(object) => {
             let mut entries: Vec<Entry> = Vec::with_capacity(object.properties.len());
-            let mut positions = HashMap::with_capacity(object.properties.len());
+            let mut keys = HashSet::with_capacity(object.properties.len());
             for property in &object.properties {
                 let (name, range) = (property.name.as_str(), property.name.range());
-                let node = from_json(&property.value, text)?;
-                let entry = Entry { key: name.to_owned(), key_at: range.start..range.end, node };
-                // The last of duplicate keys counts.
-                match positions.insert(name, entries.len()) {
-                    Some(earlier) => {
-                        entries[earlier] = entry;
-                        positions.insert(name, earlier);
-                    }
-                    None => entries.push(entry),
+                let key_at = range.start..range.end;
+                if !keys.insert(name) {
+                    let reason = QueryErrorKind::DuplicateKey { key: excerpt(name) };
+                    return Err(QueryError::new(reason, String::new(), key_at, text));
                 }
+                let node = from_json(&property.value, text)?;
+                entries.push(Entry { key: name.to_owned(), key_at, node });
             }
             Tree::Table(entries)
         }
@@ -368,6 +365,26 @@ mod tests {
         }
     }
 
+    /// A reader of the document cannot know which of two values counts.
+    #[test]
+    fn duplicate_keys_are_rejected() {
+        for (text, at) in [
+            ("{\"mean\": [],\n \"mean\": 0}", (2, 2)),
+            ("{\"a\": [{\"b\": 1}, {\"b\": 1, \"\\u0062\": 1}]}", (1, 27)),
+        ] {
+            let error = parse(text, Syntax::Json).unwrap_err();
+            assert!(matches!(error.reason(), QueryErrorKind::DuplicateKey { .. }), "{error}");
+            assert_eq!((error.line(), error.column()), at, "{error}");
+        }
+        let error = parse("{\"a\":1,\"a\":2}", Syntax::Json).unwrap_err();
+        assert_eq!(error.to_string(), "query (line 1, column 8): duplicate key `a`");
+        for text in ["a = 1\na = 2", "b = 1\na = {b = 1, b = 2}", "[a]\n[a]"] {
+            let error = parse(text, Syntax::Toml).unwrap_err();
+            assert!(error.to_string().contains("duplicate key"), "{error}");
+            assert!(error.at().start > 0, "{error}");
+        }
+    }
+
     #[test]
     fn dotted_keys_nest_too() {
         for form in ["KEY = 1", "[KEY]\na = 1", "[[KEY]]\na = 1", "a = {KEY = 1}"] {
@@ -388,11 +405,11 @@ mod tests {
     #[test]
     fn many_keys_take_no_time() {
         let keys: Vec<String> = (0..80_000).map(|n| format!("\"k{n}\":0")).collect();
-        let text = format!("{{{},\"k7\":\"last\"}}", keys.join(","));
+        let text = format!("{{{},\"k\":\"last\"}}", keys.join(","));
         let node = parse(&text, Syntax::Json).unwrap();
         let Tree::Table(entries) = &node.value else { panic!() };
-        assert_eq!(entries.len(), 80_000);
-        assert!(matches!(&node.find("k7").1.value, Tree::Text(last) if last == "last"));
+        assert_eq!(entries.len(), 80_001);
+        assert!(matches!(&node.find("k").1.value, Tree::Text(last) if last == "last"));
     }
 
     #[test]

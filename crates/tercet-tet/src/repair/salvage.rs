@@ -8,18 +8,20 @@ use serde::Serialize;
 use tercet_codec::CodecError;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 use tercet_core::{
-    ByteSource, Class, CommonError, Diagnose as _, ElementType, Limits, Progress, Scalar as _, Sink,
-    SourceError, with_element,
+    ByteSource, Class, CommonError, Diagnostic as _, ElementType, Progress, Scalar as _, Sink, SourceError,
+    with_element,
 };
 
 use crate::Region;
 use crate::error::{ChunkError, Error, ErrorKind};
 use crate::file::{Dataset, File, Mode, ReadOptions};
 use crate::grid::Grid;
-use crate::layout::{Compression, Layout, WriterOptions};
+use crate::layout::{Compression, DatasetId, Layout, WriterOptions};
 use crate::metadata::HistoryRow;
-use crate::rewrite::{check_rows, copy_chunks, describe};
-use crate::writer::{PRODUCER, Writer, room};
+use crate::rewrite::describe;
+use crate::stored::{check_rows, copy_chunks};
+use crate::wire::ids::Codec;
+use crate::writer::{Encoder, PRODUCER, Writer, room};
 
 /// How to salvage a file.
 #[derive(Clone, Copy, Debug, Default)]
@@ -27,16 +29,14 @@ use crate::writer::{PRODUCER, Writer, room};
 pub struct SalvageOptions {
     /// The value of elements in missing chunks. Without it those chunks stay missing, and reading them is an error.
     pub fill: Option<f64>,
-    /// Replace an existing output file.
-    pub overwrite: bool,
     /// Use a catalog whose checksum fails: names, types and shapes of datasets may be wrong.
     pub accept_catalog: bool,
-    /// The largest sizes accepted.
-    pub limits: Limits,
+    /// How the damaged file is read: limits, access, threads. Checksums are always compared.
+    pub read: ReadOptions,
 }
 
 impl SalvageOptions {
-    /// No fill value, no overwriting, default limits.
+    /// No fill value, default limits.
     pub fn new() -> Self {
         Self::default()
     }
@@ -47,21 +47,15 @@ impl SalvageOptions {
         self
     }
 
-    /// Sets whether an existing output file is replaced.
-    pub fn with_overwrite(mut self, overwrite: bool) -> Self {
-        self.overwrite = overwrite;
-        self
-    }
-
     /// Sets whether a catalog is used whose checksum fails.
     pub fn with_accept_catalog(mut self, accept: bool) -> Self {
         self.accept_catalog = accept;
         self
     }
 
-    /// Sets the limits.
-    pub fn with_limits(mut self, limits: Limits) -> Self {
-        self.limits = limits;
+    /// Sets how the damaged file is read.
+    pub fn with_read(mut self, read: ReadOptions) -> Self {
+        self.read = read;
         self
     }
 }
@@ -91,9 +85,9 @@ pub struct SalvageReport<D> {
 }
 
 impl<D> SalvageReport<D> {
-    /// Whether something in the file is not in the new file: chunks, datasets, the footer or the integrity block.
-    pub fn has_losses(&self) -> bool {
-        !(self.missing.is_empty() && self.lost_datasets.is_empty() && self.notes.is_empty())
+    /// Whether everything in the file is in the new file: chunks, datasets, the footer and the integrity block.
+    pub fn is_complete(&self) -> bool {
+        self.missing.is_empty() && self.lost_datasets.is_empty() && self.notes.is_empty()
     }
 
     /// The report and the output of the sink, separately.
@@ -128,14 +122,15 @@ pub fn salvage<S: Sink>(
 
 /// Salvages the file at `path` into a new file at `out`.
 ///
-/// An existing file is an error unless [`SalvageOptions::overwrite`] is set. The damaged file is never replaced.
+/// An existing file is an error unless `overwrite` is set. The damaged file is never replaced.
 pub fn salvage_file(
     path: &Path,
     out: &Path,
+    overwrite: bool,
     options: SalvageOptions,
     progress: &dyn Progress,
 ) -> Result<SalvageReport<PathBuf>, Error> {
-    salvage_file_on(Arc::new(RealDisk), path, out, options, progress)
+    salvage_file_on(Arc::new(RealDisk), path, out, overwrite, options, progress)
 }
 
 /// Salvages a file on another [`Disk`], for tests.
@@ -143,6 +138,7 @@ pub fn salvage_file_on(
     disk: Arc<dyn Disk>,
     path: &Path,
     out: &Path,
+    overwrite: bool,
     options: SalvageOptions,
     progress: &dyn Progress,
 ) -> Result<SalvageReport<PathBuf>, Error> {
@@ -152,14 +148,11 @@ pub fn salvage_file_on(
     {
         return Err(Error::new(out.to_string_lossy().into(), ErrorKind::OutputIsInput));
     }
-    let source = ReadOptions::new().access.open(path);
+    let source = options.read.access.open(path);
     let source = source.map_err(|error| Error::new(path.to_string_lossy().into(), error.into()))?;
     let create = || {
-        let file = if options.overwrite {
-            AtomicFile::create_on(disk, out)
-        } else {
-            AtomicFile::create_new_on(disk, out)
-        };
+        let file =
+            if overwrite { AtomicFile::create_on(disk, out) } else { AtomicFile::create_new_on(disk, out) };
         Ok(file?)
     };
     Salvage::open(source, options)?.write(&out.to_string_lossy(), create, progress)
@@ -197,7 +190,7 @@ impl Salvage {
     ) -> Result<SalvageReport<S::Output>, Error> {
         let Self { file, options, mut report } = self;
         let (mut layout, kept) = plan_layout(&file, &mut report);
-        let lost = find_missing(&file, &kept, &mut report, progress)?;
+        let lost = file.on_threads(|| find_missing(&file, &kept, &mut report, progress))?;
         layout.history.push(
             HistoryRow::now("salvage", PRODUCER)
                 .with_param("kept_chunks", report.kept.to_string())
@@ -209,14 +202,20 @@ impl Salvage {
             Writer::with_missing(layout, name, sink()?, WriterOptions::new(), missing)
         };
         let mut writer = start().map_err(|kind| Error::new(name.into(), kind))?;
-        let filled = |row: u64, dtype: ElementType, bytes: u64| {
-            let fill = options.fill.filter(|_| lost.binary_search(&row).is_ok())?;
-            Some(room(bytes).map(|mut raw| {
-                fill_with(dtype, fill, &mut raw);
-                raw
-            }))
-        };
-        copy_chunks(&file, &kept, &mut writer, filled, progress)?;
+        for (position, &id) in kept.iter().enumerate() {
+            let dataset = Dataset { file: &file, id };
+            let grid = dataset.grid()?;
+            let filled = |encoder: &Encoder, row: u64, coords: &[u64]| {
+                let fill = options.fill.filter(|_| lost.binary_search(&row).is_ok())?;
+                let raw = room(grid.chunk_bytes_at(coords)).map_err(|fault| file.error(fault));
+                Some(raw.map(|mut raw| {
+                    fill_with(grid.element(), fill, &mut raw);
+                    let stats = crate::Stats::compute(grid.element(), &raw).encode();
+                    encoder.keep(row, Codec::Raw, raw, stats, None)
+                }))
+            };
+            copy_chunks(&dataset, DatasetId(position), &mut writer, filled, progress)?;
+        }
         let SalvageReport { location, kept, missing, lost_datasets, notes, fill, .. } = report;
         let output = writer.finish()?.output;
         Ok(SalvageReport { location, output, kept, missing, lost_datasets, notes, fill })
@@ -229,7 +228,7 @@ fn open_damaged(
     salvage: SalvageOptions,
     notes: &mut Vec<String>,
 ) -> Result<File, Error> {
-    let options = ReadOptions::new().with_limits(salvage.limits);
+    let options = salvage.read.with_verify(true);
     let Err(error) = File::from_source(source.clone(), options) else {
         // The catalog is intact, but rows of the index may be damaged: each is checked on its own.
         return File::from_source_mode(source, options, Mode::Recovery);
@@ -291,8 +290,8 @@ fn find_missing(
     for &id in kept {
         let dataset = Dataset { file, id };
         let grid = dataset.grid()?;
-        let tiles: Vec<u64> = (0..grid.tiles()).collect();
-        for batch in tiles.chunks(256) {
+        let chunks: Vec<u64> = (0..grid.chunk_count()).collect();
+        for batch in chunks.chunks(256) {
             progress.check().map_err(|cancelled| file.error(cancelled.into()))?;
             let bad: Result<Vec<(u64, String)>, Error> = batch
                 .par_iter()
@@ -310,33 +309,33 @@ fn find_missing(
             check_fill(grid.element(), fill)
                 .map_err(|()| file.error(ErrorKind::FillValue { dtype: grid.element(), fill }))?;
         }
-        base += grid.tiles();
+        base += grid.chunk_count();
     }
     Ok(lost)
 }
 
 /// Reads a chunk; returns its number and the error if it is damaged.
 fn try_chunk(dataset: &Dataset<'_>, grid: &Grid, linear: u64) -> Result<Option<(u64, String)>, Error> {
-    let tile = grid.coords(linear);
-    let tile = &tile[..grid.rank()];
-    match dataset.chunk(tile) {
+    let coords = grid.coords(linear);
+    let coords = &coords[..grid.rank()];
+    match dataset.chunk(coords) {
         Ok(_) => Ok(None),
         // The chunk may be intact: a copy without it would lose data.
-        Err(error) if is_out_of_resources(&error, grid.tile_bytes(tile), dataset) => Err(error),
+        Err(error) if is_out_of_resources(&error, grid.chunk_bytes_at(coords), dataset) => Err(error),
         Err(error) => Ok(Some((linear, one_line(error.kind())))),
     }
 }
 
-/// Whether a chunk cannot be read for want of memory, a limit or a connection, so that it may be intact. A stored length
+/// Whether a chunk cannot be read for lack of memory, a limit or a connection, so that it may be intact. A stored length
 /// far beyond the decoded length is damage.
-fn is_out_of_resources(error: &Error, tile_bytes: u64, dataset: &Dataset<'_>) -> bool {
+fn is_out_of_resources(error: &Error, chunk_bytes: u64, dataset: &Dataset<'_>) -> bool {
     match error.kind() {
         ErrorKind::Common(CommonError::OutOfMemory(_) | CommonError::Source(SourceError::Remote { .. })) => {
             true
         }
-        ErrorKind::Common(CommonError::Limit(_)) => tile_bytes > dataset.file.options.limits.chunk_bytes,
+        ErrorKind::Common(CommonError::Limit(_)) => chunk_bytes > dataset.file.options.limits.chunk_bytes,
         ErrorKind::Common(CommonError::Source(SourceError::TooLarge { span })) => {
-            span.len() <= tile_bytes.saturating_add(tile_bytes / 128).saturating_add(1024)
+            span.len() <= chunk_bytes.saturating_add(chunk_bytes / 128).saturating_add(1024)
         }
         ErrorKind::Chunk { reason: ChunkError::Codec(error), .. } => {
             matches!(**error, CodecError::OutOfMemory { .. })
@@ -361,7 +360,7 @@ fn check_fill(dtype: ElementType, fill: f64) -> Result<(), ()> {
     if back.to_bits() == (fill + 0.0).to_bits() { Ok(()) } else { Err(()) }
 }
 
-/// Fills a tile with one value, converted to its element type.
+/// Fills a chunk with one value, converted to its element type.
 fn fill_with(dtype: ElementType, fill: f64, raw: &mut [u8]) {
     with_element!(dtype, |T| {
         let element = <T as FromF64>::from_f64(fill).swap_le();

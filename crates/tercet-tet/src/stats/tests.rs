@@ -53,7 +53,7 @@ fn special_floats() {
 }
 
 #[test]
-fn unaligned_tiles_give_the_same() {
+fn unaligned_chunks_give_the_same() {
     let values: Vec<u64> = (0..5000u64).map(|i| i.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
     for dtype in ElementType::ALL {
         let bytes = le(&values);

@@ -1,6 +1,6 @@
 //! Checks of the integrity block, and of everything it covers.
 
-use tercet_core::{CommonError, Finding, Span, checksum};
+use tercet_core::{Finding, Span, checksum};
 
 use super::payloads::{Bad, decode, for_rows, list, stored};
 use super::{Check, Context, failure, run_list, run_site};
@@ -77,9 +77,7 @@ impl Check<'_> {
     fn note_result(&mut self, check: &'static str, result: Result<(), ErrorKind>) -> Result<bool, ErrorKind> {
         match result {
             Ok(()) => self.note(Finding::pass(check)),
-            Err(kind @ ErrorKind::Common(CommonError::Source(_) | CommonError::Cancelled(_))) => {
-                return Err(kind);
-            }
+            Err(kind) if kind.is_not_damage() => return Err(kind),
             Err(fault) => {
                 self.note(failure(check, &fault));
                 return Ok(false);
@@ -188,8 +186,8 @@ impl Check<'_> {
             let (Some(grid), Some(known)) = (grid, known) else { return Ok(None) };
             // A wrong length is reported by another check, and so is a chunk that does not
             // decode.
-            let tile = &row.chunk_index[..grid.rank()];
-            if grid.linear(tile).map(|_| grid.tile_bytes(tile)) != Some(row.raw_byte_len) {
+            let coords = &row.chunk_index[..grid.rank()];
+            if grid.linear(coords).map(|_| grid.chunk_bytes_at(coords)) != Some(row.raw_byte_len) {
                 return Ok(None);
             }
             let Ok(raw) = decode(self.source, row, &self.options.limits)? else { return Ok(None) };

@@ -9,12 +9,11 @@ use crate::wire::footer::Json;
 
 /// The end of the payloads of a file with a damaged footer: the start of the footer if it is found, but never before
 /// the end of a payload.
-pub(crate) fn footer_cut_offset(source: &dyn ByteSource) -> Result<u64, ErrorKind> {
-    let limits = Limits::default();
-    let catalog = Catalog::read_head(source, &limits)?;
+pub(crate) fn footer_cut_offset(source: &dyn ByteSource, limits: &Limits) -> Result<u64, ErrorKind> {
+    let catalog = Catalog::read_head(source, limits)?;
     let grids = catalog.grids();
     let rows = Rows::new(&catalog, &grids);
-    let context = RowContext { source, checker: None, limits: &limits, grids: &grids };
+    let context = RowContext { source, checker: None, limits, grids: &grids };
     let mut payloads_end = catalog.head_end();
     rows.for_each(&context, |number, row| {
         let (_, span) = row.check(number, rows.row_start(number), source.len())?;

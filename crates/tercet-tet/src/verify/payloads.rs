@@ -60,8 +60,8 @@ fn describe(context: &Context<'_>, number: usize, row: &Row, reason: &str) -> St
     let record = usize::try_from(row.dataset_id).ok().and_then(|id| context.catalog.records.get(id));
     let Some(record) = record else { return format!("row {number}: {reason}") };
     let name = tercet_core::escape::name(&record.name);
-    let tile = Coords(&row.chunk_index[..record.shape.len()]);
-    format!("row {number} (dataset `{name}`, chunk {tile}): {reason}")
+    let coords = Coords(&row.chunk_index[..record.shape.len()]);
+    format!("row {number} (dataset `{name}`, chunk {coords}): {reason}")
 }
 
 /// The chunks among the first `count` that do not decode.

@@ -39,6 +39,19 @@ pub enum FixAction {
     Repair,
     /// A copy of the intact chunks: [`salvage`](crate::salvage()).
     Salvage,
+    /// A copy of the intact chunks with a value for the elements of the missing ones:
+    /// [`SalvageOptions::fill`](crate::SalvageOptions::fill).
+    Fill,
+}
+
+/// What a verification found out beyond its findings.
+pub(super) struct Evidence<'a> {
+    /// The error of a file that cannot be parsed.
+    pub(super) cause: Option<&'a ErrorKind>,
+    /// Whether the footer can be cut off.
+    pub(super) can_cut: bool,
+    /// Whether incomplete datasets only lack chunks, which no copy brings back.
+    pub(super) only_missing: bool,
 }
 
 /// Cut off a damaged footer.
@@ -48,19 +61,14 @@ pub(crate) const RECOMPUTE_CHECKSUMS: &str = "recompute_checksums";
 /// Copy the intact chunks.
 pub(crate) const DAMAGED_CHUNKS: &str = "damaged_chunks";
 
-/// The recommendations for findings, each code once. `cause` is the error of a file that cannot be parsed, `can_cut`
-/// whether its footer can be cut off.
-pub(super) fn recommend(
-    findings: &[Finding],
-    cause: Option<&ErrorKind>,
-    can_cut: bool,
-) -> Vec<Recommendation> {
+/// The recommendations for findings, each code once.
+pub(super) fn recommend(findings: &[Finding], evidence: &Evidence<'_>) -> Vec<Recommendation> {
     let mut list: Vec<Recommendation> = Vec::new();
     // Statistics of a damaged chunk differ because the chunk is damaged: only the chunk needs a repair.
     let damage = ["tercet_payloads", "tercet_index", "chunk_decode"];
     let damaged = findings.iter().any(|finding| finding.is_failure() && damage.contains(&&*finding.code));
     for finding in findings.iter().filter(|finding| !(damaged && finding.code == "tercet_stats")) {
-        let Some((code, fix)) = find_fix(finding, cause, can_cut) else { continue };
+        let Some((code, fix)) = find_fix(finding, evidence) else { continue };
         if list.iter().any(|known| known.code == code) {
             continue;
         }
@@ -70,7 +78,8 @@ pub(super) fn recommend(
     list
 }
 
-fn find_fix(finding: &Finding, cause: Option<&ErrorKind>, can_cut: bool) -> Option<(&'static str, Fix)> {
+fn find_fix(finding: &Finding, evidence: &Evidence<'_>) -> Option<(&'static str, Fix)> {
+    let &Evidence { cause, can_cut, only_missing } = evidence;
     let manual = |summary| Fix { summary, action: None };
     if finding.ok {
         let warned = finding.severity == Severity::Warning;
@@ -102,6 +111,11 @@ fn find_fix(finding: &Finding, cause: Option<&ErrorKind>, can_cut: bool) -> Opti
         "chunk_dataset_ids" => Some(("bad_dataset_id", recreate)),
         "chunk_decode" => Some(("chunk_decode_failed", salvage)),
         "tercet_payloads" | "tercet_index" => Some((DAMAGED_CHUNKS, salvage)),
+        "dataset_tensor_bytes" if only_missing => {
+            let summary =
+                "the missing chunks are lost; copy the others, with a fill value for the lost elements";
+            Some(("incomplete_dataset", Fix { summary, action: Some(FixAction::Fill) }))
+        }
         "dataset_tensor_bytes" => Some(("incomplete_dataset", salvage)),
         "payload_offsets" => Some(("shared_payloads", recreate)),
         "footer_metadata" => Some(("metadata_limits", manual("write the file again with less metadata"))),

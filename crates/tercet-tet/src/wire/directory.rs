@@ -1,6 +1,6 @@
 //! Dataset records (`docs/spec/tet.md`, directory).
 
-use tercet_core::{Fields, Malformed, Reason, Site, Span};
+use tercet_core::{FieldReader, Malformed, Reason, Site, Span};
 
 use super::ids::{MAX_RANK, RECORD_MIN_LEN, RECORDS_AT, align8};
 use crate::Region;
@@ -40,16 +40,16 @@ pub(crate) fn parse(blob: &[u8], count: u32) -> Result<Vec<Record>, Malformed<Re
     let mut records = Vec::with_capacity(usize::try_from(count).unwrap_or(0));
     let (mut rest, mut start) = (blob, RECORDS_AT);
     for index in 0..count {
-        let mut fields = Fields::new(Region::Dataset { index }, start, rest);
+        let mut fields = FieldReader::new(Region::Dataset { index }, start, rest);
         records.push(parse_record(&mut fields)?);
         start = fields.position();
         rest = fields.take("dataset_records", u64::try_from(fields.remaining()).unwrap_or(u64::MAX))?;
     }
-    Fields::new(Region::Directory, start, rest).finish()?;
+    FieldReader::new(Region::Directory, start, rest).finish()?;
     Ok(records)
 }
 
-fn parse_record(fields: &mut Fields<'_, Region>) -> Result<Record, Malformed<Region>> {
+fn parse_record(fields: &mut FieldReader<'_, Region>) -> Result<Record, Malformed<Region>> {
     let start = fields.position();
     let name_len = fields.u32_le("name_len")?;
     let dtype_tag = fields.u32_le("dtype")?;

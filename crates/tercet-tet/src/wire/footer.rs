@@ -3,7 +3,7 @@
 use serde::de::{MapAccess, Visitor, value::MapAccessDeserializer};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
-use tercet_core::{Fields, Malformed, Reason, Site, Span};
+use tercet_core::{FieldReader, Malformed, Reason, Site, Span};
 
 use super::ids::{FOOTER_MAGIC, TAIL_LEN};
 use crate::Region;
@@ -21,7 +21,7 @@ impl Tail {
     /// Parses the tail of a file of `file_len` bytes; returns the span of the JSON, too.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<(Self, Span), Malformed<Region>> {
         let start = file_len.saturating_sub(TAIL_LEN);
-        let mut fields = Fields::new(Region::FooterTail, start, bytes);
+        let mut fields = FieldReader::new(Region::FooterTail, start, bytes);
         let history_json_len = fields.u64_le("history_json_len")?;
         let history_version = fields.u32_le("history_version")?;
         fields.magic("magic", FOOTER_MAGIC)?;

@@ -1,7 +1,7 @@
 //! The chunk index: a header and one row per chunk (`docs/spec/tet.md`, chunk index).
 
 use serde::Serialize;
-use tercet_core::{Fields, Malformed, Reason, Span};
+use tercet_core::{FieldReader, Malformed, Reason, Span};
 
 use super::ids::{Codec, INDEX_HEADER_LEN, INDEX_MAGIC, INDEX_VERSION, MAX_RANK, ROW_LEN};
 use crate::Region;
@@ -37,7 +37,7 @@ pub(crate) struct IndexHeader {
 impl IndexHeader {
     /// Parses the header of an index at `span`.
     pub(crate) fn parse(bytes: &[u8], span: Span) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region::IndexHeader, span.start(), bytes);
+        let mut fields = FieldReader::new(Region::IndexHeader, span.start(), bytes);
         fields.magic("magic", INDEX_MAGIC)?;
         let version = fields.u32_le("index_version")?;
         if version != INDEX_VERSION {
@@ -81,7 +81,7 @@ pub(crate) fn index_len(rows: u64) -> Option<u64> {
     rows.checked_mul(ROW_LEN)?.checked_add(INDEX_HEADER_LEN)
 }
 
-/// One row of the chunk index: tile, offset, lengths and codec of a chunk.
+/// One row of the chunk index: coordinates, offset, lengths and codec of a chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Row {
     /// The position of the dataset in the directory.
@@ -101,7 +101,7 @@ pub struct Row {
 impl Row {
     /// Parses row `row`, whose 104 bytes are at `start`. The values are not validated.
     pub(crate) fn parse(bytes: &[u8], row: u64, start: u64) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region::IndexRow { row }, start, bytes);
+        let mut fields = FieldReader::new(Region::IndexRow { row }, start, bytes);
         let dataset_id = fields.u64_le("dataset_id")?;
         let mut chunk_index = [0; MAX_RANK];
         for coordinate in &mut chunk_index {

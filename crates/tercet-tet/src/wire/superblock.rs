@@ -1,7 +1,7 @@
 //! The first 32 bytes (`docs/spec/tet.md`, superblock).
 
 use serde::Serialize;
-use tercet_core::{Fields, Malformed, Reason, Span};
+use tercet_core::{FieldReader, Malformed, Reason, Span};
 
 use super::ids::{FLAG_FOOTER, LAYOUT_VERSION, MAGIC, SUPERBLOCK_LEN};
 use crate::Region;
@@ -24,7 +24,7 @@ pub struct Superblock {
 impl Superblock {
     /// Parses the superblock of a file of `file_len` bytes.
     pub(crate) fn parse(bytes: &[u8], file_len: u64) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region::Superblock, 0, bytes);
+        let mut fields = FieldReader::new(Region::Superblock, 0, bytes);
         fields.magic("magic", MAGIC)?;
         let layout_version = fields.u32_le("layout_version")?;
         if layout_version != LAYOUT_VERSION {

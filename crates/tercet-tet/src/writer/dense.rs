@@ -39,11 +39,11 @@ impl<S: Sink> Writer<S> {
     /// Starts a raw dataset whose chunks are row ranges, so that file order is array order.
     pub(crate) fn dense(&self, dataset: DatasetId) -> Dense {
         let planned = &self.layout.datasets[dataset.0];
-        debug_assert_eq!(planned.compression, Compression::Raw);
+        debug_assert_eq!(planned.compression, Compression::None);
         let grid = &planned.grid;
         let mut start = 0;
-        let chunks = (0..grid.tiles()).map(|linear| {
-            let end = start + grid.tile_bytes(&grid.coords(linear)[..grid.rank()]);
+        let chunks = (0..grid.chunk_count()).map(|linear| {
+            let end = start + grid.chunk_bytes_at(&grid.coords(linear)[..grid.rank()]);
             let part = Part { start, end, crc: 0, stats: None };
             start = end;
             part
@@ -100,8 +100,12 @@ impl<S: Sink> Writer<S> {
     fn out_of_place(&self, dense: &Dense) -> ErrorKind {
         let planned = &self.layout.datasets[dense.dataset.0];
         let missing = dense.chunks.len() as u64;
-        LayoutError::Unwritten { dataset: planned.name.clone(), tile: vec![0; planned.grid.rank()], missing }
-            .into()
+        LayoutError::Unwritten {
+            dataset: planned.name.clone(),
+            coords: vec![0; planned.grid.rank()],
+            missing,
+        }
+        .into()
     }
 }
 

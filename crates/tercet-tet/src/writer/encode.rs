@@ -8,7 +8,7 @@ use crate::error::ErrorKind;
 use crate::layout::{Compression, WriterOptions};
 use crate::stats::Stats;
 use crate::wire::ids::Codec;
-use crate::zones::{Scan, TileZone};
+use crate::zones::{ChunkZone, Scan};
 
 /// The state of each row, in canonical order.
 #[derive(Debug, Default)]
@@ -56,7 +56,7 @@ pub(crate) struct Encoded {
     pub(crate) stored: Vec<u8>,
     pub(crate) crc: u32,
     pub(crate) stats: [u8; 48],
-    pub(super) zone: Option<TileZone>,
+    pub(super) zone: Option<ChunkZone>,
 }
 
 /// Encodes chunks; shared by threads.
@@ -71,9 +71,9 @@ pub(crate) struct Encoder {
 impl Encoder {
     pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
         let stats = if self.statistics { Stats::compute(self.dtype, &raw).encode() } else { [0; 48] };
-        let zone = self.zones.map(|scan| scan.tile(&raw));
+        let zone = self.zones.map(|scan| scan.chunk(&raw));
         let stored = match self.compression {
-            Compression::Raw => raw,
+            Compression::None => raw,
             Compression::Zstd { level } => {
                 let mut out = Vec::new();
                 zstd::encode(&raw, level, &mut out)
@@ -87,7 +87,6 @@ impl Encoder {
 
     /// A stored chunk of another file with its statistics. An existing checksum is kept: recomputing it
     /// would accept damage.
-    #[cfg(any(unix, windows))]
     pub(crate) fn keep(
         &self,
         row: u64,
@@ -101,7 +100,6 @@ impl Encoder {
         Encoded { row, codec, stored, crc, stats, zone: None }
     }
 
-    #[cfg(any(unix, windows))]
     pub(crate) fn wants_statistics(&self) -> bool {
         self.statistics
     }

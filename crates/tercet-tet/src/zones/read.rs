@@ -18,7 +18,7 @@ const LONGEST: u64 = 64 << 20;
 /// The zone map entries and value postings of one dataset.
 #[derive(Debug, Default)]
 pub(crate) struct Hints {
-    /// By tile number.
+    /// By chunk number.
     zones: HashMap<u64, ZoneHint>,
     /// Tile numbers by the hexadecimal bytes of a value, if every value is listed.
     postings: Option<HashMap<String, Vec<u64>>>,
@@ -84,14 +84,14 @@ impl Hints {
     }
 
     /// The entry of a chunk.
-    pub(crate) fn zone(&self, tile: u64) -> Option<&ZoneHint> {
-        self.zones.get(&tile)
+    pub(crate) fn zone(&self, chunk: u64) -> Option<&ZoneHint> {
+        self.zones.get(&chunk)
     }
 
     /// Whether a chunk may contain one of some values, given as hexadecimal bytes.
-    pub(crate) fn may_hold(&self, tile: u64, values: &[String]) -> bool {
+    pub(crate) fn may_hold(&self, chunk: u64, values: &[String]) -> bool {
         let Some(postings) = &self.postings else { return true };
-        values.iter().any(|value| postings.get(value).is_some_and(|tiles| tiles.contains(&tile)))
+        values.iter().any(|value| postings.get(value).is_some_and(|chunks| chunks.contains(&chunk)))
     }
 
     fn read_zones(&mut self, dataset: &Dataset<'_>, text: &[u8]) {
@@ -105,9 +105,9 @@ impl Hints {
             if entry.dataset_id != dataset.id() as u64 {
                 continue;
             }
-            let Some(tile) = grid.linear(&entry.chunk_index) else { continue };
+            let Some(chunk) = grid.linear(&entry.chunk_index) else { continue };
             let size = grid.element().size();
-            if entry.element_count != grid.tile_bytes(&entry.chunk_index) / size as u64 {
+            if entry.element_count != grid.chunk_bytes_at(&entry.chunk_index) / size as u64 {
                 continue;
             }
             let stats = match (&entry.min_le, &entry.max_le) {
@@ -120,7 +120,7 @@ impl Hints {
                 }
                 _ => continue,
             };
-            self.zones.insert(tile, ZoneHint { entry: value, stats });
+            self.zones.insert(chunk, ZoneHint { entry: value, stats });
         }
     }
 
@@ -136,9 +136,9 @@ impl Hints {
         let mut postings = HashMap::new();
         for posting in index.postings {
             let Some(value) = posting.value_le else { return };
-            let tiles: Option<Vec<u64>> = posting.chunks.iter().map(|tile| grid.linear(tile)).collect();
-            let Some(tiles) = tiles else { return };
-            postings.insert(value, tiles);
+            let chunks: Option<Vec<u64>> = posting.chunks.iter().map(|chunk| grid.linear(chunk)).collect();
+            let Some(chunks) = chunks else { return };
+            postings.insert(value, chunks);
         }
         self.postings = Some(postings);
     }

@@ -11,8 +11,8 @@ fn le_bytes<T: Element>(values: &[T]) -> Vec<u8> {
     values.iter().flat_map(|value| bytemuck::bytes_of(&value.swap_le()).to_vec()).collect()
 }
 
-fn seen<T: Element>(fill: Option<u64>, values: &[T]) -> TileZone {
-    Scan { dtype: T::ELEMENT, fill, values: true }.tile(&le_bytes(values))
+fn seen<T: Element>(fill: Option<u64>, values: &[T]) -> ChunkZone {
+    Scan { dtype: T::ELEMENT, fill, values: true }.chunk(&le_bytes(values))
 }
 
 fn attrs(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
@@ -32,16 +32,16 @@ fn metadata(attributes: &[(&str, &str)], coords: &[(&str, &[&str])]) -> Metadata
 
 fn planned(dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Planned {
     let grid = Grid::new(dtype, shape, chunk_shape).unwrap();
-    Planned { name: "d".to_owned(), grid, compression: Compression::Raw }
+    Planned { name: "d".to_owned(), grid, compression: Compression::None, origin: None }
 }
 
-/// The zone maps of the dataset `d` with one axis, given tile by tile.
+/// The zone maps of the dataset `d` with one axis, given chunk by chunk.
 fn zone_maps<T: Element>(metadata: &Metadata, chunk: usize, values: &[T]) -> ZoneMaps {
     let planned = planned(T::ELEMENT, &[values.len() as u64], &[chunk as u64]);
     let mut zones = ZoneMaps::new(&[planned], metadata).unwrap();
-    for (number, tile) in (0..).zip(values.chunks(chunk)) {
-        let tile = zones.scan(0).tile(&le_bytes(tile));
-        zones.note(0, number, &tile);
+    for (number, chunk) in (0..).zip(values.chunks(chunk)) {
+        let chunk = zones.scan(0).chunk(&le_bytes(chunk));
+        zones.note(0, number, &chunk);
     }
     zones
 }
@@ -57,17 +57,17 @@ fn indexes(zones: &ZoneMaps, metadata: &Metadata) -> serde_json::Value {
 
 #[test]
 fn floats_have_total_order_and_nan_is_null() {
-    let tile = seen(None, &[0.0f32, f32::NAN, -0.0, -f32::NAN]);
+    let chunk = seen(None, &[0.0f32, f32::NAN, -0.0, -f32::NAN]);
     let (minus, plus) = (u64::from((-0.0f32).to_bits()), 0);
-    assert_eq!(tile.zone, Zone { nulls: 2, range: Some((minus, plus)) });
-    assert_eq!(tile.values, Some(vec![plus, minus]), "both zeros are values");
+    assert_eq!(chunk.zone, Zone { nulls: 2, range: Some((minus, plus)) });
+    assert_eq!(chunk.values, Some(vec![plus, minus]), "both zeros are values");
 
     let infinite = seen(None, &[f64::INFINITY, 1.0, f64::NEG_INFINITY, -5e-324]);
     let expected = (f64::NEG_INFINITY.to_bits(), f64::INFINITY.to_bits());
     assert_eq!(infinite.zone, Zone { nulls: 0, range: Some(expected) });
 
     let nothing = seen(None, &[f32::NAN; 3]);
-    assert_eq!(nothing, TileZone { zone: Zone { nulls: 3, range: None }, values: Some(Vec::new()) });
+    assert_eq!(nothing, ChunkZone { zone: Zone { nulls: 3, range: None }, values: Some(Vec::new()) });
 }
 
 #[test]
@@ -92,8 +92,8 @@ fn the_fill_value_is_parsed_as_the_element_type() {
     assert_eq!(fill_bits(ElementType::U8, &first), Some(3));
     assert_eq!(fill_bits(ElementType::U8, &attrs(&[("units", "1")])), None);
 
-    let tile = seen(fill(ElementType::I16, "-1"), &[4i16, -1, 7, -1]);
-    assert_eq!(tile, TileZone { zone: Zone { nulls: 2, range: Some((4, 7)) }, values: Some(vec![4, 7]) });
+    let chunk = seen(fill(ElementType::I16, "-1"), &[4i16, -1, 7, -1]);
+    assert_eq!(chunk, ChunkZone { zone: Zone { nulls: 2, range: Some((4, 7)) }, values: Some(vec![4, 7]) });
     let zero = seen(fill(ElementType::F32, "0"), &[0.0f32, -0.0]);
     assert_eq!(zero.zone.nulls, 1, "bit patterns are compared");
 }
@@ -104,7 +104,7 @@ fn sixty_four_values_are_indexed_and_no_more() {
     let few: Vec<u16> = (0..128).map(|n| n % 64).collect();
     let index = indexes(&zone_maps(&none, 10, &few), &none);
     assert_eq!(index[0]["postings"].as_array().unwrap().len(), 64);
-    // One tile with too many, and too many by the last of several tiles.
+    // One chunk with too many, and too many by the last of several chunks.
     for chunk in [65, 8] {
         let many: Vec<u16> = (0..65).collect();
         assert_eq!(indexes(&zone_maps(&none, chunk, &many), &none), serde_json::Value::Null, "{chunk}");
@@ -168,7 +168,7 @@ fn numeric_labels_give_segments() {
 }
 
 #[test]
-fn repeated_labels_lead_to_every_tile_once() {
+fn repeated_labels_lead_to_every_chunk_once() {
     let labels = metadata(&[], &[("1", &["b", "a", "b", "b", "\"q\"", "b"])]);
     let planned = planned(ElementType::F32, &[2, 6], &[1, 2]);
     let mut zones = ZoneMaps::new(&[planned], &labels).unwrap();
@@ -200,9 +200,9 @@ proptest! {
         let mut distinct: Vec<u64> = good.iter().map(bits).collect();
         distinct.sort_unstable();
         distinct.dedup();
-        let tile = seen(Some(fill.into()), &values);
-        prop_assert_eq!(tile.zone, Zone { nulls: (values.len() - good.len()) as u64, range });
-        prop_assert_eq!(tile.values, Some(distinct).filter(|values| values.len() <= 64));
+        let chunk = seen(Some(fill.into()), &values);
+        prop_assert_eq!(chunk.zone, Zone { nulls: (values.len() - good.len()) as u64, range });
+        prop_assert_eq!(chunk.values, Some(distinct).filter(|values| values.len() <= 64));
     }
 
     #[test]
@@ -213,15 +213,15 @@ proptest! {
     }
 
     #[test]
-    fn slabs_are_the_tiles_with_a_coordinate(
+    fn slabs_are_the_chunks_with_a_coordinate(
         axes in prop::collection::vec((1u64..9, 1u64..4), 1..4), axis in 0usize..4, steps: [bool; 9],
     ) {
         let (shape, chunk): (Vec<u64>, Vec<u64>) = axes.into_iter().unzip();
         let grid = Grid::new(ElementType::U8, &shape, &chunk).unwrap();
         let axis = axis % grid.rank();
         let steps: Vec<u64> = (0..grid.counts()[axis]).filter(|&step| steps[step as usize]).collect();
-        let all = (0..grid.tiles()).map(|linear| grid.coords(linear)[..grid.rank()].to_vec());
-        let expected: Vec<Vec<u64>> = all.filter(|tile| steps.contains(&tile[axis])).collect();
+        let all = (0..grid.chunk_count()).map(|linear| grid.coords(linear)[..grid.rank()].to_vec());
+        let expected: Vec<Vec<u64>> = all.filter(|chunk| steps.contains(&chunk[axis])).collect();
         prop_assert_eq!(text::slab(&grid, axis, steps).collect::<Vec<_>>(), expected);
     }
 }

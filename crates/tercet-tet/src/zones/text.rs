@@ -111,7 +111,7 @@ fn chunk_zones(dataset_id: usize, dataset: &DatasetZones) -> impl Iterator<Item 
         let chunk_index = coords(&dataset.grid, linear);
         ChunkZone {
             dataset_id,
-            element_count: dataset.grid.tile_shape(&chunk_index).iter().product(),
+            element_count: dataset.grid.chunk_shape_at(&chunk_index).iter().product(),
             chunk_index,
             null_count: zone.nulls,
             min_le: zone.range.map(|(least, _)| hex_le(least, size)),
@@ -175,7 +175,7 @@ impl Serialize for Index<'_> {
             Self::Values(dataset_id, grid, values) => {
                 let posting = |(number, bits)| ValuePosting {
                     value_le: hex_le(bits, grid.element().size()),
-                    chunks: Each(move || values.tiles_with(number).map(|linear| coords(grid, linear))),
+                    chunks: Each(move || values.chunks_with(number).map(|linear| coords(grid, linear))),
                 };
                 ValuePostings {
                     kind: "value_postings",
@@ -223,7 +223,7 @@ impl Serialize for Index<'_> {
     }
 }
 
-/// The label range of each tile along an axis, sorted by the hex of the lower bound.
+/// The label range of each chunk along an axis, sorted by the hex of the lower bound.
 fn segments(grid: &Grid, axis: usize, numbers: &[f64]) -> Vec<(String, String, u64)> {
     let step = usize::try_from(grid.chunk_shape()[axis]).unwrap_or(usize::MAX);
     let bounds = |(number, part): (u64, &[f64])| {
@@ -236,7 +236,7 @@ fn segments(grid: &Grid, axis: usize, numbers: &[f64]) -> Vec<(String, String, u
     segments
 }
 
-/// The tiles with these coordinates (ascending) on an axis, in grid order.
+/// The chunks with these coordinates (ascending) on an axis, in grid order.
 pub(super) fn slab<I: IntoIterator<Item = u64> + Clone>(
     grid: &Grid,
     axis: usize,
@@ -244,7 +244,7 @@ pub(super) fn slab<I: IntoIterator<Item = u64> + Clone>(
 ) -> impl Iterator<Item = Vec<u64>> {
     let (before, rest) = grid.counts().split_at(axis);
     let (here, after) = rest.split_first().unwrap_or((&1, &[]));
-    // Products of parts of the counts stay below the number of tiles.
+    // Products of parts of the counts stay below the number of chunks.
     let (before, after): (u64, u64) = (before.iter().product(), after.iter().product());
     (0..before)
         .flat_map(move |outer| steps.clone().into_iter().map(move |step| outer * here + step))

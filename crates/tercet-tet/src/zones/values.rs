@@ -5,7 +5,7 @@ use tercet_core::tensor::OutOfMemory;
 /// The limit of distinct values of an indexed dataset.
 pub(super) const MOST: usize = 64;
 
-/// The distinct values of a tile, as bits, in ascending order.
+/// The distinct values of a chunk, as bits, in ascending order.
 #[derive(Debug, Default)]
 pub(super) struct Distinct {
     sorted: Vec<u64>,
@@ -33,22 +33,22 @@ impl Distinct {
     }
 }
 
-/// The distinct values of a dataset and the tiles they occur in.
+/// The distinct values of a dataset and the chunks they occur in.
 #[derive(Debug)]
 pub(super) struct Values {
     /// The values as bits, in order of first occurrence.
     found: Vec<u64>,
-    /// One bit per value for each tile, in grid order.
-    tiles: Vec<u64>,
+    /// One bit per value for each chunk, in grid order.
+    chunks: Vec<u64>,
 }
 
 impl Values {
-    pub(super) fn new(tiles: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { found: Vec::new(), tiles: super::room(tiles)? })
+    pub(super) fn new(chunks: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { found: Vec::new(), chunks: super::room(chunks)? })
     }
 
-    /// Adds the values of a tile; `false` if there are too many.
-    pub(super) fn note(&mut self, tile: usize, values: &[u64]) -> bool {
+    /// Adds the values of a chunk; `false` if there are too many.
+    pub(super) fn note(&mut self, chunk: usize, values: &[u64]) -> bool {
         let mut mask = 0;
         for &bits in values {
             let number = match self.found.iter().position(|&known| known == bits) {
@@ -61,7 +61,7 @@ impl Values {
             };
             mask |= 1 << number;
         }
-        if let Some(slot) = self.tiles.get_mut(tile) {
+        if let Some(slot) = self.chunks.get_mut(chunk) {
             *slot = mask;
         }
         true
@@ -74,8 +74,8 @@ impl Values {
         values
     }
 
-    /// The tiles that contain the value with this number, in grid order.
-    pub(super) fn tiles_with(&self, number: usize) -> impl Iterator<Item = u64> {
-        (0..).zip(&self.tiles).filter(move |(_, mask)| *mask >> number & 1 == 1).map(|(tile, _)| tile)
+    /// The chunks that contain the value with this number, in grid order.
+    pub(super) fn chunks_with(&self, number: usize) -> impl Iterator<Item = u64> {
+        (0..).zip(&self.chunks).filter(move |(_, mask)| *mask >> number & 1 == 1).map(|(chunk, _)| chunk)
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, Limits, Selection, Severity};
+use tercet_core::{Class, Diagnostic as _, Limits, Selection, Severity};
 use tercet_testkit::alloc::measure;
 use tercet_testkit::counting::Counting;
 use tercet_testkit::damage;
@@ -87,10 +87,10 @@ fn read(bytes: &[u8], sample: &Sample, copies: bool) -> Outcome {
             Err(_) => failed = true,
         }
         let Ok(grid) = dataset.grid() else { continue };
-        for linear in 0..grid.tiles().min(16) {
-            let tile = grid.coords(linear);
-            failed |= dataset.chunk(&tile[..grid.rank()]).is_err();
-            failed |= dataset.chunk_stats(&tile[..grid.rank()]).is_err();
+        for linear in 0..grid.chunk_count().min(16) {
+            let coords = grid.coords(linear);
+            failed |= dataset.chunk(&coords[..grid.rank()]).is_err();
+            failed |= dataset.chunk_stats(&coords[..grid.rank()]).is_err();
         }
         let export = dataset.export(&Selection::full(dataset.shape()));
         let streamed = export.and_then(|export| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ElementType, Selection, TensorView};
+use tercet_core::{ElementType, Selection, Span, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::{
     Compression, Dataset, File, Layout, Query, ReadOptions, RunOptions, Syntax, Writer, WriterOptions,
@@ -34,7 +34,7 @@ fn reads(source: &Counting<Memory>, dataset: &Dataset<'_>, selection: &Selection
     let grid = dataset.grid().unwrap();
     let touched = grid.touched(selection);
     let mut chunks: BTreeMap<u64, usize> =
-        touched.iter().map(|tile| (dataset.chunk_ref(&tile[..3]).unwrap().span.start(), 0)).collect();
+        touched.iter().map(|coords| (dataset.chunk_ref(&coords[..3]).unwrap().span.start(), 0)).collect();
     let mut other = 0;
     for span in spans {
         match chunks.get_mut(&span.start()) {
@@ -49,7 +49,7 @@ fn reads(source: &Counting<Memory>, dataset: &Dataset<'_>, selection: &Selection
 fn for_each_layout(check: impl Fn(&Counting<Memory>, &File, &[f32]) + Sync) {
     for chunks in CHUNKS {
         for (compression, copies) in [
-            (Compression::Raw, true),
+            (Compression::None, true),
             (Compression::Zstd { level: 1 }, true),
             (Compression::Zstd { level: 1 }, false),
         ] {
@@ -77,7 +77,7 @@ fn plain_reads_read_every_chunk_once() {
             let (chunks, other) = reads(source, dataset, &selection);
             assert!(chunks.iter().all(|&count| count == 1), "{text} {:?}: {chunks:?}", dataset.chunk_shape());
             // Each lookup reads the rows of the index that share a checksum, at most.
-            let index = (chunks.len() as u64 + 1) * (dataset.grid().unwrap().tiles() * 104 + 64);
+            let index = (chunks.len() as u64 + 1) * (dataset.grid().unwrap().chunk_count() * 104 + 64);
             assert!(other <= index, "{text}: {other} bytes besides {} chunks", chunks.len());
             if text == ":" {
                 assert_eq!(tensor.as_slice::<f32>(), Some(values));
@@ -98,10 +98,81 @@ fn transforms_read_every_chunk_once_in_each_pass() {
         let selection = dataset.selection(":").unwrap();
         let (chunks, _) = reads(source, dataset, &selection);
         assert!(chunks.iter().all(|&count| count == 2), "{:?}: {chunks:?}", dataset.chunk_shape());
-        let tiles = dataset.grid().unwrap().touched(&selection);
-        let stored: u64 = tiles.iter().map(|tile| dataset.chunk_ref(&tile[..3]).unwrap().span.len()).sum();
+        let touched = dataset.grid().unwrap().touched(&selection);
+        let stored: u64 =
+            touched.iter().map(|coords| dataset.chunk_ref(&coords[..3]).unwrap().span.len()).sum();
         assert_eq!(execution.total_bytes_read_from_disk, 2 * stored);
         let expected: Vec<f32> = values.iter().map(|&x| (f64::from(x) / 4999.0) as f32).collect();
         assert_eq!(execution.tensor.unwrap().as_slice::<f32>(), Some(&expected[..]));
     });
+}
+
+/// Bytes of chunks that a source was asked for.
+fn payload_bytes(source: &Counting<Memory>, payloads: &[Span]) -> u64 {
+    let overlap = |span: &Span, payload: &Span| {
+        span.end().min(payload.end()).saturating_sub(span.start().max(payload.start()))
+    };
+    source.spans().iter().flat_map(|span| payloads.iter().map(move |payload| overlap(span, payload))).sum()
+}
+
+/// Small budgets cut windows and strips into many tasks; the chunks are read once all the same, or twice where two
+/// tasks share one.
+#[test]
+fn no_budget_makes_computations_read_more_than_twice() {
+    let mut queries: Vec<String> = Vec::new();
+    for axis in 0..3 {
+        for op in ["mean", "std", "arg_max"] {
+            queries.push(format!(r#""{op}": [{axis}]"#));
+            for (size, step) in [(24, 1), (7, 5), (3, 9)] {
+                let window =
+                    format!(r#"{{"axis": {axis}, "size": {size}, "step": {step}, "mode": "rolling"}}"#);
+                queries.push(format!(r#""{op}": [], "window": {window}"#));
+            }
+        }
+        let window = format!(r#"{{"axis": {axis}, "size": 5, "mode": "rolling"}}"#);
+        queries.push(format!(r#""median": [], "window": {window}"#));
+    }
+    for chunks in CHUNKS {
+        for (compression, remote) in
+            [(Compression::None, false), (Compression::None, true), (Compression::Zstd { level: 1 }, false)]
+        {
+            let (bytes, _) = write(chunks, compression);
+            let source = Counting::new(Memory::new("m", bytes)).with_copies();
+            let source = Arc::new(if remote { source.with_remote() } else { source });
+            let file =
+                File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+            let dataset = &file.dataset("a").unwrap();
+            let touched = dataset.grid().unwrap().touched(&dataset.selection(":").unwrap());
+            let payloads: Vec<Span> =
+                touched.iter().map(|coords| dataset.chunk_ref(&coords[..3]).unwrap().span).collect();
+            let stored: u64 = payloads.iter().map(|span| span.len()).sum();
+            for query in &queries {
+                let mut answers = Vec::new();
+                // Chunks that are read whole are held whole: a window of their states must fit.
+                let reads_parts = compression == Compression::None && !remote;
+                let small = if reads_parts { 9 << 20 } else { 64 << 20 };
+                for (budget, threads) in [(64 << 20, 2), (64 << 20, 1), (small, 2), (small, 5)] {
+                    let text = format!(
+                        r#"{{"dataset": "a", "execution": {{"memory_budget_bytes": {budget}}}, {query}}}"#
+                    );
+                    let parsed = Query::parse(&text, Syntax::Json).unwrap();
+                    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                    source.reset();
+                    let options = RunOptions::new().with_statistics(false).with_preview(0);
+                    let answer = pool.install(|| parsed.run(&file, &options, &NoProgress)).unwrap();
+                    let read = payload_bytes(&source, &payloads);
+                    assert!(
+                        read <= 2 * stored,
+                        "{text}, chunks {chunks:?}, {compression:?}: {read} bytes of {stored}"
+                    );
+                    let mut answer = serde_json::to_value(&answer.execution).unwrap();
+                    answer.as_object_mut().unwrap().retain(|name, _| name.starts_with("operation"));
+                    answers.push((budget, answer));
+                }
+                for pair in answers.windows(2).filter(|pair| pair[0].0 == pair[1].0) {
+                    assert_eq!(pair[0].1, pair[1].1, "{query}: results depend on the number of threads");
+                }
+            }
+        }
+    }
 }

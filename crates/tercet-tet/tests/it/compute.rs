@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, ElementType, Tensor, TensorView};
+use tercet_core::{Class, Diagnostic as _, ElementType, Tensor, TensorView};
 use tercet_testkit::counting::Counting;
 use tercet_tet::compat::Value;
 use tercet_tet::{
@@ -74,7 +74,8 @@ fn parts_are_selected_by_position_and_label() {
         (Some("lat"), Some(&labels[..]))
     );
     assert_eq!(map.elements, 24);
-    assert_eq!(all.clone().sel("time", "2020-03").unwrap().selection().unwrap().shape()[0], 1);
+    // Adjacent positions with the same label are selected together.
+    assert_eq!(all.clone().sel("time", "2020-03").unwrap().selection().unwrap().shape()[0], 3);
     assert_eq!(all.clone().step("lon", 3).unwrap().read().unwrap().shape()[..], [12, 6, 4]);
     for error in [
         all.clone().sel("lat", 55).unwrap_err(),
@@ -90,7 +91,7 @@ fn parts_are_selected_by_position_and_label() {
 
 #[test]
 fn several_operations_share_a_visit() {
-    let bytes = write(&[5, 4, 3], Compression::Raw);
+    let bytes = write(&[5, 4, 3], Compression::None);
     let source = Counting::new(Memory::new("m", bytes)).with_copies().shared();
     let file = File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
     let part = file.dataset("t").unwrap().select().statistics(false);
@@ -208,9 +209,9 @@ fn covariances_far_from_zero_keep_their_digits() {
 #[test]
 fn no_chunk_is_read_more_than_twice() {
     for (chunks, compression) in [
-        ([1, 6, 10], Compression::Raw),
+        ([1, 6, 10], Compression::None),
         ([12, 1, 10], Compression::Zstd { level: 1 }),
-        ([5, 4, 3], Compression::Raw),
+        ([5, 4, 3], Compression::None),
         ([12, 6, 10], Compression::Zstd { level: 1 }),
     ] {
         let source = Counting::new(Memory::new("m", write(&chunks, compression))).with_copies().shared();
@@ -334,7 +335,7 @@ fn selections_are_written_and_planned() {
     assert_eq!(plan.reads().chunks().len(), 8);
     assert_eq!(
         plan.to_string().lines().next(),
-        Some("the selection is 30 cells (120 bytes) in 8 of 24 chunks")
+        Some("the selection is 30 elements (120 bytes) in 8 of 24 chunks")
     );
     assert_eq!(plan.to_string().lines().count(), plan.steps().len());
 }
@@ -449,4 +450,81 @@ fn paths_that_are_not_text_are_refused() {
         assert!(error.to_string().contains("is not UTF-8"), "{error}");
     }
     assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+}
+
+/// Rows narrower than the lanes: several are folded side by side, the rest is transposed.
+#[test]
+fn many_narrow_rows_are_reduced() {
+    type Naive = fn(&[f64]) -> f64;
+    const ROWS: u64 = 700;
+    let number = |position: u64| (position * 7919 % 199) as f64;
+    let ops: [(Op, Naive); 8] = [
+        (Op::Sum, |column| column.iter().sum()),
+        (Op::Mean, |column| column.iter().sum::<f64>() / ROWS as f64),
+        (Op::Min, |column| column.iter().copied().fold(f64::INFINITY, f64::min)),
+        (Op::Max, |column| column.iter().copied().fold(f64::NEG_INFINITY, f64::max)),
+        (Op::Std, |column| {
+            let mean = column.iter().sum::<f64>() / column.len() as f64;
+            (column.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / column.len() as f64).sqrt()
+        }),
+        (Op::NormL1, |column| column.iter().sum()),
+        (Op::NormL2, |column| column.iter().map(|x| x * x).sum::<f64>().sqrt()),
+        (Op::NanCount, |_| 0.0),
+    ];
+    for dtype in [ElementType::U8, ElementType::I16, ElementType::I64, ElementType::F32, ElementType::F64] {
+        let encode = |x: f64| match dtype {
+            ElementType::U8 => vec![x as u8],
+            ElementType::I16 => (x as i16).to_le_bytes().to_vec(),
+            ElementType::I64 => (x as i64).to_le_bytes().to_vec(),
+            ElementType::F32 => (x as f32).to_le_bytes().to_vec(),
+            _ => x.to_le_bytes().to_vec(),
+        };
+        for width in 1..20u64 {
+            let shape = [ROWS, width];
+            let bytes: Vec<u8> = (0..ROWS * width).flat_map(|position| encode(number(position))).collect();
+            let columns: Vec<Vec<f64>> = (0..width)
+                .map(|column| (0..ROWS).map(|row| number(row * width + column)).collect())
+                .collect();
+            // One chunk, and chunks whose rows do not divide evenly.
+            for chunks in [shape, [333, width]] {
+                let mut layout = Layout::new();
+                let id = layout.dataset("t", dtype, shape, chunks).unwrap();
+                let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+                writer.array(id, TensorView::new(dtype, &shape, &bytes).unwrap()).unwrap();
+                let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+                let select = file.dataset("t").unwrap().select();
+                for (op, of) in ops {
+                    let found = numbers(&select.reduce([op]).over([0usize]).run().unwrap().tensor);
+                    let wanted: Vec<f64> = columns.iter().map(|column| of(column)).collect();
+                    let is_close = |(a, b): (&f64, &f64)| (a - b).abs() <= 1e-12 * b.abs();
+                    assert!(
+                        found.len() == wanted.len() && found.iter().zip(&wanted).all(is_close),
+                        "{op:?} of {dtype}, {width} columns, chunks of {chunks:?}: {found:?}, not {wanted:?}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn read_plans_are_printed() {
+    let file = File::from_bytes("m", write(&[6, 6, 10], Compression::None)).unwrap();
+    let select = file.dataset("t").unwrap().select().step("time", 5).unwrap();
+    let plan = select.plan().unwrap();
+    let first = plan.reads().chunks()[0].stored.span;
+    let text = plan.reads().to_string();
+    let lines: Vec<&str> = text.lines().collect();
+    assert_eq!(
+        lines[..2],
+        ["selection 0:12:5,0:6,0:10: 180 elements, 720 bytes", "2 chunks, 2880 stored bytes"]
+    );
+    assert_eq!(lines[2], format!("  chunk [0, 0, 0]: row 0, bytes {first}, raw"));
+    assert_eq!(lines.len(), 4, "{text}");
+    let pruned =
+        file.dataset("t").unwrap().select().filter(Comparison::Gt(Scalar::Whole(1000))).plan().unwrap();
+    assert!(pruned.reads().to_string().ends_with("\n2 chunks pruned by statistics"), "{}", pruned.reads());
+    let many = File::from_bytes("m", write(&[1, 1, 10], Compression::None)).unwrap();
+    let text = many.dataset("t").unwrap().select().plan().unwrap().reads().to_string();
+    assert!(text.ends_with("\n  … and 40 more"), "{text}");
 }

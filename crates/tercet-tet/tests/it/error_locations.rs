@@ -1,6 +1,6 @@
 //! Errors name the region, the field and the bytes.
 
-use tercet_core::{Class, CommonError, Diagnose, Span};
+use tercet_core::{Class, CommonError, Diagnostic, Span};
 use tercet_testkit::damage::{patched, spliced, zeroed};
 use tercet_tet::{ChunkError, DatasetError, Error, ErrorKind, File, Region, StaleBlockError};
 
@@ -43,7 +43,7 @@ fn assert_site(bytes: Vec<u8>, region: Region, field: &str, span: std::ops::Rang
     }
     // Another version may be valid for another reader; other numbers are invalid for all.
     let class = if field.ends_with("version") { Class::Unsupported } else { Class::Malformed };
-    assert_eq!((error.class(), Diagnose::span(&error)), (class, Some(span)));
+    assert_eq!((error.class(), Diagnostic::span(&error)), (class, Some(span)));
     let text = error.to_string();
     assert!(text.starts_with("bad: ") && text.contains(field), "{text}");
     assert!(text.contains(&region.to_string()) && text.contains(&span.to_string()), "{text}");
@@ -139,7 +139,7 @@ fn missing_and_damaged_chunks() {
     let at = Regions::parse(&good);
     let error = failure(patched(&good, at.first_row + 8, &[7]));
     assert!(
-        matches!(error.kind(), ErrorKind::MissingChunk { dataset, tile } if &**dataset == "t" && **tile == [0, 0]),
+        matches!(error.kind(), ErrorKind::MissingChunk { dataset, coords } if &**dataset == "t" && **coords == [0, 0]),
         "{error}"
     );
 
@@ -148,8 +148,8 @@ fn missing_and_damaged_chunks() {
     let start = row.payload_offset as usize;
     let error = failure(zeroed(&good, start..start + 4));
     match error.kind() {
-        ErrorKind::Chunk { dataset, tile, row: 5, span, reason: ChunkError::Codec(_) } => {
-            assert_eq!((&**dataset, &**tile), ("z", &[1][..]));
+        ErrorKind::Chunk { dataset, coords, row: 5, span, reason: ChunkError::Codec(_) } => {
+            assert_eq!((&**dataset, &**coords), ("z", &[1][..]));
             assert_eq!((span.start(), span.len()), (row.payload_offset, row.stored_byte_len));
         }
         other => panic!("{other:?}"),
@@ -165,7 +165,9 @@ fn checksums() {
     let file = File::from_bytes("good", good.clone()).unwrap();
     let payload = file.row(2).unwrap().payload_offset as usize;
     match failure(patched(&good, payload, &[0xee])).kind() {
-        ErrorKind::Chunk { tile, row: 2, reason: ChunkError::Checksum(_), .. } => assert_eq!(**tile, [1, 0]),
+        ErrorKind::Chunk { coords, row: 2, reason: ChunkError::Checksum(_), .. } => {
+            assert_eq!(**coords, [1, 0]);
+        }
         other => panic!("{other:?}"),
     }
     match failure(patched(&good, at.first_row + 100, &[1])).kind() {

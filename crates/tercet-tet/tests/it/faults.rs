@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, PublishError, RealDisk};
-use tercet_core::{Class, CommonError, Diagnose, ElementType, TensorView};
+use tercet_core::{Class, CommonError, Diagnostic, ElementType, TensorView};
 use tercet_testkit::faults::{FaultyDisk, Op, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tet::{
-    ActionState, Compression, Error, ErrorKind, File, HistoryRow, Layout, RepairOptions, Rewrite,
-    SalvageOptions, VerifyOptions, Writer, WriterOptions, repair_on, salvage_file_on, verify,
+    ActionState, Append, Compression, Error, ErrorKind, File, HistoryRow, Layout, NewValues, RepairOptions,
+    Rewrite, SalvageOptions, VerifyOptions, Writer, WriterOptions, repair_on, salvage_file_on, verify,
 };
 
 use crate::samples;
@@ -61,6 +61,20 @@ fn drop_dataset(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     rewrite.start(HistoryRow::at("drop", "test", 2), WriterOptions::new(), &NoProgress)?.finish().map(drop)
 }
 
+/// Appends along the axis of a dataset whose last chunk is clipped, and sets an attribute.
+fn append_along(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
+    let mut rewrite = Rewrite::open_on(Arc::clone(disk), &directory.join(NAME))?;
+    rewrite.append(&Append::along("0").with_array("a", ElementType::U8, [4]).with_rechunk(true))?;
+    let id = rewrite.dataset("b")?;
+    rewrite.layout().set_attr(id, "level", &850.into()).unwrap();
+    let values = |values: &NewValues<'_>, out: &mut [u8]| {
+        out.fill(values.start[0] as u8);
+        Ok::<(), Error>(())
+    };
+    let history = HistoryRow::at("append", "test", 2);
+    rewrite.start_with(history, WriterOptions::new(), values, &NoProgress)?.finish().map(drop)
+}
+
 fn cut_footer(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     let options = RepairOptions::default().with_apply("footer_invalid");
     let report = repair_on(disk, &directory.join(NAME), &options, &NoProgress)?;
@@ -78,13 +92,7 @@ fn recompute_checksums(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Err
 
 fn salvage(disk: &Arc<dyn Disk>, directory: &Path) -> Result<(), Error> {
     let (from, to) = (directory.join("damaged.tet"), directory.join(NAME));
-    let report = salvage_file_on(
-        Arc::clone(disk),
-        &from,
-        &to,
-        SalvageOptions::new().with_overwrite(true),
-        &NoProgress,
-    )?;
+    let report = salvage_file_on(Arc::clone(disk), &from, &to, true, SalvageOptions::new(), &NoProgress)?;
     assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
     Ok(())
 }
@@ -192,8 +200,13 @@ fn append_to_a_protected_file() {
 }
 
 #[test]
-fn append_to_a_foreign_file() {
+fn append_to_an_unprotected_file() {
     assert_atomic(Some(&samples::interop().bytes), None, append);
+}
+
+#[test]
+fn append_along_an_axis() {
+    assert_atomic(Some(&samples::by_reference().bytes), None, append_along);
 }
 
 #[test]
@@ -328,6 +341,7 @@ fn written_files_pass_verification() {
         (samples::by_reference(), append as Change),
         (samples::interop(), append),
         (samples::by_reference(), drop_dataset),
+        (samples::by_reference(), append_along),
     ] {
         let new = sound(&|directory| fs::write(directory.join(NAME), &old.bytes).unwrap(), change);
         let source = Arc::new(tercet_core::source::Memory::new(NAME, new));

@@ -9,7 +9,7 @@ use tercet_tet::{ActionState, File, HistoryRow, Layout, RepairOptions, Writer, W
 const VALUES: [u16; 12] = [3, 1, 4, 1, 5, 9, 2, 6, 5, 3, 5, 8];
 
 /// A file as the reference writes it, with a footer.
-fn foreign() -> Vec<u8> {
+fn reference_file() -> Vec<u8> {
     let mut layout = Layout::new();
     let id = layout.dataset("pi", ElementType::U16, [12], [5]).unwrap();
     layout.attr(id, "units", "1").unwrap();
@@ -43,7 +43,7 @@ fn damages(intact: &[u8]) -> Vec<(&'static str, Vec<u8>)> {
 
 #[test]
 fn every_broken_footer_can_be_truncated() {
-    let intact = foreign();
+    let intact = reference_file();
     let directory = tempfile::tempdir().unwrap();
     for (name, bytes) in damages(&intact) {
         let path = directory.path().join("broken.tet");
@@ -120,7 +120,7 @@ fn a_partly_unusable_block_cannot_be_rewritten() {
     assert_eq!(file.dataset("pi").unwrap().read_all().unwrap().as_slice::<u16>(), Some(&VALUES[..]));
 
     let error = tercet_tet::Rewrite::open(&path).unwrap_err();
-    assert_eq!(tercet_core::Diagnose::class(&error), tercet_core::Class::Corrupt, "{error}");
+    assert_eq!(tercet_core::Diagnostic::class(&error), tercet_core::Class::Corrupt, "{error}");
     assert_eq!(std::fs::read(&path).unwrap(), with_unusable_column());
 
     let options = RepairOptions::default().with_apply("recompute_checksums");

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use crate::verify_path;
 use tercet_core::progress::NoProgress;
-use tercet_core::{ElementType, TensorView};
+use tercet_core::{Class, Diagnostic as _, ElementType, Limits, TensorView};
 use tercet_tet::{
     ActionState, File, FixAction, Layout, RepairOptions, SalvageOptions, VerifyOptions, Writer,
     WriterOptions, repair, salvage_file,
@@ -29,6 +29,17 @@ fn row_start(row: usize) -> usize {
 
 fn payload(row: u64) -> usize {
     usize::try_from(File::from_bytes("intact", intact()).unwrap().row(row).unwrap().payload_offset).unwrap()
+}
+
+#[test]
+fn an_exceeded_limit_is_not_damage() {
+    let bytes = intact();
+    for limit in [1, 64, 200] {
+        let source = std::sync::Arc::new(tercet_core::source::Memory::new("a.tet", bytes.clone()));
+        let options = VerifyOptions::new().with_limits(Limits::uniform(limit));
+        let error = tercet_tet::verify(source, options, &NoProgress).unwrap_err();
+        assert_eq!(error.class(), Class::Limit, "{limit}: {error}");
+    }
 }
 
 /// Changes a digit of the footer's own checksum.
@@ -77,8 +88,8 @@ fn a_damaged_chunk_is_not_salvaged() {
         assert_eq!(std::fs::read(&path).unwrap(), bytes);
 
         let out = directory.path().join("saved.tet");
-        let options = SalvageOptions::new().with_overwrite(true).with_accept_catalog(true);
-        let report = salvage_file(&path, &out, options, &NoProgress).unwrap();
+        let options = SalvageOptions::new().with_accept_catalog(true);
+        let report = salvage_file(&path, &out, true, options, &NoProgress).unwrap();
         assert_eq!((report.kept, report.missing.len()), (3, 1), "{report:?}");
         let mut expected = good();
         expected[1] = None;
@@ -98,7 +109,7 @@ fn swapped_rows_get_no_new_checksums() {
     assert_eq!(recompute_checksums(&path), ActionState::Skipped);
 
     let out = directory.path().join("saved.tet");
-    salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+    salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress).unwrap();
     let mut expected = good();
     expected[0] = None;
     expected[1] = None;
@@ -114,7 +125,7 @@ fn a_damaged_row_loses_one_chunk() {
     let report = verify_path(&path, VerifyOptions::default(), &NoProgress).unwrap();
     assert!(report.details.recommends("damaged_chunks"), "{report:?}");
     let out = directory.path().join("saved.tet");
-    salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+    salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress).unwrap();
     let mut expected = good();
     expected[2] = None;
     assert_eq!(chunks(&out), expected);
@@ -129,7 +140,7 @@ fn a_truncated_file_can_be_salvaged() {
     assert_eq!(recommendation.code, "invalid_layout");
     assert_eq!(recommendation.fix.action, Some(FixAction::Salvage));
     let out = directory.path().join("saved.tet");
-    let report = salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+    let report = salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress).unwrap();
     assert_eq!(report.kept, 2);
     assert_eq!(chunks(&out)[..2], good()[..2]);
 }
@@ -157,7 +168,7 @@ fn a_missing_chunk_is_named_in_the_error() {
     bytes[payload(3)] ^= 1;
     let path = write(directory.path(), &bytes);
     let out = directory.path().join("saved.tet");
-    salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+    salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress).unwrap();
     let file = File::open(&out).unwrap();
     let error = file.dataset("a").unwrap().read_all().unwrap_err();
     assert!(error.to_string().ends_with("chunk [3] is missing from the index"), "{error}");

@@ -23,7 +23,11 @@ mod faults;
 mod footer_repair;
 mod golden;
 mod golden_queries;
+#[cfg(all(any(unix, windows), target_endian = "little"))]
+mod grow;
 mod integrity;
+#[cfg(target_endian = "little")]
+mod missing_values;
 #[cfg(target_endian = "little")]
 mod partial_reads;
 #[cfg(target_endian = "little")]
@@ -35,6 +39,8 @@ mod query_properties;
 mod repair;
 #[cfg(target_endian = "little")]
 mod spec_vectors;
+#[cfg(any(unix, windows))]
+mod threads;
 mod zone_maps;
 
 #[cfg(any(unix, windows))]

@@ -38,7 +38,7 @@ const RUN: u64 = 1024 * 104;
 fn open_and_one_chunk_read_the_same_bytes_for_any_chunk_count() {
     for options in [WriterOptions::new(), WriterOptions::interop()] {
         let costs = [1_000u64, 100_000].map(|chunks| {
-            let bytes = write(&[chunks], &[1], Compression::Raw, options);
+            let bytes = write(&[chunks], &[1], Compression::None, options);
             sources(&bytes).map(|source| {
                 let file = open(&source);
                 let opened = source.bytes();
@@ -69,7 +69,7 @@ fn open_and_one_chunk_read_the_same_bytes_for_any_chunk_count() {
 
 #[test]
 fn statistics_of_one_chunk_read_one_run() {
-    let bytes = write(&[20_000], &[1], Compression::Raw, WriterOptions::new());
+    let bytes = write(&[20_000], &[1], Compression::None, WriterOptions::new());
     for source in sources(&bytes) {
         let file = open(&source);
         assert_eq!(*file.integrity_status(), IntegrityStatus::Checked { statistics: true });
@@ -96,7 +96,7 @@ fn reversed(bytes: &[u8]) -> Vec<u8> {
 
 #[test]
 fn unordered_rows_are_read_once() {
-    for compression in [Compression::Raw, Compression::Zstd { level: 1 }] {
+    for compression in [Compression::None, Compression::Zstd { level: 1 }] {
         let bytes = write(&[60, 50], &[1, 1], compression, WriterOptions::interop());
         let expected: Vec<u16> = (0..3000).collect();
         for source in sources(&reversed(&bytes)) {
@@ -116,7 +116,7 @@ fn unordered_rows_are_read_once() {
 
 #[test]
 fn the_table_of_unordered_rows_has_a_limit() {
-    let bytes = reversed(&write(&[3000], &[1], Compression::Raw, WriterOptions::interop()));
+    let bytes = reversed(&write(&[3000], &[1], Compression::None, WriterOptions::interop()));
     let limits = Limits::default().with_table_bytes(1000);
     let source = Arc::new(Memory::new("m", bytes));
     let file = File::from_source(source, ReadOptions::new().with_limits(limits)).unwrap();
@@ -126,7 +126,7 @@ fn the_table_of_unordered_rows_has_a_limit() {
 
 #[test]
 fn threads_share_one_table() {
-    let bytes = reversed(&write(&[40, 40], &[1, 3], Compression::Raw, WriterOptions::interop()));
+    let bytes = reversed(&write(&[40, 40], &[1, 3], Compression::None, WriterOptions::interop()));
     for source in sources(&bytes) {
         let file = open(&source);
         std::thread::scope(|scope| {
@@ -146,7 +146,7 @@ fn threads_share_one_table() {
     }
 }
 
-/// The payload spans of the tiles of 4×4 that a selection of a 40×40 array intersects.
+/// The payload spans of the chunks of 4×4 that a selection of a 40×40 array intersects.
 fn hit(file: &File, rows: impl Fn(u64) -> bool, columns: impl Fn(u64) -> bool) -> BTreeSet<Span> {
     let dataset = file.dataset("a").unwrap();
     let mut spans = BTreeSet::new();
@@ -157,8 +157,8 @@ fn hit(file: &File, rows: impl Fn(u64) -> bool, columns: impl Fn(u64) -> bool) -
 }
 
 #[test]
-fn selections_read_only_intersecting_tiles() {
-    for compression in [Compression::Raw, Compression::Zstd { level: 1 }] {
+fn selections_read_only_intersecting_chunks() {
+    for compression in [Compression::None, Compression::Zstd { level: 1 }] {
         let bytes = write(&[40, 40], &[4, 4], compression, WriterOptions::new());
         for source in sources(&bytes) {
             let file = open(&source);
@@ -176,7 +176,7 @@ fn selections_read_only_intersecting_tiles() {
                 let read: Vec<Span> =
                     source.spans().into_iter().filter(|span| span.start() >= payloads).collect();
                 assert_eq!(read.iter().copied().collect::<BTreeSet<_>>(), expected, "{text}");
-                assert_eq!(read.len(), expected.len(), "{text}: each tile once");
+                assert_eq!(read.len(), expected.len(), "{text}: each chunk once");
             }
         }
     }
@@ -184,7 +184,7 @@ fn selections_read_only_intersecting_tiles() {
 
 #[test]
 fn a_raw_chunk_in_memory_is_not_copied() {
-    let bytes = write(&[40, 40], &[4, 40], Compression::Raw, WriterOptions::new());
+    let bytes = write(&[40, 40], &[4, 40], Compression::None, WriterOptions::new());
     let source = Memory::new("m", bytes);
     let all = tercet_core::ByteSource::read_at(&source, Span::first(1)).unwrap().as_ptr() as usize;
     let file = File::from_source(Arc::new(source), ReadOptions::new()).unwrap();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{Class, Diagnose as _, Outline, OutlineOptions, TensorView};
+use tercet_core::{Class, Diagnostic as _, Outline, OutlineOptions, TensorView};
 use tercet_testkit::damage::patched;
 use tercet_tet::{
     ActionState, Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Query, ReadOptions,
@@ -52,7 +52,7 @@ fn filtered_mean() -> Value {
 }
 
 fn raw_with_labels() -> Kind {
-    let bytes = write(WriterOptions::new(), Compression::Raw, |layout, id| {
+    let bytes = write(WriterOptions::new(), Compression::None, |layout, id| {
         layout.labels(id, "x", vec!["a".into(), "b".into()]).unwrap();
         layout.history(HistoryRow::at("create", "test", 1)).unwrap();
     });
@@ -67,7 +67,7 @@ fn zstd() -> Kind {
 /// Zone maps, and metadata too large for the footer JSON. Its long attributes are tried at some bytes only.
 fn zone_maps_and_spill() -> Kind {
     let filler = "v".repeat(1024);
-    let bytes = write(WriterOptions::new().with_zone_maps(true), Compression::Raw, |layout, id| {
+    let bytes = write(WriterOptions::new().with_zone_maps(true), Compression::None, |layout, id| {
         for number in 0..63 {
             layout.attr(id, &format!("{number:02}"), &filler).unwrap();
         }
@@ -106,7 +106,7 @@ fn appended_and_dropped() -> Kind {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("a.tet");
     let plain = WriterOptions::new().with_statistics(false);
-    std::fs::write(&path, write(plain, Compression::Raw, |_, _| {})).unwrap();
+    std::fs::write(&path, write(plain, Compression::None, |_, _| {})).unwrap();
     let mut rewrite = Rewrite::open(&path).unwrap();
     let ids =
         ["u", "w"].map(|name| rewrite.layout().dataset(name, tercet_core::DType::U8, [5], [2]).unwrap());
@@ -292,8 +292,8 @@ fn a_hidden_block_is_refused_and_repaired() {
             assert!(finding.site.as_ref().is_some_and(|site| site.span.is_some()), "{what}: {finding:?}");
             assert!(report.details.recommends("recompute_checksums"), "{what}: {report:?}");
 
-            let options = SalvageOptions::new().with_overwrite(true);
-            let saved = salvage_file(&path, &out, options, &NoProgress).unwrap();
+            let options = SalvageOptions::new();
+            let saved = salvage_file(&path, &out, true, options, &NoProgress).unwrap();
             assert!(saved.missing.is_empty() && !saved.notes.is_empty(), "{what}: {saved:?}");
             assert_same_contents(&out, &intact, &what);
 
@@ -331,8 +331,12 @@ fn damage_beside_a_hidden_block_gets_no_new_checksum() {
             let repaired = repair(&path, &options, &NoProgress).unwrap();
             assert_eq!(repaired.actions[0].state, ActionState::Skipped, "{what}");
             assert!(std::fs::read(&path).unwrap() == bytes, "{what}");
-            let options = SalvageOptions::new().with_overwrite(true);
-            assert_eq!(salvage_file(&path, &out, options, &NoProgress).unwrap().missing.len(), 1, "{what}");
+            let options = SalvageOptions::new();
+            assert_eq!(
+                salvage_file(&path, &out, true, options, &NoProgress).unwrap().missing.len(),
+                1,
+                "{what}"
+            );
         }
     }
 }
@@ -340,7 +344,7 @@ fn damage_beside_a_hidden_block_gets_no_new_checksum() {
 /// Text that looks like a block, in every place that belongs to users.
 fn suspicious(options: WriterOptions) -> Vec<u8> {
     let block = r#""tercet":{"version":1,"footer_crc32c":"00000000","catalog_crc32c":"00000000","rows":1,"#;
-    write(options, Compression::Raw, |layout, id| {
+    write(options, Compression::None, |layout, id| {
         layout.attr(id, "note", block).unwrap();
         for name in ["footer_crc32c", "catalog_crc32c", "index_crc32c", "row_crc32c", "rows", "tercet"] {
             layout.attr(id, name, "00000000").unwrap();

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use tercet_core::progress::NoProgress;
 use tercet_core::publish::Disk;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, Diagnose as _, OutlineOptions, SourceError, Span};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Limits, OutlineOptions, SourceError, Span};
 use tercet_testkit::damage::{self, patched};
 use tercet_testkit::faults::FaultyDisk;
 use tercet_tet::{
-    File, HistoryRow, RepairOptions, Rewrite, SalvageOptions, VerifyOptions, WriterOptions, repair,
-    repair_on, salvage, salvage_file, salvage_file_on,
+    File, HistoryRow, ReadOptions, RepairOptions, Rewrite, SalvageOptions, VerifyOptions, WriterOptions,
+    repair, repair_on, salvage, salvage_file, salvage_file_on,
 };
 
 use crate::samples::{self, Sample};
@@ -27,7 +27,34 @@ fn deep() -> VerifyOptions {
     VerifyOptions::default().with_deep(true)
 }
 
-/// Grids of more tiles than any file has rows.
+/// Repairs and rewrites accept no more than their caller, and change nothing if that is too little.
+#[test]
+fn repairs_and_rewrites_have_the_limits_of_the_caller() {
+    let good = samples::interop().bytes;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
+    let read = ReadOptions::new().with_limits(Limits::uniform(64));
+    let error = {
+        fs::write(&path, &good).unwrap();
+        Rewrite::open_with(&path, read).unwrap_err()
+    };
+    assert_eq!(error.class(), Class::Limit, "{error}");
+    for bytes in [&good[..], &good[..good.len() - 1]] {
+        fs::write(&path, bytes).unwrap();
+        for options in [
+            RepairOptions::new(),
+            RepairOptions::new().with_apply("footer_invalid"),
+            RepairOptions::new().with_apply("footer_invalid").with_dry_run(true),
+            RepairOptions::new().with_apply("recompute_checksums"),
+        ] {
+            let error = repair(&path, &options.with_read(read), &NoProgress).unwrap_err();
+            assert_eq!(error.class(), Class::Limit, "{error}");
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+    }
+}
+
+/// Grids of more chunks than any file has rows.
 #[test]
 fn absurd_grids_end_in_errors() {
     let good = samples::interop().bytes;
@@ -35,8 +62,8 @@ fn absurd_grids_end_in_errors() {
     let record = good.windows(1).enumerate().skip(60).find(|(_, byte)| *byte == b"z").unwrap().0;
     let (shape, chunk) = (record + 8, record + 16);
     assert_eq!((good[shape], good[chunk]), (20, 16));
-    for tiles in [1u64 << 24, 1 << 40, 1 << 60] {
-        let bytes = patched(&patched(&good, shape, &tiles.to_le_bytes()), chunk, &1u64.to_le_bytes());
+    for chunks in [1u64 << 24, 1 << 40, 1 << 60] {
+        let bytes = patched(&patched(&good, shape, &chunks.to_le_bytes()), chunk, &1u64.to_le_bytes());
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("a.tet");
         fs::write(&path, &bytes).unwrap();
@@ -59,11 +86,10 @@ fn absurd_grids_end_in_errors() {
         let rewrite = Rewrite::open(&path).unwrap();
         assert!(
             rewrite.start(row(), WriterOptions::new(), &NoProgress).is_err(),
-            "{tiles} chunks cannot be kept"
+            "{chunks} chunks cannot be kept"
         );
         let out = directory.path().join("out.tet");
-        if let Ok(report) = salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress)
-        {
+        if let Ok(report) = salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress) {
             assert_eq!(report.lost_datasets.len(), 1, "{report:?}");
             assert_eq!(report.kept, 4, "{report:?}");
             assert!(verify_path(&out, deep(), &NoProgress).unwrap().ok);
@@ -86,14 +112,14 @@ fn lost_chunks(path: &Path, sample: &Sample, what: &str) -> usize {
     for dataset in good.datasets() {
         let grid = dataset.grid().unwrap();
         let Ok(found) = file.dataset(dataset.name()) else {
-            lost += grid.tiles() as usize;
+            lost += grid.chunk_count() as usize;
             continue;
         };
-        for linear in 0..grid.tiles() {
-            let tile = &grid.coords(linear)[..grid.rank()];
-            match found.chunk(tile) {
+        for linear in 0..grid.chunk_count() {
+            let coords = &grid.coords(linear)[..grid.rank()];
+            match found.chunk(coords) {
                 Ok(chunk) => {
-                    assert!(chunk.bytes() == dataset.chunk(tile).unwrap().bytes(), "{what}: {tile:?}");
+                    assert!(chunk.bytes() == dataset.chunk(coords).unwrap().bytes(), "{what}: {coords:?}");
                 }
                 Err(_) => lost += 1,
             }
@@ -114,13 +140,7 @@ fn salvage_every_flip(sample: &Sample) {
         bytes[flip.offset] ^= flip.mask;
         fs::write(&path, &bytes).unwrap();
         let what = format!("{} {flip}", sample.name);
-        let saved_to = salvage_file_on(
-            quick_disk(),
-            &path,
-            &out,
-            SalvageOptions::new().with_overwrite(true),
-            &NoProgress,
-        );
+        let saved_to = salvage_file_on(quick_disk(), &path, &out, true, SalvageOptions::new(), &NoProgress);
         let Ok(report) = saved_to else { continue };
         assert!(fs::read(&path).unwrap() == bytes, "{what}: the source is untouched");
         if !report.notes.is_empty() || !report.lost_datasets.is_empty() {
@@ -200,8 +220,7 @@ fn valid_files_are_not_changed() {
         assert!(report.ok());
         assert!(fs::read(&path).unwrap() == sample.bytes, "{}", sample.name);
         let out = directory.path().join("out.tet");
-        let report =
-            salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+        let report = salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress).unwrap();
         assert!(report.missing.is_empty() && report.notes.is_empty(), "{report:?}");
         assert_eq!(lost_chunks(&out, &sample, sample.name), 0);
     }
@@ -217,7 +236,7 @@ fn missing_chunks_are_errors_or_the_fill_value() {
     bytes[row.payload_offset as usize] ^= 1;
     fs::write(&path, &bytes).unwrap();
 
-    let report = salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true), &NoProgress).unwrap();
+    let report = salvage_file(&path, &out, true, SalvageOptions::new(), &NoProgress).unwrap();
     assert_eq!(report.missing.len(), 1);
     assert_eq!((&*report.missing[0].dataset, &report.missing[0].chunk[..]), ("t", &[1, 1][..]));
     let file = File::open(&out).unwrap();
@@ -227,17 +246,14 @@ fn missing_chunks_are_errors_or_the_fill_value() {
     assert!(t.read(&t.selection("0:2,:").unwrap()).is_ok());
     drop(file);
 
-    let report =
-        salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true).with_fill(-7.0), &NoProgress)
-            .unwrap();
+    let report = salvage_file(&path, &out, true, SalvageOptions::new().with_fill(-7.0), &NoProgress).unwrap();
     assert_eq!(report.missing.len(), 1);
     let file = File::open(&out).unwrap();
     let all = file.dataset("t").unwrap().read_all().unwrap();
     assert_eq!(all.as_slice::<i32>().unwrap()[13..], [-7, -7]);
     assert_eq!(all.bytes()[..52], sample.arrays[0].1[..52]);
     assert!(
-        salvage_file(&path, &out, SalvageOptions::new().with_overwrite(true).with_fill(0.5), &NoProgress)
-            .is_err(),
+        salvage_file(&path, &out, true, SalvageOptions::new().with_fill(0.5), &NoProgress).is_err(),
         "no whole number"
     );
 }
@@ -248,7 +264,7 @@ fn salvage_onto_the_input_is_rejected() {
     let path = directory.path().join("damaged.tet");
     let sample = samples::raw_inline();
     fs::write(&path, &sample.bytes).unwrap();
-    assert!(salvage_file(&path, &path, SalvageOptions::new().with_overwrite(true), &NoProgress).is_err());
+    assert!(salvage_file(&path, &path, true, SalvageOptions::new(), &NoProgress).is_err());
     assert!(fs::read(&path).unwrap() == sample.bytes);
 }
 

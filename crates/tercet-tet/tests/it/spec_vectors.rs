@@ -70,7 +70,7 @@ fn v2_empty_with_footer() {
 }
 
 #[test]
-fn v3_one_clipped_tile() {
+fn v3_one_clipped_chunk() {
     let vector = Vector::named("V3");
     vector.assert_same(&big(WriterOptions::interop()), &vector.bytes());
 }

@@ -157,7 +157,7 @@ fn labels_that_only_the_block_holds_are_not_indexed() {
     // `few`: values, sorted labels, labels. `many`: too many values, and labels that other readers ignore.
     let kinds: Vec<&str> = text.lines().filter_map(|line| line.trim().strip_prefix("\"kind\": ")).collect();
     assert_eq!(kinds, ["\"value_postings\",", "\"sorted_axis_range\",", "\"coord_label_postings\","]);
-    assert_eq!(text.matches("\"null_count\": 1,").count(), 2, "the fill value occurs in two tiles");
+    assert_eq!(text.matches("\"null_count\": 1,").count(), 2, "the fill value occurs in two chunks");
 }
 
 #[test]
@@ -218,14 +218,16 @@ fn zone_maps_do_not_depend_on_write_order() {
     let e = layout.dataset("e", ElementType::I16, [12, 6], [5, 4]).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
     let grid = writer.grid(e).clone();
-    for linear in (0..grid.tiles()).rev() {
-        let tile = grid.coords(linear);
-        let tile = &tile[..2];
-        let (rows, columns) = (grid.window(0, tile[0]), grid.window(1, tile[1]));
+    for linear in (0..grid.chunk_count()).rev() {
+        let coords = grid.coords(linear);
+        let coords = &coords[..2];
+        let (rows, columns) = (grid.window(0, coords[0]), grid.window(1, coords[1]));
         let values: Vec<i16> = (rows.0..rows.1)
             .flat_map(|row| (columns.0..columns.1).map(move |column| E[row as usize][column as usize]))
             .collect();
-        writer.chunk(e, tile, TensorView::from_slice(&grid.tile_shape(tile), &values).unwrap()).unwrap();
+        writer
+            .chunk(e, coords, TensorView::from_slice(&grid.chunk_shape_at(coords), &values).unwrap())
+            .unwrap();
     }
     assert_same("backwards", &writer.finish().unwrap().output, &v6(options));
 }

@@ -60,7 +60,7 @@ pub(crate) fn raw_inline() -> Sample {
         dtype: ElementType::I32,
         shape: &[3, 5],
         chunk_shape: &[2, 3],
-        compression: Compression::Raw,
+        compression: Compression::None,
     };
     write("raw_inline", &[plan], options(), |layout, ids| {
         layout.attr(ids[0], "units", "K").unwrap();
@@ -82,7 +82,7 @@ pub(crate) fn by_reference() -> Sample {
         dtype: ElementType::U8,
         shape: &[5],
         chunk_shape: &[2],
-        compression: Compression::Raw,
+        compression: Compression::None,
     };
     let floats =
         Plan { name: "b", dtype: ElementType::F32, shape: &[2, 3], chunk_shape: &[1, 3], compression: ZSTD };
@@ -96,7 +96,7 @@ pub(crate) fn labels() -> Sample {
         dtype: ElementType::U16,
         shape: &[2, 66],
         chunk_shape: &[2, 66],
-        compression: Compression::Raw,
+        compression: Compression::None,
     };
     write("labels", &[plan], options(), |layout, ids| {
         layout.dims(ids[0], ["t", "s"]).unwrap();
@@ -112,7 +112,7 @@ pub(crate) fn interop() -> Sample {
         dtype: ElementType::I16,
         shape: &[3, 5],
         chunk_shape: &[2, 3],
-        compression: Compression::Raw,
+        compression: Compression::None,
     };
     let packed =
         Plan { name: "z", dtype: ElementType::F64, shape: &[20], chunk_shape: &[16], compression: ZSTD };
@@ -129,7 +129,7 @@ pub(crate) fn spill() -> Sample {
         dtype: ElementType::I32,
         shape: &[4],
         chunk_shape: &[3],
-        compression: Compression::Raw,
+        compression: Compression::None,
     };
     write("spill", &[plan], options(), |layout, ids| {
         for number in 0..63 {

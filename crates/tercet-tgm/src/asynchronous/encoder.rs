@@ -8,8 +8,8 @@ use tokio::io::{AsyncSeek, AsyncSeekExt as _, AsyncWrite, AsyncWriteExt as _};
 
 use super::{WORTH_A_THREAD, Worker};
 use crate::descriptor::DataObjectDescriptor;
-use crate::encode::{EncodeError, EncodeOptions, PreEncoded, StreamingEncoder};
-use crate::error::ErrorKind;
+use crate::encode::{EncodeError, EncodeOptions, NAME, PreEncoded, StreamingEncoder};
+use crate::error::{Error, ErrorKind};
 use crate::metadata::{Entry, GlobalMetadata};
 
 /// Writes one message to an `AsyncWrite`, object by object. Calls, bytes and errors are those of [`StreamingEncoder`];
@@ -25,7 +25,7 @@ use crate::metadata::{Entry, GlobalMetadata};
 ///
 /// ```
 /// # #[cfg(feature = "async")] {
-/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, DType, EncodeOptions, ErrorKind, GlobalMetadata, Message};
+/// use tercet_tgm::{AsyncStreamingEncoder, DataObjectDescriptor, DType, EncodeOptions, Error, GlobalMetadata, Message};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
 /// # runtime.block_on(async {
@@ -37,16 +37,16 @@ use crate::metadata::{Entry, GlobalMetadata};
 /// let bytes: Vec<u8> = encoder.finish().await?;
 /// let message = Message::from_bytes("stream", bytes).unwrap();
 /// assert_eq!(message.metadata().base[0]["step"], 6.into());
-/// # Ok::<(), ErrorKind>(())
+/// # Ok::<(), Error>(())
 /// # })?;
 /// # }
-/// # Ok::<(), tercet_tgm::ErrorKind>(())
+/// # Ok::<(), tercet_tgm::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct AsyncStreamingEncoder<W> {
     sink: W,
     /// Its sink holds the bytes to be written.
-    encoder: Worker<StreamingEncoder<Vec<u8>>, Result<(), ErrorKind>>,
+    encoder: Worker<StreamingEncoder<Vec<u8>>, Result<(), Error>>,
     /// The number of those bytes that are written.
     written: usize,
     objects: u64,
@@ -56,10 +56,10 @@ pub struct AsyncStreamingEncoder<W> {
 
 impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     /// Starts a message: writes its preamble and its first metadata frame, which holds `metadata` as it is.
-    pub async fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, ErrorKind> {
+    pub async fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Error> {
         let encoder = Worker::Idle(StreamingEncoder::new(Vec::new(), metadata, options)?);
         let mut this = Self { sink, encoder, written: 0, objects: 0, failed: false };
-        this.drain().await?;
+        this.drain().await.map_err(named)?;
         Ok(this)
     }
 
@@ -72,10 +72,10 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     }
 
     /// Sets metadata of the next object. Its keys override those of the object's entry in `base`.
-    pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
-        self.settle().await?;
-        self.encoder.idle()?.write_preceder(entry)?;
-        self.drain().await
+    pub async fn write_preceder(&mut self, entry: Entry) -> Result<(), Error> {
+        self.settle().await.map_err(named)?;
+        self.encoder.idle().map_err(|cancelled| named(cancelled.into()))?.write_preceder(entry)?;
+        self.drain().await.map_err(named)
     }
 
     /// Encodes and writes an object. Values given as `Vec<u8>` or `Bytes` are not copied.
@@ -83,9 +83,11 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         &mut self,
         descriptor: &DataObjectDescriptor,
         values: impl Into<Bytes>,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         let (descriptor, values) = (descriptor.clone(), values.into());
-        self.work(values.len(), move |encoder| encoder.write_object(&descriptor, &values)).await
+        self.work(values.len(), move |encoder| encoder.write_object(&descriptor, &values))
+            .await
+            .map_err(named)
     }
 
     /// Writes an object whose payload is already encoded.
@@ -93,40 +95,40 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
         &mut self,
         descriptor: &DataObjectDescriptor,
         payload: impl Into<Bytes>,
-    ) -> Result<(), ErrorKind> {
+    ) -> Result<(), Error> {
         let (descriptor, payload) = (descriptor.clone(), payload.into());
         let len = payload.len();
         let write = move |encoder: &mut StreamingEncoder<Vec<u8>>| {
             encoder.write_pre_encoded(PreEncoded { descriptor: &descriptor, payload: &payload })
         };
-        self.work(len, write).await
+        self.work(len, write).await.map_err(named)
     }
 
     /// Writes everything that was started, and flushes the sink.
-    pub async fn flush(&mut self) -> Result<(), ErrorKind> {
-        self.settle().await?;
-        self.sink.flush().await.map_err(written)
+    pub async fn flush(&mut self) -> Result<(), Error> {
+        self.settle().await.map_err(named)?;
+        self.sink.flush().await.map_err(|error| named(written(error)))
     }
 
     /// Ends the message and flushes the sink. The preamble has no length, because a stream cannot seek.
-    pub async fn finish(mut self) -> Result<W, ErrorKind> {
-        let rest = self.take_encoder().await?.finish()?;
-        self.write_rest(&rest).await?;
+    pub async fn finish(mut self) -> Result<W, Error> {
+        let rest = self.take_encoder().await.map_err(named)?.finish()?;
+        self.write_rest(&rest).await.map_err(named)?;
         Ok(self.sink)
     }
 
     async fn work(
         &mut self,
         len: usize,
-        work: impl FnOnce(&mut StreamingEncoder<Vec<u8>>) -> Result<(), ErrorKind> + Send + 'static,
+        work: impl FnOnce(&mut StreamingEncoder<Vec<u8>>) -> Result<(), Error> + Send + 'static,
     ) -> Result<(), ErrorKind> {
         self.settle().await?;
         self.objects = self.object_count();
         if len >= WORTH_A_THREAD {
             self.encoder.send(work)?;
-            self.encoder.result().await?.unwrap_or(Ok(()))?;
+            self.encoder.result().await?.unwrap_or(Ok(())).map_err(Error::into_kind)?;
         } else {
-            work(self.encoder.idle()?)?;
+            work(self.encoder.idle()?).map_err(Error::into_kind)?;
         }
         self.drain().await
     }
@@ -135,7 +137,7 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
     async fn settle(&mut self) -> Result<(), ErrorKind> {
         let made = self.encoder.result().await?;
         self.drain().await?;
-        made.unwrap_or(Ok(()))
+        made.unwrap_or(Ok(())).map_err(Error::into_kind)
     }
 
     /// Writes the output of the encoder. Dropping the future neither loses nor repeats bytes.
@@ -175,9 +177,9 @@ impl<W: AsyncWrite + Unpin> AsyncStreamingEncoder<W> {
 
 impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
     /// Ends the message and seeks back to write its length into the preamble.
-    pub async fn finish_with_length(mut self) -> Result<W, ErrorKind> {
-        let (rest, total) = self.take_encoder().await?.finish_counted()?;
-        self.write_rest(&rest).await?;
+    pub async fn finish_with_length(mut self) -> Result<W, Error> {
+        let (rest, total) = self.take_encoder().await.map_err(named)?.finish_counted()?;
+        self.write_rest(&rest).await.map_err(named)?;
         let sink = &mut self.sink;
         let go = async {
             let end = sink.stream_position().await?;
@@ -188,7 +190,7 @@ impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
             sink.seek(SeekFrom::Start(end)).await?;
             Ok(())
         };
-        go.await.map_err(written)?;
+        go.await.map_err(|error| named(written(error)))?;
         Ok(self.sink)
     }
 }
@@ -196,4 +198,8 @@ impl<W: AsyncWrite + AsyncSeek + Unpin> AsyncStreamingEncoder<W> {
 /// The error of a write to the sink.
 fn written(error: io::Error) -> ErrorKind {
     CommonError::Write(error).into()
+}
+
+fn named(kind: ErrorKind) -> Error {
+    Error::new(NAME.into(), kind)
 }

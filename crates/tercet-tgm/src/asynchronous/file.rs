@@ -7,7 +7,7 @@ use bytes::Bytes;
 use tercet_core::Location;
 
 use super::off_thread;
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::file::File;
 use crate::message::Message;
 use crate::object::StreamedObject;
@@ -108,8 +108,9 @@ impl Message {
 
 impl StreamedObject {
     /// Decodes the object on the blocking pool.
-    pub async fn decode_async(&self) -> Result<Tensor, ErrorKind> {
+    pub async fn decode_async(&self) -> Result<Tensor, Error> {
         let object = self.clone();
-        off_thread(move || object.decode()).await?
+        let done = off_thread(move || object.decode()).await;
+        done.unwrap_or_else(|cancelled| Err(self.error(cancelled.into())))
     }
 }

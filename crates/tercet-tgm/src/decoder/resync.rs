@@ -102,7 +102,7 @@ impl Decoder {
         {
             self.unverified.extend_from_slice(&frame[start..]);
         }
-        if self.unverified.len() as u64 > self.options.limits.chunk_bytes {
+        if self.unverified.len() as u64 > self.options.common.limits.chunk_bytes {
             self.unverified = BytesMut::new();
         }
     }

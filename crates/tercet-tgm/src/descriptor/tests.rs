@@ -67,8 +67,11 @@ fn errors_name_key_found_and_allowed() {
     ] {
         assert_eq!(read(&json).unwrap_err().to_string(), expected);
     }
-    let error = read(&with("dtype", json!("Float32"))).unwrap_err();
-    assert!(matches!(error.reason, MetadataErrorKind::Unknown { found, .. } if found == "Float32"));
+    // Short names and `bool` are types of other formats.
+    for name in ["Float32", "float32 ", "f32", "bool", ""] {
+        let error = read(&with("dtype", json!(name))).unwrap_err();
+        assert!(matches!(error.reason, MetadataErrorKind::Unknown { found, .. } if found == name), "{name}");
+    }
     for key in ["type", "ndim", "shape", "strides", "dtype", "encoding", "filter", "compression"] {
         let mut json = valid();
         json.as_object_mut().unwrap().remove(key);

@@ -87,7 +87,7 @@ impl EditError {
     /// What to do about it.
     pub(crate) fn hint(&self) -> Option<Hint> {
         match self {
-            Self::Immutable { .. } => Some(Hint::Recode),
+            Self::Immutable { .. } => Some(Hint::Repack),
             Self::Conflict { .. } => Some(Hint::ConflictStrategy),
             _ => None,
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use tercet_core::checksum::{Mismatch, Xxh3};
 use tercet_core::limits::check_limit;
-use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Progress, Span};
+use tercet_core::{ByteSource, Class, CommonError, Diagnostic as _, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::error::{Error, ErrorKind};
@@ -70,7 +70,7 @@ impl RawObject {
         if self.descriptor.compression != "szip" {
             return Ok(());
         }
-        check_limit("the payload", object.payload_span().len(), object.options().limits.array_bytes)?;
+        check_limit("the payload", object.payload_span().len(), object.options().common.limits.array_bytes)?;
         let payload = self.source.read_at(object.payload_span())?;
         if let Some(right) = with_correct_szip_offsets(&self.descriptor, &payload) {
             self.change(right);
@@ -166,8 +166,8 @@ pub(crate) fn verify_object(object: &Object<'_>) -> Result<(), Error> {
 pub(crate) fn check_structure(object: &Object<'_>) -> Result<(), Error> {
     if !fills_its_frame(object)? {
         let named = |fault: ErrorKind| object.named(fault);
-        let limit = object.options().limits.chunk_bytes;
-        check_limit("the array", object.decoded_len()?, limit).map_err(|over| named(over.into()))?;
+        check_limit("the array", object.decoded_len()?, object.chunk_limit())
+            .map_err(|over| named(over.into()))?;
         return object.decode().map(drop);
     }
     match object.decoded_len() {
@@ -177,15 +177,17 @@ pub(crate) fn check_structure(object: &Object<'_>) -> Result<(), Error> {
     }
 }
 
-/// Checks an object without a hash: a compressed payload must decode.
+/// Checks an object without a hash: a compressed payload must decode, within the limits.
 pub(crate) fn check_decodes(object: &Object<'_>) -> Result<(), Error> {
     if object.frame().hash().is_some() || object.descriptor().is_plain() {
         return Ok(());
     }
-    let limit = object.options().limits.chunk_bytes;
-    if !object.decoded_len().is_ok_and(|len| check_limit("the array", len, limit).is_ok()) {
-        return Ok(());
-    }
+    match object.decoded_len() {
+        Ok(len) => {
+            check_limit("the array", len, object.chunk_limit()).map_err(|over| object.named(over.into()))?
+        }
+        Err(_) => return Ok(()),
+    };
     match object.decode() {
         Err(error) if error.class() != Class::Unsupported => Err(error),
         _ => Ok(()),

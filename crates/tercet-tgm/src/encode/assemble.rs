@@ -22,7 +22,7 @@ use crate::wire::preamble::Preamble;
 const PIECE: usize = 64 << 10;
 
 /// The location of a new message in errors.
-const NAME: &str = "new message";
+pub(crate) const NAME: &str = "new message";
 
 /// Encodes a message. Values are in the byte order of their descriptors, by default little-endian.
 pub fn encode_message(

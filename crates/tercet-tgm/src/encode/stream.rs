@@ -1,16 +1,19 @@
 //! Streaming encoder: writes a message object by object.
 
 use std::io::{self, Seek, SeekFrom, Write};
+use std::sync::Arc;
 
 use tercet_core::checksum::Xxh3;
 use tercet_core::threads::install;
 
-use super::assemble::{build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame};
+use super::assemble::{
+    NAME, build_hash_frame_cbor, compute_message_flags, object_header, object_tail, put_frame,
+};
 use super::error::EncodeError;
 use super::input::{EncodedObject, PreEncoded, RESERVED, check_metadata, check_values};
 use super::options::EncodeOptions;
 use crate::descriptor::DataObjectDescriptor;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::index_and_hash::IndexFrame;
 use crate::metadata::{Entry, GlobalMetadata, preceder_to_value};
 use crate::wire::align8;
@@ -40,6 +43,8 @@ const PIECE: usize = 256 << 10;
 /// ```
 #[derive(Debug)]
 pub struct StreamingEncoder<W> {
+    /// The name of the output in errors.
+    name: Arc<str>,
     sink: W,
     options: EncodeOptions,
     metadata: GlobalMetadata,
@@ -57,7 +62,26 @@ pub struct StreamingEncoder<W> {
 
 impl<W: Write> StreamingEncoder<W> {
     /// Starts a message: writes the preamble and the first metadata frame with `metadata`.
-    pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, ErrorKind> {
+    pub fn new(sink: W, metadata: &GlobalMetadata, options: EncodeOptions) -> Result<Self, Error> {
+        Self::named(NAME.into(), sink, metadata, options)
+    }
+
+    /// [`new`](Self::new) with the name of the output, which errors have as their location. By default it is `new message`.
+    pub fn named(
+        name: Arc<str>,
+        sink: W,
+        metadata: &GlobalMetadata,
+        options: EncodeOptions,
+    ) -> Result<Self, Error> {
+        Self::start(Arc::clone(&name), sink, metadata, options).map_err(|kind| Error::new(name, kind))
+    }
+
+    fn start(
+        name: Arc<str>,
+        sink: W,
+        metadata: &GlobalMetadata,
+        options: EncodeOptions,
+    ) -> Result<Self, ErrorKind> {
         check_metadata(metadata)?;
         let footer_hashes = options.hashes.in_a_stream("the list of hashes")? && options.hash;
         let footer_index = options.index.in_a_stream("the index")?;
@@ -72,6 +96,7 @@ impl<W: Write> StreamingEncoder<W> {
         let kinds = kinds.into_iter().filter(|(is, _)| *is).map(|(_, kind)| kind);
         let flags: MessageFlags = compute_message_flags(kinds, options.hash);
         let mut encoder = Self {
+            name,
             sink,
             options,
             metadata: metadata.clone(),
@@ -101,7 +126,15 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Sets metadata of the next object. Its keys override those of the object's entry in `base`.
-    pub fn write_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
+    pub fn write_preceder(&mut self, entry: Entry) -> Result<(), Error> {
+        self.put_preceder(entry).map_err(|kind| self.error(kind))
+    }
+
+    fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(Arc::clone(&self.name), kind)
+    }
+
+    fn put_preceder(&mut self, entry: Entry) -> Result<(), ErrorKind> {
         if self.preceder.is_some() {
             return Err(EncodeError::DuplicatePreceder.into());
         }
@@ -115,25 +148,23 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Encodes and writes an object.
-    pub fn write_object(
-        &mut self,
-        descriptor: &DataObjectDescriptor,
-        values: &[u8],
-    ) -> Result<(), ErrorKind> {
+    pub fn write_object(&mut self, descriptor: &DataObjectDescriptor, values: &[u8]) -> Result<(), Error> {
         let (object, options) = (self.object_count(), &self.options);
-        let ready = install(options.threads, || EncodedObject::prepare(object, descriptor, values, options))?;
-        self.put_object(&ready)
+        let ready = install(options.threads, || EncodedObject::prepare(object, descriptor, values, options));
+        let written = ready.map_err(ErrorKind::from).and_then(|ready| self.put_object(&ready));
+        written.map_err(|kind| self.error(kind))
     }
 
     /// Writes an object whose payload is already encoded.
-    pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), ErrorKind> {
-        let ready = EncodedObject::pre_encoded(self.object_count(), object.descriptor, object.payload)?;
-        self.put_object(&ready)
+    pub fn write_pre_encoded(&mut self, object: PreEncoded<'_>) -> Result<(), Error> {
+        let ready = EncodedObject::pre_encoded(self.object_count(), object.descriptor, object.payload);
+        let written = ready.map_err(ErrorKind::from).and_then(|ready| self.put_object(&ready));
+        written.map_err(|kind| self.error(kind))
     }
 
     /// Ends the message. The preamble has no length, because a stream cannot seek.
-    pub fn finish(mut self) -> Result<W, ErrorKind> {
-        self.put_footer(false)?;
+    pub fn finish(mut self) -> Result<W, Error> {
+        self.put_footer(false).map_err(|kind| self.error(kind))?;
         Ok(self.sink)
     }
 
@@ -144,8 +175,8 @@ impl<W: Write> StreamingEncoder<W> {
     }
 
     /// Ends the message and returns its length, which the caller writes into the preamble.
-    pub(crate) fn finish_counted(mut self) -> Result<(W, u64), ErrorKind> {
-        let total = self.put_footer(true)?;
+    pub(crate) fn finish_counted(mut self) -> Result<(W, u64), Error> {
+        let total = self.put_footer(true).map_err(|kind| self.error(kind))?;
         Ok((self.sink, total))
     }
 
@@ -231,7 +262,8 @@ impl<W: Write> StreamingEncoder<W> {
 
 impl<W: Write + Seek> StreamingEncoder<W> {
     /// Ends the message and seeks back to write its length into the preamble.
-    pub fn finish_with_length(self) -> Result<W, ErrorKind> {
+    pub fn finish_with_length(self) -> Result<W, Error> {
+        let name = Arc::clone(&self.name);
         let (mut sink, total) = self.finish_counted()?;
         let go = |sink: &mut W| -> io::Result<()> {
             let end = sink.stream_position()?;
@@ -241,7 +273,7 @@ impl<W: Write + Seek> StreamingEncoder<W> {
             sink.seek(SeekFrom::Start(end))?;
             sink.flush()
         };
-        go(&mut sink).map_err(ErrorKind::from)?;
+        go(&mut sink).map_err(|error| Error::new(name, error.into()))?;
         Ok(sink)
     }
 }

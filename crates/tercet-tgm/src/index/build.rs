@@ -10,7 +10,7 @@ use super::{CODES, ENTRY, GAPS, IndexError, LENGTHS, MARK, MessageIndex, NOT_STO
 use crate::cbor;
 use crate::descriptor::DataObjectDescriptor;
 use crate::encode::{EncodeOptions, Provenance, StreamingEncoder};
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::metadata::{EXTRA, Entry, GlobalMetadata, RESERVED};
 use crate::value::Value;
 use tercet_core::DType;
@@ -177,8 +177,8 @@ impl IndexBuilder {
         let extra = [(MARK.to_owned(), Value::from(mark))].into();
         let metadata = GlobalMetadata { extra, ..GlobalMetadata::default() };
         let options = EncodeOptions::new().with_provenance(provenance);
-        let mut encoder = StreamingEncoder::new(sink, &metadata, options)?;
-        let mut put = |what: Entry, dtype: DType, bytes: &[u8]| -> Result<(), ErrorKind> {
+        let mut encoder = StreamingEncoder::new(sink, &metadata, options).map_err(Error::into_kind)?;
+        let mut put = |what: Entry, dtype: DType, bytes: &[u8]| -> Result<(), Error> {
             encoder.write_preceder([(ENTRY.to_owned(), Value::from(what))].into())?;
             let width = u64::from(dtype.bits() / 8);
             let descriptor = DataObjectDescriptor::new(dtype, [bytes.len() as u64 / width]);
@@ -187,15 +187,16 @@ impl IndexBuilder {
         let column = |name: &str| ("column".to_owned(), Value::from(name));
         for (name, numbers) in [(LENGTHS, &self.lengths), (GAPS, &self.gaps)] {
             let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
-            put([column(name)].into(), DType::U64, &bytes)?;
+            put([column(name)].into(), DType::U64, &bytes).map_err(Error::into_kind)?;
         }
         for Column { key, codes, values, .. } in self.columns {
             let key = || ("key".to_owned(), Value::from(key.as_str()));
             let bytes: Vec<u8> = codes.iter().flat_map(|code| code.to_le_bytes()).collect();
-            put([column(CODES), key()].into(), DType::U32, &bytes)?;
-            put([column(VALUES), key()].into(), DType::U8, &cbor::encode(&Value::Array(values)))?;
+            put([column(CODES), key()].into(), DType::U32, &bytes).map_err(Error::into_kind)?;
+            put([column(VALUES), key()].into(), DType::U8, &cbor::encode(&Value::Array(values)))
+                .map_err(Error::into_kind)?;
         }
-        encoder.finish_with_length()?;
+        encoder.finish_with_length().map_err(Error::into_kind)?;
         Ok(())
     }
 }

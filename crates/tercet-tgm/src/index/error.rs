@@ -1,5 +1,7 @@
 //! Errors of the message index.
 
+#[cfg(any(unix, windows))]
+use tercet_core::{Class, Diagnostic as _};
 use thiserror::Error;
 
 use crate::error;
@@ -45,7 +47,7 @@ pub enum IndexError {
         /// The start of the index.
         limit: u64,
     },
-    /// Bytes listed as junk contain a message, or are too many to check.
+    /// Bytes outside the listed messages contain a message, or are too many to check.
     #[error("it omits bytes {span}, which {}", if *is_seen { "hold a message" } else { "are too many to check" })]
     Incomplete {
         /// The bytes.
@@ -67,6 +69,17 @@ pub enum IndexError {
         /// The number of the message.
         message: u64,
     },
+}
+
+impl IndexError {
+    /// The error, if the index exceeds a limit of the reader: it may be valid.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn into_limit(self) -> Option<error::ErrorKind> {
+        match self {
+            Self::Message(fault) if fault.class() == Class::Limit => Some(*fault),
+            _ => None,
+        }
+    }
 }
 
 impl From<error::Error> for IndexError {

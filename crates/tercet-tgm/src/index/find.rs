@@ -24,7 +24,7 @@ const FIRST: u64 = 16 << 10;
 #[cfg(any(unix, windows))]
 const MAX_MESSAGES_AFTER: usize = 4096;
 
-/// The maximum number of bytes outside messages that are checked before an index is used.
+/// The maximum number of unrecognized bytes that are checked before an index is used.
 const MAX_GAP_BYTES: u64 = 1 << 20;
 
 /// The result of the search for an index.
@@ -52,9 +52,9 @@ pub(crate) fn marked(
     source: &dyn ByteSource,
     end: u64,
     options: &ReadOptions,
-) -> Result<Option<Span>, SourceError> {
-    let message_end = MessageEnd::read(source, end)?.filter(|message_end| message_end.is_marked(options));
-    Ok(message_end.map(|message_end| message_end.message))
+) -> Result<Option<Span>, ErrorKind> {
+    let Some(message_end) = MessageEnd::read(source, end)? else { return Ok(None) };
+    Ok(message_end.is_marked(options)?.then_some(message_end.message))
 }
 
 /// Searches for the last index, skipping messages after it; returns the byte ranges of the index and of the messages
@@ -73,7 +73,7 @@ pub(crate) fn find_last(
                 after.reverse();
                 return Ok(Some((*message_index, after)));
             }
-            IndexLookup::Rejected(..) => return Ok(None),
+            IndexLookup::Rejected(_, error) => return error.into_limit().map_or(Ok(None), Err),
             IndexLookup::None => after.push(message_end.message),
         }
         end = message_end.message.start();
@@ -122,23 +122,29 @@ impl MessageEnd {
         Ok(())
     }
 
-    /// Whether its last metadata frame marks it as an index.
-    fn is_marked(&self, options: &ReadOptions) -> bool {
+    /// Whether its last metadata frame marks it as an index. Metadata that exceeds the limits is an error: an index would
+    /// count as a message.
+    fn is_marked(&self, options: &ReadOptions) -> Result<bool, ErrorKind> {
         let last = self.message.end() - POSTAMBLE_LEN;
-        let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return false };
-        let Some(at) = self.footer.checked_sub(self.tail_at) else { return false };
+        let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return Ok(false) };
+        let Some(at) = self.footer.checked_sub(self.tail_at) else { return Ok(false) };
         let frame = usize::try_from(at).ok().and_then(|at| self.tail.get(at..)).unwrap_or_default();
         let region = Region { message: 0, part: Part::Frame { index: 0 } };
-        let Ok(header) = FrameHeader::parse(region, self.footer, frame) else { return false };
+        let Ok(header) = FrameHeader::parse(region, self.footer, frame) else { return Ok(false) };
         if header.kind() != Some(FrameKind::FooterMetadata) || header.total_length > room {
-            return false;
+            return Ok(false);
         }
         let body = FRAME_HEADER_LEN..header.total_length - header.tail_len();
         let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
         let body = frame.get(inside(body.start)..inside(body.end)).unwrap_or_default();
-        let budget = Budget::new("metadata", options.limits.metadata_bytes);
-        let Ok((value, _)) = cbor::decode(body, &budget) else { return false };
-        GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked())
+        let budget = Budget::new("metadata", options.common.limits.metadata_bytes);
+        match cbor::decode(body, &budget) {
+            Ok((value, _)) => {
+                Ok(GlobalMetadata::from_value(value).is_ok_and(|metadata| metadata.is_marked()))
+            }
+            Err(cbor::CborError { reason: cbor::CborErrorKind::Limit(limit), .. }) => Err(limit.into()),
+            Err(_) => Ok(false),
+        }
     }
 
     /// The message as an index, if it is marked as one. One more read if it is longer than the tail.
@@ -147,7 +153,7 @@ impl MessageEnd {
         source: &dyn ByteSource,
         options: &ReadOptions,
     ) -> Result<IndexLookup, ErrorKind> {
-        if !self.is_marked(options) {
+        if !self.is_marked(options)? {
             return Ok(IndexLookup::None);
         }
         let message = self.open(source, options);
@@ -167,7 +173,7 @@ impl MessageEnd {
     /// The complete message, read and verified.
     fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, IndexError> {
         let refused = |fault: ErrorKind| IndexError::Message(Box::new(fault));
-        let len = check_limit("the index", self.message.len(), options.limits.metadata_bytes);
+        let len = check_limit("the index", self.message.len(), options.common.limits.metadata_bytes);
         let mut bytes = BytesMut::with_capacity(len.map_err(|error| refused(error.into()))?);
         let inside = usize::try_from(self.message.start().saturating_sub(self.tail_at)).unwrap_or(usize::MAX);
         if let Some(before) = Span::between(self.message.start(), self.tail_at) {
@@ -183,7 +189,7 @@ impl MessageEnd {
 /// those of other messages.
 fn check_complete(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
     let mut rest = MAX_GAP_BYTES;
-    for &span in &message_index.scan().junk {
+    for &span in &message_index.scan().unrecognized {
         rest = rest.checked_sub(span.len()).ok_or(IndexError::Incomplete { span, is_seen: false })?;
         let bytes = source.read_at(span).map_err(|error| IndexError::Message(Box::new(error.into())))?;
         if !crate::scan::scan(&bytes).is_empty() {

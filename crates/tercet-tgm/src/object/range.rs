@@ -49,7 +49,7 @@ impl Object<'_> {
     /// # Ok::<(), tercet_tgm::Error>(())
     /// ```
     pub fn decode_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, Error> {
-        install(self.options.threads, || self.read_ranges(ranges)).map_err(|fault| self.error(fault))
+        install(self.options.common.threads, || self.read_ranges(ranges)).map_err(|fault| self.error(fault))
     }
 
     fn read_ranges(&self, ranges: &[Range<u64>]) -> Result<Ranges, ErrorKind> {
@@ -88,7 +88,7 @@ impl Object<'_> {
 
     /// Whether the hash is verified before values are returned.
     fn is_checked(&self) -> bool {
-        self.options.verify && !self.source.is_remote()
+        self.options.common.verify && !self.source.is_remote()
     }
 
     /// Whether a range needs all stored bytes, although not all are decoded.

@@ -1,5 +1,7 @@
 //! Objects of a stream.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
@@ -9,7 +11,7 @@ use super::spans::{ObjectSpans, read_descriptor};
 use super::tensor;
 use super::values::Values;
 use crate::descriptor::DataObjectDescriptor;
-use crate::error::ErrorKind;
+use crate::error::{Error, ErrorKind};
 use crate::options::ReadOptions;
 use crate::wire::frame::Frame;
 use crate::wire::ids::FRAME_HEADER_LEN;
@@ -18,6 +20,8 @@ use tercet_core::Tensor;
 /// A data object of a stream, with its bytes.
 #[derive(Clone, Debug)]
 pub struct StreamedObject {
+    /// The name of the stream.
+    name: Arc<str>,
     message: u64,
     frame: Frame,
     descriptor: DataObjectDescriptor,
@@ -30,6 +34,7 @@ pub struct StreamedObject {
 impl StreamedObject {
     /// Parses the body of an object frame.
     pub(crate) fn parse(
+        name: &Arc<str>,
         message: u64,
         frame: Frame,
         body: &Bytes,
@@ -40,7 +45,7 @@ impl StreamedObject {
         let (descriptor, spans) = read_descriptor(message, &frame, &body[from..], options)?;
         let offset = |position: u64| inside(position.saturating_sub(frame.body().start()));
         let stored = body.slice(offset(spans.region.start())..offset(spans.region.end()));
-        Ok(Self { message, frame, descriptor, options: *options, spans, stored })
+        Ok(Self { name: Arc::clone(name), message, frame, descriptor, options: *options, spans, stored })
     }
 
     /// The number of the object in its message, from 0.
@@ -60,12 +65,21 @@ impl StreamedObject {
     }
 
     /// Decodes the object.
-    pub fn decode(&self) -> Result<Tensor, ErrorKind> {
+    pub fn decode(&self) -> Result<Tensor, Error> {
+        self.values().map_err(|kind| self.error(kind))
+    }
+
+    /// Adds the name of the stream to an error.
+    pub(crate) fn error(&self, kind: ErrorKind) -> Error {
+        Error::new(Arc::clone(&self.name), kind)
+    }
+
+    fn values(&self) -> Result<Tensor, ErrorKind> {
         let region = self.frame.region(self.message);
         let values = Values::new(region, &self.descriptor, self.spans.payload, &self.options)?;
-        let limits = self.options.limits.for_file(self.stored.len() as u64);
+        let limits = self.options.common.limits.for_file(self.stored.len() as u64);
         let mut bytes = Buffer::zeroed(check_limit("the array", values.len(), limits.array_bytes)?)?;
-        install(self.options.threads, || values.decode(&self.stored, &mut bytes))?;
+        install(self.options.common.threads, || values.decode(&self.stored, &mut bytes))?;
         tensor(self.descriptor.dtype, self.descriptor.shape.clone(), bytes)
     }
 }

@@ -17,7 +17,7 @@ pub enum PipelineError {
     #[error(transparent)]
     Parameter(#[from] MetadataError),
     /// An unknown encoding, filter, compression or mask method.
-    #[error("{stage} `{}` is not known", escape::name(name))]
+    #[error("unknown {stage} `{}`", escape::name(name))]
     Unknown {
         /// `encoding`, `filter`, `compression` or `mask method`.
         stage: &'static str,

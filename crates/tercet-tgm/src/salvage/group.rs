@@ -16,7 +16,7 @@ pub(super) enum Item {
     /// A damaged message.
     Broken(Broken),
     /// Bytes outside messages.
-    Junk(Span),
+    Unrecognized(Span),
 }
 
 /// A damaged message, or a part of one: the bytes after a gap may belong to the next message, unless both ends of this
@@ -96,13 +96,13 @@ impl Groups {
                     self.add(Part::Gap(span));
                     Vec::new()
                 }
-                None => vec![Item::Junk(span)],
+                None => vec![Item::Unrecognized(span)],
             },
             Token::Postamble { span, postamble } => {
                 let mut done = self.finish_if(|open| !open.is_framed && open.ends_with_gap());
                 let open = match self.open.take() {
                     Some(open) => self.open.insert(open),
-                    None if done.is_empty() => return vec![Item::Junk(span)],
+                    None if done.is_empty() => return vec![Item::Unrecognized(span)],
                     None => self.begin(span.start(), None, false),
                 };
                 (open.is_ended, open.postamble) = (true, postamble);

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use tercet_core::Span;
 
 use super::group::{Broken, Part};
-use super::rebuild::{FrameContents, is_foreign};
+use super::rebuild::{FrameContents, overlaps_listed_object};
 use crate::index_and_hash::IndexFrame;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FrameKind, POSTAMBLE_LEN};
@@ -109,20 +109,21 @@ impl Fragment {
 
     /// Removes objects that do not match the hash list of the message around them: they belong to another
     /// message.
-    pub(super) fn take_foreign_objects(&mut self) -> Option<Self> {
+    pub(super) fn take_objects_of_another_message(&mut self) -> Option<Self> {
         let list = self.contents.hashes()?;
         let own: BTreeSet<&str> = list.hashes.iter().map(String::as_str).collect();
         let index = self.contents.index();
-        let is_stranger = |broken: &Broken, frame: &Frame| {
+        let is_of_another_message = |broken: &Broken, frame: &Frame| {
             let is_other = frame.hash().is_some_and(|hash| !own.contains(&*format!("{hash:016x}")));
             // Frames inside a payload belong to no message; the index locates payloads.
-            is_other && (is_at_a_place(broken, index, frame) || !is_foreign(broken, index, frame))
+            is_other
+                && (is_listed_object(broken, index, frame) || !overlaps_listed_object(broken, index, frame))
         };
         let at: Vec<usize> = (0..)
             .zip(&self.broken.parts)
             .filter_map(|(at, part)| match part {
                 Part::Frame { frame, .. }
-                    if frame.kind == FrameKind::NTensor && is_stranger(&self.broken, frame) =>
+                    if frame.kind == FrameKind::NTensor && is_of_another_message(&self.broken, frame) =>
                 {
                     Some(at)
                 }
@@ -149,7 +150,7 @@ fn is_footer(part: &Part) -> bool {
 }
 
 /// Whether the index lists an object of this length at this offset.
-fn is_at_a_place(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
+fn is_listed_object(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
     let (Some(start), Some(index)) = (broken.start, index) else { return false };
     frame.span.start().checked_sub(start).is_some_and(|offset| fits(index, offset, frame.span.len()))
 }

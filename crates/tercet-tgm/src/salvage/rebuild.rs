@@ -191,14 +191,14 @@ fn keep(
             }
             Part::Frame { frame, verified } if frame.kind == FrameKind::NTensor => {
                 let number = of.next().flatten();
-                if number.is_none() && is_foreign(broken, lists.index.as_ref(), frame) {
+                if number.is_none() && overlaps_listed_object(broken, lists.index.as_ref(), frame) {
                     // It is inside a payload: the index, whose hash was verified, lists no object here.
                     continue;
                 }
                 let object =
                     Object::open(&**source, reading, &verification_cache, message, *frame).map_err(named);
                 let raw = object.and_then(|object| RawObject::from_verified(source, &object));
-                match damage_or(raw, reading).map_err(named)? {
+                match damage_or(raw).map_err(named)? {
                     Ok(raw) => {
                         let preceder =
                             preceder.filter(|(span, _)| is_next(*span, frame)).map(|(_, entry)| entry);
@@ -218,7 +218,7 @@ fn keep(
 }
 
 /// Whether a frame that the index does not list overlaps an object that it lists.
-pub(super) fn is_foreign(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
+pub(super) fn overlaps_listed_object(broken: &Broken, index: Option<&IndexFrame>, frame: &Frame) -> bool {
     let (Some(start), Some(index)) = (broken.start.filter(|_| broken.is_framed), index) else {
         return false;
     };

@@ -7,13 +7,16 @@ use tercet_core::{ByteSource, Span};
 use crate::error::ErrorKind;
 use crate::wire::ids::{END_MAGIC, FRAME_END, MAGIC};
 
-/// The number of bytes outside messages that are searched for parts of messages.
+/// The number of unrecognized bytes that are searched for parts of messages.
 const MAX_SEARCHED: u64 = 16 << 20;
 
 /// The report of a recovery.
 #[derive(Clone, Debug, Serialize)]
 #[non_exhaustive]
-pub struct SalvageReport {
+pub struct SalvageReport<D = ()> {
+    /// The output of the sink: the path of the new file, or its bytes.
+    #[serde(skip)]
+    pub output: D,
     /// The location of the file.
     pub file: String,
     /// The length of the file in bytes.
@@ -28,10 +31,10 @@ pub struct SalvageReport {
     pub kept_objects: u64,
     /// The damaged messages.
     pub messages: Vec<RepairedMessage>,
-    /// Bytes outside messages.
+    /// The byte ranges outside messages.
     #[serde(serialize_with = "spans")]
-    pub junk: Vec<Span>,
-    /// Ranges in `junk` that contain parts of a message.
+    pub unrecognized: Vec<Span>,
+    /// Ranges in `unrecognized` that contain parts of a message.
     #[serde(serialize_with = "spans")]
     pub partial_messages: Vec<Span>,
     /// Whether the file had an index that does not fit the new file.
@@ -108,9 +111,61 @@ pub struct Loss {
     pub reason: String,
 }
 
+impl<D> SalvageReport<D> {
+    /// Whether everything in the file is in the new file.
+    pub fn is_complete(&self) -> bool {
+        let is_kept = self.messages.iter().all(|message| message.lost.is_empty());
+        is_kept && self.partial_messages.is_empty() && !self.search_stopped_early
+    }
+
+    /// Whether all messages are intact and no bytes are between them.
+    pub fn is_intact(&self) -> bool {
+        self.messages.is_empty() && self.unrecognized.is_empty()
+    }
+
+    /// The report and the output of the sink, separately.
+    pub fn into_parts(self) -> (SalvageReport, D) {
+        self.replace_output(())
+    }
+
+    /// The same report with another output, and its own.
+    pub(super) fn replace_output<E>(self, output: E) -> (SalvageReport<E>, D) {
+        let Self {
+            output: own,
+            file,
+            bytes,
+            intact_messages,
+            unverified_messages,
+            kept_messages,
+            kept_objects,
+            messages,
+            unrecognized,
+            partial_messages,
+            index_dropped,
+            search_stopped_early,
+        } = self;
+        let report = SalvageReport {
+            output,
+            file,
+            bytes,
+            intact_messages,
+            unverified_messages,
+            kept_messages,
+            kept_objects,
+            messages,
+            unrecognized,
+            partial_messages,
+            index_dropped,
+            search_stopped_early,
+        };
+        (report, own)
+    }
+}
+
 impl SalvageReport {
     pub(super) fn new(source: &dyn ByteSource) -> Self {
         Self {
+            output: (),
             file: source.name().to_string(),
             bytes: source.len(),
             intact_messages: 0,
@@ -118,33 +173,22 @@ impl SalvageReport {
             kept_messages: 0,
             kept_objects: 0,
             messages: Vec::new(),
-            junk: Vec::new(),
+            unrecognized: Vec::new(),
             partial_messages: Vec::new(),
             index_dropped: false,
             search_stopped_early: false,
         }
     }
 
-    /// Whether something in the file is not in the new file.
-    pub fn has_losses(&self) -> bool {
-        let lost = self.messages.iter().any(|message| !message.lost.is_empty());
-        lost || !self.partial_messages.is_empty() || self.search_stopped_early
-    }
-
-    /// Whether all messages are intact and no bytes are between them.
-    pub fn is_intact(&self) -> bool {
-        self.messages.is_empty() && self.junk.is_empty()
-    }
-
-    /// Finds bytes outside messages that contain parts of messages.
+    /// Finds unrecognized bytes that contain parts of messages.
     pub(super) fn find_partial_messages(&mut self, source: &dyn ByteSource) -> Result<(), ErrorKind> {
-        for junk in &self.junk {
-            let looked = junk.slice(0, junk.len().min(MAX_SEARCHED)).unwrap_or(*junk);
+        for span in &self.unrecognized {
+            let looked = span.slice(0, span.len().min(MAX_SEARCHED)).unwrap_or(*span);
             let bytes = source.read_at(looked)?;
             let marks: [&[u8]; 3] = [MAGIC, END_MAGIC, FRAME_END];
-            let is_cut = junk.end() == source.len() && MAGIC.starts_with(&bytes);
+            let is_cut = span.end() == source.len() && MAGIC.starts_with(&bytes);
             if is_cut || marks.iter().any(|mark| memmem::find(&bytes, mark).is_some()) {
-                self.partial_messages.push(*junk);
+                self.partial_messages.push(*span);
             }
         }
         Ok(())

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use tercet_core::progress::Cancelled;
-use tercet_core::{ByteSource, Class, CommonError, Diagnose as _, Limits, Progress, Span};
+use tercet_core::{ByteSource, Class, CommonError, Diagnostic as _, Limits, Progress, Span};
 
 use crate::edit::{check_decodes, check_structure, verify_object};
 use crate::error::{Error, ErrorKind};
@@ -184,7 +184,7 @@ impl<'a> Tokens<'a> {
             }
             Ok((message.span(), message.object_count(), verified))
         });
-        if let Ok((span, objects, verified)) = damage_or(opened, &self.options)? {
+        if let Ok((span, objects, verified)) = damage_or(opened)? {
             self.at = span.end();
             self.inside = Inside::default();
             return Ok(Token::Intact { span, objects, verified });
@@ -250,9 +250,15 @@ impl<'a> Tokens<'a> {
             Err(error) if frame.hash().is_some() && error.class() == Class::Limit => {
                 return Err(error.into_kind());
             }
+            // Bytes of a payload may look like a frame, and declare any size.
+            Err(error)
+                if searching && error.class() == Class::Limit && !is_lowered(&self.options.common.limits) =>
+            {
+                return Ok(FrameSearch::Nothing);
+            }
             checked => checked,
         };
-        Ok(match damage_or(checked, &self.options)? {
+        Ok(match damage_or(checked)? {
             Ok(verified) => FrameSearch::Intact { frame, verified },
             Err(error) => FrameSearch::Damaged { frame, reason: error.kind().to_string() },
         })
@@ -416,26 +422,24 @@ pub(super) fn body(
     frame: &Frame,
     options: &ReadOptions,
 ) -> Result<Body, ErrorKind> {
-    tercet_core::limits::check_limit("a metadata frame", frame.span.len(), options.limits.metadata_bytes)?;
+    tercet_core::limits::check_limit(
+        "a metadata frame",
+        frame.span.len(),
+        options.common.limits.metadata_bytes,
+    )?;
     let bytes = source.read_at(frame.body())?;
     Ok(Body::parse(message, frame, &bytes, &budget(options))?.0)
 }
 
-/// Distinguishes damage from errors that end the recovery: I/O errors, cancellation, lack of memory, and limits that the
-/// caller lowered. A size beyond the default limits may be damaged itself.
-pub(super) fn damage_or<T>(
-    result: Result<T, Error>,
-    options: &ReadOptions,
-) -> Result<Result<T, Error>, ErrorKind> {
+/// Distinguishes damage from errors that end the recovery: I/O errors, cancellation, lack of memory, and limits. What
+/// exceeds a limit may be intact.
+pub(super) fn damage_or<T>(result: Result<T, Error>) -> Result<Result<T, Error>, ErrorKind> {
     let Err(error) = result else { return Ok(result) };
     let is_not_damage = match error.kind() {
         ErrorKind::Common(
             CommonError::Source(_) | CommonError::Cancelled(_) | CommonError::OutOfMemory(_),
         ) => true,
-        kind if kind.class() != Class::Limit => false,
-        // The memory of a codec.
-        ErrorKind::Pipeline { .. } => true,
-        _ => is_lowered(&options.limits),
+        kind => kind.class() == Class::Limit,
     };
     if is_not_damage { Err(error.into_kind()) } else { Ok(Err(error)) }
 }

@@ -37,7 +37,9 @@ pub(super) fn check(
             continue;
         }
         let at = Some(frame.span.start());
-        if let Err(error) = check_limit("a metadata frame", frame.span.len(), reading.limits.metadata_bytes) {
+        if let Err(error) =
+            check_limit("a metadata frame", frame.span.len(), reading.common.limits.metadata_bytes)
+        {
             report.add_limit(error, None, at);
             continue;
         }
@@ -191,7 +193,7 @@ fn one(
     ];
     for (stage, name, known, code) in stages {
         if !known.contains(&name.as_str()) {
-            report.add(code, object, at, format!("{stage} `{name}` is not known"));
+            report.add(code, object, at, format!("unknown {stage} `{name}`"));
         }
     }
     let elements = descriptor.elements();

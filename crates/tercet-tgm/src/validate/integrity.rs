@@ -1,7 +1,7 @@
 //! Levels 3 and 4: hashes, decoding, values.
 
 use tercet_core::tensor::f16;
-use tercet_core::{ByteSource, Class, CommonError, Diagnose as _};
+use tercet_core::{ByteSource, Class, CommonError, Diagnostic as _};
 
 use super::code::Code;
 use super::report::MessageReport;
@@ -158,7 +158,7 @@ fn compare_lists(layout: &Layout, lists: &[(Frame, Body)], report: &mut MessageR
         let at = Some(frame.span.start());
         if list.algorithm != ALGORITHM {
             let name = tercet_core::escape::name(&list.algorithm).into_owned();
-            report.add(Code::UnknownHashAlgorithm, None, at, format!("hash algorithm `{name}` is not known"));
+            report.add(Code::UnknownHashAlgorithm, None, at, format!("unknown hash algorithm `{name}`"));
             continue;
         }
         for (object, found) in layout.objects().zip(&list.hashes) {

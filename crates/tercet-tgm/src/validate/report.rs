@@ -111,7 +111,7 @@ impl MessageReport {
     }
 }
 
-/// Bytes of a file outside messages.
+/// Unrecognized bytes: those outside messages.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct FileIssue {
     /// The offset.
@@ -123,11 +123,11 @@ pub struct FileIssue {
 }
 
 impl FileIssue {
-    pub(super) fn for_junk(junk: Span, file_len: u64) -> Self {
-        let (at, length) = (junk.start(), junk.len());
+    pub(super) fn for_unrecognized(span: Span, file_len: u64) -> Self {
+        let (at, length) = (span.start(), span.len());
         let description = if length == file_len {
             format!("{length} bytes with no valid messages")
-        } else if junk.end() == file_len {
+        } else if span.end() == file_len {
             format!("{length} trailing bytes after last message at offset {at}")
         } else {
             format!("{length} unrecognized bytes at offset {at}")
@@ -139,19 +139,19 @@ impl FileIssue {
 /// The report of a file.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct FileReport {
-    /// Bytes outside messages.
+    /// Unrecognized bytes: those outside messages.
     pub file_issues: Vec<FileIssue>,
     /// The reports of the messages.
     pub messages: Vec<MessageReport>,
 }
 
 impl FileReport {
-    /// Whether there are no errors and no bytes between messages.
+    /// Whether there are no errors and no unrecognized bytes.
     pub fn is_ok(&self) -> bool {
         self.error_count() == 0
     }
 
-    /// The number of errors, including bytes between messages.
+    /// The number of errors, including unrecognized bytes.
     pub fn error_count(&self) -> usize {
         self.file_issues.len() + self.messages.iter().map(MessageReport::error_count).sum::<usize>()
     }

@@ -1,6 +1,6 @@
 //! Conversions from and to the values of the `ciborium` crate.
 
-use ::ciborium::Value as Foreign;
+use ::ciborium::Value as CiboriumValue;
 use ::ciborium::value::Integer;
 
 use super::Value;
@@ -8,35 +8,36 @@ use crate::cbor;
 
 /// An item that this crate cannot represent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an item of a kind that this build does not know")]
+#[error("unknown kind of CBOR item")]
 pub struct UnknownItem;
 
-impl TryFrom<Foreign> for Value {
+impl TryFrom<CiboriumValue> for Value {
     type Error = UnknownItem;
 
-    fn try_from(foreign: Foreign) -> Result<Self, UnknownItem> {
-        Ok(match foreign {
-            Foreign::Null => Self::Null,
-            Foreign::Bool(bool) => Self::Bool(bool),
-            Foreign::Integer(integer) => Self::Integer(integer.into()),
-            Foreign::Float(float) => Self::Float(float),
-            Foreign::Bytes(bytes) => Self::Bytes(bytes),
-            Foreign::Text(text) => Self::Text(text),
-            Foreign::Array(items) => {
+    fn try_from(value: CiboriumValue) -> Result<Self, UnknownItem> {
+        Ok(match value {
+            CiboriumValue::Null => Self::Null,
+            CiboriumValue::Bool(bool) => Self::Bool(bool),
+            CiboriumValue::Integer(integer) => Self::Integer(integer.into()),
+            CiboriumValue::Float(float) => Self::Float(float),
+            CiboriumValue::Bytes(bytes) => Self::Bytes(bytes),
+            CiboriumValue::Text(text) => Self::Text(text),
+            CiboriumValue::Array(items) => {
                 Self::Array(items.into_iter().map(Self::try_from).collect::<Result<_, _>>()?)
             }
-            Foreign::Map(pairs) => {
-                let pair =
-                    |(key, value): (Foreign, Foreign)| Ok((Self::try_from(key)?, Self::try_from(value)?));
+            CiboriumValue::Map(pairs) => {
+                let pair = |(key, value): (CiboriumValue, CiboriumValue)| {
+                    Ok((Self::try_from(key)?, Self::try_from(value)?))
+                };
                 Self::Map(pairs.into_iter().map(pair).collect::<Result<_, UnknownItem>>()?)
             }
-            Foreign::Tag(tag, inner) => cbor::tagged(tag, Self::try_from(*inner)?),
+            CiboriumValue::Tag(tag, inner) => cbor::tagged(tag, Self::try_from(*inner)?),
             _ => return Err(UnknownItem),
         })
     }
 }
 
-impl From<Value> for Foreign {
+impl From<Value> for CiboriumValue {
     fn from(value: Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -70,15 +71,15 @@ mod tests {
     #[test]
     fn integers_outside_64_bits_become_bignums() {
         let wide = Value::Integer(i128::from(u64::MAX) + 1);
-        let Foreign::Tag(2, bytes) = Foreign::from(wide.clone()) else { panic!("no bignum") };
-        assert_eq!(*bytes, Foreign::Bytes(vec![1, 0, 0, 0, 0, 0, 0, 0, 0]));
-        assert_eq!(Value::try_from(Foreign::Tag(2, bytes)), Ok(wide));
+        let CiboriumValue::Tag(2, bytes) = CiboriumValue::from(wide.clone()) else { panic!("no bignum") };
+        assert_eq!(*bytes, CiboriumValue::Bytes(vec![1, 0, 0, 0, 0, 0, 0, 0, 0]));
+        assert_eq!(Value::try_from(CiboriumValue::Tag(2, bytes)), Ok(wide));
     }
 
     proptest! {
         #[test]
         fn there_and_back_is_the_same(value in values()) {
-            let back = Value::try_from(Foreign::from(value.clone())).unwrap();
+            let back = Value::try_from(CiboriumValue::from(value.clone())).unwrap();
             prop_assert!(back.is_same(&value), "{back:?}");
         }
     }

@@ -1,6 +1,6 @@
 //! Frame headers and tails.
 
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use super::ids::{FRAME_END, FRAME_HEADER_LEN, FRAME_MAGIC, FRAME_VERSION, FrameFlags, FrameKind};
 use crate::region::{Part, Region};
@@ -26,7 +26,7 @@ impl FrameHeader {
 
     /// Parses a header at offset `at` of the file.
     pub(crate) fn parse(region: Region, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(region, at, bytes);
+        let mut fields = FieldReader::new(region, at, bytes);
         fields.magic("magic", FRAME_MAGIC)?;
         let code = fields.u16_be("type")?;
         let version = fields.u16_be("version")?;
@@ -84,7 +84,7 @@ impl FrameTail {
         at: u64,
         bytes: &[u8],
     ) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(region, at, bytes);
+        let mut fields = FieldReader::new(region, at, bytes);
         let mut cbor_offset = None;
         if header.kind() == Some(FrameKind::NTensor) {
             let offset = fields.u64_be("cbor_offset")?;

@@ -1,6 +1,6 @@
 //! The postamble.
 
-use tercet_core::{Fields, Malformed};
+use tercet_core::{FieldReader, Malformed};
 
 use super::ids::END_MAGIC;
 use crate::region::{Part, Region};
@@ -17,7 +17,7 @@ pub struct Postamble {
 impl Postamble {
     /// Parses a postamble at offset `at` of the file.
     pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region { message, part: Part::Postamble }, at, bytes);
+        let mut fields = FieldReader::new(Region { message, part: Part::Postamble }, at, bytes);
         let first_footer_offset = fields.u64_be("first_footer_offset")?;
         let total_length = fields.u64_be("total_length")?;
         fields.magic("end_magic", END_MAGIC)?;

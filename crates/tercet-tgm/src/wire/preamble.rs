@@ -1,6 +1,6 @@
 //! The preamble.
 
-use tercet_core::{Fields, Malformed, Reason};
+use tercet_core::{FieldReader, Malformed, Reason};
 
 use super::ids::{MAGIC, MIN_MESSAGE, MessageFlags, PREAMBLE_LEN, VERSION};
 use crate::region::{Part, Region};
@@ -19,7 +19,7 @@ pub struct Preamble {
 impl Preamble {
     /// Parses a preamble at offset `at` of the file.
     pub(crate) fn parse(message: u64, at: u64, bytes: &[u8]) -> Result<Self, Malformed<Region>> {
-        let mut fields = Fields::new(Region { message, part: Part::Preamble }, at, bytes);
+        let mut fields = FieldReader::new(Region { message, part: Part::Preamble }, at, bytes);
         fields.magic("magic", MAGIC)?;
         let version = fields.u16_be("version")?;
         if version != VERSION {

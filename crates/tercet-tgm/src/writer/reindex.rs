@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tercet_core::publish::{Disk, FileLock, RealDisk};
 use tercet_core::source::File as Source;
-use tercet_core::{ByteSource, Progress, Span};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Limits, Progress, Span};
 
 use super::view::Part;
 use super::{Writer, WriterOptions};
@@ -26,6 +26,8 @@ pub struct ReindexOptions {
     pub rebuild: bool,
     /// Whether the index records when and by which program it was written.
     pub provenance: Provenance,
+    /// The largest sizes accepted of the messages that are read.
+    pub limits: Limits,
 }
 
 impl ReindexOptions {
@@ -50,6 +52,20 @@ impl ReindexOptions {
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
+    }
+
+    /// Sets the largest sizes accepted.
+    pub fn with_limits(mut self, limits: Limits) -> Self {
+        self.limits = limits;
+        self
+    }
+
+    fn reading(&self) -> ReadOptions {
+        ReadOptions::new().with_limits(self.limits)
+    }
+
+    fn writing(&self) -> WriterOptions {
+        WriterOptions::new().with_provenance(self.provenance.clone()).with_limits(self.limits)
     }
 }
 
@@ -93,7 +109,7 @@ impl Writer {
             return Err(named(ErrorKind::CannotIndex { reason: reason.into() }));
         }
         let (lock, source) = hold(disk, path).map_err(named)?;
-        let old = index::find_last(&*source, &ReadOptions::new()).map_err(named)?;
+        let old = index::find_last(&*source, &how.reading()).map_err(named)?;
         let kept = old.filter(|(old, _)| !how.rebuild && keys.is_none_or(|keys| has_keys(old, keys)));
         if let Some((old, after)) = &kept
             && after.is_empty()
@@ -102,9 +118,8 @@ impl Writer {
             let keys = old.keys().map(str::to_owned).collect();
             return Ok(ReindexReport { messages, entered: 0, keys, is_unchanged: true });
         }
-        let mut writer =
-            Self::new(&name, lock.replace().map_err(|error| named(error.into()))?, WriterOptions::new());
-        writer.provenance = how.provenance.clone();
+        let sink = lock.replace().map_err(|error| named(error.into()))?;
+        let mut writer = Self::new(sink, how.writing()).with_name(&name);
         let mut before = 0;
         if let Some((old, after)) = kept {
             let resumed = IndexBuilder::resume(&old);
@@ -131,23 +146,28 @@ impl Writer {
         Ok(ReindexReport { messages, entered, keys, is_unchanged: false })
     }
 
-    /// Removes the indexes of a file; returns whether it had any.
-    pub fn remove_index(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<bool, Error> {
-        Self::remove_index_on(Arc::new(RealDisk), path, progress)
+    /// Removes the indexes of a file; returns whether it had any. Of the options, the limits apply.
+    pub fn remove_index(
+        path: impl AsRef<Path>,
+        how: &ReindexOptions,
+        progress: &dyn Progress,
+    ) -> Result<bool, Error> {
+        Self::remove_index_on(Arc::new(RealDisk), path, how, progress)
     }
 
     /// [`Self::remove_index`] on another disk.
     pub fn remove_index_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
+        how: &ReindexOptions,
         progress: &dyn Progress,
     ) -> Result<bool, Error> {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
         let (lock, source) = hold(disk, path).map_err(named)?;
-        let mut writer =
-            Self::new(&name, lock.replace().map_err(|error| named(error.into()))?, WriterOptions::new());
+        let sink = lock.replace().map_err(|error| named(error.into()))?;
+        let mut writer = Self::new(sink, how.writing()).with_name(&name);
         writer.copy_messages(&source, progress)?;
         let is_changed = writer.position().map_err(named)? < source.len();
         if is_changed {
@@ -160,10 +180,11 @@ impl Writer {
     fn copy_messages(&mut self, source: &Arc<Source>, progress: &dyn Progress) -> Result<(), Error> {
         let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
         let options = ScanOptions::default().with_index(false);
-        let file = File::from_source(bytes, ReadOptions::new())?.with_scan_options(options);
+        let file = File::from_source(bytes, self.reading)?.with_scan_options(options);
         // A damaged index is not a readable message either.
         let damaged = match index::find(&**source, file.options()) {
             Ok(IndexLookup::Rejected(span, _)) => Some(span),
+            Err(fault) if fault.class() == Class::Limit => return Err(self.error(fault)),
             _ => None,
         };
         let mut message_index = self.message_index.take();
@@ -200,13 +221,17 @@ pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<So
 }
 
 /// Rebuilds the index of the messages before `end`.
-pub(super) fn index_messages(source: &Source, end: u64) -> Result<IndexBuilder, ErrorKind> {
+pub(super) fn index_messages(
+    source: &Source,
+    end: u64,
+    reading: &ReadOptions,
+) -> Result<IndexBuilder, ErrorKind> {
     let mut message_index = IndexBuilder::new(&IndexKeys::All);
     let part = Part::new(source, Span::first(end));
     for found in
         crate::scan::scan_source(&part, ScanOptions::default(), &tercet_core::progress::NoProgress)?.messages
     {
-        message_index.push(found, &crate::message::read_metadata(&part, found, &ReadOptions::new())?);
+        message_index.push(found, &crate::message::read_metadata(&part, found, reading)?);
     }
     Ok(message_index)
 }

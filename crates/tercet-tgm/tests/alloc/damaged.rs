@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, Diagnose as _, Limits};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Limits};
 use tercet_testkit::alloc::measure;
 use tercet_testkit::damage;
 use tercet_tgm::{

@@ -28,7 +28,7 @@ fn add_messages(mut writer: Writer) -> Result<(), Error> {
     let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
     writer.message(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &samples::options())?;
     writer.stream(&GlobalMetadata::default(), samples::options(), |stream| {
-        stream.write_object(&descriptor, &[4, 5, 6]).map_err(|fault| Error::new(NAME.into(), fault))
+        stream.write_object(&descriptor, &[4, 5, 6])
     })?;
     writer.finish().map(drop)
 }
@@ -42,12 +42,12 @@ fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
 }
 
 fn append(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
-    add_messages(Writer::append_on(Arc::clone(disk), dir.join(NAME), &NoProgress)?)
+    add_messages(Writer::append_on(Arc::clone(disk), dir.join(NAME), WriterOptions::new(), &NoProgress)?)
 }
 
 /// Appends messages to a file that ends with an index.
 fn append_indexed(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
-    let writer = Writer::append_on(Arc::clone(disk), dir.join(NAME), &NoProgress)?;
+    let writer = Writer::append_on(Arc::clone(disk), dir.join(NAME), WriterOptions::new(), &NoProgress)?;
     add_messages(writer.with_provenance(Provenance::Off))
 }
 
@@ -79,7 +79,7 @@ fn reindex(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
 }
 
 fn remove_index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
-    Writer::remove_index_on(Arc::clone(disk), dir.join(NAME), &NoProgress).map(drop)
+    Writer::remove_index_on(Arc::clone(disk), dir.join(NAME), &ReindexOptions::new(), &NoProgress).map(drop)
 }
 
 /// Repairs a damaged file into an existing file.
@@ -258,9 +258,7 @@ fn a_failed_stream_stays_failed() {
         StreamingEncoder::new(FailingSink(0), &GlobalMetadata::default(), samples::options()).unwrap();
     let descriptor = DataObjectDescriptor::new(DType::U8, [1]);
     assert!(encoder.write_object(&descriptor, &[1]).is_err());
-    assert!(matches!(
-        encoder.write_object(&descriptor, &[1]),
-        Err(ErrorKind::Encode(EncodeError::Unfinished))
-    ));
+    let error = encoder.write_object(&descriptor, &[1]).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Encode(EncodeError::Unfinished)));
     assert!(encoder.finish().is_err());
 }

@@ -4,7 +4,7 @@ use std::io::Cursor;
 use std::path::Path;
 
 use proptest::prelude::*;
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_testkit::{damage, golden};
 use tercet_tgm::edit::{Change, Changes, EditError, Merge, Strategy as Winner, check, reshuffle, set, split};
 use tercet_tgm::{
@@ -313,7 +313,7 @@ fn equal_messages_make_equal_bytes() {
     let off = EncodeOptions::new().with_provenance(Provenance::Off);
     let make = |options: &EncodeOptions| split(&message, 0, options).unwrap().to_bytes().unwrap();
     assert_eq!(make(&off), make(&off));
-    assert_ne!(make(&EncodeOptions::new()), make(&EncodeOptions::new()), "each has an identity");
+    assert_ne!(make(&EncodeOptions::new()), make(&EncodeOptions::new()), "each has its own UUID");
 }
 
 proptest! {

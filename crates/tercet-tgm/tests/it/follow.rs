@@ -60,8 +60,8 @@ fn scanned(bytes: &[u8]) -> Vec<Seen> {
     found.messages.iter().enumerate().filter_map(open).collect()
 }
 
-/// Bytes before a message: none, junk, a preamble, a truncated message.
-fn junk() -> impl Strategy<Value = Vec<u8>> {
+/// Bytes before a message: none, unrecognized bytes, a preamble, a truncated message.
+fn unrecognized() -> impl Strategy<Value = Vec<u8>> {
     let start = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0".to_vec();
     prop_oneof![
         3 => Just(Vec::new()),
@@ -81,14 +81,14 @@ type Part = (usize, Option<(usize, u8)>, Vec<u8>);
 
 fn parts() -> impl Strategy<Value = Vec<Part>> {
     let flip = prop::option::weighted(0.3, (any::<usize>(), 1..=255u8));
-    prop::collection::vec((any::<usize>(), flip, junk()), 1..6)
+    prop::collection::vec((any::<usize>(), flip, unrecognized()), 1..6)
 }
 
 fn stream_of(parts: &[Part], flips: bool) -> Vec<u8> {
     let samples = samples::all();
     let mut out = Vec::new();
-    for (which, flip, junk) in parts {
-        out.extend_from_slice(junk);
+    for (which, flip, unrecognized) in parts {
+        out.extend_from_slice(unrecognized);
         let mut bytes = samples[which % samples.len()].bytes.clone();
         if let Some((at, mask)) = flip.filter(|_| flips) {
             let at = at % bytes.len();
@@ -111,7 +111,7 @@ proptest! {
         prop_assert_eq!(&summaries(&reports(&bytes, &[1])), &at_once);
     }
 
-    /// With truncated messages and junk between them: the messages of a scan, each once, with their numbers.
+    /// With truncated messages and unrecognized bytes between them: the messages of a scan, each once, with their numbers.
     #[test]
     fn followed_messages_equal_a_scan(parts in parts(), cuts in prop::collection::vec(1..400usize, 1..8)) {
         let bytes = stream_of(&parts, false);

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tercet_core::checksum::xxh3;
 use tercet_core::progress::NoProgress;
-use tercet_core::{ByteSource as _, Class, Diagnose as _, Severity};
+use tercet_core::{ByteSource as _, Class, Diagnostic as _, Severity};
 use tercet_testkit::golden;
 use tercet_tgm::{
     Decoder, Depth, Direction, Event, File, Message, ReadOptions, ScanOptions, ValidateOptions,
@@ -59,9 +59,9 @@ fn message_offsets_match_the_manifest() {
             let found: Vec<(u64, u64)> =
                 scan.messages.iter().map(|span| (span.start(), span.len())).collect();
             assert_eq!(found, expected, "{name} {direction:?}");
-            let junk: u64 = scan.junk.iter().map(|span| span.len()).sum();
+            let unrecognized: u64 = scan.unrecognized.iter().map(|span| span.len()).sum();
             let messages: u64 = expected.iter().map(|(_, len)| len).sum();
-            assert_eq!(junk + messages, file.len(), "{name}");
+            assert_eq!(unrecognized + messages, file.len(), "{name}");
         }
     });
 }
@@ -225,7 +225,7 @@ fn streams_and_files_give_the_same_messages() {
         let payloads =
             messages.iter().flat_map(|message| message.objects().map(|o| o.unwrap().payload().unwrap()));
         assert!(payloads.eq(objects.iter().map(|object| object.payload())), "{name}");
-        assert_eq!(skipped, file.scan().unwrap().junk, "{name}");
+        assert_eq!(skipped, file.scan().unwrap().unrecognized, "{name}");
     });
 }
 

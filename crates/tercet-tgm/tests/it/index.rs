@@ -67,7 +67,7 @@ fn check(path: &Path, messages: u64, keys: &[&str]) {
     assert_eq!(scan.messages.len() as u64, messages + 1);
     assert_eq!(scan.messages[..messages as usize], file.scan().unwrap().messages);
     assert_eq!(*scan.messages.last().unwrap(), message_index.span());
-    assert_eq!(scan.junk, file.scan().unwrap().junk);
+    assert_eq!(scan.unrecognized, file.scan().unwrap().unrecognized);
     for key in keys {
         let column = message_index.column(key).unwrap().unwrap();
         for message in slow.messages().unwrap().take(messages as usize) {
@@ -161,7 +161,7 @@ fn messages_after_an_index_are_added_without_a_rescan() {
 }
 
 #[test]
-fn gaps_between_messages_are_kept_and_indexed() {
+fn unrecognized_bytes_are_kept_and_indexed() {
     let dir = TestDir::new();
     let bytes = [b"junk".to_vec(), message(0), b"more junk".to_vec(), message(1), b"end".to_vec()].concat();
     std::fs::write(dir.path(), &bytes).unwrap();
@@ -271,9 +271,9 @@ fn an_index_is_a_valid_message() {
     plain(&dir.path(), 4);
     index(&dir.path(), None).unwrap();
     assert_eq!(findings(&dir.path()), "");
-    Writer::remove_index(dir.path(), &NoProgress).unwrap();
+    Writer::remove_index(dir.path(), &ReindexOptions::new(), &NoProgress).unwrap();
     assert_eq!(std::fs::read(dir.path()).unwrap(), (0..4).flat_map(message).collect::<Vec<_>>());
-    assert!(!Writer::remove_index(dir.path(), &NoProgress).unwrap());
+    assert!(!Writer::remove_index(dir.path(), &ReindexOptions::new(), &NoProgress).unwrap());
 }
 
 /// All findings of a file as text.
@@ -331,17 +331,17 @@ fn repair_drops_a_stale_index() {
     let untouched = salvage(&good);
     assert_eq!(untouched.to_bytes().unwrap(), good);
     assert!(!untouched.report.index_dropped);
-    let with_junk = salvage(&[b"junk", &good[..]].concat());
-    assert_eq!(with_junk.to_bytes().unwrap(), messages);
-    assert!(with_junk.report.index_dropped && !with_junk.report.has_losses());
-    assert_eq!(with_junk.report.kept_messages, 3);
+    let with_unrecognized = salvage(&[b"junk", &good[..]].concat());
+    assert_eq!(with_unrecognized.to_bytes().unwrap(), messages);
+    assert!(with_unrecognized.report.index_dropped && with_unrecognized.report.is_complete());
+    assert_eq!(with_unrecognized.report.kept_messages, 3);
     // A damaged index is not a loss.
     let mut damaged = good.clone();
     let at = messages.len() + (good.len() - messages.len()) / 2;
     damaged[at] ^= 1;
     let damaged = salvage(&damaged);
     assert_eq!(damaged.to_bytes().unwrap(), messages);
-    assert!(damaged.report.index_dropped && !damaged.report.has_losses(), "{:?}", damaged.report);
+    assert!(damaged.report.index_dropped && damaged.report.is_complete(), "{:?}", damaged.report);
 }
 
 /// Messages of one run have the same length: offsets of another file fit.

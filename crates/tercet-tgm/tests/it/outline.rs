@@ -13,7 +13,7 @@ fn partition(name: &str, bytes: Vec<u8>) -> Result<(), String> {
     leaves_partition(&outline, len).map_err(|error| format!("{name}: {error}"))
 }
 
-/// Every golden file: unchanged, with junk before, between and after its messages, and truncated to half.
+/// Every golden file: unchanged, with unrecognized bytes before, between and after its messages, and truncated to half.
 #[test]
 fn leaves_partition_golden_files() {
     let Some(directory) = golden("tgm") else { return };
@@ -26,9 +26,9 @@ fn leaves_partition_golden_files() {
         files += 1;
         let name = path.to_string_lossy().into_owned();
         let bytes = std::fs::read(&path).unwrap();
-        let with_junk = [b"junk!", &bytes[..], &[0; 13], &bytes[..], b"TENSOGRM"].concat();
+        let with_unrecognized = [b"junk!", &bytes[..], &[0; 13], &bytes[..], b"TENSOGRM"].concat();
         let half = bytes[..bytes.len() / 2].to_vec();
-        for bytes in [bytes, with_junk, half] {
+        for bytes in [bytes, with_unrecognized, half] {
             partition(&name, bytes).unwrap();
         }
     }
@@ -37,12 +37,12 @@ fn leaves_partition_golden_files() {
 
 proptest! {
     #[test]
-    fn leaves_partition_damaged_files(at in any::<prop::sample::Index>(), flip in 1u8.., junk in 0usize..20) {
+    fn leaves_partition_damaged_files(at in any::<prop::sample::Index>(), flip in 1u8.., unrecognized in 0usize..20) {
         for sample in samples::all() {
             let mut bytes = sample.bytes;
             let at = at.index(bytes.len());
             bytes[at] ^= flip;
-            bytes.splice(0..0, vec![b'j'; junk]);
+            bytes.splice(0..0, vec![b'j'; unrecognized]);
             prop_assert_eq!(partition(sample.name, bytes), Ok(()));
         }
     }

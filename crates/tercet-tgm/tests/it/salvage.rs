@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Span};
+use tercet_core::{ByteSource, Diagnostic as _, Span};
 use tercet_testkit::damage;
 use tercet_tgm::salvage::{Lost, RepairedMessage, SalvageOptions, SalvagePlan, State, plan};
 use tercet_tgm::{
-    DType, DataObjectDescriptor, Entry, File, FrameKind, GlobalMetadata, MaskMethod, Placement, ReadOptions,
-    StreamingEncoder, Value, encode_message,
+    DType, DataObjectDescriptor, Entry, File, FrameKind, GlobalMetadata, MaskMethod, Placement, PreEncoded,
+    ReadOptions, StreamingEncoder, Value, encode_message, encode_pre_encoded,
 };
 
 use crate::samples;
@@ -282,7 +282,7 @@ fn every_intact_object_is_kept_and_no_other() {
         }
         let found = saved(&bytes);
         let new = opened(found.to_bytes().unwrap());
-        assert!(new.scan().unwrap().junk.is_empty(), "seed {seed}");
+        assert!(new.scan().unwrap().unrecognized.is_empty(), "seed {seed}");
         let content = contents_of(&new);
         let intact = |known: &&ExpectedObject| !damage.iter().any(|damage| damage.touches(known.frame));
         let mut expected = good.objects.iter().filter(intact);
@@ -330,7 +330,10 @@ fn every_intact_object_is_kept_and_no_other() {
         }
         // A missing object is reported.
         if content.len() < good.objects.len() {
-            assert!(found.report.has_losses() || !found.report.junk.is_empty(), "seed {seed}: {damage:?}");
+            assert!(
+                !found.report.is_complete() || !found.report.unrecognized.is_empty(),
+                "seed {seed}: {damage:?}"
+            );
         }
         let is_repaired = |message: &&RepairedMessage| message.state == State::Repaired;
         repaired += u32::try_from(found.report.messages.iter().filter(is_repaired).count()).unwrap();
@@ -420,7 +423,7 @@ fn damaged_boundaries_mix_no_messages() {
                         well += usize::from(entry == known.entry && extra == known.extra);
                     }
                     if well < good.objects.len() {
-                        assert!(found.report.has_losses(), "{context}: {:#?}", found.report);
+                        assert!(!found.report.is_complete(), "{context}: {:#?}", found.report);
                     }
                 }
             }
@@ -464,7 +467,7 @@ fn check(name: &str, good: &Sample, bytes: &[u8], damage: &Damage) {
         _ => true,
     };
     if content.len() < good.objects.iter().filter(begun).count() {
-        assert!(found.report.has_losses(), "{context}: {:#?}", found.report);
+        assert!(!found.report.is_complete(), "{context}: {:#?}", found.report);
     }
 }
 
@@ -496,17 +499,17 @@ fn a_valid_file_is_unchanged() {
     for seed in 0..40 {
         let good = generate(seed);
         let found = saved(&good.bytes);
-        assert!(found.report.messages.is_empty() && !found.report.has_losses(), "{:#?}", found.report);
+        assert!(found.report.messages.is_empty() && found.report.is_complete(), "{:#?}", found.report);
         assert_eq!(found.report.kept_objects, good.objects.len() as u64);
         let whole: Vec<u8> =
             good.messages.iter().flat_map(|span| good.bytes[span.to_range().unwrap()].to_vec()).collect();
         assert_eq!(found.to_bytes().unwrap(), whole);
     }
-    assert!(saved(b"").is_worth_writing() && !saved(b"").report.has_losses());
+    assert!(saved(b"").is_worth_writing() && saved(b"").report.is_complete());
     let text = saved(b"no message here");
     assert!(!text.is_worth_writing() && text.report.partial_messages.is_empty());
-    assert_eq!(text.report.junk.len(), 1);
-    assert!(saved(b"TENSO").report.has_losses());
+    assert_eq!(text.report.unrecognized.len(), 1);
+    assert!(!saved(b"TENSO").report.is_complete());
 }
 
 /// A message inside the payload of another is part of that payload.
@@ -595,7 +598,7 @@ fn objects_without_hashes_are_unverified() {
     let mut bytes = good.bytes.clone();
     bytes[start + shape + 8] = 4;
     let report = saved(&bytes).report;
-    assert_eq!((report.messages[0].objects_kept, report.has_losses()), (0, true), "{report:#?}");
+    assert_eq!((report.messages[0].objects_kept, report.is_complete()), (0, false), "{report:#?}");
 }
 
 /// No hash covers the flag for the position of the descriptor; if it is wrong the payload is not found.
@@ -607,7 +610,7 @@ fn a_misplaced_descriptor_is_detected() {
     let mut bytes = good.bytes.clone();
     bytes[usize::try_from(good.objects[0].frame.start()).unwrap() + 7] ^= 1;
     let report = saved(&bytes).report;
-    assert_eq!((report.kept_objects, report.has_losses()), (0, true), "{report:#?}");
+    assert_eq!((report.kept_objects, report.is_complete()), (0, false), "{report:#?}");
 }
 
 /// Bytes that look like frames and messages: the work is linear.
@@ -645,7 +648,7 @@ fn hostile_bytes_take_linear_time() {
     ] {
         let report = saved(&bytes).report;
         assert_eq!(report.kept_objects, 0);
-        let reported: u64 = report.junk.iter().map(|span| span.len()).sum::<u64>()
+        let reported: u64 = report.unrecognized.iter().map(|span| span.len()).sum::<u64>()
             + report.messages.iter().map(|message| message.span.len()).sum::<u64>();
         assert!(reported >= bytes.len() as u64 / 2, "{reported} of {}", bytes.len());
     }
@@ -670,6 +673,37 @@ fn memory_for_damage_is_bounded() {
     assert_eq!(saved(&preambles).report.messages.len(), 10_000);
 }
 
+#[test]
+fn plans_are_printed() {
+    let bytes = samples::all()[2].bytes.clone();
+    let intact = saved(&bytes);
+    let objects = intact.report.kept_objects;
+    assert!(intact.to_string().starts_with("damaged: keep 1 message with "), "{intact}");
+    assert_eq!(intact.to_string().lines().count(), 1, "{intact}");
+    let mut bad = bytes.clone();
+    let file = opened(bytes);
+    let payload = file.message(0).unwrap().object(0).unwrap().payload_span();
+    bad[usize::try_from(payload.start()).unwrap()] ^= 1;
+    let plan = saved(&bad);
+    assert_eq!(plan.report.kept_objects + 1, objects);
+    assert!(plan.to_string().contains(" of message 0, object 0: "), "{plan}");
+}
+
+/// An array without a hash that is too large to be decoded is neither lost nor intact.
+#[test]
+fn limits_are_not_damage() {
+    for gibibytes in [2, 9, 32] {
+        let descriptor = DataObjectDescriptor::new(DType::U8, [gibibytes << 30]).with_compression("zstd");
+        let object = PreEncoded { descriptor: &descriptor, payload: b"not decoded" };
+        let options = samples::options().with_hash(false);
+        let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[object], &options).unwrap();
+        let options = SalvageOptions::new().with_encode(samples::options());
+        let error = plan(&source(&bytes), &options, &NoProgress).unwrap_err();
+        assert_eq!(error.class(), tercet_core::Class::Limit, "{gibibytes}: {error}");
+        assert_eq!(error.hint(), Some(tercet_core::Hint::RaiseLimit), "{gibibytes}: {error}");
+    }
+}
+
 /// A message without hashes may be intact, but nothing proves it.
 #[test]
 fn intact_messages_without_hashes_are_counted() {
@@ -677,7 +711,7 @@ fn intact_messages_without_hashes_are_counted() {
     let bytes: Vec<u8> = all.iter().flat_map(|sample| sample.bytes.clone()).collect();
     let report = saved(&bytes).report;
     assert_eq!((report.intact_messages, report.unverified_messages), (all.len() as u64, 2));
-    assert!(report.is_intact() && !report.has_losses());
+    assert!(report.is_intact() && report.is_complete());
 }
 
 /// Without a hash, compressed payloads must at least decode.
@@ -692,6 +726,6 @@ fn undecodable_objects_are_not_kept() {
     let mut bytes = good.bytes.clone();
     bytes[usize::try_from(good.objects[1].frame.start()).unwrap() + 16] ^= 1;
     let report = saved(&bytes).report;
-    assert_eq!((report.kept_objects, report.has_losses()), (1, true), "{report:#?}");
+    assert_eq!((report.kept_objects, report.is_complete()), (1, false), "{report:#?}");
     assert_eq!(report.messages[0].lost[0].span, good.objects[1].frame);
 }

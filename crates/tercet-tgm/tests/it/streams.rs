@@ -46,15 +46,15 @@ fn events(bytes: &[u8], cuts: &[usize], resync: bool) -> Vec<String> {
     out
 }
 
-/// The number of a sample, a change to one of its bytes, and junk before it.
+/// The number of a sample, a change to one of its bytes, and unrecognized bytes before it.
 type Part = (usize, Option<(usize, u8)>, Vec<u8>);
 
-/// Messages with junk between them, some of them damaged.
+/// Messages with unrecognized bytes between them, some of them damaged.
 fn stream_of(parts: &[Part]) -> Vec<u8> {
     let samples = samples::all();
     let mut out = Vec::new();
-    for (which, flip, junk) in parts {
-        out.extend_from_slice(junk);
+    for (which, flip, unrecognized) in parts {
+        out.extend_from_slice(unrecognized);
         let sample = &samples[which % samples.len()];
         assert!(!sample.name.is_empty());
         let mut bytes = sample.bytes.clone();
@@ -68,7 +68,7 @@ fn stream_of(parts: &[Part]) -> Vec<u8> {
 }
 
 fn parts() -> impl Strategy<Value = Vec<Part>> {
-    let junk = prop_oneof![
+    let unrecognized = prop_oneof![
         3 => Just(Vec::new()),
         1 => prop::collection::vec(any::<u8>(), 0..40),
         1 => Just(b"TENSOGRM".to_vec()),
@@ -76,7 +76,7 @@ fn parts() -> impl Strategy<Value = Vec<Part>> {
         1 => Just(b"FR39277777TENSOGR".to_vec()),
     ];
     let flip = prop::option::weighted(0.3, (any::<usize>(), 1..=255u8));
-    prop::collection::vec((any::<usize>(), flip, junk), 1..5)
+    prop::collection::vec((any::<usize>(), flip, unrecognized), 1..5)
 }
 
 proptest! {
@@ -97,10 +97,10 @@ proptest! {
         let source = Counting::new(Memory::new("blocks", bytes.clone())).with_copies().shared();
         let in_blocks = scan_source(&*source, ScanOptions::default(), &NoProgress).unwrap();
         prop_assert_eq!(&in_blocks.messages, &in_memory);
-        let covered: u64 = in_blocks.messages.iter().chain(&in_blocks.junk).map(|span| span.len()).sum();
+        let covered: u64 = in_blocks.messages.iter().chain(&in_blocks.unrecognized).map(|span| span.len()).sum();
         prop_assert_eq!(covered, bytes.len() as u64);
         // Valid messages are all found, and from both ends.
-        let intact = parts.iter().all(|(_, flip, junk)| flip.is_none() && junk.is_empty());
+        let intact = parts.iter().all(|(_, flip, unrecognized)| flip.is_none() && unrecognized.is_empty());
         if intact {
             prop_assert_eq!(in_memory.len(), parts.len());
             let options = ScanOptions::default().with_direction(Direction::Bidirectional);
@@ -153,7 +153,7 @@ fn opening_reads_nothing_and_scanning_reads_blocks() {
     assert_eq!(message.object(0).unwrap().decode().unwrap().bytes(), big);
 }
 
-/// Junk full of preambles costs a bounded number of reads per byte.
+/// Unrecognized bytes full of preambles cost a bounded number of reads per byte.
 #[test]
 fn false_starts_are_skipped_in_linear_time() {
     let start = b"TENSOGRM\0\x03\0\0\0\0\0\0\0\0\0\0\0\0\0\0FR\0\x09\0\x01\0\x01";
@@ -176,8 +176,8 @@ fn false_starts_are_skipped_in_linear_time() {
 fn shared_dead_ends_are_visited_once() {
     let count = 2_000u64;
     let each = 40u64;
-    // After the frames: zeros that must be walked, or junk that must be searched.
-    for behind in [vec![0u8; 1 << 20], vec![b'x'; 1 << 20]] {
+    // After the frames: zeros that must be walked, or other bytes that must be searched.
+    for after in [vec![0u8; 1 << 20], vec![b'x'; 1 << 20]] {
         let mut bytes = Vec::new();
         let end = count * each + 24;
         for n in 0..count {
@@ -188,7 +188,7 @@ fn shared_dead_ends_are_visited_once() {
         bytes.extend_from_slice(&[0; 20]);
         bytes.extend_from_slice(b"ENDF");
         assert_eq!(bytes.len() as u64, end);
-        bytes.extend_from_slice(&behind);
+        bytes.extend_from_slice(&after);
         bytes.extend_from_slice(b"junk, not a frame, and the end of all");
         let counting = Counting::new(Memory::new("shared", bytes.clone())).with_copies().shared();
         let found = scan_source(&*counting, ScanOptions::default(), &NoProgress).unwrap();

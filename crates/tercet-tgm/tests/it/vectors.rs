@@ -193,17 +193,22 @@ fn unrepresentable_values_are_rejected() {
 fn streams_reject_header_placement_and_dangling_preceders() {
     let start = |options| StreamingEncoder::new(Vec::new(), &GlobalMetadata::default(), options);
     for placement in [Placement::Header, Placement::Both] {
-        assert!(matches!(
-            start(EncodeOptions::new().with_hashes(placement)),
-            Err(ErrorKind::Encode(EncodeError::Placement { .. }))
-        ));
+        let error = start(EncodeOptions::new().with_hashes(placement)).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::Encode(EncodeError::Placement { .. })));
         assert!(start(EncodeOptions::new().with_index(placement)).is_err());
     }
     let mut encoder = start(EncodeOptions::new()).unwrap();
     encoder.write_preceder([("a".to_owned(), 1.into())].into()).unwrap();
     let twice = encoder.write_preceder([("b".to_owned(), 1.into())].into());
-    assert!(matches!(twice, Err(ErrorKind::Encode(EncodeError::DuplicatePreceder))));
-    assert!(matches!(encoder.finish(), Err(ErrorKind::Encode(EncodeError::DanglingPreceder))));
+    assert!(matches!(twice.unwrap_err().kind(), ErrorKind::Encode(EncodeError::DuplicatePreceder)));
+    let error = encoder.finish().unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Encode(EncodeError::DanglingPreceder)));
+    assert_eq!(error.location(), "new message");
+    let named =
+        StreamingEncoder::named("a.tgm".into(), Vec::new(), &GlobalMetadata::default(), EncodeOptions::new());
+    let mut encoder = named.unwrap();
+    encoder.write_preceder([("a".to_owned(), 1.into())].into()).unwrap();
+    assert_eq!(encoder.finish().unwrap_err().location(), "a.tgm");
     let mut encoder = start(EncodeOptions::new()).unwrap();
     assert!(encoder.write_preceder([("_reserved_".to_owned(), 1.into())].into()).is_err());
 }

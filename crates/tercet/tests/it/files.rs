@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tercet::core::TensorView;
 use tercet::prelude::*;
-use tercet::{Foreign, SalvageOptions, tatami, tet, tgm};
+use tercet::{OtherFormat, SalvageOptions, tatami, tet, tgm};
 
 use crate::any_file::describe;
 
@@ -61,6 +61,9 @@ fn salvage_copies_the_intact_parts() {
         assert_eq!(again.hint(), Some(tercet::core::Hint::Overwrite), "{again}");
         let overwrite = SalvageOptions::new().with_overwrite(true);
         tercet::salvage(&path, &output, overwrite, &NoProgress).unwrap();
+        let read = ReadOptions::new().with_limits(tercet::core::Limits::uniform(16));
+        let limited = tercet::salvage(&path, &output, overwrite.with_read(read), &NoProgress).unwrap_err();
+        assert_eq!(limited.class(), Class::Limit, "{limited}");
         let same = tercet::salvage(&path, &path, overwrite, &NoProgress).unwrap_err();
         assert_eq!(same.class(), Class::Request, "{same}");
     }
@@ -75,7 +78,7 @@ fn salvage_copies_the_intact_parts() {
 }
 
 #[test]
-fn foreign_files_and_missing_ones_are_named() {
+fn other_formats_and_missing_files_are_named() {
     let directory = tempfile::tempdir().unwrap();
     let missing = tercet::open(directory.path().join("missing.tet")).unwrap_err();
     assert!(missing.is_not_found());
@@ -84,8 +87,17 @@ fn foreign_files_and_missing_ones_are_named() {
     assert!(zarr.to_string().contains("is a Zarr directory"), "{zarr}");
     let path = directory.path().join("a.nc");
     fs::write(&path, b"CDF\x02\0\0\0\0").unwrap();
-    let Err(tercet::Error::UnknownFormat(error)) = tercet::open(&path) else { panic!("not a container") };
-    assert_eq!(error.kind().foreign, Some(Foreign::NetCdf3));
+    let error = tercet::open(&path).unwrap_err();
+    assert_eq!(error.location(), path.to_str().unwrap());
+    let tercet::ErrorKind::UnknownFormat(unknown) = error.kind() else { panic!("not a container") };
+    assert_eq!(unknown.format, Some(OtherFormat::NetCdf3));
+    // The errors of formats keep their location.
+    let path = directory.path().join("cut.tet");
+    fs::write(&path, b"TETR").unwrap();
+    let error = tercet::open(&path).unwrap_err();
+    assert!(matches!(error.kind(), tercet::ErrorKind::Tet(_)), "{error}");
+    assert_eq!(error.location(), path.to_str().unwrap());
+    assert!(error.to_string().starts_with(path.to_str().unwrap()), "{error}");
     let url = tercet::open("https://127.0.0.1:1/a.tet").unwrap_err();
     assert!(matches!(url.class(), Class::Unsupported | Class::Io), "{url}");
 }

@@ -7,3 +7,4 @@
 mod any_file;
 mod files;
 mod outline;
+mod threads;

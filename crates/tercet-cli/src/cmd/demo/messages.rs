@@ -4,15 +4,15 @@ use std::path::Path;
 
 use tercet::core::Span;
 use tercet::tgm::{
-    DType, DataObjectDescriptor, EncodeOptions, Entry, Error, File, GlobalMetadata, Writer, WriterOptions,
+    DType, DataObjectDescriptor, EncodeOptions, Entry, File, GlobalMetadata, Writer, WriterOptions,
 };
 
 use super::weather::{LATS, LONS, temperature};
 use crate::failure::Failure;
 
 fn payload(hour: usize) -> Vec<u8> {
-    let cells = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| (lat, lon)));
-    cells.flat_map(|(lat, lon)| temperature(hour, lat, lon).to_le_bytes()).collect()
+    let positions = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| (lat, lon)));
+    positions.flat_map(|(lat, lon)| temperature(hour, lat, lon).to_le_bytes()).collect()
 }
 
 fn entry(hour: usize) -> Entry {
@@ -31,11 +31,9 @@ pub(super) fn write(path: &Path) -> Result<Span, Failure> {
     whole.base.push(entry(0));
     writer.message(&whole, &[(&descriptor, &payload(0))], &options)?;
 
-    let name = path.to_string_lossy();
     writer.stream(&metadata, options, |stream| {
-        let written = stream.write_preceder(entry(12));
-        let written = written.and_then(|()| stream.write_object(&descriptor, &payload(12)));
-        written.map_err(|fault| Error::new(name.into(), fault))
+        stream.write_preceder(entry(12))?;
+        stream.write_object(&descriptor, &payload(12))
     })?;
     writer.finish()?;
 

@@ -69,8 +69,8 @@ impl<'a> Stage<'a> {
     fn command(&mut self, program: Persona, args: &[&str], expected: u8) -> Result<(), Failure> {
         let is_file = |arg: &str| {
             let path = Path::new(arg);
-            path.extension().is_some_and(|ending| {
-                ["tet", "tgm", "tatami", "npy", "jsonl"].iter().any(|known| ending == *known)
+            path.extension().is_some_and(|extension| {
+                ["tet", "tgm", "tatami", "npy", "jsonl"].iter().any(|known| extension == *known)
             })
         };
         let mut line = vec![OsString::from(program.name())];

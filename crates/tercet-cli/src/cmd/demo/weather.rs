@@ -46,11 +46,11 @@ pub(super) fn write(path: &Path) -> Result<(), Failure> {
     let values: Vec<f32> = (0..HOURS)
         .flat_map(|hour| (0..LATS).flat_map(move |lat| (0..LONS).map(move |lon| temperature(hour, lat, lon))))
         .collect();
-    let cells: Vec<u8> = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| land(lat, lon))).collect();
+    let land_values: Vec<u8> = (0..LATS).flat_map(|lat| (0..LONS).map(move |lon| land(lat, lon))).collect();
     let fits = "the shapes above are those of the values";
     let mut writer = Writer::create(path, layout, WriterOptions::new())?;
     writer.array(t2m, TensorView::from_slice(&shape, &values).expect(fits))?;
-    writer.array(mask, TensorView::from_slice(&shape[1..], &cells).expect(fits))?;
+    writer.array(mask, TensorView::from_slice(&shape[1..], &land_values).expect(fits))?;
     writer.finish()?;
     Ok(())
 }

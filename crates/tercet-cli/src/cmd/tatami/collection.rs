@@ -7,11 +7,11 @@ use serde::Serialize;
 use serde_json::json;
 use tercet::Format;
 use tercet::core::num::counted;
-use tercet::core::{Class, Diagnose as _, SourceError, escape};
-use tercet::tatami::Collection;
+use tercet::core::{Class, Diagnostic as _, SourceError, escape};
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
+use tercet::tatami::{Access, Collection, ReadOptions};
 
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_on_disk};
 use crate::output::display_path;
@@ -46,11 +46,14 @@ enum Verb {
         files: Vec<PathBuf>,
     },
     /// List the members
+    #[command(mut_arg("limit", |arg| arg.help("List at most N members; 0 lists all [default: 0]")))]
     List {
         #[command(flatten)]
         directory: Directory,
         #[command(flatten)]
         json: JsonArgs,
+        #[command(flatten)]
+        limit: LimitArgs,
     },
     /// Remove members from the manifest; the files are not deleted
     Remove {
@@ -60,14 +63,14 @@ enum Verb {
         #[arg(value_name = "FILE", required = true)]
         files: Vec<PathBuf>,
     },
-    /// Set the tier of a member
+    /// Set the tier of a member: a number for your own use, such as a storage class
     Tier {
         #[command(flatten)]
         directory: Directory,
         /// Member file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Tier, 0 to 255
+        /// Tier, 0 to 255; new members have tier 0
         #[arg(value_name = "N")]
         tier: u8,
     },
@@ -81,6 +84,11 @@ enum Verb {
     },
 }
 
+/// Members are not mapped: other programs may change them at any time.
+fn options() -> ReadOptions {
+    ReadOptions::new().with_access(Access::Pread).with_limits(limits())
+}
+
 /// The directory of a collection.
 #[derive(Clone, Debug, clap::Args)]
 struct Directory {
@@ -92,7 +100,7 @@ struct Directory {
 impl Directory {
     fn open(&self) -> Result<Collection, Failure> {
         self.check()?;
-        Ok(Collection::open(&self.directory)?)
+        Ok(Collection::open_with(&self.directory, options())?)
     }
 
     /// Rejects a path that is not a directory: a missing collection would look empty.
@@ -153,7 +161,7 @@ struct KeyJson<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     match &args.verb {
         Verb::Add { directory, files } => add(directory, files, out)?,
-        Verb::List { directory, json } => list(directory, json.json, out)?,
+        Verb::List { directory, json, limit } => list(directory, json.json, limit.or(0), out)?,
         Verb::Remove { directory, files } => {
             let mut collection = directory.open()?;
             warn(&directory.directory, &collection.replay().warnings, out)?;
@@ -211,13 +219,15 @@ fn add(directory: &Directory, files: &[PathBuf], out: &mut Ui) -> Result<(), Fai
     Ok(())
 }
 
-fn list(directory: &Directory, json: bool, out: &mut Ui) -> Result<(), Failure> {
+/// Prints at most `most` members; the sums are those of all.
+fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<(), Failure> {
     let collection = directory.open()?;
     let (members, replay) = (collection.members(), collection.replay());
+    let shown = usize::try_from(most).unwrap_or(usize::MAX);
     if json {
         return out.json(&ListJson {
             collection: directory.json(),
-            members: members.iter().map(member_json).collect(),
+            members: members.iter().take(shown).map(member_json).collect(),
             rows: collection.rows(),
             bytes: collection.bytes(),
             records: replay.records,
@@ -229,7 +239,7 @@ fn list(directory: &Directory, json: bool, out: &mut Ui) -> Result<(), Failure> 
     out.line(format_args!("members:    {}", members.len()))?;
     out.line(format_args!("rows:       {}", collection.rows()))?;
     out.line(format_args!("bytes:      {}", collection.bytes()))?;
-    for member in members {
+    for member in members.iter().take(shown) {
         let Member { path, rows, bytes, tier, .. } = member;
         let key = match member.sort_column.as_str() {
             "" => String::new(),
@@ -252,7 +262,7 @@ fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Fai
     directory.check()?;
     // A damaged manifest cannot be opened, only salvaged.
     let mut collection =
-        if salvage { Collection::for_recovery(&directory.directory) } else { directory.open()? };
+        if salvage { Collection::for_recovery(&directory.directory, options()) } else { directory.open()? };
     let Compacted { live, warnings, .. } = collection.compact(salvage)?;
     warn(&directory.directory, &warnings, out)?;
     if out.is_json() {
@@ -321,8 +331,9 @@ fn zones(member: &Member) -> Vec<&str> {
     columns
 }
 
+/// Whether bytes are text that is printed as it is.
 fn is_text(bytes: &[u8]) -> bool {
-    bytes.iter().all(|byte| (0x20..=0x7e).contains(byte))
+    std::str::from_utf8(bytes).is_ok_and(|text| matches!(escape::name(text), std::borrow::Cow::Borrowed(_)))
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -339,7 +350,7 @@ fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// A bound in quotes: ASCII text, or hex.
+/// A bound in quotes: text, or hex.
 fn quoted(bytes: &[u8]) -> String {
     if !is_text(bytes) {
         return format!("\"{}\"", hex(bytes));
@@ -356,7 +367,9 @@ mod tests {
         assert_eq!(quoted(b"key-1"), "\"key-1\"");
         assert_eq!(quoted(br#"a"\b"#), r#""a\"\\b""#);
         assert_eq!(quoted(&[0x2a, 0]), "\"2a00\"");
-        assert_eq!(quoted("ü".as_bytes()), "\"c3bc\"");
+        assert_eq!(quoted("Zürich".as_bytes()), "\"Zürich\"");
+        assert_eq!(quoted(b"Z\xfcrich"), "\"5afc72696368\"");
+        assert_eq!(quoted("\u{9b}".as_bytes()), "\"c29b\"");
         assert_eq!(quoted(b""), "\"\"");
     }
 }

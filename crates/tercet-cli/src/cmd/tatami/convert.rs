@@ -75,7 +75,7 @@ pub(crate) struct Args {
     /// Write stored values instead of logical types (dates, times, decimals) to CSV and JSONL
     #[arg(long, help_heading = "Columns")]
     stored: bool,
-    /// Rows per batch [default: some megabytes, 4096 with --profile interop]
+    /// Rows per batch [default: about 16 MiB of rows, 4096 rows with --profile interop]
     #[arg(long, value_name = "ROWS", help_heading = "Columns", value_parser = clap::value_parser!(u32).range(1..=1 << 24))]
     batch: Option<u32>,
     #[command(flatten)]

@@ -101,7 +101,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
     let head = head.map_err(|error| Failure::source(source.name(), error))?;
     must_be_text(source.name(), &head, "JSONL or CSV")?;
-    let form = args.text.form(&args.from)?;
+    let form = args.text.form(&args.from, &head)?;
     let mut options = args.layout.options()?;
     let annotations = args.schema.as_ref().map_or(&[][..], Declared::annotations);
     for (key, value) in annotations {

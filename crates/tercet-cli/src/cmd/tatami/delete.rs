@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::Format;
 use tercet::core::escape;
-use tercet::tatami::search::{DeleteBy, Deleted, delete};
+use tercet::tatami::search::{DeleteBy, DeleteOptions, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
 
 use super::filter::FilterText;
@@ -57,13 +57,14 @@ struct DeleteJson<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_changeable(&args.file, "delete from")?;
     check_format(&args.file, Format::Tatami)?;
+    let how = DeleteOptions::new().with_limits(limits());
     let deleted = match &args.filter {
         Some(filter) => {
             let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
             let predicate = filter.bind_to(&File::open_with(&args.file, options)?)?;
-            delete(&args.file, &DeleteBy::Filter(&predicate))?
+            delete(&args.file, &DeleteBy::Filter(&predicate), how)?
         }
-        None => delete(&args.file, &DeleteBy::Ids(&document_ids(args)?))?,
+        None => delete(&args.file, &DeleteBy::Ids(&document_ids(args)?), how)?,
     };
     let name = args.file.to_string_lossy();
     if args.json.json {

@@ -57,8 +57,6 @@ pub(crate) struct Args {
     /// Prefix of document URLs
     #[arg(long, value_name = "TEXT", default_value = "")]
     url_prefix: String,
-    #[command(flatten)]
-    names: jsonl::Names,
     /// Output profile; `interop` writes only features that other readers support
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
     profile: ProfileName,
@@ -69,10 +67,13 @@ pub(crate) struct Args {
     force: ForceArgs,
     #[command(flatten)]
     json: JsonArgs,
+    // Last: its heading also applies to the options after it.
+    #[command(flatten)]
+    names: jsonl::Names,
 }
 
 /// Warnings about files of other formats that are printed.
-const MAX_FOREIGN: usize = 10;
+const MAX_BINARY_FILES: usize = 10;
 
 /// An input document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -100,7 +101,7 @@ struct IndexJson {
 #[derive(Debug, Default)]
 struct Warnings {
     /// Skipped files of directories that are not text, with their formats.
-    foreign: Vec<(String, String)>,
+    binary_files: Vec<(String, String)>,
     /// Files with invalid UTF-8.
     not_utf8: u64,
     /// Files with documents without text, and their number.
@@ -115,12 +116,12 @@ impl Warnings {
     }
 
     fn print(&self, out: &mut Ui) -> Result<(), Failure> {
-        for (name, format) in self.foreign.iter().take(MAX_FOREIGN) {
+        for (name, format) in self.binary_files.iter().take(MAX_BINARY_FILES) {
             out.note(format_args!("{} skipped {name}: is {format}", paint(WARN, "warning:")))?;
         }
-        if let Some(more @ 1..) = self.foreign.len().checked_sub(MAX_FOREIGN) {
+        if let Some(more @ 1..) = self.binary_files.len().checked_sub(MAX_BINARY_FILES) {
             let more = counted(more as u64, "more file");
-            out.note(format_args!("{} skipped {more} of such formats", paint(WARN, "warning:")))?;
+            out.note(format_args!("{} skipped {more} of binary formats", paint(WARN, "warning:")))?;
         }
         for (name, documents) in &self.no_text {
             let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };
@@ -140,10 +141,10 @@ impl Warnings {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = Output::open(&args.output, args.force.force)?;
     output.reserve_stdout(out)?;
-    let Found { sources, skipped, foreign } = files::all(&args.inputs, args.format, &args.output)?;
+    let Found { sources, skipped, binary_files } = files::all(&args.inputs, args.format, &args.output)?;
     let input_bytes = sources.iter().map(|source| source.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
-    let (name, mut warnings) = (output.name(), Warnings { foreign, ..Warnings::default() });
+    let (name, mut warnings) = (output.name(), Warnings { binary_files, ..Warnings::default() });
     let (documents, terms, bytes) = if let Output::Path(path) = &output {
         let builder = SegmentBuilder::create(path, args.options().with_overwrite(args.force.force))?;
         let Built { written, terms, .. } = args.build(builder, &sources, &bar, &mut warnings)?;
@@ -154,7 +155,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         (written.rows, terms, deliver(written.output, output, out)?)
     };
     drop(bar);
-    let files_skipped = skipped + warnings.foreign.len() as u64;
+    let files_skipped = skipped + warnings.binary_files.len() as u64;
     let summary = IndexJson { path: name, documents, terms, bytes, input_bytes, files_skipped };
     show(&summary, skipped, args.json.json, out)?;
     warnings.print(out)?;

@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use tercet::Format;
 use tercet::core::ByteSource;
+use tercet::tatami::Summary;
 
 use super::open::open;
-use crate::args::{JsonArgs, QuietArgs};
+use crate::args::{JsonArgs, LimitArgs, QuietArgs};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
 use crate::ui::Ui;
@@ -24,13 +25,15 @@ Examples:
 the file, else the required features.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("List at most N pages; 0 lists all [default: 0]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     files: Files,
     /// Also list the pages; reads their headers
     #[arg(long)]
     pages: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
     #[command(flatten)]
     json: JsonArgs,
     #[command(flatten)]
@@ -42,28 +45,44 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         if args.quiet.quiet && !args.json.json {
             return print_one_line(input.source()?, out);
         }
-        run_on(args.json.json, args.pages, input.source()?, out)
+        let pages = args.pages.then(|| args.limit.or(0));
+        run_on(args.json.json, pages, input.source()?, out)
     })
 }
 
-/// Inspects an open file.
+/// Inspects an open file, and at most `pages` of its pages.
 pub(crate) fn run_on(
     json: bool,
-    pages: bool,
+    pages: Option<u64>,
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
     let file = open(source)?;
     if json {
-        let summary = if pages { file.summary_with_pages()? } else { file.summary() };
+        let summary = match pages {
+            Some(most) => with_most_pages(file.summary_with_pages()?, most),
+            None => file.summary()?,
+        };
         out.json(&summary)?;
         return Ok(Outcome::Done);
     }
     text::print(&file, out)?;
-    if pages {
-        pages::print(&file, out)?;
+    if let Some(most) = pages {
+        pages::print(&file, most, out)?;
     }
     Ok(Outcome::Done)
+}
+
+/// A summary with at most `most` pages.
+fn with_most_pages(mut summary: Summary, most: u64) -> Summary {
+    let mut left = usize::try_from(most).unwrap_or(usize::MAX);
+    for chunk in summary.groups.iter_mut().flat_map(|group| &mut group.chunks) {
+        if let Some(pages) = &mut chunk.pages {
+            pages.truncate(left);
+            left -= pages.len();
+        }
+    }
+    summary
 }
 
 /// Prints a one-line summary.

@@ -12,7 +12,7 @@ use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
 
 use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{check_format, must_be_on_disk};
+use crate::input::{Input, must_be_on_disk};
 use crate::output::display_path;
 use crate::output::{Output, Spool, atomic_file, deliver, json_path};
 use crate::render::human_size;
@@ -20,9 +20,9 @@ use crate::ui::{Bar, Ui};
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami merge a.tatami b.tatami -o all.tatami             search segments, or files with the same schema
-  tatami merge old.tatami new.tatami -o all.tatami --dedup    documents of `new` replace those of `old`
-  tatami merge --policy crawl                              segments that the tiered policy would merge
+  tatami merge a.tatami b.tatami -o all.tatami
+  tatami merge old.tatami new.tatami -o all.tatami --dedup   `new` replaces documents of `old`
+  tatami merge --policy crawl                                segments to merge next
 
 Deleted documents are dropped. Files with a sort key are merged in its order. With `--dedup`, the last live document \
 with the same ID wins.";
@@ -30,7 +30,7 @@ with the same ID wins.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
-    /// Input files, in document order
+    /// Input files or URLs, in document order; `-` reads standard input
     #[arg(value_name = "FILES", required_unless_present = "policy")]
     inputs: Vec<PathBuf>,
     /// Output file or URL; `-` writes to standard output
@@ -44,7 +44,7 @@ pub(crate) struct Args {
     profile: ProfileName,
     #[command(flatten)]
     force: ForceArgs,
-    /// List the segments that the tiered policy would merge in a directory; writes nothing
+    /// List the segments of a directory that the tiered merge policy selects; writes nothing
     #[arg(long, value_name = "DIR", conflicts_with_all = ["inputs", "output", "dedup"])]
     policy: Option<PathBuf>,
     #[command(flatten)]
@@ -90,14 +90,13 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     let target = Output::open(output, args.force.force)?;
     target.reserve_stdout(out)?;
     let name = target.name();
+    if args.inputs.iter().filter(|input| input.as_os_str() == "-").count() > 1 {
+        return Err(Failure::request("standard input (`-`) is given more than once"));
+    }
     for input in &args.inputs {
-        must_be_on_disk(input, "merge")?;
         target.must_not_be(input)?;
-        check_format(input, Format::Tatami)?;
-        files.push(File::open_with(
-            input,
-            ReadOptions::new().with_access(Access::Pread).with_limits(limits()),
-        )?);
+        let source = Input::new(input).source_of(Format::Tatami)?;
+        files.push(File::from_source(source, ReadOptions::new().with_limits(limits()))?);
     }
     let bar = out.bar("merging", 0);
     let summary = if let Output::Path(path) = &target {

@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::input::must_be;
 
 /// Opens a file; reads footer and header.
-pub(super) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
+pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
     opened(source, ReadOptions::new())
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn run_on(
     }
     let name = source.name().to_string();
     let writer = if request.interop { WriterOptions::interop() } else { WriterOptions::new() };
-    let mut options = SalvageOptions::default().with_writer(writer);
+    let mut options = SalvageOptions::new().with_writer(writer);
     options.read = options.read.with_limits(limits());
     options.schema = request.schema;
     let bar = out.bar("repairing", source.len());
@@ -130,7 +130,7 @@ pub(crate) fn run_on(
     };
     drop(bar);
     // The loss of a truncated file is unknown.
-    let has_losses = !report.is_intact();
+    let has_losses = !report.is_complete();
     match request.form {
         Form::Json => {
             let output = request.output.map(json_path);
@@ -148,7 +148,7 @@ pub(crate) fn run_on(
 
 /// Adds the hint that a schema allows a repair without footer.
 fn explained(error: tercet::tatami::Error) -> Failure {
-    use tercet::core::Diagnose as _;
+    use tercet::core::Diagnostic as _;
     match error.class() {
         tercet::core::Class::Malformed | tercet::core::Class::Corrupt => {
             Failure::from(error).with_hint("without footer or header, set the schema: `--schema name:type,…`")

@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let columns: Vec<Column> =
         (0..file.schema().len()).map(|index| column(&file, index)).collect::<Result<_, _>>()?;
     if args.json.json {
-        out.json(&StatsJson { file: file.name(), bytes: file.len_bytes(), rows: file.rows(), columns })?;
+        out.json(&StatsJson { file: file.name(), bytes: file.len(), rows: file.rows(), columns })?;
         return Ok(Outcome::Done);
     }
     let heads = [
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         table.row(column.cells());
     }
     out.line(table)?;
-    let (name, size) = (escape::name(file.name()), human_size(file.len_bytes()));
+    let (name, size) = (escape::name(file.name()), human_size(file.len()));
     let groups = file.group_count();
     let (rows, plural) = (file.rows(), |count: u64| if count == 1 { "" } else { "s" });
     let (one, other) = (plural(rows), plural(groups as u64));

@@ -1,14 +1,18 @@
-//! `tet append`.
+//! `tet append`: add datasets, or values along an axis of existing ones.
 
 use std::path::PathBuf;
 
+use serde::Serialize;
 use tercet::Format;
-use tercet::core::Diagnose as _;
-use tercet::tet::{self, HistoryRow, Rewrite};
+use tercet::convert;
+use tercet::core::num::counted;
+use tercet::core::{Diagnostic as _, escape};
+use tercet::tet::{self, Append, Appended, HistoryRow, NewValues, Rewrite};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
+use super::edit::quoted;
 use super::written::Written;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, read_options};
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_changeable};
 use crate::ui::Ui;
@@ -20,6 +24,8 @@ pub(crate) struct Args {
     #[arg(value_name = "FILE")]
     path: PathBuf,
     #[command(flatten)]
+    growth: Growth,
+    #[command(flatten)]
     arrays: Arrays,
     #[command(flatten)]
     whole: Whole,
@@ -27,12 +33,44 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
+/// Options for values along an axis.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Existing datasets")]
+struct Growth {
+    /// Append the arrays to the datasets NAME along this axis, by name or number, instead of adding datasets
+    #[arg(long, value_name = "AXIS", conflicts_with_all = ["chunk", "compression", "zstd", "dims", "attr"])]
+    along: Option<String>,
+    /// Encode chunks again that are clipped at the old edge
+    #[arg(long, requires = "along")]
+    rechunk: bool,
+    /// Allow that other datasets with the same axis keep their length
+    #[arg(long, requires = "along")]
+    allow_partial: bool,
+}
+
+/// The JSON summary of values along an axis.
+#[derive(Debug, Serialize)]
+struct AlongJson<'a> {
+    #[serde(flatten)]
+    written: &'a Written,
+    along: &'a str,
+    positions: u64,
+    left_behind: &'a [String],
+}
+
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_changeable(&args.path, "append to")?;
     check_format(&args.path, Format::Tet)?;
+    if let Some(axis) = &args.growth.along {
+        return run_along(args, axis, out);
+    }
     // Before locking: reading standard input may take long.
     let opened = args.arrays.open(out)?;
-    let mut rewrite = Rewrite::open(&args.path).map_err(hint_to_create)?;
+    let mut rewrite = Rewrite::open_with(&args.path, read_options()).map_err(hint_to_create)?;
+    if let Some(name) = opened.iter().map(Opened::name).find(|name| rewrite.layout().find(name).is_some()) {
+        let failure = Failure::request(format!("duplicate dataset `{}`", escape::name(name)));
+        return Err(failure.with_hint("append to its values with `--along AXIS`, or use another name"));
+    }
     let ids = arrays::plan(&opened, rewrite.layout())?;
     args.whole.apply(rewrite.layout())?;
     let history = HistoryRow::now("append", &args.arrays.origin());
@@ -45,6 +83,61 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let names: Vec<&str> = opened.iter().map(Opened::name).collect();
     Written::read(&args.path, &names)?.show(args.json.json, out)?;
     Ok(Outcome::Done)
+}
+
+/// Appends the arrays to existing datasets.
+fn run_along(args: &Args, axis: &str, out: &mut Ui) -> Result<Outcome, Failure> {
+    let arrays = args.arrays.open_values(out)?;
+    let mut append =
+        Append::along(axis).with_rechunk(args.growth.rechunk).with_allow_partial(args.growth.allow_partial);
+    for (name, npy) in &arrays {
+        append = append.with_array(name, npy.dtype(), npy.shape());
+    }
+    if let Some(labels) = args.arrays.new_labels(axis)? {
+        append = append.with_labels(labels);
+    }
+    let mut rewrite = Rewrite::open_with(&args.path, read_options()).map_err(hint_to_create)?;
+    args.whole.apply(rewrite.layout())?;
+    let appended = rewrite.append(&append)?;
+    print_notes(axis, &appended, out)?;
+    let history = HistoryRow::now("append", &args.arrays.origin())
+        .with_param("along", axis)
+        .with_param("positions", appended.count.to_string());
+    let bytes = arrays.iter().fold(rewrite.file().len(), |sum, (_, npy)| sum.saturating_add(npy.bytes()));
+    let bar = out.bar("writing", bytes);
+    let values = |values: &NewValues<'_>, buffer: &mut [u8]| {
+        let number = appended.datasets.iter().position(|id| *id == values.dataset);
+        let Some((_, npy)) = number.and_then(|number| arrays.get(number)) else {
+            unreachable!("every dataset that grows has an array")
+        };
+        npy.read_box(values.start, values.extents, buffer).map_err(convert::Error::from)
+    };
+    rewrite.start_with(history, args.whole.style().options(), values, &bar)?.finish()?;
+    drop(bar);
+    let names: Vec<&str> = arrays.iter().map(|(name, _)| name.as_str()).collect();
+    let written = Written::read(&args.path, &names)?;
+    if args.json.json {
+        let Appended { count: positions, left_behind, .. } = &appended;
+        out.json(&AlongJson { written: &written, along: axis, positions: *positions, left_behind })?;
+        return Ok(Outcome::Done);
+    }
+    written.show(false, out)?;
+    let (path, count) =
+        (escape::name(&args.path.to_string_lossy()).into_owned(), counted(appended.count, "position"));
+    out.summary(format_args!("{path}: {count} appended along `{}`", escape::name(axis)))?;
+    Ok(Outcome::Done)
+}
+
+fn print_notes(axis: &str, appended: &Appended, out: &mut Ui) -> Result<(), Failure> {
+    let axis = escape::name(axis);
+    if !appended.left_behind.is_empty() {
+        let names = quoted(appended.left_behind.iter().map(String::as_str));
+        out.note(format_args!("note: axis `{axis}` keeps its length in {names}"))?;
+    }
+    if let Some(label) = &appended.repeated_label {
+        out.note(format_args!("note: axis `{axis}` has the label `{}` already", escape::name(label)))?;
+    }
+    Ok(())
 }
 
 fn hint_to_create(error: tet::Error) -> Failure {

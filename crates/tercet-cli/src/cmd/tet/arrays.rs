@@ -16,9 +16,9 @@ use crate::remote;
 use crate::render::parse_size;
 use crate::ui::Ui;
 
-mod labels;
-mod scope;
-mod syntax;
+pub(super) mod labels;
+pub(super) mod scope;
+pub(super) mod syntax;
 
 use scope::Scoped;
 
@@ -45,7 +45,8 @@ pub(crate) struct Arrays {
     /// Set an attribute: `units=K`. Repeatable
     #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = syntax::pair)]
     attr: Vec<(String, String)>,
-    /// Read the labels of an axis from a file, one per line: `time=times.txt`. Axis by name or number
+    /// Read the labels of an axis from a file, one per line: `time=times.txt`. Axis by name or number. With --along: those
+    /// of the new positions, also as a list: `time=a,b`
     #[arg(long, value_name = "[NAME:]AXIS=FILE", value_parser = named_file())]
     labels: Vec<NamedFile>,
     /// Maximum size of standard input, which is buffered in a temporary file
@@ -138,7 +139,7 @@ impl Arrays {
             note_widening(&npy, out)?;
             let chunk = match scoped.chunk(number) {
                 Some(chunk) => chunk,
-                None => chunking::default_chunk_shape(npy.shape(), npy.dtype().size()),
+                None => chunking::default_chunk_shape(npy.shape(), npy.item_size()),
             };
             let dims = scoped.dims(number);
             opened.push(Opened {
@@ -153,6 +154,32 @@ impl Arrays {
         }
         scoped.check_labels_used(&opened)?;
         Ok(opened)
+    }
+
+    /// Opens every array, without storage options.
+    pub(crate) fn open_values(&self, out: &mut Ui) -> Result<Vec<(String, Npy)>, Failure> {
+        self.check_names()?;
+        let mut opened = Vec::with_capacity(self.from.len());
+        for from in &self.from {
+            let npy = self.open_npy(&from.path)?;
+            note_widening(&npy, out)?;
+            opened.push((from.name.clone(), npy));
+        }
+        Ok(opened)
+    }
+
+    /// The labels of the new positions of an axis.
+    pub(crate) fn new_labels(&self, axis: &str) -> Result<Option<Vec<String>>, Failure> {
+        if let Some(other) = self.labels.iter().find(|labels| labels.name != axis) {
+            let (other, axis) = (escape::name(&other.name), escape::name(axis));
+            let message = format!("labels of axis `{other}` are given, but `{axis}` grows");
+            return Err(Failure::request(message));
+        }
+        match &self.labels[..] {
+            [] => Ok(None),
+            [labels] => Ok(Some(labels::read_or_split(&labels.path)?)),
+            _ => Err(Failure::request("`--labels` is given more than once")),
+        }
     }
 
     /// All input files: arrays and labels.

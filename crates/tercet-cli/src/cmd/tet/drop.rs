@@ -8,7 +8,7 @@ use tercet::core::escape;
 use tercet::tet::{File, HistoryRow, Rewrite};
 
 use super::arrays::{Style, short_list};
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, read_options};
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_changeable};
 use crate::render::human_size;
@@ -40,7 +40,7 @@ struct Change<'a> {
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     must_be_changeable(&args.path, "drop from")?;
     check_format(&args.path, Format::Tet)?;
-    let mut rewrite = Rewrite::open(&args.path)?;
+    let mut rewrite = Rewrite::open_with(&args.path, read_options())?;
     for name in &args.datasets {
         rewrite.drop_dataset(name)?;
     }
@@ -49,7 +49,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("writing", bytes_before);
     rewrite.start(history, args.style.options(), &bar)?.finish()?;
     drop(bar);
-    let file = File::open(&args.path)?;
+    let file = File::open_with(&args.path, read_options())?;
     let change = Change {
         path: args.path.to_string_lossy().into_owned(),
         dropped: &args.datasets,

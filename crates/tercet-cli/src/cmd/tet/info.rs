@@ -30,7 +30,6 @@ Examples:
   tet info -r archive -q                   one line for each file of a directory tree";
 
 #[derive(Debug, clap::Args)]
-#[command(mut_arg("json", |arg| arg.conflicts_with("quiet")))]
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N chunks; 0 prints all [default: 32]")))]
 #[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Args {
@@ -94,11 +93,11 @@ impl Args {
 
 /// The output of `--json`.
 #[derive(Serialize)]
-struct InfoJson {
-    path: String,
-    file_len: u64,
+pub(crate) struct InfoJson {
+    pub(crate) path: String,
+    pub(crate) file_len: u64,
     filter: Option<String>,
-    summary: Summary,
+    pub(crate) summary: Summary,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -107,10 +106,20 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     })
 }
 
-pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
+/// The output of `--json`.
+pub(crate) fn read(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<InfoJson, Failure> {
+    info_json(&open(args, source, out)?, &Filter::new(args.dataset.as_deref(), args.grep.as_deref()))
+}
+
+fn open(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
     let options = ReadOptions::new().with_verify(!args.ignore_checksums).with_limits(limits());
     let file = File::from_source(source, options)?;
     warn_if_partly_protected(&file, out)?;
+    Ok(file)
+}
+
+pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Outcome, Failure> {
+    let file = open(args, source, out)?;
     let filter = Filter::new(args.dataset.as_deref(), args.grep.as_deref());
     if args.json.json {
         out.json(&info_json(&file, &filter)?)?;

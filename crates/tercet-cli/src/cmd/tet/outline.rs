@@ -3,18 +3,15 @@
 use std::sync::Arc;
 
 use tercet::Format;
-use tercet::core::{ByteSource, OutlineOptions};
+use tercet::core::ByteSource;
 use tercet::tet::{File, ReadOptions};
 
 use super::report::warn_if_partly_protected;
 use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
-use crate::render::tree_lines;
+use crate::render::print_outline;
 use crate::ui::Ui;
-
-/// Items printed by default.
-pub(crate) const LIMIT: u64 = 32;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,12 +28,18 @@ pub(crate) struct Args {
     pub(crate) json: JsonArgs,
     #[command(flatten)]
     pub(crate) limit: LimitArgs,
+    /// Also list the pages of .tatami files; reads their headers
+    #[arg(long, hide = true)]
+    pub(crate) pages: bool,
     /// Skip checksum verification
     #[arg(long)]
     ignore_checksums: bool,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if args.pages {
+        return Err(Failure::request("`--pages` is for .tatami files"));
+    }
     args.files.each(Some(Format::Tet), JsonList::ForMany, out, |input, out| {
         run_on(args, input.source_of(Format::Tet)?, out)
     })
@@ -46,13 +49,6 @@ pub(crate) fn run_on(args: &Args, source: Arc<dyn ByteSource>, out: &mut Ui) -> 
     let options = ReadOptions::new().with_verify(!args.ignore_checksums).with_limits(limits());
     let file = File::from_source(source, options)?;
     warn_if_partly_protected(&file, out)?;
-    let limit = args.limit.limit.unwrap_or(LIMIT);
-    let rows = OutlineOptions::new().with_max_rows((limit > 0).then_some(limit));
-    let outline = file.outline(rows)?;
-    if args.json.json {
-        out.json(&outline)?;
-    } else {
-        tree_lines(&outline).into_iter().try_for_each(|line| out.line(line))?;
-    }
+    print_outline(file.name(), file.len(), &file.outline(args.limit.for_outline())?, args.json.json, out)?;
     Ok(Outcome::Done)
 }

@@ -10,7 +10,7 @@ use tercet::tet::{ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
-use crate::args::{JsonArgs, limits};
+use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, check_format};
 use crate::ui::Ui;
@@ -81,6 +81,8 @@ pub(crate) struct QueryArgs {
     /// Allow `spill` and `write` to create files in this directory. Repeatable
     #[arg(long, value_name = "DIR")]
     spill_allow: Vec<PathBuf>,
+    #[command(flatten)]
+    force: ForceArgs,
     /// Compute device: `cpu`, `auto`, `cuda:0` …; overrides the query, but has no effect: everything runs on the CPU
     #[arg(long, value_name = "DEVICE")]
     device: Option<String>,
@@ -255,6 +257,7 @@ impl QueryArgs {
         options.statistics = !self.no_stats;
         options.explain = self.explain;
         options.spill_allow.clone_from(&self.spill_allow);
+        options.overwrite = self.force.force;
         options
     }
 

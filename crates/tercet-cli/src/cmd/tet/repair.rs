@@ -11,7 +11,7 @@ use tercet::tet::{
 };
 
 use super::report::{ReportJson, check, in_one_line, status};
-use crate::args::{ForceArgs, JsonArgs, QuietArgs, limits};
+use crate::args::{ForceArgs, JsonArgs, QuietArgs, read_options};
 use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, cannot_change, is_pipe, must_be_changeable};
@@ -128,12 +128,17 @@ pub(crate) fn run_on(
     if let Some(target) = &args.output {
         return salvage(input, source, target, args, out);
     }
-    if is_pipe(path) {
-        return Err(cannot_change(path, "a pipe").with_hint("write the intact parts to a new file with `-o`"));
-    }
-    must_be_changeable(path, "repair")?;
     let options = applying(&args.apply).with_dry_run(args.dry_run);
-    let done = tet::repair(path, &options, &out.bar("repairing", 0))?;
+    let done = if args.apply.is_empty() {
+        tet::plan_repair(source, &options, &out.bar("planning", 0))?
+    } else {
+        if is_pipe(path) {
+            let failure = cannot_change(path, "a pipe");
+            return Err(failure.with_hint("write the intact parts to a new file with `-o`"));
+        }
+        must_be_changeable(path, "repair")?;
+        tet::repair(path, &options, &out.bar("repairing", 0))?
+    };
     match args.form() {
         Form::Json => out.json(&RepairJson::new(&done))?,
         Form::OneLine => out.line(one_line(&done))?,
@@ -165,7 +170,7 @@ fn one_line(report: &RepairReport) -> String {
 
 /// Applies every safe repair and prints it on standard error. Returns whether anything was changed.
 pub(super) fn apply_safe_repairs(path: &Path, out: &mut Ui) -> Result<bool, Failure> {
-    let plan = tet::repair(path, &RepairOptions::default(), &out.bar("planning", 0))?;
+    let plan = tet::repair(path, &applying(&[]), &out.bar("planning", 0))?;
     let apply: Vec<String> = tet::safe_repairs(&plan.before).into_iter().map(str::to_owned).collect();
     let left = plan
         .actions
@@ -191,7 +196,8 @@ pub(super) fn apply_safe_repairs(path: &Path, out: &mut Ui) -> Result<bool, Fail
 }
 
 fn applying(codes: &[String]) -> RepairOptions {
-    codes.iter().fold(RepairOptions::default(), |options, code| options.with_apply(code))
+    let options = RepairOptions::new().with_read(read_options());
+    codes.iter().fold(options, |options, code| options.with_apply(code))
 }
 
 /// A report with the commands for its recommendations, as JSON.
@@ -283,13 +289,13 @@ fn salvage(
     let output = Output::open(target, args.force.force)?;
     output.must_not_be(&input.path)?;
     output.reserve_stdout(out)?;
-    let mut options = SalvageOptions::new().with_overwrite(args.force.force).with_limits(limits());
+    let mut options = SalvageOptions::new().with_read(read_options());
     options.fill = args.fill;
     options.accept_catalog = args.ignore_checksums;
     let (name, bar) = (output.name(), out.bar("salvaging", 0));
     let report = match &output {
         Output::Path(target) if input.is_on_disk() => {
-            tet::salvage_file(&input.path, target, options, &bar)?.into_parts().0
+            tet::salvage_file(&input.path, target, args.force.force, options, &bar)?.into_parts().0
         }
         Output::Path(target) => {
             let sink = atomic_file(target, args.force.force)?;
@@ -302,7 +308,7 @@ fn salvage(
         }
     };
     drop(bar);
-    let is_bad = report.has_losses() || report.kept == 0;
+    let is_bad = !report.is_complete() || report.kept == 0;
     match args.form() {
         Form::Json => out.json(&SalvageJson { output: json_path(target), report: &report })?,
         Form::OneLine => {

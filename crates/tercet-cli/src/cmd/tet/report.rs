@@ -1,10 +1,14 @@
 //! A verification report as text.
 
+use std::path::Path;
+
 use serde::Serialize;
 use tercet::core::{Finding, Severity, escape};
 use tercet::tet::{File, FixAction, IntegrityStatus, Recommendation, Report, ReportSummary};
 
 use crate::failure::Failure;
+use crate::input::STDIN;
+use crate::remote::url_of;
 use crate::render::shell_quoted;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
@@ -77,12 +81,17 @@ fn print_recommendation(recommendation: &Recommendation, path: &str, out: &mut U
 }
 
 /// The command that does what is recommended.
-pub(super) fn command(recommendation: &Recommendation, path: &str) -> Option<String> {
-    let path = shell_quoted(path);
+pub(super) fn command(recommendation: &Recommendation, location: &str) -> Option<String> {
+    let is_stdin = location == STDIN;
+    let is_local = !is_stdin && url_of(Path::new(location)).is_none();
+    let path = if is_stdin { "-".to_owned() } else { shell_quoted(location) };
     Some(match recommendation.fix.action? {
         FixAction::VerifyDeep => format!("tet verify --deep {path}"),
+        // Only files on this machine are changed in place.
+        FixAction::Repair if !is_local => return None,
         FixAction::Repair => format!("tet repair {path} --apply {}", recommendation.code),
         FixAction::Salvage => format!("tet repair {path} -o OUT.tet"),
+        FixAction::Fill => format!("tet repair {path} -o OUT.tet --fill VALUE"),
         _ => return None,
     })
 }

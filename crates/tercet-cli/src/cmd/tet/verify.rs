@@ -23,7 +23,7 @@ Examples:
 Exit code 0: valid; 1: verification failed; others: the check could not run.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("json", |arg| arg.conflicts_with("quiet")))]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) files: Files,

@@ -8,6 +8,7 @@ use tercet::core::tensor::Buffer;
 use tercet::core::{Progress as _, Shape, escape};
 use tercet::tgm::precision::Candidate;
 use tercet::tgm::{DType, DataObjectDescriptor, Tensor, can_widen_to_f64, widen_to_f64};
+use tercet::{Format, detect_source};
 
 use super::Globals;
 use super::create::arrays::{read_into_memory, stored_dtype};
@@ -16,7 +17,7 @@ use super::open::ReadArgs;
 use super::pipeline::bound;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::{Input, must_be_npy};
+use crate::input::{Input, argument, must_be_npy};
 use crate::ui::Ui;
 
 mod report;
@@ -117,7 +118,13 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 impl Args {
     fn subject(&self, out: &mut Ui) -> Result<Subject, Failure> {
         let Some(id) = self.object else {
-            let array = npy::Array::from_source(must_be_npy(self.input.source()?)?)?;
+            let source = self.input.source()?;
+            if matches!(detect_source(&source), Ok(Format::Tgm)) {
+                let (name, file) = (escape::name(source.name()), argument(source.name()));
+                let failure = Failure::request(format!("{name}: no message is given"));
+                return Err(failure.with_hint(format!("add its number: `tgm advise {file} 0`")));
+            }
+            let array = npy::Array::from_source(must_be_npy(source)?)?;
             let (name, shape) = (array.name().to_owned(), array.shape().to_vec());
             let dtype = stored_dtype(array.dtype());
             return Ok(Subject { name, dtype, shape, values: Values::Read(read_into_memory(&array)?) });

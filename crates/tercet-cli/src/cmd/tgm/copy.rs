@@ -10,7 +10,7 @@ use tercet::tgm::File;
 use super::Globals;
 use super::editing::Sink;
 use super::open::{ReadArgs, for_each_message};
-use super::recode::{Recoder, Recoding, Tally};
+use super::repack::{RepackOptions, Repacker, Tally};
 use super::select::Filter;
 use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
@@ -26,11 +26,11 @@ use template::Template;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm copy run.tgm clean.tgm                    all messages, without bytes between them
-  tgm copy -w mars.param=2t run.tgm t2m.tgm     matching messages
-  tgm copy run.tgm 'split/[mars.param].tgm'     one file per value
-  tgm copy run.tgm small.tgm --compression zstd recode, like `tgm recode`
-  tgm copy run.tgm s3://bucket/run.tgm          upload to an object store
+  tgm copy run.tgm clean.tgm                      all messages, without unrecognized bytes
+  tgm copy -w mars.param=2t run.tgm t2m.tgm       matching messages
+  tgm copy run.tgm 'split/[mars.param].tgm'       one file per value
+  tgm copy run.tgm small.tgm --compression zstd   repack, like `tgm repack`
+  tgm copy run.tgm s3://bucket/run.tgm            upload to an object store
 
 A placeholder [KEY] is replaced by the value of the key, or by `unknown` if the key is missing.
 Messages with equal values go to the same file. Values that would escape the directory are
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     read: ReadArgs,
     #[command(flatten)]
-    recoding: Recoding,
+    repacking: RepackOptions,
 }
 
 /// The JSON summary of an output file.
@@ -75,8 +75,8 @@ struct Found {
 }
 
 pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcome, Failure> {
-    args.recoding.check()?;
-    if let Some(option) = args.recoding.stray_option() {
+    args.repacking.check()?;
+    if let Some(option) = args.repacking.stray_option() {
         let message = format!("`{option}` requires a pipeline option");
         let hint = "add `--encoding`, `--filter`, `--compression` or `--max-error`";
         return Err(Failure::request(message).with_hint(hint));
@@ -88,21 +88,21 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         return Err(failure.with_hint("write local files first, then copy each of them"));
     }
     let file = args.read.open(args.input.source()?, out)?;
-    let recoder = args.recoding.is_wanted().then(|| Recoder::new(&args.recoding, globals, &file));
+    let repacker = args.repacking.is_wanted().then(|| Repacker::new(&args.repacking, globals, &file));
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;
         for target in targets.keys() {
             check_target(args, target)?;
             template.reject_links(target)?;
         }
-        write_all(args, &file, targets, template, recoder, out)?;
+        write_all(args, &file, targets, template, repacker, out)?;
         return Ok(Outcome::Done);
     }
     let output = check_target(args, args.output.path())?;
     let is_stdout = matches!(output, Output::Stdout);
     let found = matching(args, &file, out)?;
     let bar = out.bar("copying", total(&found));
-    let mut copying = Copying { file: &file, recoder, bar, force: args.force.force };
+    let mut copying = Copying { file: &file, repacker, bar, force: args.force.force };
     let (_, summary) = copying.write(args.output.path(), output, &found, out)?;
     drop(copying);
     match (is_stdout, out.is_json()) {
@@ -123,14 +123,14 @@ fn check_target(args: &Args, target: &Path) -> Result<Output, Failure> {
 
 /// The messages to copy, verified.
 fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Found>, Failure> {
-    if args.read.ignore_checksums && !args.filter.is_active() && !args.recoding.is_wanted() {
+    if args.read.ignore_checksums && !args.filter.is_active() && !args.repacking.is_wanted() {
         // Without a filter, messages that cannot be parsed are copied, too.
         let found = |(&span, number)| Found { number, span };
         return Ok(file.scan()?.messages.iter().zip(0..).map(found).collect());
     }
     let mut found = Vec::new();
     let bar = out.bar("checking", file.len());
-    for_each_message(file, &args.filter, |message| {
+    for_each_message(file, &args.filter, &mut { u64::MAX }, |message| {
         args.read.check_objects(message)?;
         bar.advance(message.span().len());
         found.push(Found { number: message.number(), span: message.span() });
@@ -148,7 +148,7 @@ fn plan(
 ) -> Result<BTreeMap<PathBuf, Vec<Found>>, Failure> {
     let mut targets: BTreeMap<PathBuf, Vec<Found>> = BTreeMap::new();
     let bar = out.bar("checking", file.len());
-    for_each_message(file, &args.filter, |message| {
+    for_each_message(file, &args.filter, &mut { u64::MAX }, |message| {
         let target = template.expand(message.metadata()).map_err(|reason| {
             Failure::request(format!("{}: message {}: {reason}", file.name(), message.number()))
         })?;
@@ -164,7 +164,7 @@ fn plan(
 /// The copy of messages to output files.
 struct Copying<'a> {
     file: &'a File,
-    recoder: Option<Recoder<'a>>,
+    repacker: Option<Repacker<'a>>,
     bar: Bar,
     force: bool,
 }
@@ -181,8 +181,8 @@ impl Copying<'_> {
         let mut sink = Sink::open(output, self.force)?;
         let mut tally = Tally::default();
         for &Found { number, span } in found {
-            if let Some(recoder) = &mut self.recoder {
-                let bytes = recoder.message(&self.file.message(number)?, &mut tally, out)?;
+            if let Some(repacker) = &mut self.repacker {
+                let bytes = repacker.message(&self.file.message(number)?, &mut tally, out)?;
                 self.bar.check().map_err(|_| Failure::Interrupted)?;
                 sink.raw(&bytes, out)?;
                 self.bar.advance(span.len());
@@ -194,7 +194,7 @@ impl Copying<'_> {
         let (name, count, size) = (display_path(path), found.len(), human_size(total(found)));
         let plural = if count == 1 { "" } else { "s" };
         let (file, messages, bytes) = (json_path(path), count as u64, total(found));
-        let summary = match &self.recoder {
+        let summary = match &self.repacker {
             None => Summary {
                 line: format!("{name}: {count} message{plural}, {size}"),
                 json: serde_json::json!(CopyJson { file, messages, bytes }),
@@ -211,11 +211,11 @@ fn write_all(
     file: &File,
     targets: BTreeMap<PathBuf, Vec<Found>>,
     template: &Template,
-    recoder: Option<Recoder<'_>>,
+    repacker: Option<Repacker<'_>>,
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let bar = out.bar("copying", targets.values().map(|found| total(found)).sum());
-    let mut copying = Copying { file, recoder, bar, force: args.force.force };
+    let mut copying = Copying { file, repacker, bar, force: args.force.force };
     let mut written = BTreeSet::new();
     let mut summaries = Vec::new();
     for (target, found) in targets {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, CommonError, Diagnose as _, Progress as _, Sink as _};
+use tercet::core::{Class, CommonError, Diagnostic as _, Progress as _, Sink as _};
 use tercet::tgm::{
     self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Provenance, StreamingEncoder, Writer,
     WriterOptions,
@@ -15,7 +15,7 @@ use tercet::tgm::{
 use super::Globals;
 use super::open::ReadArgs;
 use super::pipeline::Pipeline;
-use crate::args::{ForceArgs, OutputArgs};
+use crate::args::{ForceArgs, OutputArgs, limits};
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
 use crate::named_file::{NamedFile, named_file};
@@ -145,8 +145,7 @@ impl Args {
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         if self.style.stream {
-            let of_path = |fault| Failure::from(tgm::Error::new(path.to_string_lossy().into(), fault));
-            writer.stream(metadata, options, |encoder| write_each(encoder, objects, &bar, &of_path))?;
+            writer.stream(metadata, options, |encoder| write_each(encoder, objects, &bar, &Failure::from))?;
         } else {
             let payloads = read_all(&objects)?;
             let made = writer.message(metadata, &paired(&objects, &payloads), &options);
@@ -251,8 +250,9 @@ impl Args {
     ) -> Result<(), Failure> {
         if self.style.stream {
             let encoder = StreamingEncoder::new(sink, metadata, options);
+            let to_failure = |error: tgm::Error| to_failure(error.into_kind());
             let mut encoder = encoder.map_err(to_failure)?;
-            write_each(&mut encoder, objects, bar, to_failure)?;
+            write_each(&mut encoder, objects, bar, &to_failure)?;
             // The sink cannot seek: the length field of the preamble stays 0.
             encoder.finish().map_err(to_failure)?;
         } else {
@@ -293,7 +293,7 @@ struct Before {
 fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     let len = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let bar = out.bar("copying", len);
-    let writer = match Writer::append(path, &bar) {
+    let writer = match Writer::append_with(path, WriterOptions::new().with_limits(limits()), &bar) {
         Ok(writer) => writer,
         Err(error) if is_missing(&error) => {
             return Ok((Writer::create(path, WriterOptions::new())?, Before::default()));
@@ -305,8 +305,8 @@ fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
     let file = ReadArgs::default().open(open(path)?, out)?;
     let scan = file.scan()?;
     let last = file.index()?.map_or(file.len(), |index| index.span().start());
-    if let Some(end) = scan.junk.last().filter(|junk| junk.end() == last) {
-        let message = format!("{}: trailing bytes {end} belong to no message", file.name());
+    if let Some(end) = scan.unrecognized.last().filter(|span| span.end() == last) {
+        let message = format!("{}: unrecognized bytes {end} after the last message", file.name());
         let failure = Failure::new(Class::Malformed, message);
         return Err(failure.with_hint("copy the messages with `tgm copy` and append to the copy"));
     }
@@ -322,12 +322,12 @@ fn write_each<W: std::io::Write>(
     encoder: &mut StreamingEncoder<W>,
     objects: Vec<Object>,
     bar: &Bar,
-    to_failure: &dyn Fn(ErrorKind) -> Failure,
+    to_failure: &dyn Fn(tgm::Error) -> Failure,
 ) -> Result<(), Failure> {
     for object in objects {
         bar.check().map_err(|_| Failure::Interrupted)?;
         let written = encoder.write_object(object.descriptor(), &object.read()?);
-        written.map_err(|fault| refused(&fault, &object).unwrap_or_else(|| to_failure(fault)))?;
+        written.map_err(|error| refused(error.kind(), &object).unwrap_or_else(|| to_failure(error)))?;
         bar.advance(object.bytes());
     }
     Ok(())

@@ -7,7 +7,7 @@ use tercet::tgm::{DataObjectDescriptor, Entry, Message, VERSION, Value};
 use super::ls::projection;
 use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys};
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::{HEADING, Ui, paint};
@@ -19,7 +19,7 @@ Examples:
   tgm dump run.tgm -p mars.param,units    only these keys";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages; 0 prints all [default: 0]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
@@ -30,6 +30,8 @@ pub(crate) struct Args {
     keys: Option<Keys>,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    limit: LimitArgs,
     /// Also print the metadata added by the writer: time, UUID, encoder
     #[arg(long, conflicts_with = "keys")]
     reserved: bool,
@@ -38,9 +40,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut left = args.limit.or(0);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
-        for_each_message(&file, &args.filter, |message| {
+        for_each_message(&file, &args.filter, &mut left, |message| {
             args.read.check_objects(message)?;
             match (&args.keys, args.json.json) {
                 (Some(keys), true) => out.json(&projection(message.metadata(), keys)),

@@ -5,6 +5,7 @@ use tercet::core::escape;
 use super::ls::projection;
 use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys, look_up};
+use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::Ui;
@@ -19,7 +20,7 @@ Examples:
 A missing key is an error.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages; 0 prints all [default: 0]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
@@ -29,13 +30,16 @@ pub(crate) struct Args {
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Keys,
     #[command(flatten)]
+    limit: LimitArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut left = args.limit.or(0);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
-        for_each_message(&file, &args.filter, |message| {
+        for_each_message(&file, &args.filter, &mut left, |message| {
             let value = |key: &str| {
                 let found = look_up(message.metadata(), key);
                 let found = found.map(|value| escape::name(&value).into_owned());

@@ -57,6 +57,14 @@ pub(super) fn mask_options() -> Vec<clap::Arg> {
     masks.map(|option| option.clone().hide(false).global(false).help_heading(HEADING)).collect()
 }
 
+/// The environment variable of a global option.
+pub(crate) fn environment_variable(flag: &str) -> Option<String> {
+    let globals = <Globals as clap::Args>::augment_args(clap::Command::new("tgm"));
+    let mut options = globals.get_arguments();
+    let option = options.find(|option| option.get_long().is_some_and(|long| flag == format!("--{long}")))?;
+    Some(option.get_env()?.to_string_lossy().into_owned())
+}
+
 fn mask_method() -> impl TypedValueParser<Value = MaskMethod> {
     PossibleValuesParser::new(MaskMethod::NAMES).try_map(|name| name.parse::<MaskMethod>())
 }

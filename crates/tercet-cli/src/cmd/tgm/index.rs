@@ -8,7 +8,7 @@ use tercet::core::escape;
 use tercet::tgm::{IndexKeys, Provenance, ReindexOptions, Writer};
 
 use super::select::Keys;
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_changeable};
 use crate::ui::Ui;
@@ -64,7 +64,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let path = escape::name(&args.path.to_string_lossy()).into_owned();
     let bar = out.bar("indexing", std::fs::metadata(&args.path).map_or(0, |meta| meta.len()));
     if args.remove {
-        let had_one = Writer::remove_index(&args.path, &bar)?;
+        let had_one = Writer::remove_index(&args.path, &ReindexOptions::new().with_limits(limits()), &bar)?;
         drop(bar);
         if args.json.json {
             out.json(&serde_json::json!({ "file": args.path.to_string_lossy(), "changed": had_one }))?;
@@ -78,6 +78,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = keys.or_else(|| args.all_keys.then_some(IndexKeys::All));
     let provenance = if args.reproducible { Provenance::Off } else { Provenance::default() };
     let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.rebuild).with_provenance(provenance);
+    let how = how.with_limits(limits());
     let done = Writer::reindex(&args.path, &how, &bar)?;
     drop(bar);
     if args.json.json {

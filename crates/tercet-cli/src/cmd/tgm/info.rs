@@ -17,7 +17,7 @@ const EXAMPLES: &str = "\
 Examples:
   tgm info run.tgm             message count and size
   tgm info --json *.tgm        JSON for several files
-  cat run.tgm | tgm info -     a stream that was stored";
+  cat run.tgm | tgm info -     from a pipe";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -31,7 +31,7 @@ pub(crate) struct Args {
 }
 
 /// Summarizes a file.
-fn summary(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Summary, Failure> {
+pub(crate) fn summary(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<Summary, Failure> {
     Ok(ReadArgs::default().open(source, out)?.summary()?)
 }
 

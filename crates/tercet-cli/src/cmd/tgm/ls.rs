@@ -6,7 +6,7 @@ use tercet::tgm::GlobalMetadata;
 
 use super::open::{ReadArgs, for_each_message};
 use super::select::{Filter, Keys, look_up};
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::ui::Ui;
@@ -24,7 +24,7 @@ KEY is a path like mars.param, looked up in the objects first, then in the metad
 message; extra.KEY looks in the latter only. `version` is the format version.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages; 0 prints all [default: 0]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     inputs: Inputs,
@@ -36,19 +36,22 @@ pub(crate) struct Args {
     #[command(flatten)]
     json: JsonArgs,
     #[command(flatten)]
+    limit: LimitArgs,
+    #[command(flatten)]
     read: ReadArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = args.keys.clone().unwrap_or_default();
     let mut has_heads = args.json.json;
+    let mut left = args.limit.or(0);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
         if !has_heads {
             out.line(keys.iter().map(escape::name).collect::<Vec<_>>().join("\t"))?;
             has_heads = true;
         }
-        for_each_message(&file, &args.filter, |message| {
+        for_each_message(&file, &args.filter, &mut left, |message| {
             if args.json.json {
                 return out.json(&projection(message.metadata(), &keys));
             }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tercet::Format;
 use tercet::core::num::counted;
-use tercet::core::{ByteSource, Class, Diagnose as _, Span, escape};
+use tercet::core::{ByteSource, Class, Diagnostic as _, Span, escape};
 use tercet::tgm::{File, MAGIC, Message, ReadOptions};
 
 use super::select::Filter;
@@ -13,8 +13,8 @@ use crate::failure::Failure;
 use crate::input::must_be;
 use crate::ui::{Ui, WARN, is_interrupted, paint};
 
-/// Gaps printed one by one.
-const GAPS_SHOWN: usize = 4;
+/// Ranges of unrecognized bytes that are printed one by one.
+const MAX_RANGES: usize = 4;
 
 /// Read options of a `.tgm` file.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
@@ -25,7 +25,7 @@ pub(crate) struct ReadArgs {
 }
 
 impl ReadArgs {
-    /// Scans the messages of a file and warns about bytes between them. A non-empty file without a message is an error.
+    /// Scans the messages of a file and warns about unrecognized bytes. A non-empty file without a message is an error.
     pub(super) fn open(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
         Self::open_with(source, self.options(), out)
     }
@@ -69,7 +69,7 @@ impl ReadArgs {
             let reason = reason.to_string().replace("\n  ", ": ");
             out.note(format_args!("{warning} {name}: ignoring the message index: {reason}"))?;
         }
-        warn_of_gaps(file.name(), &scan.junk, out)?;
+        warn_of_unrecognized(file.name(), &scan.unrecognized, out)?;
         Ok(file)
     }
 
@@ -96,13 +96,23 @@ pub(super) fn sz3() -> tercet::tgm::Sz3Decoding {
     tercet::tgm::Sz3Decoding::External(super::sz3::decode_in_child)
 }
 
-/// Calls `each` for every matching message. Stops at the first message that cannot be read. A message index with the
-/// key of the filter avoids reading the other messages.
+/// Calls `each` for matching messages, at most `left` of them. Stops at the first message that cannot be read. A message
+/// index with the key of the filter avoids reading the other messages.
 pub(super) fn for_each_message(
     file: &File,
     filter: &Filter,
+    left: &mut u64,
     mut each: impl FnMut(&Message) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
+    if *left == 0 {
+        return Ok(());
+    }
+    // Returns whether to go on.
+    let mut each = |message: &Message| {
+        each(message)?;
+        *left -= 1;
+        Ok::<bool, Failure>(*left > 0)
+    };
     if let Some(chosen) = filter.chosen(file)? {
         for &number in &chosen.numbers {
             let message = file.message(number)?;
@@ -114,8 +124,8 @@ pub(super) fn for_each_message(
             }
             stop_if_interrupted()?;
             // Not in the index: read the message.
-            if filter.takes(&message) {
-                each(&message)?;
+            if filter.takes(&message) && !each(&message)? {
+                break;
             }
         }
         return Ok(());
@@ -123,8 +133,8 @@ pub(super) fn for_each_message(
     for message in file.messages()? {
         stop_if_interrupted()?;
         let message = message?;
-        if filter.takes(&message) {
-            each(&message)?;
+        if filter.takes(&message) && !each(&message)? {
+            break;
         }
     }
     Ok(())
@@ -134,17 +144,17 @@ fn stop_if_interrupted() -> Result<(), Failure> {
     if is_interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Warns about bytes between messages.
-pub(super) fn warn_of_gaps(name: &str, gaps: &[Span], out: &mut Ui) -> Result<(), Failure> {
+/// Warns about unrecognized bytes: those outside messages.
+pub(super) fn warn_of_unrecognized(name: &str, spans: &[Span], out: &mut Ui) -> Result<(), Failure> {
     let (warning, name) = (paint(WARN, "warning:"), escape::name(name));
-    for gap in gaps.iter().take(GAPS_SHOWN) {
-        out.note(format_args!("{warning} {name}: bytes {gap} belong to no message"))?;
+    for span in spans.iter().take(MAX_RANGES) {
+        out.note(format_args!("{warning} {name}: unrecognized bytes {span}: not part of a message"))?;
     }
-    match gaps.get(GAPS_SHOWN..) {
+    match spans.get(MAX_RANGES..) {
         Some(rest @ [_, ..]) => {
-            let bytes = counted(rest.iter().map(|gap| gap.len()).sum(), "byte");
-            let more = counted(rest.len() as u64, "more gap");
-            out.note(format_args!("{warning} {name}: … and {more} of {bytes}"))
+            let bytes = counted(rest.iter().map(|span| span.len()).sum(), "unrecognized byte");
+            let more = counted(rest.len() as u64, "more range");
+            out.note(format_args!("{warning} {name}: … and {more}, {bytes}"))
         }
         _ => Ok(()),
     }

@@ -6,15 +6,12 @@ use tercet::Format;
 use tercet::core::{ByteSource, OutlineOptions};
 use tercet::tgm::{File, ReadOptions};
 
-use super::open::warn_of_gaps;
+use super::open::warn_of_unrecognized;
 use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
-use crate::render::tree_lines;
+use crate::render::print_outline;
 use crate::ui::Ui;
-
-/// Items printed by default.
-pub(crate) const LIMIT: u64 = 32;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -36,15 +33,15 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let limit = args.limit.limit.unwrap_or(LIMIT);
+    let options = args.limit.for_outline();
     args.files.each(Some(Format::Tgm), JsonList::ForMany, out, |input, out| {
-        run_on(args.json.json, limit, input.source_of(Format::Tgm)?, out)
+        run_on(args.json.json, options, input.source_of(Format::Tgm)?, out)
     })
 }
 
 pub(crate) fn run_on(
     json: bool,
-    limit: u64,
+    options: OutlineOptions,
     source: Arc<dyn ByteSource>,
     out: &mut Ui,
 ) -> Result<Outcome, Failure> {
@@ -52,12 +49,8 @@ pub(crate) fn run_on(
     let bar = out.bar("scanning", file.len());
     let scan = file.scan_with(&bar)?;
     drop(bar);
-    warn_of_gaps(file.name(), &scan.junk, out)?;
-    let outline = file.outline(OutlineOptions::new().with_max_rows((limit > 0).then_some(limit)))?;
-    if json {
-        out.json(&outline)?;
-    } else {
-        tree_lines(&outline).into_iter().try_for_each(|line| out.line(line))?;
-    }
+    warn_of_unrecognized(file.name(), &scan.unrecognized, out)?;
+    let outline = file.outline(options)?;
+    print_outline(file.name(), file.len(), &outline, json, out)?;
     Ok(Outcome::Done)
 }

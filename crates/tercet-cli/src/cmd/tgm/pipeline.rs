@@ -12,7 +12,7 @@ use crate::failure::Failure;
 mod check;
 
 /// The heading under which help lists these options.
-const HEADING: &str = "Pipeline";
+const HEADING: &str = "Pipeline (encoding, filter, compression)";
 
 /// Default level of Blosc2.
 const BLOSC2_LEVEL: u8 = 5;

@@ -135,7 +135,7 @@ impl Request<'_> {
                     found.write(&mut writer, &bar)?;
                     writer.finish()?;
                 } else {
-                    let mut writer = Writer::new(&name, Spool::new()?, WriterOptions::new());
+                    let mut writer = Writer::new(Spool::new()?, WriterOptions::new()).with_name(&name);
                     found.write(&mut writer, &bar)?;
                     deliver(writer.finish()?.output, target, out)?;
                 }
@@ -144,11 +144,11 @@ impl Request<'_> {
             _ => None,
         };
         let report = &found.report;
-        let is_bad = report.has_losses() || !found.is_worth_writing();
+        let is_bad = !report.is_complete() || !found.is_worth_writing();
         match self.form {
             Form::Json => {
                 let output = written.as_ref().and(self.output).map(json_path);
-                out.json(&RepairJson { output, has_losses: report.has_losses(), report })?;
+                out.json(&RepairJson { output, has_losses: !report.is_complete(), report })?;
             }
             Form::OneLine => out.line(one_line(report, is_bad))?,
             Form::Text => print(&found, written.as_deref(), out)?,
@@ -185,9 +185,10 @@ fn print(found: &SalvagePlan, written: Option<&str>, out: &mut Ui) -> Result<(),
         "kept: {kept_messages} message(s) with {kept_objects} object(s), {size}; {intact_messages} message(s) were intact"
     ))?;
     let mut lines: Vec<String> = report.messages.iter().flat_map(message_lines).collect();
-    lines.extend(report.junk.iter().map(|junk| {
-        let partial = if report.partial_messages.contains(junk) { ", but contain parts of one" } else { "" };
-        format!("{} bytes {junk} belong to no message{partial}", paint(WARN, "junk:"))
+    lines.extend(report.unrecognized.iter().map(|span| {
+        let partial =
+            if report.partial_messages.contains(span) { ", but they contain parts of one" } else { "" };
+        format!("{} bytes {span}: not part of a message{partial}", paint(WARN, "unrecognized:"))
     }));
     if report.search_stopped_early {
         lines.push(format!(

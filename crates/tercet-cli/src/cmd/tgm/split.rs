@@ -11,7 +11,7 @@ use super::editing::{Sink, WriteArgs, check_each};
 use super::open::ReadArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
-use crate::output::Output;
+use crate::output::{Output, is_stdout};
 use crate::ui::Ui;
 
 /// The placeholder of the file number.
@@ -52,7 +52,7 @@ struct Part {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    if args.output.as_os_str() == "-" {
+    if is_stdout(&args.output) {
         let failure = Failure::request("cannot write several files to standard output");
         return Err(failure.with_hint("give a file name template: `-o part.tgm`"));
     }
@@ -113,9 +113,9 @@ fn numbered(template: &Path, number: usize) -> PathBuf {
     }
     let mut name: OsString = template.file_stem().unwrap_or("split".as_ref()).to_owned();
     name.push(format!("_{number:04}"));
-    if let Some(ending) = template.extension() {
+    if let Some(extension) = template.extension() {
         name.push(".");
-        name.push(ending);
+        name.push(extension);
     }
     template.with_file_name(name)
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::select::{Filter, Keys};
-use crate::args::JsonArgs;
+use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::is_pipe;
 use crate::ui::Ui;
@@ -26,18 +26,19 @@ const REMOTE_INTERVAL: Duration = Duration::from_secs(1);
 const EXAMPLES: &str = "\
 Examples:
   tgm tail run.tgm -p mars.param                one line per complete message
-  tgm tail run.tgm -n 0 -w mars.param=2t        new matching messages only
+  tgm tail run.tgm --last 0 -w mars.param=2t    new matching messages only
   tgm tail run.tgm --json --retry               JSON Lines; wait for the file
-  producer | tgm tail - --until-count 10        the first 10 messages of a stream
+  producer | tgm tail - -n 10                   the first 10 messages of a stream
 
 A message is printed when it is complete and all its hashes match. Damaged messages are reported on standard error \
 and skipped. If the file is replaced, as by `tgm create --append`, truncated or rewritten, reading continues after the \
 last complete message if the file starts with the same bytes, else from its start. Indexes (`tgm index`) are skipped.
 
-Exit code 0: no damage; 1: damaged messages, or bytes outside messages; 4: the input ends inside a message.";
+Exit code 0: no damage; 1: damaged messages, or unrecognized bytes; 4: the input ends inside a message.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
+#[command(mut_arg("limit", |arg| arg.help("Exit after N messages; 0 prints all [default: 0]").alias("until-count")))]
 pub(crate) struct Args {
     /// Input file, named pipe or URL (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input
     #[arg(value_name = "PATH")]
@@ -49,8 +50,10 @@ pub(crate) struct Args {
     keys: Option<Keys>,
     #[command(flatten)]
     json: JsonArgs,
-    /// Start with the last N messages, like tail(1); 0 starts with the next new message [default: all messages]
-    #[arg(short = 'n', long, value_name = "N")]
+    #[command(flatten)]
+    limit: LimitArgs,
+    /// Start with the last N messages; 0 starts with the next new message [default: all messages]
+    #[arg(long, value_name = "N")]
     last: Option<u64>,
     /// Exit at the end of the file instead of waiting
     #[arg(long)]
@@ -58,9 +61,6 @@ pub(crate) struct Args {
     /// Wait for a missing file
     #[arg(long)]
     retry: bool,
-    /// Exit after N messages
-    #[arg(long, value_name = "N")]
-    until_count: Option<u64>,
     /// Exit after SECONDS without a new message
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     idle: Option<Duration>,
@@ -87,12 +87,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Err(failure.with_hint("give a file"));
     }
     let mut printer = Printer::new(args, out)?;
-    if args.until_count != Some(0) {
-        match (stream, crate::remote::url_of(&args.path)) {
-            (Some(stream), _) => pipe::drain(args, stream, &mut printer, out)?,
-            (None, Some(url)) => watch::watch(args, &*remote::endpoint(url)?, &mut printer, out)?,
-            (None, None) => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
-        }
+    match (stream, crate::remote::url_of(&args.path)) {
+        (Some(stream), _) => pipe::drain(args, stream, &mut printer, out)?,
+        (None, Some(url)) => watch::watch(args, &*remote::remote_location(url)?, &mut printer, out)?,
+        (None, None) => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
     }
     printer.end(out)
 }

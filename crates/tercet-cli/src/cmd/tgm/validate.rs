@@ -7,7 +7,6 @@ use tercet::Format;
 use tercet::core::{ByteSource, escape};
 use tercet::tgm::{Depth, FileReport, ValidateOptions, validate_source};
 
-use super::Form;
 use super::object_id::{ObjectId, parse_object_id};
 use super::pipeline::bound;
 use crate::args::{JsonArgs, QuietArgs, limits};
@@ -46,7 +45,7 @@ pub(crate) struct Args {
     #[arg(long, group = "depth")]
     checksum: bool,
     /// Validate structure, metadata, hashes and values
-    #[arg(long, group = "depth")]
+    #[arg(long, alias = "deep", group = "depth")]
     full: bool,
     /// Warn about non-canonical CBOR
     #[arg(long)]
@@ -151,31 +150,19 @@ impl Args {
     }
 }
 
-/// Validates an open file.
-pub(crate) fn run_on(
-    depth: Depth,
-    form: Form,
-    source: &Arc<dyn ByteSource>,
-    out: &mut Ui,
-) -> Result<Outcome, Failure> {
-    let found = check(source, &options(depth), out)?;
-    match form {
-        Form::Text => report::print(source.name(), &found, out)?,
-        Form::OneLine => out.line(report::one_line(source.name(), &found))?,
-        Form::Json => out.json(&ValidateJson::new(source.name(), &found))?,
-    }
-    Ok(outcome(found.is_ok()))
-}
-
 /// The options of the library.
-fn options(depth: Depth) -> ValidateOptions {
+pub(super) fn options(depth: Depth) -> ValidateOptions {
     let options = ValidateOptions::new().with_depth(depth).with_limits(limits());
     #[cfg(feature = "sz3")]
     let options = options.with_sz3(super::open::sz3());
     options
 }
 
-fn check(source: &Arc<dyn ByteSource>, options: &ValidateOptions, out: &Ui) -> Result<FileReport, Failure> {
+pub(super) fn check(
+    source: &Arc<dyn ByteSource>,
+    options: &ValidateOptions,
+    out: &Ui,
+) -> Result<FileReport, Failure> {
     Ok(validate_source(source, options, &out.bar("validating", source.len()))?)
 }
 

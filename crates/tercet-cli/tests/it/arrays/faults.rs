@@ -39,6 +39,11 @@ fn a_full_disk_leaves_the_old_file() {
         "create old.tet --from a=in.npy --force",
         "create new.tet --from a=in.npy --chunk 10,10",
         "append old.tet --from b=in.npy",
+        "append full.tet --along 0 --from a=in.npy",
+        "set full.tet a units=K",
+        "rename full.tet a b",
+        "copy full.tet:a old.tet:b",
+        "merge full.tet -o new.tet",
         "extract full.tet a -o old.tet --force",
         "extract full.tet a -o new.npy",
     ] {
@@ -79,6 +84,10 @@ fn a_directory_without_permission_is_refused() {
         "create closed/new.tet --from a=in.npy",
         "create closed/old.tet --from a=in.npy --force",
         "append closed/old.tet --from b=in.npy",
+        "append closed/old.tet --along 0 --from a=in.npy",
+        "set closed/old.tet a units=K",
+        "copy closed/old.tet closed/new.tet",
+        "merge closed/old.tet -o closed/new.tet",
         "drop closed/old.tet a",
         "extract closed/old.tet a -o closed/new.npy",
     ] {
@@ -122,6 +131,9 @@ fn non_file_paths_are_rejected() {
         ("append pipe --from b=in.npy", 8, "pipe: is a pipe, which cannot be changed in place"),
         ("append /dev/zero --from b=in.npy", 8, "/dev/zero: is a device, not a file"),
         ("drop pipe a", 8, "pipe: is a pipe, which cannot be changed in place"),
+        ("set pipe a x=1", 8, "pipe: is a pipe, which cannot be changed in place"),
+        ("rename dir a b", 8, "dir: is a directory, not a file"),
+        ("copy a.tet dir", 8, "dir: is a directory, not a file"),
     ] {
         let result = dir.tet(args);
         assert_eq!(result.code, code, "{args}: {}", result.err);

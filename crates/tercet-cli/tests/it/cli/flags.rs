@@ -105,7 +105,7 @@ fn summaries_have_a_json_form() {
     assert_eq!(made["objects"][0]["pipeline"], "zstd");
     assert_eq!(json("tgm copy a.tgm c.tgm")["messages"], 1);
     assert_eq!(json("tgm copy a.tgm out_[name].tgm")["files"][0]["messages"], 1);
-    assert_eq!(json("tgm copy a.tgm d.tgm --compression zstd")["objects_recoded"], 1);
+    assert_eq!(json("tgm copy a.tgm d.tgm --compression zstd")["objects_repacked"], 1);
     assert_eq!(json("tgm extract a.tgm 0 -o b.npy")["dtype"], "uint8");
     assert_eq!(json("tgm get -p name a.tgm")["name"], "a");
     assert_eq!(json("tet extract a.tet a -o c.npy")["shape"][0], 6);

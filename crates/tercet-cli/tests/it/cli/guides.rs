@@ -68,6 +68,11 @@ fn open_and_inspect() {
 }
 
 #[test]
+fn grow_and_edit() {
+    check("grow-and-edit.md");
+}
+
+#[test]
 fn verify_and_repair() {
     check("verify-and-repair.md");
 }

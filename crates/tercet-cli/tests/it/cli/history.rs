@@ -127,7 +127,7 @@ fn broken_rows_are_skipped() {
 }
 
 #[test]
-fn a_foreign_history_file_is_not_changed() {
+fn another_history_file_is_not_changed() {
     let dir = TestDir::with_weather();
     dir.write(HISTORY, b"dear diary,\ntoday I misspelled a path\n");
     let output = dir.tet(r#"query {"dataset":"mask","sum":[]} -t weather.tet -xq"#);

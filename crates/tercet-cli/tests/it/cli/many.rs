@@ -29,7 +29,7 @@ fn a_directory_is_verified_with_a_summary_and_the_highest_exit_code() {
         ran.stderr
     );
     let ran = dir.tercet("verify --recursive .");
-    assert!(ran.stdout.contains("deep/run.tgm: OK (3 messages"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("file: deep/run.tgm\nstatus: ok\n"), "{}", ran.stdout);
     assert!(ran.stderr.ends_with(": 2 ok, 1 failed\n"), "{}", ran.stderr);
     let ran = dir.tercet("verify -r . -q");
     let statuses: Vec<&str> = ran.stdout.lines().map(|line| line.split(' ').nth(1).unwrap()).collect();
@@ -55,15 +55,125 @@ fn json_of_several_files_is_one_array() {
     let json: Value = serde_json::from_str(&ran.stdout).unwrap();
     let json = json.as_array().unwrap();
     assert_eq!((json.len(), ran.code, ran.stderr.as_str()), (3, Some(3), ""));
-    assert_eq!((&json[0]["path"], &json[2]["messages"]), (&"weather.tet".into(), &3.into()));
+    assert_eq!((&json[0]["path"], &json[2]["summary"]["messages"]), (&"weather.tet".into(), &3.into()));
     assert_eq!(
         (&json[1]["error"]["class"], &json[1]["error"]["location"]),
         (&"io".into(), &"missing.tet".into())
     );
     let one: Value = serde_json::from_str(&dir.tercet("info --json deep/run.tgm").stdout).unwrap();
-    assert_eq!(one["messages"], 3);
+    assert_eq!(one["summary"]["messages"], 3);
     let one: Value = serde_json::from_str(&dir.tgm("info --json deep/run.tgm").stdout).unwrap();
     assert_eq!(one[0]["messages"], 3, "the output of the reference implementation is an array");
+}
+
+/// Every format has the same keys around its summary, and `--quiet` hides nothing of them.
+#[test]
+fn info_of_any_format_has_the_same_keys() {
+    let dir = archive();
+    dir.write("rows.jsonl", b"{\"a\":1}\n");
+    assert_eq!(dir.tatami("create rows.tatami --from rows.jsonl").code, Some(0));
+    let files = [("weather.tet", "tet"), ("deep/run.tgm", "tgm"), ("rows.tatami", "tatami")];
+    for (file, format) in files {
+        for flags in ["--json", "-q --json"] {
+            let ran = dir.tercet(&format!("info {flags} {file}"));
+            let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+            let keys: Vec<&str> = json.as_object().unwrap().keys().map(String::as_str).collect();
+            assert_eq!(keys, ["format", "path", "file_len", "summary"], "{file}");
+            let len = std::fs::metadata(dir.path(file)).unwrap().len();
+            assert_eq!(
+                (&json["format"], &json["path"], &json["file_len"]),
+                (&format.into(), &file.into(), &len.into())
+            );
+        }
+    }
+}
+
+#[test]
+fn verify_reports_every_format_alike() {
+    let dir = archive();
+    dir.write("rows.jsonl", b"{\"a\":1}\n");
+    assert_eq!(dir.tatami("create rows.tatami --from rows.jsonl").code, Some(0));
+    for (file, bad) in
+        [("weather.tet", "cut.tet"), ("deep/run.tgm", "cut.tgm"), ("rows.tatami", "cut.tatami")]
+    {
+        // The last byte before the end: of a footer, a postamble, a trailer.
+        dir.damaged(file, bad, |bytes| {
+            let at = bytes.len() - 20;
+            bytes[at] ^= 1;
+        });
+        for (file, is_ok) in [(file, true), (bad, false)] {
+            let ran = dir.tercet(&format!("verify -q --json {file}"));
+            let json: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!((&json["ok"], &json["path"]), (&is_ok.into(), &file.into()), "{}", ran.snapshot());
+            assert!(json["file_len"].is_u64() && json["findings"].is_array(), "{file}: {json}");
+            let ran = dir.tercet(&format!("verify {file}"));
+            let status = if is_ok { "status: ok" } else { "status: failed" };
+            assert!(ran.stdout.starts_with(&format!("file: {file}\n")), "{}", ran.snapshot());
+            assert!(ran.stdout.contains(status) && ran.stdout.contains("checks:\n"), "{}", ran.snapshot());
+            assert_eq!(ran.stdout.contains(" FAIL ("), !is_ok, "{}", ran.snapshot());
+            assert_eq!(ran.stderr, if is_ok { "" } else { "verification failed\n" });
+        }
+    }
+    let json: Value = serde_json::from_str(&dir.tercet("verify --json cut.tgm").stdout).unwrap();
+    let failed = json["findings"].as_array().unwrap().iter().find(|finding| finding["ok"] == false).unwrap();
+    // Numbers count from 0, bytes from the start of the file.
+    assert!(failed["site"]["region"].as_str().unwrap().starts_with("message 2"), "{failed}");
+    let old: Value = serde_json::from_str(&dir.tgm("validate --deep --json cut.tgm").stdout).unwrap();
+    assert!(old[0]["message_reports"].is_array(), "the report of the reference implementation: {old}");
+}
+
+#[test]
+fn outlines_of_several_files_name_them() {
+    let dir = archive();
+    let ran = dir.tercet("outline weather.tet deep/run.tgm");
+    for file in ["weather.tet", "deep/run.tgm"] {
+        assert!(ran.stdout.lines().any(|line| line == format!("file: {file}")), "{}", ran.snapshot());
+        assert!(!dir.tercet(&format!("outline {file}")).stdout.contains("file: "));
+    }
+    let json: Value =
+        serde_json::from_str(&dir.tercet("outline -j weather.tet deep/run.tgm").stdout).unwrap();
+    for (json, file) in json.as_array().unwrap().iter().zip(["weather.tet", "deep/run.tgm"]) {
+        let len = std::fs::metadata(dir.path(file)).unwrap().len();
+        assert_eq!((&json["path"], &json["file_len"]), (&file.into(), &len.into()));
+        assert!(json["outline"]["parts"].is_array());
+    }
+}
+
+/// `-n` is the largest number of items, and 0 means all.
+#[test]
+fn limits_mean_the_same_everywhere() {
+    let dir = archive();
+    dir.write("rows.jsonl", b"{\"a\":1,\"b\":2}\n");
+    std::fs::create_dir(dir.path("all")).unwrap();
+    for name in ["a", "b", "c"] {
+        assert_eq!(dir.tatami(&format!("create all/{name}.tatami --from rows.jsonl")).code, Some(0));
+        assert_eq!(dir.tatami(&format!("collection add all all/{name}.tatami")).code, Some(0));
+    }
+    // Lines in all, and lines of an item.
+    for (program, args, all, each) in [
+        ("tgm", "ls deep/run.tgm", 4, 1),
+        ("tgm", "get -p version deep/run.tgm", 3, 1),
+        ("tgm", "get -p version deep/run.tgm deep/run.tgm", 6, 1),
+        ("tgm", "tail --no-follow deep/run.tgm", 4, 1),
+        ("tatami", "inspect --pages all/a.tatami", 18, 1),
+        ("tatami", "collection list all", 10, 2),
+    ] {
+        let lines = |limit: &str| {
+            let line = format!("{args} {limit}");
+            let ran = run(dir.command(program).args(line.split_whitespace()));
+            assert_eq!(ran.code, Some(0), "{line}: {}", ran.stderr);
+            ran.stdout.lines().count()
+        };
+        assert_eq!(lines(""), all, "{args}");
+        assert_eq!((lines("-n 0"), lines("--limit 100000")), (lines(""), lines("")), "{args}");
+        assert_eq!(lines("-n 1") + each, lines("-n 2"), "{args}");
+    }
+    for file in ["weather.tet", "deep/run.tgm", "all/a.tatami"] {
+        let [all, many] =
+            ["0", "100000"].map(|limit| dir.tercet(&format!("outline {file} -n {limit}")).stdout);
+        assert_eq!(all, many, "{file}");
+    }
+    assert_eq!(dir.tgm("dump -n 1 deep/run.tgm").stdout.matches("=== Message").count(), 1);
 }
 
 #[test]
@@ -107,7 +217,7 @@ fn outlines_of_several_files_are_printed_in_order() {
     let dir = archive();
     let ran = dir.tercet("outline weather.tet deep/run.tgm");
     let both = format!(
-        "{}\n{}",
+        "file: weather.tet\n{}\nfile: deep/run.tgm\n{}",
         dir.tercet("outline weather.tet").stdout,
         dir.tercet("outline deep/run.tgm").stdout
     );

@@ -18,6 +18,8 @@ fn json_covers_the_file() {
     let dir = TestDir::with_weather();
     let json: Value = serde_json::from_str(&dir.tet("outline --json weather.tet").stdout).unwrap();
     let len = dir.read("weather.tet").len();
+    assert_eq!((&json["path"], &json["file_len"]), (&"weather.tet".into(), &len.into()));
+    let json = &json["outline"];
     assert_eq!(json["span"], serde_json::json!({"start": 0, "end": len}), "{json}");
     assert_eq!(json["parts"][0]["name"], "superblock");
 }

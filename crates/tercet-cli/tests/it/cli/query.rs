@@ -152,15 +152,44 @@ fn quiet_prints_one_line_per_result_kind() {
     let expected = "dataset=t2m status=preview read_bytes=48 memory_strategy=capped_in_memory preview=8 f32 truncated=true \
                 sample=[280,280.5,281,281.5,282,282.5]\n";
     assert_eq!(line, expected);
-    // Every way to write a result reports its path.
-    for (write, file, bytes) in [
-        (r#"{"target":"spill","path":"out.bin"}"#, "out.bin", 96),
-        (r#"{"target":"sidecar","timestamp":false}"#, "weather.center.tet", 96),
+    // Every way to write a result reports its path and its strategy.
+    for (write, file, bytes, strategy) in [
+        (r#"{"target":"spill","path":"out.bin"}"#, "out.bin", 96, "transform_spill"),
+        (r#"{"target":"sidecar","timestamp":false}"#, "weather.center.tet", 96, "transform_sidecar"),
     ] {
         let query = format!(r#"{{"dataset":"t2m","transform":{{"method":"center"}},"write":{write}}}"#);
         let line = execute_ok(&dir, &query, &["-q"]);
-        let expected = format!("{file} spill_bytes={bytes} memory_strategy=transform_");
+        let expected = format!("{file} spill_bytes={bytes} memory_strategy={strategy}");
         assert!(line.contains(" spill=") && line.contains(&expected), "{line}");
+    }
+}
+
+#[test]
+fn results_replace_files_only_with_force() {
+    let dir = TestDir::with_weather();
+    for (query, file) in [
+        (r#"{"dataset":"t2m","spill":"out.bin"}"#, "out.bin"),
+        (
+            r#"{"dataset":"t2m","transform":{"method":"center"},"write":{"target":"spill","path":"hours.tgm"}}"#,
+            "hours.tgm",
+        ),
+        (
+            r#"{"dataset":"t2m","transform":{"method":"center"},"write":{"target":"sidecar","path":"other.tet"}}"#,
+            "other.tet",
+        ),
+        (
+            r#"{"dataset":"t2m","transform":{"method":"center"},"write":{"target":"sidecar","timestamp":false}}"#,
+            "weather.center.tet",
+        ),
+    ] {
+        dir.write(file, b"precious");
+        let refused = execute(&dir, query, &["-q"]);
+        assert_eq!(refused.code, Some(8), "{query}: {}", refused.stderr);
+        assert!(refused.stderr.contains(&format!("{file}: file exists")), "{}", refused.stderr);
+        assert!(refused.stderr.ends_with("hint: `--force` replaces it\n"), "{}", refused.stderr);
+        assert_eq!(dir.read(file), b"precious", "{query}");
+        execute_ok(&dir, query, &["-q", "--force"]);
+        assert!(dir.read(file).len() >= 96, "{query}");
     }
 }
 

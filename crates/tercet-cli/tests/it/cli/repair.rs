@@ -153,6 +153,26 @@ fn losses_exit_1() {
     assert_eq!(quiet.stdout, "path=chunk.tet status=failed kept=4 missing=1 lost_datasets=0\n");
 }
 
+/// A copy without the lost chunks is not repaired by copying it again.
+#[test]
+fn missing_chunks_are_filled_or_stay_missing() {
+    let dir = TestDir::with_weather();
+    dir.with_damaged_chunk("bad.tet");
+    assert_eq!(dir.tet("repair bad.tet -o copy.tet").code, Some(1));
+    for args in ["verify copy.tet", "repair copy.tet"] {
+        let output = dir.tet(args);
+        assert_eq!(output.code, Some(1), "{}", output.stderr);
+        let advice = "→ tet repair copy.tet -o OUT.tet --fill VALUE\n";
+        assert!(output.stdout.contains(advice), "{}", output.stdout);
+        assert!(output.stdout.contains("the missing chunks are lost"), "{}", output.stdout);
+        assert_eq!(output.stdout.matches("→ tet repair").count(), 1, "{}", output.stdout);
+    }
+    assert_eq!(dir.tet("repair copy.tet -o full.tet --fill nan").code, Some(1));
+    let verified = dir.tet("verify --deep full.tet");
+    assert_eq!(verified.code, Some(0), "{}", verified.stdout);
+    assert!(!verified.stdout.contains("recommendations"), "{}", verified.stdout);
+}
+
 /// No repair gives bytes valid checksums that their old ones contradict, unless it is asked for by name.
 #[test]
 fn a_damaged_catalog_is_not_accepted() {

@@ -14,6 +14,9 @@ fn every_program_has_help() {
     assert_snapshot!("help_repair", dir.tet("repair --help").snapshot());
     assert_snapshot!("help_query", dir.tet("query --help").snapshot());
     assert_snapshot!("help_qhist", dir.tet("qhist --help").snapshot());
+    for verb in ["append", "set", "unset", "rename", "copy", "merge"] {
+        assert_snapshot!(format!("help_tet_{verb}"), dir.tet(&format!("{verb} --help")).snapshot());
+    }
     assert_snapshot!("help_tgm", dir.tgm("--help").snapshot());
     for verb in [
         "ls",
@@ -22,7 +25,7 @@ fn every_program_has_help() {
         "copy",
         "validate",
         "create",
-        "recode",
+        "repack",
         "advise",
         "extract",
         "index",
@@ -76,7 +79,7 @@ fn completions_for_every_shell() {
         let output = dir.tgm(&format!("completions {shell}"));
         assert_eq!(output.code, Some(0), "{shell}: {}", output.stderr);
         assert!(output.stdout.contains("validate") && !output.stdout.contains("qhist"), "{shell}");
-        assert!(output.stdout.contains("recode") && !output.stdout.contains("__sz3"), "{shell}");
+        assert!(output.stdout.contains("repack") && !output.stdout.contains("__sz3"), "{shell}");
         let output = dir.tatami(&format!("completions {shell}"));
         assert_eq!(output.code, Some(0), "{shell}: {}", output.stderr);
         assert!(output.stdout.contains("lookup") && !output.stdout.contains("qhist"), "{shell}");

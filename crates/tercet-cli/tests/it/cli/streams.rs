@@ -16,6 +16,19 @@ fn standard_input_is_read_like_a_file() {
     assert_eq!(piped(&["outline", "-"]).stdout, dir.tet("outline weather.tet").stdout);
     let any = run(dir.command("tercet").args(["verify", "-q", "-"]).write_stdin(dir.read("weather.tet")));
     assert!(any.stdout.contains("status=ok"), "{}", any.stderr);
+    // A plan changes nothing, so it needs no path.
+    dir.with_damaged_chunk("bad.tet");
+    for program in ["tet", "tercet"] {
+        let planned =
+            run(dir.command(program).args(["repair", "--plan", "-"]).write_stdin(dir.read("bad.tet")));
+        let path = dir.tet("repair --plan bad.tet");
+        let stdout =
+            planned.stdout.replace("standard input", "bad.tet").replace("repair - ", "repair bad.tet ");
+        assert_eq!(stdout, path.stdout);
+        assert_eq!((planned.code, path.code), (Some(1), Some(1)), "{}", planned.stderr);
+    }
+    let refused = piped(&["repair", "-", "--apply", "footer_invalid"]);
+    assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     let refused = piped(&["verify", "--repair", "-"]);
     assert_eq!(refused.code, Some(8), "{}", refused.stderr);
     let nothing = run(dir.command("tet").args(["info", "-"]).write_stdin(Vec::new()));

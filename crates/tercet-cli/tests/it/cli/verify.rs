@@ -25,6 +25,36 @@ fn an_unparsable_file() {
     assert_eq!((line.code, line.stderr.as_str()), (Some(1), "verification failed\n"));
 }
 
+/// A limit of the reader says nothing about the file.
+#[test]
+fn a_limit_is_not_damage() {
+    let dir = TestDir::with_weather();
+    dir.damaged("weather.tet", "cut.tet", |bytes| bytes.truncate(bytes.len() - 1));
+    assert_eq!(dir.tet("extract weather.tet mask -o a.npy").code, Some(0));
+    for args in [
+        "verify weather.tet",
+        "verify --deep weather.tet",
+        "verify weather.tet --repair",
+        "repair weather.tet",
+        "repair cut.tet --apply footer_invalid",
+        "repair cut.tet --apply footer_invalid --dry-run",
+        "repair weather.tet --apply recompute_checksums",
+        "repair weather.tet -o copy.tet",
+        "drop weather.tet mask",
+        "append weather.tet --from a=a.npy",
+    ] {
+        let before = dir.read("weather.tet");
+        let output = dir.tet(&format!("{args} --max-memory 64"));
+        assert_eq!((output.code, output.stdout.as_str()), (Some(6), ""), "{}", output.stderr);
+        assert!(
+            output.stderr.contains("hint: raise the limit with `--max-memory SIZE`"),
+            "{}",
+            output.stderr
+        );
+        assert_eq!(dir.read("weather.tet"), before, "{args}");
+    }
+}
+
 #[test]
 fn one_line_and_json() {
     let dir = TestDir::with_weather();

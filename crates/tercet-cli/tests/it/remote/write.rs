@@ -44,8 +44,8 @@ fn every_writing_command_writes_objects() {
         ("tgm create OUT --from t=t.npy --reproducible --compression zstd", true),
         // Objects cannot be patched, so the length of a streamed message stays unknown.
         ("tgm create OUT --from t=t.npy --reproducible --stream", false),
-        // A recoded message gets a new UUID.
-        ("tgm recode run.tgm OUT --compression lz4", false),
+        // A repacked message gets a new UUID.
+        ("tgm repack run.tgm OUT --compression lz4", false),
         ("tgm copy run.tgm OUT --filter shuffle --compression zstd", false),
         ("tgm extract run.tgm 0 --range 3:5 -o OUT", true),
         ("tgm extract run.tgm 0 --as npy -o OUT", true),
@@ -80,10 +80,12 @@ fn objects_are_not_edited_in_place() {
         "cannot append to a remote object",
     );
     fixture.refused(
-        &format!("tet repair {}", fixture.server.url("/run.tet")),
+        &format!("tet repair {} --apply footer_invalid", fixture.server.url("/run.tet")),
         8,
         "cannot repair a remote file",
     );
+    // A plan changes nothing.
+    fixture.ok(&format!("tet repair --plan {}", fixture.server.url("/run.tet")));
     // A salvage writes a new object.
     fixture.ok("tet repair run.tet --salvage s3://bucket/x.tet");
     fixture.ok("tet verify s3://bucket/x.tet");

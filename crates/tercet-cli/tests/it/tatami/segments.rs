@@ -85,7 +85,7 @@ fn merged_segments_omit_deleted_documents() {
     let rows = once.len();
     once.sort();
     once.dedup();
-    assert_eq!(once.len(), rows, "every identity once");
+    assert_eq!(once.len(), rows, "every ID once");
     let mut distinct: Vec<String> = expected;
     distinct.sort();
     distinct.dedup();

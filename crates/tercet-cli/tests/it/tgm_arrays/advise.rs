@@ -99,7 +99,7 @@ fn non_arrays_are_rejected() {
     dir.ok("create a.tgm --from t=t.npy --from u=t.npy");
     dir.write("big.npy", npy::with_header("'<i8'", false, &[1], i64::MAX.to_le_bytes().to_vec()));
     for (args, code, message) in [
-        ("a.tgm", 7, "a.tgm: is a .tgm file, not a NumPy array file"),
+        ("a.tgm", 8, "a.tgm: no message is given\n  hint: add its number: `tgm advise a.tgm 0`"),
         ("a.tgm 0", 8, "hint: select one: `0.0` to `0.1`"),
         ("a.tgm 7", 8, "has no message 7"),
         ("t.npy 0", 7, "t.npy: is a NumPy array file, not a Tercet container"),

@@ -102,7 +102,7 @@ fn zeros_keep_their_sign() {
     assert_eq!(result.code, 1);
     assert!(result.err.contains("element 0 is zero with the opposite sign"), "{}", result.err);
     dir.ok("validate minus.tgm --against plus.npy --max-error 1e-300");
-    let lossy = "recode minus.tgm packed.tgm --encoding simple_packing --bits 8";
+    let lossy = "repack minus.tgm packed.tgm --encoding simple_packing --bits 8";
     dir.refused(lossy, 8, "element 0 would change its sign");
     dir.ok(&format!("{lossy} --lossy"));
     // Also where packing would be exact.

@@ -151,7 +151,7 @@ fn messages_are_appended_in_order() {
     dir.ok("create run.tgm --append --reproducible --from b=b.npy");
     assert!(dir.read("run.tgm").starts_with(&before), "what was there is changed");
     let file = tgm::File::open(dir.path("run.tgm")).unwrap();
-    assert_eq!((file.message_count().unwrap(), file.scan().unwrap().junk.len()), (3, 0));
+    assert_eq!((file.message_count().unwrap(), file.scan().unwrap().unrecognized.len()), (3, 0));
     assert_eq!(dir.values("run.tgm", 1, 0), first.values());
     // The length of the streamed message in the middle is patched.
     let streamed = file.message(1).unwrap();
@@ -171,14 +171,14 @@ fn append_needs_a_file_that_ends_with_a_message() {
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();
     dir.write("half.tgm", &half);
     let args = "create half.tgm --append --from a=a.npy";
-    dir.refused(args, 4, "half.tgm: trailing bytes");
+    dir.refused(args, 4, "half.tgm: unrecognized bytes");
     dir.write("empty.tgm", "");
     dir.ok("create empty.tgm --append --from a=a.npy");
     assert_eq!(dir.values("empty.tgm", 0, 0), dir.values("run.tgm", 0, 0));
     // Bytes before the first message are harmless but reported.
     dir.write("junk.tgm", [b"junk", &whole[..]].concat());
     let result = dir.ok("create junk.tgm --append --from a=a.npy");
-    assert!(result.err.contains("bytes 0..4 belong to no message"), "{}", result.err);
+    assert!(result.err.contains("unrecognized bytes 0..4: not part of a message"), "{}", result.err);
     assert_eq!(tgm::File::open(dir.path("junk.tgm")).unwrap().message_count().unwrap(), 2);
 }
 

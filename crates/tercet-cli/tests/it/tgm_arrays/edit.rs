@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 use tercet::tgm::{self, DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata};
 
-use super::recode::{arrays, dir, metadata};
+use super::repack::{arrays, dir, metadata};
 use super::{TestDir, run_command};
 
 /// Hashes and stored bytes of every object of a file.
@@ -61,7 +61,11 @@ fn a_rejected_set_leaves_no_file() {
     dir.write("old.tgm", "old");
     for (args, code, message) in [
         ("-s shape=x run.tgm new.tgm", 8, "`shape`: `shape` describes the stored bytes and cannot be set"),
-        ("-s objects.0.zstd_level=9 run.tgm new.tgm", 8, "hint: use another pipeline with `tgm recode`"),
+        (
+            "-s objects.0.zstd_level=9 run.tgm new.tgm",
+            8,
+            "hint: change encoding, filter or compression with `tgm repack`",
+        ),
         ("-s _reserved_.uuid=x run.tgm new.tgm", 8, "`_reserved_` is reserved for the library"),
         (
             "-s extra.mars.step.x=1 run.tgm new.tgm",
@@ -173,7 +177,10 @@ fn split_writes_one_file_per_object() {
     assert_eq!(std::fs::read_dir(dir.path("taken")).unwrap().count(), 1);
     dir.ok("split run.tgm -o taken/p.tgm --force");
     assert_eq!(std::fs::read_dir(dir.path("taken")).unwrap().count(), 4);
-    dir.refused("split run.tgm -o -", 8, "cannot write several files to standard output");
+    for output in ["-", "/dev/stdout", "/dev/fd/1"] {
+        let args = format!("split run.tgm -o {output}");
+        dir.refused(&args, 8, "cannot write several files to standard output");
+    }
 }
 
 #[test]

@@ -212,7 +212,7 @@ fn damage_stops_extract_unless_forced() {
     assert_eq!((found.len(), changed), (a.values().len(), vec![5]));
 }
 
-/// Bytes between messages are reported when messages are numbered.
+/// Unrecognized bytes are reported when messages are numbered.
 #[test]
 fn skipped_bytes_are_reported() {
     let dir = TestDir::new();
@@ -221,7 +221,7 @@ fn skipped_bytes_are_reported() {
     let first = dir.message("run.tgm", 0).span();
     dir.write("cut.tgm", [&whole[..first.end() as usize / 2], &whole[first.end() as usize..]].concat());
     let result = dir.ok("extract cut.tgm 0.1 -o -");
-    assert!(result.err.contains("belong to no message"), "{}", result.err);
+    assert!(result.err.contains("not part of a message"), "{}", result.err);
     assert!(result.bytes == b.values());
 }
 

@@ -35,8 +35,8 @@ fn a_full_disk_leaves_the_old_file() {
         "extract full.tgm 0 -o old.tgm --force",
         "extract full.tgm 0 -o new.npy",
         "extract full.tgm 0 --range 5:900000 -o new.npy",
-        "recode full.tgm old.tgm --compression none --force",
-        "recode full.tgm new.tgm --filter none",
+        "repack full.tgm old.tgm --compression none --force",
+        "repack full.tgm new.tgm --filter none",
         "copy full.tgm new.tgm --compression none",
     ] {
         // The file size limit is 100 KiB.
@@ -69,8 +69,8 @@ fn non_file_paths_are_rejected() {
         ("extract /dev/zero 0 -o x", 3, "/dev/zero: cannot open: is a device"),
         ("extract a.tgm 0 -o dir", 8, "dir: is a directory, not a file"),
         ("extract a.tgm 0 -o /dev/full", 3, "/dev/full: cannot write: No space left on device"),
-        ("recode a.tgm dir --compression none --force", 8, "dir: is a directory, not a file"),
-        ("recode /dev/zero new.tgm --compression none", 3, "/dev/zero: cannot open: is a device"),
+        ("repack a.tgm dir --compression none --force", 8, "dir: is a directory, not a file"),
+        ("repack /dev/zero new.tgm --compression none", 3, "/dev/zero: cannot open: is a device"),
         ("advise /dev/zero", 3, "/dev/zero: cannot open: is a device"),
         ("validate a.tgm --against dir", 3, "dir: cannot open: is a directory"),
     ] {
@@ -88,7 +88,7 @@ fn standard_output_errors_are_reported() {
         "extract a.tgm 0 --range 0:999999 -o -",
         "create - --from a=in.npy",
         "create - --from a=in.npy --stream",
-        "recode a.tgm - --compression none",
+        "repack a.tgm - --compression none",
         "copy a.tgm - --compression none",
     ] {
         let result = after("", &dir, &format!("{args} > /dev/full"));

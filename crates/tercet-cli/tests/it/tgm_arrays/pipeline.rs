@@ -293,7 +293,7 @@ fn missing_codecs_are_reported() {
     let object = PreEncoded { descriptor: &descriptor, payload: b"from elsewhere" };
     let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new()).unwrap();
     dir.write("a.tgm", bytes);
-    for args in ["extract a.tgm 0 -o x.npy", "recode a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
+    for args in ["extract a.tgm 0 -o x.npy", "repack a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
         dir.refused(args, 7, "sz3 is not part of this build");
     }
 }

@@ -3,7 +3,7 @@
 use serde_json::Value as Json;
 
 use super::TestDir;
-use super::recode::{arrays, dir};
+use super::repack::{arrays, dir};
 
 /// Changes one byte of an object of `run.tgm`.
 fn damage_object(dir: &TestDir, message: u64, object: u64) {
@@ -48,7 +48,7 @@ fn intact_objects_are_kept() {
 fn a_lossless_repair_exits_0() {
     let dir = dir();
     let whole = dir.read("run.tgm");
-    // A wrong length in the last postamble, and junk on both sides.
+    // A wrong length in the last postamble, and unrecognized bytes on both sides.
     let mut bytes = whole.clone();
     let at = bytes.len() - 20;
     bytes[at] ^= 1;
@@ -59,7 +59,7 @@ fn a_lossless_repair_exits_0() {
     assert_eq!((&json["has_losses"], &json["output"]), (&false.into(), &"good.tgm".into()));
     assert_eq!((&json["intact_messages"], &json["kept_objects"]), (&2.into(), &4.into()));
     assert_eq!(json["messages"][0]["state"], "repaired");
-    assert_eq!(json["junk"][0], serde_json::json!({ "start": 0, "end": 4 }));
+    assert_eq!(json["unrecognized"][0], serde_json::json!({ "start": 0, "end": 4 }));
     assert!(arrays(&dir, "good.tgm") == arrays(&dir, "run.tgm"));
 }
 
@@ -124,7 +124,7 @@ fn existing_files_need_force() {
     dir.write("text.tgm", "TENSOGRM and nothing else of a message");
     let result = dir.tgm("repair text.tgm -o new.tgm");
     assert_eq!((result.code, result.err.as_str()), (1, "nothing could be kept; no file written\n"));
-    assert!(result.out.contains("belong to no message, but contain parts of one"), "{}", result.out);
+    assert!(result.out.contains("not part of a message, but they contain parts of one"), "{}", result.out);
     assert_eq!(dir.names().iter().filter(|name| *name == "new.tgm").count(), 0);
 }
 

@@ -31,7 +31,7 @@ fn a_message_is_printed_when_complete() {
 fn a_file_grows_byte_by_byte() {
     let dir = TestDir::new();
     dir.write("run.tgm", b"");
-    let tail = dir.tail("run.tgm --json -p step --interval 0.001 --until-count 3");
+    let tail = dir.tail("run.tgm --json -p step --interval 0.001 -n 3");
     for n in 0..3 {
         for byte in message(n, 200) {
             dir.append("run.tgm", &[byte]);
@@ -46,7 +46,7 @@ fn a_file_grows_byte_by_byte() {
 fn tail_starts_at_the_given_message() {
     let dir = TestDir::new();
     let all: Vec<u8> = (0..5).flat_map(|n| message(n, 300)).collect();
-    for (last, expected) in [("", 0), ("-n 2", 3), ("-n 9", 0)] {
+    for (last, expected) in [("", 0), ("--last 2", 3), ("--last 9", 0)] {
         dir.write("run.tgm", [&all[..], &message(5, 300)[..50]].concat());
         let tail = dir.tail(&format!("run.tgm --json -p step {last} --until-count {}", 6 - expected));
         assert_eq!(tail.steps(5 - expected), (expected as u64..5).collect::<Vec<_>>());
@@ -57,12 +57,12 @@ fn tail_starts_at_the_given_message() {
     }
 }
 
-/// With `-n 0` only new messages are printed; the first may be partially written at the start.
+/// With `--last 0` only new messages are printed; the first may be partially written at the start.
 #[test]
 fn tail_starts_with_new_messages() {
     let dir = TestDir::new();
     dir.write("run.tgm", [&message(0, 300)[..], &message(1, 300)[..50]].concat());
-    let tail = dir.tail("run.tgm --json -p step -n 0 --until-count 1");
+    let tail = dir.tail("run.tgm --json -p step --last 0 -n 1");
     // The start of tail is not observable: the first message it prints is the first that it did not skip.
     let mut n = 0;
     let line = loop {
@@ -89,8 +89,9 @@ fn tail_exits_after_the_idle_timeout() {
     // Existing messages are printed before the idle timeout applies.
     let result = dir.ok("tail run.tgm --no-follow --json -p step");
     assert_eq!(result.out.lines().count(), 1);
-    let result = dir.ok("tail run.tgm --until-count 0 --json");
-    assert_eq!(result.out, "");
+    // Everywhere, 0 is no limit.
+    let result = dir.ok("tail run.tgm --no-follow -n 0 --json");
+    assert_eq!(result.out.lines().count(), 1);
 }
 
 /// A writer that patches the length of a message afterwards, and one that then appends.
@@ -108,7 +109,7 @@ fn lengths_patched_later_change_nothing() {
     open[16..24].fill(0);
 
     dir.write("run.tgm", &open[..30]);
-    let tail = dir.tail("run.tgm --json -p step --until-count 3");
+    let tail = dir.tail("run.tgm --json -p step -n 3");
     std::thread::sleep(Duration::from_millis(60));
     dir.append("run.tgm", &open[30..]);
     assert_eq!(tail.steps(1), [0]);

@@ -24,7 +24,7 @@ fn lines_have_numbers_offsets_and_keys() {
              {{\"message\":2,\"offset\":{ab},\"length\":{c},\"objects\":1}}\n"
         )
     );
-    let result = dir.ok("tail run.tgm --no-follow -w step=1/2 --json -p step,missing --until-count 1");
+    let result = dir.ok("tail run.tgm --no-follow -w step=1/2 --json -p step,missing -n 1");
     assert_eq!(
         result.out,
         format!(
@@ -50,7 +50,7 @@ fn damage_is_reported_and_skipped() {
     assert!(result.err.contains("error: bad.tgm: message 1 › object 0 (bytes "), "{}", result.err);
     let passed = format!("\n  skipped the message at byte {start}\n");
     assert!(result.err.contains(&passed), "{}", result.err);
-    let sum = "warning: bad.tgm: 1 damaged message, 0 bytes between messages\n";
+    let sum = "warning: bad.tgm: 1 damaged message, 0 unrecognized bytes\n";
     assert!(result.err.ends_with(sum), "{}", result.err);
 
     dir.write("junk.tgm", [&first[..], b"junk", &third].concat());
@@ -60,8 +60,8 @@ fn damage_is_reported_and_skipped() {
     assert_eq!(
         result.err,
         format!(
-            "warning: junk.tgm: bytes {start}..{end} belong to no message\n\
-             warning: junk.tgm: 0 damaged messages, 4 bytes between messages\n"
+            "warning: junk.tgm: unrecognized bytes {start}..{end}: not part of a message\n\
+             warning: junk.tgm: 0 damaged messages, 4 unrecognized bytes\n"
         )
     );
 }

@@ -156,7 +156,7 @@ fn a_file_replaced_inside_a_message_is_damaged() {
             format!("error: run.tgm: the stream ends inside message 1, at byte {}", len + 90),
             format!("  skipped the message at byte {len}"),
             "note: run.tgm: file was replaced by another file; reading from its start".to_owned(),
-            "warning: run.tgm: 1 damaged message, 0 bytes between messages".to_owned(),
+            "warning: run.tgm: 1 damaged message, 0 unrecognized bytes".to_owned(),
         ]
     );
 }

@@ -72,7 +72,7 @@ fn tail_of_a_stream_ends_by_idle_time_or_count() {
     stdin.write_all(&[message(0, 10), message(1, 10), message(2, 10)].concat()).unwrap();
     assert_eq!(tail.steps(2), [0, 1]);
     assert_eq!(tail.end(), (0, vec![], vec![]));
-    let result = dir.run("tail - -n 3");
+    let result = dir.run("tail - --last 3");
     assert_eq!(result.code, 8, "{}", result.err);
 }
 

@@ -116,7 +116,7 @@ mod tests {
         for cut in 0..whole.len() {
             assert!(decode(&whole[..cut], &mut raw).is_err(), "cut at {cut}");
         }
-        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "trailing junk");
+        assert!(decode(&[&whole[..], b"x"].concat(), &mut raw).is_err(), "trailing bytes");
         assert!(decode(&whole, &mut raw[..text.len() - 1]).is_err(), "too long");
         assert!(decode(&whole, &mut []).is_err(), "too long for nothing");
         let error = decode(&whole, &mut vec![0; text.len() + 1]).unwrap_err();

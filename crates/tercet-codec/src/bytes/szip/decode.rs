@@ -91,7 +91,7 @@ fn decode_whole(
     };
     let spare = (stored.len() as u64 * 8).saturating_sub(end);
     if spare >= 8 {
-        return Err(error(Fault::Behind, intervals, end));
+        return Err(error(Fault::TrailingBytes, intervals, end));
     }
     if spare > 0 && window(stored, end) >> (64 - spare) != 0 {
         return Err(error(Fault::Padding, intervals, end));

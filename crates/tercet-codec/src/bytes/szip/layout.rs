@@ -104,7 +104,7 @@ pub(super) enum Fault {
     /// Padding that is not zero.
     Padding,
     /// Trailing bytes after the last sample.
-    Behind,
+    TrailingBytes,
 }
 
 impl Fault {
@@ -116,7 +116,7 @@ impl Fault {
             Self::Run => "a run of zero blocks exceeds its interval",
             Self::Pair => "invalid pair code",
             Self::Padding => "the padding is not zero",
-            Self::Behind => "bytes follow the last sample",
+            Self::TrailingBytes => "bytes follow the last sample",
         }
     }
 }

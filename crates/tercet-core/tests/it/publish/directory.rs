@@ -16,7 +16,7 @@ fn a_file_is_created_replaced_and_stale_temps_are_removed() {
     put(&dir.path().join(".a.tercet-00000000deadbeef.tmp"), b"of a dead writer");
     let open = Directory::open(dir.path()).unwrap();
     for content in [OLD, NEW] {
-        let path = write(open.stage(os("a")).unwrap(), content).unwrap();
+        let path = write(open.stage(os("a"), false, true).unwrap(), content).unwrap();
         assert_eq!(path, open.path().join("a"));
         assert_eq!(fs::read(&path).unwrap(), content);
         assert!(others(dir.path()).is_empty());
@@ -24,7 +24,10 @@ fn a_file_is_created_replaced_and_stale_temps_are_removed() {
     assert_eq!(open.look(os("a")).unwrap().unwrap().kind, EntryKind::File);
     assert_eq!(open.look(os("b")).unwrap(), None);
     let held = FileLock::acquire(&dir.path().join("a")).unwrap();
-    assert!(matches!(open.stage(os("a")), Err(PublishError::Busy { .. })), "locks are those of any writer");
+    assert!(
+        matches!(open.stage(os("a"), false, true), Err(PublishError::Busy { .. })),
+        "locks are those of any writer"
+    );
     drop(held);
 }
 
@@ -48,7 +51,7 @@ fn subdirectories_are_created_opened_and_removed() {
     assert!(!open.make(os("sub"), true).unwrap());
     let sub = open.enter(os("sub")).unwrap();
     assert_eq!(sub.id().unwrap(), open.look(os("sub")).unwrap().unwrap().id);
-    write(sub.stage(os("a")).unwrap(), NEW).unwrap();
+    write(sub.stage(os("a"), false, true).unwrap(), NEW).unwrap();
     assert!(open.remove_directory(os("sub")).is_err(), "not empty");
     fs::remove_file(dir.path().join("sub/a")).unwrap();
     open.remove_directory(os("sub")).unwrap();
@@ -86,8 +89,31 @@ fn every_refused_operation_leaves_the_old_or_the_new_file() {
         let result = create(Arc::new(disk), &dir.path().join("a"), NEW);
         let is_new = old_or_new(fs::read(dir.path().join("a")).ok().as_deref(), Some(OLD), NEW);
         assert!(is_new || result.is_err(), "operation {number}");
-        drop(open.stage(os("a")).unwrap());
+        drop(open.stage(os("a"), false, true).unwrap());
         assert!(others(dir.path()).is_empty(), "operation {number}");
+    }
+}
+
+#[test]
+fn new_files_replace_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let open = Directory::open(dir.path()).unwrap();
+    let path = dir.path().join("a");
+    for private in [false, true] {
+        // A file that appears before the output is published stays as it is, and so does one that exists.
+        let mut late = open.stage(os("a"), private, false).unwrap();
+        late.write_all(NEW).unwrap();
+        fs::write(&path, OLD).unwrap();
+        assert!(matches!(late.publish(), Err(PublishError::Exists { .. })));
+        assert!(matches!(open.stage(os("a"), private, false), Err(PublishError::Exists { .. })));
+        assert_eq!(fs::read(&path).unwrap(), OLD);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "no temporary file is left");
+        fs::remove_file(&path).unwrap();
+        let mut first = open.stage(os("a"), private, false).unwrap();
+        first.write_all(NEW).unwrap();
+        first.publish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), NEW);
+        fs::remove_file(&path).unwrap();
     }
 }
 
@@ -108,7 +134,7 @@ mod links {
         let inside = Directory::open(&dir.path().join("inside")).unwrap();
         assert!(inside.enter(os("sub")).is_err());
         assert_eq!(inside.look(os("sub")).unwrap().unwrap().kind, EntryKind::Link);
-        assert!(inside.stage(os("a")).is_err());
+        assert!(inside.stage(os("a"), false, true).is_err());
         assert_eq!(fs::read(dir.path().join("outside/a")).unwrap(), OLD);
         assert_eq!(names(&dir.path().join("outside")), ["a"]);
     }
@@ -118,7 +144,7 @@ mod links {
         let dir = directory();
         fs::create_dir(dir.path().join("here")).unwrap();
         let open = Directory::open(&dir.path().join("here")).unwrap();
-        let mut atomic_file = open.stage(os("a")).unwrap();
+        let mut atomic_file = open.stage(os("a"), false, true).unwrap();
         atomic_file.write_all(NEW).unwrap();
         fs::rename(dir.path().join("here"), dir.path().join("there")).unwrap();
         fs::create_dir(dir.path().join("here")).unwrap();

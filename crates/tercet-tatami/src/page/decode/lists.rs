@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use tercet_codec::ints;
 use tercet_core::limits::check_limit;
-use tercet_core::{Fields, Reason};
+use tercet_core::{FieldReader, Reason};
 
 use super::{Page, scheme, spread};
 use crate::column::{Bitmap, Column, Values};
@@ -19,7 +19,7 @@ impl Page<'_> {
     /// Appends `n` lists that fill `body`.
     pub(super) fn lists(&self, body: &Bytes, n: usize, out: &mut Column) -> Result<(), ErrorKind> {
         let Values::List(out) = &mut out.values else { return Ok(()) };
-        let mut fields = Fields::new(self.region, self.payload_span().start(), body);
+        let mut fields = FieldReader::new(self.region, self.payload_span().start(), body);
         let encoding = fields.byte("lengths_encoding")?;
         let lengths_size = fields.uvarint("lengths_size")?;
         let stream = fields.take("lengths", lengths_size)?;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use tercet_codec::ints;
 use tercet_codec::{CodecError, varint};
 use tercet_core::limits::check_limit;
-use tercet_core::{Fields, Reason};
+use tercet_core::{FieldReader, Reason};
 
 use super::{Page, scheme};
 use crate::column::{Bitmap, Strings, Values, View};
@@ -102,7 +102,7 @@ impl Page<'_> {
         body: &'b [u8],
         n: usize,
     ) -> Result<(Vec<u32>, &'b [u8], usize), ErrorKind> {
-        let mut fields = Fields::new(self.region, self.payload_span().start(), body);
+        let mut fields = FieldReader::new(self.region, self.payload_span().start(), body);
         let raw_total = fields.uvarint("raw_total")?;
         let encoding = fields.byte("lengths_encoding")?;
         let lengths_size = fields.uvarint("lengths_size")?;

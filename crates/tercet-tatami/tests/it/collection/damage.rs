@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_tatami::collection::log::{self, Record, Replay};
 use tercet_tatami::collection::{MANIFEST, ManifestWarning, Member};
 use tercet_tatami::{Collection, ErrorKind, File};
@@ -274,4 +274,10 @@ fn a_writer_removes_files_of_a_killed_compaction() {
     collection.add(&files[1..]).unwrap();
     assert!(!stale.exists());
     assert_eq!(collection.members().len(), 3);
+}
+
+#[test]
+fn collections_are_local() {
+    let error = Collection::open("https://localhost/crawl").unwrap_err();
+    assert_eq!((error.class(), error.location()), (Class::Request, "https://localhost/crawl"));
 }

@@ -131,8 +131,8 @@ impl<'a> DenseWriter<'a> {
         (part, origin): (&Selection, &[u64]),
         out: &mut [u8],
     ) -> Result<(), ErrorKind> {
-        let filter = self.resolved.filter.as_ref();
-        let predicate = filter.map(|filter| Predicate::<T>::new(filter, self.resolved.fill));
+        let filter = self.resolved.dense_filter(T::ELEMENT);
+        let predicate = filter.map(|filter| Predicate::<T>::new(&filter, self.resolved.fills()));
         let rows = Rows { dense: self, arch: Arch::new(), kernel, predicate, blank };
         super::write(&self.visitor, &ranges(part, origin), out, &rows)?;
         if cfg!(target_endian = "big") {
@@ -169,8 +169,14 @@ impl<'a> DenseWriter<'a> {
         for ((run, &cell), &index) in piece.lanes.iter().zip(&self.cells).zip(&self.indices) {
             at.cell += to_usize(run.first) * cell;
             at.index += run.first * index;
-            let inner =
-                Lane { count: run.count, from: run.stride, to: run.cells.of(1), cell, index, keep: run.keep };
+            let inner = Lane {
+                count: run.count,
+                from: run.stride,
+                to: run.cells.offset(1),
+                cell,
+                index,
+                keep: run.keep,
+            };
             match lanes.last_mut() {
                 _ if inner.count == 1 && inner.keep.is_none() => {}
                 Some(outer) if outer.continues_into(&inner, self.has_zero_divisors) => {

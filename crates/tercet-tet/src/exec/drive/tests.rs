@@ -157,13 +157,13 @@ fn cells_of(role: &Role, position: u64, extent: u64) -> Vec<(u64, u64)> {
         Role::Reduced => vec![(0, position)],
         Role::Kept => vec![(position, 0)],
         Role::Grouped(groups) => {
-            let cell = groups.cells[position as usize];
-            let first = (0..extent).find(|&p| groups.cells[p as usize] == cell).unwrap();
-            let short = (0..extent).filter(|&p| groups.cells[p as usize] == cell).count() as u64;
+            let group = groups.numbers[position as usize];
+            let first = (0..extent).find(|&p| groups.numbers[p as usize] == group).unwrap();
+            let short = (0..extent).filter(|&p| groups.numbers[p as usize] == group).count() as u64;
             // Bins that are short at the front start before the axis.
-            let lead = if groups.size > 0 && cell == 0 { groups.size - short } else { 0 };
-            let lead = if cell == 0 && groups.count == 1 { 0 } else { lead };
-            vec![(u64::from(cell), if groups.size > 0 { position - first + lead } else { 0 })]
+            let lead = if groups.size > 0 && group == 0 { groups.size - short } else { 0 };
+            let lead = if group == 0 && groups.count == 1 { 0 } else { lead };
+            vec![(u64::from(group), if groups.size > 0 { position - first + lead } else { 0 })]
         }
         Role::Rolling(rolling) => (0..rolling.count)
             .filter_map(|window| {
@@ -177,7 +177,7 @@ fn cells_of(role: &Role, position: u64, extent: u64) -> Vec<(u64, u64)> {
 
 fn slow(shape: &[u64], resolved: &Resolved, roles: &[Role]) -> (Vec<[f64; 3]>, u64) {
     let extents: Vec<u64> = resolved.selection.axes().iter().map(|slice| slice.count()).collect();
-    let output: Vec<u64> = roles.iter().zip(&extents).filter_map(|(r, &e)| r.cells(e)).collect();
+    let output: Vec<u64> = roles.iter().zip(&extents).filter_map(|(r, &e)| r.output_len(e)).collect();
     let mut cells = vec![[0.0; 3]; output.iter().product::<u64>() as usize];
     let mut entered = 0;
     let total: u64 = extents.iter().product();
@@ -205,7 +205,7 @@ fn slow(shape: &[u64], resolved: &Resolved, roles: &[Role]) -> (Vec<[f64; 3]>, u
                 Role::Reduced => (1, extents[axis]),
                 Role::Grouped(groups) if groups.size > 0 => (u64::from(groups.count), groups.size),
                 Role::Rolling(rolling) => (rolling.count, rolling.size),
-                role => (role.cells(extents[axis]).unwrap(), 1),
+                role => (role.output_len(extents[axis]).unwrap(), 1),
             };
             places = places
                 .iter()
@@ -279,15 +279,15 @@ fn axis() -> impl Strategy<Value = (u64, u64, AxisSlice, Role)> {
                 let mut seen = cells.clone();
                 seen.sort_unstable();
                 seen.dedup();
-                let cells: Arc<[u32]> =
+                let numbers: Arc<[u32]> =
                     cells.iter().map(|c| seen.iter().position(|s| s == c).unwrap() as u32).collect();
-                Role::Grouped(Groups { cells, count: seen.len() as u32, padding: None, size: 0 })
+                Role::Grouped(Groups { numbers, count: seen.len() as u32, padding: None, size: 0 })
             }
             3 => {
                 let lead = if window_step == 2 { 0 } else { (size - count % size) % size };
-                let cells: Arc<[u32]> = (0..count).map(|p| ((p + lead) / size) as u32).collect();
+                let numbers: Arc<[u32]> = (0..count).map(|p| ((p + lead) / size) as u32).collect();
                 let groups = count.div_ceil(size) as u32;
-                Role::Grouped(Groups { cells, count: groups, padding: Some(padding), size })
+                Role::Grouped(Groups { numbers, count: groups, padding: Some(padding), size })
             }
             _ => {
                 let windows = (count - size) / window_step + 1;
@@ -333,10 +333,12 @@ proptest! {
         });
         let resolved = Resolved {
             selection: Selection::new(slices, &shape).unwrap(),
+            reversed: vec![false; shape.len()],
             operation: None,
             filter: filter.map(|gt| Filter { gt: Some(Scalar::Float(f64::from(gt))), ..Filter::default() }),
             positions,
             fill: None,
+            values: crate::query::resolved::Values::default(),
             spill: None,
             write: None,
             group_count: None,

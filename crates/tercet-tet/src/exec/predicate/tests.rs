@@ -106,7 +106,7 @@ fn values<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) -> Ve
 }
 
 fn check<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) {
-    let predicate = Predicate::<T>::new(filter, fill);
+    let predicate = Predicate::<T>::new(filter, [fill, None]);
     let values = values::<T>(filter, fill, seeds);
     for &value in &values {
         let wanted = obviously_passes(filter, fill, value);
@@ -114,12 +114,12 @@ fn check<T: Number>(filter: &Filter, fill: Option<Scalar>, seeds: &[u64]) {
     }
     // Widened values pass like the original ones.
     let passing: Vec<bool> = values.iter().map(|&value| predicate.passes(value)).collect();
-    let compute = ComputeType::of(T::ELEMENT);
+    let compute = ComputeType::for_dtype(T::ELEMENT);
     let mut words = vec![0u64; (values.len() * compute.size()).div_ceil(8)];
     let widened = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut words)[..values.len() * compute.size()];
     tercet_kernel::widen(T::ELEMENT, cast_slice(&values), compute, widened);
     let mut mask = vec![false; values.len()];
-    compute_filter(filter, fill, T::ELEMENT, compute).mask(widened, &mut mask);
+    compute_filter(filter, [fill, None], T::ELEMENT, compute).mask(widened, &mut mask);
     assert_eq!(mask, passing, "{filter:?}, fill {fill:?}");
     // Chunks of every length, so that ranges are narrow and wide.
     for length in [1, 2, 3, 1000] {
@@ -150,7 +150,7 @@ proptest! {
 #[test]
 fn ranges_tell_when_nothing_matches() {
     let stats = Stats::compute(ElementType::F32, cast_slice(&[1.0f32, 2.0, f32::NAN]));
-    let may = |filter: Filter| Predicate::<f32>::new(&filter, None).may_match(&stats);
+    let may = |filter: Filter| Predicate::<f32>::new(&filter, [None; 2]).may_match(&stats);
     let none = Filter::default();
     assert!(!may(Filter { gt: Some(Scalar::Float(2.0)), ..none }));
     assert!(may(Filter { ge: Some(Scalar::Float(2.0)), ..none }));
@@ -159,14 +159,15 @@ fn ranges_tell_when_nothing_matches() {
     assert!(may(Filter { ne: Some(Scalar::Whole(3)), ..none }));
     assert!(may(Filter { is_null: true, ..none }));
     let numbers = Stats::compute(ElementType::F32, cast_slice(&[1.0f32, 2.0]));
-    let is_null = |fill| Predicate::<f32>::new(&Filter { is_null: true, ..none }, fill).may_match(&numbers);
+    let is_null =
+        |fill| Predicate::<f32>::new(&Filter { is_null: true, ..none }, [fill, None]).may_match(&numbers);
     assert!(!is_null(None));
     assert!(!is_null(Some(Scalar::Whole(-999))));
     assert!(is_null(Some(Scalar::Float(1.5))));
     let only_fill = Stats::compute(ElementType::I16, cast_slice(&[-999i16, -999]));
     let below = Filter { lt: Some(Scalar::Whole(0)), ..none };
-    assert!(!Predicate::<i16>::new(&below, Some(Scalar::Whole(-999))).may_match(&only_fill));
-    assert!(Predicate::<i16>::new(&below, None).may_match(&only_fill));
+    assert!(!Predicate::<i16>::new(&below, [Some(Scalar::Whole(-999)), None]).may_match(&only_fill));
+    assert!(Predicate::<i16>::new(&below, [None; 2]).may_match(&only_fill));
 }
 
 #[test]

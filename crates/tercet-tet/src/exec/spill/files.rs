@@ -50,7 +50,7 @@ pub(crate) fn spill(
     let path = placed.into_inner().publish()?;
     output.keep();
     let path = Some(path.to_string_lossy().into_owned());
-    Ok((OutputFile { path, bytes: export.bytes() }, head.into_cells()))
+    Ok((OutputFile { path, bytes: export.bytes() }, head.into_values()))
 }
 
 /// Copies rows unchanged.
@@ -97,7 +97,7 @@ impl<W: Write + Seek> Placed<W> {
 /// Preview of a result: its first elements, collected as blocks are written.
 #[derive(Debug)]
 pub(crate) struct Head {
-    cells: Option<Tensor>,
+    values: Option<Tensor>,
 }
 
 impl Head {
@@ -107,21 +107,21 @@ impl Head {
         let dtype = job.plan.grid.element();
         let bytes = most.saturating_mul(dtype.size() as u64);
         tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
-        let cells = (most > 0).then(|| Tensor::zeros(dtype, [most].into())).transpose()?;
-        Ok(Self { cells })
+        let values = (most > 0).then(|| Tensor::zeros(dtype, [most].into())).transpose()?;
+        Ok(Self { values })
     }
 
     /// Copies the bytes of the first elements from a block of the result.
     pub(crate) fn look(&mut self, at: u64, bytes: &[u8]) {
-        let Some(cells) = &mut self.cells else { return };
-        let wanted = usize::try_from(at).ok().and_then(|at| cells.bytes_mut().get_mut(at..));
+        let Some(values) = &mut self.values else { return };
+        let wanted = usize::try_from(at).ok().and_then(|at| values.bytes_mut().get_mut(at..));
         if let Some(wanted) = wanted {
             let len = wanted.len().min(bytes.len());
             wanted[..len].copy_from_slice(&bytes[..len]);
         }
     }
 
-    pub(crate) fn into_cells(self) -> Option<Tensor> {
-        self.cells
+    pub(crate) fn into_values(self) -> Option<Tensor> {
+        self.values
     }
 }

@@ -4,7 +4,7 @@
 use std::fs;
 
 use tercet_core::progress::NoProgress;
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 
 use super::*;
 use crate::File;
@@ -13,7 +13,7 @@ use crate::exec::testing::{job, layout, plan, resolved};
 use crate::query::operation::{Method, Scalar};
 use crate::query::resolved::{Filter, Positions};
 
-fn cells<T: Number>(bytes: &[u8]) -> Vec<T> {
+fn elements<T: Number>(bytes: &[u8]) -> Vec<T> {
     bytes.chunks(size_of::<T>()).map(|cell| bytemuck::pod_read_unaligned::<T>(cell).swap_le()).collect()
 }
 
@@ -33,7 +33,7 @@ fn plain_spills_hold_the_selection_of_every_type() {
             let resolved = resolved(&dataset.selection(text).unwrap(), &[], Method::Center);
             let plan = plan(&dataset, &resolved.selection);
             let job = job(dataset, &plan, &resolved, 1, &NoProgress);
-            let outputs = Outputs::new(Some(&path), &[], 3).unwrap();
+            let outputs = Outputs::new(Some(&path), &[], 3).unwrap().with_overwrite(true);
             let (spilled, head) = spill(&job, "out.bin", &outputs).unwrap();
             let expected = dataset.read(&resolved.selection).unwrap();
             assert_eq!(fs::read(spilled.path.unwrap()).unwrap(), expected.bytes(), "{dtype} {text}");
@@ -68,7 +68,7 @@ fn cells_that_do_not_count_are_blank_in_spills_and_buffers() {
     let job = job(dataset, &plan, &resolved, 1 << 20, &NoProgress);
     let (spilled, head) = spill(&job, "out", &outputs).unwrap();
     let bytes = fs::read(spilled.path.unwrap()).unwrap();
-    assert_eq!(cells::<i32>(&bytes), expected);
+    assert_eq!(elements::<i32>(&bytes), expected);
     assert_eq!(head.unwrap().to_vec::<i32>().unwrap(), expected[..4]);
 
     let mut dense = dataset.read(&resolved.selection).unwrap();
@@ -90,9 +90,9 @@ fn floats_are_blanked_with_nan() {
     resolved.filter = Some(Filter { gt: Some(Scalar::Whole(4)), ..Filter::default() });
     let mut dense = dataset.read(&resolved.selection).unwrap();
     blank(&job(dataset, &plan, &resolved, 1, &NoProgress), &resolved.selection, dense.bytes_mut()).unwrap();
-    let cells = dense.to_vec::<f32>().unwrap();
-    assert!(cells[0].is_nan() && cells[3].is_nan());
-    assert_eq!(cells[1..3], [5.0, f32::INFINITY]);
+    let values = dense.to_vec::<f32>().unwrap();
+    assert!(values[0].is_nan() && values[3].is_nan());
+    assert_eq!(values[1..3], [5.0, f32::INFINITY]);
 }
 
 #[test]
@@ -110,8 +110,8 @@ fn chunks_that_the_plan_leaves_out_are_blank() {
     let job = job(dataset, &plan, &resolved, 1 << 20, &NoProgress);
     let outputs = Outputs::new(Some(&path), &[], 0).unwrap();
     let (spilled, _) = spill(&job, "out", &outputs).unwrap();
-    let cells = cells::<f64>(&fs::read(spilled.path.unwrap()).unwrap());
-    assert!(cells[..10].iter().all(|cell| cell.is_nan()));
-    assert_eq!(cells[10..], [10.0, 11.0]);
+    let values = elements::<f64>(&fs::read(spilled.path.unwrap()).unwrap());
+    assert!(values[..10].iter().all(|value| value.is_nan()));
+    assert_eq!(values[10..], [10.0, 11.0]);
     assert_eq!(job.bytes_read.into_inner(), plan.total_stored_bytes(), "they are not read");
 }

@@ -19,4 +19,9 @@ impl Outputs {
     ) -> Result<Self, ErrorKind> {
         Ok(Self { preview })
     }
+
+    /// There are no files to replace.
+    pub(crate) fn with_overwrite(self, _overwrite: bool) -> Self {
+        self
+    }
 }

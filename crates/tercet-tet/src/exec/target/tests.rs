@@ -3,7 +3,8 @@
 use std::fs;
 use std::io::Write as _;
 
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::publish::PublishError;
+use tercet_core::{Class, CommonError, Diagnostic as _, Hint};
 
 use super::*;
 
@@ -107,6 +108,36 @@ fn a_directory_is_no_file() {
         matches!(error, ErrorKind::Target { reason: TargetError::NotAFile(EntryKind::Directory), .. }),
         "{error}"
     );
+}
+
+#[test]
+fn existing_files_are_replaced_only_on_request() {
+    let place = OutputRange::new();
+    let outputs = place.outputs(&[]);
+    let path = place.data.join("x.bin");
+    let is_refused = |error: &ErrorKind| {
+        let exists = matches!(error, ErrorKind::Common(CommonError::Publish(PublishError::Exists { path: found })) if *found == path);
+        exists && error.hint() == Some(Hint::Overwrite)
+    };
+    fs::write(&path, b"old").unwrap();
+    for name in ["x.bin", "./x.bin", path.to_str().unwrap()] {
+        let error = write(&outputs, Path::new(name)).unwrap_err();
+        assert!(is_refused(&error), "{name}: {error}");
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+    }
+    write(&outputs.clone().with_overwrite(true), Path::new("x.bin")).unwrap();
+    assert_eq!(fs::read(&path).unwrap(), b"result");
+
+    // A file that appears while the result is written is kept as well.
+    fs::remove_file(&path).unwrap();
+    let output = outputs.open(outputs.spot(Path::new("x.bin")).unwrap()).unwrap();
+    let mut atomic_file = output.stage().unwrap();
+    atomic_file.write_all(b"result").unwrap();
+    fs::write(&path, b"new").unwrap();
+    let error = ErrorKind::from(atomic_file.publish().unwrap_err());
+    assert!(is_refused(&error), "{error}");
+    assert_eq!(fs::read(&path).unwrap(), b"new");
+    assert_eq!(fs::read_dir(&place.data).unwrap().count(), 2, "no temporary file is left");
 }
 
 #[test]

@@ -124,7 +124,7 @@ impl Goal {
             }
         };
         let path = path.map(|path| path.to_string_lossy().into_owned());
-        let preview: Option<Tensor> = head.into_cells();
+        let preview: Option<Tensor> = head.into_values();
         Ok(Made { tensor: None, preview, file: Some(OutputFile { path, bytes }), is_sidecar })
     }
 }

@@ -14,7 +14,7 @@ use crate::exec::number::Number;
 
 /// Formula of a transform: computes a value from an input and two statistics of its cell.
 pub(super) trait Formula: Copy + Send + Sync + 'static {
-    fn of(x: f64, shift: f64, divisor: f64) -> f64;
+    fn apply(x: f64, shift: f64, divisor: f64) -> f64;
 }
 
 /// x − shift
@@ -35,35 +35,35 @@ pub(super) struct Softmax;
 
 impl Formula for Shift {
     #[inline(always)]
-    fn of(x: f64, shift: f64, _: f64) -> f64 {
+    fn apply(x: f64, shift: f64, _: f64) -> f64 {
         x - shift
     }
 }
 
 impl Formula for Divide {
     #[inline(always)]
-    fn of(x: f64, shift: f64, divisor: f64) -> f64 {
+    fn apply(x: f64, shift: f64, divisor: f64) -> f64 {
         (x - shift) / divisor
     }
 }
 
 impl Formula for Ln1p {
     #[inline(always)]
-    fn of(x: f64, shift: f64, _: f64) -> f64 {
+    fn apply(x: f64, shift: f64, _: f64) -> f64 {
         (x - shift).ln_1p()
     }
 }
 
 impl Formula for Sqrt {
     #[inline(always)]
-    fn of(x: f64, shift: f64, _: f64) -> f64 {
+    fn apply(x: f64, shift: f64, _: f64) -> f64 {
         (x - shift).sqrt()
     }
 }
 
 impl Formula for Softmax {
     #[inline(always)]
-    fn of(x: f64, shift: f64, divisor: f64) -> f64 {
+    fn apply(x: f64, shift: f64, divisor: f64) -> f64 {
         exp(x - shift) / divisor
     }
 }
@@ -155,14 +155,14 @@ impl<T: Real, F: Formula> NullaryFnOnce for Rows<'_, T, F> {
         for row in 0..plane.rows {
             let from = &self.from[row * plane.from_row..][..plane.width];
             let to = &mut self.to[row * plane.to_row..][..plane.width];
-            T::row::<F>(from, to, RowCells::of(self.numbers, self.cell + row * plane.cell_row, plane));
+            T::row::<F>(from, to, RowCells::new(self.numbers, self.cell + row * plane.cell_row, plane));
         }
     }
 }
 
 impl<'a> RowCells<'a> {
     #[inline(always)]
-    fn of(numbers: CellNumbers<'a>, cell: usize, plane: Plane) -> Self {
+    fn new(numbers: CellNumbers<'a>, cell: usize, plane: Plane) -> Self {
         if plane.cell_column == 0 {
             return Self::One { shift: numbers.shift[cell], divisor: numbers.divisor[cell] };
         }
@@ -179,14 +179,14 @@ macro_rules! wide_floats {
                 match cells {
                     RowCells::One { shift, divisor } => {
                         for (to, &x) in to.iter_mut().zip(from) {
-                            let y = $round(F::of(f64::from(x), shift, divisor));
+                            let y = $round(F::apply(f64::from(x), shift, divisor));
                             *to = if x.is_finite() { y } else { x };
                         }
                     }
                     RowCells::Each { shift, divisor } => {
                         let cells = shift.iter().zip(divisor);
                         for ((to, &x), (&shift, &divisor)) in to.iter_mut().zip(from).zip(cells) {
-                            let y = $round(F::of(f64::from(x), shift, divisor));
+                            let y = $round(F::apply(f64::from(x), shift, divisor));
                             *to = if x.is_finite() { y } else { x };
                         }
                     }
@@ -221,7 +221,7 @@ impl Real for f16 {
             match cells {
                 RowCells::One { shift, divisor } => {
                     for x in &mut *wide {
-                        *x = to_odd_f32(F::of(f64::from(*x), shift, divisor));
+                        *x = to_odd_f32(F::apply(f64::from(*x), shift, divisor));
                     }
                 }
                 RowCells::Each { shift, divisor } => {
@@ -229,7 +229,7 @@ impl Real for f16 {
                     for (x, (&shift, &divisor)) in
                         wide.iter_mut().zip(shift[at.clone()].iter().zip(&divisor[at]))
                     {
-                        *x = to_odd_f32(F::of(f64::from(*x), shift, divisor));
+                        *x = to_odd_f32(F::apply(f64::from(*x), shift, divisor));
                     }
                 }
             }

@@ -30,12 +30,8 @@ fn axes_of_two_datasets_are_compared() {
     assert_eq!(names.axes[0].reason.as_deref(), Some("dim_names present on only one dataset"));
     assert_eq!(names.axes[0].dim_name_right, None);
     for (members, key, expected) in [
-        (json!({"with": "othr", "axes": ["x"]}), "align.with", "there is no dataset `othr`"),
-        (
-            json!({"with": "other", "axes": ["x", "y"]}),
-            "align.axes[1]",
-            "axis of dataset `other` with the name `y`",
-        ),
+        (json!({"with": "othr", "axes": ["x"]}), "align.with", "no dataset `othr`"),
+        (json!({"with": "other", "axes": ["x", "y"]}), "align.axes[1]", "dataset `other` has no axis `y`"),
         (json!({"with": "series", "axes": [1]}), "align.axes[0]", "dataset `series` has 1 axes"),
         (json!({"with": "other", "axes": ["x", 0]}), "align.axes[1]", "listed twice"),
     ] {

@@ -1,5 +1,5 @@
 use serde_json::{Value, json};
-use tercet_core::Diagnose as _;
+use tercet_core::Diagnostic as _;
 
 use crate::query::Query;
 use crate::query::error::QueryError;

@@ -157,7 +157,7 @@ impl Query {
         self.flat.window.as_ref()?;
         let windowed = |role: &Role| matches!(role, Role::Grouped(_) | Role::Rolling(_));
         let axis = operation.roles.iter().position(windowed)?;
-        operation.roles[axis].cells(selection.axes()[axis].count())
+        operation.roles[axis].output_len(selection.axes()[axis].count())
     }
 }
 

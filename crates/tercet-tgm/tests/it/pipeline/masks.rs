@@ -1,7 +1,7 @@
 //! NaN and infinities in masks.
 
 use proptest::prelude::*;
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_tgm::{
     ByteOrder, DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, MaskKind, MaskMethod,
     Message, PipelineError, ReadOptions,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tercet_core::source::Memory;
-use tercet_core::{ByteSource, Class, Diagnose as _, Span};
+use tercet_core::{ByteSource, Class, Diagnostic as _, Span};
 use tercet_testkit::counting::Counting;
 use tercet_tgm::compat::{MessageParts, ObjectParts, assemble_message};
 use tercet_tgm::{

@@ -1,6 +1,6 @@
 //! SZ3, where it is built in.
 
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_tgm::precision::{Candidate, deviation};
 use tercet_tgm::{DType, DataObjectDescriptor, EncodeOptions, Message, ReadOptions};
 

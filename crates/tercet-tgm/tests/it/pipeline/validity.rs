@@ -1,6 +1,6 @@
 //! Invalid combinations are rejected on write and on read.
 
-use tercet_core::{Class, Diagnose as _};
+use tercet_core::{Class, Diagnostic as _};
 use tercet_tgm::{
     DType, DataObjectDescriptor, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Message,
     PipelineError, PreEncoded, encode_pre_encoded,

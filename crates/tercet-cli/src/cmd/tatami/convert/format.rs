@@ -66,8 +66,8 @@ impl Format {
     }
 
     fn by_name(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_string_lossy().to_ascii_lowercase();
-        Some(match ending.as_str() {
+        let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
+        Some(match extension.as_str() {
             "tatami" => Self::Tatami,
             "parquet" | "pq" => Self::Parquet,
             "arrow" | "feather" | "ipc" => Self::Arrow,

@@ -104,6 +104,7 @@ impl Target {
         force: bool,
     ) -> Result<Self, Failure> {
         let table = input.table();
+        let is_terminal = output.is_terminal();
         let (name, bytes, end): (Arc<str>, Goal, End) = match output {
             Output::Path(path) => (named(&path), Goal::Path(path), End::Nothing),
             Output::Stream(stream) => (stream.name(), Goal::Spool, End::Stream(Box::new(stream))),
@@ -137,7 +138,7 @@ impl Target {
         let kind = if let Some(format) = format.in_arrow() {
             Kind::Arrow(Box::new(arrow::TableWriter::new(format, &name, table, out)?))
         } else if let Some(delimiter) = format.delimiter() {
-            let writer = RecordWriter::new(delimiter, columns);
+            let writer = RecordWriter::new(delimiter, columns).with_escapes(is_terminal);
             let mut header = Vec::new();
             writer.header(&mut header);
             out.write_all(&header).map_err(|error| write_failure(&name, error))?;

@@ -11,7 +11,7 @@ use super::rows::Form;
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::compression::{Leveled, leveled};
 use crate::failure::Failure;
-use crate::input::Input;
+use crate::input::{Input, is_pipe};
 use crate::render::parse_size;
 
 /// The levels of zstd.
@@ -69,13 +69,18 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl Text {
-    /// The given format, or the one of the file extension.
-    pub(super) fn form(&self, from: &Path) -> Result<Form, Failure> {
-        let ending = from.extension().map(|ending| ending.to_string_lossy().to_ascii_lowercase());
-        let by_name = match ending.as_deref() {
+    /// The given format, or the one of the file extension. A pipe has none: its first bytes decide.
+    pub(super) fn form(&self, from: &Path, head: &[u8]) -> Result<Form, Failure> {
+        let extension = from.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
+        let by_name = match extension.as_deref() {
             Some("jsonl" | "ndjson" | "json") => Some(TextFormat::Jsonl),
             Some("csv" | "tsv") => Some(TextFormat::Csv),
             _ if from.as_os_str() == "-" => Some(TextFormat::Jsonl),
+            _ if is_pipe(from) => {
+                let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+                let is_jsonl = head.trim_ascii_start().starts_with(b"{");
+                Some(if is_jsonl { TextFormat::Jsonl } else { TextFormat::Csv })
+            }
             _ => None,
         };
         let format = self.format.or(by_name).ok_or_else(|| {
@@ -84,7 +89,7 @@ impl Text {
             Failure::request(message).with_hint("add `--format jsonl` or `--format csv`")
         })?;
         if format == TextFormat::Csv {
-            let by_name = if ending.as_deref() == Some("tsv") { b'\t' } else { b',' };
+            let by_name = if extension.as_deref() == Some("tsv") { b'\t' } else { b',' };
             let delimiter = self.delimiter.unwrap_or(by_name);
             return Ok(Form::Csv { delimiter, has_header: !self.no_header, nulls: self.nulls.clone() });
         }

@@ -5,11 +5,11 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use tercet::core::SourceError;
-use tercet::{Foreign, HEAD_LEN};
+use tercet::{HEAD_LEN, OtherFormat};
 
 use super::{Page, html, markdown};
 use crate::failure::Failure;
-use crate::input::{binary_format, head, must_be_text};
+use crate::input::{binary_format, head, must_be_local, must_be_text};
 use crate::output::display_path;
 
 /// Maximum size of a document.
@@ -39,8 +39,8 @@ pub(super) enum Kind {
 
 impl Kind {
     fn from_path(path: &Path) -> Option<Self> {
-        let ending = path.extension()?.to_str()?.to_ascii_lowercase();
-        match ending.as_str() {
+        let extension = path.extension()?.to_str()?.to_ascii_lowercase();
+        match extension.as_str() {
             "txt" | "text" => Some(Self::Text),
             "md" | "markdown" => Some(Self::Markdown),
             "html" | "htm" | "xhtml" => Some(Self::Html),
@@ -52,11 +52,11 @@ impl Kind {
         }
     }
 
-    /// The type of a file without a known extension, if its first bytes tell it.
+    /// The type of a file without a known extension, by its first bytes.
     fn from_content(path: &Path) -> Option<Self> {
-        match Foreign::detect(&head(path, HEAD_LEN)?)? {
+        match OtherFormat::detect(&head(path, HEAD_LEN)?)? {
             #[cfg(feature = "arrow")]
-            Foreign::Parquet => Some(Self::Parquet),
+            OtherFormat::Parquet => Some(Self::Parquet),
             _ => None,
         }
     }
@@ -95,13 +95,14 @@ pub(super) struct Found {
     /// The number of files in directories with unsupported extensions.
     pub(super) skipped: u64,
     /// Files in directories that are not text: name and format.
-    pub(super) foreign: Vec<(String, String)>,
+    pub(super) binary_files: Vec<(String, String)>,
 }
 
 /// Finds the input files.
 pub(super) fn all(inputs: &[PathBuf], format: Option<Kind>, output: &Path) -> Result<Found, Failure> {
     let mut out = Found::default();
     for input in inputs {
+        must_be_local(input, "index")?;
         let meta = fs::metadata(input).map_err(|error| open_failure(input, error))?;
         if meta.is_dir() {
             let mut found = Vec::new();
@@ -111,7 +112,7 @@ pub(super) fn all(inputs: &[PathBuf], format: Option<Kind>, output: &Path) -> Re
                 match format.or_else(|| Kind::from_path(&path)) {
                     Some(kind) if path != output => match binary_format(&kind.text_head(&path)) {
                         None => out.sources.push(Source { path, name, kind, bytes }),
-                        Some(format) => out.foreign.push((display_path(&path), format)),
+                        Some(format) => out.binary_files.push((display_path(&path), format)),
                     },
                     _ => out.skipped += 1,
                 }

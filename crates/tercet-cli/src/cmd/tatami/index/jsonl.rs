@@ -20,7 +20,7 @@ const ANCHOR: &str = "anchor";
 
 /// The field names of a document. Given names must exist.
 #[derive(Debug, clap::Args)]
-#[expect(clippy::struct_field_names, reason = "the options are called so")]
+#[expect(clippy::struct_field_names, reason = "these are the names of the options")]
 #[command(next_help_heading = "Fields of JSONL, columns of Parquet")]
 pub(super) struct Names {
     /// ID field [default: `doc_id` or `id`, if present]

@@ -6,8 +6,9 @@ use tercet::tatami::File;
 use crate::failure::Failure;
 use crate::ui::{DIM, Ui, is_interrupted, paint};
 
-/// Prints pages chunk by chunk: a file may have millions.
-pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
+/// Prints at most `most` pages, chunk by chunk: a file may have millions.
+pub(super) fn print(file: &File, most: u64, out: &mut Ui) -> Result<(), Failure> {
+    let mut left = most;
     let fields = file.schema().fields();
     let name = fields.iter().map(|field| escape::name(&field.name).chars().count()).max().unwrap_or(0);
     let name = name.clamp(6, 32);
@@ -22,7 +23,13 @@ pub(super) fn print(file: &File, out: &mut Ui) -> Result<(), Failure> {
             if is_interrupted() {
                 return Err(Failure::Interrupted);
             }
-            for (page, place) in file.pages(group, column)?.iter().enumerate() {
+            if left == 0 {
+                return Ok(());
+            }
+            let pages = file.pages(group, column)?;
+            let shown = usize::try_from(left).unwrap_or(usize::MAX);
+            for (page, place) in pages.iter().enumerate().take(shown) {
+                left -= 1;
                 let header = &place.header;
                 out.line(format_args!(
                     "  {group:>5} {:<name$} {page:>5} {:>8} {:>8} {:<11} {:<9} {:>10} {:>10} {:>12}",

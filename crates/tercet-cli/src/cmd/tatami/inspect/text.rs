@@ -114,7 +114,7 @@ pub(super) fn one_line(file: &File) -> String {
     format!(
         "path={} file_len={} version={}.{} rows={} groups={} columns={} role={}",
         escape::name(file.name()),
-        file.len_bytes(),
+        file.len(),
         header.major,
         header.minor,
         header.rows,

@@ -34,7 +34,7 @@ impl Scoped {
         }
         let compression = |level: Option<i32>| match level {
             Some(level) => Compression::Zstd { level },
-            None => Compression::Raw,
+            None => Compression::None,
         };
         for text in &arrays.compression {
             // The level follows a colon, too: a codec is not the name of an array.
@@ -112,7 +112,7 @@ impl Scoped {
 }
 
 /// Rejects duplicate axis names: labels and selections would be ambiguous. Axes without a name are allowed.
-fn check_axes_differ(text: &str, axes: &[String]) -> Result<(), Failure> {
+pub(in super::super) fn check_axes_differ(text: &str, axes: &[String]) -> Result<(), Failure> {
     let mut seen = BTreeSet::new();
     match axes.iter().find(|axis| !axis.is_empty() && !seen.insert(axis.as_str())) {
         None => Ok(()),

@@ -6,7 +6,7 @@ use crate::compression::split_level;
 use crate::render::parse_size;
 
 /// `KEY=VALUE`, cut at the first `=`.
-pub(super) fn pair(text: &str) -> Result<(String, String), String> {
+pub(in super::super) fn pair(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
         _ => Err("expected KEY=VALUE, like `units=K`".to_owned()),

@@ -128,12 +128,19 @@ fn print_provenance(file: &File, out: &mut Ui) -> Result<(), Failure> {
     let Some(info) = file.metadata().map(|metadata| &metadata.file) else { return Ok(()) };
     let created = utc(&info.created_at);
     let fields = [("tool", &info.tool), ("library_version", &info.library_version), ("created_at", &created)];
-    if fields.iter().all(|(_, value)| value.is_empty()) {
+    if fields.iter().all(|(_, value)| value.is_empty()) && info.attrs().next().is_none() {
         return Ok(());
     }
     heading("file metadata:", out)?;
     for (name, value) in fields.into_iter().filter(|(_, value)| !value.is_empty()) {
         out.line(format_args!("  {:<16} {}", format!("{name}:"), escape::name(value)))?;
+    }
+    for (name, value) in info.attrs() {
+        out.line(format_args!(
+            "  {:<16} {}",
+            format!("{}:", escape::name(name)),
+            escape::name(value.text())
+        ))?;
     }
     Ok(())
 }
@@ -158,7 +165,7 @@ fn print_datasets(file: &File, kept: &[Dataset<'_>], out: &mut Ui) -> Result<(),
             ),
             extents(dataset.shape()),
             extents(dataset.chunk_shape()),
-            grid.map_or_else(|| "?".to_owned(), |grid| grid.tiles().to_string()),
+            grid.map_or_else(|| "?".to_owned(), |grid| grid.chunk_count().to_string()),
             grid.map_or_else(|| "?".to_owned(), |grid| human_size(grid.bytes())),
         ]);
     }

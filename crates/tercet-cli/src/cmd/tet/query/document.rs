@@ -4,10 +4,13 @@ use std::ffi::OsStr;
 use std::io::{self, IsTerminal as _, Read};
 use std::path::Path;
 
+use tercet::Format;
 use tercet::core::{Class, escape};
 use tercet::tet::{Query, QueryError, QueryErrorKind, Syntax};
 
 use crate::failure::Failure;
+use crate::input::argument;
+use crate::persona::command_for;
 use crate::ui::{DIM, Ui, exit_at_once_if_interrupted, paint};
 
 /// Maximum size of a query document.
@@ -55,6 +58,16 @@ impl Document {
         let mut bytes = Vec::new();
         let read = exit_at_once_if_interrupted(|| reader.take(MAX_BYTES + 1).read_to_end(&mut bytes));
         read.map_err(|error| Failure::io(&format!("{shown}: cannot read"), &error))?;
+        if let Some(format) = tercet::detect(&bytes) {
+            let failure = Failure::request(format!("{shown}: is a {format} file, not a query"));
+            return Err(match format {
+                Format::Tet => failure.with_hint(format!(
+                    "give it with `-t`: `tet query '{{\"dataset\": \"NAME\", \"mean\": []}}' -t {} -x`",
+                    argument(name)
+                )),
+                _ => failure.with_hint(format!("use `{}`", command_for(format, name))),
+            });
+        }
         if bytes.len() as u64 > MAX_BYTES {
             let message = format!("{shown}: exceeds the limit of {MAX_BYTES} bytes for a query");
             return Err(Failure::new(Class::Request, message));
@@ -99,11 +112,11 @@ fn is_path(path: &Path) -> bool {
 }
 
 fn syntax_of(path: &Path) -> Option<Syntax> {
-    let ending = path.extension()?;
-    if ending.eq_ignore_ascii_case("json") {
+    let extension = path.extension()?;
+    if extension.eq_ignore_ascii_case("json") {
         return Some(Syntax::Json);
     }
-    ending.eq_ignore_ascii_case("toml").then_some(Syntax::Toml)
+    extension.eq_ignore_ascii_case("toml").then_some(Syntax::Toml)
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use crate::render::rounded;
 /// Numbers printed of a result.
 const VALUES: usize = 12;
 /// Elements printed of a preview.
-const CELLS: usize = 6;
+const PREVIEW_VALUES: usize = 6;
 /// Dataset names printed.
 const NAMES: usize = 32;
 
@@ -129,12 +129,12 @@ fn read(execution: &Execution) -> String {
     words.extend(written(execution));
     words.push(format!("memory_strategy={}", execution.memory_strategy));
     let preview = execution.preview.as_ref();
-    match preview.and_then(|preview| Some((preview, preview.cells.as_ref()?))) {
-        Some((preview, cells)) => {
-            let cells = List::Cells(cells);
-            words.push(format!("preview={} {}", cells.len(), preview.dtype));
+    match preview.and_then(|preview| Some((preview, preview.values.as_ref()?))) {
+        Some((preview, values)) => {
+            let values = List::Tensor(values);
+            words.push(format!("preview={} {}", values.len(), preview.dtype));
             words.push(format!("truncated={}", preview.truncated));
-            let sample = (0..CELLS).map_while(|at| cells.text(at, rounded));
+            let sample = (0..PREVIEW_VALUES).map_while(|at| values.text(at, rounded));
             words.push(format!("sample=[{}]", sample.collect::<Vec<_>>().join(",")));
         }
         None => words.push("preview=empty".to_owned()),

@@ -126,7 +126,7 @@ pub(super) enum List<'a> {
     Flags(&'a [Option<bool>]),
     /// −1 for no position.
     Indices(&'a [i64]),
-    Cells(&'a Tensor),
+    Tensor(&'a Tensor),
 }
 
 impl<'a> List<'a> {
@@ -144,7 +144,7 @@ impl<'a> List<'a> {
             Self::Numbers(numbers) => numbers.len(),
             Self::Flags(flags) => flags.len(),
             Self::Indices(indices) => indices.len(),
-            Self::Cells(cells) => cells.shape().elements().map_or(0, tercet::core::num::saturating_usize),
+            Self::Tensor(values) => values.shape().elements().map_or(0, tercet::core::num::saturating_usize),
         }
     }
 
@@ -156,22 +156,22 @@ impl<'a> List<'a> {
                 flags.get(at).map(|flag| flag.map_or_else(|| "none".to_owned(), |flag| flag.to_string()))
             }
             Self::Indices(indices) => indices.get(at).map(|index| index_text(u64::try_from(*index).ok())),
-            Self::Cells(cells) => cell(cells, at, write),
+            Self::Tensor(values) => element(values, at, write),
         }
     }
 }
 
 /// An element of a tensor as text. Integers are printed exactly.
-fn cell(cells: &Tensor, at: usize, write: Write) -> Option<String> {
+fn element(values: &Tensor, at: usize, write: Write) -> Option<String> {
     macro_rules! whole {
         ($type:ty) => {
-            cells.as_slice::<$type>()?.get(at).map(ToString::to_string)
+            values.as_slice::<$type>()?.get(at).map(ToString::to_string)
         };
     }
-    match cells.dtype() {
-        DType::F16 => cells.as_slice::<f16>()?.get(at).map(|half| write(half.to_f64())),
-        DType::F32 => cells.as_slice::<f32>()?.get(at).map(|single| write(f64::from(*single))),
-        DType::F64 => cells.as_slice::<f64>()?.get(at).map(|double| write(*double)),
+    match values.dtype() {
+        DType::F16 => values.as_slice::<f16>()?.get(at).map(|half| write(half.to_f64())),
+        DType::F32 => values.as_slice::<f32>()?.get(at).map(|single| write(f64::from(*single))),
+        DType::F64 => values.as_slice::<f64>()?.get(at).map(|double| write(*double)),
         DType::I16 => whole!(i16),
         DType::I32 => whole!(i32),
         DType::I64 => whole!(i64),

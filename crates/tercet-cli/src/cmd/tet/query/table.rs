@@ -48,7 +48,7 @@ pub(super) fn print(context: &AnswerContext<'_>, verbose: bool, out: &mut Ui) ->
             out.line("")?;
             print_result(context, operation, execution, out)?;
         }
-        if execution.preview.as_ref().is_some_and(|preview| preview.cells.is_some()) {
+        if execution.preview.as_ref().is_some_and(|preview| preview.values.is_some()) {
             out.line("")?;
             let is_result = operation.is_some_and(|operation| operation.name == "transform");
             text::print_preview(context, is_result, execution, rounded, out)?;

@@ -203,9 +203,9 @@ pub(super) fn result_tables(
         },
         ("histogram", Some(shape)) => {
             let Some(counts) = list("histogram_counts") else { return Vec::new() };
-            let cells = shape.iter().product::<u64>().max(1);
+            let outputs = shape.iter().product::<u64>().max(1);
             let mut heads = result_heads(context, operation, shape);
-            heads.push(Head::numbered("bin", counts.len() as u64 / cells));
+            heads.push(Head::numbered("bin", counts.len() as u64 / outputs));
             tables(&heads, &[("count", counts)], write)
         }
         (name @ ("covariance" | "correlation"), _) => {
@@ -270,8 +270,8 @@ pub(super) fn print_preview(
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let Some(preview) = &execution.preview else { return Ok(()) };
-    let Some(cells) = &preview.cells else { return Ok(()) };
-    let list = List::Cells(cells);
+    let Some(values) = &preview.values else { return Ok(()) };
+    let list = List::Tensor(values);
     let what = if of_result { "result" } else { "values" };
     let total = context.answer.read_plan.as_ref().map(ReadPlan::element_count);
     let part = match total.filter(|_| preview.truncated) {

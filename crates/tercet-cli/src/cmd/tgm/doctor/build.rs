@@ -135,7 +135,8 @@ pub(super) fn features() -> Vec<Feature> {
         Feature::new("threads", "threading", true, of_crate("rayon", rust)),
         Feature::new("remote", "io", cfg!(feature = "remote"), of_crate("object_store", rust)),
         Feature::new("mmap", "io", true, of_crate("memmap2", rust)),
-        Feature::new("async", "io", cfg!(feature = "async"), of_crate("tokio", rust)),
+        // A feature of the library; no command uses it.
+        Feature::new("async", "io", false, of_crate("tokio", rust)),
     ];
     stages.into_iter().chain(others).collect()
 }

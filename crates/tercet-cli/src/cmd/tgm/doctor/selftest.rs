@@ -6,8 +6,8 @@ use serde::Serialize;
 use tercet::core::checksum::xxh3;
 use tercet::core::{CommonError, Shape};
 use tercet::tgm::{
-    ByteOrder, DTYPES, DType, DataObjectDescriptor, Decoder, EncodeOptions, ErrorKind, Event, GlobalMetadata,
-    Message, StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
+    ByteOrder, DTYPES, DType, DataObjectDescriptor, Decoder, EncodeOptions, Error, ErrorKind, Event,
+    GlobalMetadata, Message, StreamingEncoder, Value, cbor, encode_message, scan, verify_canonical_cbor,
 };
 
 use super::pipelines;
@@ -129,7 +129,7 @@ fn streaming() -> Tested {
         encoder.write_object(&descriptor, &[1, 0, 2, 0, 3, 0])?;
         encoder.finish()
     };
-    let bytes = write().map_err(|fault: ErrorKind| error_text(fault))?;
+    let bytes = write().map_err(|error: Error| error_text(error))?;
     let mut decoder = Decoder::new();
     let mut seen = Vec::new();
     for piece in bytes.chunks(7) {

@@ -3,7 +3,7 @@
 use tercet::core::SourceError;
 use tercet::core::checksum::Xxh3;
 
-use super::growing::Growing;
+use super::growing::GrowingFile;
 
 /// Trailing bytes compared when the file grows, to detect a rewrite.
 const RECENT: usize = 256;
@@ -106,20 +106,22 @@ impl Consumed {
     }
 
     /// Whether a file has the same leading and most recent bytes.
-    pub(super) fn looks_like(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
+    pub(super) fn looks_like(&self, open_file: &dyn GrowingFile) -> Result<bool, SourceError> {
         let mut recent = vec![0; self.all.recent.len()];
-        let read = thing.read_at(self.all.end - recent.len() as u64, &mut recent)?;
-        Ok(read == recent.len() && self.ends_with(&recent) && self.head.is_start_of(thing, &self.lengths)?)
+        let read = open_file.read_at(self.all.end - recent.len() as u64, &mut recent)?;
+        Ok(read == recent.len()
+            && self.ends_with(&recent)
+            && self.head.is_start_of(open_file, &self.lengths)?)
     }
 
     /// Whether a file starts with all consumed bytes.
-    pub(super) fn is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
-        self.all.is_start_of(thing, &self.lengths)
+    pub(super) fn is_start_of(&self, open_file: &dyn GrowingFile) -> Result<bool, SourceError> {
+        self.all.is_start_of(open_file, &self.lengths)
     }
 
     /// Whether a file starts with all complete messages, at least one.
-    pub(super) fn whole_is_start_of(&self, thing: &dyn Growing) -> Result<bool, SourceError> {
-        Ok(self.whole.end > self.whole.from && self.whole.is_start_of(thing, &self.lengths)?)
+    pub(super) fn whole_is_start_of(&self, open_file: &dyn GrowingFile) -> Result<bool, SourceError> {
+        Ok(self.whole.end > self.whole.from && self.whole.is_start_of(open_file, &self.lengths)?)
     }
 }
 
@@ -131,8 +133,8 @@ impl Prefix {
         self.recent.drain(..self.recent.len().saturating_sub(RECENT));
     }
 
-    fn is_start_of(&self, thing: &dyn Growing, lengths: &[u64]) -> Result<bool, SourceError> {
-        if thing.len()? < self.end {
+    fn is_start_of(&self, open_file: &dyn GrowingFile, lengths: &[u64]) -> Result<bool, SourceError> {
+        if open_file.len()? < self.end {
             return Ok(false);
         }
         let mut hash = Xxh3::new();
@@ -141,7 +143,7 @@ impl Prefix {
         while at < self.end {
             let len = usize::try_from(self.end - at).unwrap_or(PIECE).min(PIECE);
             let piece = &mut piece[..len];
-            if thing.read_at(at, piece)? < len {
+            if open_file.read_at(at, piece)? < len {
                 return Ok(false);
             }
             blank(lengths, at, piece);
@@ -168,9 +170,9 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::cmd::tgm::tail::growing::{Endpoint as _, Path};
+    use crate::cmd::tgm::tail::growing::{FileLocation as _, Path};
 
-    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, Box<dyn Growing>) {
+    fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, Box<dyn GrowingFile>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
         let opened = Path::new(file.path()).open().unwrap().unwrap();

@@ -7,25 +7,25 @@ use std::sync::Arc;
 
 use tercet::core::{ByteSource, SourceError, Span, source};
 
-/// The identity of a file: device and inode number.
-pub(super) type Identity = (u64, u64);
+/// The ID of a file: device and inode number.
+pub(super) type FileId = (u64, u64);
 
 /// The modification time of a file, or the `ETag` of a remote file.
 pub(super) type Stamp = Option<String>;
 
 /// The location of a growing file: a path or a URL.
-pub(super) trait Endpoint {
-    /// The identity of the current file, if it exists.
-    fn identity(&self) -> Result<Option<Identity>, SourceError>;
+pub(super) trait FileLocation {
+    /// The ID of the current file, if it exists.
+    fn file_id(&self) -> Result<Option<FileId>, SourceError>;
 
     /// Opens the current file, if it exists.
-    fn open(&self) -> Result<Option<Box<dyn Growing>>, SourceError>;
+    fn open(&self) -> Result<Option<Box<dyn GrowingFile>>, SourceError>;
 }
 
 /// An open growing file. It stays the same file when it is replaced at its location.
-pub(super) trait Growing {
-    /// The identity of the open file.
-    fn identity(&self) -> Identity;
+pub(super) trait GrowingFile {
+    /// The ID of the open file.
+    fn file_id(&self) -> FileId;
 
     /// The current length and modification stamp.
     fn stat(&self) -> Result<(u64, Stamp), SourceError>;
@@ -52,21 +52,21 @@ impl<'a> Path<'a> {
     }
 }
 
-impl Endpoint for Path<'_> {
-    fn identity(&self) -> Result<Option<Identity>, SourceError> {
+impl FileLocation for Path<'_> {
+    fn file_id(&self) -> Result<Option<FileId>, SourceError> {
         match fs::metadata(self.0) {
-            Ok(meta) => Ok(Some(identity_of(&meta))),
+            Ok(meta) => Ok(Some(file_id_of(&meta))),
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(SourceError::Open(error)),
         }
     }
 
-    fn open(&self) -> Result<Option<Box<dyn Growing>>, SourceError> {
+    fn open(&self) -> Result<Option<Box<dyn GrowingFile>>, SourceError> {
         // Check the type first: opening a pipe would block.
         let opened = source::File::open(self.0).and_then(|_| {
             let handle = fs::OpenOptions::new().read(true).open(self.0).map_err(SourceError::Open)?;
-            let identity = identity_of(&handle.metadata().map_err(SourceError::Open)?);
-            Ok(LocalFile { name: self.0.to_string_lossy().into_owned(), handle, identity })
+            let file_id = file_id_of(&handle.metadata().map_err(SourceError::Open)?);
+            Ok(LocalFile { name: self.0.to_string_lossy().into_owned(), handle, file_id })
         });
         match opened {
             Ok(file) => Ok(Some(Box::new(file))),
@@ -81,12 +81,12 @@ impl Endpoint for Path<'_> {
 struct LocalFile {
     name: String,
     handle: fs::File,
-    identity: Identity,
+    file_id: FileId,
 }
 
-impl Growing for LocalFile {
-    fn identity(&self) -> Identity {
-        self.identity
+impl GrowingFile for LocalFile {
+    fn file_id(&self) -> FileId {
+        self.file_id
     }
 
     fn stat(&self) -> Result<(u64, Stamp), SourceError> {
@@ -122,14 +122,14 @@ fn is_absence(error: &io::Error) -> bool {
 }
 
 #[cfg(unix)]
-fn identity_of(meta: &fs::Metadata) -> Identity {
+fn file_id_of(meta: &fs::Metadata) -> FileId {
     use std::os::unix::fs::MetadataExt as _;
     (meta.dev(), meta.ino())
 }
 
 /// Without inode numbers, the creation time identifies a file.
 #[cfg(not(unix))]
-fn identity_of(meta: &fs::Metadata) -> Identity {
+fn file_id_of(meta: &fs::Metadata) -> FileId {
     let since = meta.created().ok().and_then(|time| time.duration_since(std::time::UNIX_EPOCH).ok());
     since.map_or((0, 0), |since| (since.as_secs(), since.subsec_nanos().into()))
 }

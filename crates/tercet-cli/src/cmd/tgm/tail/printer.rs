@@ -21,8 +21,8 @@ pub(super) struct Printer<'a> {
     name: String,
     printed: u64,
     damaged: u64,
-    /// Bytes outside messages, without those of damaged messages.
-    junk: u64,
+    /// The number of unrecognized bytes: those outside messages, without those of damaged messages.
+    unrecognized: u64,
     /// The incomplete message at the current end of the input.
     cut: Option<Damage>,
 }
@@ -54,7 +54,7 @@ impl<'a> Printer<'a> {
             out.line(heads.chain(keys).collect::<Vec<_>>().join("\t"))?;
             out.finish()?;
         }
-        Ok(Self { args, name, printed: 0, damaged: 0, junk: 0, cut: None })
+        Ok(Self { args, name, printed: 0, damaged: 0, unrecognized: 0, cut: None })
     }
 
     /// Prints all new events and flushes. `seen` is called for every complete message, also
@@ -93,7 +93,7 @@ impl<'a> Printer<'a> {
         let mut flow = Flow::GoOn;
         while let Some(report) = next() {
             self.report(report, out)?;
-            if self.args.until_count.is_some_and(|count| self.printed >= count) {
+            if self.printed >= self.args.limit.or(0) {
                 flow = Flow::Enough;
                 break;
             }
@@ -116,9 +116,9 @@ impl<'a> Printer<'a> {
             FollowEvent::Damaged { start, fault, .. } => self.damage(Damage { start, fault }, out),
             FollowEvent::Skipped { after_damage: true, .. } => Ok(()),
             FollowEvent::Skipped { span, .. } => {
-                self.junk += span.len();
+                self.unrecognized += span.len();
                 let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
-                out.note(format_args!("{warning} {name}: bytes {span} belong to no message"))
+                out.note(format_args!("{warning} {name}: unrecognized bytes {span}: not part of a message"))
             }
             // Ignore unknown kinds of events.
             _ => Ok(()),
@@ -175,16 +175,16 @@ impl<'a> Printer<'a> {
 
     /// Prints the final summary.
     pub(super) fn end(&mut self, out: &mut Ui) -> Result<Outcome, Failure> {
-        if self.damaged > 0 || self.junk > 0 {
+        if self.damaged > 0 || self.unrecognized > 0 {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
             let damaged = counted(self.damaged, "damaged message");
-            let junk = counted(self.junk, "byte");
-            out.note(format_args!("{warning} {name}: {damaged}, {junk} between messages"))?;
+            let unrecognized = counted(self.unrecognized, "unrecognized byte");
+            out.note(format_args!("{warning} {name}: {damaged}, {unrecognized}"))?;
         }
         if let Some(damage) = self.cut.take() {
             let start = damage.start;
             return Err(self.failure(damage).with_hint(format!("the message starts at byte {start}")));
         }
-        Ok(if self.damaged > 0 || self.junk > 0 { Outcome::CheckFailed } else { Outcome::Done })
+        Ok(if self.damaged > 0 || self.unrecognized > 0 { Outcome::CheckFailed } else { Outcome::Done })
     }
 }

@@ -3,16 +3,16 @@
 //! The file is opened again at every poll: its `ETag` changes when it grows. So a replaced file is recognised by its bytes,
 //! not by its `ETag`.
 
-use super::growing::Endpoint;
+use super::growing::FileLocation;
 use crate::failure::Failure;
 
 #[cfg(not(feature = "remote"))]
-pub(super) fn endpoint(url: &str) -> Result<Box<dyn Endpoint>, Failure> {
+pub(super) fn remote_location(url: &str) -> Result<Box<dyn FileLocation>, Failure> {
     Err(crate::remote::open(url).err().unwrap_or(Failure::Interrupted))
 }
 
 #[cfg(feature = "remote")]
-pub(super) fn endpoint(url: &str) -> Result<Box<dyn Endpoint>, Failure> {
+pub(super) fn remote_location(url: &str) -> Result<Box<dyn FileLocation>, Failure> {
     crate::remote::must_be_known(url)?;
     Ok(Box::new(polled::RemoteFile { url: url.to_owned() }))
 }
@@ -22,13 +22,13 @@ mod polled {
     use std::cell::RefCell;
     use std::sync::Arc;
 
-    use tercet::core::{ByteSource, Diagnose as _, SourceError, Span};
+    use tercet::core::{ByteSource, Diagnostic as _, SourceError, Span};
     use tercet::remote::{Remote, RemoteError, RemoteOptions};
 
-    use crate::cmd::tgm::tail::growing::{Endpoint, Growing, Identity, Stamp};
+    use crate::cmd::tgm::tail::growing::{FileId, FileLocation, GrowingFile, Stamp};
 
-    /// Remote files have a single identity.
-    const IDENTITY: Identity = (0, 0);
+    /// Remote files have no ID.
+    const FILE_ID: FileId = (0, 0);
     /// Bytes read at every poll.
     const BLOCK: u64 = 512;
     /// Retries for a file that changes while it is read.
@@ -58,32 +58,32 @@ mod polled {
         }
     }
 
-    impl Endpoint for RemoteFile {
-        fn identity(&self) -> Result<Option<Identity>, SourceError> {
-            Ok(self.now()?.map(|_| IDENTITY))
+    impl FileLocation for RemoteFile {
+        fn file_id(&self) -> Result<Option<FileId>, SourceError> {
+            Ok(self.now()?.map(|_| FILE_ID))
         }
 
-        fn open(&self) -> Result<Option<Box<dyn Growing>>, SourceError> {
-            let thing = |remote| Snapshot { place: self.clone(), remote: RefCell::new(remote) };
-            Ok(self.now()?.map(|remote| Box::new(thing(remote)) as Box<dyn Growing>))
+        fn open(&self) -> Result<Option<Box<dyn GrowingFile>>, SourceError> {
+            let open_file = |remote| Snapshot { location: self.clone(), remote: RefCell::new(remote) };
+            Ok(self.now()?.map(|remote| Box::new(open_file(remote)) as Box<dyn GrowingFile>))
         }
     }
 
     /// The version of the last poll.
     #[derive(Debug)]
     struct Snapshot {
-        place: RemoteFile,
+        location: RemoteFile,
         remote: RefCell<Remote>,
     }
 
-    impl Growing for Snapshot {
-        fn identity(&self) -> Identity {
-            IDENTITY
+    impl GrowingFile for Snapshot {
+        fn file_id(&self) -> FileId {
+            FILE_ID
         }
 
         fn stat(&self) -> Result<(u64, Stamp), SourceError> {
             // A missing file keeps its length: the watcher checks the endpoint, too.
-            if let Some(remote) = self.place.now()? {
+            if let Some(remote) = self.location.now()? {
                 self.remote.replace(remote);
             }
             let remote = self.remote.borrow();
@@ -112,7 +112,7 @@ mod polled {
                             && tries < TRIES =>
                     {
                         tries += 1;
-                        self.remote.replace(self.place.open_existing()?);
+                        self.remote.replace(self.location.open_existing()?);
                     }
                     Err(error) => return Err(error),
                 }
@@ -120,7 +120,7 @@ mod polled {
         }
 
         fn snapshot(&self) -> Result<Arc<dyn ByteSource>, SourceError> {
-            Ok(Arc::new(self.place.open_existing()?))
+            Ok(Arc::new(self.location.open_existing()?))
         }
     }
 }

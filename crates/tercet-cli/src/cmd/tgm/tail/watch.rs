@@ -7,7 +7,7 @@ use tercet::tgm::{File, FollowedMessage, Follower, ReadOptions};
 use tercet::{Format, HEAD_LEN, detect};
 
 use super::consumed::Consumed;
-use super::growing::{Endpoint, Growing, Stamp};
+use super::growing::{FileLocation, GrowingFile, Stamp};
 use super::printer::Printer;
 use super::{Args, Flow};
 use crate::args::limits;
@@ -25,13 +25,13 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// Prints the messages of the file at a location.
 pub(super) fn watch(
     args: &Args,
-    place: &dyn Endpoint,
+    location: &dyn FileLocation,
     printer: &mut Printer<'_>,
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let fail = |error| Failure::source(&args.display_name(), error);
     let mut clock = Clock { args, last: Instant::now() };
-    let mut watched = wait_for(place, &clock, printer, out)?;
+    let mut watched = wait_for(location, &clock, printer, out)?;
     clock.reset_idle();
     let mut is_gone = false;
     loop {
@@ -51,12 +51,13 @@ pub(super) fn watch(
         if args.no_follow || clock.is_over() {
             break;
         }
-        match place.identity().map_err(fail)? {
-            Some(identity) if identity == watched.thing.identity() => is_gone = false,
+        match location.file_id().map_err(fail)? {
+            Some(file_id) if file_id == watched.open_file.file_id() => is_gone = false,
             Some(_) => {
                 is_gone = false;
-                let Some(thing) = place.open().map_err(fail)? else { continue };
-                if watched.take_over(thing, printer, out).map_err(|error| error.or(fail))? == Flow::Enough {
+                let Some(open_file) = location.open().map_err(fail)? else { continue };
+                if watched.take_over(open_file, printer, out).map_err(|error| error.or(fail))? == Flow::Enough
+                {
                     return Ok(());
                 }
                 continue;
@@ -83,7 +84,7 @@ pub(super) fn watch(
 
 /// Opens the file, waiting for it with `--retry`.
 fn wait_for(
-    place: &dyn Endpoint,
+    location: &dyn FileLocation,
     clock: &Clock<'_>,
     printer: &Printer<'_>,
     out: &mut Ui,
@@ -92,11 +93,11 @@ fn wait_for(
     let fail = |error| Failure::source(&args.display_name(), error);
     let mut is_noted = false;
     loop {
-        if let Some(thing) = place.open().map_err(fail)? {
+        if let Some(open_file) = location.open().map_err(fail)? {
             // A file that appears later is read from its start.
             let last = args.last.filter(|_| !is_noted);
-            check_format(args, &*thing).map_err(|stopped| stopped.or(fail))?;
-            return Watched::start(thing, last).map_err(|stopped| stopped.or(fail));
+            check_format(args, &*open_file).map_err(|stopped| stopped.or(fail))?;
+            return Watched::start(open_file, last).map_err(|stopped| stopped.or(fail));
         }
         if !args.retry {
             return Err(missing(args, fail));
@@ -113,9 +114,9 @@ fn wait_for(
 }
 
 /// Rejects a file of another container format. Other bytes pass: messages may follow them.
-fn check_format(args: &Args, thing: &dyn Growing) -> Result<(), Stopped> {
-    let mut head = vec![0; usize::try_from(thing.len()?.min(HEAD_LEN)).unwrap_or(0)];
-    let read = thing.read_at(0, &mut head)?;
+fn check_format(args: &Args, open_file: &dyn GrowingFile) -> Result<(), Stopped> {
+    let mut head = vec![0; usize::try_from(open_file.len()?.min(HEAD_LEN)).unwrap_or(0)];
+    let read = open_file.read_at(0, &mut head)?;
     match head.get(..read).and_then(detect) {
         Some(found) if found != Format::Tgm => {
             Err(wrong_format(&args.display_name(), found, Format::Tgm).into())
@@ -162,7 +163,7 @@ impl Clock<'_> {
 
 /// The state of a watched file.
 struct Watched {
-    thing: Box<dyn Growing>,
+    open_file: Box<dyn GrowingFile>,
     follower: Follower,
     consumed: Consumed,
     /// The number of the next message.
@@ -212,13 +213,13 @@ impl From<Failure> for Stopped {
 
 impl Watched {
     /// Starts at the first byte, or with the last messages.
-    fn start(thing: Box<dyn Growing>, last: Option<u64>) -> Result<Self, Stopped> {
+    fn start(open_file: Box<dyn GrowingFile>, last: Option<u64>) -> Result<Self, Stopped> {
         let Some(last) = last else {
             let consumed = Consumed::starting_with(0, &[]);
             let follower = Follower::new();
-            return Ok(Self { thing, follower, consumed, next: 0, stamp: None, has_index: false });
+            return Ok(Self { open_file, follower, consumed, next: 0, stamp: None, has_index: false });
         };
-        let file = File::from_source(thing.snapshot()?, ReadOptions::new().with_limits(limits()))
+        let file = File::from_source(open_file.snapshot()?, ReadOptions::new().with_limits(limits()))
             .map_err(Failure::from)?;
         let messages = file.scan().map_err(Failure::from)?.messages.clone();
         let number = messages.len().saturating_sub(usize::try_from(last).unwrap_or(usize::MAX));
@@ -228,7 +229,7 @@ impl Watched {
         let consumed = Consumed::starting_with(before.start(), &file.source().read_at(before)?);
         let next = number as u64;
         let follower = Follower::new().starting_at(at, next);
-        Ok(Self { thing, follower, consumed, next, stamp: None, has_index: false })
+        Ok(Self { open_file, follower, consumed, next, stamp: None, has_index: false })
     }
 
     /// Restarts at the first byte.
@@ -247,7 +248,7 @@ impl Watched {
     /// Handles a changed file: continues after the printed messages if they are unchanged, as when a writer
     /// removes an incomplete message; else restarts.
     fn start_again(&mut self, what: &str, printer: &Printer<'_>, out: &mut Ui) -> Result<(), Stopped> {
-        if self.consumed.whole_is_start_of(&*self.thing)? {
+        if self.consumed.whole_is_start_of(&*self.open_file)? {
             self.rewind();
             printer.note(&format!("file {what}; continuing after the last complete message"), out)?;
         } else {
@@ -264,11 +265,11 @@ impl Watched {
             if is_interrupted() {
                 return Err(Failure::Interrupted.into());
             }
-            let ((len, stamp), end) = (self.thing.stat()?, self.consumed.end());
+            let ((len, stamp), end) = (self.open_file.stat()?, self.consumed.end());
             // Rewritten with the same length, or a length field was filled in.
             let is_suspect = len == end && stamp != self.stamp && self.stamp.is_some();
             self.stamp = stamp;
-            if is_suspect && !self.consumed.looks_like(&*self.thing)? {
+            if is_suspect && !self.consumed.looks_like(&*self.open_file)? {
                 return Ok(Seen::Changed("was rewritten"));
             }
             if len == end {
@@ -280,7 +281,7 @@ impl Watched {
             // Read the most recent bytes again: if they differ, the file was rewritten.
             let known = self.consumed.recent().len();
             buffer.resize(known + usize::try_from(len - end).unwrap_or(PIECE).min(PIECE), 0);
-            let read = self.thing.read_at(end - known as u64, &mut buffer)?;
+            let read = self.open_file.read_at(end - known as u64, &mut buffer)?;
             let (again, new) = buffer[..read].split_at(known.min(read));
             if again.len() < known {
                 return Ok(Seen::Changed("was truncated"));
@@ -320,16 +321,16 @@ impl Watched {
     /// Switches to a file that replaced this one: continues after the known bytes, or restarts.
     fn take_over(
         &mut self,
-        thing: Box<dyn Growing>,
+        open_file: Box<dyn GrowingFile>,
         printer: &mut Printer<'_>,
         out: &mut Ui,
     ) -> Result<Flow, Stopped> {
-        if self.consumed.is_start_of(&*thing)? {
-            self.thing = thing;
+        if self.consumed.is_start_of(&*open_file)? {
+            self.open_file = open_file;
             return Ok(Flow::GoOn);
         }
-        if self.consumed.whole_is_start_of(&*thing)? {
-            self.thing = thing;
+        if self.consumed.whole_is_start_of(&*open_file)? {
+            self.open_file = open_file;
             self.rewind();
             if !std::mem::take(&mut self.has_index) {
                 printer.note("file was replaced; continuing after the last complete message", out)?;
@@ -345,7 +346,7 @@ impl Watched {
         }
         printer.print_cut(out)?;
         printer.note("file was replaced by another file; reading from its start", out)?;
-        self.thing = thing;
+        self.open_file = open_file;
         self.restart();
         Ok(Flow::GoOn)
     }

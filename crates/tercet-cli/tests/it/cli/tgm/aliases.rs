@@ -20,7 +20,7 @@ fn tercet_detects_the_format() {
     let line = format!("path=run.tgm file_len={len} version=3 messages=3\n");
     assert_eq!(dir.tercet("info -q run.tgm").stdout, line);
     let json: Value = serde_json::from_str(&dir.tercet("info --json run.tgm").stdout).unwrap();
-    assert_eq!(json["messages"], 3);
+    assert_eq!((&json["format"], &json["summary"]["messages"]), (&"tgm".into(), &3.into()));
     assert_eq!(dir.tercet("tgm ls run.tgm").stdout, dir.tgm("ls run.tgm").stdout);
     let output = dir.tercet("info --chunks run.tgm");
     let expected = "error: run.tgm: is a .tgm file; `--chunks` is for .tet files\n";
@@ -32,12 +32,15 @@ fn tercet_verifies() {
     let dir = dir();
     with_damaged_payload(&dir, "bad.tgm");
     let output = dir.tercet("verify run.tgm");
-    assert_eq!(output.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n", "{}", output.stderr);
+    let start = "file: run.tgm\nstatus: ok\nchecks:\n";
+    assert!(output.stdout.starts_with(start), "{}", output.snapshot());
+    let end = "summary: messages=3 objects=4 hash_verified=true\n";
+    assert!(output.stdout.ends_with(end), "{}", output.snapshot());
     let output = dir.tercet("verify -q --deep bad.tgm");
     let line = "path=bad.tgm status=failed messages=3 objects=4 errors=1 hash_verified=false\n";
     assert_eq!((output.code, output.stdout.as_str()), (Some(1), line), "{}", output.stderr);
     let json: Value = serde_json::from_str(&dir.tercet("verify --json bad.tgm").stdout).unwrap();
-    assert_eq!(json["status"], "failed");
+    assert_eq!(json["ok"], false);
 }
 
 #[test]
@@ -47,7 +50,7 @@ fn tercet_repairs_messages_too() {
     dir.write("junk.tgm", &[b"junk", &*whole].concat());
     let output = dir.tercet("repair junk.tgm --salvage good.tgm");
     assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{}", output.stdout);
-    assert!(output.stdout.contains("junk: bytes 0..4 belong to no message"), "{}", output.stdout);
+    assert!(output.stdout.contains("unrecognized: bytes 0..4: not part of a message"), "{}", output.stdout);
     assert_eq!(dir.read("good.tgm"), whole);
     let output = dir.tercet("repair junk.tgm --json");
     let json: Value = serde_json::from_str(&output.stdout).unwrap();

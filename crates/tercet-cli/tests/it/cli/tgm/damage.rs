@@ -7,26 +7,26 @@ use super::sample::{dir, message_range, with_damaged_metadata, with_damaged_payl
 use crate::cli::support::TestDir;
 
 #[test]
-fn gaps_between_messages_are_reported() {
+fn unrecognized_bytes_are_reported() {
     let dir = dir();
     let run = dir.read("run.tgm");
     dir.write("junk.tgm", &[b"before", &*run, b"and after"].concat());
     let (start, end) = (run.len() + 6, run.len() + 15);
     let expected = format!(
-        "warning: junk.tgm: bytes 0..6 belong to no message\n\
-         warning: junk.tgm: bytes {start}..{end} belong to no message\n"
+        "warning: junk.tgm: unrecognized bytes 0..6: not part of a message\n\
+         warning: junk.tgm: unrecognized bytes {start}..{end}: not part of a message\n"
     );
     for args in ["info", "ls", "dump", "get -p mars.param", "outline"] {
         let output = dir.tgm(&format!("{args} junk.tgm"));
         assert_eq!((output.code, output.stderr.as_str()), (Some(0), expected.as_str()), "{args}");
     }
     let json: serde_json::Value = serde_json::from_str(&dir.tgm("info --json junk.tgm").stdout).unwrap();
-    assert_eq!(json[0]["junk"][0], serde_json::json!({ "start": 0, "end": 6 }));
+    assert_eq!(json[0]["unrecognized"][0], serde_json::json!({ "start": 0, "end": 6 }));
     assert_eq!(dir.tgm("ls -p mars.param junk.tgm").stdout, dir.tgm("ls -p mars.param run.tgm").stdout);
 }
 
 #[test]
-fn many_gaps_are_counted() {
+fn many_unrecognized_ranges_are_counted() {
     let dir = dir();
     let first = message_range(&dir, "run.tgm", 0);
     let message = &dir.read("run.tgm")[first];
@@ -35,7 +35,7 @@ fn many_gaps_are_counted() {
     assert!(output.stdout.contains("  Messages: 7\n"), "{}", output.stdout);
     let lines: Vec<&str> = output.stderr.lines().collect();
     assert_eq!(lines.len(), 5, "{}", output.stderr);
-    assert_eq!(lines[4], "warning: gaps.tgm: … and 3 more gaps of 12 bytes");
+    assert_eq!(lines[4], "warning: gaps.tgm: … and 3 more ranges, 12 unrecognized bytes");
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_malformed_message_is_reported_with_the_reason() {
     dir.write("newer.tgm", &newer);
     let output = dir.tgm("ls newer.tgm");
     assert_eq!(output.code, Some(7));
-    assert!(output.stderr.contains("is 4, but this build knows version 3 only"), "{}", output.stderr);
+    assert!(output.stderr.contains("is 4, but this build supports version 3 only"), "{}", output.stderr);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn every_truncation_is_reported() {
     for len in [1, 24, start - 1, start + 1, start + 60, whole.len() - 1] {
         dir.write("cut.tgm", &whole[..len]);
         let output = dir.tgm("ls cut.tgm");
-        let is_reported = output.code == Some(4) || output.stderr.contains("belong to no message");
+        let is_reported = output.code == Some(4) || output.stderr.contains("not part of a message");
         assert!(is_reported, "{len}: {}", output.snapshot());
         assert_eq!(dir.tgm("validate cut.tgm").code, Some(1), "{len}");
     }

@@ -32,10 +32,10 @@ fn problems_are_reported_on_standard_error() {
     assert_eq!(output.stdout, "run.tgm: OK (3 messages, 4 objects, hash verified)\n");
     let len = dir.read("run.tgm").len();
     let lines: Vec<&str> = output.stderr.lines().collect();
-    let [junk, hash, verdict, summary] = lines[..] else { panic!("{}", output.stderr) };
+    let [unrecognized, hash, verdict, summary] = lines[..] else { panic!("{}", output.stderr) };
     assert!(
-        junk.starts_with("worse.tgm: WARNING — ")
-            && junk.ends_with(&format!("(at byte offset {len}, 4 bytes)"))
+        unrecognized.starts_with("worse.tgm: WARNING — ")
+            && unrecognized.ends_with(&format!("(at byte offset {len}, 4 bytes)"))
     );
     assert!(hash.starts_with("worse.tgm: FAILED — message 2, object 1: "), "{hash}");
     assert!(hash.ends_with(')') && hash.contains(" (at byte "), "{hash}");
@@ -76,7 +76,7 @@ fn json_has_every_finding() {
 }
 
 #[test]
-fn a_foreign_file_fails_validation() {
+fn a_file_of_another_format_fails_validation() {
     let dir = TestDir::new();
     dir.write("text.tgm", b"this is no such file, it only has the name of one");
     let output = dir.tgm("validate text.tgm");

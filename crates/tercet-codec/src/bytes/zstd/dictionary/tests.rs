@@ -221,7 +221,7 @@ fn invalid_streams_are_rejected() {
         for cut in 0..stored.len() {
             assert!(decoded(&dictionary, &stored[..cut], raw.len()).is_err(), "cut at {cut}");
         }
-        assert!(decoded(&dictionary, &[&stored[..], b"x"].concat(), raw.len()).is_err(), "trailing junk");
+        assert!(decoded(&dictionary, &[&stored[..], b"x"].concat(), raw.len()).is_err(), "trailing bytes");
         assert!(decoded(&dictionary, &stored, raw.len() - 1).is_err(), "too long");
         let found = raw.len() as u64;
         let error = decoded(&dictionary, &stored, raw.len() + 1).unwrap_err();

@@ -43,8 +43,8 @@ proptest! {
         };
         let groups = span(&window, Padding { value: None, min_count: 1 }).bins(extent);
         let mut lengths = vec![0; groups.count as usize];
-        groups.cells.iter().for_each(|&bin| lengths[bin as usize] += 1);
-        prop_assert!(groups.cells.is_sorted());
+        groups.numbers.iter().for_each(|&bin| lengths[bin as usize] += 1);
+        prop_assert!(groups.numbers.is_sorted());
         let short = extent % size;
         let full = if short == 0 { lengths.clone() } else if end { lengths.split_off(1) } else {
             let last = lengths.pop().unwrap();

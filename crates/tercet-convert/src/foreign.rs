@@ -1,3 +1,0 @@
-//! Foreign formats, one module each.
-
-pub mod npy;

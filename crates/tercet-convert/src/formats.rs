@@ -1,0 +1,3 @@
+//! File formats of other programs, one module each.
+
+pub mod npy;

@@ -1,0 +1,249 @@
+//! CF conventions: missing values and packing of a dataset, from its attributes.
+
+use std::sync::Arc;
+
+use tercet_core::limits::check_limit;
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::{ElementType, Tensor, with_element};
+use tercet_kernel::{ComputeType, Decode};
+
+use crate::compute::Select;
+use crate::error::{Error, ErrorKind};
+use crate::exec::{compute_fill, compute_filter, fill_value};
+use crate::file::Dataset;
+use crate::query::document::parse_scalar;
+use crate::query::operation::Scalar;
+use crate::query::resolved::{Filter, Values};
+
+/// Missing values and packing of a dataset, from its attributes. All values are stored (packed) values.
+#[derive(Clone, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct CfEncoding {
+    /// `_FillValue` and `missing_value`; `fill_value` if there is neither. NaN is always missing.
+    pub missing_values: Vec<Scalar>,
+    /// `valid_min`, or the first number of `valid_range`: stored values below it are missing.
+    pub valid_min: Option<Scalar>,
+    /// `valid_max`, or the second number of `valid_range`: stored values above it are missing.
+    pub valid_max: Option<Scalar>,
+    /// `scale_factor`: decoded values are `stored · scale_factor + add_offset`.
+    pub scale_factor: Option<f64>,
+    /// `add_offset`.
+    pub add_offset: Option<f64>,
+}
+
+impl CfEncoding {
+    /// Whether values are stored as they are and none but NaN is missing.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Whether decoded values differ from stored ones.
+    pub fn is_packed(&self) -> bool {
+        self.scale_factor.is_some() || self.add_offset.is_some()
+    }
+
+    /// The element type of decoded values: f64 for packed ones; a float type that holds all stored ones if some may be
+    /// missing.
+    pub fn decoded_type(&self, stored: ElementType) -> ElementType {
+        use ElementType::{F16, F32, F64, I16, U8, U16};
+        if self.is_packed() {
+            return F64;
+        }
+        let may_miss = !self.missing_values.is_empty() || self.has_valid_range();
+        match stored {
+            F16 | F32 | F64 => stored,
+            _ if !may_miss => stored,
+            U8 | U16 | I16 => F32,
+            _ => F64,
+        }
+    }
+
+    fn has_valid_range(&self) -> bool {
+        self.valid_min.is_some() || self.valid_max.is_some()
+    }
+
+    /// How a computation treats the values of an element type.
+    pub(crate) fn values(&self, dtype: ElementType, skip_missing: bool) -> (Option<Scalar>, Values) {
+        let exists = |number: &Scalar| with_element!(dtype, |T| fill_value::<T>(*number).is_some());
+        let mut fills: Vec<Scalar> = Vec::new();
+        for &fill in self.missing_values.iter().filter(|fill| exists(fill)) {
+            if !fill.to_f64().is_nan() && !fills.contains(&fill) {
+                fills.push(fill);
+            }
+        }
+        let masks = !fills.is_empty() || self.has_valid_range();
+        if self.is_packed() || self.has_valid_range() || fills.len() > 2 || (masks && !skip_missing) {
+            let decode = Some(Arc::new(self.decode(dtype)));
+            return (None, Values { skip_missing, other_fill: None, decode });
+        }
+        let values = Values { skip_missing, other_fill: fills.get(1).copied(), decode: None };
+        (fills.first().copied(), values)
+    }
+
+    /// Decoding of stored values of an element type.
+    pub(crate) fn decode(&self, dtype: ElementType) -> Decode {
+        let valid = Filter { ge: self.valid_min, le: self.valid_max, ..Filter::default() };
+        let bounds = compute_filter(&valid, [None; 2], dtype, ComputeType::for_dtype(dtype));
+        Decode {
+            missing: self.missing_values.iter().filter_map(|&number| compute_fill(number, dtype)).collect(),
+            valid: self.has_valid_range().then_some((bounds.low, bounds.high)),
+            scale: self.scale_factor.unwrap_or(1.0),
+            offset: self.add_offset.unwrap_or(0.0),
+        }
+    }
+}
+
+impl Select<'_> {
+    /// Reads decoded values: packed ones are scaled, missing ones are NaN. The element type is that of
+    /// [`CfEncoding::decoded_type`].
+    pub fn read_decoded(&self) -> Result<Tensor, Error> {
+        let (dataset, stored) = (self.dataset(), self.read()?);
+        let Some(dtype) = dataset.element() else { return Ok(stored) };
+        let encoding = dataset.cf_encoding()?;
+        let target = encoding.decoded_type(dtype);
+        if encoding.is_empty() {
+            return Ok(stored);
+        }
+        let decode = || -> Result<Tensor, ErrorKind> {
+            let bytes = stored.shape().bytes(target.size()).unwrap_or(u64::MAX);
+            check_limit("the selection", bytes, dataset.file.options.limits.array_bytes)?;
+            let mut decoded = Tensor::zeros(target, stored.shape().clone())?;
+            let decode = encoding.decode(dtype);
+            let mut numbers = [0.0; BLOCK];
+            let blocks = decoded.bytes_mut().chunks_mut(BLOCK * target.size());
+            for (block, out) in blocks.enumerate() {
+                let numbers = &mut numbers[..out.len() / target.size()];
+                decode.gather(dtype, &stored.bytes()[block * BLOCK * dtype.size()..], 1, numbers);
+                for (number, out) in numbers.iter().zip(out.chunks_exact_mut(target.size())) {
+                    put_float(*number, target, out);
+                }
+            }
+            Ok(decoded)
+        };
+        decode().map_err(|kind| dataset.file.error(kind))
+    }
+}
+
+/// Numbers decoded at a time.
+const BLOCK: usize = 1 << 10;
+
+/// Writes a decoded number as a little-endian float. Only numbers that are not packed are rounded: they come from that
+/// type.
+fn put_float(number: f64, target: ElementType, out: &mut [u8]) {
+    match target {
+        ElementType::F16 => out.copy_from_slice(&tercet_core::tensor::f16::from_f64(number).to_le_bytes()),
+        #[expect(clippy::cast_possible_truncation, reason = "a number of this type")]
+        ElementType::F32 => out.copy_from_slice(&(number as f32).to_le_bytes()),
+        _ => out.copy_from_slice(&number.to_le_bytes()),
+    }
+}
+
+impl Dataset<'_> {
+    /// All values, decoded to f64; missing ones are NaN.
+    pub(crate) fn read_numbers(&self) -> Result<Vec<f64>, Error> {
+        let stored = self.read_all()?;
+        let Some(dtype) = self.element() else { return Ok(Vec::new()) };
+        let decode = self.cf_encoding()?.decode(dtype);
+        let mut numbers = Vec::new();
+        let count = stored.bytes().len() / dtype.size();
+        let out_of_memory = |_| self.file.error(OutOfMemory { bytes: count * 8 }.into());
+        numbers.try_reserve_exact(count).map_err(out_of_memory)?;
+        numbers.resize(count, 0.0);
+        decode.gather(dtype, stored.bytes(), 1, &mut numbers);
+        Ok(numbers)
+    }
+
+    /// Missing values and packing, by the CF conventions. An attribute that is not a number is an error.
+    pub fn cf_encoding(&self) -> Result<CfEncoding, Error> {
+        self.read_cf_encoding().map_err(|kind| self.file.error(kind))
+    }
+
+    pub(crate) fn read_cf_encoding(&self) -> Result<CfEncoding, ErrorKind> {
+        let Some(attrs) = self.info().map(|info| &info.attrs) else { return Ok(CfEncoding::default()) };
+        let numbers = |name: &str| -> Result<Vec<Scalar>, ErrorKind> {
+            let Some(text) = attrs.get(name) else { return Ok(Vec::new()) };
+            parse_numbers(text).ok_or_else(|| self.invalid_attribute(name, text, "not a number"))
+        };
+        let number = |name: &str| -> Result<Option<Scalar>, ErrorKind> {
+            match numbers(name)?[..] {
+                [] => Ok(None),
+                [number] => Ok(Some(number)),
+                _ => Err(self.invalid_attribute(name, &attrs[name], "not one number")),
+            }
+        };
+        if let Some(text) = attrs.get("_Unsigned").filter(|text| text.trim().eq_ignore_ascii_case("true")) {
+            return Err(self.invalid_attribute("_Unsigned", text, "not supported"));
+        }
+        let mut missing_values = numbers("_FillValue")?;
+        missing_values.extend(numbers("missing_value")?);
+        if missing_values.is_empty() {
+            missing_values = numbers("fill_value")?;
+        }
+        let (mut valid_min, mut valid_max) = (number("valid_min")?, number("valid_max")?);
+        match numbers("valid_range")?[..] {
+            [] => {}
+            [min, max] => (valid_min, valid_max) = (Some(min), Some(max)),
+            _ => return Err(self.invalid_attribute("valid_range", &attrs["valid_range"], "not two numbers")),
+        }
+        let float = |name: &str| -> Result<Option<f64>, ErrorKind> {
+            let number = number(name)?.map(Scalar::to_f64);
+            match number {
+                Some(number) if !number.is_finite() => {
+                    Err(self.invalid_attribute(name, &attrs[name], "not a finite number"))
+                }
+                _ => Ok(number),
+            }
+        };
+        let (scale_factor, add_offset) = (float("scale_factor")?, float("add_offset")?);
+        // A factor of 1 and an offset of 0 change nothing.
+        let scale_factor = scale_factor.filter(|factor| factor.total_cmp(&1.0).is_ne());
+        let add_offset = add_offset.filter(|offset| offset.abs() > 0.0);
+        Ok(CfEncoding { missing_values, valid_min, valid_max, scale_factor, add_offset })
+    }
+
+    fn invalid_attribute(&self, name: &str, text: &str, what: &str) -> ErrorKind {
+        let text = tercet_core::escape::name(text);
+        let detail = format!("the attribute `{name}` is `{text}`, which is {what}");
+        ErrorKind::Compute { dataset: self.name().into(), detail: detail.into() }
+    }
+}
+
+/// Parses one number or several: separated by white space or commas, in brackets or not.
+fn parse_numbers(text: &str) -> Option<Vec<Scalar>> {
+    let text = text.trim();
+    let inner = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or(text);
+    let words = inner.split(|c: char| c == ',' || c.is_whitespace()).filter(|word| !word.is_empty());
+    let numbers: Vec<Scalar> = words.map(parse_scalar).collect::<Option<_>>()?;
+    (!numbers.is_empty()).then_some(numbers)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_of_attributes_are_parsed() {
+        let whole = |n: i128| Scalar::Whole(n);
+        assert_eq!(parse_numbers("-999"), Some(vec![whole(-999)]));
+        assert_eq!(parse_numbers("[0, 100]"), Some(vec![whole(0), whole(100)]));
+        assert_eq!(parse_numbers(" 1.5 2e3 "), Some(vec![Scalar::Float(1.5), Scalar::Float(2e3)]));
+        assert_eq!(parse_numbers(""), None);
+        assert_eq!(parse_numbers("none"), None);
+        assert_eq!(parse_numbers("1,x"), None);
+    }
+
+    #[test]
+    fn decoded_types_hold_every_stored_value() {
+        let fill = CfEncoding { missing_values: vec![Scalar::Whole(-1)], ..CfEncoding::default() };
+        let packed = CfEncoding { scale_factor: Some(0.5), ..CfEncoding::default() };
+        for (stored, with_fill) in [
+            (ElementType::I16, ElementType::F32),
+            (ElementType::I32, ElementType::F64),
+            (ElementType::F32, ElementType::F32),
+        ] {
+            assert_eq!(CfEncoding::default().decoded_type(stored), stored);
+            assert_eq!(fill.decoded_type(stored), with_fill);
+            assert_eq!(packed.decoded_type(stored), ElementType::F64);
+        }
+    }
+}

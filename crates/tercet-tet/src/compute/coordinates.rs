@@ -1,0 +1,579 @@
+//! Coordinates of an axis: numbers, times or strings, from labels or from a coordinate dataset.
+
+use std::fmt;
+
+use tercet_core::cf_time::{CfTime, PartialTime, TimeUnits};
+use tercet_core::tensor::AxisSlice;
+use tercet_core::{ElementType, escape};
+
+use crate::error::{Error, ErrorKind};
+use crate::file::Dataset;
+
+/// Coordinates of the positions of an axis.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Coordinates {
+    /// The values.
+    pub values: CoordinateValues,
+    /// The units of numbers, from the coordinate dataset.
+    pub units: Option<String>,
+    /// Labels as they are stored.
+    labels: Option<Vec<String>>,
+    /// Type of the stored numbers: labels are rounded to it before they are compared.
+    element: Option<ElementType>,
+}
+
+/// Values of coordinates.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum CoordinateValues {
+    /// Numbers.
+    Numbers(Vec<f64>),
+    /// Times.
+    Times(Vec<CfTime>),
+    /// Strings.
+    Strings(Vec<String>),
+}
+
+impl Dataset<'_> {
+    /// Coordinates of an axis: its labels, or the values of the 1-D dataset named like the axis. `None` if it has
+    /// neither. Numbers and ISO times among labels are recognised if all labels are such.
+    pub fn coordinates(&self, axis: usize) -> Result<Option<Coordinates>, Error> {
+        if let Some(labels) = self.labels(axis) {
+            return Ok(Some(Coordinates::from_labels(labels.to_vec())));
+        }
+        match self.coordinate_dataset(axis) {
+            Some(coordinate) => Coordinates::from_dataset(&coordinate).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The coordinate dataset of an axis: the 1-D dataset with the name and the length of the axis.
+    pub fn coordinate_dataset(&self, axis: usize) -> Option<Self> {
+        let name = self.axis_name(axis)?;
+        let extent = self.shape().get(axis)?;
+        self.file.datasets().find(|other| other.name() == name && other.shape() == [*extent])
+    }
+}
+
+impl Coordinates {
+    fn new(values: CoordinateValues) -> Self {
+        Self { values, units: None, labels: None, element: None }
+    }
+
+    fn from_labels(labels: Vec<String>) -> Self {
+        let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.trim().parse().ok()).collect();
+        let times = || {
+            let time = |label: &String| PartialTime::parse(label).map(|time| time.start);
+            labels.iter().map(time).collect::<Option<Vec<CfTime>>>()
+        };
+        let values = match numbers {
+            Some(numbers) => CoordinateValues::Numbers(numbers),
+            None => match times() {
+                Some(times) => CoordinateValues::Times(times),
+                None => CoordinateValues::Strings(labels.clone()),
+            },
+        };
+        Self { labels: Some(labels), ..Self::new(values) }
+    }
+
+    fn from_dataset(dataset: &Dataset<'_>) -> Result<Self, Error> {
+        let numbers = dataset.read_numbers()?;
+        let attribute = |name: &str| dataset.info().and_then(|info| info.attrs.get(name)).map(String::as_str);
+        let units = attribute("units");
+        if let Some(units) = units.and_then(|units| TimeUnits::parse(units, attribute("calendar"))) {
+            let times: Option<Vec<CfTime>> = numbers.iter().map(|&number| units.decode(number)).collect();
+            let Some(times) = times else {
+                let detail = "the coordinates have missing times, or times out of range";
+                let dataset_name = dataset.name().into();
+                return Err(dataset
+                    .file
+                    .error(ErrorKind::Compute { dataset: dataset_name, detail: detail.into() }));
+            };
+            return Ok(Self::new(CoordinateValues::Times(times)));
+        }
+        let units = units.map(str::to_owned);
+        Ok(Self { units, element: dataset.element(), ..Self::new(CoordinateValues::Numbers(numbers)) })
+    }
+
+    /// Number of positions.
+    pub fn len(&self) -> usize {
+        match &self.values {
+            CoordinateValues::Numbers(numbers) => numbers.len(),
+            CoordinateValues::Times(times) => times.len(),
+            CoordinateValues::Strings(strings) => strings.len(),
+        }
+    }
+
+    /// Whether there are no positions.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A coordinate as text.
+    pub fn text(&self, position: usize) -> String {
+        if let Some(label) = self.labels.as_ref().and_then(|labels| labels.get(position)) {
+            return label.clone();
+        }
+        match &self.values {
+            CoordinateValues::Numbers(numbers) => match self.element {
+                // The shortest text that is this number in its stored type.
+                Some(ElementType::F32) => to_f32(numbers[position]).to_string(),
+                _ => numbers[position].to_string(),
+            },
+            CoordinateValues::Times(times) => times[position].to_string(),
+            CoordinateValues::Strings(strings) => strings[position].clone(),
+        }
+    }
+
+    /// The coordinates of selected positions.
+    pub(crate) fn selected(&self, slice: AxisSlice, reversed: bool) -> Self {
+        fn pick<T: Clone>(values: &[T], slice: AxisSlice, reversed: bool) -> Vec<T> {
+            let usize_of = |n: u64| usize::try_from(n).unwrap_or(usize::MAX);
+            let values = values.get(usize_of(slice.start)..usize_of(slice.stop)).unwrap_or_default();
+            let mut values: Vec<T> = values.iter().step_by(usize_of(slice.step)).cloned().collect();
+            if reversed {
+                values.reverse();
+            }
+            values
+        }
+        let values = match &self.values {
+            CoordinateValues::Numbers(numbers) => CoordinateValues::Numbers(pick(numbers, slice, reversed)),
+            CoordinateValues::Times(times) => CoordinateValues::Times(pick(times, slice, reversed)),
+            CoordinateValues::Strings(strings) => CoordinateValues::Strings(pick(strings, slice, reversed)),
+        };
+        let labels = self.labels.as_ref().map(|labels| pick(labels, slice, reversed));
+        Self { values, labels, units: self.units.clone(), element: self.element }
+    }
+
+    /// Finds the positions of a label or of an inclusive range of labels: the first, and the one after the last.
+    pub(crate) fn find(&self, labels: &LabelSelection) -> Result<(u64, u64), LabelError> {
+        let found = match labels {
+            LabelSelection::One(label) => self.find_one(label)?,
+            LabelSelection::Range(from, to) => self.find_range(from.as_ref(), to.as_ref())?,
+            LabelSelection::Nearest { label, tolerance } => {
+                let position = self.find_nearest(label, *tolerance)?;
+                (position, position + 1)
+            }
+        };
+        Ok((found.0 as u64, found.1 as u64))
+    }
+
+    fn find_one(&self, label: &Label) -> Result<(usize, usize), LabelError> {
+        let text = label.to_string();
+        if let Some(labels) = &self.labels
+            && let Label::Text(text) = label
+            && labels.contains(text)
+        {
+            return contiguous(labels.iter().map(|other| other == text), label);
+        }
+        let missing = || LabelError::NotFound { label: text.clone(), nearest: self.suggestion(label) };
+        match &self.values {
+            CoordinateValues::Numbers(numbers) => {
+                let number = self.number(label)?;
+                if !numbers.contains(&number) {
+                    return Err(missing());
+                }
+                #[expect(clippy::float_cmp, reason = "labels are compared exactly")]
+                let is = |&other: &f64| other == number;
+                contiguous(numbers.iter().map(is), label)
+            }
+            CoordinateValues::Times(times) => {
+                let time = time(label)?;
+                if !times.iter().any(|other| time.contains(other)) {
+                    return Err(missing());
+                }
+                contiguous(times.iter().map(|other| time.contains(other)), label)
+            }
+            CoordinateValues::Strings(strings) => {
+                if !strings.contains(&text) {
+                    return Err(missing());
+                }
+                contiguous(strings.iter().map(|other| *other == text), label)
+            }
+        }
+    }
+
+    fn find_range(&self, from: Option<&Label>, to: Option<&Label>) -> Result<(usize, usize), LabelError> {
+        match &self.values {
+            CoordinateValues::Numbers(numbers) => {
+                let from = from.map(|label| self.number(label)).transpose()?;
+                let to = to.map(|label| self.number(label)).transpose()?;
+                bounded(numbers, from.map(|from| (from, from)), to.map(|to| (to, to)))
+            }
+            CoordinateValues::Times(times) => {
+                let bounds = |label: &Label| time(label).map(|time| (time.start, time.last));
+                bounded(times, from.map(bounds).transpose()?, to.map(bounds).transpose()?)
+            }
+            CoordinateValues::Strings(strings) => {
+                let bounds = |label: &Label| (label.to_string(), label.to_string());
+                bounded(strings, from.map(bounds), to.map(bounds))
+            }
+        }
+    }
+
+    fn find_nearest(&self, label: &Label, tolerance: Option<f64>) -> Result<usize, LabelError> {
+        // Of two labels at the same distance the larger one is taken.
+        let nearest = match &self.values {
+            CoordinateValues::Numbers(numbers) => {
+                let number = self.number(label)?;
+                let places = numbers.iter().enumerate().filter(|(_, other)| !other.is_nan());
+                let key = |other: f64| ((other - number).abs(), -other);
+                places
+                    .map(|(place, &other)| (place, key(other)))
+                    .min_by(|a, b| a.1.partial_cmp(&b.1).unwrap_or(std::cmp::Ordering::Equal))
+                    .map(|(place, (distance, _))| (place, distance))
+            }
+            CoordinateValues::Times(times) => {
+                let time = time(label)?.start;
+                let units = TimeUnits::parse("seconds since 1970-01-01", Some("proleptic_gregorian"));
+                let seconds = |other: &CfTime| {
+                    let nanoseconds = units.map_or(0, |units| units.between(&time, other));
+                    #[expect(clippy::cast_precision_loss, reason = "a distance")]
+                    let seconds = nanoseconds as f64 / 1e9;
+                    seconds
+                };
+                let places = times.iter().enumerate().map(|(place, other)| (place, seconds(other)));
+                places
+                    .min_by(|a, b| a.1.abs().total_cmp(&b.1.abs()).then(b.1.total_cmp(&a.1)))
+                    .map(|(place, seconds)| (place, seconds.abs()))
+            }
+            CoordinateValues::Strings(_) => {
+                return Err(LabelError::NoOrder { detail: "the nearest label of strings" });
+            }
+        };
+        match nearest {
+            Some((place, distance)) if tolerance.is_none_or(|tolerance| distance <= tolerance) => Ok(place),
+            Some((place, distance)) => {
+                Err(LabelError::TooFar { label: label.to_string(), nearest: self.text(place), distance })
+            }
+            None => Err(LabelError::NotFound { label: label.to_string(), nearest: None }),
+        }
+    }
+
+    /// The number of a label, rounded to the type of the coordinates.
+    fn number(&self, label: &Label) -> Result<f64, LabelError> {
+        let number = match label {
+            Label::Number(number) => *number,
+            Label::Text(text) => text
+                .trim()
+                .parse()
+                .map_err(|_| LabelError::WrongKind { label: text.clone(), expected: "a number" })?,
+        };
+        Ok(match self.element {
+            Some(ElementType::F16) => tercet_core::tensor::f16::from_f64(number).to_f64(),
+            Some(ElementType::F32) => f64::from(to_f32(number)),
+            _ => number,
+        })
+    }
+
+    /// The label that was probably meant.
+    fn suggestion(&self, label: &Label) -> Option<String> {
+        if let CoordinateValues::Strings(strings) = &self.values {
+            let text = label.to_string();
+            return crate::query::error::closest(&text, strings.iter().map(String::as_str));
+        }
+        self.find_nearest(label, None).ok().map(|place| self.text(place))
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest f32")]
+fn to_f32(number: f64) -> f32 {
+    number as f32
+}
+
+fn time(label: &Label) -> Result<PartialTime, LabelError> {
+    let text = label.to_string();
+    PartialTime::parse(&text).ok_or(LabelError::WrongKind { label: text, expected: "an ISO date or time" })
+}
+
+/// The range of the positions that match; an error if they are not consecutive.
+fn contiguous(matches: impl Iterator<Item = bool>, label: &Label) -> Result<(usize, usize), LabelError> {
+    let places: Vec<usize> = matches.enumerate().filter(|(_, matches)| *matches).map(|(at, _)| at).collect();
+    match (places.first(), places.last()) {
+        (Some(&first), Some(&last)) if last - first + 1 == places.len() => Ok((first, last + 1)),
+        (None, _) | (_, None) => Err(LabelError::NotFound { label: label.to_string(), nearest: None }),
+        _ => Err(LabelError::Ambiguous { label: label.to_string() }),
+    }
+}
+
+/// Positions from one label to another, both inclusive. A bound is a range of labels itself, as `2024-06` is.
+fn bounded<T: PartialOrd>(
+    values: &[T],
+    from: Option<(T, T)>,
+    to: Option<(T, T)>,
+) -> Result<(usize, usize), LabelError> {
+    let ascends = values.windows(2).all(|pair| pair[0] <= pair[1]);
+    let descends = !ascends && values.windows(2).all(|pair| pair[0] >= pair[1]);
+    if !ascends && !descends {
+        // Unsorted labels have an order of positions only.
+        let place = |bound: &(T, T)| {
+            let is = |value: &T| bound.0 <= *value && *value <= bound.1;
+            let mut places = values.iter().enumerate().filter(|(_, value)| is(value)).map(|(at, _)| at);
+            match (places.next(), places.next()) {
+                (Some(place), None) => Ok(place),
+                _ => Err(LabelError::NoOrder { detail: "a range of labels that are not sorted" }),
+            }
+        };
+        let start = from.as_ref().map(place).transpose()?.unwrap_or(0);
+        let stop = to.as_ref().map(place).transpose()?.map_or(values.len(), |last| last + 1);
+        return if start < stop { Ok((start, stop)) } else { Err(LabelError::Empty { descends: None }) };
+    }
+    let (start, stop) = if ascends {
+        let start = from.map_or(0, |from| values.partition_point(|value| *value < from.0));
+        (start, to.map_or(values.len(), |to| values.partition_point(|value| *value <= to.1)))
+    } else {
+        let start = from.map_or(0, |from| values.partition_point(|value| *value > from.1));
+        (start, to.map_or(values.len(), |to| values.partition_point(|value| *value >= to.0)))
+    };
+    if start < stop { Ok((start, stop)) } else { Err(LabelError::Empty { descends: Some(descends) }) }
+}
+
+/// A label: a number, or text that may be a number, a time or a string.
+#[derive(Clone, Debug, PartialEq)]
+#[expect(missing_docs, reason = "the names are the documentation")]
+pub enum Label {
+    Number(f64),
+    Text(String),
+}
+
+impl fmt::Display for Label {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number(number) => number.fmt(f),
+            Self::Text(text) => text.fmt(f),
+        }
+    }
+}
+
+/// A selection of positions by their labels.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum LabelSelection {
+    /// The positions with a label: exactly this number or string, or the times it stands for.
+    One(Label),
+    /// From one label to another, both included. Bounds may lie between labels if these are sorted.
+    Range(Option<Label>, Option<Label>),
+    /// The position with the nearest label.
+    Nearest {
+        /// The label.
+        label: Label,
+        /// Maximum distance: of times in seconds.
+        tolerance: Option<f64>,
+    },
+}
+
+impl LabelSelection {
+    /// Parses `LABEL` or `FROM..TO`; both ends of a range are included and optional.
+    ///
+    /// ```
+    /// use tercet_tet::LabelSelection;
+    ///
+    /// assert_eq!(LabelSelection::parse("60..30"), (60.0..=30.0).into());
+    /// assert_eq!(LabelSelection::parse("2024-06"), "2024-06".into());
+    /// ```
+    pub fn parse(text: &str) -> Self {
+        match text.split_once("..") {
+            Some((from, to)) => {
+                let bound = |text: &str| {
+                    let text = text.strip_prefix('=').unwrap_or(text).trim();
+                    (!text.is_empty()).then(|| Label::parse(text))
+                };
+                Self::Range(bound(from), bound(to))
+            }
+            None => Self::One(Label::parse(text)),
+        }
+    }
+
+    /// The position with the nearest label.
+    pub fn nearest(label: impl Into<Label>) -> Self {
+        Self::Nearest { label: label.into(), tolerance: None }
+    }
+}
+
+impl Label {
+    /// A number if the text is one, else the text.
+    pub fn parse(text: &str) -> Self {
+        // Text keeps labels such as `007` apart from numbers; it is compared with numbers as a number.
+        match text.trim().parse::<f64>() {
+            Ok(number) if number.to_string() == text.trim() => Self::Number(number),
+            _ => Self::Text(text.to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for LabelSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let bound = |label: &Option<Label>| label.as_ref().map(Label::to_string).unwrap_or_default();
+        match self {
+            Self::One(label) => write!(f, "{label}"),
+            Self::Range(from, to) => write!(f, "{}..{}", bound(from), bound(to)),
+            Self::Nearest { label, .. } => write!(f, "nearest to {label}"),
+        }
+    }
+}
+
+/// Why labels select nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum LabelError {
+    NotFound {
+        label: String,
+        nearest: Option<String>,
+    },
+    TooFar {
+        label: String,
+        nearest: String,
+        distance: f64,
+    },
+    WrongKind {
+        label: String,
+        expected: &'static str,
+    },
+    /// The label is found at positions that are not consecutive.
+    Ambiguous {
+        label: String,
+    },
+    NoOrder {
+        detail: &'static str,
+    },
+    /// No label is in the range; labels may be known to ascend or to descend.
+    Empty {
+        descends: Option<bool>,
+    },
+}
+
+impl fmt::Display for LabelError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound { label, nearest } => {
+                write!(f, "no label `{}`", escape::name(label))?;
+                match nearest {
+                    Some(nearest) => write!(f, "; the nearest is `{}`", escape::name(nearest)),
+                    None => Ok(()),
+                }
+            }
+            Self::TooFar { label, nearest, distance } => {
+                let (label, nearest) = (escape::name(label), escape::name(nearest));
+                write!(f, "no label near `{label}`: the nearest, `{nearest}`, is {distance} away")
+            }
+            Self::WrongKind { label, expected } => {
+                write!(
+                    f,
+                    "the label `{}` is not {expected}, as the labels of this axis are",
+                    escape::name(label)
+                )
+            }
+            Self::Ambiguous { label } => {
+                write!(f, "the label `{}` is at several positions that are not adjacent", escape::name(label))
+            }
+            Self::NoOrder { detail } => write!(f, "{detail} is not defined"),
+            Self::Empty { descends: None } => write!(f, "no label is in this range"),
+            Self::Empty { descends: Some(descends) } => {
+                let order = if *descends { "descend" } else { "ascend" };
+                write!(f, "no label is in this range: the labels {order}")
+            }
+        }
+    }
+}
+
+macro_rules! labels {
+    ($($type:ty, |$label:ident| $make:expr;)*) => {$(
+        impl From<$type> for Label {
+            fn from($label: $type) -> Self {
+                $make
+            }
+        }
+
+        impl From<$type> for LabelSelection {
+            fn from(label: $type) -> Self {
+                Self::One(label.into())
+            }
+        }
+    )*};
+}
+
+labels! {
+    &str, |label| Self::parse(label);
+    String, |label| Self::parse(&label);
+    f64, |label| Self::Number(label);
+    i32, |label| Self::Number(label.into());
+}
+
+impl<L: Into<Label> + Clone> From<std::ops::RangeInclusive<L>> for LabelSelection {
+    fn from(labels: std::ops::RangeInclusive<L>) -> Self {
+        let (from, to) = labels.into_inner();
+        Self::Range(Some(from.into()), Some(to.into()))
+    }
+}
+
+impl<L: Into<Label>> From<std::ops::RangeFrom<L>> for LabelSelection {
+    fn from(labels: std::ops::RangeFrom<L>) -> Self {
+        Self::Range(Some(labels.start.into()), None)
+    }
+}
+
+impl<L: Into<Label>> From<std::ops::RangeToInclusive<L>> for LabelSelection {
+    fn from(labels: std::ops::RangeToInclusive<L>) -> Self {
+        Self::Range(None, Some(labels.end.into()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(labels: &[&str]) -> Coordinates {
+        Coordinates::from_labels(labels.iter().map(|label| (*label).to_owned()).collect())
+    }
+
+    fn find(coordinates: &Coordinates, text: &str) -> Result<(u64, u64), LabelError> {
+        coordinates.find(&LabelSelection::parse(text))
+    }
+
+    #[test]
+    fn numbers_are_compared_as_numbers() {
+        let lat = labels(&["90", "60.0", "30", "0", "-30"]);
+        assert_eq!(find(&lat, "60"), Ok((1, 2)));
+        assert_eq!(find(&lat, "60..0"), Ok((1, 4)));
+        assert_eq!(find(&lat, "70..-10"), Ok((1, 4)));
+        assert_eq!(find(&lat, "..30"), Ok((0, 3)));
+        assert_eq!(find(&lat, "-29.."), Ok((4, 5)));
+        assert_eq!(find(&lat, "0..60"), Err(LabelError::Empty { descends: Some(true) }));
+        assert!(find(&lat, "61").unwrap_err().to_string().contains("the nearest is `60.0`"));
+        assert!(matches!(find(&lat, "north"), Err(LabelError::WrongKind { .. })));
+    }
+
+    #[test]
+    fn times_may_be_partial() {
+        let time = labels(&["2024-05-31T18:00", "2024-06-01T00:00", "2024-06-30T18:00", "2024-07-01T00:00"]);
+        assert_eq!(find(&time, "2024-06"), Ok((1, 3)));
+        assert_eq!(find(&time, "2024-06-01..2024-06"), Ok((1, 3)));
+        assert_eq!(find(&time, "2024"), Ok((0, 4)));
+        assert_eq!(find(&time, "..2024-06-01"), Ok((0, 2)));
+        assert!(find(&time, "2025").is_err());
+        let nearest = LabelSelection::Nearest { label: "2024-06-20".into(), tolerance: None };
+        assert_eq!(time.find(&nearest), Ok((2, 3)));
+        let near = LabelSelection::Nearest { label: "2024-06-20".into(), tolerance: Some(3600.0) };
+        assert!(matches!(time.find(&near), Err(LabelError::TooFar { .. })));
+    }
+
+    #[test]
+    fn strings_and_unsorted_labels_are_found_by_position() {
+        let names = labels(&["oslo", "lima", "rome", "lima"]);
+        assert_eq!(find(&names, "oslo..rome"), Ok((0, 3)));
+        assert_eq!(find(&names, "rome"), Ok((2, 3)));
+        assert!(matches!(find(&names, "lima"), Err(LabelError::Ambiguous { .. })));
+        assert!(matches!(find(&names, "lima..rome"), Err(LabelError::NoOrder { .. })));
+        assert!(find(&names, "rom").unwrap_err().to_string().contains("`rome`"));
+        let levels = labels(&["1000", "500", "850"]);
+        assert_eq!(find(&levels, "1000..500"), Ok((0, 2)));
+        assert!(find(&levels, "900..500").is_err());
+    }
+
+    #[test]
+    fn equal_distances_take_the_larger_label() {
+        let lat = labels(&["10", "20", "30"]);
+        assert_eq!(lat.find(&LabelSelection::nearest(15.0)), Ok((1, 2)));
+        assert_eq!(lat.find(&LabelSelection::nearest(24.0)), Ok((1, 2)));
+        assert_eq!(lat.find(&LabelSelection::nearest("1e9")), Ok((2, 3)));
+    }
+}

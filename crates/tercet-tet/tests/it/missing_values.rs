@@ -1,0 +1,147 @@
+//! Missing and packed values by the CF conventions, and selections by coordinates.
+
+use std::io::Cursor;
+
+use tercet_core::progress::NoProgress;
+use tercet_core::tensor::IndexSlice;
+use tercet_core::{ElementType, TensorView};
+use tercet_tet::{
+    Comparison, File, Group, LabelSelection, Layout, Op, Query, RunOptions, Scalar, Syntax, TimePart, Window,
+    Writer, WriterOptions,
+};
+
+/// `t`, i16, 2×6: packed with a factor of 0.5 and an offset of 10; −999 is the fill value, values above 100 are invalid.
+const PACKED: [i16; 12] = [1, 2, -999, 4, 5, 6, 7, 101, 9, -999, 11, 12];
+/// `f`, f32, 6: with NaN and a fill value.
+const FLOATS: [f32; 6] = [1.0, 2.0, 3.0, -999.0, f32::NAN, 6.0];
+
+fn file(statistics: bool) -> File {
+    let mut layout = Layout::new();
+    let t = layout.dataset("t", ElementType::I16, [2, 6], [1, 4]).unwrap();
+    layout.dims(t, ["run", "time"]).unwrap();
+    for (name, value) in
+        [("_FillValue", "-999"), ("valid_max", "100"), ("scale_factor", "0.5"), ("add_offset", "10")]
+    {
+        layout.attr(t, name, value).unwrap();
+    }
+    let f = layout.dataset("f", ElementType::F32, [6], [4]).unwrap();
+    layout.dims(f, ["time"]).unwrap();
+    layout.attr(f, "missing_value", "-999").unwrap();
+    let time = layout.dataset("time", ElementType::I32, [6], [6]).unwrap();
+    layout.dims(time, ["time"]).unwrap();
+    layout.attr(time, "units", "days since 2023-12-30").unwrap();
+    let options = WriterOptions::new().with_statistics(statistics);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, options).unwrap();
+    writer.array(t, TensorView::from_slice(&[2, 6], &PACKED).unwrap()).unwrap();
+    writer.array(f, TensorView::from_slice(&[6], &FLOATS).unwrap()).unwrap();
+    writer.array(time, TensorView::from_slice(&[6], &[0i32, 1, 2, 3, 4, 40]).unwrap()).unwrap();
+    File::from_bytes("m", writer.finish().unwrap().output).unwrap()
+}
+
+/// Decoded values; `None` for missing ones.
+fn decoded() -> Vec<Option<f64>> {
+    let valid = |&value: &i16| value != -999 && value <= 100;
+    PACKED.iter().map(|value| valid(value).then(|| f64::from(*value) * 0.5 + 10.0)).collect()
+}
+
+#[test]
+fn computations_decode_and_skip_missing_values() {
+    let present: Vec<f64> = decoded().into_iter().flatten().collect();
+    let mean = present.iter().sum::<f64>() / present.len() as f64;
+    for statistics in [false, true] {
+        let file = file(statistics);
+        let t = file.dataset("t").unwrap();
+        let all = t.select();
+        let run = |op| all.reduce([op]).run().unwrap();
+        let one = |op| run(op).tensor.as_slice::<f64>().unwrap()[0];
+        assert!((one(Op::Mean) - mean).abs() < 1e-12);
+        assert!((one(Op::Sum) - present.iter().sum::<f64>()).abs() < 1e-12);
+        assert_eq!((one(Op::Max), one(Op::Min), one(Op::Count)), (16.0, 10.5, 9.0));
+        assert!((one(Op::Median) - 13.0).abs() < 1e-12, "{}", one(Op::Median));
+        assert_eq!((run(Op::Mean).elements, run(Op::Mean).skipped), (9, 3));
+        let by_run = all.mean(["time"]).run().unwrap();
+        let row = |row: usize| {
+            let values: Vec<f64> = decoded()[row * 6..row * 6 + 6].iter().copied().flatten().collect();
+            values.iter().sum::<f64>() / values.len() as f64
+        };
+        let found = by_run.tensor.as_slice::<f64>().unwrap();
+        assert!(found.iter().zip([row(0), row(1)]).all(|(found, row)| (found - row).abs() < 1e-12));
+        // Filters compare decoded values.
+        let high = all.clone().filter(Comparison::Gt(Scalar::Float(13.0))).reduce([Op::Count]).run().unwrap();
+        assert_eq!(high.tensor.as_slice::<f64>(), Some(&[4.0][..]));
+        assert_eq!(high.skipped, 3);
+        // Missing values stay missing, or are ordinary ones.
+        let strict = all.clone().skipna(false).reduce([Op::Mean]).run().unwrap();
+        assert!(strict.tensor.as_slice::<f64>().unwrap()[0].is_nan());
+        let raw = all.clone().raw().reduce([Op::Min]).run().unwrap();
+        assert_eq!((raw.tensor.as_slice::<f64>(), raw.skipped), (Some(&[-999.0][..]), 0));
+        let windows = all.mean::<&str>([]).window(Window::rolling("time", 3)).run().unwrap();
+        assert_eq!(windows.tensor.as_slice::<f64>().unwrap()[0], (10.5 + 11.0 + 13.5 + 14.5) / 4.0);
+    }
+}
+
+#[test]
+fn floats_skip_nan_and_fill_values() {
+    for statistics in [false, true] {
+        let file = file(statistics);
+        let all = file.dataset("f").unwrap().select();
+        let several = all.reduce([Op::Mean, Op::Max, Op::Std, Op::Sum]).run_all().unwrap();
+        let found: Vec<f64> = several.iter().map(|one| one.tensor.as_slice::<f64>().unwrap()[0]).collect();
+        assert_eq!((found[0], found[1], found[3]), (3.0, 6.0, 12.0));
+        assert!((found[2] - 3.5f64.sqrt()).abs() < 1e-12);
+        assert!(several.iter().all(|one| (one.elements, one.skipped) == (4, 2)));
+        // Operations about missing values see them.
+        let nan = all.reduce([Op::NanCount]).run().unwrap();
+        assert_eq!(nan.tensor.as_slice::<f64>(), Some(&[1.0][..]));
+    }
+}
+
+#[test]
+fn reads_are_stored_or_decoded() {
+    let file = file(true);
+    let t = file.dataset("t").unwrap();
+    assert_eq!(t.select().read().unwrap().as_slice::<i16>(), Some(&PACKED[..]));
+    let found = t.select().read_decoded().unwrap();
+    let same = found.as_slice::<f64>().unwrap().iter().zip(decoded());
+    assert!(same.into_iter().all(|(found, value)| value.map_or(found.is_nan(), |value| *found == value)));
+    let floats = file.dataset("f").unwrap().select().read_decoded().unwrap();
+    assert_eq!(floats.as_slice::<f32>().unwrap().iter().filter(|value| value.is_nan()).count(), 2);
+    let encoding = t.cf_encoding().unwrap();
+    assert_eq!((encoding.scale_factor, encoding.valid_max), (Some(0.5), Some(Scalar::Whole(100))));
+}
+
+#[test]
+fn coordinates_select_by_time() {
+    let file = file(true);
+    let f = file.dataset("f").unwrap();
+    let stored = |select: tercet_tet::Select<'_>| select.read().unwrap().to_vec::<f32>().unwrap();
+    assert_eq!(stored(f.select().sel("time", "2023").unwrap()), [1.0, 2.0]);
+    assert_eq!(stored(f.select().sel("time", "2023-12-31"..="2024-01-01").unwrap()), [2.0, 3.0]);
+    assert_eq!(stored(f.select().sel("time", LabelSelection::nearest("2024-01-25")).unwrap()), [6.0]);
+    let reversed = f.select().isel("time", IndexSlice::parse("2::-1").unwrap()).unwrap();
+    assert_eq!(stored(reversed.clone()), [3.0, 2.0, 1.0]);
+    assert_eq!(stored(reversed.isel("time", 1).unwrap()), [2.0]);
+    let error = f.select().sel("time", "2025").unwrap_err().to_string();
+    assert!(error.contains("no label `2025`; the nearest is `2024-02-08T00:00:00`"), "{error}");
+    let by_month = f.select().reduce([Op::Sum]).group_by(Group::time("time", TimePart::Month)).run().unwrap();
+    assert_eq!(by_month.dims[0].labels.as_deref(), Some(&["1", "2", "12"].map(str::to_owned)[..]));
+    assert_eq!(by_month.tensor.as_slice::<f64>(), Some(&[3.0, 6.0, 3.0][..]));
+}
+
+/// Documents compute with stored values, as the reference does, unless they say otherwise.
+#[test]
+fn documents_opt_in() {
+    let file = file(true);
+    let mean = |more: &str| {
+        let text = format!(
+            r#"{{"dataset": "f", "mean": [], "selection": {{"time": "2023-12-30..2024-01-02"}}{more}}}"#
+        );
+        let query = Query::parse(&text, Syntax::Json).unwrap();
+        let answer = query.run(&file, &RunOptions::new(), &NoProgress).unwrap();
+        serde_json::to_value(answer.execution.unwrap()).unwrap()["operation_mean"].as_f64()
+    };
+    assert_eq!(mean(""), Some(-248.25));
+    assert_eq!(mean(r#", "skipna": true"#), Some(2.0));
+    assert_eq!(mean(r#", "skipna": false"#), None);
+    assert_eq!(mean(r#", "raw": true"#), Some(-248.25));
+}
