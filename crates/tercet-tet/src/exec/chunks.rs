@@ -1,7 +1,7 @@
 //! Chunk loading and checksum verification.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use rayon::prelude::*;
@@ -23,9 +23,10 @@ pub(crate) struct Chunks<'a> {
     partition: bool,
     /// Chunks of which some pieces were visited, by the number of their row.
     pieces: Mutex<HashMap<u64, Joined>>,
-    /// Buffers that are not in use, the oldest first.
-    pool: Mutex<Vec<Buffer>>,
-    /// Bytes of decoded chunks in the pool that are kept for further tasks.
+    pool: Mutex<Pool>,
+    /// Signals that a chunk of the pool was loaded, or could not be.
+    loaded: Condvar,
+    /// Bytes of decoded chunks that are kept for further tasks. Zero if each chunk is used by one task only.
     kept: u64,
     /// Whether parts of all chunks of a plan can be read without reading or decoding more.
     reads_parts: bool,
@@ -40,10 +41,29 @@ struct Joined {
     bytes: u64,
 }
 
+/// Memory of decoded chunks.
+#[derive(Default)]
+struct Pool {
+    /// Buffers that are not in use.
+    free: Vec<Buffer>,
+    /// Complete, checked chunks for several tasks, the least recently used first.
+    shared: Vec<Shared>,
+}
+
+/// A chunk that several tasks use.
+struct Shared {
+    /// Row of the chunk.
+    row: u64,
+    /// `None` while a thread loads it.
+    chunk: Option<Arc<Buffer>>,
+    len: usize,
+}
+
 /// Bytes of a chunk.
 pub(crate) enum Held {
     Mapped(Bytes),
     Read(Buffer),
+    Shared(Arc<Buffer>),
 }
 
 /// A buffer with the bytes of a chunk, or a part of them.
@@ -53,20 +73,38 @@ pub(crate) struct Buffer {
     len: usize,
     /// Offset of the first byte in the chunk.
     start: u64,
-    /// Row of the complete, checked chunk in the buffer.
-    row: Option<u64>,
+}
+
+impl Buffer {
+    /// A buffer of `len` bytes in memory that is not in use, or in new memory if that is too small.
+    fn new(mut words: Vec<u64>, len: usize) -> Result<Self, ErrorKind> {
+        let count = len.div_ceil(8);
+        if words.len() < count {
+            words = Vec::new();
+            words.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: len })?;
+            words.resize(count, 0);
+        }
+        Ok(Self { words, len, start: 0 })
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &bytemuck::cast_slice(&self.words)[..self.len]
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut bytemuck::cast_slice_mut(&mut self.words)[..self.len]
+    }
 }
 
 impl Held {
     /// Bytes of the chunk from `start` to `end`.
     pub(crate) fn slab(&self, start: u64, end: u64) -> &[u8] {
-        match self {
-            Self::Mapped(bytes) => &bytes[to_usize(start)..to_usize(end)],
-            Self::Read(buffer) => {
-                let bytes = &bytemuck::cast_slice(&buffer.words)[..buffer.len];
-                &bytes[to_usize(start - buffer.start)..to_usize(end - buffer.start)]
-            }
-        }
+        let buffer = match self {
+            Self::Mapped(bytes) => return &bytes[to_usize(start)..to_usize(end)],
+            Self::Read(buffer) => buffer,
+            Self::Shared(buffer) => buffer,
+        };
+        &buffer.bytes()[to_usize(start - buffer.start)..to_usize(end - buffer.start)]
     }
 }
 
@@ -126,8 +164,8 @@ impl Check {
 impl<'a> Chunks<'a> {
     pub(crate) fn new(scope: Scope<'a>) -> Self {
         let reads_parts = scope.planned.is_some_and(|chunks| reads_parts(&scope.dataset, chunks));
-        let (pieces, pool) = (Mutex::default(), Mutex::default());
-        Self { scope, partition: false, pieces, pool, kept: 0, reads_parts }
+        let (pieces, pool, loaded) = (Mutex::default(), Mutex::default(), Condvar::new());
+        Self { scope, partition: false, pieces, pool, loaded, kept: 0, reads_parts }
     }
 
     /// Whether a chunk is memory-mapped, so that repeated reads cost nothing.
@@ -187,17 +225,17 @@ impl<'a> Chunks<'a> {
         let whole = region.is_whole || shared || !reads_part(dataset, chunk_ref);
         if whole || (is_checked && !self.is_joined(region)) {
             let len = check_limit("a chunk", chunk_ref.raw_len, limit)?;
-            let mut buffer = self.buffer(Some(chunk_ref.row), len)?;
-            if buffer.row.is_none() {
-                self.load_into(region, &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len])?;
-                buffer.row = Some(chunk_ref.row);
+            if self.kept > 0 {
+                return Ok((Held::Shared(self.shared(region, len)?), Check::None));
             }
+            let mut buffer = self.buffer(len)?;
+            self.load_into(region, buffer.bytes_mut())?;
             return Ok((Held::Read(buffer), Check::None));
         }
         let (start, end) = region.byte_range(scope.grid.element().size());
         let len = check_limit("a chunk", end - start, limit)?;
-        let mut buffer = self.buffer(None, len)?;
-        let out = &mut bytemuck::cast_slice_mut::<u64, u8>(&mut buffer.words)[..len];
+        let mut buffer = self.buffer(len)?;
+        let out = buffer.bytes_mut();
         let size = scope.grid.element().size();
         // Runs with unselected bytes between them are read one by one.
         if region.bytes(size) <= (end - start) / 8 * 7 {
@@ -233,24 +271,43 @@ impl<'a> Chunks<'a> {
         }
     }
 
-    /// A buffer of `len` bytes: the one with the chunk of a row, if it is kept, or any other.
-    fn buffer(&self, row: Option<u64>, len: usize) -> Result<Buffer, ErrorKind> {
-        let mut pool = self.pool.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(found) = row.and_then(|_| pool.iter().position(|buffer| buffer.row == row)) {
-            return Ok(pool.remove(found));
+    fn pool(&self) -> MutexGuard<'_, Pool> {
+        self.pool.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A buffer of `len` bytes.
+    fn buffer(&self, len: usize) -> Result<Buffer, ErrorKind> {
+        let free = self.pool().free.pop();
+        Buffer::new(free.map(|buffer| buffer.words).unwrap_or_default(), len)
+    }
+
+    /// The complete chunk of a region, loaded by the first thread that needs it; the others wait for it.
+    ///
+    /// A thread that loads a chunk neither waits for another chunk nor runs other tasks of the thread pool, so every
+    /// wait ends.
+    fn shared(&self, region: &Region, len: usize) -> Result<Arc<Buffer>, ErrorKind> {
+        let row = region.stored.row;
+        let mut pool = self.pool();
+        while let Some(found) = pool.shared.iter().position(|shared| shared.row == row) {
+            if let Some(chunk) = pool.shared[found].chunk.clone() {
+                let used = pool.shared.remove(found);
+                pool.shared.push(used);
+                return Ok(chunk);
+            }
+            pool = self.loaded.wait(pool).unwrap_or_else(PoisonError::into_inner);
         }
-        let pooled: usize = pool.iter().map(|buffer| buffer.words.len() * 8).sum();
-        // Decoded chunks are kept while they and this one fit. Many small ones would take longer to find than to decode.
-        let keeps = pool.len() < MOST_KEPT && pooled.saturating_add(len) as u64 <= self.kept;
-        let mut words = if pool.is_empty() || keeps { Vec::new() } else { pool.remove(0).words };
+        let words = pool.evict(len, self.kept);
+        pool.shared.push(Shared { row, chunk: None, len });
         drop(pool);
-        let count = len.div_ceil(8);
-        if words.len() < count {
-            words = Vec::new();
-            words.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: len })?;
-            words.resize(count, 0);
+        let loading = Loading { chunks: self, row };
+        let mut buffer = Buffer::new(words, len)?;
+        self.load_into(region, buffer.bytes_mut())?;
+        let chunk = Arc::new(buffer);
+        if let Some(shared) = self.pool().shared.iter_mut().find(|shared| shared.row == row) {
+            shared.chunk = Some(Arc::clone(&chunk));
         }
-        Ok(Buffer { words, len, start: 0, row: None })
+        drop(loading);
+        Ok(chunk)
     }
 
     /// Whether the checksum of a region is joined with those of other regions of its chunk.
@@ -301,7 +358,7 @@ impl<'a> Chunks<'a> {
     /// Returns a buffer to the pool.
     pub(crate) fn release(&self, held: Held) {
         if let Held::Read(buffer) = held {
-            self.pool.lock().unwrap_or_else(PoisonError::into_inner).push(buffer);
+            self.pool().free.push(buffer);
         }
     }
 
@@ -349,6 +406,41 @@ impl<'a> Chunks<'a> {
         let all = std::mem::take(&mut *self.pieces.lock().unwrap_or_else(PoisonError::into_inner));
         let whole = |joined: &Joined| Ok(checksum::crc32c(&source.read_at(joined.stored.span)?));
         all.values().try_for_each(|joined| self.compare(joined, whole))
+    }
+}
+
+impl Pool {
+    /// Removes the least recently used chunks that are not in use, until those of `kept` bytes in all remain with a new
+    /// one of `len` bytes. Returns memory for it.
+    fn evict(&mut self, len: usize, kept: u64) -> Vec<u64> {
+        let mut bytes: usize = len + self.shared.iter().map(|shared| shared.len).sum::<usize>();
+        let mut words = Vec::new();
+        let mut at = 0;
+        // Many small chunks would take longer to find than to decode.
+        while bytes as u64 > kept || self.shared.len() >= MOST_KEPT {
+            let Some(shared) = self.shared.get_mut(at) else { break };
+            // Threads that use a chunk, or load it, hold it in any case.
+            let Some(buffer) = shared.chunk.take_if(|chunk| Arc::strong_count(chunk) == 1) else {
+                at += 1;
+                continue;
+            };
+            bytes -= self.shared.remove(at).len;
+            words = Arc::into_inner(buffer).map(|buffer| buffer.words).unwrap_or(words);
+        }
+        words
+    }
+}
+
+/// A chunk that is being loaded. Threads that wait for it are woken up at the end, also after an error.
+struct Loading<'c, 'a> {
+    chunks: &'c Chunks<'a>,
+    row: u64,
+}
+
+impl Drop for Loading<'_, '_> {
+    fn drop(&mut self) {
+        self.chunks.pool().shared.retain(|shared| shared.row != self.row || shared.chunk.is_some());
+        self.chunks.loaded.notify_all();
     }
 }
 

@@ -132,7 +132,8 @@ fn no_budget_makes_computations_read_more_than_twice() {
         let window = format!(r#"{{"axis": {axis}, "size": 5, "mode": "rolling"}}"#);
         queries.push(format!(r#""median": [], "window": {window}"#));
     }
-    for chunks in CHUNKS {
+    let queries = &queries;
+    let check = |chunks| {
         for (compression, remote) in
             [(Compression::None, false), (Compression::None, true), (Compression::Zstd { level: 1 }, false)]
         {
@@ -146,7 +147,7 @@ fn no_budget_makes_computations_read_more_than_twice() {
             let payloads: Vec<Span> =
                 touched.iter().map(|coords| dataset.chunk_ref(&coords[..3]).unwrap().span).collect();
             let stored: u64 = payloads.iter().map(|span| span.len()).sum();
-            for query in &queries {
+            for query in queries {
                 let mut answers = Vec::new();
                 // Chunks that are read whole are held whole: a window of their states must fit.
                 let reads_parts = compression == Compression::None && !remote;
@@ -174,5 +175,10 @@ fn no_budget_makes_computations_read_more_than_twice() {
                 }
             }
         }
-    }
+    };
+    std::thread::scope(|scope| {
+        for chunks in CHUNKS {
+            scope.spawn(move || check(chunks));
+        }
+    });
 }
