@@ -16,6 +16,14 @@ pub(crate) struct JsonArgs {
     pub(crate) json: bool,
 }
 
+/// `-j, --json` of verbs whose output is not data: errors can be JSON, but the help does not offer it.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct NoJsonArgs {
+    /// Print errors as JSON
+    #[arg(short, long, hide = true)]
+    json: bool,
+}
+
 /// `-q, --quiet` of the verbs that report on a file.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct QuietArgs {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use tercet::core::escape;
 use tercet::tet;
 
+use crate::args::NoJsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::render::human_size;
 use crate::ui::Ui;
@@ -25,6 +26,8 @@ pub(crate) struct Args {
     /// Create the files and print nothing
     #[arg(short, long)]
     quiet: bool,
+    #[command(flatten)]
+    json: NoJsonArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
+use crate::args::NoJsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::persona::Persona;
 use crate::ui::Ui;
@@ -15,12 +16,16 @@ pub(crate) enum Verb {
     Completions {
         /// The shell
         shell: clap_complete::Shell,
+        #[command(flatten)]
+        json: NoJsonArgs,
     },
     /// Print the manual page, or write all pages to a directory
     Man {
         /// Write one page per verb to this directory
         #[arg(long, value_name = "DIR")]
         dir: Option<PathBuf>,
+        #[command(flatten)]
+        json: NoJsonArgs,
     },
 }
 
@@ -32,17 +37,17 @@ impl Verb {
         })?;
         let mut command = persona.command();
         match self {
-            Self::Completions { shell } => {
+            Self::Completions { shell, .. } => {
                 let mut script = Vec::new();
                 clap_complete::generate(*shell, &mut command, persona.name(), &mut script);
                 out.bytes()?.write_all(&script).map_err(|error| Failure::output(&error))?;
             }
-            Self::Man { dir: Some(dir) } => {
+            Self::Man { dir: Some(dir), .. } => {
                 let refused = |error| Failure::io(&format!("cannot write to `{}`", dir.display()), &error);
                 std::fs::create_dir_all(dir).map_err(refused)?;
                 clap_mangen::generate_to(command, dir).map_err(refused)?;
             }
-            Self::Man { dir: None } => {
+            Self::Man { dir: None, .. } => {
                 let mut page = Vec::new();
                 let render = clap_mangen::Man::new(command).render(&mut page);
                 render.map_err(|error| Failure::io("cannot render the manual page", &error))?;
