@@ -81,6 +81,7 @@ pub(super) fn interop(context: &Context) -> Report {
     }
     guides(context, &mut report);
     tables(context, &mut report);
+    labels(context, &mut report);
     queries(context, &mut report, QUERIES, Some(QUERY_SEED));
     report
 }
@@ -104,6 +105,18 @@ pub(super) fn queries(context: &Context, report: &mut Report, cases: u32, seed: 
         command.args(["--seed", &seed.to_string()]);
     }
     driver(report, script, command.current_dir(&context.root).env("PYTHONDONTWRITEBYTECODE", "1"));
+}
+
+/// Missing values, packing, coordinates and selections, compared with xarray.
+fn labels(context: &Context, report: &mut Report) {
+    let python = match tools::python(context) {
+        Ok(python) => python,
+        Err(reason) => return report.lack(context.ci, "interop xarray", &reason),
+    };
+    let script = "interop/xarray_check.py";
+    let mut command = Command::new(&python.program);
+    command.arg(script).arg("--driver").arg(context.program("select_tet")).current_dir(&context.root);
+    driver(report, script, command.env("PYTHONDONTWRITEBYTECODE", "1"));
 }
 
 /// Tables of other programs, converted by our command and back.
