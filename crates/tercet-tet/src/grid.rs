@@ -163,7 +163,12 @@ impl Grid {
     ///
     /// The list has [`touched_count`](Self::touched_count) entries: check that number first for untrusted grids.
     pub fn touched(&self, selection: &Selection) -> Vec<[u64; MAX_RANK]> {
-        let mut touched = vec![[0; MAX_RANK]];
+        self.touched_numbers(selection).into_iter().map(|number| self.coords(number)).collect()
+    }
+
+    /// The numbers of the chunks with selected positions, in ascending order.
+    pub(crate) fn touched_numbers(&self, selection: &Selection) -> Vec<u64> {
+        let mut touched = vec![0];
         for (axis, slice) in selection.axes().iter().enumerate() {
             let chunk = self.chunk_shape[axis];
             let hit: Vec<u64> = if slice.step > chunk {
@@ -171,13 +176,8 @@ impl Grid {
             } else {
                 (slice.start / chunk..=slice.last() / chunk).collect()
             };
-            let with_coord = |coords: &[u64; MAX_RANK], c: u64| {
-                let mut coords = *coords;
-                coords[axis] = c;
-                coords
-            };
-            touched =
-                touched.iter().flat_map(|coords| hit.iter().map(move |&c| with_coord(coords, c))).collect();
+            let count = self.counts[axis];
+            touched = touched.iter().flat_map(|&outer| hit.iter().map(move |&c| outer * count + c)).collect();
         }
         touched
     }

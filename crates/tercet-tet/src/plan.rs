@@ -7,7 +7,7 @@ use tercet_core::Selection;
 use crate::error::Coords;
 use crate::file::ChunkRef;
 use crate::grid::Grid;
-use crate::wire::ids::{Codec, MAX_RANK};
+use crate::wire::ids::Codec;
 
 /// The chunks that a query reads. `Display` prints them.
 #[derive(Clone, Debug)]
@@ -25,12 +25,12 @@ pub struct ReadPlan {
 /// A chunk of a plan.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PlannedChunk {
-    /// Grid coordinates; those past the rank are zero.
-    pub coords: [u64; MAX_RANK],
+    /// The number of the chunk in the grid, last axis fastest: see [`Grid::coords`].
+    pub number: u64,
     /// The stored bytes of the chunk.
     pub stored: ChunkRef,
     /// The zone map entry of the chunk, if a filter used it.
-    pub zone: Option<serde_json::Value>,
+    pub zone: Option<Box<serde_json::Value>>,
 }
 
 const DENSE: &str = "dense_half_open_intervals_per_axis_json_step_ignored_for_chunk_touch_list";
@@ -60,12 +60,13 @@ impl fmt::Display for ReadPlan {
         )?;
         write!(f, "{} chunks, {} stored bytes", self.chunks.len(), self.total_stored_bytes())?;
         for chunk in self.chunks.iter().take(SHOWN) {
-            let (tile, stored) = (Coords(&chunk.coords[..self.grid.rank()]), &chunk.stored);
+            let (coords, stored) = (self.grid.coords(chunk.number), &chunk.stored);
+            let coords = Coords(&coords[..self.grid.rank()]);
             let codec = match stored.codec {
                 Codec::Raw => "raw",
                 Codec::Zstd => "zstd",
             };
-            write!(f, "\n  chunk {tile}: row {}, bytes {}, {codec}", stored.row, stored.span)?;
+            write!(f, "\n  chunk {coords}: row {}, bytes {}, {codec}", stored.row, stored.span)?;
         }
         if let Some(more @ 1..) = self.chunks.len().checked_sub(SHOWN) {
             write!(f, "\n  … and {more} more")?;
@@ -150,5 +151,15 @@ impl ReadPlan {
         }
         let span = tercet_core::Span::between(first.stored.span.start(), end)?;
         (span.len() == self.grid.bytes()).then_some(span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PlannedChunk;
+
+    #[test]
+    fn plans_of_many_chunks_are_small() {
+        assert!(size_of::<PlannedChunk>() <= 64);
     }
 }

@@ -3,6 +3,7 @@
 use serde::Serialize;
 use serde::ser::SerializeStruct as _;
 
+use crate::grid::Grid;
 use crate::plan::{PlannedChunk, ReadPlan};
 
 impl Serialize for ReadPlan {
@@ -15,7 +16,7 @@ impl Serialize for ReadPlan {
         plan.serialize_field("zone_filter_skipped_chunks", &self.zone_filter_skipped)?;
         plan.serialize_field("index_filter_skipped_chunks", &self.index_filter_skipped)?;
         plan.serialize_field("total_stored_bytes", &self.total_stored_bytes())?;
-        plan.serialize_field("chunks", &Chunks { rank: self.grid.rank(), chunks: &self.chunks })?;
+        plan.serialize_field("chunks", &Chunks { grid: &self.grid, chunks: &self.chunks })?;
         plan.serialize_field("dataset_shape", self.grid.shape())?;
         plan.serialize_field("chunk_shape", self.grid.chunk_shape())?;
         plan.serialize_field("selection_box_start", &list(|slice| slice.start))?;
@@ -42,14 +43,14 @@ struct ContiguousScan {
 }
 
 struct Chunks<'a> {
-    rank: usize,
+    grid: &'a Grid,
     chunks: &'a [PlannedChunk],
 }
 
 impl Serialize for Chunks<'_> {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_seq(self.chunks.iter().map(|chunk| ChunkRow {
-            chunk_index: &chunk.coords[..self.rank],
+            chunk_index: self.grid.coords(chunk.number)[..self.grid.rank()].to_vec(),
             payload_offset: chunk.stored.span.start(),
             stored_byte_len: chunk.stored.span.len(),
             raw_byte_len: chunk.stored.raw_len,
@@ -57,14 +58,14 @@ impl Serialize for Chunks<'_> {
                 crate::Codec::Raw => 0,
                 crate::Codec::Zstd => 1,
             },
-            zone: chunk.zone.as_ref(),
+            zone: chunk.zone.as_deref(),
         }))
     }
 }
 
 #[derive(Serialize)]
 struct ChunkRow<'a> {
-    chunk_index: &'a [u64],
+    chunk_index: Vec<u64>,
     payload_offset: u64,
     stored_byte_len: u64,
     raw_byte_len: u64,

@@ -24,16 +24,16 @@ pub(crate) fn for_each_chunk(
     if let Some(planned) = scope.planned
         && slices.iter().zip(ranges).all(|(slice, range)| *range == (0..slice.count()))
     {
-        return planned.iter().try_for_each(|chunk| visit(&chunk.coords, chunk.stored));
+        return planned.iter().try_for_each(|chunk| visit(&scope.grid.coords(chunk.number), chunk.stored));
     }
     let clipped = slices.iter().zip(ranges).map(|(slice, range)| clip(*slice, range)).collect();
     let part = Selection::new(clipped, scope.grid.shape())?;
-    for coords in scope.grid.touched(&part) {
+    for number in scope.grid.touched_numbers(&part) {
+        let coords = scope.grid.coords(number);
         match scope.planned {
-            // Chunks are compared axis by axis, which is the order of the grid.
             Some(planned) => {
-                if let Ok(number) = planned.binary_search_by(|chunk| chunk.coords.cmp(&coords)) {
-                    visit(&coords, planned[number].stored)?;
+                if let Ok(found) = planned.binary_search_by_key(&number, |chunk| chunk.number) {
+                    visit(&coords, planned[found].stored)?;
                 }
             }
             None => visit(&coords, scope.dataset.find_chunk(&coords[..scope.grid.rank()])?)?,

@@ -22,7 +22,8 @@ pub(crate) fn locate(
     let rank = grid.rank();
     let mut by_label = 0;
     let mut chunks = Vec::new();
-    for coords in grid.touched(selection) {
+    for number in grid.touched_numbers(selection) {
+        let coords = grid.coords(number);
         if resolved
             .positions
             .as_ref()
@@ -32,7 +33,7 @@ pub(crate) fn locate(
             continue;
         }
         let chunk_ref = dataset.find_chunk(&coords[..rank])?;
-        chunks.push(PlannedChunk { coords, stored: chunk_ref, zone: None });
+        chunks.push(PlannedChunk { number, stored: chunk_ref, zone: None });
     }
     let chosen = resolved.filter.is_some() || resolved.positions.is_some();
     let (mut by_zone, mut by_index) = (0, 0);
@@ -67,10 +68,8 @@ fn prune(
 ) -> Result<(u64, u64), ErrorKind> {
     let hints = Hints::read(dataset);
     let grid = dataset.checked_grid()?;
-    let rank = grid.rank();
     for chunk in chunks.iter_mut() {
-        let zone = grid.linear(&chunk.coords[..rank]).and_then(|linear| hints.zone(linear));
-        chunk.zone = zone.map(|zone| zone.entry.clone());
+        chunk.zone = hints.zone(chunk.number).map(|zone| Box::new(zone.entry.clone()));
     }
     // Filters of decoded values do not apply to the statistics of stored ones.
     let Some(filter) = resolved.filter.as_ref().filter(|_| resolved.values.decode.is_none()) else {
@@ -87,7 +86,7 @@ fn prune(
         });
         let mut kept = Vec::with_capacity(chunks.len());
         for chunk in chunks.drain(..) {
-            let linear = grid.linear(&chunk.coords[..rank]).unwrap_or(0);
+            let linear = chunk.number;
             let stats = stats(dataset, &chunk)?;
             let zone = hints.zone(linear).filter(|_| compares(filter));
             if stats.is_some_and(|stats| !predicate.may_match(&stats))

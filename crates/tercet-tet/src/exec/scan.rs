@@ -86,7 +86,12 @@ pub(crate) fn all(job: &Job<'_>, reduction: &dyn Reduction, output: &mut [f64]) 
                             done = at;
                         }
                     }
-                    job.dataset.check_crc(&chunk.coords[..rank], chunk_ref, expected, crc)?;
+                    job.dataset.check_crc(
+                        &job.plan.grid.coords(chunk.number)[..rank],
+                        chunk_ref,
+                        expected,
+                        crc,
+                    )?;
                 }
                 None => at = end,
             }

@@ -41,10 +41,10 @@ pub(super) fn read_by_position(bytes: Vec<u8>) -> crate::File {
 
 pub(super) fn plan(dataset: &Dataset<'_>, selection: &Selection) -> ReadPlan {
     let grid = dataset.grid().unwrap();
-    let touched = grid.touched(selection).into_iter();
-    let chunk = |coords: [u64; 8]| {
-        let chunk_ref = dataset.find_chunk(&coords[..grid.rank()]).unwrap();
-        PlannedChunk { coords, stored: chunk_ref, zone: None }
+    let touched = grid.touched_numbers(selection).into_iter();
+    let chunk = |number: u64| {
+        let chunk_ref = dataset.find_chunk(&grid.coords(number)[..grid.rank()]).unwrap();
+        PlannedChunk { number, stored: chunk_ref, zone: None }
     };
     ReadPlan::new(grid, selection, touched.map(chunk).collect())
 }

@@ -246,6 +246,40 @@ fn no_truncation_changes_an_answer() {
     }
 }
 
+/// A changed copy of a damaged file must not have new checksums over the damage. Every change of a file is a rewrite, so
+/// this is true of appending, dropping, renaming and editing as well.
+#[test]
+fn no_flipped_bit_is_copied_into_a_changed_file() {
+    let options = WriterOptions::new().with_history(false);
+    let rewritten = |path: &Path, bytes: &[u8]| {
+        std::fs::write(path, bytes).unwrap();
+        let rewrite = Rewrite::open(path).ok()?;
+        rewrite.start(HistoryRow::at("change", "test", 3), options, &NoProgress).ok()?.finish().ok()?;
+        Some(std::fs::read(path).unwrap())
+    };
+    for kind in kinds() {
+        let Kind { name, bytes, .. } = &kind;
+        let query = Query::parse(&kind.query.to_string(), Syntax::Json).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("intact.tet");
+        let expected = answers(&rewritten(&path, bytes).unwrap(), &query).unwrap();
+        on_threads(bytes.len(), |offset| {
+            if kind.skipped.contains(&offset) {
+                return;
+            }
+            let path = directory.path().join(format!("{}.tet", offset % 2));
+            let mut damaged = bytes.clone();
+            for bit in 0..8 {
+                damaged[offset] = bytes[offset] ^ (1 << bit);
+                if let Some(changed) = rewritten(&path, &damaged) {
+                    let found = answers(&changed, &query).unwrap();
+                    assert_eq!(found, expected, "{name}: byte {offset}, bit {bit}");
+                }
+            }
+        });
+    }
+}
+
 fn find(bytes: &[u8], text: &[u8]) -> usize {
     bytes.windows(text.len()).rposition(|window| window == text).unwrap()
 }
