@@ -27,14 +27,14 @@ mod choose;
 mod delta;
 mod frame;
 mod group;
-mod lane;
+mod integer;
 mod pfor;
 mod rle;
 #[cfg(test)]
 mod tests;
 
 pub use choose::{CASCADE, choose};
-pub use lane::Lane;
+pub use integer::Integer;
 
 use crate::CodecError;
 use choose::Measured;
@@ -74,7 +74,7 @@ const PLAIN: &str = "plain";
 const BITPACK: &str = "bitpack";
 
 /// Appends the stream of `values` to `out`. Fails if the scheme does not accept them, see [`encoded_len`].
-pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
+pub fn encode<T: Integer>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
     match scheme {
         Scheme::Plain if cfg!(target_endian = "little") => {
             out.extend_from_slice(bytemuck::cast_slice(values));
@@ -104,7 +104,7 @@ pub fn encode<T: Lane>(scheme: Scheme, values: &[T], out: &mut Vec<u8>) -> Resul
 }
 
 /// Number of bytes that [`encode`] appends, without encoding; `None` if the scheme does not accept the values.
-pub fn encoded_len<T: Lane>(scheme: Scheme, values: &[T]) -> Option<u64> {
+pub fn encoded_len<T: Integer>(scheme: Scheme, values: &[T]) -> Option<u64> {
     Measured::new(values).encoded_len(scheme)
 }
 
@@ -112,7 +112,12 @@ pub fn encoded_len<T: Lane>(scheme: Scheme, values: &[T]) -> Option<u64> {
 ///
 /// Memory is bounded by `bytes`, except for runs, which take few bytes for any number of values: there `n` is the only
 /// bound. After an error `out` is unchanged.
-pub fn decode<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<(), CodecError> {
+pub fn decode<T: Integer>(
+    scheme: Scheme,
+    bytes: &[u8],
+    n: usize,
+    out: &mut Vec<T>,
+) -> Result<(), CodecError> {
     let start = out.len();
     let used = decode_prefix(scheme, bytes, n, out)?;
     if used == bytes.len() {
@@ -125,7 +130,7 @@ pub fn decode<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize, out: &mut Vec<T>)
 
 /// Appends the `n` values of the stream at the start of `bytes` to `out`, and returns its length; otherwise like
 /// [`decode`].
-pub fn decode_prefix<T: Lane>(
+pub fn decode_prefix<T: Integer>(
     scheme: Scheme,
     bytes: &[u8],
     n: usize,
@@ -149,7 +154,7 @@ pub fn decode_prefix<T: Lane>(
 /// Appends the values at `positions`, each below `n`, of a stream of `n` values to `out`. The stream ends where `bytes` end.
 ///
 /// Fixed-width values are read in place; other streams are decoded completely. After an error `out` is unchanged.
-pub fn pick<T: Lane>(
+pub fn pick<T: Integer>(
     scheme: Scheme,
     bytes: &[u8],
     n: usize,
@@ -190,7 +195,7 @@ pub fn pick<T: Lane>(
     Ok(())
 }
 
-fn decode_plain<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+fn decode_plain<T: Integer>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     let width = u32::try_from(8 * size_of::<T>()).unwrap_or(u32::MAX);
     let used = check_room(PLAIN, bytes, n, width)?;
     reserve(PLAIN, out, n)?;
@@ -201,7 +206,7 @@ fn decode_plain<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usi
 
 /// Appends bit-packed `values` of `width` bits (1 to 64), the first in the lowest bits of the first byte. Fails if one of
 /// them needs more.
-pub fn pack_bits<T: Lane>(width: u32, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
+pub fn pack_bits<T: Integer>(width: u32, values: &[T], out: &mut Vec<u8>) -> Result<(), CodecError> {
     check_width(width)?;
     refuse_above(BITPACK, u64::MAX >> (bitpack::MAX_BITS - width), values)?;
     bitpack::pack_with(width, values.len(), out, |first, block| {
@@ -213,7 +218,7 @@ pub fn pack_bits<T: Lane>(width: u32, values: &[T], out: &mut Vec<u8>) -> Result
 }
 
 /// Appends `n` values of `width` bits (1 to 64) at the start of `bytes` to `out`, and returns their length.
-pub fn unpack_bits<T: Lane>(
+pub fn unpack_bits<T: Integer>(
     width: u32,
     bytes: &[u8],
     n: usize,
@@ -239,7 +244,7 @@ fn check_width(width: u32) -> Result<(), CodecError> {
 }
 
 /// Rejects values above `largest`.
-fn refuse_above<T: Lane>(codec: &'static str, largest: u64, values: &[T]) -> Result<(), CodecError> {
+fn refuse_above<T: Integer>(codec: &'static str, largest: u64, values: &[T]) -> Result<(), CodecError> {
     let Some((low, high)) = arch::extent(values) else { return Ok(()) };
     let worst = if low.widen() > high.widen() { low } else { high };
     if worst.widen() <= largest {
@@ -261,7 +266,7 @@ fn check_room(codec: &'static str, bytes: &[u8], n: usize, width: u32) -> Result
 }
 
 /// Reserves memory for `n` more values.
-fn reserve<T: Lane>(codec: &'static str, out: &mut Vec<T>, n: usize) -> Result<(), CodecError> {
+fn reserve<T: Integer>(codec: &'static str, out: &mut Vec<T>, n: usize) -> Result<(), CodecError> {
     let bytes = (n as u64).saturating_mul(size_of::<T>() as u64);
     out.try_reserve(n).map_err(|_| CodecError::OutOfMemory { codec, bytes })
 }

@@ -232,7 +232,7 @@ impl TimeUnits {
     }
 }
 
-/// A time as people write it: from a year (`2024`) to a fraction of a second. It stands for all times it begins.
+/// A time as people write it: from a year (`2024`) to a fraction of a second. It means all times that begin with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PartialTime {
     /// The first of these times.

@@ -70,7 +70,7 @@ pub enum Hint {
     AppendDatasets {
         /// The names, separated by commas; escaped.
         names: Box<str>,
-        /// Whether they may be left behind.
+        /// Whether they may keep their length.
         optional: bool,
     },
     /// Rename one of two datasets with the same name.
@@ -146,7 +146,7 @@ impl fmt::Display for Hint {
             }
             Self::AppendDatasets { names, optional: false } => return write!(f, "append to it too: {names}"),
             Self::AppendDatasets { names, optional: true } => {
-                return write!(f, "append to them too, or allow them to be left behind: {names}");
+                return write!(f, "append to them too, or allow them to keep their length: {names}");
             }
             Self::RenameDataset => "rename one of the datasets",
             Self::StringValue => "store the value as a string",

@@ -5,7 +5,7 @@ use tercet_core::tensor::OutOfMemory;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
 use crate::extreme::{best_of, better, is_better, worst};
-use crate::lanes::{self, Block, Kernel, Panel, Target};
+use crate::lanes::{self, Block, Kernel, Target, Tile};
 use crate::sum::to_f64;
 
 /// Index of an empty cell, greater than any real index: the first value of a cell always replaces it.
@@ -59,17 +59,17 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Arg<T, MAX> {
         &mut self,
         at: usize,
         (best, place): &Self::Lanes<N>,
-        panel: &Panel<'_, T>,
+        tile: &Tile<'_, T>,
     ) {
         for lane in 0..N {
             if place[lane] != T::NO_ORDINAL {
                 let row = usize::try_from(place[lane].into()).unwrap_or(usize::MAX);
-                self.put(at + lane, best[lane], panel.indices[row]);
+                self.put(at + lane, best[lane], tile.indices[row]);
             } else if self.best[at + lane] == worst::<T, MAX>() {
                 // All values are NaN, or the best value equals the worst possible value.
-                let found = panel.column(lane).position(|value| value == worst::<T, MAX>());
+                let found = tile.column(lane).position(|value| value == worst::<T, MAX>());
                 if let Some(row) = found {
-                    self.put(at + lane, worst::<T, MAX>(), panel.indices[row]);
+                    self.put(at + lane, worst::<T, MAX>(), tile.indices[row]);
                 }
             }
         }

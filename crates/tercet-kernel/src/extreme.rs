@@ -5,7 +5,7 @@ use tercet_core::tensor::OutOfMemory;
 use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Panel, Target};
+use crate::lanes::{self, Block, Kernel, Target, Tile};
 
 /// Whether `a` is better than `b`: greater with `MAX`, less without. NaN is never better.
 #[inline(always)]
@@ -85,7 +85,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
     }
 
     #[inline(always)]
-    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &[T; N], panel: &Panel<'_, T>) {
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &[T; N], tile: &Tile<'_, T>) {
         let mut doubt = false;
         if let Some(best) = self.best[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
@@ -95,7 +95,7 @@ impl<T: Compute, const MAX: bool> Kernel<T> for Extreme<T, MAX> {
         }
         if doubt {
             for lane in 0..N {
-                self.look(at + lane, panel.column(lane));
+                self.look(at + lane, tile.column(lane));
             }
         }
     }

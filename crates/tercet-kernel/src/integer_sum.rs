@@ -5,7 +5,7 @@ use tercet_core::tensor::OutOfMemory;
 use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Panel, Target};
+use crate::lanes::{self, Block, Kernel, Target, Tile};
 use crate::sum::{MAGNITUDE, PLAIN, SumResult, integer_result};
 
 /// An integer that is added in two halves, so that lanes cannot overflow.
@@ -103,7 +103,7 @@ impl<T: Whole, const TERM: u8> Kernel<T> for IntegerSum<T, TERM> {
         &mut self,
         at: usize,
         (low, high): &([u64; N], [i64; N]),
-        _: &Panel<'_, T>,
+        _: &Tile<'_, T>,
     ) {
         let into = (self.low[at..].first_chunk_mut::<N>(), self.high[at..].first_chunk_mut::<N>());
         if let (Some(into_low), Some(into_high)) = into {

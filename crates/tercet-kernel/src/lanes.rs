@@ -24,7 +24,7 @@ pub(crate) trait Kernel<T: Compute> {
     /// Folds one value into each lane; `number` counts the steps.
     fn step<const N: usize>(lanes: &mut Self::Lanes<N>, values: &[T; N], number: u32);
     /// Folds lanes of columns into their cells.
-    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, panel: &Panel<'_, T>);
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, tile: &Tile<'_, T>);
     /// Folds the lanes of a run, and the tail that did not fill the lanes, into one cell.
     fn take_run<const N: usize>(&mut self, at: usize, lanes: &Self::Lanes<N>, block: &Block<'_, T, N>);
     /// Folds a few values into one cell.
@@ -40,9 +40,9 @@ pub(crate) enum Target {
     Each(usize),
 }
 
-/// A panel: some columns of rows.
+/// A tile: some columns of rows.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Panel<'a, T> {
+pub(crate) struct Tile<'a, T> {
     pub(crate) rows: &'a [&'a [T]],
     /// Index of each row, if the reduction is indexed.
     pub(crate) indices: &'a [u64],
@@ -50,13 +50,13 @@ pub(crate) struct Panel<'a, T> {
     pub(crate) column: usize,
 }
 
-impl<T: Compute> Panel<'_, T> {
-    /// Values of a column; `lane` is the column number in the panel.
+impl<T: Compute> Tile<'_, T> {
+    /// Values of a column; `lane` is the column number in the tile.
     pub(crate) fn column(&self, lane: usize) -> impl Iterator<Item = T> {
         self.rows.iter().map(move |row| row[self.column + lane])
     }
 
-    /// Folds the panel into lanes.
+    /// Folds the tile into lanes.
     #[inline(always)]
     pub(crate) fn fill<const N: usize, K: Kernel<T>>(&self, mut lanes: K::Lanes<N>) -> K::Lanes<N> {
         let mut number = 0;
@@ -134,11 +134,11 @@ impl<T: Compute, K: Kernel<T>> Columns<'_, T, K> {
     #[inline(always)]
     fn panels<const N: usize>(&mut self, mut column: usize, width: usize) -> usize {
         while column + N <= width {
-            let panel = Panel { rows: self.rows, indices: self.indices, column };
+            let tile = Tile { rows: self.rows, indices: self.indices, column };
             if let Some(first) = self.rows[0][column..].first_chunk() {
                 let lanes = self.kernel.start::<N>(Target::Each(self.at + column), first);
-                let lanes = panel.fill::<N, K>(lanes);
-                self.kernel.take_columns(self.at + column, &lanes, &panel);
+                let lanes = tile.fill::<N, K>(lanes);
+                self.kernel.take_columns(self.at + column, &lanes, &tile);
             }
             column += N;
         }

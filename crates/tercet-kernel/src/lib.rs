@@ -1,7 +1,7 @@
 //! Reductions and comparisons over slices.
 //!
 //! Ten element types are widened to four compute types ([`widen()`]), so every reduction is compiled four times, not
-//! ten. A reduction is an [`Accumulator`]: the states of many cells (output elements) into which rows and runs of
+//! ten. A reduction is an [`Accumulator`]: the states of many output elements, called cells in the code, into which rows and runs of
 //! values are folded, with one dynamic call per piece of data. This crate has no notion of files, chunks or threads.
 //!
 //! The number of lanes is fixed in the source and floating-point contraction is never used: results do not depend on
@@ -21,6 +21,7 @@ mod accumulator;
 mod arg;
 mod cells;
 mod compute;
+mod covariance;
 mod decode;
 mod extreme;
 mod filter;
@@ -36,17 +37,19 @@ mod simd;
 mod softmax;
 mod sum;
 mod tally;
+mod transform;
 mod widen;
 
 pub use accumulator::{Accumulator, Counts, Runs, Statistics, StatisticsRange};
 pub use compute::{Compute, ComputeType, Value};
+pub use covariance::Covariance;
 pub use decode::Decode;
 pub use filter::Filter;
 pub use histogram::{TINY_RANGE, bin_width};
 pub use op::Op;
 pub use order::{Capacity, Quantile, Search};
 pub use roll::{Roll, RollPadding, Rolled, Scan, roll};
-pub use simd::{Work, vectorized};
+pub use transform::{CellNumbers, Formula, Plane, PlaneKernel, Real};
 pub use widen::{from_half, gather, widen};
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Panel, Target, across};
+use crate::lanes::{self, Block, Kernel, Target, Tile, across};
 
 /// Cancellation limit. Squared differences are from the current mean; if their sum exceeds the true sum of squares by
 /// more than this factor, they are computed again from the mean of the block.
@@ -246,8 +246,8 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
     }
 
     #[inline(always)]
-    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Lanes<T, N>, panel: &Panel<'_, T>) {
-        let rows = crate::sum::to_f64(panel.rows.len() as u64);
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Lanes<T, N>, tile: &Tile<'_, T>) {
+        let rows = crate::sum::to_f64(tile.rows.len() as u64);
         let number = |lane: usize| if SKIP { lanes.number[lane] } else { rows };
         let mut cancelled = false;
         for lane in 0..N {
@@ -256,7 +256,7 @@ impl<T: Compute, const SKIP: bool> Kernel<T> for Moments<T, SKIP> {
         }
         if cancelled {
             for lane in 0..N {
-                self.take_few(at + lane, panel.column(lane).collect::<Vec<T>>().into_iter());
+                self.take_few(at + lane, tile.column(lane).collect::<Vec<T>>().into_iter());
             }
             return;
         }

@@ -4,7 +4,7 @@ use tercet_core::tensor::OutOfMemory;
 
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Panel, Target};
+use crate::lanes::{self, Block, Kernel, Target, Tile};
 
 /// Exponent bits of an f64, and their position.
 const EXPONENT: u64 = 0x7ff << DIGITS;
@@ -137,7 +137,7 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
     }
 
     #[inline(always)]
-    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Products<N>, panel: &Panel<'_, T>) {
+    fn take_columns<const N: usize>(&mut self, at: usize, lanes: &Products<N>, tile: &Tile<'_, T>) {
         let mut plain = true;
         if WIDE {
             for lane in 0..N {
@@ -153,7 +153,7 @@ impl<T: Compute, const WIDE: bool> Kernel<T> for Product<T, WIDE> {
             }
         } else {
             for lane in 0..N {
-                self.put_each(at + lane, panel.column(lane));
+                self.put_each(at + lane, tile.column(lane));
             }
         }
     }

@@ -4,7 +4,7 @@
 ///
 /// Closures and functions do not suffice: the compiler need not inline them, and code that is not inlined is compiled
 /// for the baseline instruction set. `work`, and all functions called in its loops, must be `#[inline(always)]`.
-pub trait Work {
+pub(crate) trait Work {
     /// Return type of the work.
     type Output;
     /// Runs the work.
@@ -13,7 +13,7 @@ pub trait Work {
 
 /// Runs work with the best instruction set of this machine.
 #[inline(always)]
-pub fn vectorized<W: Work>(work: W) -> W::Output {
+pub(crate) fn vectorized<W: Work>(work: W) -> W::Output {
     pulp::Arch::new().dispatch(Task(work))
 }
 

@@ -7,7 +7,7 @@ use tercet_core::tensor::OutOfMemory;
 use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::Compute;
-use crate::lanes::{self, Block, Kernel, Panel, Target, across};
+use crate::lanes::{self, Block, Kernel, Target, Tile, across};
 use crate::simd::{Work, vectorized};
 
 /// Result derived from a sum.
@@ -120,7 +120,7 @@ impl<T: Compute, const TERM: u8, const SKIP: bool> Kernel<T> for FloatSum<T, TER
     }
 
     #[inline(always)]
-    fn take_columns<const N: usize>(&mut self, at: usize, [sum, numbers]: &[[f64; N]; 2], _: &Panel<'_, T>) {
+    fn take_columns<const N: usize>(&mut self, at: usize, [sum, numbers]: &[[f64; N]; 2], _: &Tile<'_, T>) {
         if let Some(partial) = self.partial[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
                 partial[lane] += sum[lane];

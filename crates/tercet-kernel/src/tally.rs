@@ -5,7 +5,7 @@ use tercet_core::tensor::OutOfMemory;
 use crate::accumulator::Statistics;
 use crate::cells::{Cells, TypedRuns, filled};
 use crate::compute::{Compute, ComputeType};
-use crate::lanes::{self, Block, Kernel, Panel, Target};
+use crate::lanes::{self, Block, Kernel, Target, Tile};
 use crate::sum::to_f64;
 
 /// Kinds of values: NaN, infinities, both, values equal to a number.
@@ -64,7 +64,7 @@ impl<T: Compute, const KIND: u8> Kernel<T> for Tally<T, KIND> {
     }
 
     #[inline(always)]
-    fn take_columns<const N: usize>(&mut self, at: usize, (lanes, _): &([T; N], T), _: &Panel<'_, T>) {
+    fn take_columns<const N: usize>(&mut self, at: usize, (lanes, _): &([T; N], T), _: &Tile<'_, T>) {
         if let Some(counts) = self.counts[at..].first_chunk_mut::<N>() {
             for lane in 0..N {
                 counts[lane] += count(lanes[lane]);

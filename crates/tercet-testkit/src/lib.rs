@@ -12,6 +12,7 @@
 //! | [`pool_size`] | which number of threads does a read use? |
 //! | [`server`] | which requests does the code make, and how does it handle faults? |
 //! | [`source_conformance`] | does a source conform to `ByteSource`? |
+//! | [`floats`] | what is the nearest float? |
 //! | [`cases`](cases()) | how many cases does a property test draw? |
 //! | [`leaves_partition`] | does an outline cover every byte once? |
 //! | [`golden`](golden()) | where are the golden files? |
@@ -42,6 +43,7 @@ mod conformance;
 pub mod counting;
 pub mod damage;
 pub mod faults;
+pub mod floats;
 mod golden;
 mod outline;
 pub mod pool_size;

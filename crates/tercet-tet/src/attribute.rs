@@ -169,7 +169,7 @@ impl AttrValue {
         }
     }
 
-    /// The value that a text stands for without a recorded type.
+    /// The value of a text without a recorded type.
     fn implied(text: &str) -> Self {
         // A quoted string is stored without its quotes: quotes are part of the text.
         match Self::parse(text) {

@@ -59,7 +59,7 @@ pub fn verify(
 }
 
 impl FileReport {
-    /// The report in the shape that all formats share: what [`verify`] returns. `deep` tells whether values were
+    /// The report in the shape that all formats share: what [`verify`] returns. `deep` is whether values were
     /// validated.
     pub fn to_report(&self, location: &str, file_len: u64, deep: bool) -> Report {
         let mut levels = vec![Level::Structure, Level::Metadata, Level::Integrity];

@@ -8,16 +8,16 @@ mod avx2;
 
 use super::bitpack::Sink;
 use super::frame::Frame;
-use super::{Lane, choose, delta, group};
+use super::{Integer, choose, delta, group};
 
 macro_rules! pass {
     ($(#[$doc:meta])* $name:ident -> $out:ty, $plain:path) => {
         $(#[$doc])*
-        pub(super) fn $name<T: Lane>(values: &[T]) -> $out {
+        pub(super) fn $name<T: Integer>(values: &[T]) -> $out {
             #[cfg(target_arch = "x86_64")]
             if is_x86_feature_detected!("avx2") {
                 #[target_feature(enable = "avx2")]
-                fn with_avx2<T: Lane>(values: &[T]) -> $out {
+                fn with_avx2<T: Integer>(values: &[T]) -> $out {
                     $plain(values)
                 }
                 #[expect(unsafe_code, reason = "the pass requires AVX2")]

@@ -3,7 +3,7 @@
 //! Eight values take as many bytes as the width has bits, so the position of each value of such a group is known at
 //! compile time: there is one branch-free kernel per width. The last group is padded with zeros.
 
-use super::{Lane, arch};
+use super::{Integer, arch};
 
 /// Values packed and unpacked together.
 pub(super) const BLOCK: usize = 64;
@@ -60,7 +60,7 @@ pub(super) struct Above<'a, T> {
     pub(super) out: &'a mut Vec<T>,
 }
 
-impl<T: Lane> Sink for Above<'_, T> {
+impl<T: Integer> Sink for Above<'_, T> {
     #[inline]
     fn take<W: Copy + Into<u64>>(&mut self, block: &[W]) {
         let base = self.base;

@@ -1,7 +1,7 @@
 //! Encoded lengths by scheme.
 
 use super::frame::Frame;
-use super::{Lane, Scheme, arch, bitpack, delta, group, pfor, rle};
+use super::{Integer, Scheme, arch, bitpack, delta, group, pfor, rle};
 
 /// All schemes in trial order: an earlier one wins a tie.
 pub const CASCADE: [Scheme; 6] =
@@ -11,7 +11,7 @@ pub const CASCADE: [Scheme; 6] =
 /// accepts the values: [`Scheme::Plain`], which accepts all.
 ///
 /// Nothing is encoded: each candidate costs at most one pass.
-pub fn choose<T: Lane>(values: &[T], candidates: &[Scheme]) -> (Scheme, u64) {
+pub fn choose<T: Integer>(values: &[T], candidates: &[Scheme]) -> (Scheme, u64) {
     let measured = Measured::new(values);
     let mut best = None;
     for &scheme in candidates {
@@ -32,7 +32,7 @@ pub(super) struct Measured<'a, T> {
     pub(super) extent: Option<(T, T)>,
 }
 
-impl<'a, T: Lane> Measured<'a, T> {
+impl<'a, T: Integer> Measured<'a, T> {
     pub(super) fn new(values: &'a [T]) -> Self {
         Self { values, extent: arch::extent(values) }
     }
@@ -69,7 +69,7 @@ impl<'a, T: Lane> Measured<'a, T> {
 /// The minimum and the maximum; `None` without values.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
-pub(super) fn extent<T: Lane>(values: &[T]) -> Option<(T, T)> {
+pub(super) fn extent<T: Integer>(values: &[T]) -> Option<(T, T)> {
     let &first = values.first()?;
     let (mut low, mut high) = (first, first);
     for &value in values {

@@ -2,7 +2,7 @@
 
 use super::bitpack::{self, BLOCK, Sink};
 use super::frame::{EMPTY, Frame, take_empty};
-use super::{Lane, reserve};
+use super::{Integer, reserve};
 use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "delta";
@@ -22,7 +22,7 @@ fn unzigzag(zigzag: u64) -> u64 {
 /// The frame of the zigzagged differences; `None` if there are fewer than two values.
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
-pub(super) fn frame_of<T: Lane>(values: &[T]) -> Option<Frame> {
+pub(super) fn frame_of<T: Integer>(values: &[T]) -> Option<Frame> {
     let [_, following @ ..] = values else { return None };
     if following.is_empty() {
         return None;
@@ -36,7 +36,7 @@ pub(super) fn frame_of<T: Lane>(values: &[T]) -> Option<Frame> {
     Some(Frame::between(low, high))
 }
 
-pub(super) fn encoded_len<T: Lane>(values: &[T], frame: Option<Frame>) -> u64 {
+pub(super) fn encoded_len<T: Integer>(values: &[T], frame: Option<Frame>) -> u64 {
     match (values.first(), frame) {
         (None, _) => 0,
         (Some(first), None) => varint::len(first.widen()) as u64 + 1,
@@ -46,7 +46,7 @@ pub(super) fn encoded_len<T: Lane>(values: &[T], frame: Option<Frame>) -> u64 {
     }
 }
 
-pub(super) fn encode<T: Lane>(values: &[T], frame: Option<Frame>, out: &mut Vec<u8>) {
+pub(super) fn encode<T: Integer>(values: &[T], frame: Option<Frame>, out: &mut Vec<u8>) {
     let Some(first) = values.first() else { return };
     varint::put(first.widen(), out);
     let Some(frame) = frame else {
@@ -63,7 +63,7 @@ pub(super) fn encode<T: Lane>(values: &[T], frame: Option<Frame>, out: &mut Vec<
     });
 }
 
-pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+pub(super) fn decode<T: Integer>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     let Some(differences) = n.checked_sub(1) else { return Ok(0) };
     let (value, used) =
         varint::get(bytes).map_err(|error| super::failed(CODEC, format!("no first value: {error}")))?;
@@ -88,7 +88,7 @@ struct Sums<'a, T> {
     out: &'a mut Vec<T>,
 }
 
-impl<T: Lane> Sink for Sums<'_, T> {
+impl<T: Integer> Sink for Sums<'_, T> {
     #[inline]
     fn take<W: Copy + Into<u64>>(&mut self, block: &[W]) {
         let mut values = [T::zeroed(); BLOCK];

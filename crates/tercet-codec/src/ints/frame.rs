@@ -3,7 +3,7 @@
 //! `u8 width`, `varint base`, then the packed residuals. Without values only the width 1.
 
 use super::bitpack::{self, Above, MAX_BITS, bits, packed_len};
-use super::{Lane, check_room, failed, reserve};
+use super::{Integer, check_room, failed, reserve};
 use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "bitpack_for";
@@ -71,7 +71,7 @@ pub(super) fn take_empty(codec: &'static str, bytes: &[u8]) -> Result<usize, Cod
     }
 }
 
-pub(super) fn encode<T: Lane>(values: &[T], extent: Option<(T, T)>, out: &mut Vec<u8>) {
+pub(super) fn encode<T: Integer>(values: &[T], extent: Option<(T, T)>, out: &mut Vec<u8>) {
     let Some((low, high)) = extent else {
         out.push(EMPTY);
         return;
@@ -85,7 +85,7 @@ pub(super) fn encode<T: Lane>(values: &[T], extent: Option<(T, T)>, out: &mut Ve
     });
 }
 
-pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+pub(super) fn decode<T: Integer>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     if n == 0 {
         return take_empty(CODEC, bytes);
     }

@@ -3,7 +3,7 @@
 //! A control byte has two bits for each of four values, the lowest for the first: its length minus one. The values follow,
 //! little-endian. The last group may have fewer values; nothing is stored for the others.
 
-use super::{Lane, failed, reserve};
+use super::{Integer, failed, reserve};
 use crate::CodecError;
 
 pub(super) const CODEC: &str = "group_varint";
@@ -35,7 +35,7 @@ const BEGINS: [[u8; GROUP + 1]; 256] = {
 /// Length of the stream of `values`, none of which is above [`LARGEST`].
 #[inline(always)]
 #[expect(clippy::inline_always, reason = "compiled again for each instruction set")]
-pub(super) fn encoded_len<T: Lane>(values: &[T]) -> u64 {
+pub(super) fn encoded_len<T: Integer>(values: &[T]) -> u64 {
     let mut further = 0;
     for value in values {
         let value = value.widen();
@@ -45,7 +45,7 @@ pub(super) fn encoded_len<T: Lane>(values: &[T]) -> u64 {
 }
 
 /// Appends `values`, none of which is above [`LARGEST`].
-pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
+pub(super) fn encode<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     for values in values.chunks(GROUP) {
         let mut group = [0; MAX_BYTES];
         let mut len = 1;
@@ -62,7 +62,7 @@ pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+pub(super) fn decode<T: Integer>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     let least = n.saturating_add(n.div_ceil(GROUP));
     if bytes.len() < least {
         let detail = format!("{} bytes cannot hold {n} values, which take at least {least}", bytes.len());

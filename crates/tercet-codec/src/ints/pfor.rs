@@ -5,7 +5,7 @@
 
 use super::bitpack::{self, Above, bits, packed_len};
 use super::frame::take_width;
-use super::{Lane, check_room, failed, reserve};
+use super::{Integer, check_room, failed, reserve};
 use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "pfor";
@@ -20,7 +20,7 @@ pub(super) const LARGEST: u64 = u32::MAX as u64;
 const MAX_BITS: u32 = 32;
 
 /// The best width for `values`, and the length of the stream. The values must be within the limits of the scheme.
-pub(super) fn cheapest<T: Lane>(values: &[T]) -> (u32, u64) {
+pub(super) fn cheapest<T: Integer>(values: &[T]) -> (u32, u64) {
     // The cost of an exception depends only on its width.
     let mut with_bits = [0u64; MAX_BITS as usize + 1];
     for value in values {
@@ -42,7 +42,7 @@ pub(super) fn cheapest<T: Lane>(values: &[T]) -> (u32, u64) {
 }
 
 /// Appends `values`, which must be within the limits of the scheme.
-pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
+pub(super) fn encode<T: Integer>(values: &[T], out: &mut Vec<u8>) {
     let (width, _) = cheapest(values);
     let mask = u64::MAX >> (64 - width);
     out.push(u8::narrow(u64::from(width)));
@@ -62,7 +62,7 @@ pub(super) fn encode<T: Lane>(values: &[T], out: &mut Vec<u8>) {
     });
 }
 
-pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+pub(super) fn decode<T: Integer>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     if n > MAX_VALUES {
         return Err(failed(CODEC, format!("{n} values exceed the maximum of {MAX_VALUES}")));
     }

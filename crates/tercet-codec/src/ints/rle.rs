@@ -6,7 +6,7 @@
 
 use super::bitpack::{self, Above, MAX_BITS, packed_len};
 use super::frame::{EMPTY, take_empty, take_width};
-use super::{Lane, check_room, failed, reserve};
+use super::{Integer, check_room, failed, reserve};
 use crate::{CodecError, varint};
 
 pub(super) const CODEC: &str = "rle";
@@ -30,7 +30,7 @@ struct Groups<'a, T> {
     run: Option<usize>,
 }
 
-impl<'a, T: Lane> Groups<'a, T> {
+impl<'a, T: Integer> Groups<'a, T> {
     fn new(values: &'a [T]) -> Self {
         Self { values, at: 0, run: None }
     }
@@ -59,7 +59,7 @@ impl<'a, T: Lane> Groups<'a, T> {
     }
 }
 
-impl<'a, T: Lane> Iterator for Groups<'a, T> {
+impl<'a, T: Integer> Iterator for Groups<'a, T> {
     type Item = Group<'a, T>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -80,7 +80,7 @@ impl<'a, T: Lane> Iterator for Groups<'a, T> {
 }
 
 /// Length of the groups of `values`, whose widest has `width` bits.
-pub(super) fn encoded_len<T: Lane>(values: &[T], width: u32) -> u64 {
+pub(super) fn encoded_len<T: Integer>(values: &[T], width: u32) -> u64 {
     let mut len = 1u64;
     for group in Groups::new(values) {
         let (count, packed) = match group {
@@ -93,7 +93,7 @@ pub(super) fn encoded_len<T: Lane>(values: &[T], width: u32) -> u64 {
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "at most 64")]
-pub(super) fn encode<T: Lane>(values: &[T], width: u32, out: &mut Vec<u8>) {
+pub(super) fn encode<T: Integer>(values: &[T], width: u32, out: &mut Vec<u8>) {
     if values.is_empty() {
         out.push(EMPTY);
         return;
@@ -118,7 +118,7 @@ pub(super) fn encode<T: Lane>(values: &[T], width: u32, out: &mut Vec<u8>) {
     }
 }
 
-pub(super) fn decode<T: Lane>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
+pub(super) fn decode<T: Integer>(bytes: &[u8], n: usize, out: &mut Vec<T>) -> Result<usize, CodecError> {
     if n == 0 {
         return take_empty(CODEC, bytes);
     }

@@ -5,19 +5,19 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn encoded<T: Lane>(scheme: Scheme, values: &[T]) -> Vec<u8> {
+fn encoded<T: Integer>(scheme: Scheme, values: &[T]) -> Vec<u8> {
     let mut out = Vec::new();
     encode(scheme, values, &mut out).unwrap();
     out
 }
 
-fn decoded<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize) -> Result<Vec<T>, CodecError> {
+fn decoded<T: Integer>(scheme: Scheme, bytes: &[u8], n: usize) -> Result<Vec<T>, CodecError> {
     let mut out = Vec::new();
     decode(scheme, bytes, n, &mut out).map(|()| out)
 }
 
 /// Round trip, and the predicted length.
-fn check<T: Lane>(scheme: Scheme, values: &[T], bytes: &[u8]) {
+fn check<T: Integer>(scheme: Scheme, values: &[T], bytes: &[u8]) {
     assert_eq!(encoded(scheme, values), bytes, "{scheme:?} {values:?}");
     assert_eq!(encoded_len(scheme, values), Some(bytes.len() as u64), "{scheme:?} {values:?}");
     assert_eq!(decoded::<T>(scheme, bytes, values.len()).unwrap(), values, "{scheme:?}");
@@ -203,7 +203,7 @@ fn runs_are_found_wherever_they_begin() {
 }
 
 /// Values with the spread, steps and repetitions of real columns, and random ones.
-fn values<T: Lane>() -> impl Strategy<Value = Vec<T>> {
+fn values<T: Integer>() -> impl Strategy<Value = Vec<T>> {
     let shape =
         (0u32..=64, any::<u64>(), prop_oneof![Just(0usize), 0..300usize, 0..30usize], 0..4u8, 1..40u64);
     (shape, any::<u64>()).prop_map(|((bits, base, n, kind, period), seed)| {
@@ -227,7 +227,7 @@ fn values<T: Lane>() -> impl Strategy<Value = Vec<T>> {
     })
 }
 
-fn agrees<T: Lane>(values: &[T]) {
+fn agrees<T: Integer>(values: &[T]) {
     let mut shortest: Option<(Scheme, u64)> = None;
     for scheme in CASCADE {
         let mut out = vec![1, 2, 3];

@@ -6,7 +6,7 @@ mod strings;
 
 use bytes::Bytes;
 use tercet_codec::CodecError;
-use tercet_codec::ints::{self, Lane, Scheme};
+use tercet_codec::ints::{self, Integer, Scheme};
 use tercet_core::{Reason, Span};
 
 use crate::block_codec::fault;
@@ -330,7 +330,7 @@ fn as_bits<T, B>(
 ) -> Result<(), CodecError>
 where
     T: bytemuck::Pod,
-    B: bytemuck::Pod + Lane,
+    B: bytemuck::Pod + Integer,
 {
     let mut bits: Vec<B> = bytemuck::cast_vec(std::mem::take(values));
     let done = read(&mut bits);

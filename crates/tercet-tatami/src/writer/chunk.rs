@@ -235,10 +235,10 @@ fn filter_of(column: &Column, rows: impl Iterator<Item = usize> + Clone) -> Opti
 }
 
 fn add_numbers<T: Number>(filter: &mut bloom::Builder, values: &[T], rows: impl Iterator<Item = usize>) {
-    use tercet_codec::ints::Lane as _;
+    use tercet_codec::ints::Integer as _;
 
     for row in rows {
-        let lane: T::Lane = bytemuck::cast(values[row]);
+        let lane: T::Integer = bytemuck::cast(values[row]);
         filter.add(bytemuck::bytes_of(&lane.swap_if_big_endian()));
     }
 }

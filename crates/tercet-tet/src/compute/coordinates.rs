@@ -349,7 +349,7 @@ impl fmt::Display for Label {
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum LabelSelection {
-    /// The positions with a label: exactly this number or string, or the times it stands for.
+    /// The positions with a label: exactly this number or string, or the times that it begins.
     One(Label),
     /// From one label to another, both included. Bounds may lie between labels if these are sorted.
     Range(Option<Label>, Option<Label>),

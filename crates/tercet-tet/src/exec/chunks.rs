@@ -417,7 +417,7 @@ impl Pool {
         let mut words = Vec::new();
         let mut at = 0;
         // Many small chunks would take longer to find than to decode.
-        while bytes as u64 > kept || self.shared.len() >= MOST_KEPT {
+        while bytes as u64 > kept || self.shared.len() >= MAX_KEPT {
             let Some(shared) = self.shared.get_mut(at) else { break };
             // Threads that use a chunk, or load it, hold it in any case.
             let Some(buffer) = shared.chunk.take_if(|chunk| Arc::strong_count(chunk) == 1) else {
@@ -445,7 +445,7 @@ impl Drop for Loading<'_, '_> {
 }
 
 /// Number of decoded chunks that are kept.
-const MOST_KEPT: usize = if cfg!(test) { 3 } else { 256 };
+const MAX_KEPT: usize = if cfg!(test) { 3 } else { 256 };
 
 /// Bytes of a chunk that is split into pieces, and of such a piece.
 const LARGE_CHUNK: u64 = if cfg!(test) { 128 } else { 8 << 20 };

@@ -27,7 +27,7 @@ mod rows;
 mod tests;
 mod zero_divisors;
 
-pub(crate) use rows::{CellNumbers, DenseWriter, Kernel, Numbers, Plane};
+pub(crate) use rows::{DenseWriter, Numbers};
 
 /// Bytes checked and copied at a time: few enough that source and destination stay in the L2 cache.
 const SLAB: u64 = if cfg!(test) { 48 } else { 128 << 10 };

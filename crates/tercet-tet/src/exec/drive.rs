@@ -19,7 +19,7 @@ use super::chunks::divide;
 use super::cut::{Limits, cut, splits_chunks};
 use super::job::Job;
 use super::predicate::{Predicate, compute_filter};
-use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MOST_SPLITS, SPLIT, SPLIT_STATES};
+use super::sizes::{BATCH, BATCH_BYTES, MANY_TASKS, MAX_SPLITS, SPLIT, SPLIT_STATES};
 use super::task::{Block, Chain, Region, Task, chains, to_usize};
 use super::visit::Visitor;
 use super::walk::{Scratch, ValueRules, Walker};
@@ -359,7 +359,7 @@ impl<'a> Run<'a> {
             regions = self.divided(task, block, regions);
         }
         let states = block.len().saturating_mul(self.reduction.cell_bytes()).max(1);
-        let most = (room / states).clamp(1, MOST_SPLITS);
+        let most = (room / states).clamp(1, MAX_SPLITS);
         let splits = split_regions(&regions, most, self.job.plan.grid.element().size());
         if let [one] = &splits[..] {
             return self.split(task, block, &regions[one.clone()], scratch);

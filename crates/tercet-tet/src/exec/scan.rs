@@ -13,7 +13,7 @@ use crate::error::ErrorKind;
 use crate::query::resolved::Role;
 
 /// Maximum bytes of the state of a batch.
-const MOST_STATE: usize = 4 << 10;
+const MAX_STATE: usize = 4 << 10;
 
 /// Whether the scan can replace the visit of chunks, and is worth it.
 ///
@@ -31,7 +31,7 @@ pub(crate) fn applies(
     let small = span.len() / (plan.chunks.len() as u64).max(1) < SMALL_CHUNK && span.len() >= LARGE_DATASET;
     let zero_copy = job.dataset.file.source.is_zero_copy();
     // Every batch has states of its own.
-    let suitable = !indexed && state <= MOST_STATE;
+    let suitable = !indexed && state <= MAX_STATE;
     scalar && plain && suitable && !statistics && zero_copy && (small || job.out_of_core)
 }
 

@@ -23,7 +23,7 @@ pub(crate) const SPLIT: u64 = if cfg!(test) { 100 } else { 4 << 20 };
 /// Maximum bytes of states of all partial results of one task.
 pub(crate) const SPLIT_STATES: usize = if cfg!(test) { 2000 } else { 48 << 20 };
 /// Maximum number of partial results of a task.
-pub(crate) const MOST_SPLITS: usize = 256;
+pub(crate) const MAX_SPLITS: usize = 256;
 /// With this many tasks, no task is split.
 pub(crate) const MANY_TASKS: usize = 64;
 /// Chunks smaller than this, on average, are folded together if they are contiguous.

@@ -7,9 +7,9 @@
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::{CopyError, f16};
 use tercet_core::{ElementType, Selection, Tensor};
-use tercet_kernel::Op;
+use tercet_kernel::{Formula, Op, Real};
 
-use super::dense::{DenseWriter, Kernel, Numbers};
+use super::dense::{DenseWriter, Numbers};
 use super::drive::{Folded, fold};
 use super::job::Job;
 use super::target::Outputs;
@@ -21,7 +21,6 @@ use crate::query::resolved::{Operation, Role};
 
 #[cfg(any(unix, windows))]
 mod files;
-mod kernel;
 #[cfg(any(unix, windows))]
 mod sidecar;
 #[cfg(test)]
@@ -195,22 +194,17 @@ fn write_part(
     part: (&Selection, &[u64]),
     out: &mut [u8],
 ) -> Result<(), ErrorKind> {
+    let formula = match method {
+        Method::Center => Formula::Shift,
+        Method::Zscore | Method::Scale | Method::Minmax | Method::L1 | Method::L2 => Formula::Divide,
+        Method::Log1p => Formula::Ln1p,
+        Method::Sqrt => Formula::Sqrt,
+        Method::Softmax => Formula::Softmax,
+    };
     match dtype {
-        ElementType::F16 => dense.write_part(kernel_of(method), f16::NAN, part, out),
-        ElementType::F32 => dense.write_part(kernel_of(method), f32::NAN, part, out),
-        ElementType::F64 => dense.write_part(kernel_of(method), f64::NAN, part, out),
+        ElementType::F16 => dense.write_part(f16::kernel(formula), f16::NAN, part, out),
+        ElementType::F32 => dense.write_part(f32::kernel(formula), f32::NAN, part, out),
+        ElementType::F64 => dense.write_part(f64::kernel(formula), f64::NAN, part, out),
         _ => Err(CopyError.into()),
-    }
-}
-
-fn kernel_of<T: kernel::Real>(method: Method) -> Kernel<T> {
-    match method {
-        Method::Center => kernel::plane::<T, kernel::Shift>,
-        Method::Zscore | Method::Scale | Method::Minmax | Method::L1 | Method::L2 => {
-            kernel::plane::<T, kernel::Divide>
-        }
-        Method::Log1p => kernel::plane::<T, kernel::Ln1p>,
-        Method::Sqrt => kernel::plane::<T, kernel::Sqrt>,
-        Method::Softmax => kernel::plane::<T, kernel::Softmax>,
     }
 }

@@ -180,7 +180,7 @@ impl fmt::Display for AppendError {
                 let more = if datasets.len() > 8 { ", …" } else { "" };
                 write!(
                     f,
-                    "axis {} has {extent} positions in other datasets too, which would be left behind: {}{more}",
+                    "axis {} has {extent} positions in other datasets too, which would keep their length: {}{more}",
                     q(axis),
                     names.join(", ")
                 )

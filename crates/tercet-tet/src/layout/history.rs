@@ -4,7 +4,7 @@ use super::{Layout, json_len};
 use crate::metadata::HistoryRow;
 use crate::metadata_limits::{HISTORY_ROWS, INLINE_BYTES};
 
-/// The parameter with the number of rows that a row stands for.
+/// The parameter with the number of rows that a row replaces.
 const ROWS: &str = "rows";
 /// The parameter with the time of the first of them.
 const SINCE: &str = "since";

@@ -298,7 +298,7 @@ fn inconsistent_appends_are_refused() {
         ),
         (
             "time",
-            "which would be left behind: `u10`",
+            "which would keep their length: `u10`",
             plan("time", &[&t, &c]).with_labels(two.clone()),
             Some("u10"),
         ),
@@ -339,7 +339,7 @@ fn inconsistent_appends_are_refused() {
     }
     assert!(std::fs::read(&path).unwrap() == before);
 
-    // Datasets that are left behind on purpose can follow later.
+    // Datasets that kept their length on purpose can follow later.
     let plan1 = plan("time", &[&t, &c]).with_labels(two.clone()).with_allow_partial(true);
     assert_eq!(append(&path, &plan1, &[&t, &c], WriterOptions::new()).unwrap(), ["u10"]);
     let plan2 = plan("time", &[&u]).with_labels(two);

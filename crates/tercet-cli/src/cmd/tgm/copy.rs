@@ -69,7 +69,7 @@ struct Summary {
 
 /// A message to copy.
 #[derive(Clone, Copy, Debug)]
-struct Found {
+struct MatchingMessage {
     number: u64,
     span: Span,
 }
@@ -122,10 +122,10 @@ fn check_target(args: &Args, target: &Path) -> Result<Output, Failure> {
 }
 
 /// The messages to copy, verified.
-fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Found>, Failure> {
+fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<MatchingMessage>, Failure> {
     if args.read.ignore_checksums && !args.filter.is_active() && !args.repacking.is_wanted() {
         // Without a filter, messages that cannot be parsed are copied, too.
-        let found = |(&span, number)| Found { number, span };
+        let found = |(&span, number)| MatchingMessage { number, span };
         return Ok(file.scan()?.messages.iter().zip(0..).map(found).collect());
     }
     let mut found = Vec::new();
@@ -133,7 +133,7 @@ fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<Found>, Failure> {
     for_each_message(file, &args.filter, &mut { u64::MAX }, |message| {
         args.read.check_objects(message)?;
         bar.advance(message.span().len());
-        found.push(Found { number: message.number(), span: message.span() });
+        found.push(MatchingMessage { number: message.number(), span: message.span() });
         Ok(())
     })?;
     Ok(found)
@@ -145,8 +145,8 @@ fn plan(
     file: &File,
     template: &Template,
     out: &Ui,
-) -> Result<BTreeMap<PathBuf, Vec<Found>>, Failure> {
-    let mut targets: BTreeMap<PathBuf, Vec<Found>> = BTreeMap::new();
+) -> Result<BTreeMap<PathBuf, Vec<MatchingMessage>>, Failure> {
+    let mut targets: BTreeMap<PathBuf, Vec<MatchingMessage>> = BTreeMap::new();
     let bar = out.bar("checking", file.len());
     for_each_message(file, &args.filter, &mut { u64::MAX }, |message| {
         let target = template.expand(message.metadata()).map_err(|reason| {
@@ -154,7 +154,7 @@ fn plan(
         })?;
         args.read.check_objects(message)?;
         bar.advance(message.span().len());
-        let found = Found { number: message.number(), span: message.span() };
+        let found = MatchingMessage { number: message.number(), span: message.span() };
         targets.entry(target).or_default().push(found);
         Ok(())
     })?;
@@ -175,12 +175,12 @@ impl Copying<'_> {
         &mut self,
         path: &Path,
         output: Output,
-        found: &[Found],
+        found: &[MatchingMessage],
         out: &mut Ui,
     ) -> Result<(Option<PathBuf>, Summary), Failure> {
         let mut sink = Sink::open(output, self.force)?;
         let mut tally = Tally::default();
-        for &Found { number, span } in found {
+        for &MatchingMessage { number, span } in found {
             if let Some(repacker) = &mut self.repacker {
                 let bytes = repacker.message(&self.file.message(number)?, &mut tally, out)?;
                 self.bar.check().map_err(|_| Failure::Interrupted)?;
@@ -209,7 +209,7 @@ impl Copying<'_> {
 fn write_all(
     args: &Args,
     file: &File,
-    targets: BTreeMap<PathBuf, Vec<Found>>,
+    targets: BTreeMap<PathBuf, Vec<MatchingMessage>>,
     template: &Template,
     repacker: Option<Repacker<'_>>,
     out: &mut Ui,
@@ -238,6 +238,6 @@ fn write_all(
     summaries.into_iter().try_for_each(|summary| out.summary(summary.line))
 }
 
-fn total(found: &[Found]) -> u64 {
+fn total(found: &[MatchingMessage]) -> u64 {
     found.iter().map(|found| found.span.len()).sum()
 }

@@ -3,7 +3,7 @@
 use super::*;
 
 /// No damaged stream of `values` panics or yields another number of values.
-pub(super) fn survives<T: Lane>(values: &[T], seed: u64) {
+pub(super) fn survives<T: Integer>(values: &[T], seed: u64) {
     for scheme in CASCADE {
         let mut bytes = Vec::new();
         if encode(scheme, values, &mut bytes).is_err() {
@@ -37,7 +37,7 @@ pub(super) fn survives<T: Lane>(values: &[T], seed: u64) {
     }
 }
 
-fn detail<T: Lane>(scheme: Scheme, bytes: &[u8], n: usize) -> String {
+fn detail<T: Integer>(scheme: Scheme, bytes: &[u8], n: usize) -> String {
     decoded::<T>(scheme, bytes, n).unwrap_err().to_string()
 }
 

@@ -3,7 +3,7 @@
 use super::*;
 use crate::varint;
 
-pub(super) fn encode<T: Lane>(scheme: Scheme, values: &[T]) -> Vec<u8> {
+pub(super) fn encode<T: Integer>(scheme: Scheme, values: &[T]) -> Vec<u8> {
     match scheme {
         Scheme::Plain => {
             values.iter().flat_map(|value| value.widen().to_le_bytes()[..size_of::<T>()].to_vec()).collect()
@@ -19,7 +19,7 @@ pub(super) fn encode<T: Lane>(scheme: Scheme, values: &[T]) -> Vec<u8> {
     }
 }
 
-fn wide<T: Lane>(values: &[T]) -> Vec<u64> {
+fn wide<T: Integer>(values: &[T]) -> Vec<u64> {
     values.iter().map(|value| value.widen()).collect()
 }
 
@@ -69,7 +69,7 @@ fn delta(values: &[u64]) -> Vec<u8> {
     }
 }
 
-pub(super) fn rle<T: Lane>(values: &[T]) -> Vec<u8> {
+pub(super) fn rle<T: Integer>(values: &[T]) -> Vec<u8> {
     let values = wide(values);
     let width = bits(values.iter().copied().max().unwrap_or(0));
     let mut out = vec![u8::try_from(width).unwrap()];

@@ -8,7 +8,7 @@ mod tests;
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-use tercet_codec::ints::{self, Lane, Scheme};
+use tercet_codec::ints::{self, Integer, Scheme};
 use tercet_codec::varint;
 
 use super::encoding_of;
@@ -117,7 +117,7 @@ impl ValueDictionary {
     }
 
     /// Tries to encode numbers; `None` if page and new values would take `best` bytes or more.
-    pub(super) fn try_numbers<T: Lane>(&mut self, values: &[T], best: u64) -> Option<Trial> {
+    pub(super) fn try_numbers<T: Integer>(&mut self, values: &[T], best: u64) -> Option<Trial> {
         let known = |this: &Self, value: &T| this.find_number(value.widen());
         let width = |_: &T| size_of::<T>() as u64;
         if self.is_unpromising(
@@ -265,7 +265,7 @@ impl ValueDictionary {
         true
     }
 
-    fn number_codes<T: Lane>(&mut self, values: &[T], best: u64) -> Option<Vec<u32>> {
+    fn number_codes<T: Integer>(&mut self, values: &[T], best: u64) -> Option<Vec<u32>> {
         let page_start = self.plain_bytes;
         let mut codes = Vec::with_capacity(values.len());
         // Consecutive values are often equal.

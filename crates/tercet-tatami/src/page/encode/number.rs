@@ -18,7 +18,7 @@
 
 use bytemuck::Pod;
 use bytes::Bytes;
-use tercet_codec::ints::{self, CASCADE, Lane, Scheme};
+use tercet_codec::ints::{self, CASCADE, Integer, Scheme};
 
 use super::{Bounds, Stream, Tools, encoding_of};
 use crate::error::ErrorKind;
@@ -30,7 +30,7 @@ use crate::writer::{Compressor, WriterOptions};
 /// A fixed-width value that can be reinterpreted as an integer.
 pub(crate) trait Number: Pod + PartialOrd {
     /// The integer of the same width.
-    type Lane: Lane;
+    type Integer: Integer;
     /// Whether the type is a float.
     const FLOAT: bool;
 }
@@ -38,7 +38,7 @@ pub(crate) trait Number: Pod + PartialOrd {
 macro_rules! numbers {
     ($($number:ty, $lane:ty, $float:literal;)*) => { $(
         impl Number for $number {
-            type Lane = $lane;
+            type Integer = $lane;
             const FLOAT: bool = $float;
         }
     )* };
@@ -67,7 +67,7 @@ pub(super) fn encode<T: Number>(
     out: &mut Vec<u8>,
 ) -> Result<Stream, ErrorKind> {
     let bounds = bounds(values);
-    let lanes: &[T::Lane] = bytemuck::cast_slice(values);
+    let lanes: &[T::Integer] = bytemuck::cast_slice(values);
     if lanes.is_empty() {
         return Ok(Stream::new(Encoding::Plain, bounds));
     }
@@ -124,7 +124,7 @@ impl FloatTools {
     }
 
     /// Appends floats in the shortest encoding; returns the encoding, and whether they are byte-split.
-    fn encode<T: Lane>(
+    fn encode<T: Integer>(
         &mut self,
         lanes: &[T],
         packed: Scheme,
@@ -139,7 +139,7 @@ impl FloatTools {
         Ok((scheme, self.best == FloatEncoding::Split))
     }
 
-    fn measure<T: Lane>(&self, lanes: &[T], packed: Scheme) -> Result<FloatEncoding, ErrorKind> {
+    fn measure<T: Integer>(&self, lanes: &[T], packed: Scheme) -> Result<FloatEncoding, ErrorKind> {
         let Some(compressor) = self.compressor else { return Ok(FloatEncoding::Plain) };
         let mut best = (FloatEncoding::Plain, usize::MAX);
         for way in [FloatEncoding::Plain, FloatEncoding::Packed, FloatEncoding::Split] {
@@ -157,7 +157,7 @@ impl FloatTools {
     }
 }
 
-fn put_as<T: Lane>(
+fn put_as<T: Integer>(
     way: FloatEncoding,
     lanes: &[T],
     packed: Scheme,
@@ -197,6 +197,6 @@ fn bounds<T: Number>(values: &[T]) -> Bounds {
 
 /// The little-endian bytes of a value.
 pub(crate) fn plain<T: Number>(value: T) -> Vec<u8> {
-    let lane: T::Lane = bytemuck::cast(value);
+    let lane: T::Integer = bytemuck::cast(value);
     bytemuck::bytes_of(&lane.swap_if_big_endian()).to_vec()
 }

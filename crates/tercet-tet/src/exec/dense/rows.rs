@@ -2,9 +2,9 @@
 
 use std::ops::Range;
 
-use pulp::Arch;
 use tercet_core::Selection;
 use tercet_core::tensor::CopyError;
+use tercet_kernel::{CellNumbers, Plane, PlaneKernel};
 
 use super::zero_divisors::ZeroDivisors;
 use super::{Output, SLAB, Writer, visitor};
@@ -29,29 +29,6 @@ pub(crate) struct Numbers {
     /// Divisors; NaN where a division is impossible. Empty if nothing is divided.
     pub(crate) divisor: Vec<f64>,
 }
-
-/// Rows of values that are processed one after the other; all strides are in elements.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Plane {
-    pub(crate) rows: usize,
-    pub(crate) width: usize,
-    /// Stride from one row to the next.
-    pub(crate) from_row: usize,
-    pub(crate) to_row: usize,
-    pub(crate) cell_row: usize,
-    /// Stride of cells from one value to the next: 0 or 1.
-    pub(crate) cell_column: usize,
-}
-
-/// Borrowed statistics of all cells.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct CellNumbers<'a> {
-    pub(crate) shift: &'a [f64],
-    pub(crate) divisor: &'a [f64],
-}
-
-/// Kernel: the operation on rows of values. The last argument is the cell of the first value.
-pub(crate) type Kernel<T> = fn(Arch, (&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
 
 /// The selection of a job as a dense array, written part by part. The parts together must be the selection.
 pub(crate) struct DenseWriter<'a> {
@@ -126,14 +103,14 @@ impl<'a> DenseWriter<'a> {
     /// values are replaced with `blank` before the kernel is applied.
     pub(crate) fn write_part<T: Number>(
         &self,
-        kernel: Kernel<T>,
+        kernel: PlaneKernel<T>,
         blank: T,
         (part, origin): (&Selection, &[u64]),
         out: &mut [u8],
     ) -> Result<(), ErrorKind> {
         let filter = self.resolved.dense_filter(T::ELEMENT);
         let predicate = filter.map(|filter| Predicate::<T>::new(&filter, self.resolved.fills()));
-        let rows = Rows { dense: self, arch: Arch::new(), kernel, predicate, blank };
+        let rows = Rows { dense: self, kernel, predicate, blank };
         super::write(&self.visitor, &ranges(part, origin), out, &rows)?;
         if cfg!(target_endian = "big") {
             for value in bytemuck::try_cast_slice_mut::<u8, T>(out).map_err(|_| CopyError)? {
@@ -253,8 +230,7 @@ impl At {
 /// Rows of elements of one type.
 struct Rows<'s, T: Number> {
     dense: &'s DenseWriter<'s>,
-    arch: Arch,
-    kernel: Kernel<T>,
+    kernel: PlaneKernel<T>,
     predicate: Option<Predicate<T>>,
     /// Value that replaces filtered-out values.
     blank: T,
@@ -310,7 +286,7 @@ impl<T: Number> RowWriter<'_, T> {
 
     /// Writes rows whose elements are contiguous in the result.
     fn plane(&mut self, values: &[T], rows: &Lane<'_>, row: &Lane<'_>, at: At) {
-        let Rows { dense, arch, kernel, ref predicate, .. } = *self.rows;
+        let Rows { dense, kernel, ref predicate, .. } = *self.rows;
         let numbers = dense.cell_numbers();
         let plane = Plane {
             rows: rows.count,
@@ -321,7 +297,7 @@ impl<T: Number> RowWriter<'_, T> {
             cell_column: row.cell,
         };
         if row.from == 1 && row.keep.is_none() && predicate.is_none() {
-            kernel(arch, (&values[at.from..], &mut self.out[at.to..]), plane, numbers, at.cell);
+            kernel((&values[at.from..], &mut self.out[at.to..]), plane, numbers, at.cell);
             if dense.has_zero_divisors {
                 for i in 0..rows.count {
                     let at = at.step(rows, i);
@@ -337,7 +313,7 @@ impl<T: Number> RowWriter<'_, T> {
                 let row = Lane { count: end - start, keep: row.keep.map(|keep| &keep[start..end]), ..*row };
                 self.gather(&values[at.from..], &row);
                 let plane = Plane { rows: 1, width: row.count, ..plane };
-                kernel(arch, (&self.row, &mut self.out[at.to..]), plane, numbers, at.cell);
+                kernel((&self.row, &mut self.out[at.to..]), plane, numbers, at.cell);
                 if dense.has_zero_divisors {
                     dense.count_zero_divisors(&self.row, &row, at);
                 }

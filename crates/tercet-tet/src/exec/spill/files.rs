@@ -2,13 +2,13 @@
 
 use std::io::{Seek, SeekFrom, Write};
 
-use pulp::Arch;
 use tercet_core::{Selection, Tensor, with_element};
+use tercet_kernel::{CellNumbers, Plane};
 
 use super::{blank_value, is_masked};
 use crate::compute::OutputFile;
 use crate::error::ErrorKind;
-use crate::exec::dense::{CellNumbers, DenseWriter, Numbers, Plane};
+use crate::exec::dense::{DenseWriter, Numbers};
 use crate::exec::job::Job;
 use crate::exec::number::Number;
 use crate::exec::target::Outputs;
@@ -54,7 +54,7 @@ pub(crate) fn spill(
 }
 
 /// Copies rows unchanged.
-fn copy<T: Number>(_: Arch, (from, to): (&[T], &mut [T]), plane: Plane, _: CellNumbers<'_>, _: usize) {
+fn copy<T: Number>((from, to): (&[T], &mut [T]), plane: Plane, _: CellNumbers<'_>, _: usize) {
     for row in 0..plane.rows {
         let from = &from[row * plane.from_row..][..plane.width];
         to[row * plane.to_row..][..plane.width].copy_from_slice(from);

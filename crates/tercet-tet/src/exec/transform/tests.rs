@@ -135,7 +135,7 @@ fn plain_all(
 
 fn narrow<T: Number>(x: f64) -> T {
     match T::ELEMENT {
-        ElementType::F16 => bytemuck::cast_slice::<f16, T>(&[super::kernel::tests::nearest_half(x)])[0],
+        ElementType::F16 => bytemuck::cast_slice::<f16, T>(&[tercet_testkit::floats::nearest_half(x)])[0],
         ElementType::F32 => bytemuck::cast_slice::<f32, T>(&[x as f32])[0],
         _ => bytemuck::cast_slice::<f64, T>(&[x])[0],
     }

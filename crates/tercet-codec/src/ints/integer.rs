@@ -5,7 +5,7 @@ use bytemuck::Pod;
 /// An integer type of 8 to 64 bits.
 ///
 /// Every scheme works on unsigned 64-bit numbers; decoding truncates to the type.
-pub trait Lane: Pod + Ord + std::fmt::Debug + Send + Sync + private::Sealed {
+pub trait Integer: Pod + Ord + std::fmt::Debug + Send + Sync + private::Sealed {
     /// Whether the type is signed.
     const SIGNED: bool;
 
@@ -28,7 +28,7 @@ macro_rules! lanes {
     ($($lane:ty, $signed:literal, |$value:ident| $widen:expr;)*) => { $(
         impl private::Sealed for $lane {}
 
-        impl Lane for $lane {
+        impl Integer for $lane {
             const SIGNED: bool = $signed;
 
             #[inline]

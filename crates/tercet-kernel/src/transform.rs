@@ -1,67 +1,62 @@
-//! Arithmetic of transforms: computed in f64, rounded once to the element type.
-#![expect(
-    clippy::inline_always,
-    reason = "only what is inlined is compiled for the instruction set of the dispatch"
-)]
+//! Transforms of rows: computed in f64, rounded once to the element type.
 
 use std::marker::PhantomData;
 
-use pulp::{Arch, NullaryFnOnce};
+use half::slice::HalfFloatSliceExt as _;
 use tercet_core::tensor::f16;
 
-use crate::exec::dense::{CellNumbers, Plane};
-use crate::exec::number::Number;
+use crate::simd::{Work, vectorized};
 
-/// Formula of a transform: computes a value from an input and two statistics of its cell.
-pub(super) trait Formula: Copy + Send + Sync + 'static {
+/// Computes a transformed value from an input and two statistics of its cell.
+trait Apply: Copy + Send + Sync + 'static {
     fn apply(x: f64, shift: f64, divisor: f64) -> f64;
 }
 
 /// x − shift
 #[derive(Clone, Copy)]
-pub(super) struct Shift;
+struct Shift;
 /// (x − shift) / divisor
 #[derive(Clone, Copy)]
-pub(super) struct Divide;
+struct Divide;
 /// ln(1 + (x − shift))
 #[derive(Clone, Copy)]
-pub(super) struct Ln1p;
+struct Ln1p;
 /// √(x − shift)
 #[derive(Clone, Copy)]
-pub(super) struct Sqrt;
+struct Sqrt;
 /// exp(x − shift) / divisor
 #[derive(Clone, Copy)]
-pub(super) struct Softmax;
+struct Softmax;
 
-impl Formula for Shift {
+impl Apply for Shift {
     #[inline(always)]
     fn apply(x: f64, shift: f64, _: f64) -> f64 {
         x - shift
     }
 }
 
-impl Formula for Divide {
+impl Apply for Divide {
     #[inline(always)]
     fn apply(x: f64, shift: f64, divisor: f64) -> f64 {
         (x - shift) / divisor
     }
 }
 
-impl Formula for Ln1p {
+impl Apply for Ln1p {
     #[inline(always)]
     fn apply(x: f64, shift: f64, _: f64) -> f64 {
         (x - shift).ln_1p()
     }
 }
 
-impl Formula for Sqrt {
+impl Apply for Sqrt {
     #[inline(always)]
     fn apply(x: f64, shift: f64, _: f64) -> f64 {
         (x - shift).sqrt()
     }
 }
 
-impl Formula for Softmax {
+impl Apply for Softmax {
     #[inline(always)]
     fn apply(x: f64, shift: f64, divisor: f64) -> f64 {
         exp(x - shift) / divisor
@@ -112,28 +107,96 @@ fn exp(y: f64) -> f64 {
 
 /// Statistics of the cells of one row.
 #[derive(Clone, Copy)]
-pub(super) enum RowCells<'a> {
+enum RowCells<'a> {
     /// All values belong to one cell.
     One { shift: f64, divisor: f64 },
     /// Each value belongs to a separate cell.
     Each { shift: &'a [f64], divisor: &'a [f64] },
 }
 
-/// An element type that can be transformed.
-pub(super) trait Real: Number {
-    /// Transforms a row. Non-finite values are copied, bit for bit.
-    fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>);
+/// Rows of values that are processed one after the other; all strides are in elements.
+#[derive(Clone, Copy, Debug)]
+pub struct Plane {
+    /// Number of rows.
+    pub rows: usize,
+    /// Number of values of a row.
+    pub width: usize,
+    /// Stride from one row of the input to the next.
+    pub from_row: usize,
+    /// Stride from one row of the output to the next.
+    pub to_row: usize,
+    /// Stride of cells from one row to the next.
+    pub cell_row: usize,
+    /// Stride of cells from one value to the next: 0 or 1.
+    pub cell_column: usize,
 }
 
+/// Statistics of all cells.
+#[derive(Clone, Copy, Debug)]
+pub struct CellNumbers<'a> {
+    /// Subtracted from each value.
+    pub shift: &'a [f64],
+    /// Divisor of each difference.
+    pub divisor: &'a [f64],
+}
+
+/// The operation on rows of values: input and output, and the cell of the first value.
+pub type PlaneKernel<T> = fn((&[T], &mut [T]), Plane, CellNumbers<'_>, usize);
+
+/// The formula of a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// x − shift
+    Shift,
+    /// (x − shift) / divisor
+    Divide,
+    /// ln(1 + (x − shift))
+    Ln1p,
+    /// √(x − shift)
+    Sqrt,
+    /// exp(x − shift) / divisor
+    Softmax,
+}
+
+/// An element type that can be transformed.
+pub trait Real: Copy + Sized + 'static {
+    /// The kernel of a formula. It is computed in f64 and rounded once; values that are not finite are copied, bit for
+    /// bit.
+    fn kernel(formula: Formula) -> PlaneKernel<Self>;
+}
+
+/// Transforms rows of an element type.
+trait Rounded: Real {
+    /// Transforms a row. Non-finite values are copied, bit for bit.
+    fn row<F: Apply>(from: &[Self], to: &mut [Self], cells: RowCells<'_>);
+}
+
+macro_rules! kernels {
+    ($($type:ty)*) => {$(
+        impl Real for $type {
+            fn kernel(formula: Formula) -> PlaneKernel<Self> {
+                match formula {
+                    Formula::Shift => plane::<Self, Shift>,
+                    Formula::Divide => plane::<Self, Divide>,
+                    Formula::Ln1p => plane::<Self, Ln1p>,
+                    Formula::Sqrt => plane::<Self, Sqrt>,
+                    Formula::Softmax => plane::<Self, Softmax>,
+                }
+            }
+        }
+    )*};
+}
+
+kernels! { f16 f32 f64 }
+
 /// Transforms the rows of a plane; `cell` is the cell of the first value.
-pub(super) fn plane<T: Real, F: Formula>(
-    arch: Arch,
+fn plane<T: Rounded, F: Apply>(
     (from, to): (&[T], &mut [T]),
     plane: Plane,
     numbers: CellNumbers<'_>,
     cell: usize,
 ) {
-    arch.dispatch(Rows { from, to, plane, numbers, cell, formula: PhantomData::<F> });
+    vectorized(Rows { from, to, plane, numbers, cell, formula: PhantomData::<F> });
 }
 
 /// SIMD work of [`plane`]. A closure would be called, not inlined, and so be compiled without the instruction set.
@@ -146,11 +209,11 @@ struct Rows<'r, T, F> {
     formula: PhantomData<F>,
 }
 
-impl<T: Real, F: Formula> NullaryFnOnce for Rows<'_, T, F> {
+impl<T: Rounded, F: Apply> Work for Rows<'_, T, F> {
     type Output = ();
 
     #[inline(always)]
-    fn call(self) {
+    fn work(self) {
         let plane = self.plane;
         for row in 0..plane.rows {
             let from = &self.from[row * plane.from_row..][..plane.width];
@@ -173,9 +236,9 @@ impl<'a> RowCells<'a> {
 
 macro_rules! wide_floats {
     ($($type:ty, $round:expr;)*) => {$(
-        impl Real for $type {
+        impl Rounded for $type {
             #[inline(always)]
-            fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
+            fn row<F: Apply>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
                 match cells {
                     RowCells::One { shift, divisor } => {
                         for (to, &x) in to.iter_mut().zip(from) {
@@ -210,10 +273,9 @@ wide_floats! {
 /// Number of f16 values converted at a time.
 const HALVES: usize = 256;
 
-impl Real for f16 {
+impl Rounded for f16 {
     #[inline(always)]
-    fn row<F: Formula>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
-        use half::slice::HalfFloatSliceExt as _;
+    fn row<F: Apply>(from: &[Self], to: &mut [Self], cells: RowCells<'_>) {
         let mut wide = [0f32; HALVES];
         for (number, (from, to)) in from.chunks(HALVES).zip(to.chunks_mut(HALVES)).enumerate() {
             let wide = &mut wide[..from.len()];
@@ -253,24 +315,11 @@ fn to_odd_f32(x: f64) -> f32 {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use proptest::prelude::*;
+    use tercet_testkit::floats::nearest_half;
 
     use super::*;
-
-    /// Nearest f16, by comparing all candidates; ties to even.
-    pub(in super::super) fn nearest_half(x: f64) -> f16 {
-        if x.is_nan() || x.is_infinite() {
-            return f16::from_f64_const(x);
-        }
-        // The value after the largest represents infinity.
-        let value = |bits: u16| if bits == 0x7c00 { 65_536.0 } else { f64::from(f16::from_bits(bits)) };
-        let near = f16::from_f64_const(x.abs()).to_bits();
-        let candidates = near.saturating_sub(1)..=(near + 1).min(0x7c00);
-        let key = |bits: &u16| ((value(*bits) - x.abs()).abs(), bits & 1);
-        let best = candidates.min_by(|a, b| key(a).partial_cmp(&key(b)).unwrap()).unwrap();
-        f16::from_bits(best | if x.is_sign_negative() { 0x8000 } else { 0 })
-    }
 
     proptest! {
         #[test]
