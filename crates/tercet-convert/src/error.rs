@@ -21,6 +21,9 @@ pub enum ErrorKind {
     /// Error of a `.tet` file.
     #[error(transparent)]
     Tet(tercet_tet::ErrorKind),
+    /// A result that the output format cannot hold.
+    #[error("{0}")]
+    Refused(Box<str>),
 }
 
 impl Error {
@@ -72,32 +75,34 @@ impl std::error::Error for Error {
 }
 
 impl ErrorKind {
-    fn side(&self) -> &dyn Diagnostic {
+    /// The error of a format; `None` for a refusal.
+    fn side(&self) -> Option<&dyn Diagnostic> {
         match self {
-            Self::Npy(error) => error,
-            Self::Tet(error) => error,
+            Self::Npy(error) => Some(error),
+            Self::Tet(error) => Some(error),
+            Self::Refused(_) => None,
         }
     }
 }
 
 impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
-        self.side().class()
+        self.side().map_or(Class::Request, Diagnostic::class)
     }
     fn span(&self) -> Option<Span> {
-        self.side().span()
+        self.side().and_then(Diagnostic::span)
     }
     fn hint(&self) -> Option<Hint> {
-        self.side().hint()
+        self.side().and_then(Diagnostic::hint)
     }
     fn is_not_found(&self) -> bool {
-        self.side().is_not_found()
+        self.side().is_some_and(Diagnostic::is_not_found)
     }
     fn is_cancelled(&self) -> bool {
-        self.side().is_cancelled()
+        self.side().is_some_and(Diagnostic::is_cancelled)
     }
     fn is_broken_pipe(&self) -> bool {
-        self.side().is_broken_pipe()
+        self.side().is_some_and(Diagnostic::is_broken_pipe)
     }
 }
 

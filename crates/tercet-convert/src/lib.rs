@@ -4,6 +4,7 @@
 //! a.npy ──▶ npy::Npy ──chunk by chunk──▶ tercet_tet::Writer      (store)
 //! a.npy ──▶ npy::Array ──▶ raw bytes of a numeric array          (for messages)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
+//! tercet_tet::Results ──▶ write_results ──▶ .npy, .tet, .csv, .json
 //! ```
 //!
 //! ```
@@ -35,6 +36,7 @@
 //! |---|---|
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |
+//! | [`write_results`] | results of computations as `.npy`, `.tet`, `.csv`, `.json` |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
     test,
@@ -44,8 +46,12 @@
 pub mod chunking;
 mod error;
 mod formats;
+mod results;
 mod store;
 
 pub use error::{Error, ErrorKind};
 pub use formats::npy;
+#[cfg(any(unix, windows))]
+pub use results::save_results;
+pub use results::{ResultFormat, UnknownExtension, write_results};
 pub use store::store;

@@ -13,19 +13,23 @@
 //! ```
 
 mod coordinates;
+mod expression;
 mod filter;
 mod positions;
 mod reduce;
 mod request;
 mod transform;
+mod weights;
 mod window;
 
 pub use coordinates::{CoordinateValues, Coordinates, Label, LabelSelection};
+pub use expression::ExpressionError;
 pub use filter::Comparison;
 pub use positions::{Axis, PositionRange};
 pub use reduce::{Dim, Reduce, Reduced};
 pub use request::{Computed, Execution, Outcome, OutputFile, Plan, Preview, Request};
 pub use transform::{Transform, Transformed};
+pub use weights::Weights;
 pub use window::{Group, TimePart, Window};
 
 pub(crate) use reduce::{check_reversed, reduced_dims};
@@ -50,6 +54,10 @@ pub struct Select<'f> {
     axes: Vec<AxisSlice>,
     /// Axes whose positions are in descending order.
     reversed: Vec<bool>,
+    /// Axes of which a single position is selected, by one label or number.
+    single: Vec<bool>,
+    /// Whether results have no dimension for such axes.
+    squeeze: bool,
     filter: Option<Filter>,
     /// Axis of a label filter, and a mask of its included positions.
     included: Option<(usize, Vec<bool>)>,
@@ -63,8 +71,18 @@ impl<'f> Dataset<'f> {
     pub fn select(&self) -> Select<'f> {
         let axes = self.shape().iter().map(|&stop| AxisSlice { start: 0, stop, step: 1 }).collect();
         let settings = Settings::default();
-        let reversed = vec![false; self.shape().len()];
-        Select { dataset: *self, axes, reversed, filter: None, included: None, conflict: None, settings }
+        let none = vec![false; self.shape().len()];
+        Select {
+            dataset: *self,
+            axes,
+            reversed: none.clone(),
+            single: none,
+            squeeze: false,
+            filter: None,
+            included: None,
+            conflict: None,
+            settings,
+        }
     }
 }
 
@@ -83,11 +101,12 @@ impl<'f> Select<'f> {
     ) -> Result<Self, Error> {
         let axis = self.axis(axis.into())?;
         let count = self.axes[axis].count();
-        let slice = positions.into().0;
+        let range = positions.into().0;
         let (slice, is_reversed) =
-            slice.resolve(axis, count).map_err(|error| self.dataset.file.error(error.into()))?;
+            range.resolve(axis, count).map_err(|error| self.dataset.file.error(error.into()))?;
         let mut narrowed = self.narrowed(axis, slice.start, slice.stop, slice.step)?;
         narrowed.reversed[axis] ^= is_reversed;
+        narrowed.single[axis] |= range.is_single;
         Ok(narrowed)
     }
 
@@ -107,7 +126,20 @@ impl<'f> Select<'f> {
         let (start, stop) = coordinates
             .find(&labels)
             .map_err(|error| self.refuse(&format!("axis {}: {error}", self.axis_text(axis))))?;
-        self.narrowed(axis, start, stop, 1)
+        let mut narrowed = self.narrowed(axis, start, stop, 1)?;
+        narrowed.single[axis] |= stop - start == 1 && !matches!(labels, LabelSelection::Range(..));
+        Ok(narrowed)
+    }
+
+    /// Drops the axes of which a single position is selected, by one label or number, from the dimensions of results.
+    pub fn squeeze(mut self) -> Self {
+        self.squeeze = true;
+        self
+    }
+
+    /// Whether results have no dimension for an axis because a single position of it is selected.
+    fn is_dropped(&self, axis: usize) -> bool {
+        self.squeeze && self.single[axis]
     }
 
     /// Coordinates of the selected positions of an axis.
@@ -328,23 +360,7 @@ impl<'f> Select<'f> {
         match axis {
             Axis::Number(number) if number < rank => Ok(number),
             Axis::Number(number) => Err(self.refuse(&format!("axis {number}, but there are {rank}"))),
-            Axis::Name(name) => {
-                let mut found = (0..rank).filter(|&axis| self.dataset.axis_name(axis) == Some(name));
-                match (found.next(), found.next()) {
-                    (Some(axis), None) => Ok(axis),
-                    (Some(_), Some(_)) => Err(self.refuse(&format!("several axes have the name `{name}`"))),
-                    _ => {
-                        let names: Vec<&str> =
-                            (0..rank).filter_map(|axis| self.dataset.axis_name(axis)).collect();
-                        let known = if names.is_empty() {
-                            "the axes have no names".to_owned()
-                        } else {
-                            format!("the axes are {}", names.join(", "))
-                        };
-                        Err(self.refuse(&format!("no axis has the name `{name}`; {known}")))
-                    }
-                }
-            }
+            Axis::Name(name) => self.dataset.axis(name),
         }
     }
 
@@ -377,7 +393,17 @@ impl<'f> Select<'f> {
         };
         let mode = self.settings.values;
         mode.apply(&self.dataset, &mut resolved).map_err(|kind| self.dataset.file.error(kind))?;
-        Ok(Request { dataset: self.dataset, resolved, ops, dims, settings: self.settings })
+        let single = self.single.iter().enumerate().filter(|(_, single)| self.squeeze && **single);
+        let dropped = single.map(|(axis, _)| axis).collect();
+        Ok(Request {
+            dataset: self.dataset,
+            resolved,
+            ops,
+            dims,
+            settings: self.settings,
+            weights: None,
+            dropped,
+        })
     }
 }
 

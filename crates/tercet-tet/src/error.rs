@@ -78,6 +78,20 @@ pub enum ErrorKind {
         name: Box<str>,
         /// The first few names in the file.
         available: Box<str>,
+        /// The most similar name in the file.
+        nearest: Option<Box<str>>,
+    },
+    /// No axis has this name or number.
+    #[error("dataset `{}` has no axis `{}`", escape::name(dataset), escape::name(axis))]
+    NoSuchAxis {
+        /// The name of the dataset.
+        dataset: Box<str>,
+        /// The requested axis.
+        axis: Box<str>,
+        /// The names of the axes, or their numbers.
+        available: Box<str>,
+        /// The most similar name.
+        nearest: Option<Box<str>>,
     },
     /// No chunk has these coordinates.
     #[error("dataset `{}` has no chunk {}", escape::name(dataset), Coords(coords))]
@@ -353,6 +367,7 @@ impl Diagnostic for ErrorKind {
             Self::Target { reason: TargetError::Io(_), .. } => Class::Io,
             Self::Selection(error) => error.class(),
             Self::NoSuchDataset { .. }
+            | Self::NoSuchAxis { .. }
             | Self::NoSuchChunk { .. }
             | Self::BufferSize { .. }
             | Self::FillValue { .. }
@@ -390,8 +405,13 @@ impl Diagnostic for ErrorKind {
             Self::NoSuchDataset { available, .. } if available.is_empty() => {
                 Some("the file has no datasets".into())
             }
+            Self::NoSuchDataset { nearest: Some(nearest), .. }
+            | Self::NoSuchAxis { nearest: Some(nearest), .. } => Some(Hint::DidYouMean(nearest.clone())),
             Self::NoSuchDataset { available, .. } => {
                 Some(Hint::Available { what: "datasets", names: available.clone() })
+            }
+            Self::NoSuchAxis { available, .. } => {
+                Some(Hint::Available { what: "axes", names: available.clone() })
             }
             Self::Query(error) => error.hint(),
             Self::Layout(error) => error.hint(),

@@ -226,7 +226,9 @@ impl File {
                 .collect();
             let more = if self.catalog.records.len() > 8 { ", …" } else { "" };
             let available = format!("{}{more}", names.join(", ")).into();
-            self.error(ErrorKind::NoSuchDataset { name: name.into(), available })
+            let records = self.catalog.records.iter().map(|record| record.name.as_str());
+            let nearest = crate::query::error::closest(name, records).map(String::into_boxed_str);
+            self.error(ErrorKind::NoSuchDataset { name: name.into(), available, nearest })
         })?;
         Ok(Dataset { file: self, id })
     }
@@ -349,6 +351,32 @@ impl<'a> Dataset<'a> {
     pub fn axis_name(&self, axis: usize) -> Option<&'a str> {
         let names = &self.info()?.dim_names;
         if names.len() == self.shape().len() { names.get(axis).map(String::as_str) } else { None }
+    }
+
+    /// The number of an axis, by its name, or by its number as text.
+    pub fn axis(&self, name: &str) -> Result<usize, Error> {
+        let rank = self.shape().len();
+        let mut named = (0..rank).filter(|&axis| self.axis_name(axis) == Some(name));
+        match (named.next(), named.next()) {
+            (Some(axis), None) => return Ok(axis),
+            (Some(_), Some(_)) => {
+                let detail = format!("several axes have the name `{}`", tercet_core::escape::name(name));
+                let dataset = self.name().into();
+                return Err(self.file.error(ErrorKind::Compute { dataset, detail: detail.into() }));
+            }
+            (None, _) => {}
+        }
+        if let Some(axis) = name.parse().ok().filter(|&axis: &usize| axis < rank) {
+            return Ok(axis);
+        }
+        let names: Vec<&str> = (0..rank).filter_map(|axis| self.axis_name(axis)).collect();
+        let listed: Vec<String> = match names[..] {
+            [] => (0..rank).map(|axis| axis.to_string()).collect(),
+            _ => names.iter().map(|name| tercet_core::escape::name(name).into_owned()).collect(),
+        };
+        let nearest = crate::query::error::closest(name, names.iter().copied()).map(String::into_boxed_str);
+        let (dataset, available) = (self.name().into(), listed.join(", ").into());
+        Err(self.file.error(ErrorKind::NoSuchAxis { dataset, axis: name.into(), available, nearest }))
     }
 
     /// The labels of an axis, one per position.

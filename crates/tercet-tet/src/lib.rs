@@ -42,6 +42,7 @@
 //! | `layout`, `writer`, `zones` | writing files |
 //! | `compute`, `cf`, `plan`, `exec` | typed computations: requests, missing and packed values, read plans, execution |
 //! | `query`, `compat` | query documents, converted to requests; answers in the JSON of the reference implementation |
+//! | `results` | results with names, coordinates and units, and their JSON |
 //! | `rewrite`, `merge`, `stored` | changing and merging files: stored chunks are copied |
 //! | `verify`, `repair`, `outline`, `summary` | verification, repair, salvage, byte layout, contents |
 #![deny(clippy::disallowed_methods)]
@@ -80,6 +81,7 @@ mod read;
 mod region;
 #[cfg(any(unix, windows))]
 mod repair;
+mod results;
 #[cfg(any(unix, windows))]
 mod rewrite;
 mod rows;
@@ -97,9 +99,9 @@ pub use cf::CfEncoding;
 pub use chunk::Chunk;
 pub use compat::RunOptions;
 pub use compute::{
-    Axis, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, Group, Label, LabelSelection,
-    Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced, Request, Select, TimePart, Transform,
-    Transformed, Window,
+    Axis, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError, Group, Label,
+    LabelSelection, Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced, Request, Select, TimePart,
+    Transform, Transformed, Weights, Window,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;
@@ -116,7 +118,7 @@ pub use metadata_limits::LimitViolation;
 pub use plan::{PlannedChunk, ReadPlan};
 pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::error::{QueryError, QueryErrorKind};
-pub use query::operation::{Kind as Op, Method, Scalar};
+pub use query::operation::{Kind as Op, Method, Scalar, UnknownOp};
 pub use query::tree::Syntax;
 pub use query::{Query, Target};
 pub use region::Region;
@@ -125,6 +127,7 @@ pub use repair::{
     Action, ActionState, MissingChunk, REPAIRABLE, RepairMode, RepairOptions, RepairReport, SalvageOptions,
     SalvageReport, plan_repair, repair, repair_on, safe_repairs, salvage, salvage_file, salvage_file_on,
 };
+pub use results::{AxisPositions, ResultArray, ResultDim, ResultValues, Results, StoredCoordinates};
 #[cfg(any(unix, windows))]
 pub use rewrite::Rewrite;
 pub use stats::{Range, Stats};

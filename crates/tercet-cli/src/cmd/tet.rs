@@ -1,12 +1,14 @@
 //! The verbs for `.tet` files.
 
 use clap::Subcommand;
+use tercet::tet::Op;
 
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
 pub(crate) mod append;
 mod arrays;
+pub(crate) mod compute;
 pub(crate) mod copy;
 pub(crate) mod create;
 pub(crate) mod drop;
@@ -21,6 +23,9 @@ pub(crate) mod query;
 pub(crate) mod rename;
 pub(crate) mod repair;
 pub(crate) mod report;
+mod result_text;
+mod save;
+mod selection;
 pub(crate) mod set;
 pub(crate) mod unset;
 pub(crate) mod verify;
@@ -68,6 +73,32 @@ pub(crate) enum Verb {
     Merge(merge::Args),
     /// Print the byte layout as a tree
     Outline(outline::Args),
+    /// Compute the mean over axes
+    Mean(compute::Args),
+    /// Compute the sum over axes
+    Sum(compute::Args),
+    /// Compute the minimum over axes
+    Min(compute::Args),
+    /// Compute the maximum over axes
+    Max(compute::Args),
+    /// Compute the standard deviation over axes, of the population
+    Std(compute::Args),
+    /// Compute the variance over axes, of the population
+    Var(compute::Args),
+    /// Compute the median over axes
+    Median(compute::Args),
+    /// Compute quantiles over axes
+    Quantile(compute::QuantileArgs),
+    /// Count values in bins
+    Histogram(compute::HistogramArgs),
+    /// Count values over axes
+    Count(compute::Args),
+    /// Compute the product over axes
+    Product(compute::Args),
+    /// Find the coordinates of the minimum over axes
+    Argmin(compute::Args),
+    /// Find the coordinates of the maximum over axes
+    Argmax(compute::Args),
     /// Run a query: reductions, slices, transforms
     ///
     /// A query is a JSON or TOML document with a dataset, a selection and an operation.
@@ -94,6 +125,19 @@ impl Verb {
             Self::Copy(args) => copy::run(args, out),
             Self::Merge(args) => merge::run(args, out),
             Self::Outline(args) => outline::run(args, out),
+            Self::Mean(args) => compute::run(args, Op::Mean, out),
+            Self::Sum(args) => compute::run(args, Op::Sum, out),
+            Self::Min(args) => compute::run(args, Op::Min, out),
+            Self::Max(args) => compute::run(args, Op::Max, out),
+            Self::Std(args) => compute::run(args, Op::Std, out),
+            Self::Var(args) => compute::run(args, Op::Var, out),
+            Self::Median(args) => compute::run(args, Op::Median, out),
+            Self::Count(args) => compute::run(args, Op::Count, out),
+            Self::Product(args) => compute::run(args, Op::Product, out),
+            Self::Argmin(args) => compute::run(args, Op::ArgMin, out),
+            Self::Argmax(args) => compute::run(args, Op::ArgMax, out),
+            Self::Quantile(args) => compute::quantile(args, out),
+            Self::Histogram(args) => compute::histogram(args, out),
             Self::Query(args) => query::run(args, out),
             Self::Qhist(args) => qhist::run(args, out),
         }

@@ -167,6 +167,11 @@ impl Tensor {
         }
     }
 
+    /// The same elements with other extents.
+    pub fn reshape(self, shape: Shape) -> Result<Self, ShapeMismatch> {
+        Self::from_buffer(self.dtype, shape, self.bytes)
+    }
+
     /// The element type.
     pub fn dtype(&self) -> DType {
         self.dtype

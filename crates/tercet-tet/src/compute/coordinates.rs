@@ -60,7 +60,7 @@ impl Coordinates {
         Self { values, units: None, labels: None, element: None }
     }
 
-    fn from_labels(labels: Vec<String>) -> Self {
+    pub(crate) fn from_labels(labels: Vec<String>) -> Self {
         let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.trim().parse().ok()).collect();
         let times = || {
             let time = |label: &String| PartialTime::parse(label).map(|time| time.start);
@@ -143,6 +143,30 @@ impl Coordinates {
         };
         let labels = self.labels.as_ref().map(|labels| pick(labels, slice, reversed));
         Self { values, labels, units: self.units.clone(), element: self.element }
+    }
+
+    /// The coordinates of some positions.
+    pub(crate) fn at(&self, positions: &[usize]) -> Self {
+        fn pick<T: Clone>(values: &[T], positions: &[usize]) -> Vec<T> {
+            positions.iter().filter_map(|&position| values.get(position)).cloned().collect()
+        }
+        let values = match &self.values {
+            CoordinateValues::Numbers(numbers) => CoordinateValues::Numbers(pick(numbers, positions)),
+            CoordinateValues::Times(times) => CoordinateValues::Times(pick(times, positions)),
+            CoordinateValues::Strings(strings) => CoordinateValues::Strings(pick(strings, positions)),
+        };
+        let labels = self.labels.as_ref().map(|labels| pick(labels, positions));
+        Self { values, labels, units: self.units.clone(), element: self.element }
+    }
+
+    /// Type of the stored numbers; `None` for labels.
+    pub(crate) fn element(&self) -> Option<ElementType> {
+        self.element
+    }
+
+    /// Labels as they are stored; `None` for coordinates of a dataset.
+    pub fn labels(&self) -> Option<&[String]> {
+        self.labels.as_deref()
     }
 
     /// Finds the positions of a label or of an inclusive range of labels: the first, and the one after the last.
@@ -363,7 +387,8 @@ pub enum LabelSelection {
 }
 
 impl LabelSelection {
-    /// Parses `LABEL` or `FROM..TO`; both ends of a range are included and optional.
+    /// Parses `LABEL`, `FROM..TO` or `~LABEL`. Both ends of a range are included and optional; `~` selects the nearest
+    /// label.
     ///
     /// ```
     /// use tercet_tet::LabelSelection;
@@ -372,6 +397,9 @@ impl LabelSelection {
     /// assert_eq!(LabelSelection::parse("2024-06"), "2024-06".into());
     /// ```
     pub fn parse(text: &str) -> Self {
+        if let Some(label) = text.strip_prefix('~') {
+            return Self::nearest(Label::parse(label.trim()));
+        }
         match text.split_once("..") {
             Some((from, to)) => {
                 let bound = |text: &str| {
@@ -575,5 +603,6 @@ mod tests {
         assert_eq!(lat.find(&LabelSelection::nearest(15.0)), Ok((1, 2)));
         assert_eq!(lat.find(&LabelSelection::nearest(24.0)), Ok((1, 2)));
         assert_eq!(lat.find(&LabelSelection::nearest("1e9")), Ok((2, 3)));
+        assert_eq!(find(&lat, "~24"), Ok((1, 2)));
     }
 }

@@ -40,6 +40,32 @@ impl From<IndexSlice> for PositionRange {
     }
 }
 
+impl From<u64> for PositionRange {
+    fn from(position: u64) -> Self {
+        let start = Some(i64::try_from(position).unwrap_or(i64::MAX));
+        Self(IndexSlice { start, is_single: true, ..IndexSlice::FULL })
+    }
+}
+
+impl PositionRange {
+    /// Parses `5`, `-1`, `0..24` (without 24), `..-1`, or a slice in the words of Python: `0:24:6`, `::-1`.
+    ///
+    /// ```
+    /// use tercet_tet::PositionRange;
+    ///
+    /// assert_eq!(PositionRange::parse("0..24"), Some((0..24).into()));
+    /// assert_eq!(PositionRange::parse("0..=24"), None);
+    /// ```
+    pub fn parse(text: &str) -> Option<Self> {
+        let text = text.trim();
+        match text.split_once("..") {
+            Some((start, stop)) if !text.contains(':') => IndexSlice::parse(&format!("{start}:{stop}")),
+            _ => IndexSlice::parse(text),
+        }
+        .map(Self)
+    }
+}
+
 macro_rules! ranges {
     ($($type:ty, |$range:ident| ($start:expr, $stop:expr);)*) => {$(
         impl From<$type> for PositionRange {
@@ -54,7 +80,6 @@ macro_rules! ranges {
 }
 
 ranges! {
-    u64, |position| (Some(position), Some(position.saturating_add(1)));
     Range<u64>, |range| (Some(range.start), Some(range.end));
     RangeFrom<u64>, |range| (Some(range.start), None);
     RangeTo<u64>, |range| (None, Some(range.end));

@@ -7,7 +7,8 @@ use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
 use tercet_core::{Shape, Tensor};
 
 use super::request::{self, Execution, Plan, Request};
-use super::{Axis, Coordinates, Group, Select, Window};
+use super::weights::AxisWeights;
+use super::{Axis, Coordinates, Group, Select, Weights, Window};
 use crate::error::{Error, ErrorKind};
 use crate::exec::reduce::{Computed, Numbers};
 use crate::file::Dataset;
@@ -22,6 +23,7 @@ pub struct Reduce<'f> {
     axes: Vec<Result<usize, Error>>,
     groups: Vec<Group>,
     window: Option<Window>,
+    weights: Option<Weights>,
 }
 
 /// Result of one operation.
@@ -55,13 +57,13 @@ pub struct Dim {
     pub labels: Option<Vec<String>>,
     /// Number of positions, groups or windows.
     pub len: u64,
-    /// Coordinates of its positions.
+    /// Coordinates of its positions or groups; of windows, those of their last positions.
     pub coordinates: Option<Coordinates>,
 }
 
 impl<'f> Reduce<'f> {
     pub(super) fn new(select: Select<'f>, ops: Vec<Kind>) -> Self {
-        Self { select, ops, axes: Vec::new(), groups: Vec::new(), window: None }
+        Self { select, ops, axes: Vec::new(), groups: Vec::new(), window: None, weights: None }
     }
 
     /// Reduces these axes; without any, all axes that have neither groups nor windows.
@@ -82,6 +84,13 @@ impl<'f> Reduce<'f> {
         self
     }
 
+    /// Weights the positions of a reduced axis: for `sum`, `mean`, `var` and `std`. Minima, maxima and counts have no
+    /// weights; other operations are refused.
+    pub fn weights(mut self, weights: Weights) -> Self {
+        self.weights = Some(weights);
+        self
+    }
+
     /// Computes the number of elements of each result as well.
     pub fn with_counts(mut self) -> Self {
         self.select.settings.counts = true;
@@ -90,7 +99,7 @@ impl<'f> Reduce<'f> {
 
     /// The request: planned and run in the same way as a query document.
     pub fn request(self) -> Result<Request<'f>, Error> {
-        let Self { select, ops, axes, groups, window } = self;
+        let Self { select, ops, axes, groups, window, weights } = self;
         let axes = axes.into_iter().collect::<Result<Vec<usize>, Error>>()?;
         let (roles, names) = roles(&select, &axes, &groups, window.as_ref())?;
         for op in &ops {
@@ -104,10 +113,19 @@ impl<'f> Reduce<'f> {
         };
         let ops: Vec<Kind> = ops.into_iter().map(resolve_fill).collect();
         let Some(&first) = ops.first() else { return Err(select.refuse("no operation given")) };
-        let dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &roles, &names)?;
-        let operation = Operation { kind: first, axes, roles };
+        let mut dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &roles, &names)?;
+        name_groups(&select, &groups, &roles, &mut dims)?;
+        let mut operation = Operation { kind: first, axes, roles };
         check_reversed(&select.dataset, &select.reversed, &ops, &operation)?;
-        select.bind(Some(operation), ops, dims)
+        let weights = weights.map(|weights| weights.resolve(&select)).transpose()?;
+        if let Some(weights) = &weights {
+            AxisWeights::partial_kinds(&ops).map_err(|detail| select.refuse(&detail))?;
+            let roles = weights.partial_roles(&operation.roles);
+            operation.roles = roles.map_err(|detail| select.refuse(detail))?;
+        }
+        let mut request = select.bind(Some(operation), ops, dims)?;
+        request.weights = weights;
+        Ok(request)
     }
 
     /// Plans the reduction. No values are read.
@@ -267,7 +285,7 @@ fn roles(
     }
     let roles = (0..select.axes.len()).map(|axis| match special.remove(&axis) {
         Some(role) => role,
-        None if axes.contains(&axis) || axes.is_empty() => Role::Reduced,
+        None if axes.contains(&axis) || axes.is_empty() || select.is_dropped(axis) => Role::Reduced,
         None => Role::Kept,
     });
     Ok((roles.collect(), names))
@@ -286,18 +304,38 @@ pub(crate) fn reduced_dims(
         let Some(len) = role.output_len(axes[axis].count()) else { continue };
         let coordinates = match role {
             Role::Kept => dataset.coordinates(axis)?.map(|all| all.selected(axes[axis], reversed[axis])),
+            Role::Rolling(rolling) => match rolling.last_positions() {
+                Some(last) => dataset.coordinates(axis)?.map(|all| all.selected(axes[axis], false).at(&last)),
+                None => None,
+            },
             _ => None,
         };
         let labels = match (&coordinates, role) {
             (Some(coordinates), _) => {
                 Some((0..coordinates.len()).map(|position| coordinates.text(position)).collect())
             }
-            (None, Role::Kept) => None,
+            (None, Role::Kept | Role::Rolling(_)) => None,
             _ => names.iter().find(|(other, _)| *other == axis).map(|(_, names)| names.clone()),
+        };
+        let coordinates = match (&coordinates, &labels) {
+            (None, Some(labels)) => Some(Coordinates::from_labels(labels.clone())),
+            _ => coordinates,
         };
         dims.push(Dim { name: dataset.axis_name(axis).map(str::to_owned), labels, len, coordinates });
     }
     Ok(dims)
+}
+
+/// Names dimensions of groups by a part of their times after that part.
+fn name_groups(select: &Select<'_>, groups: &[Group], roles: &[Role], dims: &mut [Dim]) -> Result<(), Error> {
+    for group in groups {
+        let axis = select.axis(group.axis.as_axis())?;
+        let before = roles[..axis].iter().filter(|role| !matches!(role, Role::Reduced)).count();
+        if let (Some(name), Some(dim)) = (group.dim_name(), dims.get_mut(before)) {
+            dim.name = Some(name.to_owned());
+        }
+    }
+    Ok(())
 }
 
 fn windowed(select: &Select<'_>, axis: usize, window: &Window) -> Result<Role, Error> {

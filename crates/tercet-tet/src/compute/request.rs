@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tercet_core::{Progress, Tensor};
 
 use super::reduce::{Counts, reduced};
+use super::weights::{AxisWeights, Parts};
 use super::{Dim, Reduced, Transformed};
 use crate::error::{Error, ErrorKind};
 use crate::exec::job::{Job, held_bytes};
 use crate::exec::locate::locate;
 use crate::exec::memory::{self, Memory};
-use crate::exec::reduce::{compute, compute_all, is_linear_scan};
+use crate::exec::reduce::{self, Numbers, compute, compute_all, is_linear_scan};
 use crate::exec::target::Outputs;
 use crate::exec::{blank, explain, preview, spill, transform};
 use crate::file::Dataset;
@@ -35,6 +36,10 @@ pub struct Request<'f> {
     /// Remaining dimensions of a reduction, or all dimensions of the selection.
     pub(crate) dims: Vec<Dim>,
     pub(crate) settings: Settings,
+    /// Weights of an axis, which is kept in the roles of the operation and reduced afterwards.
+    pub(crate) weights: Option<AxisWeights>,
+    /// Axes of a single position that have no dimension in the result.
+    pub(crate) dropped: Vec<usize>,
 }
 
 /// Execution options of a request.
@@ -311,21 +316,20 @@ impl<'f> Request<'f> {
     ) -> Result<(Vec<Reduced>, Execution), ErrorKind> {
         let mut kinds: Vec<Kind> = self.ops.clone();
         kinds.extend(self.settings.counts.then_some(Kind::Count));
-        let mut computed = match kinds[..] {
-            [kind] => vec![compute(job, &Operation { kind, ..operation.clone() })?],
-            _ => compute_all(job, &kinds, operation)?,
+        let mut computed = match (&self.weights, &kinds[..]) {
+            (Some(weights), _) => self.weighted(job, operation, weights, &kinds)?,
+            (None, &[kind]) => vec![compute(job, &Operation { kind, ..operation.clone() })?],
+            (None, _) => compute_all(job, &kinds, operation)?,
         };
         let counts = if self.settings.counts { computed.pop() } else { None };
         let counts = counts.as_ref().map(Counts::new);
         let execution = Self::execution(job, memory);
         // Remaining axes in descending order.
-        let kept = operation
-            .roles
-            .iter()
-            .zip(&self.resolved.reversed)
-            .filter(|(role, _)| !matches!(role, Role::Reduced));
-        let reversed: Vec<bool> =
-            kept.map(|(role, &reversed)| reversed && matches!(role, Role::Kept)).collect();
+        let reversed: Vec<bool> = self
+            .output_axes()
+            .into_iter()
+            .map(|axis| self.resolved.reversed[axis] && matches!(operation.roles[axis], Role::Kept))
+            .collect();
         let results = self.ops.iter().zip(computed).map(|(&op, computed)| {
             let mut result = reduced(op, computed, self.dims.clone(), counts.as_ref(), execution.clone())?;
             super::reverse(&mut result.tensor, &reversed);
@@ -335,6 +339,53 @@ impl<'f> Request<'f> {
             Ok(result)
         });
         Ok((results.collect::<Result<_, ErrorKind>>()?, execution))
+    }
+
+    /// Axes of the dataset that the dimensions of the result belong to.
+    pub(crate) fn output_axes(&self) -> Vec<usize> {
+        let rank = self.resolved.selection.axes().len();
+        let weighted = self.weights.as_ref().map(|weights| weights.axis);
+        let is_kept = |axis: &usize| match &self.resolved.operation {
+            Some(operation) if !matches!(operation.kind, Kind::Transform { .. }) => {
+                !matches!(operation.roles[*axis], Role::Reduced) && weighted != Some(*axis)
+            }
+            _ => true,
+        };
+        (0..rank).filter(is_kept).collect()
+    }
+
+    /// Computes weighted operations from partial ones, for each position of the weighted axis.
+    fn weighted(
+        &self,
+        job: &Job<'_>,
+        operation: &Operation,
+        weights: &AxisWeights,
+        kinds: &[Kind],
+    ) -> Result<Vec<reduce::Computed>, ErrorKind> {
+        let refuse = |detail: String| ErrorKind::Compute {
+            dataset: self.dataset.name().into(),
+            detail: detail.into(),
+        };
+        let partial = AxisWeights::partial_kinds(kinds).map_err(refuse)?;
+        let computed = compute_all(job, &partial, operation)?;
+        let (elements, skipped) = computed.first().map_or((0, 0), |first| (first.elements, first.skipped));
+        let values: Vec<Vec<f64>> = computed
+            .into_iter()
+            .map(|computed| match computed.numbers {
+                Numbers::Values(values) => values,
+                _ => Vec::new(),
+            })
+            .collect();
+        let selected = self.resolved.selection.axes();
+        let after = operation.roles.iter().zip(selected).skip(weights.axis + 1);
+        let below: u64 = after.filter_map(|(role, slice)| role.output_len(slice.count())).product();
+        let below = usize::try_from(below).unwrap_or(usize::MAX);
+        let parts = Parts { kinds: &partial, values: &values, below };
+        let combined = kinds.iter().map(|&kind| {
+            let numbers = Numbers::Values(weights.combine(kind, &parts));
+            reduce::Computed { numbers, elements, skipped }
+        });
+        Ok(combined.collect())
     }
 
     fn outputs(&self) -> Result<Outputs, ErrorKind> {

@@ -50,6 +50,17 @@ impl TimePart {
         })
     }
 
+    /// The name: `year`, `month`, `day`, `hour` or `season`.
+    pub const fn key(self) -> &'static str {
+        match self {
+            Self::Year => "year",
+            Self::Month => "month",
+            Self::Day => "day",
+            Self::Hour => "hour",
+            Self::Season => "season",
+        }
+    }
+
     fn number(self, time: &CfTime) -> i64 {
         match self {
             Self::Year => time.year.into(),
@@ -121,6 +132,14 @@ impl Group {
     ) -> Self {
         let key = move |position, _: Option<&str>| key(position);
         Self { axis: axis.into().into(), key: Key::Name(Box::new(key)) }
+    }
+
+    /// The name of the dimension of the groups, if it is not that of the axis.
+    pub(super) fn dim_name(&self) -> Option<&'static str> {
+        match self.key {
+            Key::Time(part) => Some(part.key()),
+            Key::Name(_) => None,
+        }
     }
 
     /// The groups of `count` positions, and their names. The error describes coordinates that cannot be grouped.

@@ -34,7 +34,7 @@ impl Layout {
     #[cfg(any(unix, windows))]
     pub(crate) fn no_such_dataset(&self, name: &str) -> ErrorKind {
         let available = listed(self.names(), 8).into();
-        ErrorKind::NoSuchDataset { name: name.into(), available }
+        ErrorKind::NoSuchDataset { name: name.into(), available, nearest: None }
     }
 
     /// The attributes, axis names and labels of a dataset.

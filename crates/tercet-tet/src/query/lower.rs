@@ -46,7 +46,7 @@ impl Query {
             return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail });
         }
         let dims = dims(dataset, &resolved).map_err(Error::into_kind)?;
-        Ok(Request { dataset: *dataset, resolved, ops, dims, settings })
+        Ok(Request { dataset: *dataset, resolved, ops, dims, settings, weights: None, dropped: Vec::new() })
     }
 }
 

@@ -80,6 +80,71 @@ impl Kind {
     }
 }
 
+/// A name that no reduction has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct UnknownOp {
+    /// The name.
+    pub name: String,
+    /// The most similar name.
+    pub nearest: Option<String>,
+}
+
+impl std::fmt::Display for UnknownOp {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "unknown operation `{}`", tercet_core::escape::name(&self.name))
+    }
+}
+
+impl std::error::Error for UnknownOp {}
+
+/// Reductions by name, except quantiles, histograms and matrices.
+const NAMED: [Kind; 21] = [
+    Kind::Sum,
+    Kind::Mean,
+    Kind::Min,
+    Kind::Max,
+    Kind::Count,
+    Kind::Var,
+    Kind::Std,
+    Kind::Product,
+    Kind::NormL1,
+    Kind::NormL2,
+    Kind::AllFinite,
+    Kind::AnyNan,
+    Kind::AnyInf,
+    Kind::NanCount,
+    Kind::InfCount,
+    Kind::NanMean,
+    Kind::NanStd,
+    Kind::NullCount { fill: None },
+    Kind::ArgMin,
+    Kind::ArgMax,
+    Kind::Median,
+];
+
+impl std::str::FromStr for Kind {
+    type Err = UnknownOp;
+
+    /// Parses the name of a reduction: its key in query documents, `argmin` and `argmax`, or `quantile_0.9`.
+    fn from_str(name: &str) -> Result<Self, UnknownOp> {
+        let key = match name {
+            "argmin" => "arg_min",
+            "argmax" => "arg_max",
+            other => other,
+        };
+        if let Some(kind) = NAMED.into_iter().find(|kind| kind.key() == key) {
+            return Ok(kind);
+        }
+        let q = key.strip_prefix("quantile_").and_then(|q| q.parse().ok());
+        if let Some(q) = q.filter(|q| (0.0..=1.0).contains(q)) {
+            return Ok(Self::Quantile { q });
+        }
+        let known = NAMED.iter().map(|kind| kind.key()).chain(["argmin", "argmax", "quantile_0.5"]);
+        Err(UnknownOp { name: name.to_owned(), nearest: super::error::closest(name, known) })
+    }
+}
+
 /// A transform of an array to one of the same shape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]

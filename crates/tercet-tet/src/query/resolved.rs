@@ -140,6 +140,15 @@ impl Role {
     }
 }
 
+impl Rolling {
+    /// The last position of each window; `None` if windows are padded.
+    pub(crate) fn last_positions(&self) -> Option<Vec<usize>> {
+        let first = u64::try_from(self.first).ok().filter(|_| self.padding.value.is_none())?;
+        let last = |window: u64| usize::try_from(first + window * self.step + self.size - 1).ok();
+        (0..self.count).map(last).collect()
+    }
+}
+
 impl Operation {
     /// Whether the result is a scalar.
     pub(crate) fn is_scalar(&self) -> bool {

@@ -1,0 +1,149 @@
+//! Results as files.
+
+use std::path::{Path, PathBuf};
+
+use clap::ValueEnum;
+use serde::Serialize;
+use tercet::convert::{ResultFormat, write_results};
+use tercet::core::escape;
+use tercet::core::num::counted;
+use tercet::tet::{ResultValues, Results};
+
+use crate::args::ForceArgs;
+use crate::failure::Failure;
+use crate::output::{Output, Spool, atomic_file, deliver, display_path, is_stdout, json_path};
+use crate::render::human_size;
+use crate::ui::Ui;
+
+/// `-o`, `--as` and `--force` of verbs that store results.
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct SaveArgs {
+    /// Write the result to a file or URL: *.npy, *.tet, *.csv or *.json
+    #[arg(short, long, value_name = "OUT")]
+    pub(crate) output: Option<PathBuf>,
+    /// Format of the output file [default: by its extension]
+    #[arg(long = "as", value_name = "FORMAT", requires = "output")]
+    pub(crate) format: Option<FileFormat>,
+    #[command(flatten)]
+    pub(crate) force: ForceArgs,
+}
+
+/// The formats of result files.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FileFormat {
+    /// NumPy .npy file
+    Npy,
+    /// .tet file with dimensions, coordinates and attributes
+    Tet,
+    /// Comma-separated values, one row per value
+    Csv,
+    /// JSON
+    Json,
+    /// Values only: row-major, little-endian
+    Raw,
+}
+
+impl From<FileFormat> for ResultFormat {
+    fn from(format: FileFormat) -> Self {
+        match format {
+            FileFormat::Npy => Self::Npy,
+            FileFormat::Tet => Self::Tet,
+            FileFormat::Csv => Self::Csv,
+            FileFormat::Json => Self::Json,
+            FileFormat::Raw => Self::Raw,
+        }
+    }
+}
+
+/// The format of an output: the given one, or that of the file extension.
+pub(crate) fn infer(given: Option<FileFormat>, path: &Path) -> Result<ResultFormat, Failure> {
+    if let Some(format) = given {
+        return Ok(format.into());
+    }
+    if is_stdout(path) {
+        let failure = Failure::request("standard output has no file extension");
+        return Err(failure.with_hint("give the format with `--as`, or print JSON with `--json`"));
+    }
+    ResultFormat::from_path(path).map_err(|error| {
+        let failure = Failure::request(format!("{}: {error}", display_path(path))).with_location(path);
+        failure.with_hint("change the extension, or give the format with `--as`")
+    })
+}
+
+/// An opened output.
+pub(crate) struct Target {
+    path: PathBuf,
+    output: Output,
+    format: ResultFormat,
+    force: bool,
+}
+
+impl SaveArgs {
+    /// Opens the output, if there is one: before anything is computed.
+    pub(crate) fn open(&self, input: Option<&Path>, out: &mut Ui) -> Result<Option<Target>, Failure> {
+        let Some(path) = &self.output else { return Ok(None) };
+        let format = infer(self.format, path)?;
+        let is_text = matches!(format, ResultFormat::Csv | ResultFormat::Json);
+        let force = self.force.force;
+        let output = if is_text { Output::open_for_text(path, force) } else { Output::open(path, force) }?;
+        if let Some(input) = input {
+            output.must_not_be(input)?;
+        }
+        output.reserve_stdout(out)?;
+        Ok(Some(Target { path: path.clone(), output, format, force }))
+    }
+}
+
+/// A stored result.
+#[derive(Serialize)]
+struct SavedJson<T> {
+    path: String,
+    bytes: u64,
+    result: T,
+}
+
+impl Target {
+    /// Writes the results, and prints what was written.
+    pub(crate) fn save(self, results: &Results, out: &mut Ui) -> Result<(), Failure> {
+        let name = display_path(&self.path);
+        let bytes = match self.output {
+            Output::Path(path) => {
+                let file = atomic_file(&path, self.force)?;
+                let path = write_results(results, self.format, file, &name)?;
+                std::fs::metadata(&path).map_or(0, |metadata| metadata.len())
+            }
+            output => deliver(write_results(results, self.format, Spool::new()?, &name)?, output, out)?,
+        };
+        if out.is_json() {
+            let path = json_path(&self.path);
+            return out.json(&SavedJson { path, bytes, result: results.summary() });
+        }
+        out.summary(format_args!("{name}: {}, {}", describe(results), human_size(bytes)))
+    }
+}
+
+/// The results in one line: operations, dataset, element type, shape, and what was skipped.
+pub(crate) fn describe(results: &Results) -> String {
+    let names: Vec<&str> =
+        results.arrays.iter().filter(|array| array.op.is_some()).map(|it| it.name.as_str()).collect();
+    let dataset = escape::name(&results.dataset);
+    let mut text = if names.is_empty() {
+        let kind = if results.is_decoded { "decoded" } else { "stored" };
+        format!("{kind} values of `{dataset}`")
+    } else {
+        format!("{} of `{dataset}`", names.join(", "))
+    };
+    if let Some(array) = results.arrays.first() {
+        let extents: Vec<String> = array.shape().iter().map(u64::to_string).collect();
+        let shape = if extents.is_empty() { "1 value".to_owned() } else { extents.join("×") };
+        let dtype = match &array.values {
+            ResultValues::Numbers(tensor) => format!("{} ", tensor.dtype()),
+            _ => String::new(),
+        };
+        text = format!("{text}, {dtype}{shape}");
+    }
+    if results.skipped > 0 {
+        text = format!("{text}, {} skipped", counted(results.skipped, "missing value"));
+    }
+    text
+}

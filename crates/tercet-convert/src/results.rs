@@ -1,0 +1,186 @@
+//! Result files: [`Results`] of a computation as `.npy`, `.tet`, `.csv`, `.json` or raw values.
+
+mod csv;
+mod tet;
+
+use std::fmt;
+use std::path::Path;
+
+use tercet_core::Sink;
+use tercet_core::{DType, TensorView};
+use tercet_tet::{AxisPositions, CoordinateValues, ResultArray, ResultValues, Results};
+
+use crate::{Error, ErrorKind, npy};
+
+/// The format of a result file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ResultFormat {
+    /// A NumPy `.npy` file: one array.
+    Npy,
+    /// A `.tet` file with dimensions, coordinates, attributes and history.
+    Tet,
+    /// Comma-separated values: one row for each value, with its coordinates.
+    Csv,
+    /// The JSON of [`Results`].
+    Json,
+    /// Values only: row-major, little-endian.
+    Raw,
+}
+
+/// A file extension that is not that of a result file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownExtension {
+    /// The extension; `None` without one.
+    pub extension: Option<String>,
+}
+
+impl fmt::Display for UnknownExtension {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.extension {
+            Some(extension) => write!(f, "cannot write .{} files", tercet_core::escape::name(extension))?,
+            None => write!(f, "cannot infer the format from a name without an extension")?,
+        }
+        write!(f, "; the extensions are .npy, .tet, .csv and .json, and .bin, .raw or .dat for raw values")
+    }
+}
+
+impl std::error::Error for UnknownExtension {}
+
+impl ResultFormat {
+    /// The format of a file extension.
+    ///
+    /// ```
+    /// use tercet_convert::ResultFormat;
+    ///
+    /// assert_eq!(ResultFormat::from_path("mean.csv".as_ref()), Ok(ResultFormat::Csv));
+    /// assert!(ResultFormat::from_path("mean.nc".as_ref()).is_err());
+    /// ```
+    pub fn from_path(path: &Path) -> Result<Self, UnknownExtension> {
+        let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+        match extension.as_deref() {
+            Some("npy") => Ok(Self::Npy),
+            Some("tet") => Ok(Self::Tet),
+            Some("csv") => Ok(Self::Csv),
+            Some("json") => Ok(Self::Json),
+            Some("bin" | "raw" | "dat") => Ok(Self::Raw),
+            _ => Err(UnknownExtension { extension }),
+        }
+    }
+
+    /// The extension.
+    pub const fn extension(self) -> &'static str {
+        match self {
+            Self::Npy => "npy",
+            Self::Tet => "tet",
+            Self::Csv => "csv",
+            Self::Json => "json",
+            Self::Raw => "bin",
+        }
+    }
+}
+
+/// Writes results to a sink. `name` is that of the output, for errors.
+pub fn write_results<S: Sink>(
+    results: &Results,
+    format: ResultFormat,
+    mut sink: S,
+    name: &str,
+) -> Result<S::Output, Error> {
+    let io = |error: std::io::Error| Error::from(tercet_tet::Error::new(name.into(), error.into()));
+    match format {
+        ResultFormat::Tet => return tet::write(results, sink, name),
+        ResultFormat::Csv => csv::write(results, &mut sink, name)?,
+        ResultFormat::Json => {
+            serde_json::to_writer_pretty(&mut sink, results).map_err(|error| io(error.into()))?;
+            sink.write_all(b"\n").map_err(io)?;
+        }
+        ResultFormat::Npy | ResultFormat::Raw => {
+            let array = only_array(results, format, name)?;
+            let shape = array.shape();
+            let put = |values: TensorView<'_>, sink: &mut S| {
+                if format == ResultFormat::Npy {
+                    let header = npy::header(values.dtype(), &shape);
+                    let header = header.ok_or_else(|| {
+                        refused(name, format!("{} is not supported by NumPy", values.dtype()))
+                    })?;
+                    sink.write_all(&header).map_err(io)?;
+                }
+                sink.write_all(values.bytes()).map_err(io)
+            };
+            match &array.values {
+                ResultValues::Numbers(tensor) => put(tensor.view(), &mut sink)?,
+                ResultValues::Flags(tensor) => {
+                    let view = TensorView::new(DType::Bool, tensor.shape(), tensor.bytes());
+                    put(view.unwrap_or(tensor.view()), &mut sink)?;
+                }
+                ResultValues::Positions(axes) => {
+                    let [axis] = &axes[..] else { return Err(refused(name, several_axes(array, format))) };
+                    match numbers_at(axis) {
+                        Some(numbers) => put(view_of(&shape, &numbers, name)?, &mut sink)?,
+                        None => put(view_of(&shape, &axis.indices, name)?, &mut sink)?,
+                    }
+                }
+                other => return Err(refused(name, format!("cannot write {other:?}"))),
+            }
+        }
+    }
+    sink.finish().map_err(io)
+}
+
+/// Writes results to a new file, in the format of its extension. The file appears when it is complete; an existing one
+/// is an error unless `overwrite` is set.
+#[cfg(any(unix, windows))]
+pub fn save_results(results: &Results, path: impl AsRef<Path>, overwrite: bool) -> Result<(), Error> {
+    use tercet_core::publish::AtomicFile;
+
+    let path = path.as_ref();
+    let name = path.to_string_lossy();
+    let format = ResultFormat::from_path(path).map_err(|error| refused(&name, error.to_string()))?;
+    let file = if overwrite { AtomicFile::create(path) } else { AtomicFile::create_new(path) };
+    let file = file.map_err(|error| tercet_tet::Error::new(name.as_ref().into(), error.into()))?;
+    write_results(results, format, file, &name).map(drop)
+}
+
+fn refused(name: &str, detail: String) -> Error {
+    Error::new(name.into(), ErrorKind::Refused(detail.into()))
+}
+
+/// The array of a format that holds one.
+fn only_array<'r>(results: &'r Results, format: ResultFormat, name: &str) -> Result<&'r ResultArray, Error> {
+    match &results.arrays[..] {
+        [array] => Ok(array),
+        arrays => {
+            let (count, extension) = (arrays.len(), format.extension());
+            Err(refused(name, format!("a .{extension} file holds one array, not {count}; write a .tet file")))
+        }
+    }
+}
+
+fn several_axes(array: &ResultArray, format: ResultFormat) -> String {
+    let extension = format.extension();
+    format!(
+        "{} over several axes has several coordinates for each result, and a .{extension} file holds one array; \
+         write a .tet, .csv or .json file",
+        array.name
+    )
+}
+
+/// The coordinates of minima or maxima, if they are numbers.
+fn numbers_at(axis: &AxisPositions) -> Option<Vec<f64>> {
+    let CoordinateValues::Numbers(numbers) = &axis.coordinates.values else { return None };
+    if !axis.has_coordinates {
+        return None;
+    }
+    let number =
+        |result| axis.index(result).and_then(|index| numbers.get(index)).copied().unwrap_or(f64::NAN);
+    Some((0..axis.indices.len()).map(number).collect())
+}
+
+fn view_of<'v, T: tercet_core::Scalar>(
+    shape: &'v [u64],
+    values: &'v [T],
+    name: &str,
+) -> Result<TensorView<'v>, Error> {
+    TensorView::from_slice(shape, values).map_err(|error| refused(name, error.to_string()))
+}

@@ -1,0 +1,158 @@
+//! Results as a `.tet` file.
+
+use tercet_core::{ElementType, Sink, TensorView};
+use tercet_tet::{
+    DatasetId, HistoryRow, Layout, LayoutError, ResultArray, ResultDim, ResultValues, Results, Writer,
+    WriterOptions,
+};
+
+use super::{numbers_at, several_axes, view_of};
+use crate::chunking::default_chunk_shape;
+use crate::{Error, ResultFormat};
+
+/// Values of a dataset to be written.
+enum Values<'r> {
+    View(TensorView<'r>),
+    Floats(Vec<f64>),
+    Integers(&'r [i64]),
+}
+
+/// Writes one dataset for each result, and the coordinate datasets of its dimensions.
+pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S::Output, Error> {
+    let laid_out = |error: LayoutError| Error::from(tercet_tet::Error::new(name.into(), error.into()));
+    let mut layout = Layout::new();
+    let mut datasets: Vec<(DatasetId, Vec<u64>, Values<'_>)> = Vec::new();
+    for array in &results.arrays {
+        for (title, values, units) in variables(results, array) {
+            let element = match &values {
+                Values::View(view) => view.dtype().element(),
+                Values::Floats(_) => Some(ElementType::F64),
+                Values::Integers(_) => Some(ElementType::I64),
+            };
+            let Some(element) = element else {
+                return Err(super::refused(name, several_axes(array, ResultFormat::Tet)));
+            };
+            let mut shape = array.shape();
+            if shape.is_empty() {
+                shape.push(1);
+            }
+            let chunks = default_chunk_shape(&shape, element.size());
+            let id = layout.dataset(&title, element, &shape, &chunks).map_err(laid_out)?;
+            describe(&mut layout, id, array, units.as_deref()).map_err(laid_out)?;
+            datasets.push((id, shape, values));
+        }
+    }
+    for array in &results.arrays {
+        for dim in &array.dims {
+            if let Some((id, shape, values)) = coordinate(&mut layout, dim).map_err(laid_out)? {
+                datasets.push((id, shape, values));
+            }
+        }
+        if let Some(edges) = array.edges.as_ref().filter(|_| layout.find("bin_edges").is_none()) {
+            let shape = vec![edges.len() as u64];
+            let id = layout.dataset("bin_edges", ElementType::F64, &shape, &shape).map_err(laid_out)?;
+            datasets.push((id, shape, Values::Floats(edges.clone())));
+        }
+    }
+    layout.file_info("tercet", env!("CARGO_PKG_VERSION"), tercet_tet::unix_seconds());
+    layout.history(history(results)).map_err(laid_out)?;
+    let mut writer = Writer::new(sink, layout, WriterOptions::new())?;
+    for (id, shape, values) in &datasets {
+        match values {
+            Values::View(view) => writer.array(*id, reshaped(view, shape, name)?)?,
+            Values::Floats(numbers) => writer.array(*id, view_of(shape, numbers, name)?)?,
+            Values::Integers(numbers) => writer.array(*id, view_of(shape, numbers, name)?)?,
+        }
+    }
+    Ok(writer.finish()?.output)
+}
+
+fn reshaped<'v>(view: &TensorView<'v>, shape: &'v [u64], name: &str) -> Result<TensorView<'v>, Error> {
+    TensorView::new(view.dtype(), shape, view.bytes())
+        .map_err(|error| super::refused(name, error.to_string()))
+}
+
+/// The datasets of a result: their names, values and units, if they are others than those of the result.
+fn variables<'r>(results: &'r Results, array: &'r ResultArray) -> Vec<(String, Values<'r>, Option<String>)> {
+    let title = match &results.arrays[..] {
+        [_] => results.dataset.clone(),
+        _ => format!("{}_{}", results.dataset, array.name),
+    };
+    match &array.values {
+        ResultValues::Numbers(tensor) | ResultValues::Flags(tensor) => {
+            vec![(title, Values::View(tensor.view()), None)]
+        }
+        ResultValues::Positions(axes) => axes
+            .iter()
+            .flat_map(|axis| {
+                let title = format!("{}_{}_{}", results.dataset, array.name, axis.axis);
+                let numbers = numbers_at(axis)
+                    .map(|numbers| (title.clone(), Values::Floats(numbers), axis.coordinates.units.clone()));
+                let indices = (format!("{title}_index"), Values::Integers(&axis.indices), None);
+                numbers.into_iter().chain([indices])
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// Sets names, labels and attributes of a dataset.
+fn describe(
+    layout: &mut Layout,
+    id: DatasetId,
+    array: &ResultArray,
+    units: Option<&str>,
+) -> Result<(), LayoutError> {
+    let has_names = array.dims.iter().any(|dim| dim.is_named);
+    if has_names {
+        layout.dims(id, array.dims.iter().map(|dim| dim.name.as_str()))?;
+    }
+    for (number, dim) in array.dims.iter().enumerate() {
+        let labels = dim.coordinates.as_ref().filter(|_| dim.stored.is_none());
+        if let Some(coordinates) = labels {
+            let labels = (0..coordinates.len()).map(|position| coordinates.text(position)).collect();
+            let axis = if has_names { dim.name.clone() } else { number.to_string() };
+            layout.labels(id, &axis, labels)?;
+        }
+    }
+    for (key, value) in &array.attrs {
+        layout.attr(id, key, value)?;
+    }
+    if let Some(units) = units {
+        layout.attr(id, "units", units)?;
+    }
+    Ok(())
+}
+
+/// Adds the coordinate dataset of a dimension.
+fn coordinate<'r>(
+    layout: &mut Layout,
+    dim: &'r ResultDim,
+) -> Result<Option<(DatasetId, Vec<u64>, Values<'r>)>, LayoutError> {
+    let Some(stored) = dim.stored.as_ref().filter(|_| layout.find(&dim.name).is_none()) else {
+        return Ok(None);
+    };
+    let shape = vec![dim.len];
+    let chunks = default_chunk_shape(&shape, stored.values.dtype().size().unwrap_or(1));
+    let id = layout.dataset(&dim.name, stored.values.dtype(), &shape, &chunks)?;
+    layout.dims(id, [dim.name.as_str()])?;
+    for (key, value) in &stored.attrs {
+        layout.attr(id, key, value)?;
+    }
+    Ok(Some((id, shape, Values::View(stored.values.view()))))
+}
+
+fn history(results: &Results) -> HistoryRow {
+    let ops: Vec<&str> = results.arrays.iter().map(|array| array.name.as_str()).collect();
+    let is_computed = results.arrays.iter().any(|array| array.op.is_some());
+    let mut row = HistoryRow::now(if is_computed { "compute" } else { "extract" }, "tercet");
+    row.parents.push(results.source.clone());
+    row = row.with_param("dataset", results.dataset.clone());
+    if is_computed {
+        row = row.with_param("operation", ops.join(", ")).with_param("skipped", results.skipped.to_string());
+    }
+    for (axis, coordinates) in &results.single {
+        row = row.with_param(axis, coordinates.text(0));
+    }
+    row
+}

@@ -1,0 +1,390 @@
+//! [`Results`]: arrays with dimensions, coordinates and units, to be printed or stored.
+//!
+//! A [`Request`] is run and its outcome gets names: the clean JSON of an answer, and the contents of result files.
+
+mod attributes;
+mod json;
+mod positions;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
+use tercet_core::{Progress, Selection, Shape, Tensor};
+
+use crate::compute::{Computed, Coordinates, Dim, Execution, Reduced, Request, Select, ValueMode};
+use crate::error::{Error, ErrorKind};
+use crate::file::Dataset;
+use crate::query::operation::Kind;
+use crate::query::resolved::Role;
+
+pub use positions::AxisPositions;
+
+/// Results of a computation or a selection, with names.
+///
+/// Serializes to JSON: an object `{dataset, operation, dims, coords, shape, dtype, units, values, elements, skipped, read}`
+/// for one operation, a list of such objects for several. Values are nested lists; NaN and infinities are `null`.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Results {
+    /// The name of the dataset.
+    pub dataset: String,
+    /// The path or URL of the file.
+    pub source: String,
+    /// One array for each operation.
+    pub arrays: Vec<ResultArray>,
+    /// Names and coordinates of the axes of which a single position is selected, and which are no dimensions.
+    pub single: Vec<(String, Coordinates)>,
+    /// Whether the values are decoded by the CF conventions; else they are stored values.
+    pub is_decoded: bool,
+    /// The number of elements that were used, after filters.
+    pub elements: u64,
+    /// The number of missing elements that were skipped.
+    pub skipped: u64,
+    /// How the results were computed; `None` for a selection that was read.
+    pub execution: Option<Execution>,
+}
+
+/// One result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ResultArray {
+    /// The operation; `None` for a selection.
+    pub op: Option<Kind>,
+    /// The name: `mean`, `quantile_0.9`; `value` for a selection.
+    pub name: String,
+    /// The dimensions.
+    pub dims: Vec<ResultDim>,
+    /// The values.
+    pub values: ResultValues,
+    /// The attributes: `units`, `long_name`, `cell_methods`, …
+    pub attrs: BTreeMap<String, String>,
+    /// Bin edges of a histogram, if all bins have the same.
+    pub edges: Option<Vec<f64>>,
+}
+
+/// The values of a result.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ResultValues {
+    /// Numbers, row-major over the dimensions.
+    Numbers(Tensor),
+    /// True and false, as 1 and 0, row-major over the dimensions.
+    Flags(Tensor),
+    /// The positions of minima or maxima on each reduced axis.
+    Positions(Vec<AxisPositions>),
+}
+
+/// A dimension of a result.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ResultDim {
+    /// The name of the axis, or `dim_0` and so on.
+    pub name: String,
+    /// Whether the file has this name.
+    pub is_named: bool,
+    /// The number of positions, groups, windows or bins.
+    pub len: u64,
+    /// The coordinates of its positions.
+    pub coordinates: Option<Coordinates>,
+    /// The stored values and attributes of its coordinate dataset.
+    pub stored: Option<StoredCoordinates>,
+}
+
+/// Values of a coordinate dataset at the positions of a dimension.
+#[derive(Clone, Debug)]
+pub struct StoredCoordinates {
+    /// The stored values, in one dimension.
+    pub values: Arc<Tensor>,
+    /// The attributes.
+    pub attrs: BTreeMap<String, String>,
+}
+
+impl ResultArray {
+    /// The extents of the dimensions.
+    pub fn shape(&self) -> Vec<u64> {
+        self.dims.iter().map(|dim| dim.len).collect()
+    }
+
+    /// The number of values.
+    pub fn len(&self) -> usize {
+        let elements = self.dims.iter().map(|dim| dim.len).product::<u64>();
+        usize::try_from(elements).unwrap_or(usize::MAX)
+    }
+
+    /// Whether there are no values.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The attribute `units`.
+    pub fn units(&self) -> Option<&str> {
+        self.attrs.get("units").map(String::as_str)
+    }
+}
+
+impl Request<'_> {
+    /// Runs the request; returns its results with names.
+    pub fn results(&self, progress: &dyn Progress) -> Result<Results, Error> {
+        let outcome = self.run(progress)?;
+        let mut results = Results {
+            dataset: self.dataset.name().to_owned(),
+            source: self.dataset.file.name().to_owned(),
+            arrays: Vec::new(),
+            single: self.single()?,
+            is_decoded: self.settings.values != ValueMode::Stored && self.resolved.operation.is_some(),
+            elements: 0,
+            skipped: 0,
+            execution: Some(outcome.execution),
+        };
+        match outcome.computed {
+            Computed::Reduced(reduced) => {
+                let dims = self.result_dims()?;
+                if let Some(first) = reduced.first() {
+                    (results.elements, results.skipped) = (first.elements, first.skipped);
+                }
+                for reduced in reduced {
+                    results.arrays.push(self.array(reduced, &dims)?);
+                }
+                distinct_names(&mut results.arrays);
+            }
+            Computed::Read(tensor) => {
+                results.elements = tensor.shape().elements().unwrap_or(0);
+                results.arrays.push(self.values(tensor, None)?);
+            }
+            Computed::Transformed(made) => {
+                results.elements = made.elements;
+                let made = *made;
+                let Some(tensor) = made.tensor else { return Err(self.written()) };
+                results.arrays.push(self.values(tensor, Some(Kind::Transform { method: made.method }))?);
+            }
+            Computed::Written(_) => return Err(self.written()),
+        }
+        Ok(results)
+    }
+
+    fn refuse(&self, detail: &str) -> Error {
+        let dataset = self.dataset.name().into();
+        self.dataset.file.error(ErrorKind::Compute { dataset, detail: detail.into() })
+    }
+
+    fn written(&self) -> Error {
+        self.refuse(
+            "the result is in a file of its own; a result that is returned as well must be kept in memory",
+        )
+    }
+
+    /// An array of the shape of the selection.
+    fn values(&self, tensor: Tensor, op: Option<Kind>) -> Result<ResultArray, Error> {
+        let mut dims = self.result_dims()?;
+        let dropped = |axis: usize| self.dropped.contains(&axis);
+        let mut axes = 0..;
+        dims.retain(|_| axes.next().is_some_and(|axis| !dropped(axis)));
+        let attrs = attributes::of_values(&self.dataset, op.is_some());
+        let name = op.map_or("value", Kind::key).to_owned();
+        let shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
+        let tensor = self.reshaped(tensor, shape)?;
+        Ok(ResultArray { op, name, dims, values: ResultValues::Numbers(tensor), attrs, edges: None })
+    }
+
+    fn reshaped(&self, tensor: Tensor, shape: Vec<u64>) -> Result<Tensor, Error> {
+        if **tensor.shape() == shape[..] {
+            return Ok(tensor);
+        }
+        let reshaped = tensor.reshape(Shape::new(shape));
+        reshaped.map_err(|_| self.refuse("the result does not have the shape of its dimensions"))
+    }
+
+    fn array(&self, reduced: Reduced, dims: &[ResultDim]) -> Result<ResultArray, Error> {
+        let (op, mut dims) = (reduced.op, dims.to_vec());
+        let mode = self.settings.values;
+        let attrs = attributes::of_operation(&self.dataset, op, mode, &self.reduced_names());
+        let mut edges = reduced.edges;
+        let mut tensor = reduced.tensor;
+        let values = match op {
+            Kind::ArgMin | Kind::ArgMax => {
+                let indices = tensor.into_vec::<i64>().unwrap_or_default();
+                ResultValues::Positions(positions::positions(self, &indices, &dims)?)
+            }
+            Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => self.flags(tensor)?,
+            Kind::Histogram { range, .. } => {
+                let bins = tensor.shape().last().copied().unwrap_or(0);
+                // Without a range, each result has bins of its own.
+                let is_shared = dims.is_empty() || range.is_some();
+                edges = edges.filter(|_| is_shared);
+                dims.push(ResultDim::bare("bin", bins));
+                tensor = self.reshaped(tensor, dims.iter().map(|dim| dim.len).collect())?;
+                ResultValues::Numbers(self.counts(tensor)?)
+            }
+            Kind::Covariance | Kind::Correlation => {
+                let other = dims.first().cloned();
+                dims.extend(other.map(|dim| ResultDim { name: format!("{}_2", dim.name), ..dim }));
+                ResultValues::Numbers(tensor)
+            }
+            Kind::Count | Kind::NanCount | Kind::InfCount | Kind::NullCount { .. } => {
+                ResultValues::Numbers(self.counts(tensor)?)
+            }
+            _ => ResultValues::Numbers(tensor),
+        };
+        let name = match op {
+            Kind::Quantile { q } => format!("quantile_{q}"),
+            op => op.key().to_owned(),
+        };
+        Ok(ResultArray { op: Some(op), name, dims, values, attrs, edges })
+    }
+
+    /// Counts as integers, unless a window has none.
+    fn counts(&self, tensor: Tensor) -> Result<Tensor, Error> {
+        let Some(counts) = tensor.as_slice::<f64>().filter(|counts| !counts.iter().any(|n| n.is_nan()))
+        else {
+            return Ok(tensor);
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "counts are whole numbers")]
+        let counts: Vec<i64> = counts.iter().map(|&count| count as i64).collect();
+        self.tensor(tensor.shape().clone(), counts)
+    }
+
+    /// Flags as bytes; numbers if a window has none.
+    fn flags(&self, tensor: Tensor) -> Result<ResultValues, Error> {
+        let Some(flags) = tensor.as_slice::<f64>().filter(|flags| !flags.iter().any(|n| n.is_nan())) else {
+            return Ok(ResultValues::Numbers(tensor));
+        };
+        let flags: Vec<u8> = flags.iter().map(|&flag| u8::from(flag > 0.0)).collect();
+        Ok(ResultValues::Flags(self.tensor(tensor.shape().clone(), flags)?))
+    }
+
+    fn tensor<T: Scalar>(&self, shape: Shape, values: Vec<T>) -> Result<Tensor, Error> {
+        Tensor::from_vec(shape, values).map_err(|error| match error {
+            FromVecError::Memory(error) => self.dataset.file.error(error.into()),
+            FromVecError::Shape(_) => self.refuse("the result does not have the shape of its dimensions"),
+        })
+    }
+
+    /// Dimensions of the result, before dropped axes are removed from those of a read.
+    fn result_dims(&self) -> Result<Vec<ResultDim>, Error> {
+        let axes = self.output_axes();
+        let dims = axes.into_iter().zip(&self.dims).map(|(axis, dim)| self.result_dim(axis, dim));
+        dims.collect()
+    }
+
+    fn result_dim(&self, axis: usize, dim: &Dim) -> Result<ResultDim, Error> {
+        let slice = self.resolved.selection.axes()[axis];
+        let role = self.resolved.operation.as_ref().map(|operation| &operation.roles[axis]);
+        let stored = match role {
+            Some(Role::Grouped(_)) => None,
+            Some(Role::Rolling(rolling)) => match rolling.last_positions() {
+                Some(last) => self.stored(axis, |position| last.get(position).copied(), dim.len, slice)?,
+                None => None,
+            },
+            _ => {
+                let count = usize::try_from(slice.count()).unwrap_or(usize::MAX);
+                let reversed = self.resolved.reversed[axis];
+                let position = |at: usize| if reversed { count.checked_sub(at + 1) } else { Some(at) };
+                self.stored(axis, position, dim.len, slice)?
+            }
+        };
+        Ok(ResultDim {
+            name: dim.name.clone().unwrap_or_else(|| format!("dim_{axis}")),
+            is_named: dim.name.is_some(),
+            len: dim.len,
+            coordinates: dim.coordinates.clone(),
+            stored,
+        })
+    }
+
+    /// Stored coordinates of some selected positions, unless the axis has labels.
+    fn stored(
+        &self,
+        axis: usize,
+        position: impl Fn(usize) -> Option<usize>,
+        len: u64,
+        slice: AxisSlice,
+    ) -> Result<Option<StoredCoordinates>, Error> {
+        if self.dataset.labels(axis).is_some() {
+            return Ok(None);
+        }
+        let Some(coordinate) = self.dataset.coordinate_dataset(axis) else { return Ok(None) };
+        let selection = Selection::new(vec![slice], coordinate.shape())
+            .map_err(|error| self.dataset.file.error(error.into()))?;
+        let all = coordinate.read(&selection)?;
+        let size = all.dtype().size().unwrap_or(1);
+        let mut values = Tensor::zeros(all.dtype(), Shape::new(vec![len]))
+            .map_err(|error| self.dataset.file.error(error.into()))?;
+        for (at, out) in values.bytes_mut().chunks_exact_mut(size).enumerate() {
+            let from = position(at).and_then(|from| all.bytes().get(from * size..(from + 1) * size));
+            let Some(from) = from else { return Ok(None) };
+            out.copy_from_slice(from);
+        }
+        let attrs = coordinate.info().map(|info| info.attrs.clone()).unwrap_or_default();
+        Ok(Some(StoredCoordinates { values: Arc::new(values), attrs }))
+    }
+
+    /// Names of the axes that are reduced, grouped or windowed.
+    fn reduced_names(&self) -> Vec<String> {
+        let Some(operation) = &self.resolved.operation else { return Vec::new() };
+        let weighted = self.weights.as_ref().map(|weights| weights.axis);
+        let is_reduced = |axis: &usize| {
+            let is_kept = matches!(operation.roles[*axis], Role::Kept) && weighted != Some(*axis);
+            !is_kept && !self.dropped.contains(axis)
+        };
+        (0..operation.roles.len()).filter(is_reduced).map(|axis| axis_title(&self.dataset, axis)).collect()
+    }
+
+    /// Coordinates of the dropped axes.
+    fn single(&self) -> Result<Vec<(String, Coordinates)>, Error> {
+        let mut single = Vec::new();
+        for &axis in &self.dropped {
+            let slice = self.resolved.selection.axes()[axis];
+            let found = self.dataset.coordinates(axis)?.map(|all| all.selected(slice, false));
+            let coordinates =
+                found.unwrap_or_else(|| Coordinates::from_labels(vec![slice.start.to_string()]));
+            single.push((axis_title(&self.dataset, axis), coordinates));
+        }
+        Ok(single)
+    }
+}
+
+impl Select<'_> {
+    /// Reads the selection, as stored or decoded by the CF conventions, with names.
+    pub fn results(&self, decode: bool) -> Result<Results, Error> {
+        let request = self.request()?;
+        let dataset = request.dataset;
+        let tensor = if decode { self.read_decoded()? } else { self.read()? };
+        let elements = tensor.shape().elements().unwrap_or(0);
+        let mut array = request.values(tensor, None)?;
+        array.attrs = attributes::of_values(&dataset, decode);
+        Ok(Results {
+            dataset: dataset.name().to_owned(),
+            source: dataset.file.name().to_owned(),
+            arrays: vec![array],
+            single: request.single()?,
+            is_decoded: decode,
+            elements,
+            skipped: 0,
+            execution: None,
+        })
+    }
+}
+
+impl ResultDim {
+    fn bare(name: &str, len: u64) -> Self {
+        Self { name: name.to_owned(), is_named: true, len, coordinates: None, stored: None }
+    }
+}
+
+/// The name of an axis, or `dim_0` and so on.
+fn axis_title(dataset: &Dataset<'_>, axis: usize) -> String {
+    dataset.axis_name(axis).map_or_else(|| format!("dim_{axis}"), str::to_owned)
+}
+
+/// Numbers the names of repeated operations.
+fn distinct_names(arrays: &mut [ResultArray]) {
+    for number in 1..arrays.len() {
+        let (before, rest) = arrays.split_at_mut(number);
+        let is_taken = |name: &str| before.iter().any(|other| other.name == name);
+        if is_taken(&rest[0].name) {
+            let free = (2..).map(|n| format!("{}_{n}", rest[0].name)).find(|name| !is_taken(name));
+            rest[0].name = free.unwrap_or_default();
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! Results as JSON.
+
+use serde::Serialize;
+use serde::ser::{SerializeMap as _, SerializeSeq as _, Serializer};
+use tercet_core::tensor::f16;
+use tercet_core::{DType, ElementType, Tensor};
+
+use super::{AxisPositions, ResultArray, ResultValues, Results};
+use crate::compute::{CoordinateValues, Coordinates, Execution};
+
+impl Serialize for Results {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.json(true).serialize(serializer)
+    }
+}
+
+impl Results {
+    /// The results as JSON, without the values: for results that are stored elsewhere.
+    pub fn summary(&self) -> impl Serialize + '_ {
+        self.json(false)
+    }
+
+    fn json(&self, with_values: bool) -> All<'_> {
+        All { results: self, with_values }
+    }
+}
+
+struct All<'a> {
+    results: &'a Results,
+    with_values: bool,
+}
+
+impl Serialize for All<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { results, with_values } = *self;
+        let one = |array| One { results, array, with_values };
+        match &results.arrays[..] {
+            [array] => one(array).serialize(serializer),
+            arrays => serializer.collect_seq(arrays.iter().map(one)),
+        }
+    }
+}
+
+struct One<'a> {
+    results: &'a Results,
+    array: &'a ResultArray,
+    with_values: bool,
+}
+
+impl Serialize for One<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { results, array, with_values } = *self;
+        let shape = array.shape();
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("dataset", &results.dataset)?;
+        map.serialize_entry("operation", &array.op.map(|_| array.name.as_str()))?;
+        map.serialize_entry("dims", &array.dims.iter().map(|dim| &dim.name).collect::<Vec<_>>())?;
+        map.serialize_entry("coords", &Coords { results, array })?;
+        map.serialize_entry("shape", &shape)?;
+        map.serialize_entry("dtype", dtype(array))?;
+        map.serialize_entry("units", &array.units())?;
+        map.serialize_entry("decoded", &results.is_decoded)?;
+        if let Some(edges) = &array.edges {
+            map.serialize_entry("edges", edges)?;
+        }
+        if with_values {
+            match &array.values {
+                ResultValues::Numbers(tensor) => {
+                    let element = |at: usize| Number { tensor, at };
+                    map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
+                }
+                ResultValues::Flags(tensor) => {
+                    let flags = tensor.as_slice::<u8>().unwrap_or_default();
+                    let element = |at: usize| flags.get(at).map(|&flag| flag > 0);
+                    map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
+                }
+                ResultValues::Positions(axes) => {
+                    map.serialize_entry("values", &Places { axes, shape: &shape, coordinates: true })?;
+                    map.serialize_entry("indices", &Places { axes, shape: &shape, coordinates: false })?;
+                }
+            }
+        }
+        map.serialize_entry("elements", &results.elements)?;
+        map.serialize_entry("skipped", &results.skipped)?;
+        if let Some(execution) = &results.execution {
+            map.serialize_entry("read", &Read(execution))?;
+        }
+        map.end()
+    }
+}
+
+/// The element type of a result.
+fn dtype(array: &ResultArray) -> &'static str {
+    match &array.values {
+        ResultValues::Numbers(tensor) => tensor.dtype().name(),
+        ResultValues::Flags(_) => DType::Bool.name(),
+        ResultValues::Positions(_) => "coordinates",
+    }
+}
+
+/// What was read for a result.
+struct Read<'a>(&'a Execution);
+
+impl Serialize for Read<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(4))?;
+        map.serialize_entry("bytes", &self.0.bytes_read)?;
+        map.serialize_entry("chunks", &self.0.chunks_read)?;
+        map.serialize_entry("chunks_by_statistics", &self.0.chunks_by_statistics)?;
+        map.serialize_entry("chunks_pruned", &self.0.chunks_skipped)?;
+        map.end()
+    }
+}
+
+/// Nested lists of the elements of an array.
+struct Nested<'a, F> {
+    shape: &'a [u64],
+    at: usize,
+    element: &'a F,
+}
+
+impl<T: Serialize, F: Fn(usize) -> T> Serialize for Nested<'_, F> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Some((&extent, rest)) = self.shape.split_first() else {
+            return (self.element)(self.at).serialize(serializer);
+        };
+        let below = usize::try_from(rest.iter().product::<u64>()).unwrap_or(usize::MAX);
+        let extent = usize::try_from(extent).unwrap_or(usize::MAX);
+        let mut list = serializer.serialize_seq(Some(extent))?;
+        for position in 0..extent {
+            let at = self.at + position * below;
+            list.serialize_element(&Nested { shape: rest, at, element: self.element })?;
+        }
+        list.end()
+    }
+}
+
+/// An element of a tensor. NaN and infinities are `null`.
+struct Number<'a> {
+    tensor: &'a Tensor,
+    at: usize,
+}
+
+impl Serialize for Number<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if let Some(halves) = self.tensor.as_slice::<f16>() {
+            return halves.get(self.at).map(|half| half.to_f32()).serialize(serializer);
+        }
+        macro_rules! try_types {
+            ($($type:ty),*) => {$(
+                if let Some(values) = self.tensor.as_slice::<$type>() {
+                    return values.get(self.at).serialize(serializer);
+                }
+            )*};
+        }
+        try_types!(f64, f32, i64, i32, i16, u8, u16, u32, u64);
+        serializer.serialize_none()
+    }
+}
+
+/// The coordinates of all dimensions, and of axes of a single position.
+struct Coords<'a> {
+    results: &'a Results,
+    array: &'a ResultArray,
+}
+
+impl Serialize for Coords<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for dim in &self.array.dims {
+            if let Some(coordinates) = &dim.coordinates {
+                let element = |at: usize| Coordinate { coordinates, at };
+                let nested = Nested { shape: &[coordinates.len() as u64], at: 0, element: &element };
+                map.serialize_entry(&dim.name, &nested)?;
+            }
+        }
+        for (name, coordinates) in &self.results.single {
+            map.serialize_entry(name, &Coordinate { coordinates, at: 0 })?;
+        }
+        map.end()
+    }
+}
+
+/// A coordinate: a number, or a time or label as a string.
+struct Coordinate<'a> {
+    coordinates: &'a Coordinates,
+    at: usize,
+}
+
+impl Serialize for Coordinate<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let Self { coordinates, at } = *self;
+        let CoordinateValues::Numbers(numbers) = &coordinates.values else {
+            return serializer.serialize_str(&coordinates.text(at));
+        };
+        let Some(&number) = numbers.get(at) else { return serializer.serialize_none() };
+        let is_whole = number.fract() == 0.0 && number.abs() < 9e15;
+        #[expect(clippy::cast_possible_truncation, reason = "a number of this type, or a whole number")]
+        match coordinates.element() {
+            Some(ElementType::F32) => serializer.serialize_f32(number as f32),
+            Some(ElementType::F16 | ElementType::F64) => serializer.serialize_f64(number),
+            _ if is_whole => serializer.serialize_i64(number as i64),
+            _ => serializer.serialize_f64(number),
+        }
+    }
+}
+
+/// Positions of minima or maxima, by axis.
+struct Places<'a> {
+    axes: &'a [AxisPositions],
+    shape: &'a [u64],
+    /// Whether coordinates are written; else positions.
+    coordinates: bool,
+}
+
+impl Serialize for Places<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(self.axes.len()))?;
+        for axis in self.axes {
+            if self.coordinates {
+                let element =
+                    |at: usize| axis.index(at).map(|at| Coordinate { coordinates: &axis.coordinates, at });
+                map.serialize_entry(&axis.axis, &Nested { shape: self.shape, at: 0, element: &element })?;
+            } else {
+                let element = |at: usize| axis.index(at);
+                map.serialize_entry(&axis.axis, &Nested { shape: self.shape, at: 0, element: &element })?;
+            }
+        }
+        map.end()
+    }
+}
