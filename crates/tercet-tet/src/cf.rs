@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use serde::Serialize;
 use tercet_core::limits::check_limit;
 use tercet_core::tensor::OutOfMemory;
 use tercet_core::{ElementType, Tensor, with_element};
@@ -16,18 +17,23 @@ use crate::query::operation::Scalar;
 use crate::query::resolved::{Filter, Values};
 
 /// Missing values and packing of a dataset, from its attributes. All values are stored (packed) values.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct CfEncoding {
     /// `_FillValue` and `missing_value`; `fill_value` if there is neither. NaN is always missing.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub missing_values: Vec<Scalar>,
     /// `valid_min`, or the first number of `valid_range`: stored values below it are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_min: Option<Scalar>,
     /// `valid_max`, or the second number of `valid_range`: stored values above it are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub valid_max: Option<Scalar>,
     /// `scale_factor`: decoded values are `stored · scale_factor + add_offset`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub scale_factor: Option<f64>,
     /// `add_offset`.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub add_offset: Option<f64>,
 }
 

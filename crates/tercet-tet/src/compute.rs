@@ -137,6 +137,17 @@ impl<'f> Select<'f> {
         self
     }
 
+    /// The shape of the selection, without dropped axes.
+    pub fn shape(&self) -> Vec<u64> {
+        let kept = self.axes.iter().enumerate().filter(|(axis, _)| !self.is_dropped(*axis));
+        kept.map(|(_, slice)| slice.count()).collect()
+    }
+
+    /// Whether positions of an axis are in descending order, by a negative step.
+    pub fn is_reversed(&self) -> bool {
+        self.reversed.contains(&true)
+    }
+
     /// Whether results have no dimension for an axis because a single position of it is selected.
     fn is_dropped(&self, axis: usize) -> bool {
         self.squeeze && self.single[axis]

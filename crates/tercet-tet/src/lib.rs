@@ -132,7 +132,7 @@ pub use results::{AxisPositions, ResultArray, ResultDim, ResultValues, Results, 
 pub use rewrite::Rewrite;
 pub use stats::{Range, Stats};
 pub use stored::NewValues;
-pub use summary::{DatasetSummary, Summary, read_tet_summary_v1};
+pub use summary::{CoordinateSource, DatasetSummary, Summary, read_tet_summary_v1};
 pub use tercet_core::source::Access;
 pub use verify::{
     Fix, FixAction, Recommendation, Report, ReportDetails, ReportSummary, VerifyOptions, verify,

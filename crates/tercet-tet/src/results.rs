@@ -17,8 +17,12 @@ use crate::error::{Error, ErrorKind};
 use crate::file::Dataset;
 use crate::query::operation::Kind;
 use crate::query::resolved::Role;
+use crate::query::{Target, Write};
 
 pub use positions::AxisPositions;
+
+/// The error of a request whose result is elsewhere.
+const NOT_IN_MEMORY: &str = "the result is not in memory";
 
 /// Results of a computation or a selection, with names.
 ///
@@ -126,7 +130,7 @@ impl ResultArray {
 impl Request<'_> {
     /// Runs the request; returns its results with names.
     pub fn results(&self, progress: &dyn Progress) -> Result<Results, Error> {
-        let outcome = self.run(progress)?;
+        let outcome = self.in_memory()?.run(progress)?;
         let mut results = Results {
             dataset: self.dataset.name().to_owned(),
             source: self.dataset.file.name().to_owned(),
@@ -155,23 +159,37 @@ impl Request<'_> {
             Computed::Transformed(made) => {
                 results.elements = made.elements;
                 let made = *made;
-                let Some(tensor) = made.tensor else { return Err(self.written()) };
+                let Some(tensor) = made.tensor else { return Err(self.refuse(NOT_IN_MEMORY)) };
                 results.arrays.push(self.values(tensor, Some(Kind::Transform { method: made.method }))?);
             }
-            Computed::Written(_) => return Err(self.written()),
+            Computed::Written(_) => return Err(self.refuse(NOT_IN_MEMORY)),
         }
         Ok(results)
+    }
+
+    /// Whether the result is written to a file that the query names, and not returned.
+    pub fn writes_file(&self) -> bool {
+        let is_file = |target| matches!(target, Target::Spill | Target::Sidecar);
+        self.resolved.spill.is_some()
+            || self.resolved.write.as_ref().is_some_and(|write| is_file(write.target))
+    }
+
+    /// The request with its result in memory.
+    fn in_memory(&self) -> Result<Self, Error> {
+        if self.writes_file() {
+            return Err(self.refuse("the query writes its result to a file; remove `spill` or `write`"));
+        }
+        let mut request = self.clone();
+        if matches!(&request.resolved.operation, Some(operation) if matches!(operation.kind, Kind::Transform { .. }))
+        {
+            request.resolved.write = Some(Write { target: Target::Ram, path: None, timestamp: None });
+        }
+        Ok(request)
     }
 
     fn refuse(&self, detail: &str) -> Error {
         let dataset = self.dataset.name().into();
         self.dataset.file.error(ErrorKind::Compute { dataset, detail: detail.into() })
-    }
-
-    fn written(&self) -> Error {
-        self.refuse(
-            "the result is in a file of its own; a result that is returned as well must be kept in memory",
-        )
     }
 
     /// An array of the shape of the selection.
@@ -383,8 +401,7 @@ fn distinct_names(arrays: &mut [ResultArray]) {
         let (before, rest) = arrays.split_at_mut(number);
         let is_taken = |name: &str| before.iter().any(|other| other.name == name);
         if is_taken(&rest[0].name) {
-            let free = (2..).map(|n| format!("{}_{n}", rest[0].name)).find(|name| !is_taken(name));
-            rest[0].name = free.unwrap_or_default();
+            rest[0].name = format!("{}_{number}", rest[0].name);
         }
     }
 }

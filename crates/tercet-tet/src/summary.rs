@@ -9,8 +9,9 @@ use tercet_core::limits::check_limit;
 use tercet_core::{ByteSource, ElementType, SourceError, Span};
 
 use crate::catalog::Catalog;
+use crate::cf::CfEncoding;
 use crate::error::{DatasetError, Error, ErrorKind};
-use crate::file::{File, Mode, Opened, ReadOptions};
+use crate::file::{Dataset, File, Mode, Opened, ReadOptions};
 use crate::grid::Grid;
 use crate::integrity::IntegrityStatus;
 use crate::metadata::{HistoryRow, Metadata};
@@ -70,6 +71,39 @@ pub struct DatasetSummary {
     /// The error of an invalid dataset.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
+    /// Missing values and packing, if there are any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub encoding: Option<CfEncoding>,
+    /// Where axes have their coordinates, by axis name or number.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub coordinates: BTreeMap<String, CoordinateSource>,
+}
+
+/// Where an axis has its coordinates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum CoordinateSource {
+    /// In the labels of the axis.
+    Labels,
+    /// In the 1-D dataset named like the axis.
+    Dataset,
+}
+
+impl Dataset<'_> {
+    /// Where axes have their coordinates, by axis name or number.
+    pub fn coordinate_sources(&self) -> BTreeMap<String, CoordinateSource> {
+        let source = |axis: usize| {
+            let name = self.axis_name(axis).map_or_else(|| axis.to_string(), str::to_owned);
+            if self.labels(axis).is_some() {
+                return Some((name, CoordinateSource::Labels));
+            }
+            // A coordinate dataset is its own coordinate.
+            let coordinate = self.coordinate_dataset(axis).filter(|other| other.id() != self.id());
+            coordinate.map(|_| (name, CoordinateSource::Dataset))
+        };
+        (0..self.shape().len()).filter_map(source).collect()
+    }
 }
 
 impl File {
@@ -83,12 +117,19 @@ impl File {
             integrity_status: &self.integrity_status,
             long_labels: &self.long_labels,
         };
-        opened.summary().map_err(|kind| self.error(kind))
+        let mut summary = opened.summary().map_err(|kind| self.error(kind))?;
+        summary.datasets = self.dataset_summaries();
+        Ok(summary)
     }
 
     /// The datasets of a [`Summary`], without reading the chunk index.
     pub fn dataset_summaries(&self) -> Vec<DatasetSummary> {
-        dataset_summaries(&self.catalog, &self.grids)
+        let summaries = dataset_summaries(&self.catalog, &self.grids);
+        let described = summaries.into_iter().zip(self.datasets()).map(|(summary, dataset)| {
+            let encoding = dataset.read_cf_encoding().ok().filter(|encoding| !encoding.is_empty());
+            DatasetSummary { encoding, coordinates: dataset.coordinate_sources(), ..summary }
+        });
+        described.collect()
     }
 }
 
@@ -138,6 +179,8 @@ fn dataset_summaries(catalog: &Catalog, grids: &[Result<Grid, DatasetError>]) ->
         chunks: grid.as_ref().ok().map(Grid::chunk_count),
         raw_bytes: grid.as_ref().ok().map(Grid::bytes),
         problem: grid.as_ref().err().map(DatasetError::to_string),
+        encoding: None,
+        coordinates: BTreeMap::new(),
     };
     catalog.records.iter().zip(grids).map(summarize).collect()
 }

@@ -1,5 +1,6 @@
 //! Output, errors and exit codes of every verb.
 
+mod compute;
 mod demo;
 mod errors;
 mod flags;

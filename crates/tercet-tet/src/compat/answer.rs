@@ -104,6 +104,8 @@ pub struct Execution {
     pub details: Vec<(&'static str, Value)>,
     /// The result of a transform in memory.
     pub tensor: Option<Tensor>,
+    /// The number of missing elements that were skipped. Not a member of the JSON.
+    pub skipped: u64,
 }
 
 /// A member of an answer.

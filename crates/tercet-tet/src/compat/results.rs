@@ -25,6 +25,7 @@ pub(super) fn execution(
                 _ => "in_memory_materialize",
             };
             for reduced in results {
+                execution.skipped = reduced.skipped;
                 execution.results.extend(reduction(operation, plan, reduced));
             }
             let groups = request.resolved.group_count.map(|count| ("group_count", Value::Count(count)));

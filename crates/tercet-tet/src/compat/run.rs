@@ -30,6 +30,9 @@ pub struct RunOptions {
     pub overwrite: bool,
     /// Whether to use several threads; overrides `fold_parallel` of the query.
     pub parallel: Option<bool>,
+    /// Compute with stored values, and require a slice for each axis of a selection, as the reference does. Otherwise
+    /// values are decoded and missing ones skipped, unless the query says otherwise.
+    pub reference: bool,
 }
 
 impl Default for RunOptions {
@@ -41,6 +44,7 @@ impl Default for RunOptions {
             spill_allow: Vec::new(),
             overwrite: false,
             parallel: None,
+            reference: true,
         }
     }
 }
@@ -79,6 +83,26 @@ impl RunOptions {
     pub fn with_parallel(mut self, parallel: Option<bool>) -> Self {
         self.parallel = parallel;
         self
+    }
+
+    /// Sets whether the query is read and computed as the reference does.
+    pub fn with_reference(mut self, reference: bool) -> Self {
+        self.reference = reference;
+        self
+    }
+
+    pub(crate) fn settings(&self) -> Settings {
+        let skip_missing = ValueMode::Decoded { skip_missing: true };
+        Settings {
+            parallel: self.parallel,
+            statistics: self.statistics,
+            allowed: self.spill_allow.clone(),
+            overwrite: self.overwrite,
+            preview: self.preview,
+            values: if self.reference { ValueMode::Stored } else { skip_missing },
+            as_reference: self.reference,
+            ..Settings::default()
+        }
     }
 }
 
@@ -166,18 +190,7 @@ impl Query {
             });
             return Ok((answer, None));
         }
-        let settings = Settings {
-            parallel: options.parallel,
-            statistics: options.statistics,
-            allowed: options.spill_allow.clone(),
-            overwrite: options.overwrite,
-            preview: options.preview,
-            // The reference computes with stored values.
-            values: ValueMode::Stored,
-            as_reference: true,
-            ..Settings::default()
-        };
-        let request = self.lower(&dataset, settings)?;
+        let request = self.lower(&dataset, options.settings())?;
         let resolved = &request.resolved;
         answer.operation = self.echo(Some(resolved));
         let plan = request.locate()?;

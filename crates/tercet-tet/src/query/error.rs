@@ -84,7 +84,9 @@ pub(crate) fn excerpt(text: &str) -> String {
 
 /// The known name that is most similar to an unknown one, if any is.
 pub(crate) fn closest<'k>(name: &str, known: impl IntoIterator<Item = &'k str>) -> Option<String> {
-    nearest(name, known.into_iter().take(COMPARED)).map(|near| excerpt(&near))
+    // Of a name of one character, every other one is as similar.
+    let known = known.into_iter().take(COMPARED).filter(|other| name.chars().any(|c| other.contains(c)));
+    nearest(name, known).map(|near| excerpt(&near))
 }
 
 impl QueryErrorKind {

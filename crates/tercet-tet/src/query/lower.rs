@@ -3,6 +3,8 @@
 use tercet_core::progress::NoProgress;
 
 use super::Query;
+use super::alignment::Alignment;
+use crate::compat::RunOptions;
 use crate::compute::{Outcome, Request, Settings, check_reversed, groups_of, reduced_dims};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Dataset, File};
@@ -22,6 +24,18 @@ impl Query {
     pub fn request<'f>(&self, file: &'f File) -> Result<Request<'f>, Error> {
         let dataset = file.dataset(self.dataset())?;
         self.lower(&dataset, Settings::default()).map_err(|kind| file.error(kind))
+    }
+
+    /// Binds the query to its dataset, with options. The number of preview elements has no meaning here.
+    pub fn request_with<'f>(&self, file: &'f File, options: &RunOptions) -> Result<Request<'f>, Error> {
+        let dataset = file.dataset(self.dataset())?;
+        self.lower(&dataset, options.settings()).map_err(|kind| file.error(kind))
+    }
+
+    /// Compares the axes of two datasets, if the query has `align`.
+    pub fn align(&self, file: &File) -> Result<Option<Alignment>, Error> {
+        let dataset = file.dataset(self.dataset())?;
+        self.alignment(file, &dataset).map_err(|error| file.error(error.into()))
     }
 
     /// Runs the query; returns a typed result.

@@ -43,9 +43,8 @@ pub(super) fn of_operation(
         attrs.remove("standard_name");
     }
     if let Some(method) = cell_method(op).filter(|_| !axes.is_empty()) {
-        let axes: String = axes.iter().map(|axis| format!("{axis}: ")).collect();
         let before = attrs.get("cell_methods").map(|before| format!("{before} ")).unwrap_or_default();
-        attrs.insert("cell_methods".to_owned(), format!("{before}{axes}{method}"));
+        attrs.insert("cell_methods".to_owned(), format!("{before}{}: {method}", axes.join(": ")));
     }
     attrs
 }

@@ -38,6 +38,8 @@ mod query_properties;
 #[cfg(all(any(unix, windows), target_endian = "little"))]
 mod repair;
 #[cfg(target_endian = "little")]
+mod results;
+#[cfg(target_endian = "little")]
 mod spec_vectors;
 #[cfg(any(unix, windows))]
 mod threads;

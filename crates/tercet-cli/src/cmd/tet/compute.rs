@@ -1,12 +1,11 @@
 //! `tet mean`, `tet max` and the other verbs that reduce a dataset.
 
-use tercet::core::escape;
 use tercet::tet::{self, Comparison, Dataset, Group, Op, ReadOptions, Reduce, TimePart, Weights, Window};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
 use super::result_text;
-use super::save::SaveArgs;
+use super::save::{SaveArgs, explain};
 use super::selection::{SelectArgs, split};
 use crate::args::{LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
@@ -155,10 +154,8 @@ fn run_ops(args: &Args, mut ops: Vec<Op>, out: &mut Ui) -> Result<Outcome, Failu
         None if out.is_json() => out.json(&results)?,
         None => result_text::print(&results, args.limit.or(result_text::ROWS), out)?,
     }
-    if args.explain && !out.is_json() {
-        for step in results.execution.iter().flat_map(|execution| &execution.steps) {
-            out.note(format_args!("explain: {}", escape::name(step)))?;
-        }
+    if args.explain {
+        explain(&results, out)?;
     }
     Ok(Outcome::Done)
 }

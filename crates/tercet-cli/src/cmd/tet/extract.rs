@@ -5,16 +5,18 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tercet::convert::npy;
+use tercet::convert::{ResultFormat, npy};
 use tercet::core::publish::PublishError;
-use tercet::core::{CommonError, Progress, Selection, Shape, escape};
-use tercet::tet::{self, Export, ReadOptions};
+use tercet::core::{CommonError, Progress, Shape, escape};
+use tercet::tet::{self, Export, ReadOptions, Select};
 
 use super::report::warn_if_partly_protected;
+use super::save::{FileFormat, Target, infer};
+use super::selection::SelectArgs;
 use crate::args::{ForceArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, Spool, atomic_file, display_path, stream_failure};
+use crate::output::{Output, Spool, atomic_file, display_path, is_stdout, stream_failure};
 use crate::render::human_size;
 use crate::ui::Ui;
 
@@ -25,13 +27,17 @@ pub(crate) struct Args {
     /// Dataset name
     #[arg(value_name = "DATASET")]
     dataset: String,
-    /// Slice, `start:stop:step` per axis: `0:10,::2`. Omitted axes are selected in full
-    #[arg(short, long, value_name = "SLICES")]
-    select: Option<String>,
-    /// Output format [default: `npy` for *.npy, else `raw`, also for `-`]
+    #[command(flatten)]
+    select: SelectArgs,
+    /// Decode values by the CF conventions: scale packed values, and replace missing ones by NaN. Without it, values are
+    /// extracted as they are stored
+    #[arg(long)]
+    decode: bool,
+    /// Output format [default: by the file extension; `raw` for `-`]
     #[arg(long = "as", value_name = "FORMAT")]
-    format: Option<ArrayFormat>,
-    /// Output file or URL; `-` writes raw values to standard output, or a .npy file with `--as npy`
+    format: Option<FileFormat>,
+    /// Output file or URL: *.npy, *.tet, *.csv, *.json, or *.bin, *.raw, *.dat for raw values; `-` writes raw values to
+    /// standard output
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
     #[command(flatten)]
@@ -52,6 +58,8 @@ struct ExtractJson<'a> {
     dtype: String,
     shape: &'a Shape,
     bytes: u64,
+    /// Whether the values are decoded; else they are as stored.
+    decoded: bool,
 }
 
 /// How a file is accessed.
@@ -73,27 +81,38 @@ impl From<Access> for tet::Access {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.output, args.force.force)?;
+    let target = Target::open(&args.output, args.file_format()?, args.force.force)?;
     if !args.input.is_stdin() {
-        output.must_not_be(&args.input.path)?;
+        target.output.must_not_be(&args.input.path)?;
     }
     let file = args.open()?;
     warn_if_partly_protected(&file, out)?;
     let dataset = file.dataset(&args.dataset)?;
-    let selection = match &args.select {
-        Some(text) => dataset.selection(text)?,
-        None => Selection::full(dataset.shape()),
-    };
-    let export = dataset.export(&selection)?;
+    let select = args.select.apply(dataset)?;
+    let is_decoded = args.decode && !dataset.cf_encoding()?.is_empty();
+    let is_dense = matches!(target.format, ResultFormat::Npy | ResultFormat::Raw);
+    if is_dense && !is_decoded && !select.is_reversed() {
+        stream(args, &select, target, out)?;
+    } else {
+        target.output.reserve_stdout(out)?;
+        target.save(&select.results(args.decode)?, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Writes stored values of any size.
+fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Result<(), Failure> {
+    let dataset = select.dataset();
+    let export = dataset.export(&select.selection()?)?;
     let dtype = dataset.grid()?.element();
-    let shape = selection.shape();
-    let header = match ArrayFormat::infer(args.format, &args.output) {
-        ArrayFormat::Npy => npy::header(dtype, &shape)
+    let shape = Shape::new(select.shape());
+    let header = match target.format {
+        ResultFormat::Npy => npy::header(dtype, &shape)
             .ok_or_else(|| Failure::request(format!("{dtype} is not supported by NumPy")))?,
-        ArrayFormat::Raw => Vec::new(),
+        _ => Vec::new(),
     };
     let bar = out.bar("extracting", export.bytes());
-    match output {
+    match target.output {
         Output::Path(path) => {
             let mut atomic_file = atomic_file(&path, args.force.force)?;
             write_all(&header, &export, &mut atomic_file, &bar)?;
@@ -113,15 +132,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Output::Stdout if export.is_sequential() => {
             let sink = out.bytes()?;
             sink.write_all(&header).map_err(|error| Failure::output(&error))?;
-            export.stream(sink, &bar).map_err(of_stdout)?;
-            return Ok(Outcome::Done);
+            return export.stream(sink, &bar).map_err(of_stdout);
         }
         Output::Stdout => {
             let mut spool = Spool::new()?;
             write_all(&header, &export, &mut spool, &bar)?;
             drop(bar);
-            spool.send(out)?;
-            return Ok(Outcome::Done);
+            return spool.send(out);
         }
     }
     drop(bar);
@@ -129,15 +146,24 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let path = display_path(&args.output);
     if out.is_json() {
         let (dataset, dtype) = (dataset.name(), dtype.to_string());
-        out.json(&ExtractJson { path, dataset, dtype, shape: &shape, bytes })?;
-    } else {
-        let name = escape::name(dataset.name());
-        out.summary(format_args!("{path}: `{name}`, {dtype} {shape}, {}", human_size(bytes)))?;
+        return out.json(&ExtractJson { path, dataset, dtype, shape: &shape, bytes, decoded: args.decode });
     }
-    Ok(Outcome::Done)
+    let name = escape::name(dataset.name());
+    let kind = if args.decode { "decoded" } else { "stored" };
+    out.summary(format_args!("{path}: {kind} values of `{name}`, {dtype} {shape}, {}", human_size(bytes)))
 }
 
 impl Args {
+    /// The format of the output. Standard output, pipes and devices have no extension: they get raw values.
+    fn file_format(&self) -> Result<ResultFormat, Failure> {
+        let is_device =
+            is_stdout(&self.output) || std::fs::metadata(&self.output).is_ok_and(|found| !found.is_file());
+        if is_device && self.format.is_none() {
+            return Ok(ResultFormat::Raw);
+        }
+        infer(self.format, &self.output)
+    }
+
     fn open(&self) -> Result<tet::File, Failure> {
         let options = ReadOptions::new().with_verify(!self.ignore_checksums).with_limits(limits());
         match self.access {

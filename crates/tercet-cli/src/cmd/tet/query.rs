@@ -10,6 +10,7 @@ use tercet::tet::{ErrorKind, File, Query, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
+use super::save::{FileFormat, SaveArgs};
 use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, check_format};
@@ -19,6 +20,7 @@ mod arrays;
 mod compact_json;
 mod document;
 mod missing;
+mod named;
 mod one_line;
 mod result;
 mod table;
@@ -37,6 +39,8 @@ const EXAMPLES: &str = r#"Examples:
   tet query '{"dataset":"t2m","max":["lat","lon"],"filter":{"gt":250}}' -t era5.tet -x -q
   tet query q.toml -t era5.tet --format plan      print the read plan only
   tet query '{"dataset":"t2m"}' -t era5.tet -x    the first values
+  tet query q.json -t era5.tet -x --json          dimensions, coordinates and values as JSON
+  tet query q.json -t era5.tet -x -o mean.tet     the result as a file
   tet query --schema > query.schema.json          JSON Schema for editors
 
 A query that starts with `{` is JSON, any other TOML, unless it is a file with the extension
@@ -69,12 +73,18 @@ pub(crate) struct QueryArgs {
     /// Output format [default: full]
     #[arg(long, value_name = "FORMAT")]
     format: Option<Format>,
+    /// Write the result to a file or URL: *.npy, *.tet, *.csv or *.json; requires `-x`
+    #[arg(short, long, value_name = "OUT", conflicts_with = "format")]
+    output: Option<PathBuf>,
+    /// Format of the output file [default: by its extension]
+    #[arg(long = "as", value_name = "FORMAT", requires = "output")]
+    file_format: Option<FileFormat>,
     /// Print a one-line summary; same as `--format quiet`
     #[arg(short, long, conflicts_with_all = ["format", "json"])]
     quiet: bool,
     #[command(flatten)]
     json: JsonArgs,
-    /// Print the first N selected values, or results of a transform; requires `-x` [default: 64 for `json` and for
+    /// Print the first N selected values, or results of a transform; requires `-x` [default: 64 for `reference` and for
     /// `full` without a reduction, else 0]
     #[arg(long, value_name = "N", alias = "preview-f32")]
     preview: Option<u64>,
@@ -92,7 +102,7 @@ pub(crate) struct QueryArgs {
     /// Explain how the result is computed
     #[arg(long)]
     explain: bool,
-    /// Exit with code 1 if the dataset does not exist
+    /// Fail if the dataset does not exist, also with the formats of the reference implementation
     #[arg(long)]
     strict: bool,
     /// Skip checksum verification, for data recovery
@@ -108,9 +118,10 @@ pub(crate) struct QueryArgs {
 pub(crate) enum Format {
     /// Text and tables
     Full,
-    /// Complete JSON
-    Json,
-    /// JSON without the chunk list and element values
+    /// JSON of the reference implementation, computed with stored values; `json` is the same
+    #[value(alias = "json")]
+    Reference,
+    /// Like `reference`, without the chunk list and element values
     Stats,
     /// Like `stats`, but only the read plan; nothing is executed
     Plan,
@@ -120,6 +131,16 @@ pub(crate) enum Format {
     Table,
     /// Tables with execution details
     TableVerbose,
+    /// `--json`: dimensions, coordinates and values
+    #[value(skip)]
+    Clean,
+}
+
+impl Format {
+    /// Whether the answer is that of the reference implementation, in shape and numbers.
+    fn is_reference(self) -> bool {
+        matches!(self, Self::Reference | Self::Stats | Self::Plan)
+    }
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -154,20 +175,39 @@ pub(super) fn run_query(
         show(&AnswerContext { query: &query, answer: &answer, file: None }, query_args, out)?;
         return Ok(Outcome::Done);
     };
+    let target = query_args.save().open(Some(path).filter(|path| path.as_os_str() != "-"), out)?;
     let file = query_args.open(path)?;
     warn_if_partly_protected(&file, out)?;
-    let execute = execute && query_args.format() != Format::Plan;
-    let answer = answer(&query, &file, execute, query_args, out).map_err(|error| match error.kind() {
-        ErrorKind::Query(wrong) => document.point_at(wrong, Failure::for_program(&error, "tet")),
-        _ => error.into(),
-    })?;
+    let format = query_args.format();
+    let execute = execute && format != Format::Plan;
+    if query_args.strict || !format.is_reference() {
+        file.dataset(query.dataset())?;
+    }
+    if execute && (target.is_some() || format == Format::Clean) {
+        named::run(&query, &file, &query_args.options(&query), target, out).map_err(|error| match error {
+            named::Error::Tet(error) => query_failure(document, error),
+            named::Error::Failure(failure) => failure,
+        })?;
+        history::record(path, execute, &query, out)?;
+        return Ok(Outcome::Done);
+    }
+    let answer =
+        answer(&query, &file, execute, query_args, out).map_err(|error| query_failure(document, error))?;
     show(&AnswerContext { query: &query, answer: &answer, file: Some(&file) }, query_args, out)?;
     if missing::is_missing(&answer) {
         missing::hint(&answer, &file, out)?;
-        return Ok(if query_args.strict { Outcome::CheckFailed } else { Outcome::Done });
+        return Ok(Outcome::Done);
     }
     history::record(path, execute, &query, out)?;
     Ok(Outcome::Done)
+}
+
+/// An error of a query, with the part of the document that it is about.
+fn query_failure(document: &Document, error: tercet::tet::Error) -> Failure {
+    match error.kind() {
+        ErrorKind::Query(wrong) => document.point_at(wrong, Failure::for_program(&error, "tet")),
+        _ => error.into(),
+    }
 }
 
 fn answer(
@@ -188,7 +228,8 @@ fn answer(
 fn show(context: &AnswerContext<'_>, query_args: &QueryArgs, out: &mut Ui) -> Result<(), Failure> {
     match query_args.format() {
         Format::Full => text::print(context, query_args.preview.is_some(), out),
-        Format::Json => out.json(context.answer),
+        Format::Reference => out.json(context.answer),
+        Format::Clean => out.json(&compact_json::Checked(context.answer)),
         Format::Stats => out.json(&compact_json::Stats(context.answer)),
         Format::Plan => out.json(&compact_json::Plan(context.answer)),
         Format::Quiet => {
@@ -204,7 +245,7 @@ impl QueryArgs {
     fn format(&self) -> Format {
         match (self.quiet, self.json.json) {
             (true, _) => Format::Quiet,
-            (_, true) => Format::Json,
+            (_, true) => Format::Clean,
             _ => self.format.unwrap_or(Format::Full),
         }
     }
@@ -218,6 +259,9 @@ impl QueryArgs {
     /// Rejects option combinations without a result.
     fn check(&self, query: &Query, has_file: bool, execute: bool) -> Result<(), Failure> {
         if !execute {
+            if self.output.is_some() {
+                return Err(Failure::request("`-o` requires `-x`").with_hint("add `-x`"));
+            }
             if self.preview.is_some() {
                 let failure = Failure::request("`--preview` requires `-x`");
                 return Err(failure.with_hint("add `-x`"));
@@ -232,7 +276,8 @@ impl QueryArgs {
         }
         let has_use =
             query.has_operation() || ["spill", "align"].iter().any(|key| result::has_key(query, key));
-        if self.preview(query) == 0 && !has_use && self.format() != Format::Plan {
+        let is_named = self.output.is_some() || self.format() == Format::Clean;
+        if self.preview(query) == 0 && !has_use && !is_named && self.format() != Format::Plan {
             let failure =
                 Failure::request("the query has no operation and no preview, so there is nothing to print");
             return Err(failure.with_hint("add `--preview N` to print the first N values"));
@@ -245,7 +290,7 @@ impl QueryArgs {
         let by_default = match self.format() {
             // The inputs of a reduction are not printed, so they need not be read.
             Format::Full if query.has_operation() && !result::has_key(query, "transform") => 0,
-            Format::Full | Format::Json => PREVIEW,
+            Format::Full | Format::Reference => PREVIEW,
             _ => 0,
         };
         self.preview.unwrap_or(by_default)
@@ -258,7 +303,13 @@ impl QueryArgs {
         options.explain = self.explain;
         options.spill_allow.clone_from(&self.spill_allow);
         options.overwrite = self.force.force;
+        options.reference = self.format().is_reference();
         options
+    }
+
+    /// The output file.
+    fn save(&self) -> SaveArgs {
+        SaveArgs { output: self.output.clone(), format: self.file_format, force: self.force }
     }
 
     fn open(&self, path: &Path) -> Result<File, Failure> {

@@ -31,7 +31,7 @@ pub(crate) fn print(results: &Results, limit: u64, out: &mut Ui) -> Result<(), F
         lists.iter().try_for_each(|list| print_columns(&[list], limit, out))?;
     }
     for array in others {
-        if results.arrays.len() > 1 && !out.is_quiet() {
+        if !out.is_quiet() && array.edges.is_none() {
             out.line(paint(HEADING, format_args!("{}:", title(array))))?;
         }
         match (&array.dims[..], &array.edges) {

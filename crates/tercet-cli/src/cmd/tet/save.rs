@@ -72,9 +72,9 @@ pub(crate) fn infer(given: Option<FileFormat>, path: &Path) -> Result<ResultForm
 
 /// An opened output.
 pub(crate) struct Target {
-    path: PathBuf,
-    output: Output,
-    format: ResultFormat,
+    pub(crate) path: PathBuf,
+    pub(crate) output: Output,
+    pub(crate) format: ResultFormat,
     force: bool,
 }
 
@@ -82,15 +82,21 @@ impl SaveArgs {
     /// Opens the output, if there is one: before anything is computed.
     pub(crate) fn open(&self, input: Option<&Path>, out: &mut Ui) -> Result<Option<Target>, Failure> {
         let Some(path) = &self.output else { return Ok(None) };
-        let format = infer(self.format, path)?;
-        let is_text = matches!(format, ResultFormat::Csv | ResultFormat::Json);
-        let force = self.force.force;
-        let output = if is_text { Output::open_for_text(path, force) } else { Output::open(path, force) }?;
+        let target = Target::open(path, infer(self.format, path)?, self.force.force)?;
         if let Some(input) = input {
-            output.must_not_be(input)?;
+            target.output.must_not_be(input)?;
         }
-        output.reserve_stdout(out)?;
-        Ok(Some(Target { path: path.clone(), output, format, force }))
+        target.output.reserve_stdout(out)?;
+        Ok(Some(target))
+    }
+}
+
+impl Target {
+    /// Opens an output.
+    pub(crate) fn open(path: &Path, format: ResultFormat, force: bool) -> Result<Self, Failure> {
+        let is_text = matches!(format, ResultFormat::Csv | ResultFormat::Json);
+        let output = if is_text { Output::open_for_text(path, force) } else { Output::open(path, force) }?;
+        Ok(Self { path: path.to_owned(), output, format, force })
     }
 }
 
@@ -114,12 +120,21 @@ impl Target {
             }
             output => deliver(write_results(results, self.format, Spool::new()?, &name)?, output, out)?,
         };
+        if is_stdout(&self.path) {
+            return Ok(());
+        }
         if out.is_json() {
             let path = json_path(&self.path);
             return out.json(&SavedJson { path, bytes, result: results.summary() });
         }
         out.summary(format_args!("{name}: {}, {}", describe(results), human_size(bytes)))
     }
+}
+
+/// Prints how results were computed, on standard error.
+pub(crate) fn explain(results: &Results, out: &mut Ui) -> Result<(), Failure> {
+    let steps = results.execution.iter().flat_map(|execution| &execution.steps);
+    steps.into_iter().try_for_each(|step| out.note(format_args!("explain: {}", escape::name(step))))
 }
 
 /// The results in one line: operations, dataset, element type, shape, and what was skipped.

@@ -66,7 +66,7 @@ fn the_output_format_is_the_option_or_the_extension() {
     let array = cube(&dir);
     dir.ok("create a.tet --from a=in.npy");
     let result = dir.ok("extract a.tet a -o x.NPY");
-    insta::assert_snapshot!(result.out, @"x.NPY: `a`, f64 13×11×9, 10.2 KiB");
+    insta::assert_snapshot!(result.out, @"x.NPY: stored values of `a`, f64 13×11×9, 10.2 KiB");
     dir.ok("extract a.tet a -o x.dat");
     dir.ok("extract a.tet a -o y.npy --as raw");
     dir.ok("extract a.tet a -o y.dat --as npy");
@@ -75,6 +75,36 @@ fn the_output_format_is_the_option_or_the_extension() {
     assert!(dir.read("x.NPY").starts_with(b"\x93NUMPY") && dir.read("y.dat") == dir.read("x.NPY"));
     assert!(dir.ok("extract a.tet a -o - --as npy").bytes == dir.read("x.NPY"));
     assert!(dir.ok("extract a.tet a -o -").bytes == raw);
+}
+
+#[test]
+fn selections_are_by_position_from_either_end() {
+    let dir = TestDir::new();
+    let array = cube(&dir);
+    dir.ok("create a.tet --from a=in.npy --chunk 4,5,2 --dims t,y,x");
+    let all = (0, 11, 1);
+    for (args, slices) in [
+        ("-s -1", [(12, 13, 1), all, (0, 9, 1)]),
+        ("-s ...,2", [(0, 13, 1), all, (2, 3, 1)]),
+        ("--isel t=-1", [(12, 13, 1), all, (0, 9, 1)]),
+        ("--isel t=2..-1", [(2, 12, 1), all, (0, 9, 1)]),
+        ("--isel x=::2 --isel 0=..3", [(0, 3, 1), all, (0, 9, 2)]),
+    ] {
+        dir.ok(&format!("extract a.tet a {args} -o out.npy --force"));
+        assert_eq!(npy::values(&dir.read("out.npy")), array.slice(&slices), "{args}");
+    }
+    // A single position is no axis of the result; a slice is.
+    let shape = |args: &str| {
+        let json = dir.ok(&format!("extract a.tet a {args} -o out.npy --force --json")).out;
+        serde_json::from_str::<serde_json::Value>(&json).unwrap()["shape"].to_string()
+    };
+    assert_eq!(shape("--isel t=5"), "[11,9]");
+    assert_eq!(shape("--isel t=5..6"), "[1,11,9]");
+    // Negative steps reverse an axis.
+    dir.ok("extract a.tet a --isel t=::-1 -o reversed.bin");
+    let size = 11 * 9 * 8;
+    let reversed: Vec<u8> = array.values().chunks(size).rev().flatten().copied().collect();
+    assert!(dir.read("reversed.bin") == reversed);
 }
 
 #[test]
@@ -109,18 +139,23 @@ fn invalid_extracts_are_errors() {
     dir.ok("create a.tet --from a=in.npy --from b=in.npy");
     let before = dir.read("a.tet");
     for (args, code, message) in [
-        ("a.tet c -o x", 8, "has no dataset `c`\n  hint: datasets: a, b"),
-        ("a.tet a -s 0:14 -o x", 8, "selection on axis 0 ends at 14, but the axis has 13 positions"),
-        ("a.tet a -s 1,2,3,4 -o x", 8, "selection has 4 axes, but the array has 3"),
-        ("a.tet a -s 5:5 -o x", 8, "selection `5:5` on axis 0 is empty"),
-        ("a.tet a -s x -o x", 8, "is not `start:stop:step` of whole numbers"),
+        ("a.tet c -o x.bin", 8, "has no dataset `c`\n  hint: datasets: a, b"),
+        ("a.tet a -s 0:14 -o x.bin", 8, "selection on axis 0 ends at 14, but the axis has 13 positions"),
+        ("a.tet a -s 1,2,3,4 -o x.bin", 8, "selection has 4 axes, but the array has 3"),
+        ("a.tet a -s 5:5 -o x.bin", 8, "selection `5:5` on axis 0 is empty"),
+        ("a.tet a -s x -o x.bin", 8, "is not `start:stop:step` of whole numbers"),
         ("a.tet a -o in.npy", 8, "in.npy: file exists"),
         ("a.tet a -o a.tet --force", 8, "a.tet: input and output are the same file"),
-        ("a.tet a -o none/x", 3, "does not exist\n  hint: create the directory first"),
-        ("none.tet a -o x", 3, "none.tet: cannot open"),
-        ("in.npy a -o x", 7, "in.npy: is a NumPy array file, not a Tercet container"),
+        ("a.tet a -o none/x.bin", 3, "does not exist\n  hint: create the directory first"),
+        ("none.tet a -o x.bin", 3, "none.tet: cannot open"),
+        ("in.npy a -o x.bin", 7, "in.npy: is a NumPy array file, not a Tercet container"),
         ("a.tet a", 2, "--output"),
-        ("a.tet a -o x --as csv", 2, "possible values: npy, raw"),
+        ("a.tet a -o x.bin --as nc", 2, "possible values: npy, tet, csv, json, raw"),
+        ("a.tet a -o u.nc", 8, "u.nc: cannot write .nc files; the extensions are .npy, .tet, .csv and .json"),
+        ("a.tet a -o u.zarr", 8, "cannot write .zarr files"),
+        ("a.tet a -o u.h5", 8, "cannot write .h5 files"),
+        ("a.tet a -o u.xyz", 8, "hint: change the extension, or give the format with `--as`"),
+        ("a.tet a -o u", 8, "cannot infer the format from a name without an extension"),
     ] {
         let result = dir.tet(&format!("extract {args}"));
         assert_eq!(result.code, code, "{args}: {}", result.err);

@@ -236,7 +236,7 @@ fn a_query_is_rerun() {
     // Numbers count the filtered entries only.
     assert!(again("qhist run 1 --grep max -q").stdout.starts_with("dataset=t2m status=ok op=max "));
     std::fs::copy(dir.path("weather.tet"), dir.path("other.tet")).unwrap();
-    let other = again("qhist run 1 --dataset mask --tet-filter weather -t other.tet --json");
+    let other = again("qhist run 1 --dataset mask --tet-filter weather -t other.tet --format reference");
     assert!(other.stdout.contains(r#""tet_file": "other.tet""#), "{}", other.stdout);
     assert!(again("qhist run 1 --grep mean --plan").stdout.contains("\"read_plan\""));
     assert!(!again("qhist run 1 --grep mean --plan").stdout.contains("\"execution\""));

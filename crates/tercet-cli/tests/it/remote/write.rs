@@ -50,7 +50,7 @@ fn every_writing_command_writes_objects() {
         ("tgm extract run.tgm 0 --range 3:5 -o OUT", true),
         ("tgm extract run.tgm 0 --as npy -o OUT", true),
         ("tet extract run.tet t --as npy -o OUT", true),
-        ("tet extract run.tet t -s ::2 -o OUT", true),
+        ("tet extract run.tet t -s ::2 --as raw -o OUT", true),
         ("tet create OUT --from t=t.npy", true),
     ] {
         let local = fixture.ok(&format!("{} --force", verb.replace("OUT", "here")));

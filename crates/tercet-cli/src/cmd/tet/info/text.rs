@@ -1,12 +1,12 @@
 //! `tet info` as text.
 
 use tercet::core::escape;
-use tercet::tet::{Codec, Dataset, File, IntegrityStatus, Row};
+use tercet::tet::{self, CfEncoding, Codec, CoordinateSource, Dataset, File, IntegrityStatus, Row};
 
 use super::Args;
 use super::filter::{Filter, Kept};
 use crate::failure::Failure;
-use crate::render::{Table, human_size, size_and_bytes, utc};
+use crate::render::{Table, exact, human_size, size_and_bytes, utc};
 use crate::ui::{DIM, GOOD, HEADING, Ui, WARN, paint};
 
 /// Labels printed per axis.
@@ -200,6 +200,19 @@ fn print_metadata(dataset: &Dataset<'_>, in_full: bool, out: &mut Ui) -> Result<
             labelled.iter().map(|(axis, labels)| format!("{axis} ({})", labels.len())).collect();
         row("labels", &counts.join(", "));
     }
+    let in_datasets: Vec<String> = dataset
+        .coordinate_sources()
+        .into_iter()
+        .filter(|(_, source)| *source == CoordinateSource::Dataset)
+        .map(|(axis, _)| axis)
+        .collect();
+    if !in_datasets.is_empty() {
+        row("coordinates", &format!("{} (datasets of these names)", in_datasets.join(", ")));
+    }
+    if let Ok(encoding) = dataset.cf_encoding() {
+        packing(&encoding).into_iter().for_each(|text| row("packing", &text));
+        missing(&encoding).into_iter().for_each(|text| row("missing values", &text));
+    }
     for (key, value) in info.iter().flat_map(|info| &info.attrs) {
         row(key, value);
     }
@@ -208,6 +221,26 @@ fn print_metadata(dataset: &Dataset<'_>, in_full: bool, out: &mut Ui) -> Result<
     }
     heading(&format!("{} metadata:", escape::name(dataset.name())), out)?;
     out.line(table)
+}
+
+/// How packed values are decoded: `stored × 0.5 + 10`.
+fn packing(encoding: &CfEncoding) -> Option<String> {
+    let factor = encoding.scale_factor.map(|factor| format!(" × {}", exact(factor))).unwrap_or_default();
+    let offset = encoding.add_offset.map(|offset| format!(" + {}", exact(offset))).unwrap_or_default();
+    encoding.is_packed().then(|| format!("value = stored{factor}{offset}"))
+}
+
+/// Which stored values are missing: `-999, below 0, above 100`.
+fn missing(encoding: &CfEncoding) -> Option<String> {
+    let number = |number: &tet::Scalar| match number {
+        tet::Scalar::Whole(number) => number.to_string(),
+        tet::Scalar::Float(number) => exact(*number),
+    };
+    let mut parts: Vec<String> = encoding.missing_values.iter().map(number).collect();
+    parts.dedup();
+    parts.extend(encoding.valid_min.iter().map(|min| format!("below {}", number(min))));
+    parts.extend(encoding.valid_max.iter().map(|max| format!("above {}", number(max))));
+    (!parts.is_empty()).then(|| parts.join(", "))
 }
 
 /// The labels of each axis, then labels without a matching axis.

@@ -110,3 +110,22 @@ impl Serialize for Executed<'_> {
         map.end()
     }
 }
+
+/// A query that was checked or planned, not executed.
+pub(super) struct Checked<'a>(pub(super) &'a Answer);
+
+impl Serialize for Checked<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        map.serialize_entry("dataset", &self.0.dataset)?;
+        map.serialize_entry("operation", &self.0.operation)?;
+        map.serialize_entry("valid", &true)?;
+        if let Some(plan) = &self.0.read_plan {
+            map.serialize_entry("shape", &plan.selection().shape())?;
+            map.serialize_entry("elements", &plan.element_count())?;
+            map.serialize_entry("chunks", &plan.chunks().len())?;
+            map.serialize_entry("stored_bytes", &plan.total_stored_bytes())?;
+        }
+        map.end()
+    }
+}

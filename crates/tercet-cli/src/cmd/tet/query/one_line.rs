@@ -70,6 +70,7 @@ fn computed(operation: &Operation<'_>, execution: &Execution) -> String {
         None => words.push(scalars(operation, &results)),
     }
     words.extend(results.elements.map(|count| format!("elements={count}")));
+    words.extend((execution.skipped > 0).then(|| format!("skipped={}", execution.skipped)));
     let groups = execution.get("group_count");
     words.extend(groups.map(|count| format!("group_count={}", scalar(count, rounded))));
     words.extend(written(execution));

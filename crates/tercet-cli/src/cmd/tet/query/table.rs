@@ -76,6 +76,9 @@ fn overview(context: &AnswerContext<'_>, operation: Option<&Operation<'_>>, verb
         let over = if axes.is_empty() { "(scalar)".to_owned() } else { format!("axes=[{}]", axes.join(",")) };
         rows.push(("op", format!("{} {}", operation.name, escape::name(&over))));
     }
+    if let Some(execution) = answer.execution.as_ref().filter(|execution| execution.skipped > 0) {
+        rows.push(("skipped", execution.skipped.to_string()));
+    }
     if answer.catalog.as_ref().is_some_and(|catalog| catalog.found.is_none()) {
         rows.push(("matched", "false".to_owned()));
     }

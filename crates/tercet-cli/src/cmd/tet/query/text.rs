@@ -153,6 +153,9 @@ fn print_result(
         let part = selected.filter(|selected| elements < *selected).map(|all| format!(" of {all} selected"));
         let _ = write!(heading, ", {}{}", counted(elements, "element"), part.unwrap_or_default());
     }
+    if execution.skipped > 0 {
+        let _ = write!(heading, ", {} skipped", counted(execution.skipped, "missing value"));
+    }
     for (name, word) in [("group_count", "group"), ("window_count", "window")] {
         if let Some(Value::Count(count)) = execution.get(name) {
             let _ = write!(heading, ", {}", counted(*count, word));
@@ -256,7 +259,7 @@ pub(super) fn print_table(table: ArrayTable, out: &mut Ui) -> Result<(), Failure
     }
     out.line(table.table)?;
     match table.omitted {
-        Some(part) => out.line(paint(DIM, format_args!("({part}; `--format json` prints all)"))),
+        Some(part) => out.line(paint(DIM, format_args!("({part}; `--json` prints all)"))),
         None => Ok(()),
     }
 }

@@ -1,0 +1,233 @@
+//! Weights, selections by label, and results with names, compared with plain loops.
+
+use std::io::Cursor;
+
+use proptest::prelude::*;
+use tercet_core::progress::NoProgress;
+use tercet_core::{ElementType, TensorView};
+use tercet_tet::{
+    File, Group, Layout, Op, Reduce, ResultValues, TimePart, Weights, Window, Writer, WriterOptions,
+};
+
+/// `t`, f32, time × lat × lon, with coordinates.
+fn file(shape: [u64; 3], chunks: [u64; 3], values: &[f32]) -> File {
+    let mut layout = Layout::new();
+    let t = layout.dataset("t", ElementType::F32, shape, chunks).unwrap();
+    layout.dims(t, ["time", "lat", "lon"]).unwrap();
+    layout.attr(t, "units", "m s-1").unwrap();
+    layout.attr(t, "cell_methods", "height: mean").unwrap();
+    let time = layout.dataset("time", ElementType::I32, [shape[0]], [shape[0]]).unwrap();
+    layout.dims(time, ["time"]).unwrap();
+    layout.attr(time, "units", "days since 2023-11-20").unwrap();
+    let lat = layout.dataset("lat", ElementType::F64, [shape[1]], [shape[1]]).unwrap();
+    layout.dims(lat, ["lat"]).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(t, TensorView::from_slice(&shape, values).unwrap()).unwrap();
+    let days: Vec<i32> = (0..shape[0]).map(|n| n as i32 * 9).collect();
+    writer.array(time, TensorView::from_slice(&shape[..1], &days).unwrap()).unwrap();
+    writer.array(lat, TensorView::from_slice(&shape[1..2], &latitudes(shape[1])).unwrap()).unwrap();
+    File::from_bytes("m", writer.finish().unwrap().output).unwrap()
+}
+
+fn latitudes(count: u64) -> Vec<f64> {
+    (0..count).map(|n| 80.0 - n as f64 * 160.0 / count as f64).collect()
+}
+
+fn numbers(reduce: Reduce<'_>) -> Vec<Vec<f64>> {
+    let results = reduce.run_all().unwrap();
+    results.into_iter().map(|one| one.tensor.into_vec::<f64>().unwrap()).collect()
+}
+
+fn close(found: f64, expected: f64) -> bool {
+    (found - expected).abs() <= 1e-10 * expected.abs().max(1.0) || (found.is_nan() && expected.is_nan())
+}
+
+/// Weighted sum, mean and variance of values with weights.
+fn weighted(pairs: &[(f64, f64)]) -> [f64; 3] {
+    let sum: f64 = pairs.iter().map(|(value, weight)| value * weight).sum();
+    let weight: f64 = pairs.iter().map(|(_, weight)| weight).sum();
+    if weight == 0.0 {
+        return [sum, f64::NAN, f64::NAN];
+    }
+    let mean = sum / weight;
+    let variance = pairs.iter().map(|(value, weight)| weight * (value - mean).powi(2)).sum::<f64>() / weight;
+    [sum, mean, variance]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
+    #[test]
+    fn weights_equal_a_plain_loop(
+        shape in [1u64..6, 1u64..7, 1u64..5],
+        chunks in [1u64..4, 1u64..4, 1u64..4],
+        seed in prop::collection::vec(prop_oneof![3 => (-500i16..500).prop_map(f32::from), 1 => Just(f32::NAN)], 180),
+        own in prop::collection::vec(0.0f64..3.0, 7),
+        over_time: bool,
+        cosine: bool,
+        reversed: bool,
+    ) {
+        let [times, lats, lons] = shape.map(|n| n as usize);
+        let values = &seed[..times * lats * lons];
+        let file = file(shape, chunks, values);
+        let mut weights: Vec<f64> = if cosine {
+            latitudes(shape[1]).iter().map(|lat| lat.to_radians().cos()).collect()
+        } else {
+            own[..lats].to_vec()
+        };
+        let mut select = file.dataset("t").unwrap().select();
+        let rule = if cosine { Weights::cos_latitude("lat") } else { Weights::values("lat", weights.clone()) };
+        if reversed {
+            select = select.isel("lat", tercet_core::tensor::IndexSlice::parse("::-1").unwrap()).unwrap();
+            if !cosine {
+                weights.reverse();
+            }
+        }
+        let ops = [Op::Sum, Op::Mean, Op::Var, Op::Std, Op::Max, Op::Count];
+        let axes: &[&str] = if over_time { &["time", "lat"] } else { &["lat"] };
+        let found = numbers(select.reduce(ops).over(axes.iter().copied()).weights(rule));
+        let at = |time: usize, lat: usize, lon: usize| f64::from(values[(time * lats + lat) * lons + lon]);
+        let outputs: Vec<(Vec<usize>, usize)> = if over_time {
+            (0..lons).map(|lon| ((0..times).collect(), lon)).collect()
+        } else {
+            (0..times).flat_map(|time| (0..lons).map(move |lon| (vec![time], lon))).collect()
+        };
+        for (number, (times, lon)) in outputs.into_iter().enumerate() {
+            let all = times.iter().flat_map(|&time| (0..lats).map(move |lat| (time, lat)));
+            let pairs: Vec<(f64, f64)> = all
+                .map(|(time, lat)| (at(time, lat, lon), weights[lat]))
+                .filter(|(value, _)| !value.is_nan())
+                .collect();
+            let [sum, mean, variance] = weighted(&pairs);
+            prop_assert!(close(found[0][number], sum), "{} {sum}", found[0][number]);
+            prop_assert!(close(found[1][number], mean), "{} {mean}", found[1][number]);
+            prop_assert!(close(found[2][number], variance) || (found[2][number] - variance).abs() < 1e-6);
+            prop_assert!(close(found[3][number], found[2][number].sqrt()));
+            let max = pairs.iter().map(|(value, _)| *value).fold(f64::NAN, f64::max);
+            prop_assert!(close(found[4][number], max));
+            prop_assert_eq!(found[5][number], pairs.len() as f64);
+        }
+    }
+
+    #[test]
+    fn positions_of_maxima_have_coordinates(
+        shape in [1u64..5, 1u64..6, 1u64..4],
+        seed in prop::collection::vec(-9i8..9, 100),
+        lats_only: bool,
+    ) {
+        let [times, lats, lons] = shape.map(|n| n as usize);
+        let values: Vec<f32> = seed[..times * lats * lons].iter().map(|&n| f32::from(n)).collect();
+        let file = file(shape, [2, 2, 2], &values);
+        let t = file.dataset("t").unwrap();
+        let axes: &[&str] = if lats_only { &["lat"] } else { &["time", "lat"] };
+        let results = t.select().arg_max(axes.iter().copied()).request().unwrap().results(&NoProgress).unwrap();
+        let array = &results.arrays[0];
+        let ResultValues::Positions(positions) = &array.values else { panic!("positions were expected") };
+        let lat = positions.iter().find(|axis| axis.axis == "lat").unwrap();
+        for output in 0..array.len() {
+            let (fixed, lon) = (output / lons, output % lons);
+            let times: Vec<usize> = if lats_only { vec![fixed] } else { (0..times).collect() };
+            let places = times.iter().flat_map(|&time| (0..lats).map(move |lat| (time, lat)));
+            let value = |&(time, lat): &(usize, usize)| values[(time * lats + lat) * lons + lon];
+            let places: Vec<(usize, usize)> = places.collect();
+            let max = places.iter().map(value).fold(f32::MIN, f32::max);
+            let first = places.iter().find(|place| value(place) == max).unwrap();
+            prop_assert_eq!(lat.index(output), Some(first.1));
+            prop_assert_eq!(lat.text(output), Some(latitudes(shape[1])[first.1].to_string()));
+            if !lats_only {
+                prop_assert_eq!(positions[0].index(output), Some(first.0));
+            }
+        }
+    }
+}
+
+fn sample() -> File {
+    let values: Vec<f32> = (0..12 * 3 * 2).map(|n| (n * 7 % 31) as f32).collect();
+    file([12, 3, 2], [5, 2, 2], &values)
+}
+
+#[test]
+fn windows_have_the_coordinates_of_their_last_positions() {
+    let file = sample();
+    let t = file.dataset("t").unwrap();
+    let window = Window::rolling("time", 3);
+    let request = t.select().mean(["lat", "lon"]).window(window).request().unwrap();
+    let results = request.results(&NoProgress).unwrap();
+    let dim = &results.arrays[0].dims[0];
+    assert_eq!((dim.name.as_str(), dim.len), ("time", 10));
+    assert_eq!(dim.coordinates.as_ref().unwrap().text(0), "2023-12-08T00:00:00");
+    let stored = dim.stored.as_ref().unwrap();
+    assert_eq!(stored.values.as_slice::<i32>().unwrap()[..2], [18, 27]);
+    assert_eq!(stored.attrs["units"], "days since 2023-11-20");
+    // The positions of maxima in windows are those of the axis.
+    let window = Window::rolling("time", 3);
+    let request = t.select().arg_max(["lat", "lon"]).window(window).request().unwrap();
+    let results = request.results(&NoProgress).unwrap();
+    let ResultValues::Positions(positions) = &results.arrays[0].values else { panic!("positions") };
+    let values = t.read_all().unwrap();
+    let values = values.as_slice::<f32>().unwrap();
+    for start in 0..10 {
+        let part = &values[start * 6..(start + 3) * 6];
+        let max = part.iter().copied().fold(f32::MIN, f32::max);
+        let first = part.iter().position(|&value| value == max).unwrap();
+        let found: Vec<usize> = positions.iter().map(|axis| axis.index(start).unwrap()).collect();
+        assert_eq!(found, [start + first / 6, first / 2 % 3, first % 2], "window {start}");
+    }
+}
+
+#[test]
+fn groups_by_time_are_named_after_the_part() {
+    let file = sample();
+    let t = file.dataset("t").unwrap();
+    let reduce = t.select().mean(["lat", "lon"]).group_by(Group::time("time", TimePart::Season));
+    let results = reduce.request().unwrap().results(&NoProgress).unwrap();
+    let dim = &results.arrays[0].dims[0];
+    assert_eq!(dim.name, "season");
+    let json = serde_json::to_value(&results).unwrap();
+    assert_eq!(json["coords"]["season"], serde_json::json!(["DJF", "SON"]));
+    assert_eq!(json["units"], "m s-1");
+    assert_eq!(results.arrays[0].attrs["cell_methods"], "height: mean time: lat: lon: mean");
+    let error = t.select().arg_max(["lat"]).group_by(Group::time("time", TimePart::Season));
+    let error = error.request().unwrap().results(&NoProgress).unwrap_err();
+    assert!(error.to_string().contains("within groups"), "{error}");
+}
+
+#[test]
+fn single_labels_are_no_dimensions_if_squeezed() {
+    let file = sample();
+    let t = file.dataset("t").unwrap();
+    let whole = t.select().sel("lat", 80.0).unwrap();
+    let kept = whole.results(false).unwrap();
+    assert_eq!(kept.arrays[0].shape(), [12, 1, 2]);
+    let squeezed = whole.squeeze();
+    assert_eq!(squeezed.shape(), [12, 2]);
+    let results = squeezed.results(false).unwrap();
+    assert_eq!(results.arrays[0].shape(), [12, 2]);
+    assert_eq!(results.single[0].1.text(0), "80");
+    let by_time = squeezed.mean(["lon"]).request().unwrap().results(&NoProgress).unwrap();
+    assert_eq!(by_time.arrays[0].shape(), [12]);
+    assert_eq!(by_time.arrays[0].attrs["cell_methods"], "height: mean lon: mean");
+    let var = squeezed.var(["lon"]).request().unwrap().results(&NoProgress).unwrap();
+    assert_eq!(var.arrays[0].units(), Some("(m s-1)2"));
+}
+
+#[test]
+fn wrong_weights_are_refused() {
+    let file = sample();
+    let all = file.dataset("t").unwrap().select();
+    let refused = |reduce: Reduce<'_>| reduce.request().unwrap_err().to_string();
+    let values = |weights: &[f64]| Weights::values("lat", weights.to_vec());
+    assert!(refused(all.mean(["lat"]).weights(values(&[1.0]))).contains("are 1, but 3 positions"));
+    assert!(refused(all.mean(["lat"]).weights(values(&[1.0, f64::NAN, 1.0]))).contains("not finite"));
+    assert!(refused(all.mean(["lat"]).weights(Weights::cos_latitude("lon"))).contains("no numbers"));
+    assert!(refused(all.mean(["time"]).weights(Weights::cos_latitude("lat"))).contains("reduced"));
+    assert!(refused(all.median(["lat"]).weights(Weights::cos_latitude("lat"))).contains("`median`"));
+    let padded = Window::rolling("time", 2).min_count(2);
+    assert!(
+        refused(all.mean(["lat"]).window(padded).weights(Weights::cos_latitude("lat"))).contains("windows")
+    );
+    // Weights with windows of another axis.
+    let window = || Window::rolling("time", 2);
+    let plain = numbers(all.mean(["lat"]).window(window()).weights(values(&[1.0; 3])));
+    let expected = numbers(all.mean(["lat"]).window(window()));
+    assert!(plain[0].iter().zip(&expected[0]).all(|(a, b)| close(*a, *b)));
+}
