@@ -82,6 +82,8 @@ mod documents {
     struct OpenAndInspect;
     #[doc = include_str!("../../../docs/guide/mmap-read-patterns.md")]
     struct MmapReadPatterns;
+    #[doc = include_str!("../../../docs/guide/compute.md")]
+    struct Compute;
     #[doc = include_str!("../../../docs/guide/query.md")]
     struct Query;
     #[doc = include_str!("../../../docs/guide/tgm.md")]

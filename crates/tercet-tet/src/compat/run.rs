@@ -17,6 +17,7 @@ use crate::query::operation::Kind;
 /// Options for running a query.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "independent switches")]
 pub struct RunOptions {
     /// The number of elements of the preview.
     pub preview: u64,

@@ -203,7 +203,7 @@ mod tests {
 
     #[test]
     fn sums_keep_small_terms() {
-        assert_eq!(sum([1e100, 1.0, -1e100].into_iter()), 1.0);
+        assert!((sum([1e100, 1.0, -1e100].into_iter()) - 1.0).abs() < 1e-15);
         assert!(sum([f64::INFINITY, 1.0].into_iter()).is_infinite());
         assert!(sum([f64::INFINITY, f64::NEG_INFINITY].into_iter()).is_nan());
     }

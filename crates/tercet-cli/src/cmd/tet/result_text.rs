@@ -83,12 +83,12 @@ fn about(results: &Results) -> String {
         0 => "; read nothing but chunk statistics".to_owned(),
         bytes => format!("; read {}", human_size(bytes)),
     });
-    let single: String = results
+    let single = results
         .single
         .iter()
-        .map(|(name, coordinates)| format!("{}={}, ", escape::name(name), escape::name(&coordinates.text(0))))
-        .collect();
-    format!("({single}{}{})", counts(results), read.unwrap_or_default())
+        .map(|(name, coordinates)| format!("{}={}", escape::name(name), escape::name(&coordinates.text(0))));
+    let parts: Vec<String> = single.chain([counts(results)]).collect();
+    format!("({}{})", parts.join(", "), read.unwrap_or_default())
 }
 
 fn print_columns(arrays: &[&ResultArray], limit: usize, out: &mut Ui) -> Result<(), Failure> {

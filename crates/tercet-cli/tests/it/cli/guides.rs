@@ -78,6 +78,11 @@ fn verify_and_repair() {
 }
 
 #[test]
+fn compute() {
+    check("compute.md");
+}
+
+#[test]
 fn query() {
     check("query.md");
 }

@@ -210,8 +210,11 @@ fn print_metadata(dataset: &Dataset<'_>, in_full: bool, out: &mut Ui) -> Result<
         row("coordinates", &format!("{} (datasets of these names)", in_datasets.join(", ")));
     }
     if let Ok(encoding) = dataset.cf_encoding() {
-        packing(&encoding).into_iter().for_each(|text| row("packing", &text));
-        missing(&encoding).into_iter().for_each(|text| row("missing values", &text));
+        for (name, text) in [("packing", packing(&encoding)), ("missing values", missing(&encoding))] {
+            if let Some(text) = text {
+                row(name, &text);
+            }
+        }
     }
     for (key, value) in info.iter().flat_map(|info| &info.attrs) {
         row(key, value);
