@@ -33,6 +33,7 @@ mod op;
 mod order;
 mod product;
 mod roll;
+mod round;
 mod simd;
 mod softmax;
 mod sum;
@@ -49,6 +50,7 @@ pub use histogram::{TINY_RANGE, bin_width};
 pub use op::Op;
 pub use order::{Capacity, Quantile, Search};
 pub use roll::{Roll, RollPadding, Rolled, Scan, roll};
+pub use round::{BitRounding, largest_error};
 pub use transform::{CellNumbers, Formula, Plane, PlaneKernel, Real};
 pub use widen::{from_half, gather, widen};
 
