@@ -54,4 +54,4 @@ pub use formats::npy;
 #[cfg(any(unix, windows))]
 pub use results::save_results;
 pub use results::{ResultFormat, UnknownExtension, write_results};
-pub use store::store;
+pub use store::{largest_error, store};

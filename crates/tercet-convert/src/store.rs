@@ -1,7 +1,7 @@
 //! Conversion of an array of another format to a dataset of a `.tet` file.
 
 use tercet_core::{Progress, Sink};
-use tercet_tet::{DatasetId, Writer};
+use tercet_tet::{Dataset, DatasetId, Grid, Writer};
 
 use crate::Error;
 use crate::npy::Npy;
@@ -17,10 +17,18 @@ pub fn store<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let grid = writer.grid(dataset).clone();
-    let fill = |coords: &[u64], out: &mut [u8]| {
-        let start: Vec<u64> =
-            coords.iter().enumerate().map(|(axis, &coordinate)| grid.window(axis, coordinate).0).collect();
-        array.read_box(&start, &grid.chunk_shape_at(coords), out).map_err(Error::from)
-    };
-    writer.fill(dataset, fill, progress)
+    writer.fill(dataset, |coords, out| read_chunk(array, &grid, coords, out), progress)
+}
+
+/// The largest absolute difference between the values of `array` and those of a stored dataset of the same shape.
+pub fn largest_error(array: &Npy, dataset: &Dataset<'_>, progress: &dyn Progress) -> Result<f64, Error> {
+    let grid = dataset.grid()?;
+    dataset.largest_error(|coords, out| read_chunk(array, grid, coords, out), progress)
+}
+
+/// Reads the values of a chunk.
+fn read_chunk(array: &Npy, grid: &Grid, coords: &[u64], out: &mut [u8]) -> Result<(), Error> {
+    let start: Vec<u64> =
+        coords.iter().enumerate().map(|(axis, &coordinate)| grid.window(axis, coordinate).0).collect();
+    array.read_box(&start, &grid.chunk_shape_at(coords), out).map_err(Error::from)
 }

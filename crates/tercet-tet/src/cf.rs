@@ -1,5 +1,6 @@
 //! CF conventions: missing values and packing of a dataset, from its attributes.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::Serialize;
@@ -166,19 +167,27 @@ impl Dataset<'_> {
 
     pub(crate) fn read_cf_encoding(&self) -> Result<CfEncoding, ErrorKind> {
         let Some(attrs) = self.info().map(|info| &info.attrs) else { return Ok(CfEncoding::default()) };
-        let numbers = |name: &str| -> Result<Vec<Scalar>, ErrorKind> {
+        CfEncoding::from_attrs(attrs)
+            .map_err(|detail| ErrorKind::Compute { dataset: self.name().into(), detail: detail.into() })
+    }
+}
+
+impl CfEncoding {
+    /// Missing values and packing from attributes; the error says which attribute is invalid.
+    pub(crate) fn from_attrs(attrs: &BTreeMap<String, String>) -> Result<Self, String> {
+        let numbers = |name: &str| -> Result<Vec<Scalar>, String> {
             let Some(text) = attrs.get(name) else { return Ok(Vec::new()) };
-            parse_numbers(text).ok_or_else(|| self.invalid_attribute(name, text, "not a number"))
+            parse_numbers(text).ok_or_else(|| invalid_attribute(name, text, "not a number"))
         };
-        let number = |name: &str| -> Result<Option<Scalar>, ErrorKind> {
+        let number = |name: &str| -> Result<Option<Scalar>, String> {
             match numbers(name)?[..] {
                 [] => Ok(None),
                 [number] => Ok(Some(number)),
-                _ => Err(self.invalid_attribute(name, &attrs[name], "not one number")),
+                _ => Err(invalid_attribute(name, &attrs[name], "not one number")),
             }
         };
         if let Some(text) = attrs.get("_Unsigned").filter(|text| text.trim().eq_ignore_ascii_case("true")) {
-            return Err(self.invalid_attribute("_Unsigned", text, "not supported"));
+            return Err(invalid_attribute("_Unsigned", text, "not supported"));
         }
         let mut missing_values = numbers("_FillValue")?;
         missing_values.extend(numbers("missing_value")?);
@@ -189,13 +198,13 @@ impl Dataset<'_> {
         match numbers("valid_range")?[..] {
             [] => {}
             [min, max] => (valid_min, valid_max) = (Some(min), Some(max)),
-            _ => return Err(self.invalid_attribute("valid_range", &attrs["valid_range"], "not two numbers")),
+            _ => return Err(invalid_attribute("valid_range", &attrs["valid_range"], "not two numbers")),
         }
-        let float = |name: &str| -> Result<Option<f64>, ErrorKind> {
+        let float = |name: &str| -> Result<Option<f64>, String> {
             let number = number(name)?.map(Scalar::to_f64);
             match number {
                 Some(number) if !number.is_finite() => {
-                    Err(self.invalid_attribute(name, &attrs[name], "not a finite number"))
+                    Err(invalid_attribute(name, &attrs[name], "not a finite number"))
                 }
                 _ => Ok(number),
             }
@@ -204,14 +213,13 @@ impl Dataset<'_> {
         // A factor of 1 and an offset of 0 change nothing.
         let scale_factor = scale_factor.filter(|factor| factor.total_cmp(&1.0).is_ne());
         let add_offset = add_offset.filter(|offset| offset.abs() > 0.0);
-        Ok(CfEncoding { missing_values, valid_min, valid_max, scale_factor, add_offset })
+        Ok(Self { missing_values, valid_min, valid_max, scale_factor, add_offset })
     }
+}
 
-    fn invalid_attribute(&self, name: &str, text: &str, what: &str) -> ErrorKind {
-        let text = tercet_core::escape::name(text);
-        let detail = format!("the attribute `{name}` is `{text}`, which is {what}");
-        ErrorKind::Compute { dataset: self.name().into(), detail: detail.into() }
-    }
+fn invalid_attribute(name: &str, text: &str, what: &str) -> String {
+    let text = tercet_core::escape::name(text);
+    format!("the attribute `{name}` is `{text}`, which is {what}")
 }
 
 /// Parses one number or several: separated by white space or commas, in brackets or not.

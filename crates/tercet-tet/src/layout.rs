@@ -5,10 +5,12 @@ use std::collections::BTreeMap;
 use tercet_codec::bytes::zstd;
 use tercet_core::DType;
 
-use crate::attribute;
+use crate::attribute::{self, AttrValue};
+use crate::cf::CfEncoding;
 use crate::grid::Grid;
 use crate::metadata::{Coord, DatasetInfo, HistoryRow, Metadata};
 use crate::metadata_limits::{self, COORD_LABELS, INLINE_BYTES, LimitViolation, SPILL_BYTES};
+use crate::rounding::{self, Rounder, Rounding, RoundingError};
 use crate::stored::Origin;
 use crate::wire::block::LongLabels;
 use crate::wire::ids::MAX_RANK;
@@ -20,11 +22,13 @@ mod edit_error;
 mod error;
 mod history;
 mod options;
+mod repack;
 
 pub use append::{Append, AppendError, Appended};
 pub use edit_error::EditError;
 pub use error::LayoutError;
-pub use options::{Compression, Profile, WriterOptions};
+pub use options::{Compression, CompressionChoice, Profile, WriterOptions};
+pub use repack::Repack;
 
 /// The length limit of dataset names, in bytes: that of query documents.
 const NAME_BYTES: usize = 1024;
@@ -68,6 +72,7 @@ pub(crate) struct Planned {
     pub(crate) name: String,
     pub(crate) grid: Grid,
     pub(crate) compression: Compression,
+    pub(crate) rounding: Option<Rounding>,
     /// The stored dataset with its chunks; `None` for a new dataset.
     pub(crate) origin: Option<Origin>,
 }
@@ -111,7 +116,13 @@ impl Layout {
     /// Adds a dataset of an older file; its name is not checked.
     pub(crate) fn push(&mut self, name: &str, grid: Grid) -> DatasetId {
         let name = name.to_owned();
-        self.datasets.push(Planned { name, grid, compression: Compression::None, origin: None });
+        self.datasets.push(Planned {
+            name,
+            grid,
+            compression: Compression::None,
+            rounding: None,
+            origin: None,
+        });
         DatasetId(self.datasets.len() - 1)
     }
 
@@ -127,6 +138,44 @@ impl Layout {
         }
         self.datasets[dataset.0].compression = compression;
         Ok(())
+    }
+
+    /// Rounds the values of a float dataset when they are written, and records it in the attributes
+    /// `quantization_algorithm` and `quantization_nsb` or `quantization_max_error`.
+    ///
+    /// Call it after the attributes of missing values are set: they decide which values are kept.
+    pub fn round(&mut self, dataset: DatasetId, rounding: Rounding) -> Result<(), LayoutError> {
+        self.rounder_for(dataset, rounding)?;
+        self.datasets[dataset.0].rounding = Some(rounding);
+        self.set_attr(dataset, rounding::ALGORITHM, &rounding::BITROUND.into())?;
+        let (key, other, value) = match rounding {
+            Rounding::KeepBits(bits) => {
+                (rounding::KEPT_BITS, rounding::MAX_ERROR, AttrValue::from(i64::from(bits)))
+            }
+            Rounding::MaxError(error) => (rounding::MAX_ERROR, rounding::KEPT_BITS, AttrValue::from(error)),
+        };
+        self.info(dataset).attrs.remove(other);
+        self.set_attr(dataset, key, &value)
+    }
+
+    /// The rounding of each dataset.
+    pub(crate) fn rounders(&self) -> Result<Vec<Option<Rounder>>, LayoutError> {
+        let rounder = |(position, planned): (usize, &Planned)| {
+            planned.rounding.map(|rounding| self.rounder_for(DatasetId(position), rounding)).transpose()
+        };
+        self.datasets.iter().enumerate().map(rounder).collect()
+    }
+
+    fn rounder_for(&self, dataset: DatasetId, rounding: Rounding) -> Result<Rounder, LayoutError> {
+        let planned = &self.datasets[dataset.0];
+        let attrs = self.dataset_info(dataset).map(|info| &info.attrs);
+        let encoding = attrs.map_or_else(|| Ok(CfEncoding::default()), CfEncoding::from_attrs);
+        let rounder = encoding
+            .map_err(|detail| RoundingError::Attribute { detail })
+            .and_then(|encoding| Rounder::new(rounding, planned.grid.element(), &encoding));
+        let failed =
+            |reason| LayoutError::Rounding { dataset: planned.name.clone(), reason: Box::new(reason) };
+        rounder.map_err(failed)
     }
 
     /// Sets an attribute of a dataset to a text, without checks. [`set_attr`](Self::set_attr) sets typed values.

@@ -39,11 +39,12 @@
 //! | `wire` | byte layout of every table, no I/O |
 //! | `catalog`, `integrity`, `rows` | opening: catalog, integrity block, row lookup |
 //! | `file`, `chunk`, `read`, `export` | reading chunks and selections |
-//! | `layout`, `writer`, `zones` | writing files |
+//! | `layout`, `writer`, `rounding`, `zones` | writing files |
 //! | `compute`, `cf`, `plan`, `exec` | typed computations: requests, missing and packed values, read plans, execution |
 //! | `query`, `compat` | query documents, converted to requests; answers in the JSON of the reference implementation |
 //! | `results` | results with names, coordinates and units, and their JSON |
 //! | `rewrite`, `merge`, `stored` | changing and merging files: stored chunks are copied |
+//! | `advise` | sizes and speeds of a dataset with other compressions and roundings |
 //! | `verify`, `repair`, `outline`, `summary` | verification, repair, salvage, byte layout, contents |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
@@ -51,6 +52,7 @@
     allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
 )]
 
+mod advise;
 mod attribute;
 mod catalog;
 mod cf;
@@ -84,6 +86,7 @@ mod repair;
 mod results;
 #[cfg(any(unix, windows))]
 mod rewrite;
+mod rounding;
 mod rows;
 mod stats;
 mod stored;
@@ -94,6 +97,7 @@ mod wire;
 mod writer;
 mod zones;
 
+pub use advise::{Advice, Measured, Trial, advise};
 pub use attribute::{AttrError, AttrType, AttrValue};
 pub use cf::CfEncoding;
 pub use chunk::Chunk;
@@ -109,8 +113,8 @@ pub use file::{ChunkRef, Dataset, File, ReadOptions};
 pub use grid::Grid;
 pub use integrity::IntegrityStatus;
 pub use layout::{
-    Append, AppendError, Appended, Compression, DatasetId, EditError, Layout, LayoutError, Profile,
-    WriterOptions,
+    Append, AppendError, Appended, Compression, CompressionChoice, DatasetId, EditError, Layout, LayoutError,
+    Profile, Repack, WriterOptions,
 };
 pub use merge::{Merge, MergeReport};
 pub use metadata::{Coord, DatasetInfo, FileInfo, HistoryRow, Metadata, unix_seconds};
@@ -130,6 +134,7 @@ pub use repair::{
 pub use results::{AxisPositions, ResultArray, ResultDim, ResultValues, Results, StoredCoordinates};
 #[cfg(any(unix, windows))]
 pub use rewrite::Rewrite;
+pub use rounding::{Rounding, RoundingError};
 pub use stats::{Range, Stats};
 pub use stored::NewValues;
 pub use summary::{CoordinateSource, DatasetSummary, Summary, read_tet_summary_v1};

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use tercet_core::limits::check_limit;
 use tercet_core::progress::NoProgress;
+use tercet_core::tensor::AxisSlice;
 use tercet_core::{Malformed, Progress, Reason, Selection, Site, Tensor};
 
 use crate::Region;
@@ -61,6 +62,17 @@ impl Dataset<'_> {
             self.fill(grid, selection, out, progress)
         };
         read().map_err(|fault| self.file.error(fault))
+    }
+
+    /// Reads the values of a chunk of another grid of the same array.
+    pub(crate) fn read_chunk_of(&self, grid: &Grid, coords: &[u64], out: &mut [u8]) -> Result<(), Error> {
+        let slices = (0..grid.rank()).map(|axis| {
+            let (start, stop) = grid.window(axis, coords[axis]);
+            AxisSlice { start, stop, step: 1 }
+        });
+        let selection = Selection::new(slices.collect(), grid.shape());
+        let selection = selection.map_err(|error| self.file.error(error.into()))?;
+        self.read_into(&selection, out, &NoProgress)
     }
 
     /// The bytes of a selection of this dataset.

@@ -87,7 +87,7 @@ impl Rewrite {
                 old.error(ErrorKind::BadDataset { dataset: dataset.name().into(), reason })
             })?;
             let id = layout.push(dataset.name(), grid);
-            let origin = Origin { file: Arc::clone(&old), id: dataset.id(), grown: None };
+            let origin = Origin { file: Arc::clone(&old), id: dataset.id(), grown: None, recoded: false };
             layout.datasets[id.0].origin = Some(origin);
         }
         describe(&mut layout, &old);

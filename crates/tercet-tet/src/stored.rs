@@ -26,6 +26,8 @@ pub(crate) struct Origin {
     pub(crate) id: usize,
     /// The axis along which the new dataset is longer.
     pub(crate) grown: Option<usize>,
+    /// Whether the values are decoded and encoded again, in the chunks of the new grid.
+    pub(crate) recoded: bool,
 }
 
 impl Origin {
@@ -96,7 +98,7 @@ pub(crate) fn prepare(layout: &mut Layout) -> Result<Vec<u64>, Error> {
     let mut missing = Vec::new();
     let mut base = 0;
     for planned in &mut layout.datasets {
-        if let Some(origin) = &planned.origin {
+        if let Some(origin) = planned.origin.as_ref().filter(|origin| !origin.recoded) {
             let dataset = origin.dataset();
             let failed = |fault| origin.file.error(fault);
             check_rows(&dataset).map_err(failed)?;
@@ -104,8 +106,10 @@ pub(crate) fn prepare(layout: &mut Layout) -> Result<Vec<u64>, Error> {
                 find_missing(origin, &planned.grid, base, &mut missing);
             }
             // The writer must not compute the offsets of raw chunks.
-            if planned.compression == Compression::None && is_compressed(&dataset).map_err(failed)? {
-                planned.compression = Compression::Zstd { level: tercet_codec::bytes::zstd::DEFAULT_LEVEL };
+            if matches!(planned.compression, Compression::None | Compression::Auto) {
+                let level = tercet_codec::bytes::zstd::DEFAULT_LEVEL;
+                let zstd = is_compressed(&dataset).map_err(failed)?;
+                planned.compression = if zstd { Compression::Zstd { level } } else { Compression::None };
             }
         }
         base += planned.grid.chunk_count();
@@ -217,6 +221,14 @@ impl<S: Sink> Writer<S> {
             let Some(origin) = self.layout.datasets[position].origin.clone() else { continue };
             let target = DatasetId(position);
             let grid = self.grid(target).clone();
+            if origin.recoded {
+                self.threads = origin.file.options.threads;
+                let values = |coords: &[u64], out: &mut [u8]| {
+                    origin.dataset().read_chunk_of(&grid, coords, out).map_err(E::from)
+                };
+                self.fill(target, values, progress)?;
+                continue;
+            }
             let name = self.name.clone();
             let make = |encoder: &Encoder, row: u64, coords: &[u64]| {
                 let raw = match origin.part(&grid, coords) {

@@ -1,5 +1,6 @@
 //! [`Writer`]: chunks in any order, then index and footer.
 
+use std::collections::BTreeMap;
 use std::io::SeekFrom;
 use std::num::NonZeroUsize;
 #[cfg(any(unix, windows))]
@@ -7,6 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use tercet_codec::bytes::zstd;
 use tercet_core::progress::NoProgress;
 #[cfg(any(unix, windows))]
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
@@ -15,9 +17,10 @@ use tercet_core::{Progress, Shape, Sink, TensorView, threads};
 
 use crate::error::{Error, ErrorKind};
 use crate::grid::Grid;
-use crate::layout::{Compression, DatasetId, Layout, LayoutError, Profile, WriterOptions};
+use crate::layout::{Compression, CompressionChoice, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 use crate::metadata::HistoryRow;
 use crate::read::dense_strides;
+use crate::rounding::Rounder;
 use crate::stored;
 use crate::wire::directory::{self, Record};
 use crate::wire::ids::{FLAG_FOOTER, MAX_RANK, RECORDS_AT, align8, dtype_tag};
@@ -29,6 +32,7 @@ use crate::zones::ZoneMaps;
 mod dense;
 mod encode;
 mod footer;
+pub(crate) mod sample;
 
 use encode::UNWRITTEN;
 pub(crate) use encode::{Encoded, Encoder, MISSING, RowStates};
@@ -61,6 +65,8 @@ pub struct Writer<S> {
     /// The dataset of the last payload.
     last: Option<DatasetId>,
     placement: Placement,
+    rounders: Vec<Option<Rounder>>,
+    choices: BTreeMap<usize, CompressionChoice>,
     /// The number of threads that encode chunks; `None` is the current pool.
     pub(crate) threads: Option<NonZeroUsize>,
 }
@@ -176,6 +182,7 @@ impl<S: Sink> Writer<S> {
         }
         let zones =
             options.zone_maps.then(|| ZoneMaps::new(&layout.datasets, &layout.metadata)).transpose()?;
+        let rounders = layout.rounders()?;
         let kept_rows = total - missing.len() as u64;
         let start = if records.is_empty() {
             crate::wire::ids::SUPERBLOCK_LEN
@@ -199,6 +206,8 @@ impl<S: Sink> Writer<S> {
             end: start,
             last: None,
             placement,
+            rounders,
+            choices: BTreeMap::new(),
             threads: None,
         };
         if placement == Placement::Fixed {
@@ -230,6 +239,10 @@ impl<S: Sink> Writer<S> {
 
     /// Writes one chunk. The view has the extents of the chunk, clipped at the edge of the array.
     pub fn chunk(&mut self, dataset: DatasetId, coords: &[u64], view: TensorView<'_>) -> Result<(), Error> {
+        if self.layout.datasets[dataset.0].compression == Compression::Auto {
+            let values = |_| Ok::<_, Error>(view.bytes().to_vec());
+            self.choose(dataset, &[0], values)?;
+        }
         self.try_chunk(dataset, coords, view).map_err(|fault| self.error(fault))
     }
 
@@ -274,7 +287,8 @@ impl<S: Sink> Writer<S> {
     }
 
     /// Writes a whole dataset on all threads: `fill` is called for every chunk, from several threads, with the
-    /// chunk's coordinates and a buffer for its elements (row-major, little-endian).
+    /// chunk's coordinates and a buffer for its elements (row-major, little-endian). With [`Compression::Auto`], chunks of
+    /// the sample are requested twice.
     pub fn fill<E: From<Error> + Send>(
         &mut self,
         dataset: DatasetId,
@@ -284,16 +298,54 @@ impl<S: Sink> Writer<S> {
         let grid = self.grid(dataset).clone();
         let base = self.bases[dataset.0];
         let name = self.name.clone();
-        let make = |this: &Encoder, linear: u64| {
+        let failed = |fault: ErrorKind| E::from(Error::new(name.clone(), fault));
+        let values = |linear: u64| -> Result<Vec<u8>, E> {
             let coords = grid.coords(linear);
             let coords = &coords[..grid.rank()];
-            let bytes = grid.chunk_bytes_at(coords);
-            let failed = |fault: ErrorKind| E::from(Error::new(name.clone(), fault));
-            let mut raw = room(bytes).map_err(failed)?;
+            let mut raw = room(grid.chunk_bytes_at(coords)).map_err(failed)?;
             fill(coords, &mut raw)?;
-            this.encode(base + linear, raw).map_err(failed)
+            Ok(raw)
         };
+        if self.layout.datasets[dataset.0].compression == Compression::Auto {
+            self.choose(dataset, &sample::positions(&grid), values)?;
+        }
+        let make = |this: &Encoder, linear: u64| this.encode(base + linear, values(linear)?).map_err(failed);
         self.pump(dataset, 0..grid.chunk_count(), make, progress)
+    }
+
+    /// The compression that was chosen for a dataset with [`Compression::Auto`]; `None` before its values are written.
+    pub fn compression_choice(&self, dataset: DatasetId) -> Option<CompressionChoice> {
+        self.choices.get(&dataset.0).copied()
+    }
+
+    /// Chooses the compression of a dataset from a sample of its chunks.
+    fn choose<E: From<Error> + Send>(
+        &mut self,
+        dataset: DatasetId,
+        chunks: &[u64],
+        values: impl Fn(u64) -> Result<Vec<u8>, E> + Sync,
+    ) -> Result<(), E> {
+        let rounder = self.rounders[dataset.0].as_ref();
+        let element = self.grid(dataset).element();
+        let name = self.name.clone();
+        let measure = |&linear: &u64| {
+            let failed = |fault: ErrorKind| E::from(Error::new(name.clone(), fault));
+            let mut raw = values(linear)?;
+            let piece = sample::piece(&mut raw, element.size());
+            if let Some(rounder) = rounder {
+                rounder.apply(piece).map_err(failed)?;
+            }
+            let compressed = sample::compressed_len(piece, zstd::DEFAULT_LEVEL).map_err(failed)?;
+            Ok((piece.len() as u64, compressed))
+        };
+        let all = || chunks.par_iter().map(measure).collect::<Result<Vec<_>, E>>();
+        let sizes = threads::install(self.threads, all)?;
+        let sum = |(bytes, compressed), (more, less)| (bytes + more, compressed + less);
+        let (sample_bytes, compressed_bytes) = sizes.into_iter().fold((0u64, 0u64), sum);
+        let compression = sample::choose(sample_bytes, compressed_bytes, rounder.is_some());
+        self.layout.datasets[dataset.0].compression = compression;
+        self.choices.insert(dataset.0, CompressionChoice { compression, sample_bytes, compressed_bytes });
+        Ok(())
     }
 
     /// Encodes chunks on all threads and writes them in order; a batch is encoded while the previous one is written.
@@ -355,6 +407,7 @@ impl<S: Sink> Writer<S> {
             checksums: self.options.has_block(),
             statistics: self.options.has_block() && self.options.statistics,
             zones: self.zones.as_ref().map(|zones| zones.scan(dataset.0)),
+            rounder: self.rounders[dataset.0].clone(),
         }
     }
 

@@ -10,6 +10,7 @@ use tercet_core::{DType, Hint, Shape, escape};
 use super::edit::listed;
 use super::{DatasetId, EditError, Layout, LayoutError};
 use crate::grid::Grid;
+use crate::rounding::Rounding;
 
 /// Arrays that are appended to datasets along one axis.
 ///
@@ -61,7 +62,7 @@ impl Append {
 }
 
 /// The result of planning an [`Append`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct Appended {
     /// The datasets, in the order of the arrays.
@@ -72,6 +73,8 @@ pub struct Appended {
     pub left_behind: Vec<String>,
     /// The first new label that an earlier position has already.
     pub repeated_label: Option<String>,
+    /// The datasets whose new values are rounded like the stored ones.
+    pub rounded: Vec<(String, Rounding)>,
 }
 
 /// The error of an array that cannot be appended.
@@ -231,7 +234,12 @@ impl Layout {
         for part in &parts {
             grids.push(self.longer(part, count)?);
         }
+        let mut rounded = Vec::new();
         for ((part, grid), key) in parts.iter().zip(grids).zip(keys) {
+            if let Some(rounding) = self.recorded_rounding(part.id) {
+                self.datasets[part.id.0].rounding = Some(rounding);
+                rounded.push((self.datasets[part.id.0].name.clone(), rounding));
+            }
             let planned = &mut self.datasets[part.id.0];
             planned.grid = grid;
             if let Some(origin) = &mut planned.origin {
@@ -245,7 +253,7 @@ impl Layout {
         }
         self.check_metadata()?;
         let datasets = parts.iter().map(|part| part.id).collect();
-        Ok(Appended { datasets, count, left_behind: left_behind.names, repeated_label })
+        Ok(Appended { datasets, count, left_behind: left_behind.names, repeated_label, rounded })
     }
 
     /// Checks an array against its dataset; returns the number of new positions.
@@ -261,7 +269,7 @@ impl Layout {
             .find(dataset)
             .ok_or_else(|| EditError::NoSuchDataset { name: of(), available: listed(self.names(), 8) })?;
         let planned = &self.datasets[id.0];
-        let stored = planned.origin.as_ref().is_some_and(|origin| origin.grown.is_none());
+        let stored = planned.origin.as_ref().is_some_and(|origin| origin.grown.is_none() && !origin.recoded);
         if !stored {
             return Err(AppendError::NotStored { dataset: of() }.into());
         }
@@ -350,6 +358,12 @@ impl Layout {
                 Ok((keys, repeated))
             }
         }
+    }
+
+    /// The rounding that a dataset records, if its values can be rounded.
+    fn recorded_rounding(&self, dataset: DatasetId) -> Option<Rounding> {
+        let rounding = Rounding::recorded(self.dataset_info(dataset)?)?;
+        self.rounder_for(dataset, rounding).ok().map(|_| rounding)
     }
 
     /// The grid of a dataset with more positions on an axis.

@@ -346,7 +346,8 @@ impl Layout {
             }
         }
         let target = self.push(name, grid);
-        self.datasets[target.0].origin = Some(Origin { file: Arc::clone(file), id, grown: None });
+        self.datasets[target.0].origin =
+            Some(Origin { file: Arc::clone(file), id, grown: None, recoded: false });
         if info != DatasetInfo::default() {
             self.metadata.datasets.insert(name.to_owned(), info);
         }

@@ -8,6 +8,7 @@ use tercet_core::{DType, Hint, Shape, escape};
 use super::{AppendError, EditError, NAME_BYTES};
 use crate::error::DatasetError;
 use crate::metadata_limits::LimitViolation;
+use crate::rounding::RoundingError;
 use crate::wire::ids::MAX_RANK;
 
 /// An error of a [`Layout`](crate::Layout), or of the chunks given to a writer.
@@ -23,6 +24,7 @@ pub enum LayoutError {
     UnsupportedType { dataset: String, dtype: DType },
     ZstdLevel { level: i32 },
     NoZstd,
+    Rounding { dataset: String, reason: Box<RoundingError> },
     DimNames { dataset: String, rank: usize, found: usize },
     NoSuchAxis { dataset: String, axis: String, available: String },
     Edit(Box<EditError>),
@@ -69,6 +71,7 @@ impl fmt::Display for LayoutError {
                 )
             }
             Self::NoZstd => write!(f, "zstd is not part of this build (cargo feature `zstd`)"),
+            Self::Rounding { dataset, reason } => write!(f, "dataset {}: {reason}", q(dataset)),
             Self::DimNames { dataset, rank, found } => {
                 write!(f, "dataset {} has {rank} axes, but {found} names are given", q(dataset))
             }

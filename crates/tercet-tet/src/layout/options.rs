@@ -14,12 +14,36 @@ pub enum Compression {
         /// The level, from fast (negative) to small (22).
         level: i32,
     },
+    /// Chosen from a sample of the values when they are written: Zstandard at level 3 if it shrinks the sample to 75 % or
+    /// less, else none. For [rounded](crate::Rounding) values any shrinking is enough.
+    Auto,
+}
+
+/// The compression that a writer chose for [`Compression::Auto`], and the sample that decided.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CompressionChoice {
+    /// The compression of the dataset.
+    pub compression: Compression,
+    /// The length of the sample in bytes.
+    pub sample_bytes: u64,
+    /// The length of the sample, compressed.
+    pub compressed_bytes: u64,
+}
+
+impl CompressionChoice {
+    /// The compressed length as a fraction of the length: 0.75 is 75 %.
+    #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+    pub fn ratio(&self) -> f64 {
+        self.compressed_bytes as f64 / self.sample_bytes.max(1) as f64
+    }
 }
 
 impl Compression {
     pub(crate) fn codec(self) -> Codec {
         match self {
-            Self::None => Codec::Raw,
+            // A choice that was not made stores chunks as they are.
+            Self::None | Self::Auto => Codec::Raw,
             Self::Zstd { .. } => Codec::Zstd,
         }
     }

@@ -6,6 +6,7 @@ use tercet_core::checksum;
 
 use crate::error::ErrorKind;
 use crate::layout::{Compression, WriterOptions};
+use crate::rounding::Rounder;
 use crate::stats::Stats;
 use crate::wire::ids::Codec;
 use crate::zones::{ChunkZone, Scan};
@@ -66,14 +67,18 @@ pub(crate) struct Encoder {
     pub(super) checksums: bool,
     pub(super) statistics: bool,
     pub(super) zones: Option<Scan>,
+    pub(super) rounder: Option<Rounder>,
 }
 
 impl Encoder {
-    pub(crate) fn encode(&self, row: u64, raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
+    pub(crate) fn encode(&self, row: u64, mut raw: Vec<u8>) -> Result<Encoded, ErrorKind> {
+        if let Some(rounder) = &self.rounder {
+            rounder.apply(&mut raw)?;
+        }
         let stats = if self.statistics { Stats::compute(self.dtype, &raw).encode() } else { [0; 48] };
         let zone = self.zones.map(|scan| scan.chunk(&raw));
         let stored = match self.compression {
-            Compression::None => raw,
+            Compression::None | Compression::Auto => raw,
             Compression::Zstd { level } => {
                 let mut out = Vec::new();
                 zstd::encode(&raw, level, &mut out)

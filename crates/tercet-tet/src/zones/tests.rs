@@ -32,7 +32,7 @@ fn metadata(attributes: &[(&str, &str)], coords: &[(&str, &[&str])]) -> Metadata
 
 fn planned(dtype: ElementType, shape: &[u64], chunk_shape: &[u64]) -> Planned {
     let grid = Grid::new(dtype, shape, chunk_shape).unwrap();
-    Planned { name: "d".to_owned(), grid, compression: Compression::None, origin: None }
+    Planned { name: "d".to_owned(), grid, compression: Compression::None, rounding: None, origin: None }
 }
 
 /// The zone maps of the dataset `d` with one axis, given chunk by chunk.

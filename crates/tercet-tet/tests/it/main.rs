@@ -39,6 +39,7 @@ mod query_properties;
 mod repair;
 #[cfg(target_endian = "little")]
 mod results;
+mod rounding;
 #[cfg(target_endian = "little")]
 mod spec_vectors;
 #[cfg(any(unix, windows))]
