@@ -6,6 +6,7 @@ use tercet::tet::Op;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
+pub(crate) mod advise;
 pub(crate) mod append;
 mod arrays;
 pub(crate) mod compute;
@@ -21,6 +22,7 @@ pub(crate) mod outline;
 pub(crate) mod qhist;
 pub(crate) mod query;
 pub(crate) mod rename;
+pub(crate) mod repack;
 pub(crate) mod repair;
 pub(crate) mod report;
 mod result_text;
@@ -71,6 +73,13 @@ pub(crate) enum Verb {
     Copy(copy::Args),
     /// Merge the datasets of several files into one
     Merge(merge::Args),
+    /// Measure sizes and speeds of datasets with other compressions and roundings
+    Advise(advise::Args),
+    /// Write datasets again, with another compression, rounding or chunk shape
+    ///
+    /// Values are decoded and encoded again, in memory that does not grow with the file. The output file is written
+    /// atomically.
+    Repack(repack::Args),
     /// Print the byte layout as a tree
     Outline(outline::Args),
     /// Compute the mean over axes
@@ -124,6 +133,8 @@ impl Verb {
             Self::Rename(args) => rename::run(args, out),
             Self::Copy(args) => copy::run(args, out),
             Self::Merge(args) => merge::run(args, out),
+            Self::Advise(args) => advise::run(args, out),
+            Self::Repack(args) => repack::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Mean(args) => compute::run(args, Op::Mean, out),
             Self::Sum(args) => compute::run(args, Op::Sum, out),

@@ -11,10 +11,10 @@ use tercet::tet::{self, Append, Appended, HistoryRow, NewValues, Rewrite};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::edit::quoted;
-use super::written::Written;
+use super::written::{self, Written};
 use crate::args::{JsonArgs, read_options};
 use crate::failure::{Failure, Outcome};
-use crate::input::{check_format, must_be_changeable};
+use crate::input::{self, check_format, must_be_changeable};
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,8 @@ pub(crate) struct Args {
 #[command(next_help_heading = "Existing datasets")]
 struct Growth {
     /// Append the arrays to the datasets NAME along this axis, by name or number, instead of adding datasets
-    #[arg(long, value_name = "AXIS", conflicts_with_all = ["chunk", "compression", "zstd", "dims", "attr"])]
+    #[arg(long, value_name = "AXIS", 
+          conflicts_with_all = ["chunk", "compression", "raw", "zstd", "max_error", "keep_bits", "dims", "attr"])]
     along: Option<String>,
     /// Encode chunks again that are clipped at the old edge
     #[arg(long, requires = "along")]
@@ -71,17 +72,20 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let failure = Failure::request(format!("duplicate dataset `{}`", escape::name(name)));
         return Err(failure.with_hint("append to its values with `--along AXIS`, or use another name"));
     }
-    let ids = arrays::plan(&opened, rewrite.layout())?;
+    let style = args.whole.style();
+    let ids = arrays::plan(&opened, style, rewrite.layout())?;
     args.whole.apply(rewrite.layout())?;
-    let history = HistoryRow::now("append", &args.arrays.origin());
+    let history = arrays::with_roundings(HistoryRow::now("append", &args.arrays.origin()), &opened);
     let total = rewrite.file().len().saturating_add(arrays::total_bytes(&opened));
     let bar = out.bar("writing", total);
-    let mut writer = rewrite.start(history, args.whole.style().options(), &bar)?;
-    arrays::store(&opened, &ids, &mut writer, &bar)?;
+    let mut writer = rewrite.start(history, style.options(), &bar)?;
+    let mut storage = arrays::store(&opened, &ids, &mut writer, &bar)?;
     writer.finish()?;
+    let file = written::open(input::open(&args.path)?)?;
+    arrays::verify(&opened, &mut storage, &file, &bar)?;
     drop(bar);
     let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-    Written::read(&args.path, &names)?.show(args.json.json, out)?;
+    Written::from_file(&file, &names)?.with_storage(&storage).show(args.json.json, out)?;
     Ok(Outcome::Done)
 }
 
@@ -133,6 +137,10 @@ fn print_notes(axis: &str, appended: &Appended, out: &mut Ui) -> Result<(), Fail
     if !appended.left_behind.is_empty() {
         let names = quoted(appended.left_behind.iter().map(String::as_str));
         out.note(format_args!("note: axis `{axis}` keeps its length in {names}"))?;
+    }
+    for (name, rounding) in &appended.rounded {
+        let name = escape::name(name);
+        out.note(format_args!("note: new values of `{name}` are rounded like the stored ones: {rounding}"))?;
     }
     if let Some(label) = &appended.repeated_label {
         out.note(format_args!("note: axis `{axis}` has the label `{}` already", escape::name(label)))?;

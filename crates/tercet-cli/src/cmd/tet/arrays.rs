@@ -5,8 +5,11 @@ use std::path::Path;
 
 use tercet::convert::npy::{ElementConversion, Npy};
 use tercet::convert::{self, chunking};
-use tercet::core::{Progress, Sink, escape};
-use tercet::tet::{Compression, DatasetId, Layout, MemoryBudget, Writer, WriterOptions};
+use tercet::core::{Class, Progress, Sink, escape};
+use tercet::tet::{
+    Compression, DatasetId, File, HistoryRow, Layout, LayoutError, MemoryBudget, Rounding, RoundingError,
+    Writer, WriterOptions,
+};
 
 use crate::args::ProfileName;
 use crate::failure::Failure;
@@ -20,6 +23,7 @@ pub(super) mod labels;
 pub(super) mod scope;
 pub(super) mod syntax;
 
+use super::written::Storage;
 use scope::Scoped;
 
 /// The input arrays and their storage options.
@@ -32,13 +36,24 @@ pub(crate) struct Arrays {
     /// Chunk shape: `1,721,1440` [default: 1 to 4 MiB of whole rows]
     #[arg(long, value_name = "[NAME:]N,N,…", value_parser = syntax::chunk)]
     chunk: Vec<String>,
-    /// Compression: `none`, `zstd` or `zstd:LEVEL`, level -7 to 22 [default: none; level 3]
+    /// Compression: `none`, `zstd`, `zstd:LEVEL` with level -7 to 22, or `auto`: zstd:3 if it shrinks a sample of the values
+    /// to 75 % or less, else none [default: auto; with --profile interop: none]
     #[arg(long, value_name = "[NAME:]CODEC[:LEVEL]", value_parser = syntax::compression)]
     compression: Vec<String>,
-    /// The former spelling of `--compression zstd:LEVEL`
+    /// Store raw chunks, which can be memory-mapped: short for `--compression none`
+    #[arg(long, conflicts_with_all = ["compression", "zstd"])]
+    raw: bool,
+    /// Compress with zstd: short for `--compression zstd:LEVEL`
     #[arg(long, value_name = "[NAME:]LEVEL", num_args = 0..=1, default_missing_value = "3",
-          allow_negative_numbers = true, value_parser = syntax::zstd, hide = true)]
+          allow_negative_numbers = true, value_parser = syntax::zstd)]
     zstd: Vec<String>,
+    /// Round floats so that files become smaller: keep the fewest bits with an absolute error of at most E. Missing values,
+    /// NaN and infinities are kept
+    #[arg(long, value_name = "[NAME:]E", allow_negative_numbers = true, value_parser = syntax::max_error)]
+    max_error: Vec<String>,
+    /// Round floats to N mantissa bits: 0 to 10 for float16, to 23 for float32, to 52 for float64
+    #[arg(long, value_name = "[NAME:]N", value_parser = syntax::keep_bits)]
+    keep_bits: Vec<String>,
     /// Axis names, outermost first: `time,lat,lon`
     #[arg(long, value_name = "[NAME:]AXIS,…")]
     dims: Vec<String>,
@@ -84,7 +99,7 @@ pub(crate) const SCOPES: &str = "\
 Array options apply to every array. Prefix a value with NAME: to apply it to one array: \
 `--chunk t2m:1,721,1440 --attr t2m:units=K`; this overrides an option for all arrays. If an axis or key contains a \
 colon, start it with a colon: `--attr :foaf:name=x`. Labels for all arrays are used by those that have the \
-axis.";
+axis. Rounding for all arrays does not apply to those with the name of an axis, which hold its coordinates.";
 
 impl Style {
     pub(crate) fn options(self) -> WriterOptions {
@@ -93,6 +108,15 @@ impl Style {
             ProfileName::Native => WriterOptions::new()
                 .with_checksums(!self.no_checksums)
                 .with_statistics(!self.no_statistics && !self.no_checksums),
+        }
+    }
+
+    /// The compression of arrays without an option.
+    fn default_compression(self) -> Compression {
+        match self.profile {
+            // The output of the reference implementation.
+            ProfileName::Interop => Compression::None,
+            ProfileName::Native => Compression::Auto,
         }
     }
 
@@ -121,7 +145,8 @@ pub(crate) struct Opened {
     name: String,
     npy: Npy,
     chunk: Vec<u64>,
-    compression: Compression,
+    compression: Option<Compression>,
+    rounding: Option<Rounding>,
     dims: Vec<String>,
     attrs: Vec<(String, String)>,
     labels: Vec<(String, Vec<String>)>,
@@ -133,6 +158,8 @@ impl Arrays {
         self.check_names()?;
         let names: Vec<&str> = self.from.iter().map(|from| from.name.as_str()).collect();
         let scoped = Scoped::parse(self, &names)?;
+        // An array with the name of an axis holds its coordinates.
+        let is_coordinate = |name: &str| scoped.all_dims().any(|axis| axis == name);
         let mut opened = Vec::with_capacity(self.from.len());
         for (number, from) in self.from.iter().enumerate() {
             let npy = self.open_npy(&from.path)?;
@@ -145,7 +172,8 @@ impl Arrays {
             opened.push(Opened {
                 name: from.name.clone(),
                 chunk,
-                compression: scoped.compression(number),
+                compression: if self.raw { Some(Compression::None) } else { scoped.compression(number) },
+                rounding: scoped.rounding(number, is_coordinate(&from.name)),
                 attrs: scoped.attrs(number),
                 labels: scoped.labels(number, &dims, npy.shape().rank()),
                 dims,
@@ -253,11 +281,11 @@ pub(crate) fn short_list(names: impl ExactSizeIterator<Item = String>) -> String
 }
 
 /// Adds the arrays to the layout.
-pub(crate) fn plan(arrays: &[Opened], layout: &mut Layout) -> Result<Vec<DatasetId>, Failure> {
+pub(crate) fn plan(arrays: &[Opened], style: Style, layout: &mut Layout) -> Result<Vec<DatasetId>, Failure> {
     let mut ids = Vec::with_capacity(arrays.len());
     for array in arrays {
         let id = layout.dataset(&array.name, array.npy.dtype(), array.npy.shape(), &array.chunk)?;
-        layout.compress(id, array.compression)?;
+        layout.compress(id, array.compression.unwrap_or(style.default_compression()))?;
         if !array.dims.is_empty() {
             layout.dims(id, array.dims.iter().map(String::as_str))?;
         }
@@ -267,22 +295,80 @@ pub(crate) fn plan(arrays: &[Opened], layout: &mut Layout) -> Result<Vec<Dataset
         for (axis, labels) in &array.labels {
             layout.labels(id, axis, labels.clone())?;
         }
+        // After the attributes: they name the missing values.
+        if let Some(rounding) = array.rounding {
+            layout.round(id, rounding).map_err(hint_to_name_arrays)?;
+        }
         ids.push(id);
     }
     Ok(ids)
 }
 
-/// Writes the values.
+/// Only some of the arrays may be floats.
+fn hint_to_name_arrays(error: LayoutError) -> Failure {
+    let integers = matches!(&error, LayoutError::Rounding { reason, .. }
+        if matches!(**reason, RoundingError::Integers { .. }));
+    let failure = Failure::from(error);
+    if integers {
+        failure.with_hint("name the arrays to round, like `--max-error t2m:0.01`")
+    } else {
+        failure
+    }
+}
+
+/// Writes the values; returns how each array is stored.
 pub(crate) fn store<S: Sink>(
     arrays: &[Opened],
     ids: &[DatasetId],
     writer: &mut Writer<S>,
     progress: &dyn Progress,
-) -> Result<(), Failure> {
+) -> Result<Vec<Storage>, Failure> {
+    let mut stored = Vec::with_capacity(arrays.len());
     for (array, &id) in arrays.iter().zip(ids) {
         convert::store(&array.npy, writer, id, progress)?;
+        let rounding = array.rounding.map(|rounding| (rounding, 0.0));
+        stored.push(Storage { choice: writer.compression_choice(id), rounding });
+    }
+    Ok(stored)
+}
+
+/// Reads rounded arrays back and measures their errors. An error that is too large is a failure.
+pub(crate) fn verify(
+    arrays: &[Opened],
+    stored: &mut [Storage],
+    file: &File,
+    progress: &dyn Progress,
+) -> Result<(), Failure> {
+    for (array, storage) in arrays.iter().zip(stored) {
+        let Some((rounding, error)) = &mut storage.rounding else { continue };
+        *error = convert::largest_error(&array.npy, &file.dataset(&array.name)?, progress)?;
+        check_error(file, &array.name, *rounding, *error)?;
     }
     Ok(())
+}
+
+/// Fails if an error is larger than its bound.
+pub(crate) fn check_error(file: &File, name: &str, rounding: Rounding, error: f64) -> Result<(), Failure> {
+    match rounding {
+        Rounding::MaxError(bound) if error > bound => {
+            let (path, name) = (escape::name(file.name()), escape::name(name));
+            let message =
+                format!("{path}: dataset `{name}` has an error of {error}, but {bound} is the maximum");
+            Err(Failure::new(Class::Corrupt, message))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Adds the roundings of arrays to a history row.
+pub(crate) fn with_roundings(mut row: HistoryRow, arrays: &[Opened]) -> HistoryRow {
+    let roundings = arrays.iter().filter_map(|array| Some((&array.name, array.rounding?)));
+    let each = roundings.map(|(name, rounding)| format!("{name}: {rounding}"));
+    let each: Vec<String> = each.collect();
+    if !each.is_empty() {
+        row = row.with_param("rounding", short_list(each.into_iter()));
+    }
+    row
 }
 
 /// The total size of all arrays.

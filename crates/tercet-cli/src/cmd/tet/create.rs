@@ -3,9 +3,10 @@
 use tercet::tet::{HistoryRow, Layout, Writer, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
-use super::written::Written;
+use super::written::{self, Written};
 use crate::args::{ForceArgs, JsonArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
+use crate::input;
 use crate::output::{Output, Spool, readable_copy, send, stream_file};
 use crate::ui::Ui;
 
@@ -35,43 +36,49 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     args.arrays.files().try_for_each(|input| output.must_not_be(input))?;
     let opened = args.arrays.open(out)?;
     let mut layout = Layout::new();
-    let ids = arrays::plan(&opened, &mut layout)?;
-    args.whole.apply(&mut layout)?;
     let style = args.whole.style();
+    let ids = arrays::plan(&opened, style, &mut layout)?;
+    args.whole.apply(&mut layout)?;
     let options = style.options().with_zone_maps(args.zone_maps);
     if style.records_origin() {
         layout.file_info("tercet", env!("CARGO_PKG_VERSION"), unix_seconds());
-        layout.history(HistoryRow::now("create", &args.arrays.origin()))?;
+        let row = HistoryRow::now("create", &args.arrays.origin());
+        layout.history(arrays::with_roundings(row, &opened))?;
     }
+    let names: Vec<&str> = opened.iter().map(Opened::name).collect();
     let bar = out.bar("writing", arrays::total_bytes(&opened));
-    match output {
+    let written = match output {
         Output::Path(path) => {
             let mut writer = Writer::create(&path, layout, options.with_overwrite(args.force.force))?;
-            arrays::store(&opened, &ids, &mut writer, &bar)?;
+            let mut storage = arrays::store(&opened, &ids, &mut writer, &bar)?;
             writer.finish()?;
-            drop(bar);
-            let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-            Written::read(&path, &names)?.show(args.json.json, out)?;
+            let file = written::open(input::open(&path)?)?;
+            arrays::verify(&opened, &mut storage, &file, &bar)?;
+            Written::from_file(&file, &names)?.with_storage(&storage)
         }
         Output::Stream(stream) => {
             let name = stream.name();
             let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name(&name);
-            arrays::store(&opened, &ids, &mut writer, &bar)?;
-            let file = writer.finish()?.output;
-            drop(bar);
-            // A pipe cannot be read again: the summary is that of the temporary file.
-            let copy = readable_copy(&name, &file)?;
-            stream_file(file, stream)?;
-            let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-            Written::from_source(copy, &names)?.show(args.json.json, out)?;
+            let mut storage = arrays::store(&opened, &ids, &mut writer, &bar)?;
+            let spool = writer.finish()?.output;
+            // A pipe cannot be read again: the temporary file is.
+            let file = written::open(readable_copy(&name, &spool)?)?;
+            arrays::verify(&opened, &mut storage, &file, &bar)?;
+            stream_file(spool, stream)?;
+            Written::from_file(&file, &names)?.with_storage(&storage)
         }
         Output::Stdout => {
             let mut writer = Writer::new(Spool::new()?, layout, options)?.with_name("standard output");
-            arrays::store(&opened, &ids, &mut writer, &bar)?;
-            let file = writer.finish()?.output;
+            let mut storage = arrays::store(&opened, &ids, &mut writer, &bar)?;
+            let spool = writer.finish()?.output;
+            let file = written::open(readable_copy("standard output", &spool)?)?;
+            arrays::verify(&opened, &mut storage, &file, &bar)?;
             drop(bar);
-            send(file, out)?;
+            send(spool, out)?;
+            return Ok(Outcome::Done);
         }
-    }
+    };
+    drop(bar);
+    written.show(args.json.json, out)?;
     Ok(Outcome::Done)
 }

@@ -212,16 +212,18 @@ fn the_result_is_reported() {
     dir.write("m.npy", Array::new(("u2", 2), &[7]).file(false, false));
     let result = dir.ok("create a.tet --from t=t.npy --from mask/land=m.npy --zstd mask/land:");
     insta::assert_snapshot!(result.out, @r#"
-    ┌───────────┬──────┬────────────┬────────────┬────────┬───────┬─────────┬─────────┬───────┐
-    │ dataset   ┆ type ┆ shape      ┆ chunk      ┆ chunks ┆ codec ┆     raw ┆  stored ┆ ratio │
-    ╞═══════════╪══════╪════════════╪════════════╪════════╪═══════╪═════════╪═════════╪═══════╡
-    │ t         ┆ f32  ┆ 30×200×300 ┆ 15×200×300 ┆      2 ┆ raw   ┆ 6.9 MiB ┆ 6.9 MiB ┆  1.00 │
-    │ mask/land ┆ u16  ┆ 7          ┆ 7          ┆      1 ┆ zstd  ┆    14 B ┆    23 B ┆  0.61 │
-    └───────────┴──────┴────────────┴────────────┴────────┴───────┴─────────┴─────────┴───────┘
-    a.tet: 2 datasets, 6.9 MiB
+    ┌───────────┬──────┬────────────┬────────────┬────────┬───────┬─────────┬────────┬──────────┐
+    │ dataset   ┆ type ┆ shape      ┆ chunk      ┆ chunks ┆ codec ┆     raw ┆ stored ┆    ratio │
+    ╞═══════════╪══════╪════════════╪════════════╪════════╪═══════╪═════════╪════════╪══════════╡
+    │ t         ┆ f32  ┆ 30×200×300 ┆ 15×200×300 ┆      2 ┆ zstd  ┆ 6.9 MiB ┆  254 B ┆ 28346.46 │
+    │ mask/land ┆ u16  ┆ 7          ┆ 7          ┆      1 ┆ zstd  ┆    14 B ┆   23 B ┆     0.61 │
+    └───────────┴──────┴────────────┴────────────┴────────┴───────┴─────────┴────────┴──────────┘
+    t: zstd, because it shrinks a sample of 2.0 MiB to less than 1 %
+    a.tet: 2 datasets, 1.3 KiB
     "#);
     let result = dir.ok("create b.tet --from m=m.npy --json");
-    insta::assert_snapshot!(result.out.replace(&dir.read("b.tet").len().to_string(), "LENGTH"), @r#"
+    let length = format!("\"bytes\": {},\n  \"dataset_count\"", dir.read("b.tet").len());
+    insta::assert_snapshot!(result.out.replace(&length, "\"bytes\": LENGTH,\n  \"dataset_count\""), @r#"
     {
       "path": "b.tet",
       "bytes": LENGTH,
@@ -240,7 +242,12 @@ fn the_result_is_reported() {
           "codec": "raw",
           "raw_bytes": 14,
           "stored_bytes": 14,
-          "ratio": 1.0
+          "ratio": 1.0,
+          "sample": {
+            "bytes": 14,
+            "compressed_bytes": 23,
+            "ratio": 1.6429
+          }
         }
       ]
     }

@@ -32,13 +32,13 @@ fn a_full_disk_leaves_the_old_file() {
     let dir = dir_with_input();
     dir.write("small.npy", Array::new(("u1", 1), &[10]).file(false, false));
     dir.ok("create old.tet --from a=small.npy");
-    dir.ok("create full.tet --from a=in.npy");
+    dir.ok("create full.tet --from a=in.npy --raw");
     let (old, full) = (dir.read("old.tet"), dir.read("full.tet"));
     let before = dir.names();
     for args in [
-        "create old.tet --from a=in.npy --force",
-        "create new.tet --from a=in.npy --chunk 10,10",
-        "append old.tet --from b=in.npy",
+        "create old.tet --from a=in.npy --raw --force",
+        "create new.tet --from a=in.npy --raw --chunk 10,10",
+        "append old.tet --from b=in.npy --raw",
         "append full.tet --along 0 --from a=in.npy",
         "set full.tet a units=K",
         "rename full.tet a b",
@@ -58,7 +58,7 @@ fn a_full_disk_leaves_the_old_file() {
         }
     }
     // The temporary file of a pipe has the same limit.
-    let result = after("ulimit -f 100;", &dir, "create - --from a=in.npy");
+    let result = after("ulimit -f 100;", &dir, "create - --from a=in.npy --raw");
     assert_eq!((result.code, result.bytes.len()), (3, 0), "{}", result.err);
     assert!(result.err.contains("File too large"), "{}", result.err);
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use tercet::core::escape;
-use tercet::tet::Compression;
+use tercet::tet::{Compression, Rounding};
 
 use super::{Arrays, labels, syntax};
 use crate::failure::Failure;
@@ -12,6 +12,7 @@ use crate::failure::Failure;
 pub(super) struct Scoped {
     chunk: Values<Vec<u64>>,
     compression: Values<Compression>,
+    rounding: Values<Rounding>,
     dims: Values<Vec<String>>,
     attrs: Keyed<String>,
     labels: Keyed<Vec<String>>,
@@ -24,6 +25,7 @@ impl Scoped {
         let mut scoped = Self {
             chunk: Values::default(),
             compression: Values::default(),
+            rounding: Values::default(),
             dims: Values::default(),
             attrs: Keyed::default(),
             labels: Keyed::default(),
@@ -32,24 +34,33 @@ impl Scoped {
             let (array, shape) = scope("--chunk", text, names)?;
             scoped.chunk.put("--chunk", array, names, syntax::parse_chunk(shape).map_err(wrong)?)?;
         }
-        let compression = |level: Option<i32>| match level {
-            Some(level) => Compression::Zstd { level },
-            None => Compression::None,
-        };
         for text in &arrays.compression {
             // The level follows a colon, too: a codec is not the name of an array.
-            let (array, level) = if let Ok(level) = syntax::parse_compression(text) {
-                (None, level)
+            let (array, codec) = if let Ok(codec) = syntax::parse_compression(text) {
+                (None, codec)
             } else {
                 let (array, codec) = scope("--compression", text, names)?;
                 (array, syntax::parse_compression(codec).map_err(wrong)?)
             };
-            scoped.compression.put("--compression", array, names, compression(level))?;
+            scoped.compression.put("--compression", array, names, codec)?;
         }
         for text in &arrays.zstd {
             let (array, level) = scope("--zstd", text, names)?;
             let level = syntax::parse_zstd(level).map_err(wrong)?;
-            scoped.compression.put("--zstd", array, names, compression(level))?;
+            scoped.compression.put("--zstd", array, names, level)?;
+        }
+        for text in &arrays.max_error {
+            let (array, error) = scope("--max-error", text, names)?;
+            let error = syntax::parse_max_error(error).map_err(wrong)?;
+            scoped.rounding.put("--max-error", array, names, error)?;
+        }
+        for text in &arrays.keep_bits {
+            let (array, bits) = scope("--keep-bits", text, names)?;
+            let bits = syntax::parse_keep_bits(bits).map_err(wrong)?;
+            let both = "`--max-error` and `--keep-bits` are given for the same array";
+            scoped.rounding.put("--keep-bits", array, names, bits).map_err(|failure| {
+                if arrays.max_error.is_empty() { failure } else { Failure::request(both) }
+            })?;
         }
         for text in &arrays.dims {
             let (array, axes) = scope("--dims", text, names)?;
@@ -73,8 +84,19 @@ impl Scoped {
         self.chunk.get(array).cloned()
     }
 
-    pub(super) fn compression(&self, array: usize) -> Compression {
-        self.compression.get(array).copied().unwrap_or_default()
+    pub(super) fn compression(&self, array: usize) -> Option<Compression> {
+        self.compression.get(array).copied()
+    }
+
+    /// The rounding of this array. Rounding of all arrays does not apply to coordinates.
+    pub(super) fn rounding(&self, array: usize, is_coordinate: bool) -> Option<Rounding> {
+        let own = self.rounding.one.get(&array);
+        own.or_else(|| self.rounding.all.as_ref().filter(|_| !is_coordinate)).copied()
+    }
+
+    /// All axis names.
+    pub(super) fn all_dims(&self) -> impl Iterator<Item = &str> {
+        self.dims.one.values().chain(&self.dims.all).flatten().map(String::as_str)
     }
 
     pub(super) fn dims(&self, array: usize) -> Vec<String> {

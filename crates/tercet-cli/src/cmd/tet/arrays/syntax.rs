@@ -1,6 +1,6 @@
 //! Parsers of option values.
 
-use tercet::tet::MemoryBudget;
+use tercet::tet::{Compression, MemoryBudget, Rounding};
 
 use crate::compression::split_level;
 use crate::render::parse_size;
@@ -23,7 +23,7 @@ pub(super) fn chunk(text: &str) -> Result<String, String> {
     parse_chunk(unscoped(text)).map(|_| text.to_owned())
 }
 
-pub(super) fn parse_chunk(text: &str) -> Result<Vec<u64>, String> {
+pub(in super::super) fn parse_chunk(text: &str) -> Result<Vec<u64>, String> {
     let wrong =
         |part: &str| format!("invalid extent `{part}`; expected positive integers, like `1,721,1440`");
     text.split(',')
@@ -41,13 +41,42 @@ pub(super) fn compression(text: &str) -> Result<String, String> {
     parse_compression(text).map(|_| text.to_owned())
 }
 
-/// The zstd level of a codec, or `None` for no compression.
-pub(super) fn parse_compression(text: &str) -> Result<Option<i32>, String> {
+/// Parses a codec.
+pub(in super::super) fn parse_compression(text: &str) -> Result<Compression, String> {
     match split_level(text.trim())? {
-        ("none", None) => Ok(None),
-        ("none", Some(_)) => Err("`none` has no levels".to_owned()),
-        ("zstd", level) => Ok(Some(level.unwrap_or(DEFAULT_LEVEL))),
-        (codec, _) => Err(format!("unknown codec `{codec}`; expected `none`, `zstd` or `zstd:LEVEL`")),
+        ("none", None) => Ok(Compression::None),
+        ("auto", None) => Ok(Compression::Auto),
+        (codec @ ("none" | "auto"), Some(_)) => Err(format!("`{codec}` has no levels")),
+        ("zstd", level) => Ok(Compression::Zstd { level: level.unwrap_or(DEFAULT_LEVEL) }),
+        (codec, _) => {
+            Err(format!("unknown codec `{codec}`; expected `none`, `zstd`, `zstd:LEVEL` or `auto`"))
+        }
+    }
+}
+
+/// Validates a maximum error; it is parsed again when the array names are known.
+pub(super) fn max_error(text: &str) -> Result<String, String> {
+    parse_max_error(unscoped(text)).map(|_| text.to_owned())
+}
+
+/// Parses a maximum error.
+pub(in super::super) fn parse_max_error(text: &str) -> Result<Rounding, String> {
+    match text.trim().parse::<f64>() {
+        Ok(error) if error.is_finite() && error >= 0.0 => Ok(Rounding::MaxError(error)),
+        _ => Err(format!("invalid maximum error `{text}`; expected a number, not negative, like `0.01`")),
+    }
+}
+
+/// Validates a number of bits; it is parsed again when the array names are known.
+pub(super) fn keep_bits(text: &str) -> Result<String, String> {
+    parse_keep_bits(unscoped(text)).map(|_| text.to_owned())
+}
+
+/// Parses a number of mantissa bits.
+pub(in super::super) fn parse_keep_bits(text: &str) -> Result<Rounding, String> {
+    match text.trim().parse::<u32>() {
+        Ok(bits) if bits <= 52 => Ok(Rounding::KeepBits(bits)),
+        _ => Err(format!("invalid number of mantissa bits `{text}`; expected 0 to 52")),
     }
 }
 
@@ -56,14 +85,14 @@ pub(super) fn zstd(text: &str) -> Result<String, String> {
     parse_zstd(unscoped(text)).map(|_| text.to_owned())
 }
 
-/// A level, or `None` for no compression.
-pub(super) fn parse_zstd(text: &str) -> Result<Option<i32>, String> {
+/// Parses a level, or `none`.
+pub(super) fn parse_zstd(text: &str) -> Result<Compression, String> {
     match text.trim() {
-        "none" => Ok(None),
-        "" => Ok(Some(DEFAULT_LEVEL)),
+        "none" => Ok(Compression::None),
+        "" => Ok(Compression::Zstd { level: DEFAULT_LEVEL }),
         level => level
             .parse()
-            .map(Some)
+            .map(|level| Compression::Zstd { level })
             .map_err(|_| format!("invalid zstd level `{level}`; expected an integer or `none`")),
     }
 }
@@ -116,11 +145,18 @@ mod tests {
 
     #[test]
     fn codecs_have_levels() {
-        for (text, level) in [("none", None), ("zstd", Some(3)), ("zstd:9", Some(9)), ("zstd:-5", Some(-5))] {
-            assert_eq!(parse_compression(text), Ok(level));
+        let zstd = |level| Compression::Zstd { level };
+        for (text, codec) in [
+            ("none", Compression::None),
+            ("auto", Compression::Auto),
+            ("zstd", zstd(3)),
+            ("zstd:9", zstd(9)),
+            ("zstd:-5", zstd(-5)),
+        ] {
+            assert_eq!(parse_compression(text), Ok(codec));
             assert!(compression(text).is_ok() && compression(&format!("a:b:{text}")).is_ok());
         }
-        for wrong in ["", "lz4", "none:3", "zstd:", "zstd:high", "3"] {
+        for wrong in ["", "lz4", "none:3", "auto:3", "zstd:", "zstd:high", "3"] {
             assert!(parse_compression(wrong).is_err() && compression(wrong).is_err(), "{wrong}");
         }
     }
@@ -131,6 +167,18 @@ mod tests {
         assert!(chunk("0,1").is_err() && chunk("a:").is_err() && chunk("1,,2").is_err());
         assert!(zstd("3").is_ok() && zstd("a:-5").is_ok() && zstd("a:").is_ok() && zstd("a:none").is_ok());
         assert!(zstd("out.tet").is_err());
-        assert_eq!(parse_zstd(""), Ok(Some(3)));
+        assert_eq!(parse_zstd(""), Ok(Compression::Zstd { level: 3 }));
+    }
+
+    #[test]
+    fn roundings_are_checked_after_the_name() {
+        assert!(max_error("0.01").is_ok() && max_error("a:b:1e-3").is_ok() && max_error("0").is_ok());
+        assert!(keep_bits("a:7").is_ok() && keep_bits("0").is_ok());
+        for wrong in ["-1", "nan", "inf", "x", "", "a:"] {
+            assert!(max_error(wrong).is_err(), "{wrong}");
+        }
+        for wrong in ["-1", "53", "7.5", "", "a:"] {
+            assert!(keep_bits(wrong).is_err(), "{wrong}");
+        }
     }
 }
