@@ -3,6 +3,9 @@
 mod csv;
 mod tet;
 
+#[cfg(test)]
+mod tests;
+
 use std::fmt;
 use std::path::Path;
 

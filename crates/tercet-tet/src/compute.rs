@@ -18,6 +18,7 @@ mod filter;
 mod positions;
 mod reduce;
 mod request;
+mod stream;
 mod transform;
 mod weights;
 mod window;

@@ -49,7 +49,8 @@ pub(crate) enum Verb {
     Create(create::Args),
     /// Extract an array, or a slice of it
     ///
-    /// The result may be larger than memory. The output file is written atomically.
+    /// Arrays of .npy and raw files may be larger than memory; those of .tet, .csv and .json files must fit in memory. The
+    /// output file is written atomically.
     Extract(extract::Args),
     /// Add arrays to a file, or append values along an axis
     ///

@@ -89,9 +89,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     warn_if_partly_protected(&file, out)?;
     let dataset = file.dataset(&args.dataset)?;
     let select = args.select.apply(dataset)?;
-    let is_decoded = args.decode && !dataset.cf_encoding()?.is_empty();
-    let is_dense = matches!(target.format, ResultFormat::Npy | ResultFormat::Raw);
-    if is_dense && !is_decoded && !select.is_reversed() {
+    if matches!(target.format, ResultFormat::Npy | ResultFormat::Raw) {
         stream(args, &select, target, out)?;
     } else {
         target.output.reserve_stdout(out)?;
@@ -100,49 +98,55 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(Outcome::Done)
 }
 
-/// Writes stored values of any size.
+/// Writes values of any size.
 fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Result<(), Failure> {
     let dataset = select.dataset();
-    let export = dataset.export(&select.selection()?)?;
-    let dtype = dataset.grid()?.element();
+    let dtype = select.value_type(args.decode)?;
     let shape = Shape::new(select.shape());
     let header = match target.format {
         ResultFormat::Npy => npy::header(dtype, &shape)
             .ok_or_else(|| Failure::request(format!("{dtype} is not supported by NumPy")))?,
         _ => Vec::new(),
     };
-    let bar = out.bar("extracting", export.bytes());
+    // Stored values in their order are copied chunk by chunk; others are decoded or reversed in order.
+    let is_plain = !select.is_reversed() && !(args.decode && !dataset.cf_encoding()?.is_empty());
+    let values = if is_plain {
+        Values::Stored(dataset.export(&select.selection()?)?)
+    } else {
+        Values::Ordered { select, decode: args.decode }
+    };
+    let bytes = header.len() as u64 + shape.bytes(dtype.size()).unwrap_or(u64::MAX);
+    let bar = out.bar("extracting", bytes);
     match target.output {
         Output::Path(path) => {
             let mut atomic_file = atomic_file(&path, args.force.force)?;
-            write_all(&header, &export, &mut atomic_file, &bar)?;
+            values.write_to(&header, &mut atomic_file, &bar)?;
             atomic_file.publish()?;
         }
         Output::Stream(mut stream) => {
-            if export.is_sequential() {
+            if values.is_sequential() {
                 stream.write_all(&header).map_err(|error| stream_failure(&error))?;
-                export.stream(&mut stream, &bar).map_err(of_stream)?;
+                values.stream(&mut stream, &bar).map_err(of_stream)?;
                 stream.finish()?;
             } else {
                 let mut spool = Spool::new()?;
-                write_all(&header, &export, &mut spool, &bar)?;
+                values.write_to(&header, &mut spool, &bar)?;
                 spool.stream_to(stream)?;
             }
         }
-        Output::Stdout if export.is_sequential() => {
+        Output::Stdout if values.is_sequential() => {
             let sink = out.bytes()?;
             sink.write_all(&header).map_err(|error| Failure::output(&error))?;
-            return export.stream(sink, &bar).map_err(of_stdout);
+            return values.stream(sink, &bar).map_err(of_stdout);
         }
         Output::Stdout => {
             let mut spool = Spool::new()?;
-            write_all(&header, &export, &mut spool, &bar)?;
+            values.write_to(&header, &mut spool, &bar)?;
             drop(bar);
             return spool.send(out);
         }
     }
     drop(bar);
-    let bytes = header.len() as u64 + export.bytes();
     let path = display_path(&args.output);
     if out.is_json() {
         let (dataset, dtype) = (dataset.name(), dtype.to_string());
@@ -151,6 +155,47 @@ fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Res
     let name = escape::name(dataset.name());
     let kind = if args.decode { "decoded" } else { "stored" };
     out.summary(format_args!("{path}: {kind} values of `{name}`, {dtype} {shape}, {}", human_size(bytes)))
+}
+
+/// The values to be written.
+enum Values<'a> {
+    Stored(Export<'a>),
+    Ordered { select: &'a Select<'a>, decode: bool },
+}
+
+impl Values<'_> {
+    /// Whether the values are written in order, so that they can be streamed.
+    fn is_sequential(&self) -> bool {
+        match self {
+            Self::Stored(export) => export.is_sequential(),
+            Self::Ordered { .. } => true,
+        }
+    }
+
+    /// Writes the values in order.
+    fn stream(&self, out: &mut dyn Write, progress: &dyn Progress) -> Result<(), tet::Error> {
+        match self {
+            Self::Stored(export) => export.stream(out, progress),
+            Self::Ordered { select, decode } => select.write_values(*decode, out, progress),
+        }
+    }
+
+    /// Writes header and values to a seekable output.
+    fn write_to(
+        &self,
+        header: &[u8],
+        out: &mut (impl Write + Seek),
+        progress: &dyn Progress,
+    ) -> Result<(), Failure> {
+        out.write_all(header).map_err(|error| match PublishError::recover(error) {
+            Ok(error) => error.into(),
+            Err(error) => Failure::io("cannot write the temporary file", &error),
+        })?;
+        Ok(match self {
+            Self::Stored(export) => export.write_at(out, header.len() as u64, progress)?,
+            Self::Ordered { .. } => self.stream(out, progress)?,
+        })
+    }
 }
 
 impl Args {
@@ -174,20 +219,6 @@ impl Args {
             _ => self.input.open_tet(options),
         }
     }
-}
-
-/// Writes header and values to a seekable output.
-fn write_all(
-    header: &[u8],
-    export: &Export<'_>,
-    out: &mut (impl Write + Seek),
-    progress: &dyn Progress,
-) -> Result<(), Failure> {
-    out.write_all(header).map_err(|error| match PublishError::recover(error) {
-        Ok(error) => error.into(),
-        Err(error) => Failure::io("cannot write the temporary file", &error),
-    })?;
-    Ok(export.write_at(out, header.len() as u64, progress)?)
 }
 
 /// An error of the output, not of the input file.
