@@ -157,11 +157,9 @@ impl Strings {
 
     /// The first value from `start` on that is not valid UTF-8.
     pub(crate) fn first_invalid_utf8(&self, start: usize) -> Option<usize> {
-        // Most strings are valid: validating the entire buffer is faster than validating each value.
+        // Most strings are ASCII: one pass over the bytes from the first to the last value is faster than validating each.
         let views = self.views.get(start..)?;
-        let first = views.iter().find(|view| view.len > 0)?;
-        let same = views.iter().all(|view| view.len == 0 || view.buffer == first.buffer);
-        if same && self.buffer(first.buffer as usize).is_ascii() {
+        if self.covered(views).is_some_and(<[u8]>::is_ascii) {
             return None;
         }
         for (number, some) in views.chunks(UTF8_BLOCK).enumerate() {
@@ -173,6 +171,31 @@ impl Strings {
             }
         }
         None
+    }
+
+    /// The bytes between the first and the last of some values, which are in one buffer and in any order.
+    ///
+    /// `None` if most of the bytes do not belong to the values: a batch may refer to a few values of a buffer that many
+    /// batches share, and reading the entire buffer for each of them would take quadratic time.
+    fn covered(&self, views: &[View]) -> Option<&[u8]> {
+        let mut full = views.iter().filter(|view| view.len > 0);
+        let end = |view: &View| view.start as usize + view.len as usize;
+        let Some(first) = full.next() else { return Some(&[]) };
+        let (mut from, mut to, mut total) = (first.start as usize, end(first), first.len as usize);
+        for view in full {
+            if view.buffer != first.buffer {
+                return None;
+            }
+            from = from.min(view.start as usize);
+            to = to.max(end(view));
+            total = total.saturating_add(view.len as usize);
+        }
+        // Lengths between the values of a page take up to five bytes each.
+        let wanted = total.saturating_mul(2).saturating_add(views.len().saturating_mul(5));
+        if to - from > wanted {
+            return None;
+        }
+        self.buffer(first.buffer as usize).get(from..to)
     }
 
     /// Whether consecutive values in a buffer are valid UTF-8, validated together with the bytes between them.
@@ -188,7 +211,7 @@ impl Strings {
             last = view;
         }
         let base = first.start as usize;
-        let all = &self.buffer(first.buffer as usize)[base..end(last)];
+        let Some(all) = self.covered(views) else { return false };
         let Ok(text) = simdutf8::basic::from_utf8(all) else { return false };
         let is_whole = |view: &View| {
             view.len == 0
@@ -322,6 +345,26 @@ mod tests {
         halves.add_buffer(Bytes::from_static("é".as_bytes()));
         halves.push_views((0..2).map(|start| View { buffer: 0, start, len: 1 }));
         assert_eq!(halves.first_invalid_utf8(0), Some(0));
+    }
+
+    #[test]
+    fn validation_reads_only_the_bytes_of_the_values() {
+        // Two short values at the ends of a buffer that is otherwise not valid UTF-8.
+        let mut bytes = vec![0xff; 100_000];
+        bytes[..3].copy_from_slice(b"one");
+        bytes[99_990..99_996].copy_from_slice("straße".as_bytes().get(..6).unwrap());
+        let view = |start, len| View { buffer: 0, start, len };
+        let buffer = Bytes::from(bytes);
+        let made = |views: &[View]| Strings::from_parts(vec![buffer.clone()], views.to_vec()).unwrap();
+        for views in [vec![view(0, 3), view(99_990, 4)], vec![view(99_990, 4), view(0, 3), view(0, 0)]] {
+            let strings = made(&views);
+            assert!(strings.covered(&views).is_none(), "most bytes are between the values");
+            assert_eq!(strings.first_invalid_utf8(0), None);
+        }
+        let near = [view(0, 3), view(1, 2), view(2, 1)];
+        assert_eq!(made(&near).covered(&near), Some(&b"one"[..]));
+        assert_eq!(made(&near).first_invalid_utf8(0), None);
+        assert_eq!(made(&[view(0, 3), view(2, 2)]).first_invalid_utf8(0), Some(1));
     }
 
     #[test]
