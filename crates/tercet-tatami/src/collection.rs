@@ -55,7 +55,7 @@ mod opened {
     use tercet_core::publish::{Disk, RealDisk};
     use tercet_core::{ByteSource as _, Location, SourceError, Span, source};
 
-    use super::log::{self, Replay};
+    use super::log::{self, ManifestWarning, Replay};
     use super::{MANIFEST, Member};
     use crate::error::{Error, ErrorKind};
     use crate::file::{Access, File, ReadOptions};
@@ -104,7 +104,9 @@ mod opened {
         /// Reads the manifest of a directory; changes are written through `disk`, members are opened with `options`.
         pub fn open_on(disk: Arc<dyn Disk>, root: &Path, options: ReadOptions) -> Result<Self, Error> {
             let mut out = Self { root: root.to_owned(), disk, options, replay: Replay::default() };
-            out.replay = log::replay(&out.read()?).map_err(|fault| out.error(fault))?;
+            if let Some(bytes) = out.read_existing()? {
+                out.replay = log::replay_file(&bytes).map_err(|fault| out.error(fault))?;
+            }
             Ok(out)
         }
 
@@ -132,6 +134,15 @@ mod opened {
         /// The replayed manifest.
         pub fn replay(&self) -> &Replay {
             &self.replay
+        }
+
+        /// Fails if the manifest has no records at all. It may be truncated, so an empty result could be wrong. Called by
+        /// everything that reads rows; changes and [`compact`](Self::compact) write a first record.
+        pub fn check_records(&self) -> Result<(), Error> {
+            if self.replay.warnings.contains(&ManifestWarning::NoRecords) {
+                return Err(self.error(ErrorKind::ManifestEmpty));
+            }
+            Ok(())
         }
 
         /// The number of rows of all members.
@@ -163,19 +174,17 @@ mod opened {
         }
 
         /// The bytes of the manifest; `None` if it does not exist.
-        pub(super) fn read(&self) -> Result<Bytes, Error> {
+        pub(super) fn read_existing(&self) -> Result<Option<Bytes>, Error> {
             let source = match source::File::open(self.manifest_path()) {
                 Ok(source) => source,
-                Err(SourceError::Open(error)) if error.kind() == io::ErrorKind::NotFound => {
-                    return Ok(Bytes::new());
-                }
+                Err(SourceError::Open(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
                 Err(error) => return Err(self.error(error.into())),
             };
             let read = || {
                 check_limit("the manifest", source.len(), self.options.common.limits.metadata_bytes)?;
                 Ok(source.read_at(Span::first(source.len()))?)
             };
-            read().map_err(|fault| self.error(fault))
+            read().map(Some).map_err(|fault| self.error(fault))
         }
 
         /// Adds the location of the manifest to an error.

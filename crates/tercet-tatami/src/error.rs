@@ -88,14 +88,25 @@ pub enum ErrorKind {
     /// A search in a file without an inverted region.
     #[error("is not a search segment")]
     NotASegment,
-    /// A damaged record of a manifest, followed by intact ones.
-    #[error("record {record} of the manifest (bytes {span}) is damaged and followed by intact records")]
+    /// A damaged record of a manifest.
+    #[error("record {record} of the manifest (bytes {span}) is damaged")]
     ManifestDamaged {
         /// Its number, 0-based.
         record: u64,
         /// The damaged bytes.
         span: Span,
     },
+    /// A manifest that is shorter than its first record says, or than its header.
+    #[error("the manifest is truncated: {found} of {expected} bytes")]
+    ManifestTruncated {
+        /// Its length.
+        found: u64,
+        /// The length it should have, at least.
+        expected: u64,
+    },
+    /// A manifest with a header and no records.
+    #[error("the manifest has no records: emptied by another program, or truncated")]
+    ManifestEmpty,
     /// A path outside its collection.
     #[error("`{}` is not a path inside the collection", escape::name(path))]
     Outside {
@@ -287,7 +298,11 @@ impl Diagnostic for ErrorKind {
         match self {
             Self::Common(error) => error.class(),
             Self::Codec { error, .. } | Self::Encode(error) if error.is_not_built() => Class::Unsupported,
-            Self::Codec { .. } | Self::ManifestDamaged { .. } | Self::MemberChanged { .. } => Class::Corrupt,
+            Self::Codec { .. }
+            | Self::ManifestDamaged { .. }
+            | Self::ManifestTruncated { .. }
+            | Self::ManifestEmpty
+            | Self::MemberChanged { .. } => Class::Corrupt,
             Self::NotUtf8 { .. } => Class::Malformed,
             Self::UnsupportedFeatures { .. } => Class::Unsupported,
             Self::NoSuchColumn { .. }
@@ -338,7 +353,9 @@ impl Diagnostic for ErrorKind {
             Self::NoSuchColumn { available, .. } if !available.is_empty() => {
                 Some(Hint::Available { what: "columns", names: available.as_ref().into() })
             }
-            Self::ManifestDamaged { .. } => Some(Hint::SalvageManifest),
+            Self::ManifestDamaged { .. } | Self::ManifestTruncated { .. } | Self::ManifestEmpty => {
+                Some(Hint::SalvageManifest)
+            }
             Self::MemberChanged { .. } => Some(Hint::UpdateMember),
             Self::DuplicateId { .. } => Some("a copy needs a UUID of its own, or none".into()),
             _ => None,

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use tercet_core::publish::{AtomicFile, FileLock, Operation, PublishError};
 use tercet_core::{CommonError, SourceError};
 
-use super::log::{self, HEADER_LEN, ManifestWarning, Record, Replay};
+use super::log::{self, ManifestWarning, Record, Replay};
 use super::member::is_inside;
 use super::rows::check_same_schema;
 use super::{Collection, Member};
@@ -136,63 +136,62 @@ impl Collection {
             self.replay = Replay::default();
             return Ok(Compacted { live: 0, records: 0, warnings: Vec::new() });
         };
-        let bytes = self.read()?;
-        let replay = if salvage { log::salvage(&bytes) } else { log::replay(&bytes) };
+        let bytes = self.read_existing()?.unwrap_or_default();
+        let replay = if salvage { log::salvage(&bytes) } else { log::replay_file(&bytes) };
         let replay = replay.map_err(|fault| self.error(fault))?;
-        let compacted = replay.compacted();
-        let write = || {
-            let mut atomic_file = lock.replace()?;
-            atomic_file.write_all(&compacted)?;
-            atomic_file.publish()?;
-            Ok(())
-        };
-        write().map_err(|fault| self.error(fault))?;
-        let live = replay.members.len() as u64;
-        self.replay = Replay {
-            end: compacted.len() as u64,
-            members: replay.members,
-            records: live,
-            warnings: Vec::new(),
-        };
+        let mut members = Vec::new();
+        replay.put_members(&mut members);
+        let compacted = log::sealed(&members);
+        self.replace(lock, &compacted)?;
+        self.take(&compacted)?;
+        let live = self.replay.members.len() as u64;
         Ok(Compacted { live, records: replay.records, warnings: replay.warnings })
     }
 
-    /// Reads the log under its lock, builds records and appends them as one atomic change.
+    /// Replaces the manifest, which is locked.
+    fn replace(&self, lock: FileLock, bytes: &[u8]) -> Result<(), Error> {
+        let write = || {
+            let mut atomic_file = lock.replace()?;
+            atomic_file.write_all(bytes)?;
+            atomic_file.publish()?;
+            Ok(())
+        };
+        write().map_err(|fault| self.error(fault))
+    }
+
+    /// Reads the log under its lock, builds records and adds them as one atomic change.
+    ///
+    /// The log is replaced, not appended to: its length is in its first record, and readers see the old or the new log.
     fn edit(
         &mut self,
         mut make: impl FnMut(&Replay, &Path) -> Result<Vec<Record>, Error>,
     ) -> Result<(), Error> {
         loop {
-            let Some(mut lock) = self.lock()? else {
-                let mut bytes = log::header();
+            let Some(lock) = self.lock()? else {
                 let records = make(&Replay::default(), &self.root)?;
                 if records.is_empty() {
                     return Ok(());
                 }
-                put_all(&records, &mut bytes);
+                let bytes = log::sealed(&encoded(&records));
                 match self.create(&bytes) {
-                    // Another writer created it first: append to that one.
+                    // Another writer created it first: change that one.
                     Err(ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. }))) => continue,
                     Err(fault) => return Err(self.error(fault)),
                     Ok(()) => return self.take(&bytes),
                 }
             };
-            let bytes = self.read()?;
-            let replay = log::replay(&bytes).map_err(|fault| self.error(fault))?;
+            let bytes = self.read_existing()?.unwrap_or_default();
+            let replay = log::replay_file(&bytes).map_err(|fault| self.error(fault))?;
             let records = make(&replay, &self.root)?;
-            let mut new = Vec::new();
-            let keep = if bytes.len() < HEADER_LEN { 0 } else { replay.end };
-            if keep == 0 {
-                new = log::header();
-            }
-            put_all(&records, &mut new);
             if records.is_empty() {
                 self.replay = replay;
                 return Ok(());
             }
-            lock.append(keep, &new).map_err(|error| self.error(error.into()))?;
-            let kept = &bytes[..usize::try_from(keep).unwrap_or(bytes.len())];
-            return self.take(&[kept, &new].concat());
+            let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+            let kept = bytes.get(position(replay.start)..position(replay.end)).unwrap_or_default();
+            let new = log::sealed(&[kept, &encoded(&records)].concat());
+            self.replace(lock, &new)?;
+            return self.take(&new);
         }
     }
 
@@ -265,10 +264,12 @@ impl Collection {
     }
 }
 
-fn put_all(records: &[Record], out: &mut Vec<u8>) {
+fn encoded(records: &[Record]) -> Vec<u8> {
+    let mut out = Vec::new();
     for record in records {
-        record.put(out);
+        record.put(&mut out);
     }
+    out
 }
 
 fn find(replay: &Replay, path: &str, name: &Arc<str>) -> Result<Member, Error> {

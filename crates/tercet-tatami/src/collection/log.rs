@@ -1,11 +1,13 @@
-//! The manifest of a collection: a log of records, the last of which may be incomplete.
+//! The manifest of a collection: a log of records.
 //!
 //! ```text
 //! "TMAN" │ u8 1 │ u8 kind, uvarint length, body, u32 CRC-32C │ …
 //! ```
 //!
-//! A writer that dies leaves an incomplete record at the end. Readers skip such a tail, and the next writer truncates
-//! it. A damaged record that is followed by intact ones is an error: the records after it were acknowledged.
+//! The first record of a log written here holds the length of the log, so that a truncated log is noticed wherever it is
+//! cut. Other programs skip the record, because its kind is unknown to them, and append after the stated length. If
+//! such a program dies, it leaves an incomplete record at the end: readers skip this tail with a warning, and the next writer drops it.
+//! Every other record that is not intact is damage, which is an error: it was acknowledged.
 
 use std::collections::BTreeMap;
 
@@ -28,6 +30,10 @@ pub(super) const HEADER_LEN: usize = 5;
 const ADD: u8 = 1;
 const REMOVE: u8 = 2;
 const SET_TIER: u8 = 3;
+/// The length of the log. Other programs skip unknown kinds.
+const LENGTH: u8 = 128;
+/// Bytes of a record with the length of the log.
+const LENGTH_LEN: usize = 14;
 
 /// One change to a collection.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,13 +54,26 @@ impl Record {
             Self::Remove(id) => (REMOVE, id.to_vec()),
             Self::SetTier(id, tier) => (SET_TIER, id.iter().copied().chain([*tier]).collect()),
         };
-        let start = out.len();
-        out.push(kind);
-        put(body.len() as u64, out);
-        out.extend_from_slice(&body);
-        let crc = crc32c(&out[start..]);
-        out.extend_from_slice(&crc.to_le_bytes());
+        put_record(kind, &body, out);
     }
+}
+
+fn put_record(kind: u8, body: &[u8], out: &mut Vec<u8>) {
+    let start = out.len();
+    out.push(kind);
+    put(body.len() as u64, out);
+    out.extend_from_slice(body);
+    let crc = crc32c(&out[start..]);
+    out.extend_from_slice(&crc.to_le_bytes());
+}
+
+/// A log of encoded records, preceded by its length.
+pub(super) fn sealed(records: &[u8]) -> Vec<u8> {
+    let mut out = header();
+    let length = (HEADER_LEN + LENGTH_LEN + records.len()) as u64;
+    put_record(LENGTH, &length.to_le_bytes(), &mut out);
+    out.extend_from_slice(records);
+    out
 }
 
 /// A problem in a log that is skipped.
@@ -62,7 +81,7 @@ impl Record {
 #[serde(tag = "kind", rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum ManifestWarning {
-    /// The last bytes are not a complete record: an unfinished append, or damage of the last record.
+    /// The last bytes are not a complete record: an unfinished append of another program.
     TornTail {
         /// Their offset.
         offset: u64,
@@ -95,6 +114,13 @@ pub enum ManifestWarning {
         /// Their number.
         bytes: u64,
     },
+    /// The end of the log is missing; a salvage kept what is left.
+    Truncated {
+        /// The number of missing bytes.
+        bytes: u64,
+    },
+    /// The log has a header and no records: compacted by another program after the last member was removed, or truncated.
+    NoRecords,
 }
 
 /// The state after all records of a log.
@@ -103,8 +129,10 @@ pub enum ManifestWarning {
 pub struct Replay {
     /// The live members, sorted by path.
     pub members: Vec<Member>,
-    /// Intact records, including those of unknown kinds.
+    /// Intact records, including those of unknown kinds; without the length of the log.
     pub records: u64,
+    /// The start of the first record after the length of the log.
+    pub start: u64,
     /// The end of the intact records, where a writer appends.
     pub end: u64,
     /// Skipped problems.
@@ -119,13 +147,18 @@ impl Replay {
         if self.records == 0 { 0.0 } else { dead as f64 / self.records as f64 }
     }
 
-    /// The log of only the live members.
+    /// The log of only the live members, without its length: the bytes that other programs write.
     pub fn compacted(&self) -> Vec<u8> {
         let mut out = header();
-        for member in &self.members {
-            Record::Add(Box::new(member.clone())).put(&mut out);
-        }
+        self.put_members(&mut out);
         out
+    }
+
+    /// Appends a record for each live member.
+    pub(super) fn put_members(&self, out: &mut Vec<u8>) {
+        for member in &self.members {
+            Record::Add(Box::new(member.clone())).put(out);
+        }
     }
 }
 
@@ -136,9 +169,18 @@ pub(super) fn header() -> Vec<u8> {
     out
 }
 
-/// Applies all records. Damage in the middle is an error, a torn tail is not.
+/// Applies all records. Damage is an error, a torn tail that another program left is not.
 pub fn replay(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     Walk::new(bytes)?.map_or_else(|| Ok(Replay::default()), |walk| walk.run(false))
+}
+
+/// Applies all records of an existing file. A file without a complete header is truncated: what it held is unknown.
+pub(super) fn replay_file(bytes: &[u8]) -> Result<Replay, ErrorKind> {
+    if bytes.len() < HEADER_LEN {
+        let (found, expected) = (bytes.len() as u64, HEADER_LEN as u64);
+        return Err(ErrorKind::ManifestTruncated { found, expected });
+    }
+    replay(bytes)
 }
 
 /// Applies all intact records, including those after damaged ones.
@@ -181,6 +223,22 @@ impl<'a> Walk<'a> {
 
     fn run(mut self, salvage: bool) -> Result<Replay, ErrorKind> {
         let mut at = HEADER_LEN;
+        let stated = self.stated_length();
+        let len = self.bytes.len() as u64;
+        match stated {
+            Some(stated) => {
+                at += LENGTH_LEN;
+                if let Some(bytes) = stated.checked_sub(len).filter(|bytes| *bytes > 0) {
+                    if !salvage {
+                        return Err(ErrorKind::ManifestTruncated { found: len, expected: stated });
+                    }
+                    self.out.warnings.push(ManifestWarning::Truncated { bytes });
+                }
+            }
+            None if self.bytes.len() == HEADER_LEN => self.out.warnings.push(ManifestWarning::NoRecords),
+            None => {}
+        }
+        (self.out.start, self.out.end) = (at as u64, at as u64);
         while at < self.bytes.len() {
             if let Some(record) = framed(self.bytes, at) {
                 self.apply(at, &record);
@@ -188,11 +246,16 @@ impl<'a> Walk<'a> {
                 self.out.end = at as u64;
                 continue;
             }
-            let next = next_intact(self.bytes, at);
             let (offset, left) = (at as u64, (self.bytes.len() - at) as u64);
-            match next {
-                Next::None => {
+            match next_intact(self.bytes, at) {
+                Next::None if self.is_torn(at, stated) => {
                     self.out.warnings.push(ManifestWarning::TornTail { offset, bytes: left });
+                    break;
+                }
+                Next::None | Next::Unclear if !salvage => return Err(self.damage(at, self.bytes.len())),
+                Next::Unclear => return Err(self.damage(at, self.bytes.len())),
+                Next::None => {
+                    self.out.warnings.push(ManifestWarning::Damaged { offset, bytes: left });
                     break;
                 }
                 Next::At(next) if salvage => {
@@ -200,12 +263,23 @@ impl<'a> Walk<'a> {
                     at = next;
                 }
                 Next::At(next) => return Err(self.damage(at, next)),
-                Next::Unclear => return Err(self.damage(at, self.bytes.len())),
             }
         }
-        self.out.end = self.out.end.max(HEADER_LEN as u64);
         self.out.members = self.paths.values().filter_map(|id| self.live.remove(id)).collect();
         Ok(self.out)
+    }
+
+    /// The length of the log in its first record.
+    fn stated_length(&self) -> Option<u64> {
+        let record = framed(self.bytes, HEADER_LEN).filter(|record| record.kind == LENGTH)?;
+        Some(u64::from_le_bytes(record.body.try_into().ok()?))
+    }
+
+    /// Whether the rest of the log is an unfinished append: after the acknowledged bytes, and shorter than its length says.
+    fn is_torn(&self, at: usize, stated: Option<u64>) -> bool {
+        let starts_with_length = at == HEADER_LEN && self.bytes.get(at) == Some(&LENGTH);
+        let is_acknowledged = starts_with_length || stated.is_some_and(|stated| (at as u64) < stated);
+        !is_acknowledged && !is_complete(self.bytes, at)
     }
 
     fn damage(&self, at: usize, end: usize) -> ErrorKind {
@@ -215,7 +289,7 @@ impl<'a> Walk<'a> {
 
     fn apply(&mut self, at: usize, record: &Framed<'_>) {
         let number = self.out.records;
-        self.out.records += 1;
+        self.out.records += u64::from(record.kind != LENGTH);
         let offset = at as u64;
         let region = Region::Manifest { record: Some(u32::try_from(number).unwrap_or(u32::MAX)) };
         let id = record.body.get(..16).and_then(|id| MemberId::try_from(id).ok());
@@ -226,6 +300,8 @@ impl<'a> Walk<'a> {
                 Err(error) => self.out.warnings.push(unreadable(&error.to_string())),
             },
             (REMOVE, Some(id)) => self.remove(&id),
+            // Another log was appended to this one.
+            (LENGTH, _) => {}
             (SET_TIER, Some(id)) => match (record.body.get(16), self.live.get_mut(&id)) {
                 (Some(tier), Some(member)) => member.tier = *tier,
                 (None, _) => self.out.warnings.push(unreadable("missing tier")),
@@ -272,6 +348,29 @@ fn head(bytes: &[u8], at: usize) -> Option<(u8, usize, usize)> {
     let kind = fields.byte("kind").ok()?;
     let len = usize::try_from(fields.uvarint("body_length").ok()?).ok()?;
     Some((kind, bytes.len() - fields.remaining(), len))
+}
+
+/// Whether the rest of the log has the length of a record, so that it is damaged and not incomplete.
+fn is_complete(bytes: &[u8], at: usize) -> bool {
+    let rest = bytes.get(at..).unwrap_or_default();
+    // A file system may extend a file before it writes the contents.
+    if rest.iter().all(|byte| *byte == 0) {
+        return false;
+    }
+    let end = head(bytes, at).and_then(|(_, body_start, len)| body_start.checked_add(len)?.checked_add(4));
+    end.is_some_and(|end| end <= bytes.len()) || is_intact_but_for_its_length(rest)
+}
+
+/// Whether bytes are a record whose length field alone is damaged.
+fn is_intact_but_for_its_length(record: &[u8]) -> bool {
+    let Some((kind, rest)) = record.split_first() else { return false };
+    let Some((rest, stored)) = rest.split_last_chunk::<4>() else { return false };
+    (1..=rest.len().min(10)).any(|width| {
+        let body = &rest[width..];
+        let mut covered = vec![*kind];
+        put(body.len() as u64, &mut covered);
+        covered.len() == 1 + width && crc32c_append(crc32c(&covered), body) == u32::from_le_bytes(*stored)
+    })
 }
 
 enum Next {

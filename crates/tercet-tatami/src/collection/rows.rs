@@ -53,6 +53,7 @@ impl Collection {
 
     /// Opens the first member; `None` if there is no member.
     fn first_member(&self) -> Result<Option<File>, Error> {
+        self.check_records()?;
         self.members().first().map(|member| self.open_member(member)).transpose()
     }
 
@@ -80,6 +81,7 @@ impl Collection {
     /// The first row whose sort key equals `key`, in the order of the members. Members whose key range excludes it
     /// are not opened.
     pub fn lookup(&self, key: &Scalar) -> Result<CollectionLookup, Error> {
+        self.check_records()?;
         let mut out = CollectionLookup { found: None, files_opened: 0 };
         for member in self.members() {
             if member.sort_column.is_empty() {
@@ -175,6 +177,7 @@ impl CollectionScan<'_> {
 
     /// The members that the scan opens.
     pub fn members(&self) -> Result<Vec<Member>, Error> {
+        self.collection.check_records()?;
         match &self.filter {
             Some(filter) => Ok(self.collection.prune(filter)?.into_iter().cloned().collect()),
             None => Ok(self.collection.members().to_vec()),

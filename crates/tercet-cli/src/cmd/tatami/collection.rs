@@ -282,7 +282,7 @@ pub(super) fn warn(directory: &Path, warnings: &[ManifestWarning], out: &mut Ui)
         let message = match found {
             ManifestWarning::TornTail { offset, bytes } => format!(
                 "skipped the last {} of the manifest (at byte {offset}): incomplete record, from an interrupted \
-                 change or damage",
+                 change by another program",
                 counted(*bytes, "byte")
             ),
             ManifestWarning::UnknownKind { offset, record_kind } => {
@@ -295,6 +295,10 @@ pub(super) fn warn(directory: &Path, warnings: &[ManifestWarning], out: &mut Ui)
                 let bytes = counted(*bytes, "damaged byte");
                 format!("skipped {bytes} of the manifest (at byte {offset})")
             }
+            ManifestWarning::Truncated { bytes } => {
+                format!("the last {} of the manifest are missing", counted(*bytes, "byte"))
+            }
+            ManifestWarning::NoRecords => "the manifest has no records".to_owned(),
             // A stale entry of a replaced file is harmless.
             _ => continue,
         };

@@ -23,6 +23,7 @@ pub(super) fn collection(input: &Input, out: &mut Ui) -> Result<Option<Collectio
         ReadOptions::new().with_access(Access::Pread).with_limits(limits()).with_allow_invalid_utf8(true);
     let collection = Collection::open_with(&input.path, options)?;
     if collection.manifest_path().exists() {
+        collection.check_records()?;
         super::collection::warn(&input.path, &collection.replay().warnings, out)?;
         return Ok(Some(collection));
     }

@@ -204,6 +204,7 @@ pub(super) fn segments_of(directory: &Path, out: &mut Ui) -> Result<Vec<Segment>
     let collection = Collection::open_with(directory, options)?;
     let mut files = Vec::new();
     if collection.manifest_path().exists() {
+        collection.check_records()?;
         super::collection::warn(directory, &collection.replay().warnings, out)?;
         if collection.members().is_empty() {
             out.note(format_args!("{}: the collection is empty", display_path(directory)))?;

@@ -94,7 +94,8 @@ fn a_key_is_looked_up_in_all_files() {
 fn a_torn_or_damaged_manifest_is_reported() {
     let dir = days();
     let whole = dir.read("days/tatami.manifest");
-    dir.write("days/tatami.manifest", &whole[..whole.len() - 3]);
+    // As another program leaves it, after an interrupted append.
+    dir.write("days/tatami.manifest", [&whole[..5], &whole[19..whole.len() - 3]].concat());
     let torn = dir.ok("collection list days");
     assert!(torn.out.contains("members:    2\n"));
     assert!(torn.err.contains("incomplete record"), "{}", torn.err);
@@ -104,13 +105,13 @@ fn a_torn_or_damaged_manifest_is_reported() {
     for verb in ["list days", "add days days/mon.tatami", "compact days"] {
         let refused = dir.run(&format!("collection {verb}"));
         assert_eq!(refused.code, 5, "{verb}: {}", refused.err);
-        assert!(refused.err.contains("record 0 of the manifest (bytes 5.."), "{}", refused.err);
+        assert!(refused.err.contains("record 0 of the manifest (bytes 19.."), "{}", refused.err);
         assert!(refused.err.contains("--salvage"), "{}", refused.err);
     }
     assert_eq!(dir.read("days/tatami.manifest"), damaged);
     let saved = dir.ok("collection compact days --salvage");
     assert_eq!(saved.out, "compacted manifest at days (2 live members)\n");
-    assert!(saved.err.contains("damaged bytes of the manifest (at byte 5)"), "{}", saved.err);
+    assert!(saved.err.contains("damaged bytes of the manifest (at byte 19)"), "{}", saved.err);
     dir.ok("collection add days days/mon.tatami");
     assert!(dir.ok("collection list days").out.contains("members:    3\n"));
 }
@@ -202,6 +203,27 @@ fn files_with_different_logical_types_are_rejected() {
     }
 }
 
+/// Truncated manifests and manifests with a damaged last record are no answer of any reading command.
+#[test]
+fn no_command_reads_a_truncated_or_damaged_manifest() {
+    let dir = days();
+    let whole = dir.read("days/tatami.manifest");
+    let mut last = whole.clone();
+    last[whole.len() - 9] ^= 1;
+    let cuts = [0, 3, 5, 12, 19, whole.len() / 2, whole.len() - 1].map(|len| whole[..len].to_vec());
+    for damaged in cuts.into_iter().chain([last]) {
+        dir.write("days/tatami.manifest", &damaged);
+        for args in
+            ["count days", "cat days", "lookup days 1", "explain days --where key=1", "search days mon"]
+        {
+            let refused = dir.run(args);
+            assert_eq!(refused.code, 5, "{args}, {} bytes: {}", damaged.len(), refused.err);
+            assert!(refused.err.contains("--salvage"), "{args}: {}", refused.err);
+            assert_eq!(refused.out, "");
+        }
+    }
+}
+
 /// Every command reports skipped manifest records.
 #[test]
 fn every_command_reports_a_torn_manifest() {
@@ -214,7 +236,7 @@ fn every_command_reports_a_torn_manifest() {
         "explain days --where key=1",
         "collection tier days mon.tatami 1",
     ] {
-        dir.write("days/tatami.manifest", &bytes[..bytes.len() - 3]);
+        dir.write("days/tatami.manifest", [&bytes[..5], &bytes[19..bytes.len() - 3]].concat());
         let result = dir.ok(args);
         assert!(result.err.contains("incomplete record"), "{args}: {}", result.err);
     }

@@ -59,42 +59,122 @@ fn every_truncation_is_a_reported_shorter_log() {
     }
 }
 
+/// Also in a log of another program, which does not state its length: a record of full length is not a torn one.
 #[test]
-fn every_flipped_byte_is_an_error_or_a_reported_torn_tail() {
+fn every_flipped_byte_is_an_error() {
     let (bytes, ends) = sample();
-    let last = ends[ends.len() - 2];
     for_each_flip(&bytes, |flip, damaged| {
-        let replayed = log::replay(damaged);
+        let error = log::replay(damaged).unwrap_err();
         if flip.offset < 5 {
-            assert!(replayed.is_err());
-        } else if flip.offset < last {
-            // The intact records after it must not be lost.
-            let error = replayed.unwrap_err();
-            assert!(matches!(error, ErrorKind::ManifestDamaged { .. }), "{error}");
-            assert_eq!(error.class(), Class::Corrupt);
-            let hit = ends.iter().filter(|end| **end <= flip.offset).count();
-            let saved = log::salvage(damaged).unwrap();
-            assert_eq!(saved.records, ends.len() as u64 - 1, "all but the damaged one, which is {hit}");
-        } else {
-            let replay = replayed.unwrap();
-            assert!(
-                matches!(replay.warnings[..], [ManifestWarning::TornTail { .. }]),
-                "{:?}",
-                replay.warnings
-            );
-            assert_eq!(live(&replay), after(&bytes, &ends, ends.len() - 1));
+            return;
         }
+        assert!(matches!(error, ErrorKind::ManifestDamaged { .. }), "{error}");
+        assert_eq!(error.class(), Class::Corrupt);
+        let hit = ends.iter().filter(|end| **end <= flip.offset).count();
+        let saved = log::salvage(damaged).unwrap();
+        assert_eq!(saved.records, ends.len() as u64 - 1, "all but the damaged one, which is {hit}");
+        assert!(saved.warnings.iter().any(|odd| matches!(odd, ManifestWarning::Damaged { .. })));
     });
 }
 
-/// A torn tail is truncated before an append, so that the appended record is found.
+/// The manifest of three changes.
+fn written() -> (tempfile::TempDir, Vec<u8>) {
+    let (dir, files) = three();
+    let mut collection = Collection::open(dir.path()).unwrap();
+    collection.add(&files[..2]).unwrap();
+    collection.add(&files[2..]).unwrap();
+    collection.set_tier("b.tatami", 3).unwrap();
+    let bytes = fs::read(dir.path().join(MANIFEST)).unwrap();
+    (dir, bytes)
+}
+
+/// What every reading function of a collection answers, or the class of its error.
+fn answers(dir: &std::path::Path) -> Vec<Result<u64, Class>> {
+    let opened = Collection::open(dir);
+    let ask = |answer: &dyn Fn(&Collection) -> Result<u64, tercet_tatami::Error>| {
+        opened
+            .as_ref()
+            .map_or_else(|error| Err(error.class()), |it| answer(it).map_err(|error| error.class()))
+    };
+    let rows = |it: &Collection| {
+        it.scan().batches()?.map(|batch| batch.map(|batch| batch.batch.rows.len() as u64)).sum()
+    };
+    let filter = tercet_tatami::predicate::Expr::parse("key >= 0").unwrap();
+    let key = tercet_tatami::Scalar::Int64(205);
+    vec![
+        ask(&|it| it.scan().count()),
+        ask(&rows),
+        ask(&|it| it.scan().filter(&filter)?.count()),
+        ask(&|it| Ok(it.prune(&filter)?.len() as u64)),
+        ask(&|it| Ok(u64::from(it.lookup(&key)?.found.is_some()))),
+    ]
+}
+
+/// Every flip and every truncation of a manifest is an error of every reading function: none answers with rows missing.
 #[test]
-fn appends_after_a_torn_tail_are_kept() {
+fn no_damage_loses_rows_silently() {
+    let (dir, bytes) = written();
+    let path = dir.path().join(MANIFEST);
+    assert_eq!(answers(dir.path()), [Ok(60), Ok(60), Ok(60), Ok(3), Ok(1)]);
+    let check = |damaged: &[u8], what: &str| {
+        fs::write(&path, damaged).unwrap();
+        for (at, answer) in answers(dir.path()).into_iter().enumerate() {
+            // A flipped version is unknown.
+            let is_refused = matches!(answer, Err(Class::Corrupt | Class::Malformed | Class::Unsupported));
+            assert!(is_refused, "{what}: {at}: {answer:?}");
+        }
+    };
+    for_each_flip(&bytes, |flip, damaged| check(damaged, &format!("byte {}", flip.offset)));
+    for cut in truncations(&bytes) {
+        check(cut, &format!("{} bytes", cut.len()));
+        // A salvage keeps what is left, and says what is missing.
+        let saved = log::salvage(cut).unwrap();
+        assert!(saved.members.len() < 3 || cut.len() > 5, "{} bytes", cut.len());
+    }
+    fs::write(&path, &bytes).unwrap();
+    assert_eq!(answers(dir.path())[0], Ok(60));
+}
+
+/// Other programs skip the record with the length and append after it.
+#[test]
+fn records_appended_by_other_programs_are_applied() {
+    let (dir, bytes) = written();
+    let path = dir.path().join(MANIFEST);
+    let gone = Collection::open(dir.path()).unwrap().member("a.tatami").unwrap().id;
+    let mut longer = bytes.clone();
+    Record::Remove(gone).put(&mut longer);
+    fs::write(&path, &longer).unwrap();
+    assert_eq!(answers(dir.path())[0], Ok(40));
+    // An interrupted append of theirs is a torn tail, a complete record with a wrong checksum is damage.
+    for cut in bytes.len() + 1..longer.len() {
+        fs::write(&path, &longer[..cut]).unwrap();
+        assert_eq!(answers(dir.path())[0], Ok(60));
+        let collection = Collection::open(dir.path()).unwrap();
+        assert!(matches!(collection.replay().warnings[..], [ManifestWarning::TornTail { .. }]));
+    }
+    for at in bytes.len()..longer.len() {
+        let mut damaged = longer.clone();
+        damaged[at] ^= 1;
+        fs::write(&path, &damaged).unwrap();
+        assert_eq!(answers(dir.path())[0], Err(Class::Corrupt), "byte {at}");
+    }
+    // The next change keeps their records and states the new length.
+    fs::write(&path, &longer).unwrap();
+    Collection::open(dir.path()).unwrap().set_tier("c.tatami", 1).unwrap();
+    let new = fs::read(&path).unwrap();
+    fs::write(&path, &new[..longer.len()]).unwrap();
+    assert_eq!(answers(dir.path())[0], Err(Class::Corrupt));
+}
+
+/// A torn tail of another program is dropped by the next change.
+#[test]
+fn changes_after_a_torn_tail_are_kept() {
     let (dir, files) = three();
     let path = dir.path().join(MANIFEST);
     Collection::open(dir.path()).unwrap().add(&files[..2]).unwrap();
-    let whole = fs::read(&path).unwrap();
-    for len in 0..whole.len() {
+    // As other programs write it.
+    let whole = Collection::open(dir.path()).unwrap().replay().compacted();
+    for len in 5..whole.len() {
         fs::write(&path, &whole[..len]).unwrap();
         let mut collection = Collection::open(dir.path()).unwrap();
         let before = collection.members().len();
@@ -105,8 +185,16 @@ fn appends_after_a_torn_tail_are_kept() {
         assert!(again.member("c.tatami").is_some());
         assert!(again.replay().warnings.is_empty(), "{:?}", again.replay().warnings);
     }
-    // Zeros and garbage at the end are not records either.
-    for tail in [&[0; 64][..], &[1; 40], b"TMAN\x01"] {
+    for len in 0..5 {
+        fs::write(&path, &whole[..len]).unwrap();
+        let error = Collection::open(dir.path()).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::ManifestTruncated { expected: 5, .. }), "{error}");
+        let mut collection = Collection::for_recovery(dir.path(), tercet_tatami::ReadOptions::new());
+        assert_eq!(collection.compact(true).unwrap().live, 0);
+        assert_eq!(answers(dir.path())[0], Ok(0), "an empty collection that says so");
+    }
+    // Zeros at the end are a file that was extended and not written.
+    for tail in [&[0; 64][..], b"TMAN\x01"] {
         fs::write(&path, [&whole[..], tail].concat()).unwrap();
         let mut collection = Collection::open(dir.path()).unwrap();
         assert_eq!(collection.members().len(), 2);
@@ -124,7 +212,7 @@ fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
         collection.add(&[file]).unwrap();
     }
     let mut bytes = fs::read(&path).unwrap();
-    bytes[20] ^= 1;
+    bytes[40] ^= 1;
     fs::write(&path, &bytes).unwrap();
     assert!(Collection::open(dir.path()).is_err());
     assert!(collection.add(&files[..1]).is_err());
@@ -133,7 +221,7 @@ fn a_damaged_log_is_not_changed_until_it_is_salvaged() {
     assert_eq!(fs::read(&path).unwrap(), bytes);
     let done = collection.compact(true).unwrap();
     assert_eq!((done.live, done.records), (2, 2));
-    assert!(matches!(done.warnings[..], [ManifestWarning::Damaged { offset: 5, .. }]));
+    assert!(matches!(done.warnings[..], [ManifestWarning::Damaged { offset: 19, .. }]));
     assert_eq!(Collection::open(dir.path()).unwrap().members().len(), 2);
 }
 
