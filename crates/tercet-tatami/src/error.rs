@@ -345,6 +345,9 @@ impl Diagnostic for ErrorKind {
             }
             Self::Common(error) => error.hint(),
             Self::Bind(error) => match &**error {
+                crate::predicate::BindError::NoSuchColumn { nearest: Some(name), .. } => {
+                    Some(Hint::DidYouMean(name.clone()))
+                }
                 crate::predicate::BindError::NoSuchColumn { available, .. } => {
                     Some(Hint::Available { what: "columns", names: available.as_ref().into() })
                 }

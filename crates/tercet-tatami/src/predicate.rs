@@ -17,15 +17,21 @@
 mod bind;
 mod logical;
 mod mask;
+mod matcher;
+mod pair;
 mod parse;
 mod region;
 mod rows;
+mod suggest;
 mod tokens;
 
 pub use bind::BindError;
 pub use mask::Mask;
+pub use matcher::Matcher;
+pub use pair::{ColumnPair, Operator};
 pub use parse::{ParseError, ParsedFilter};
 pub(crate) use region::{Summary, TriState};
+pub(crate) use rows::Leaf;
 
 use crate::scalar::Scalar;
 
@@ -38,6 +44,15 @@ pub enum Expr {
         column: String,
         /// The comparison.
         test: Comparison<Literal>,
+    },
+    /// A comparison of two columns.
+    Columns {
+        /// The column on the left.
+        left: String,
+        /// The operator.
+        operator: Operator,
+        /// The column on the right.
+        right: String,
     },
     /// Conjunction; not empty.
     And(Vec<Expr>),
@@ -76,8 +91,20 @@ pub enum Comparison<V> {
     In(Vec<V>),
     /// Strings or bytes with this prefix.
     Prefix(V),
-    /// List with an equal element.
+    /// Strings or bytes with this suffix.
+    EndsWith(V),
+    /// Strings or bytes with this part.
+    Substring(V),
+    /// List with an equal element; of strings or bytes, the same as `Substring`.
     Contains(V),
+    /// Strings or bytes that match a pattern with `%` for any bytes and `_` for one character.
+    Like(V),
+    /// The same, ignoring case.
+    ILike(V),
+    /// Strings or bytes that a regular expression matches anywhere.
+    Regexp(V),
+    /// A compiled pattern.
+    Matches(Matcher),
     IsNull,
 }
 
@@ -91,6 +118,8 @@ pub enum Predicate {
         /// The comparison.
         test: Comparison<Scalar>,
     },
+    /// A comparison of two columns.
+    Columns(ColumnPair),
     /// Conjunction.
     And(Vec<Predicate>),
     /// Disjunction.
@@ -105,6 +134,7 @@ impl Predicate {
         fn visit(predicate: &Predicate, out: &mut Vec<usize>) {
             match predicate {
                 Predicate::Comparison { column, .. } => out.push(*column),
+                Predicate::Columns(pair) => out.extend([pair.left, pair.right]),
                 Predicate::And(parts) | Predicate::Or(parts) => {
                     for part in parts {
                         visit(part, out);
@@ -150,8 +180,16 @@ impl ColumnExpr {
         ge => Ge;
         /// Starts with.
         prefix => Prefix;
-        /// List contains this element.
+        /// Ends with.
+        ends_with => EndsWith;
+        /// List contains this element, or string contains this part.
         contains => Contains;
+        /// Matches a pattern with `%` and `_`.
+        like => Like;
+        /// Matches a pattern with `%` and `_`, ignoring case.
+        ilike => ILike;
+        /// Matches a regular expression.
+        regexp => Regexp;
     }
 
     /// Between two values, inclusive.
@@ -167,6 +205,11 @@ impl ColumnExpr {
         }
     }
 
+    /// Compares with another column.
+    pub fn compare(self, operator: Operator, other: impl Into<String>) -> Expr {
+        Expr::Columns { left: self.0, operator, right: other.into() }
+    }
+
     /// Null.
     pub fn is_null(self) -> Expr {
         Expr::Comparison { column: self.0, test: Comparison::IsNull }
@@ -178,6 +221,7 @@ impl Expr {
     pub fn columns(&self) -> Vec<&str> {
         let mut out = match self {
             Self::Comparison { column, .. } => vec![column.as_str()],
+            Self::Columns { left, right, .. } => vec![left.as_str(), right.as_str()],
             Self::And(parts) | Self::Or(parts) => parts.iter().flat_map(Self::columns).collect(),
             Self::Not(part) => part.columns(),
         };

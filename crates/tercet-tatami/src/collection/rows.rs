@@ -6,7 +6,7 @@ use super::{Collection, Member};
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::lookup::KeyPosition;
-use crate::predicate::{Expr, Predicate, Summary};
+use crate::predicate::{Expr, Leaf, Predicate, Summary};
 use crate::scalar::Scalar;
 use crate::scan::{Batch, Batches, Scan};
 use crate::schema::Schema;
@@ -125,17 +125,22 @@ fn is_outside(member: &Member, kind: crate::Type, key: &Scalar) -> bool {
 
 /// Whether the statistics of a member allow a matching row.
 fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
-    let tri_state = predicate.tri_state(&mut |column, test| {
+    let known = |column: usize| {
         let field = &schema.fields()[column];
-        let known = Summary {
+        Summary {
             bounds: member.bounds(&field.name, field.kind),
             exact: true,
             nan: false,
             // The manifest has no null counts.
             nulls: None,
             rows: member.rows,
-        };
-        Ok::<_, std::convert::Infallible>(test.tri_state(&known))
+        }
+    };
+    let tri_state = predicate.tri_state(&mut |leaf| {
+        Ok::<_, std::convert::Infallible>(match leaf {
+            Leaf::Test(column, test) => test.tri_state(&known(column)),
+            Leaf::Columns(pair) => pair.tri_state(&known(pair.left), &known(pair.right)),
+        })
     });
     let Ok(tri_state) = tri_state;
     !tri_state.is_never()

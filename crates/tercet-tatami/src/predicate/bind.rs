@@ -3,8 +3,9 @@
 use tercet_core::escape;
 use thiserror::Error;
 
-use super::logical;
+use super::pair::{ColumnPair, Operator};
 use super::{Comparison, Expr, Literal, Predicate};
+use super::{logical, matcher, suggest};
 use crate::logical_type::{LogicalType, is_number};
 use crate::scalar::Scalar;
 use crate::schema::{Field, Schema, Type};
@@ -20,6 +21,36 @@ pub enum BindError {
         column: String,
         /// The first few column names.
         available: Box<str>,
+        /// The most similar column name.
+        nearest: Option<Box<str>>,
+        /// Whether it is in the place of a value, where it may be a string without quotes.
+        as_value: bool,
+    },
+    /// Two columns whose types cannot be compared.
+    #[error(
+        "cannot compare column `{}` ({left_type}) with column `{}` ({right_type})",
+        escape::name(left),
+        escape::name(right)
+    )]
+    Columns {
+        /// The column on the left.
+        left: String,
+        /// Its type.
+        left_type: Box<str>,
+        /// The column on the right.
+        right: String,
+        /// Its type.
+        right_type: Box<str>,
+    },
+    /// A pattern of `like`, `ilike` or `regexp` that is not valid.
+    #[error("invalid `{operator}` pattern for column `{}`: {reason}", escape::name(column))]
+    Pattern {
+        /// The column.
+        column: String,
+        /// The operator.
+        operator: &'static str,
+        /// The reason.
+        reason: String,
     },
     /// A literal that is not valid for the type of the column.
     #[error("invalid {kind} literal {value} for column `{}`", escape::name(column))]
@@ -115,11 +146,48 @@ impl<'a> Binder<'a> {
             Expr::Comparison { column, test } => {
                 self.tests += 1;
                 self.part = Part::Column;
-                let Some(index) = self.schema.index_of(column) else {
-                    let available = self.schema.some_names();
-                    return Err(BindError::NoSuchColumn { column: column.clone(), available });
-                };
+                let index = self.column(column)?;
                 self.test(index, &self.schema.fields()[index], test)?
+            }
+            Expr::Columns { left, operator, right } => {
+                self.tests += 1;
+                self.part = Part::Column;
+                let left = self.column(left)?;
+                self.part = Part::Value(0);
+                let right = self.column(right)?;
+                self.part = Part::Operator;
+                Predicate::Columns(self.pair(left, *operator, right)?)
+            }
+        })
+    }
+
+    fn column(&self, column: &str) -> Result<usize, BindError> {
+        self.schema.index_of(column).ok_or_else(|| {
+            let names = self.schema.fields().iter().map(|field| &*field.name);
+            let nearest = suggest::closest(column, names).map(Into::into);
+            let available = self.schema.some_names();
+            let as_value = matches!(self.part, Part::Value(_));
+            BindError::NoSuchColumn { column: column.to_owned(), available, nearest, as_value }
+        })
+    }
+
+    fn pair(&self, left: usize, operator: Operator, right: usize) -> Result<ColumnPair, BindError> {
+        let side = |column: usize| {
+            let field = &self.schema.fields()[column];
+            let natural = (field.kind == Type::TimestampMicros).then_some(LogicalType::Timestamp);
+            let logical_type = self.logical_types.get(column).copied().flatten().or(natural);
+            (column, field, logical_type.filter(|logical_type| *logical_type != LogicalType::Utf8))
+        };
+        let (one, other) = (side(left), side(right));
+        ColumnPair::bind(one, operator, other).ok_or_else(|| {
+            let name = |side: (usize, &Field, Option<LogicalType>)| -> Box<str> {
+                side.2.map_or_else(|| side.1.kind.to_string(), |logical_type| logical_type.to_string()).into()
+            };
+            BindError::Columns {
+                left: one.1.name.to_string(),
+                left_type: name(one),
+                right: other.1.name.to_string(),
+                right_type: name(other),
             }
         })
     }
@@ -136,9 +204,16 @@ impl<'a> Binder<'a> {
         let is_text = matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef);
         let fits = match test {
             Comparison::IsNull => true,
-            Comparison::Contains(_) => field.kind == Type::List,
+            Comparison::Contains(_) if field.kind == Type::List => true,
             _ if field.kind == Type::List => false,
-            Comparison::Prefix(_) => is_text && logical_type.is_none(),
+            Comparison::Prefix(_)
+            | Comparison::EndsWith(_)
+            | Comparison::Substring(_)
+            | Comparison::Contains(_)
+            | Comparison::Like(_)
+            | Comparison::ILike(_)
+            | Comparison::Regexp(_)
+            | Comparison::Matches(_) => is_text && logical_type.is_none(),
             _ => true,
         };
         if !fits {
@@ -181,6 +256,14 @@ impl<'a> Binder<'a> {
                 next();
                 typed(field, literal)
             })?;
+            let operator = test.name();
+            let test = match test {
+                Comparison::Contains(part) if is_text => Comparison::Substring(part),
+                test => matcher::compile(test).map_err(|reason| {
+                    let column = field.name.to_string();
+                    BindError::Pattern { column, operator, reason }
+                })?,
+            };
             return Ok(Predicate::Comparison { column, test });
         };
         let test = test.try_map(|literal| {
@@ -238,8 +321,13 @@ impl<V> Comparison<V> {
             Self::Ge(_) => ">=",
             Self::Between(..) => "between",
             Self::In(_) => "in",
-            Self::Prefix(_) => "prefix",
-            Self::Contains(_) => "contains",
+            Self::Prefix(_) => "starts_with",
+            Self::EndsWith(_) => "ends_with",
+            Self::Contains(_) | Self::Substring(_) => "contains",
+            Self::Like(_) => "like",
+            Self::ILike(_) => "ilike",
+            Self::Regexp(_) => "regexp",
+            Self::Matches(matcher) => matcher.operator(),
             Self::IsNull => "is null",
         }
     }
@@ -254,10 +342,15 @@ impl<V> Comparison<V> {
             | Self::Gt(x)
             | Self::Ge(x)
             | Self::Prefix(x)
-            | Self::Contains(x) => vec![x],
+            | Self::EndsWith(x)
+            | Self::Substring(x)
+            | Self::Contains(x)
+            | Self::Like(x)
+            | Self::ILike(x)
+            | Self::Regexp(x) => vec![x],
             Self::Between(low, high) => vec![low, high],
             Self::In(values) => values.iter().collect(),
-            Self::IsNull => Vec::new(),
+            Self::IsNull | Self::Matches(_) => Vec::new(),
         }
     }
 
@@ -273,7 +366,13 @@ impl<V> Comparison<V> {
             Self::Between(low, high) => Comparison::Between(make(low)?, make(high)?),
             Self::In(values) => Comparison::In(values.iter().map(make).collect::<Result<_, _>>()?),
             Self::Prefix(x) => Comparison::Prefix(make(x)?),
+            Self::EndsWith(x) => Comparison::EndsWith(make(x)?),
+            Self::Substring(x) => Comparison::Substring(make(x)?),
             Self::Contains(x) => Comparison::Contains(make(x)?),
+            Self::Like(x) => Comparison::Like(make(x)?),
+            Self::ILike(x) => Comparison::ILike(make(x)?),
+            Self::Regexp(x) => Comparison::Regexp(make(x)?),
+            Self::Matches(matcher) => Comparison::Matches(matcher.clone()),
             Self::IsNull => Comparison::IsNull,
         })
     }

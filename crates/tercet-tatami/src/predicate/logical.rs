@@ -41,6 +41,11 @@ pub(super) fn locate(
         Literal::Text(text) if logical_type.is_number() || !is_number(text) => text,
         _ => return Err(invalid()),
     };
+    // A date is midnight in UTC.
+    let midnight = (logical_type == LogicalType::Timestamp && LogicalType::Date32.position(text).is_some())
+        .then(|| format!("{text}T00:00:00Z"))
+        .filter(|_| !is_number(text));
+    let text = midnight.as_ref().unwrap_or(text);
     let beyond = |is_negative| if is_negative { Bound::BelowAll } else { Bound::AboveAll };
     let (number, is_equal) = match logical_type.position(text) {
         Some(LiteralPosition::At(number)) => (number, true),
@@ -94,8 +99,15 @@ pub(super) fn bound(
             });
             column.leaf(Comparison::In(there.collect()))
         }
-        // Neither has literals.
-        Comparison::Prefix(_) | Comparison::IsNull => column.leaf(Comparison::IsNull),
+        // Operators on strings are not bound to logical types.
+        Comparison::Prefix(_)
+        | Comparison::EndsWith(_)
+        | Comparison::Substring(_)
+        | Comparison::Like(_)
+        | Comparison::ILike(_)
+        | Comparison::Regexp(_)
+        | Comparison::Matches(_)
+        | Comparison::IsNull => column.leaf(Comparison::IsNull),
     }
 }
 

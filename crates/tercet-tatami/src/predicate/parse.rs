@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! any   = all { "or" all }              all = one { "and" one }
-//! one   = "not" one | "(" any ")" | column test
-//! test  = ("=" | "!=" | "<" | "<=" | ">" | ">=") value | "prefix" value | "contains" value
+//! one   = "not" one | "(" any ")" | column test | function "(" column "," value ")"
+//! test  = ("=" | "!=" | "<" | "<=" | ">" | ">=") (value | column) | ["not"] word value
 //!       | ["not"] "in" "(" value { "," value } ")" | ["not"] "between" value "and" value | "is" ["not"] "null"
-//! value = number | "string" | 'string' | x'00ff' | true | false
+//! word  = "like" | "ilike" | "contains" | "starts_with" | "prefix" | "ends_with" | "regexp"
+//! value = number | "string" | 'string' | x'00ff' | true | false | ("date" | "time" | "timestamp") "string"
 //! ```
 
 use std::fmt;
@@ -13,13 +14,34 @@ use std::ops::Range;
 
 use super::bind::{Binder, Part};
 use super::tokens::{Token, TokenKind, tokens};
-use super::{BindError, Comparison, Expr, Literal, Predicate};
+use super::{BindError, Comparison, Expr, Literal, Operator, Predicate, suggest};
 use crate::logical_type::LogicalType;
 use crate::scalar::Scalar;
 use crate::schema::Schema;
 
 /// The maximum nesting depth.
 const MAX_DEPTH: usize = 64;
+
+/// An operator that is a word, by its names.
+type Word = (&'static [&'static str], fn(Literal) -> Comparison<Literal>);
+
+/// The operators that are words. The first name is the one that messages suggest.
+const WORDS: [Word; 6] = [
+    (&["like"], Comparison::Like),
+    (&["ilike"], Comparison::ILike),
+    (&["contains"], Comparison::Contains),
+    (&["starts_with", "prefix"], Comparison::Prefix),
+    (&["ends_with", "suffix"], Comparison::EndsWith),
+    (&["regexp", "regexp_matches"], Comparison::Regexp),
+];
+
+/// The operators for a message.
+const OPERATORS: &str = "expected `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `between`, `like`, `ilike`, `contains`, `starts_with`, \
+                         `ends_with`, `regexp` or `is`";
+
+/// The operators after `not`, for a message.
+const NEGATED_OPERATORS: &str =
+    "expected `in`, `between`, `like`, `ilike`, `contains`, `starts_with`, `ends_with` or `regexp`";
 
 /// A syntax error in a filter expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -187,6 +209,11 @@ impl Parser<'_> {
             return Ok(inner);
         }
         let token = self.take();
+        if let TokenKind::Name(name) = &token.kind
+            && self.peek().kind == TokenKind::Sign("(")
+        {
+            return self.function(name, &token);
+        }
         match token.kind {
             TokenKind::Name(column) | TokenKind::Quoted(column) => {
                 let start = self.peek().at;
@@ -201,6 +228,30 @@ impl Parser<'_> {
             TokenKind::End => Err(ParseError::new(token.at, "expected a column")),
             _ => Err(ParseError::new(token.at, "expected a column; quote other names in backquotes")),
         }
+    }
+
+    /// A comparison in the notation of a function: `contains(name, "x")`.
+    fn function(&mut self, name: &str, token: &Token) -> Result<Expr, ParseError> {
+        let Some(make) = word(name) else {
+            let names = WORDS.iter().flat_map(|(names, _)| names.iter().copied());
+            let what = format!("unknown function `{name}`");
+            return Err(ParseError::new(token.at, with_suggestion(what, name, names)));
+        };
+        self.sign("(")?;
+        let column = self.take();
+        let (TokenKind::Name(text) | TokenKind::Quoted(text)) = column.kind else {
+            return Err(ParseError::new(column.at, "expected a column"));
+        };
+        self.sign(",")?;
+        let value = self.value()?;
+        self.sign(")")?;
+        let values = std::mem::take(&mut self.values);
+        self.tests.push(ComparisonSpans {
+            column: column.at..column.end,
+            operator: token.at..token.end,
+            values,
+        });
+        Ok(Expr::Comparison { column: text, test: make(value) })
     }
 
     fn test(&mut self, column: &str) -> Result<Expr, ParseError> {
@@ -231,38 +282,71 @@ impl Parser<'_> {
             let high = self.value()?;
             return Ok(negate_if(negated, with(Comparison::Between(low, high))));
         }
-        if self.keyword("prefix") {
-            let value = self.value()?;
-            return Ok(negate_if(negated, with(Comparison::Prefix(value))));
-        }
-        if self.keyword("contains") {
-            let value = self.value()?;
-            return Ok(negate_if(negated, with(Comparison::Contains(value))));
-        }
         let token = self.take();
-        let make: fn(Literal) -> Comparison<Literal> = match token.kind {
-            TokenKind::Sign("=") if !negated => Comparison::Eq,
-            TokenKind::Sign("!=") if !negated => Comparison::Ne,
-            TokenKind::Sign("<") if !negated => Comparison::Lt,
-            TokenKind::Sign("<=") if !negated => Comparison::Le,
-            TokenKind::Sign(">") if !negated => Comparison::Gt,
-            TokenKind::Sign(">=") if !negated => Comparison::Ge,
-            _ => {
-                let what = if negated {
-                    "expected `in`, `between`, `prefix` or `contains`"
-                } else {
-                    "expected `=`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `between`, `prefix`, `contains` or `is`"
+        if let TokenKind::Name(name) = &token.kind
+            && let Some(make) = word(name)
+        {
+            return Ok(negate_if(negated, with(make(self.value()?))));
+        }
+        let (operator, make): (_, fn(Literal) -> Comparison<Literal>) = match token.kind {
+            TokenKind::Sign("=") if !negated => (Operator::Eq, Comparison::Eq),
+            TokenKind::Sign("!=") if !negated => (Operator::Ne, Comparison::Ne),
+            TokenKind::Sign("<") if !negated => (Operator::Lt, Comparison::Lt),
+            TokenKind::Sign("<=") if !negated => (Operator::Le, Comparison::Le),
+            TokenKind::Sign(">") if !negated => (Operator::Gt, Comparison::Gt),
+            TokenKind::Sign(">=") if !negated => (Operator::Ge, Comparison::Ge),
+            kind => {
+                let what = if negated { NEGATED_OPERATORS } else { OPERATORS };
+                let what = match kind {
+                    TokenKind::Name(name) => {
+                        let names = WORDS.iter().map(|(names, _)| names[0]);
+                        with_suggestion(what.to_owned(), &name, names.chain(["in", "between", "is"]))
+                    }
+                    _ => what.to_owned(),
                 };
                 return Err(ParseError::new(token.at, what));
             }
         };
+        if let Some(right) = self.column_value() {
+            return Ok(Expr::Columns { left: column.to_owned(), operator, right });
+        }
         Ok(with(make(self.value()?)))
     }
 
+    /// Accepts a column in the place of a value.
+    fn column_value(&mut self) -> Option<String> {
+        let token = self.peek();
+        let name = match token.kind {
+            TokenKind::Quoted(name) => name,
+            TokenKind::Name(name) => {
+                let is_value = ["true", "false", "null"].iter().any(|word| name.eq_ignore_ascii_case(word));
+                let is_typed = is_type(&name)
+                    && matches!(self.tokens.get(self.next + 1), Some(Token { kind: TokenKind::Text(_), .. }));
+                if is_value || is_typed {
+                    return None;
+                }
+                name
+            }
+            _ => return None,
+        };
+        self.values.push(token.at..token.end);
+        self.next += 1;
+        Some(name)
+    }
+
     fn value(&mut self) -> Result<Literal, ParseError> {
-        let token = self.take();
+        let mut token = self.take();
+        if let (TokenKind::Name(name), TokenKind::Text(_)) = (&token.kind, &self.peek().kind)
+            && is_type(name)
+        {
+            // The type is that of the column.
+            token = self.take();
+        }
         self.values.push(token.at..token.end);
         match token.kind {
+            TokenKind::Name(name) if name.eq_ignore_ascii_case("null") => {
+                Err(ParseError::new(token.at, "no value equals null; use `is null` or `is not null`"))
+            }
             TokenKind::Number(number) => Ok(Literal::Number(number)),
             TokenKind::Text(text) => Ok(Literal::Text(text)),
             TokenKind::Bytes(bytes) => Ok(Literal::Exact(Scalar::Bytes(bytes))),
@@ -281,6 +365,25 @@ fn single(mut parts: Vec<Expr>, join: fn(Vec<Expr>) -> Expr) -> Expr {
             join(parts)
         }
         None => join(parts),
+    }
+}
+
+/// The operator of a word, in any case.
+fn word(name: &str) -> Option<fn(Literal) -> Comparison<Literal>> {
+    let is_name = |known: &&str| known.eq_ignore_ascii_case(name);
+    WORDS.iter().find(|(names, _)| names.iter().any(is_name)).map(|(_, make)| *make)
+}
+
+/// Whether a word may precede a quoted literal: `date "2020-01-31"`.
+fn is_type(name: &str) -> bool {
+    ["date", "time", "timestamp"].iter().any(|known| known.eq_ignore_ascii_case(name))
+}
+
+/// Adds the most similar name to a message.
+fn with_suggestion<'n>(what: String, name: &str, known: impl IntoIterator<Item = &'n str>) -> String {
+    match suggest::closest(name, known) {
+        Some(near) => format!("{what}; did you mean `{near}`?"),
+        None => what,
     }
 }
 
@@ -331,13 +434,17 @@ mod tests {
             ("a = .5", 4),
             ("a in (1, 5.)", 9),
             ("a = 1__0", 4),
-            ("a = _1", 4),
             ("a = 1_", 4),
             ("a = 1_e3", 4),
             ("a = x'0'", 7),
             ("a = x'0g'", 7),
             ("a = x'00", 4),
             ("`a``b = 1", 0),
+            ("a = null", 4),
+            ("a lik 'x'", 2),
+            ("upper(a, 'x')", 0),
+            ("contains(a 'x')", 11),
+            ("a between b and 2", 10),
         ] {
             let error = Expr::parse(text).unwrap_err();
             assert_eq!(error.at, at, "{text}: {error}");
@@ -367,6 +474,12 @@ mod tests {
             ("a between 1 and 'x'", "'x'"),
             ("`t``o` = 1", "`t``o`"),
             ("a prefix 'x'", "prefix"),
+            ("a like 'x'", "like"),
+            ("s = t", "t"),
+            ("s < a", "<"),
+            ("s regexp '('", "'('"),
+            ("s like 'a\\\\'", "'a\\\\'"),
+            ("contains(a, 'x')", "contains"),
             ("l not in ( 1, 2)", "not in"),
             ("l >= 7", ">="),
             ("a = x'00'", "x'00'"),
@@ -375,6 +488,37 @@ mod tests {
             assert_eq!(&text[span], part);
         }
         assert!(ParsedFilter::new("s = 'x' or a is null").unwrap().bind(&schema, &[]).is_ok());
+    }
+
+    #[test]
+    fn words_and_columns_are_parsed() {
+        let s = || Expr::col("s");
+        for (text, expected) in [
+            ("s LIKE 'a%'", s().like("a%")),
+            ("s not ilike 'a%'", s().ilike("a%").negate()),
+            ("s Starts_With 'a'", s().prefix("a")),
+            ("s prefix 'a'", s().prefix("a")),
+            ("s ends_with 'a'", s().ends_with("a")),
+            ("s contains 'a'", s().contains("a")),
+            ("contains(s, 'a')", s().contains("a")),
+            ("NOT regexp_matches(`s`, '^a')", s().regexp("^a").negate()),
+            ("s regexp '^a'", s().regexp("^a")),
+            ("d >= date '2020-01-31'", Expr::col("d").ge("2020-01-31")),
+            ("d between DATE '2020-01-31' and timestamp \"x\"", Expr::col("d").between("2020-01-31", "x")),
+            ("date < `time`", Expr::col("date").compare(Operator::Lt, "time")),
+            ("a.b <> c", Expr::col("a.b").compare(Operator::Ne, "c")),
+        ] {
+            assert_eq!(Expr::parse(text).unwrap(), expected, "{text}");
+        }
+        for (text, suggestion) in [
+            ("s lyke 'a'", "did you mean `like`?"),
+            ("s startswith 'a'", "did you mean `starts_with`?"),
+            ("s not beetween 1 and 2", "did you mean `between`?"),
+            ("regex(s, 'a')", "did you mean `regexp`?"),
+        ] {
+            let error = Expr::parse(text).unwrap_err();
+            assert!(error.what.ends_with(suggestion), "{error}");
+        }
     }
 
     #[test]

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Comparison, Predicate};
+use super::{Comparison, Leaf, Predicate};
+use crate::column::Values;
 use crate::scalar::Scalar;
 
 /// The possible results of a filter for the rows of a region.
@@ -61,10 +62,11 @@ impl Predicate {
     /// The possible results of the filter; `leaf` evaluates a comparison.
     pub(crate) fn tri_state<E>(
         &self,
-        leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<TriState, E>,
+        leaf: &mut impl FnMut(Leaf<'_>) -> Result<TriState, E>,
     ) -> Result<TriState, E> {
         match self {
-            Self::Comparison { column, test } => leaf(*column, test),
+            Self::Comparison { column, test } => leaf(Leaf::Test(*column, test)),
+            Self::Columns(pair) => leaf(Leaf::Columns(pair)),
             Self::Not(part) => Ok(part.tri_state(leaf)?.not()),
             Self::And(parts) => {
                 let mut all: Option<TriState> = None;
@@ -141,13 +143,24 @@ impl Comparison<Scalar> {
             }
             Self::Prefix(prefix) => match (prefix, min, max) {
                 (Scalar::Bytes(prefix), Scalar::Bytes(min), Scalar::Bytes(max)) => {
-                    let head = |text: &[u8]| text[..text.len().min(prefix.len())].to_vec();
-                    // Compares prefixes of the bounds, which may be truncated.
-                    let can = head(min) <= *prefix && head(max) >= *prefix;
+                    let can = may_start_with(prefix, min, max);
                     (can, !(min.starts_with(prefix) && max.starts_with(prefix)))
                 }
                 _ => (true, true),
             },
+            Self::EndsWith(_) | Self::Substring(_) | Self::Matches(_) => match (min, max) {
+                // All values are the same.
+                (Scalar::Bytes(only), Scalar::Bytes(max)) if known.exact && only == max => {
+                    let yes = self.values(&Values::Bytes([only].into_iter().collect())).get(0);
+                    (yes, !yes)
+                }
+                (Scalar::Bytes(min), Scalar::Bytes(max)) => match self {
+                    Self::Matches(matcher) => (may_start_with(matcher.prefix(), min, max), true),
+                    _ => (true, true),
+                },
+                _ => (true, true),
+            },
+            Self::Like(_) | Self::ILike(_) | Self::Regexp(_) => (true, true),
             // A list may also have other elements, or none.
             Self::Contains(x) => (at_most(min, x) && at_most(x, max), true),
             Self::IsNull => (true, true),
@@ -162,4 +175,10 @@ impl Comparison<Scalar> {
             _ => None,
         }
     }
+}
+
+/// Whether a value between two bounds, which may be truncated, may have a prefix.
+fn may_start_with(prefix: &[u8], min: &[u8], max: &[u8]) -> bool {
+    let head = |text: &'_ [u8]| -> Vec<u8> { text[..text.len().min(prefix.len())].to_vec() };
+    head(min).as_slice() <= prefix && head(max).as_slice() >= prefix
 }

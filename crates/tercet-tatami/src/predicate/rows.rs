@@ -1,6 +1,8 @@
 //! Evaluation of filters on rows.
 
-use super::{Comparison, Mask, Predicate};
+use memchr::memmem;
+
+use super::{ColumnPair, Comparison, Mask, Predicate, matcher};
 use crate::column::{Column, Lists, Strings, Values};
 use crate::scalar::Scalar;
 
@@ -28,13 +30,27 @@ impl Truth {
     }
 }
 
+/// A comparison of a filter.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Leaf<'a> {
+    Test(usize, &'a Comparison<Scalar>),
+    Columns(&'a ColumnPair),
+}
+
 impl Predicate {
     /// The matching rows of a batch, which has the columns of the bound schema. A missing column matches nothing.
     pub fn mask(&self, batch: &[Column]) -> Mask {
         let rows = batch.first().map_or(0, Column::len);
         let nothing = || Truth { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
-        let truth = self.evaluate::<std::convert::Infallible>(&mut |column, test| {
-            Ok(batch.get(column).map_or_else(nothing, |column| test.rows(column)))
+        let truth = self.evaluate::<std::convert::Infallible>(&mut |leaf| {
+            let found = match leaf {
+                Leaf::Test(column, test) => batch.get(column).map(|column| test.rows(column)),
+                Leaf::Columns(pair) => batch
+                    .get(pair.left)
+                    .zip(batch.get(pair.right))
+                    .map(|(left, right)| pair.rows(left, right)),
+            };
+            Ok(found.unwrap_or_else(nothing))
         });
         match truth {
             Ok(truth) => truth.yes,
@@ -44,10 +60,11 @@ impl Predicate {
     /// Evaluates the filter; `leaf` evaluates a comparison.
     pub(crate) fn evaluate<E>(
         &self,
-        leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<Truth, E>,
+        leaf: &mut impl FnMut(Leaf<'_>) -> Result<Truth, E>,
     ) -> Result<Truth, E> {
         Ok(match self {
-            Self::Comparison { column, test } => leaf(*column, test)?,
+            Self::Comparison { column, test } => leaf(Leaf::Test(*column, test))?,
+            Self::Columns(pair) => leaf(Leaf::Columns(pair))?,
             Self::And(parts) => join(parts, leaf, |a, b| a.and(&b))?,
             Self::Or(parts) => join(parts, leaf, |a, b| a.or(&b))?,
             Self::Not(part) => {
@@ -60,7 +77,7 @@ impl Predicate {
 
 fn join<E>(
     parts: &[Predicate],
-    leaf: &mut impl FnMut(usize, &Comparison<Scalar>) -> Result<Truth, E>,
+    leaf: &mut impl FnMut(Leaf<'_>) -> Result<Truth, E>,
     merge: impl Fn(Truth, Truth) -> Truth,
 ) -> Result<Truth, E> {
     let mut all: Option<Truth> = None;
@@ -153,6 +170,22 @@ impl Comparison<Scalar> {
                     values.binary_search_by(|value| value.as_slice().cmp(text)).is_ok()
                 })
             }
+            Self::EndsWith(value) => with(value, &|text, value| text.ends_with(value)),
+            Self::Substring(value) => match bytes(value) {
+                Some(value) => {
+                    let finder = memmem::Finder::new(&value);
+                    Mask::from_fn(strings.len(), |row| finder.find(strings.get(row)).is_some())
+                }
+                None => Mask::filled(strings.len(), false),
+            },
+            Self::Matches(matcher) => Mask::from_fn(strings.len(), |row| matcher.is_match(strings.get(row))),
+            // Binding compiles patterns.
+            Self::Like(_) | Self::ILike(_) | Self::Regexp(_) => match matcher::compile(self.clone()) {
+                Ok(Self::Like(_) | Self::ILike(_) | Self::Regexp(_)) | Err(_) => {
+                    Mask::filled(strings.len(), false)
+                }
+                Ok(test) => test.strings(strings),
+            },
             Self::Contains(_) | Self::IsNull => Mask::filled(strings.len(), false),
         }
     }
@@ -190,6 +223,14 @@ fn compare<T: PartialOrd + Copy>(
             let wanted: Vec<T> = wanted.iter().filter_map(&get).collect();
             rows(values, |v| wanted.contains(&v))
         }
-        Comparison::Prefix(_) | Comparison::Contains(_) | Comparison::IsNull => none(),
+        Comparison::Prefix(_)
+        | Comparison::EndsWith(_)
+        | Comparison::Substring(_)
+        | Comparison::Contains(_)
+        | Comparison::Like(_)
+        | Comparison::ILike(_)
+        | Comparison::Regexp(_)
+        | Comparison::Matches(_)
+        | Comparison::IsNull => none(),
     }
 }

@@ -7,7 +7,7 @@ use super::prune::{GroupPlan, Verdict};
 use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
-use crate::predicate::{Mask, Predicate};
+use crate::predicate::{Leaf, Mask, Predicate};
 
 /// Selected rows of a row group, relative to it, ascending.
 #[derive(Clone, Debug)]
@@ -117,22 +117,39 @@ fn test_rows(
     rows: Range<u64>,
     pages: &Pages,
 ) -> Result<Mask, ErrorKind> {
-    let truth = predicate.evaluate(&mut |column, test| {
-        if inner.is_blob(column) {
-            return Ok::<_, ErrorKind>(test.rows(&inner.read_rows(group, column, rows.clone())?));
+    let truth = predicate.evaluate(&mut |leaf| match leaf {
+        Leaf::Test(column, test) => {
+            with_rows(inner, group, column, rows.clone(), pages, |column| test.rows(column))
         }
-        let table = inner.page_table(group, column)?;
-        let page = table.page_of(rows.start);
-        let decoded = pages.get(inner, group, column, page)?;
-        let first = table.pages.get(page).map_or(0, |page| u64::from(page.header.first_row));
-        let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
-        let (from, to) = (relative(rows.start), relative(rows.end));
-        if from == 0 && to == decoded.len() {
-            return Ok(test.rows(&decoded));
-        }
-        let mut part = Column::empty(inner.field(column));
-        part.extend_from(&decoded, from, to);
-        Ok(test.rows(&part))
+        Leaf::Columns(pair) => with_rows(inner, group, pair.left, rows.clone(), pages, |left| {
+            with_rows(inner, group, pair.right, rows.clone(), pages, |right| pair.rows(left, right))
+        })?,
     })?;
     Ok(truth.yes)
+}
+
+/// Passes rows of one page of a column to a function.
+fn with_rows<T>(
+    inner: &Inner,
+    group: usize,
+    column: usize,
+    rows: Range<u64>,
+    pages: &Pages,
+    test: impl FnOnce(&Column) -> T,
+) -> Result<T, ErrorKind> {
+    if inner.is_blob(column) {
+        return Ok(test(&inner.read_rows(group, column, rows)?));
+    }
+    let table = inner.page_table(group, column)?;
+    let page = table.page_of(rows.start);
+    let decoded = pages.get(inner, group, column, page)?;
+    let first = table.pages.get(page).map_or(0, |page| u64::from(page.header.first_row));
+    let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+    let (from, to) = (relative(rows.start), relative(rows.end));
+    if from == 0 && to == decoded.len() {
+        return Ok(test(&decoded));
+    }
+    let mut part = Column::empty(inner.field(column));
+    part.extend_from(&decoded, from, to);
+    Ok(test(&part))
 }

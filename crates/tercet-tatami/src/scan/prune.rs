@@ -7,7 +7,7 @@ use crate::chunk::PageTable;
 use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
-use crate::predicate::{Comparison, Predicate, Summary, TriState};
+use crate::predicate::{Comparison, Leaf, Predicate, Summary, TriState};
 use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
@@ -75,7 +75,14 @@ impl GroupPlan {
     pub(super) fn make(inner: &Inner, predicate: &Predicate, group: usize) -> Result<Self, ErrorKind> {
         let rows = inner.group(group)?.rows;
         let mut by = PrunedBy::Zone;
-        let tri_state = predicate.tri_state(&mut |column, test| {
+        let tri_state = predicate.tri_state(&mut |leaf| {
+            let (column, test) = match leaf {
+                Leaf::Test(column, test) => (column, test),
+                Leaf::Columns(pair) => {
+                    let left = chunk_summary(inner, group, pair.left)?;
+                    return Ok(pair.tri_state(&left, &chunk_summary(inner, group, pair.right)?));
+                }
+            };
             let tri_state = test.tri_state(&chunk_summary(inner, group, column)?);
             if tri_state.yes && filtered_out(inner, group, column, test)? {
                 by = PrunedBy::Bloom;
@@ -126,10 +133,23 @@ impl GroupPlan {
                 }
             }
             let mut by = PrunedBy::Bounds;
-            let tri_state = predicate.tri_state(&mut |column, test| {
-                let found =
-                    column_pages.iter().zip(&cursors).find(|(column_pages, _)| column_pages.column == column);
-                let Some((column_pages, cursor)) = found else { return Ok::<_, ErrorKind>(TriState::ANY) };
+            let tri_state = predicate.tri_state(&mut |leaf| {
+                let pages_of = |column: usize| {
+                    column_pages.iter().zip(&cursors).find(|(column_pages, _)| column_pages.column == column)
+                };
+                let (column, test) = match leaf {
+                    Leaf::Test(column, test) => (column, test),
+                    Leaf::Columns(pair) => {
+                        let summary = |column| {
+                            pages_of(column).and_then(|(pages, cursor)| pages.summaries.get(*cursor))
+                        };
+                        let both = summary(pair.left).zip(summary(pair.right));
+                        return Ok(both.map_or(TriState::ANY, |(left, right)| pair.tri_state(left, right)));
+                    }
+                };
+                let Some((column_pages, cursor)) = pages_of(column) else {
+                    return Ok::<_, ErrorKind>(TriState::ANY);
+                };
                 let (tri_state, dictionary) = column_pages.tri_state(*cursor, test);
                 if dictionary {
                     by = PrunedBy::Dictionary;
@@ -278,6 +298,7 @@ fn dictionary_answers(
 fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Comparison<Scalar>)) {
     match predicate {
         Predicate::Comparison { column, test } => each(*column, test),
+        Predicate::Columns(_) => {}
         Predicate::And(parts) | Predicate::Or(parts) => parts.iter().for_each(|part| visit(part, each)),
         Predicate::Not(part) => visit(part, each),
     }

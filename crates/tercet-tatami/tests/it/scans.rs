@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 use tercet_core::source::Memory;
 use tercet_tatami::format::Codec;
-use tercet_tatami::predicate::{Comparison, Expr, Literal};
+use tercet_tatami::predicate::{Comparison, Expr, Literal, Operator};
 use tercet_tatami::{
     Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
 };
@@ -140,6 +140,24 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
             if answers.contains(&None) { None } else { Some(false) }
         }
         Expr::Not(part) => plain(part, schema, columns, row).map(|truth| !truth),
+        Expr::Columns { left, operator, right } => {
+            let value = |name: &str| columns[schema.index_of(name).unwrap()].scalar(row);
+            let (left, right) = (value(left)?, value(right)?);
+            let order = match (&left, &right) {
+                (Scalar::Bytes(a), Scalar::Bytes(b)) => a.partial_cmp(b),
+                (Scalar::Bool(a), Scalar::Bool(b)) => a.partial_cmp(b),
+                // All numbers here are small, so that floats hold them.
+                (a, b) => a.to_string().parse::<f64>().unwrap().partial_cmp(&b.to_string().parse().unwrap()),
+            };
+            Some(match operator {
+                Operator::Eq => order == Some(Equal),
+                Operator::Ne => order != Some(Equal),
+                Operator::Lt => order == Some(Less),
+                Operator::Le => matches!(order, Some(Less | Equal)),
+                Operator::Gt => order == Some(Greater),
+                Operator::Ge => matches!(order, Some(Greater | Equal)),
+            })
+        }
         Expr::Comparison { column, test } => {
             let column = &columns[schema.index_of(column).unwrap()];
             if let Comparison::IsNull = test {
@@ -162,6 +180,12 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
                 }));
             }
             let value = column.scalar(row).unwrap();
+            let texts = |literal: &Literal| match (&value, exact(literal)) {
+                (Scalar::Bytes(text), Scalar::Bytes(part)) => {
+                    (String::from_utf8(text.clone()).unwrap(), String::from_utf8(part).unwrap())
+                }
+                other => panic!("{other:?}"),
+            };
             let order = |literal: &Literal| value.order(&exact(literal));
             let is = |literal: &Literal, wanted: &[Ordering]| {
                 order(literal).is_some_and(|order| wanted.contains(&order))
@@ -179,10 +203,93 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
                     (Scalar::Bytes(text), Scalar::Bytes(prefix)) => text.starts_with(&prefix),
                     other => panic!("{other:?}"),
                 },
-                Comparison::Contains(_) | Comparison::IsNull => unreachable!(),
+                Comparison::EndsWith(x) => {
+                    let (text, part) = texts(x);
+                    text.ends_with(&part)
+                }
+                Comparison::Contains(x) | Comparison::Substring(x) => {
+                    let (text, part) = texts(x);
+                    text.contains(&part)
+                }
+                Comparison::Like(x) => {
+                    let (text, pattern) = texts(x);
+                    is_like(&letters(&pattern), &letters(&text))
+                }
+                Comparison::ILike(x) => {
+                    let (text, pattern) = texts(x);
+                    is_like(&letters(&pattern.to_lowercase()), &letters(&text.to_lowercase()))
+                }
+                // The patterns of `regular_expressions`, by hand.
+                Comparison::Regexp(x) => match texts(x) {
+                    (text, pattern) if pattern == "^ab" => text.starts_with("ab"),
+                    (text, pattern) if pattern == "b+a$" => text.ends_with("ba"),
+                    (text, pattern) if pattern == "^(a|zeb)" => {
+                        text.starts_with('a') || text.starts_with("zeb")
+                    }
+                    (text, pattern) if pattern == "^ab*" => text.starts_with('a'),
+                    (text, pattern) if pattern == "^.$" => text.chars().count() == 1,
+                    (_, pattern) => panic!("{pattern}"),
+                },
+                Comparison::Matches(_) | Comparison::IsNull => unreachable!(),
             })
         }
     }
+}
+
+fn letters(text: &str) -> Vec<char> {
+    text.chars().collect()
+}
+
+/// The obvious evaluation of `like`.
+fn is_like(pattern: &[char], text: &[char]) -> bool {
+    match pattern {
+        [] => text.is_empty(),
+        ['%', rest @ ..] => (0..=text.len()).any(|at| is_like(rest, &text[at..])),
+        ['_', rest @ ..] => !text.is_empty() && is_like(rest, &text[1..]),
+        [letter, rest @ ..] => text.first() == Some(letter) && is_like(rest, &text[1..]),
+    }
+}
+
+fn likes() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec![
+        "", "%", "a%", "ab%", "%a", "%b%", "_", "a_c", "%é%", "z%a", "AB%", "_b%", "abc", "b%zz%", "zebra%",
+    ])
+}
+
+fn regular_expressions() -> impl Strategy<Value = &'static str> {
+    prop::sample::select(vec!["^ab", "b+a$", "^(a|zeb)", "^ab*", "^.$"])
+}
+
+/// Comparisons of strings with patterns, and of two columns.
+fn new_tests() -> impl Strategy<Value = Expr> {
+    let text = |text: &str| Literal::Exact(Scalar::Bytes(text.as_bytes().to_vec()));
+    let column = || prop::sample::select(vec!["s", "b"]);
+    let on = |column: &str, test| Expr::Comparison { column: column.to_owned(), test };
+    let operators = vec![Operator::Eq, Operator::Ne, Operator::Lt, Operator::Le, Operator::Gt, Operator::Ge];
+    let pairs = vec![
+        ("i", "f"),
+        ("f", "i"),
+        ("i", "n"),
+        ("n", "i"),
+        ("f", "n"),
+        ("s", "b"),
+        ("b", "s"),
+        ("t", "t"),
+        ("i", "i"),
+    ];
+    prop_oneof![
+        (column(), likes()).prop_map(move |(column, pattern)| on(column, Comparison::Like(text(pattern)))),
+        (column(), likes()).prop_map(move |(column, pattern)| on(column, Comparison::ILike(text(pattern)))),
+        (column(), strings()).prop_map(move |(column, part)| on(column, Comparison::EndsWith(text(&part)))),
+        (column(), strings()).prop_map(move |(column, part)| on(column, Comparison::Contains(text(&part)))),
+        (column(), regular_expressions())
+            .prop_map(move |(column, pattern)| on(column, Comparison::Regexp(text(pattern)))),
+        (prop::sample::select(pairs), prop::sample::select(operators)).prop_map(
+            |((left, right), operator)| {
+                Expr::Columns { left: left.to_owned(), operator, right: right.to_owned() }
+            }
+        ),
+    ]
 }
 
 fn fields() -> Vec<Field> {
@@ -299,7 +406,7 @@ fn tests() -> impl Strategy<Value = Expr> {
 }
 
 fn filters() -> impl Strategy<Value = Expr> {
-    tests().prop_recursive(3, 8, 3, |inner| {
+    prop_oneof![tests(), new_tests()].prop_recursive(3, 8, 3, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 1..4).prop_map(Expr::And),
             prop::collection::vec(inner.clone(), 1..4).prop_map(Expr::Or),
@@ -390,13 +497,57 @@ fn mismatched_filters_are_rejected() {
         ("s = 3", "invalid string literal 3 for column `s`"),
         ("l = 3", "does not support `=`"),
         ("i contains 3", "does not support `contains`"),
-        ("i prefix \"3\"", "does not support `prefix`"),
+        ("i prefix \"3\"", "does not support `starts_with`"),
+        ("l like \"3\"", "does not support `like`"),
+        ("s regexp \"(\"", "invalid `regexp` pattern for column `s`: unclosed group"),
+        ("s < i", "cannot compare column `s` (string) with column `i` (int32)"),
+        ("l = l", "cannot compare column `l` (list) with column `l` (list)"),
         ("t = 1", "invalid bool literal 1 for column `t`"),
     ] {
         let error = Expr::parse(text).unwrap().bind(&schema).unwrap_err().to_string();
         assert!(error.contains(part), "{text}: {error}");
     }
     assert!(Expr::And(Vec::new()).bind(&schema).is_err());
+}
+
+/// The literal start of a pattern is compared with statistics.
+#[test]
+fn patterns_with_a_prefix_are_pruned() {
+    let rows = 1000u32;
+    let schema = Schema::new(vec![Field::new("n", Type::UInt32), Field::new("s", Type::String)]).unwrap();
+    let options = WriterOptions::new().with_page_max_values(10).with_row_group_max_rows(100);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
+    let strings: Vec<String> = (0..rows).map(|n| format!("row {n:03}")).collect();
+    writer
+        .append(&[
+            Column::new(Values::UInt32((0..rows).map(|n| n + 500).collect())),
+            Column::new(Values::Bytes(strings.iter().collect())),
+        ])
+        .unwrap();
+    let bytes = writer.finish().unwrap().output;
+    let file = File::from_source(Arc::new(Memory::new("rows", bytes)), ReadOptions::new()).unwrap();
+    for (filter, groups, count) in [
+        ("s like 'row 42%'", 1, 10),
+        ("s like 'row 42_'", 1, 10),
+        ("s like 'row 4%7'", 1, 10),
+        ("s starts_with 'row 42'", 1, 10),
+        ("s regexp '^row 42[0-4]'", 1, 5),
+        ("s regexp '^row 4?2'", 10, 110),
+        ("s regexp 'row 42[0-4]'", 10, 5),
+        ("s ilike 'ROW 42%'", 10, 10),
+        ("s contains '42'", 10, 20),
+        ("s ends_with '42'", 10, 10),
+        ("n < n", 10, 0),
+        ("n <= n", 10, 1000),
+    ] {
+        let scan = file.scan().filter(&Expr::parse(filter).unwrap()).unwrap();
+        let explained = scan.explain().unwrap();
+        assert_eq!(explained.groups_scanned, groups, "{filter}");
+        assert_eq!(scan.count().unwrap(), count, "{filter}");
+        if groups == 1 {
+            assert!(explained.rows_tested <= 100, "{filter}: {explained}");
+        }
+    }
 }
 
 #[test]

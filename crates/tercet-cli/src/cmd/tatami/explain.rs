@@ -28,7 +28,7 @@ Reads footer, bloom filters, page headers, page statistics and dictionaries, but
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Filter: `status = 200 and url prefix "https://a"`
+    /// Filter: `status = 200 and url like "https://a%"`
     #[arg(short = 'w', long = "where", value_name = "FILTER")]
     filter: FilterText,
     #[command(flatten)]

@@ -26,7 +26,7 @@ impl std::str::FromStr for FilterText {
 /// The row filter of a verb.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Where {
-    /// Filter rows: `status = 200 and url prefix "https://a"`
+    /// Filter rows: `status = 200 and url like "https://a%"`
     #[arg(short = 'w', long = "where", value_name = "FILTER")]
     filter: Option<FilterText>,
 }
@@ -83,6 +83,12 @@ fn bind_failure(name: &str, text: &str, error: &BindError, span: &Range<usize>) 
     let name = tercet::core::escape::name(name);
     let failure = Failure::new(Class::Request, format!("{name}: {error}")).with_excerpt(text, span);
     match error {
+        BindError::NoSuchColumn { nearest: Some(name), .. } => {
+            failure.with_hint(format!("did you mean `{}`?", tercet::core::escape::name(name)))
+        }
+        BindError::NoSuchColumn { column, as_value: true, .. } => {
+            failure.with_hint(format!("quote strings: {column:?}"))
+        }
         BindError::NoSuchColumn { available, .. } => failure.with_hint(format!("columns: {available}")),
         _ => failure,
     }

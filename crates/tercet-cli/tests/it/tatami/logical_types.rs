@@ -144,8 +144,8 @@ fn filters_use_logical_types() {
     for (filter, reason) in [
         ("price > \"x\"", "invalid decimal(9, 2) literal \"x\" for column `price`, for example 12.5"),
         ("wide > x'00'", "invalid decimal(40, 3) literal"),
-        ("price prefix \"1\"", "column `price` is decimal(9, 2), which does not support `prefix`"),
-        ("wide prefix x'00'", "column `wide` is decimal(40, 3), which does not support `prefix`"),
+        ("price prefix \"1\"", "column `price` is decimal(9, 2), which does not support `starts_with`"),
+        ("wide prefix x'00'", "column `wide` is decimal(40, 3), which does not support `starts_with`"),
         ("day = \"2020\"", "invalid date literal \"2020\" for column `day`, for example \"2020-01-31\""),
         ("clock < \"1970-01-01T00:00:00Z\"", "invalid timestamp without time zone literal"),
     ] {
