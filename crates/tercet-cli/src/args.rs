@@ -94,29 +94,31 @@ impl OutputArgs {
     }
 }
 
+/// The heading of the options that every verb has.
+pub(crate) const GLOBAL: &str = "Global options";
+
 /// Global options of every verb.
 #[derive(Clone, Copy, Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
 pub(crate) struct GlobalArgs {
     /// Hide progress, notes and summaries
-    #[arg(short, long, global = true, display_order = 910)]
+    #[arg(short, long, global = true, display_order = 910, help_heading = GLOBAL)]
     pub(crate) quiet: bool,
     /// Print output and errors as JSON
-    #[arg(short, long, global = true, display_order = 909)]
+    #[arg(short, long, global = true, display_order = 909, help_heading = GLOBAL)]
     json: bool,
     /// Print error class, exit code and byte range of errors
-    #[arg(short, long, global = true, display_order = 911)]
+    #[arg(short, long, global = true, display_order = 911, help_heading = GLOBAL)]
     pub(crate) verbose: bool,
     /// Color the output
-    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 912)]
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto", display_order = 912, help_heading = GLOBAL)]
     color: Color,
     /// Hide the progress bar
-    #[arg(long, global = true, display_order = 913)]
+    #[arg(long, global = true, display_order = 913, help_heading = GLOBAL)]
     pub(crate) no_progress: bool,
-    /// Reject files that need more memory than SIZE for metadata or for one decoded chunk, array or column [default:
-    /// 2GiB for metadata; 1024 times the file size for decoded data, but at least 1GiB, and at most 8GiB for a chunk
-    /// and 1TiB for an array or column]
-    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901)]
+    /// Maximum memory for metadata, and for one decoded chunk, array or column [default: by the size of the file, at least
+    /// 1GiB]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901, help_heading = GLOBAL)]
     max_memory: Option<u64>,
 }
 
@@ -164,7 +166,7 @@ impl GlobalArgs {
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct ThreadArgs {
     /// Number of threads, at most 4 per core [default: all cores]
-    #[arg(long, global = true, value_name = "N", display_order = 902)]
+    #[arg(long, global = true, value_name = "N", display_order = 902, help_heading = GLOBAL)]
     pub(crate) threads: Option<usize>,
 }
 

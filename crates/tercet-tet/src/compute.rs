@@ -121,7 +121,9 @@ impl<'f> Select<'f> {
         let axis = self.axis(axis.into())?;
         let Some(coordinates) = self.coordinates(axis)? else {
             let name = self.axis_text(axis);
-            return Err(self.refuse(&format!("axis {name} has neither labels nor a coordinate dataset")));
+            return Err(self.refuse(&format!(
+                "axis {name} has neither labels nor a coordinate dataset; select it by position"
+            )));
         };
         let labels = labels.into();
         let (start, stop) = coordinates

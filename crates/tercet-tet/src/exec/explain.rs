@@ -38,7 +38,7 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
         steps.push(format!("the dataset is read as one span of {len} raw bytes"));
     } else if by_payload > 0 {
         let zstd = plan.chunks.iter().any(|chunk| chunk.stored.codec == Codec::Zstd);
-        let how = if zstd { "decompressed" } else { "read in place" };
+        let how = if zstd { "decompressed" } else { "read" };
         steps.push(format!("{by_payload} chunks {how}"));
     }
     steps.push(match job.dataset.file.integrity_status() {
@@ -53,8 +53,10 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
     if let Some(operation) = &job.resolved.operation {
         steps.push(match operation.kind {
             Kind::Transform { .. } => "statistics first, then every element".to_owned(),
-            kind if reduce::is_streaming(kind) => "one visit of the chunks, merged in their order".to_owned(),
-            _ => format!("several visits of the chunks, within {} bytes", job.budget),
+            kind if reduce::is_streaming(kind) => {
+                "one pass over the chunks, merged in their order".to_owned()
+            }
+            _ => format!("several passes over the chunks, within {} bytes", job.budget),
         });
     }
     if executed.is_some() {

@@ -70,7 +70,7 @@ pub struct Appended {
     /// The number of new positions.
     pub count: u64,
     /// Datasets with the same axis that keep their extent.
-    pub left_behind: Vec<String>,
+    pub shorter: Vec<String>,
     /// The first new label that an earlier position has already.
     pub repeated_label: Option<String>,
     /// The datasets whose new values are rounded like the stored ones.
@@ -225,9 +225,9 @@ impl Layout {
             count = new;
             parts.push(part);
         }
-        let left_behind = self.left_behind(&parts)?;
-        if let (Some((axis, extent)), false) = (left_behind.axis, append.allow_partial) {
-            return Err(AppendError::LeftBehind { axis, extent, datasets: left_behind.names }.into());
+        let shorter = self.shorter(&parts)?;
+        if let (Some((axis, extent)), false) = (shorter.axis, append.allow_partial) {
+            return Err(AppendError::LeftBehind { axis, extent, datasets: shorter.names }.into());
         }
         let (keys, repeated_label) = self.check_labels(append, &parts, count)?;
         let mut grids = Vec::with_capacity(parts.len());
@@ -253,7 +253,7 @@ impl Layout {
         }
         self.check_metadata()?;
         let datasets = parts.iter().map(|part| part.id).collect();
-        Ok(Appended { datasets, count, left_behind: left_behind.names, repeated_label, rounded })
+        Ok(Appended { datasets, count, shorter: shorter.names, repeated_label, rounded })
     }
 
     /// Checks an array against its dataset; returns the number of new positions.
@@ -302,7 +302,7 @@ impl Layout {
     }
 
     /// The datasets that share an axis with the parts and do not grow. A coordinate dataset among them is an error.
-    fn left_behind(&self, parts: &[Part]) -> Result<LeftBehind, LayoutError> {
+    fn shorter(&self, parts: &[Part]) -> Result<LeftBehind, LayoutError> {
         let mut left = LeftBehind::default();
         let shared: BTreeSet<(&str, u64)> =
             parts.iter().filter_map(|part| Some((part.name.as_deref()?, part.extent))).collect();

@@ -90,7 +90,7 @@ fn append(
         Ok::<(), Error>(())
     };
     rewrite.start_with(HistoryRow::at("append", "test", 2), options, values, &NoProgress)?.finish()?;
-    Ok(appended.left_behind)
+    Ok(appended.shorter)
 }
 
 fn plan(axis: &str, arrays: &[&Array]) -> Append {

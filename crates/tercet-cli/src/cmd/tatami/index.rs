@@ -61,8 +61,8 @@ pub(crate) struct Args {
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
     profile: ProfileName,
     /// Indexing buffer; spills to temporary files beyond this size
-    #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
-    memory: u64,
+    #[arg(long, alias = "memory", value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
+    buffer: u64,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -193,7 +193,7 @@ impl Args {
             ProfileName::Interop => WriterOptions::interop(),
         };
         let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
-        SegmentOptions::new().with_mode(mode).with_writer(writer).with_memory_bytes(self.memory)
+        SegmentOptions::new().with_mode(mode).with_writer(writer).with_memory_bytes(self.buffer)
     }
 
     /// Reads files: those with one document in parallel, others sequentially.

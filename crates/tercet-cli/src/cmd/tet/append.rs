@@ -41,10 +41,10 @@ struct Growth {
     #[arg(long, value_name = "AXIS", 
           conflicts_with_all = ["chunk", "compression", "raw", "zstd", "max_error", "keep_bits", "dims", "attr"])]
     along: Option<String>,
-    /// Encode chunks again that are clipped at the old edge
+    /// Re-encode the partial chunks at the old end of the axis
     #[arg(long, requires = "along")]
     rechunk: bool,
-    /// Allow that other datasets with the same axis keep their length
+    /// Allow other datasets with this axis to keep their length
     #[arg(long, requires = "along")]
     allow_partial: bool,
 }
@@ -56,7 +56,7 @@ struct AlongJson<'a> {
     written: &'a Written,
     along: &'a str,
     positions: u64,
-    left_behind: &'a [String],
+    shorter: &'a [String],
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -121,8 +121,8 @@ fn run_along(args: &Args, axis: &str, out: &mut Ui) -> Result<Outcome, Failure> 
     let names: Vec<&str> = arrays.iter().map(|(name, _)| name.as_str()).collect();
     let written = Written::read(&args.path, &names)?;
     if args.json.json {
-        let Appended { count: positions, left_behind, .. } = &appended;
-        out.json(&AlongJson { written: &written, along: axis, positions: *positions, left_behind })?;
+        let Appended { count: positions, shorter, .. } = &appended;
+        out.json(&AlongJson { written: &written, along: axis, positions: *positions, shorter })?;
         return Ok(Outcome::Done);
     }
     written.show(false, out)?;
@@ -134,8 +134,8 @@ fn run_along(args: &Args, axis: &str, out: &mut Ui) -> Result<Outcome, Failure> 
 
 fn print_notes(axis: &str, appended: &Appended, out: &mut Ui) -> Result<(), Failure> {
     let axis = escape::name(axis);
-    if !appended.left_behind.is_empty() {
-        let names = quoted(appended.left_behind.iter().map(String::as_str));
+    if !appended.shorter.is_empty() {
+        let names = quoted(appended.shorter.iter().map(String::as_str));
         out.note(format_args!("note: axis `{axis}` keeps its length in {names}"))?;
     }
     for (name, rounding) in &appended.rounded {

@@ -60,8 +60,7 @@ pub(crate) struct Arrays {
     /// Set an attribute: `units=K`. Repeatable
     #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = syntax::pair)]
     attr: Vec<(String, String)>,
-    /// Read the labels of an axis from a file, one per line: `time=times.txt`. Axis by name or number. With --along: those
-    /// of the new positions, also as a list: `time=a,b`
+    /// Read the labels of an axis from a file, one per line: `time=times.txt`. Axis by name or number
     #[arg(long, value_name = "[NAME:]AXIS=FILE", value_parser = named_file())]
     labels: Vec<NamedFile>,
     /// Maximum size of standard input, which is buffered in a temporary file

@@ -3,6 +3,8 @@
 use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use tercet::tgm::{EncodeOptions, MaskMethod};
 
+use crate::args::GLOBAL;
+
 /// The heading under which help lists these options.
 const HEADING: &str = "NaN and infinities";
 
@@ -13,7 +15,7 @@ const HEADING: &str = "NaN and infinities";
 #[derive(Clone, Debug, Default, clap::Args)]
 pub(crate) struct Globals {
     /// Number of threads, at most 4 per core [default: all cores]
-    #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902)]
+    #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902, help_heading = GLOBAL)]
     threads: Option<usize>,
     /// Store NaN as a mask; otherwise NaN is an error
     #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_NAN", display_order = 903, hide = true,

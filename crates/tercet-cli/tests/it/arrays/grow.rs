@@ -124,7 +124,7 @@ fn refused_appends_explain_themselves() {
 }
 
 #[test]
-fn labels_and_left_behind_datasets() {
+fn labels_and_shorter_datasets() {
     let dir = weather();
     dir.ok("set a.tet t2m --labels time=days.txt");
     let result = dir.ok(
@@ -136,7 +136,7 @@ fn labels_and_left_behind_datasets() {
     );
     let json: serde_json::Value = serde_json::from_str(&result.out).unwrap();
     assert_eq!(
-        (&json["along"], &json["positions"], &json["left_behind"][0]),
+        (&json["along"], &json["positions"], &json["shorter"][0]),
         (&"time".into(), &4.into(), &"u10".into())
     );
     let file = dir.open("a.tet");

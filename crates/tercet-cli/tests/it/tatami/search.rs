@@ -50,7 +50,7 @@ fn a_directory_is_indexed_and_searched() {
     assert_eq!((code, found.len()), (1, 0));
     dir.ok("verify --deep docs.tatami");
     // Indexing is deterministic.
-    dir.ok("index docs -o again.tatami --url-prefix x/ --threads 1 --memory 1B");
+    dir.ok("index docs -o again.tatami --url-prefix x/ --threads 1 --buffer 1B");
     assert_eq!(dir.read("again.tatami"), dir.read("docs.tatami"));
 }
 
