@@ -122,7 +122,7 @@ impl<'f> Select<'f> {
         let Some(coordinates) = self.coordinates(axis)? else {
             let name = self.axis_text(axis);
             return Err(self.refuse(&format!(
-                "axis {name} has neither labels nor a coordinate dataset; select it by position"
+                "axis {name} has neither labels nor a coordinate dataset; it has positions only"
             )));
         };
         let labels = labels.into();

@@ -60,7 +60,8 @@ impl Coordinates {
         Self { values, units: None, labels: None, element: None }
     }
 
-    pub(crate) fn from_labels(labels: Vec<String>) -> Self {
+    /// Coordinates of labels: numbers or ISO times if all labels are such, else strings.
+    pub fn from_labels(labels: Vec<String>) -> Self {
         let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.trim().parse().ok()).collect();
         let times = || {
             let time = |label: &String| PartialTime::parse(label).map(|time| time.start);

@@ -91,6 +91,30 @@ impl<'f> Reduce<'f> {
         self
     }
 
+    /// Gives the histograms of all results the same bins: from the minimum to the maximum of all selected values. Without
+    /// it, and without a range, each result has bins of its own.
+    pub fn with_shared_bins(mut self) -> Result<Self, Error> {
+        let is_open = |op: &Kind| matches!(op, Kind::Histogram { range: None, .. });
+        if !self.ops.iter().any(is_open) {
+            return Ok(self);
+        }
+        let bounds = self.select.reduce([Kind::Min, Kind::Max]).run_all()?;
+        let bound = |number: usize| {
+            let found: Option<&Reduced> = bounds.get(number);
+            found
+                .and_then(|one| one.tensor.to_vec::<f64>()?.first().copied())
+                .filter(|bound| bound.is_finite())
+        };
+        if let (Some(min), Some(max)) = (bound(0), bound(1)) {
+            for op in self.ops.iter_mut().filter(|op| is_open(op)) {
+                if let Kind::Histogram { range, .. } = op {
+                    *range = Some((min, max));
+                }
+            }
+        }
+        Ok(self)
+    }
+
     /// Computes the number of elements of each result as well.
     pub fn with_counts(mut self) -> Self {
         self.select.settings.counts = true;
@@ -277,11 +301,17 @@ fn roles(
             .groups(count, coordinates.as_ref())
             .map_err(|detail| select.refuse(&format!("axis {}: {detail}", select.axis_text(axis))))?;
         names.push((axis, found));
-        special.insert(axis, Role::Grouped(groups));
+        if special.insert(axis, Role::Grouped(groups)).is_some() {
+            return Err(select.refuse(&format!("axis {} has groups of two kinds", select.axis_text(axis))));
+        }
     }
     if let Some(window) = window {
         let axis = select.axis(window.axis.as_axis())?;
-        special.insert(axis, windowed(select, axis, window)?);
+        if special.insert(axis, windowed(select, axis, window)?).is_some() {
+            return Err(
+                select.refuse(&format!("axis {} has both groups and windows", select.axis_text(axis)))
+            );
+        }
     }
     let roles = (0..select.axes.len()).map(|axis| match special.remove(&axis) {
         Some(role) => role,

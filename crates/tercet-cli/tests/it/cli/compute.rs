@@ -132,6 +132,8 @@ fn an_unknown_dataset_is_8() {
         ("mean f.tet t --group-by lon.month", "its coordinates are not times"),
         ("mean f.tet t --rolling time=x", "invalid number of positions `x`"),
         ("mean f.tet t --rolling time=3", "windows of 3 positions"),
+        ("mean f.tet t --rolling time=2 --group-by time.month", "axis `time` has both groups and windows"),
+        ("mean f.tet a --sel 0=5", "axis 0 has neither labels nor a coordinate dataset"),
         ("mean f.tet t --weights sin(lat)", "unknown weights"),
         ("mean f.tet t --weights cos(lon)", "need latitudes from -90 to 90 degrees, but one is 180"),
         ("median f.tet t --weights cos(lat)", "`median` has no weights"),
@@ -179,6 +181,12 @@ fn json_has_dimensions_coordinates_and_values() {
     assert_eq!((&flags[1]["values"], &flags[1]["dtype"]), (&json!(true), &json!("bool")));
     let bins = parsed(&dir, "histogram f.tet a --bins 2 --range 0..4");
     assert_eq!((&bins["values"], &bins["edges"]), (&json!([1, 2]), &json!([0.0, 2.0, 4.0])));
+    // All histograms have the same bins.
+    let bins = parsed(&dir, "histogram f.tet t --bins 2 --over lat,lon");
+    assert_eq!(
+        (&bins["values"], &bins["edges"]),
+        (&json!([[10, 0], [0, 11]]), &json!([250.0, 255.75, 261.5]))
+    );
     // A selection of one label is no dimension.
     let level = parsed(&dir, "mean f.tet t --over lon --sel lat=-60");
     assert_eq!((&level["dims"], &level["coords"]["lat"]), (&json!(["time"]), &json!(-60.0)));
@@ -273,6 +281,10 @@ fn results_of_documents_are_saved() {
     let read = tet(&dir, &["query", r#"{"dataset":"t","selection":[0,0]}"#, "-t", "f.tet", "-x", "--json"]);
     let read: Value = serde_json::from_str(&read.stdout).unwrap();
     assert_eq!((&read["values"], &read["decoded"]), (&json!([[[0, 1, 2, 3]]]), &json!(false)));
+    // Positions of maxima are coordinates in text, too.
+    let query = r#"{"dataset":"t","arg_max":["lat","lon"]}"#;
+    let shown = tet(&dir, &["query", query, "-t", "f.tet", "-x"]).stdout;
+    assert!(shown.contains("│ 2024-02-01T12:00:00 ┆ 11 (lat=-60, lon=270) │"), "{shown}");
     // A transform that writes a file reports it.
     let query =
         r#"{"dataset":"n","transform":{"method":"center"},"write":{"target":"spill","path":"c.bin"}}"#;

@@ -21,7 +21,7 @@ fn half_written<S>(dir: &TestDir<S>, target: &str) -> Option<u64> {
 
 fn spawn<S>(dir: &TestDir<S>, args: &str) -> Child {
     let mut command = Command::new(dir.1);
-    command.current_dir(dir.0.path()).args(args.split_whitespace());
+    command.current_dir(dir.0.path()).env("SOURCE_DATE_EPOCH", "1700000000").args(args.split_whitespace());
     command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tercet::core::escape;
 use tercet::core::tensor::AxisSlice;
-use tercet::tet::Dataset;
+use tercet::tet::{Coordinates, Dataset};
 
 use super::result::{AnswerContext, List, Operation, Write, member};
 use crate::render::Table;
@@ -24,7 +24,7 @@ pub(super) struct Head<'a> {
 /// The labels of the positions of an axis.
 enum Labels<'a> {
     Numbers,
-    Selected { slice: AxisSlice, labels: Option<&'a [String]> },
+    Selected { slice: AxisSlice, coordinates: Option<Coordinates> },
     Groups(Vec<&'a str>),
 }
 
@@ -36,7 +36,8 @@ impl<'a> Head<'a> {
 
     /// The selected positions of an axis of a dataset.
     fn selected(dataset: &Dataset<'a>, axis: usize, slice: AxisSlice) -> Self {
-        let labels = Labels::Selected { slice, labels: dataset.labels(axis) };
+        // Coordinates that cannot be read are not shown: the values are.
+        let labels = Labels::Selected { slice, coordinates: dataset.coordinates(axis).ok().flatten() };
         Self { name: axis_name(Some(dataset), axis), extent: to_usize(slice.count()), labels }
     }
 
@@ -55,16 +56,20 @@ impl<'a> Head<'a> {
 
     /// The label of a position.
     pub(super) fn label(&self, at: usize) -> String {
-        let (number, label) = match &self.labels {
-            Labels::Numbers => (at as u64, None),
-            Labels::Groups(words) => (at as u64, words.get(at).copied()),
-            Labels::Selected { slice, labels } => {
-                let position = slice.start.saturating_add((at as u64).saturating_mul(slice.step));
-                let label = usize::try_from(position).ok().and_then(|at| labels.as_ref()?.get(at));
-                (position, label.map(String::as_str))
+        match &self.labels {
+            Labels::Numbers => at.to_string(),
+            Labels::Groups(words) => {
+                words.get(at).map_or_else(|| at.to_string(), |label| escape::name(label).into_owned())
             }
-        };
-        label.map_or_else(|| number.to_string(), |label| escape::name(label).into_owned())
+            Labels::Selected { slice, coordinates } => {
+                let position = slice.start.saturating_add((at as u64).saturating_mul(slice.step));
+                let coordinates = coordinates.as_ref().filter(|all| position < all.len() as u64);
+                match coordinates {
+                    Some(all) => escape::name(&all.text(to_usize(position))).into_owned(),
+                    None => position.to_string(),
+                }
+            }
+        }
     }
 }
 
@@ -230,10 +235,13 @@ mod tests {
 
     #[test]
     fn positions_are_those_of_the_array() {
-        let labels = ["a", "b", "c", "d", "e"].map(str::to_owned);
+        let letters = Coordinates::from_labels(["a", "b", "c", "d", "e"].map(str::to_owned).to_vec());
         let slice = AxisSlice { start: 1, stop: 5, step: 2 };
-        let head = |labels| Head { name: "x".into(), extent: 2, labels: Labels::Selected { slice, labels } };
-        assert_eq!(position_labels(&[head(Some(&labels[..])), head(None)], 2), ["d", "1"]);
+        let head = |coordinates| {
+            let labels = Labels::Selected { slice, coordinates };
+            Head { name: "x".into(), extent: 2, labels }
+        };
+        assert_eq!(position_labels(&[head(Some(letters)), head(None)], 2), ["d", "1"]);
         assert_eq!(position_labels(&[Head::numbered("y", 3), head(None)], 5), ["2", "3"]);
     }
 

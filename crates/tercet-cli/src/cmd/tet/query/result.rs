@@ -127,6 +127,7 @@ pub(super) enum List<'a> {
     /// −1 for no position.
     Indices(&'a [i64]),
     Tensor(&'a Tensor),
+    Texts(&'a [String]),
 }
 
 impl<'a> List<'a> {
@@ -144,6 +145,7 @@ impl<'a> List<'a> {
             Self::Numbers(numbers) => numbers.len(),
             Self::Flags(flags) => flags.len(),
             Self::Indices(indices) => indices.len(),
+            Self::Texts(texts) => texts.len(),
             Self::Tensor(values) => values.shape().elements().map_or(0, tercet::core::num::saturating_usize),
         }
     }
@@ -157,6 +159,7 @@ impl<'a> List<'a> {
             }
             Self::Indices(indices) => indices.get(at).map(|index| index_text(u64::try_from(*index).ok())),
             Self::Tensor(values) => element(values, at, write),
+            Self::Texts(texts) => texts.get(at).cloned(),
         }
     }
 }

@@ -9,7 +9,7 @@ use tercet::tet::ReadPlan;
 use tercet::tet::compat::{Answer, Execution, MatchedDataset, Value};
 
 use super::arrays::{ArrayTable, Head, axis_name, position_labels, result_heads, selection_heads, tables};
-use super::result::{AnswerContext, List, Operation, Results, Write, extents, scalar};
+use super::result::{AnswerContext, List, Operation, Results, Write, extents, has_key, scalar};
 use crate::failure::Failure;
 use crate::render::{Table, exact, significant, size_and_bytes};
 use crate::ui::{DIM, HEADING, Ui, WARN, paint};
@@ -191,6 +191,29 @@ fn coordinates(context: &AnswerContext<'_>, value: &Value) -> Option<String> {
     (!heads.is_empty()).then(|| parts.collect::<Vec<_>>().join(", "))
 }
 
+/// Indices among the reduced axes as text: `17 (station=B)`. Indices in windows have no labels.
+fn positions(context: &AnswerContext<'_>, operation: &Operation<'_>, value: &Value) -> Option<Vec<String>> {
+    let Value::Indices(indices) = value else { return None };
+    let reduced = operation.axis_numbers();
+    let has_parts = ["window", "group_by"].iter().any(|key| has_key(context.query, key));
+    let heads: Vec<Head<'_>> = selection_heads(context)
+        .into_iter()
+        .enumerate()
+        .filter(|(axis, _)| reduced.contains(axis) && !has_parts)
+        .map(|(_, head)| head)
+        .collect();
+    let text = |&index: &i64| {
+        let Ok(index) = usize::try_from(index) else { return "none".to_owned() };
+        if heads.is_empty() {
+            return index.to_string();
+        }
+        let labels = position_labels(&heads, index);
+        let parts = heads.iter().zip(labels).map(|(head, label)| format!("{}={label}", head.name));
+        format!("{index} ({})", parts.collect::<Vec<_>>().join(", "))
+    };
+    Some(indices.iter().map(text).collect())
+}
+
 /// The array results as tables.
 pub(super) fn result_tables(
     context: &AnswerContext<'_>,
@@ -220,6 +243,15 @@ pub(super) fn result_tables(
             let mut heads = result_heads(context, operation, &[*order]);
             heads.extend(result_heads(context, operation, &[*order]));
             tables(&heads, &[(name, values)], write)
+        }
+        ("arg_min" | "arg_max", Some(shape)) if !operation.axis_numbers().is_empty() => {
+            let texts: Vec<(&str, Vec<String>)> = results
+                .values
+                .iter()
+                .filter_map(|(name, value)| Some((*name, positions(context, operation, value)?)))
+                .collect();
+            let lists: Vec<_> = texts.iter().map(|(name, texts)| (*name, List::Texts(texts))).collect();
+            tables(&result_heads(context, operation, shape), &lists, write)
         }
         (_, Some(shape)) => {
             let lists: Vec<_> = results
