@@ -109,7 +109,7 @@ fn stream(args: &Args, select: &Select<'_>, target: Target, out: &mut Ui) -> Res
         _ => Vec::new(),
     };
     // Stored values in their order are copied chunk by chunk; others are decoded or reversed in order.
-    let is_plain = !select.is_reversed() && !(args.decode && !dataset.cf_encoding()?.is_empty());
+    let is_plain = !select.is_reversed() && (!args.decode || dataset.cf_encoding()?.is_empty());
     let values = if is_plain {
         Values::Stored(dataset.export(&select.selection()?)?)
     } else {
@@ -191,10 +191,11 @@ impl Values<'_> {
             Ok(error) => error.into(),
             Err(error) => Failure::io("cannot write the temporary file", &error),
         })?;
-        Ok(match self {
-            Self::Stored(export) => export.write_at(out, header.len() as u64, progress)?,
-            Self::Ordered { .. } => self.stream(out, progress)?,
-        })
+        let written = match self {
+            Self::Stored(export) => export.write_at(out, header.len() as u64, progress),
+            Self::Ordered { .. } => self.stream(out, progress),
+        };
+        Ok(written?)
     }
 }
 
