@@ -82,6 +82,8 @@ pub(super) fn interop(context: &Context) -> Report {
     guides(context, &mut report);
     tables(context, &mut report);
     labels(context, &mut report);
+    let script = "interop/xarray_cli_check.py";
+    python_with_our_command(context, &mut report, "interop xarray commands", script, "tet");
     queries(context, &mut report, QUERIES, Some(QUERY_SEED));
     report
 }
