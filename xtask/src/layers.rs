@@ -33,6 +33,7 @@ const ROLES: &[(&str, Role)] = &[
     ("tercet-remote", Role::Layer(0)),
     ("tercet-codec", Role::Layer(1)),
     ("tercet-kernel", Role::Layer(1)),
+    ("tercet-plot", Role::Layer(1)),
     ("tercet-tgm", Role::Layer(FORMATS)),
     ("tercet-tet", Role::Layer(FORMATS)),
     ("tercet-tatami", Role::Layer(FORMATS)),

@@ -12,6 +12,7 @@
 //! # Ok::<(), tercet_tet::Error>(())
 //! ```
 
+mod blocks;
 mod coordinates;
 mod expression;
 mod filter;
@@ -23,6 +24,7 @@ mod transform;
 mod weights;
 mod window;
 
+pub use blocks::BlockMeans;
 pub use coordinates::{CoordinateValues, Coordinates, Label, LabelSelection};
 pub use expression::ExpressionError;
 pub use filter::Comparison;

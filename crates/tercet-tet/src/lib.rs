@@ -103,9 +103,9 @@ pub use cf::CfEncoding;
 pub use chunk::Chunk;
 pub use compat::RunOptions;
 pub use compute::{
-    Axis, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError, Group, Label,
-    LabelSelection, Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced, Request, Select, TimePart,
-    Transform, Transformed, Weights, Window,
+    Axis, BlockMeans, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError,
+    Group, Label, LabelSelection, Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced, Request, Select,
+    TimePart, Transform, Transformed, Weights, Window,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;

@@ -34,6 +34,7 @@
 //! | detect a format | [`detect`], [`detect_source`], [`OtherFormat::detect`] |
 //! | convert Parquet and Arrow tables | [`arrow`] |
 //! | convert NumPy arrays | [`convert`] |
+//! | draw arrays | [`plot`] |
 //!
 //! Each format module has the same shape: `File::open`, `File::open_with` with `ReadOptions`, `File::from_source` for any
 //! [`ByteSource`](core::ByteSource), `Writer::create` and `finish`, `verify`. Errors name the file, the region and the bytes;
@@ -45,6 +46,7 @@ mod container;
 mod error;
 mod format;
 mod other_format;
+pub mod plot;
 pub mod prelude;
 #[cfg(any(unix, windows))]
 mod salvage;

@@ -19,6 +19,7 @@ mod history;
 pub(crate) mod info;
 pub(crate) mod merge;
 pub(crate) mod outline;
+pub(crate) mod plot;
 pub(crate) mod qhist;
 pub(crate) mod query;
 pub(crate) mod rename;
@@ -74,6 +75,8 @@ pub(crate) enum Verb {
     Copy(copy::Args),
     /// Merge the datasets of several files into one
     Merge(merge::Args),
+    /// Draw a series or a field, in the terminal or as a PNG image
+    Plot(plot::Args),
     /// Measure sizes and speeds of datasets with other compressions and roundings
     Advise(advise::Args),
     /// Write datasets again, with another compression, rounding or chunk shape
@@ -134,6 +137,7 @@ impl Verb {
             Self::Rename(args) => rename::run(args, out),
             Self::Copy(args) => copy::run(args, out),
             Self::Merge(args) => merge::run(args, out),
+            Self::Plot(args) => plot::run(args, out),
             Self::Advise(args) => advise::run(args, out),
             Self::Repack(args) => repack::run(args, out),
             Self::Outline(args) => outline::run(args, out),

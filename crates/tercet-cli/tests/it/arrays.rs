@@ -9,6 +9,7 @@ mod grow;
 #[cfg(unix)]
 mod guide;
 mod npy;
+mod plot;
 mod smaller;
 
 use std::path::Path;
