@@ -127,6 +127,15 @@ impl Axis {
     }
 }
 
+/// The position of a value in the range, from 0 to 1; `None` if it is missing.
+pub(crate) fn fraction(value: f64, (low, high): (f64, f64)) -> Option<f64> {
+    if value.is_nan() {
+        return None;
+    }
+    // Halves, so that the difference of extreme values is finite.
+    Some(((value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)).clamp(0.0, 1.0))
+}
+
 /// A time without seconds that are zero.
 pub(crate) fn short_time(time: &CfTime) -> String {
     let text = time.to_string();
@@ -221,15 +230,6 @@ impl Plot {
         }
         let margin = if low == 0.0 { 1.0 } else { low.abs() * 0.1 };
         Some((low - margin, high + margin))
-    }
-
-    /// The position of a value in the range, from 0 to 1; `None` if it is missing.
-    pub(crate) fn fraction(&self, value: f64, (low, high): (f64, f64)) -> Option<f64> {
-        if value.is_nan() {
-            return None;
-        }
-        // Halves, so that the difference of extreme values is finite.
-        Some(((value / 2.0 - low / 2.0) / (high / 2.0 - low / 2.0)).clamp(0.0, 1.0))
     }
 
     /// The title with the units.

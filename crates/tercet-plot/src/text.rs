@@ -95,7 +95,7 @@ impl Plot {
                 None => series::draw(self, range, &options, &mut lines),
             },
         }
-        lines.iter().map(|line| format!("{}\n", line.trim_end())).collect()
+        lines.iter().flat_map(|line| [line.trim_end(), "\n"]).collect()
     }
 }
 

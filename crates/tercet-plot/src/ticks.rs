@@ -110,9 +110,10 @@ impl Axis {
                     .collect(),
                 None => some(count, most, |index| short(values[index])).collect(),
             },
-            Coordinates::Times(times) => time_ticks(times, most)
-                .map(|ticks| ticks.into_iter().map(|(position, label)| tick(position, label)).collect())
-                .unwrap_or_else(|| some(count, most, |index| short_time(&times[index])).collect()),
+            Coordinates::Times(times) => match time_ticks(times, most) {
+                Some(ticks) => ticks.into_iter().map(|(position, label)| tick(position, label)).collect(),
+                None => some(count, most, |index| short_time(&times[index])).collect(),
+            },
             Coordinates::Strings(strings) => some(count, most, |index| shortened(&strings[index])).collect(),
         }
     }

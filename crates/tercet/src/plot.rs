@@ -134,22 +134,22 @@ fn axis_name(dataset: &Dataset<'_>, axis: usize) -> String {
 fn title(select: &Select<'_>, extents: &[u64]) -> Result<String, Error> {
     let dataset = select.dataset();
     let long_name = dataset.info().and_then(|info| info.attrs.get("long_name"));
-    let mut title = match long_name {
+    let mut parts = vec![match long_name {
         Some(long_name) => format!("{}: {long_name}", dataset.name()),
         None => dataset.name().to_owned(),
-    };
+    }];
     let selection = select.selection()?;
     for (axis, _) in extents.iter().enumerate().filter(|(_, extent)| **extent == 1) {
         let name = axis_name(&dataset, axis);
-        title += &match select.coordinates(axis)?.filter(|found| !found.is_empty()) {
-            Some(coordinates) => format!(", {name} {}", coordinates.text(0)),
+        match select.coordinates(axis)?.filter(|found| !found.is_empty()) {
+            Some(coordinates) => parts.push(format!("{name} {}", coordinates.text(0))),
             None if dataset.shape()[axis] > 1 => {
-                format!(", {name} at position {}", selection.axes()[axis].start)
+                parts.push(format!("{name} at position {}", selection.axes()[axis].start));
             }
-            None => String::new(),
-        };
+            None => {}
+        }
     }
-    Ok(title)
+    Ok(parts.join(", "))
 }
 
 fn plot_axis(select: &Select<'_>, axis: usize, extent: u64) -> Result<Axis, Error> {

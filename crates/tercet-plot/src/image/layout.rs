@@ -4,7 +4,7 @@ use super::canvas::{Align, Area};
 use super::font::Size;
 use super::{Image, ImageOptions, part};
 use crate::colormap::{Colormap, Rgb};
-use crate::plot::{Axis, Plot, units_text};
+use crate::plot::{self, Axis, Plot, units_text};
 use crate::resample::{self, as_f64, to_index};
 use crate::ticks::{self, Tick};
 
@@ -31,7 +31,7 @@ pub(super) fn draw(plot: &Plot, options: &ImageOptions) -> Image {
         None => values
             .iter()
             .filter_map(|(value, label)| {
-                Some(Tick { fraction: 1.0 - plot.fraction(*value, range)?, label: label.clone() })
+                Some(Tick { fraction: 1.0 - plot::fraction(*value, range)?, label: label.clone() })
             })
             .collect(),
     };
@@ -145,7 +145,7 @@ fn fill_field(image: &mut Image, plot: &Plot, range: (f64, f64), area: Area, map
         let y = top + if flipped { height - 1 - row } else { row };
         for (column, &value) in values.iter().enumerate() {
             let x = left + column;
-            let color = match plot.fraction(value, range) {
+            let color = match plot::fraction(value, range) {
                 Some(fraction) => map.color(fraction),
                 None => MISSING[usize::from((x + y) % 8 < 2)],
             };
@@ -169,7 +169,7 @@ fn color_bar(
     }
     image.frame(Area { left, width: BAR, ..area }, BLACK);
     for (value, label) in values {
-        let Some(fraction) = plot.fraction(*value, range) else { continue };
+        let Some(fraction) = plot::fraction(*value, range) else { continue };
         let y = top + to_index(part(1.0 - fraction, height), height);
         image.horizontal(left + BAR + 1, y, TICK, BLACK);
         let at = (left + BAR + TICK + 5, y.saturating_sub(Size::Small.height() / 2));
@@ -199,7 +199,7 @@ fn fill_series(image: &mut Image, plot: &Plot, range: (f64, f64), area: Area, le
     let values = resample::field(&plot.values, (1, plot.shape.1), (1, count));
     let point = |(index, &value): (usize, &f64)| {
         let x = as_f64(left) + (as_f64(index) + 0.5) / as_f64(count) * as_f64(width);
-        Some((x, as_f64(top) + (1.0 - plot.fraction(value, range)?) * as_f64(height)))
+        Some((x, as_f64(top) + (1.0 - plot::fraction(value, range)?) * as_f64(height)))
     };
     let points: Vec<Option<(f64, f64)>> = values.iter().enumerate().map(point).collect();
     let mut last = None;

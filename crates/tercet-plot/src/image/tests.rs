@@ -3,7 +3,7 @@ use crate::plot::{Axis, Coordinates};
 
 fn map(values: Vec<f64>, shape: (usize, usize)) -> Plot {
     let lat = Axis::new("lat", shape.0 as u64)
-        .with_coordinates(Coordinates::Numbers((0..shape.0).map(|n| n as f64 * 10.0).collect()));
+        .with_coordinates(Coordinates::Numbers((0..shape.0).map(|n| as_f64(n) * 10.0).collect()));
     let lon = Axis::new("lon", shape.1 as u64);
     Plot::field("t2m", Some("K".to_owned()), (lat, lon), shape, values)
 }

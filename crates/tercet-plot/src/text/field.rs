@@ -4,7 +4,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use super::{Colors, TextOptions, bottom, cell, clean, colors, cut, left_labels, widest};
 use crate::colormap::Rgb;
-use crate::plot::{Axis, Plot, units_text};
+use crate::plot::{self, Axis, Plot, units_text};
 use crate::resample::{self, as_f64, to_index};
 use crate::ticks;
 
@@ -33,7 +33,7 @@ pub(super) fn draw(plot: &Plot, y: &Axis, range: (f64, f64), options: &TextOptio
         let label = label.as_deref().unwrap_or_default();
         let mut text = format!("{}{label} {mark}", " ".repeat(left - label.width().min(left)));
         let row = |row: usize| &values[row * width..(row + 1) * width];
-        let fraction = |value: f64| plot.fraction(value, range);
+        let fraction = |value: f64| plot::fraction(value, range);
         if options.colors == Colors::None {
             text.extend(row(line).iter().map(|&value| fraction(value).map_or(' ', shade)));
         } else {
@@ -120,7 +120,7 @@ fn scale(
     let mut text: Vec<char> = vec![' '; width];
     let mut free = 0;
     for (value, label) in ticks::numbers(low, high, (width / 10).max(1)) {
-        let Some(fraction) = plot.fraction(value, (low, high)) else { continue };
+        let Some(fraction) = plot::fraction(value, (low, high)) else { continue };
         let label: Vec<char> = label.chars().collect();
         let start =
             cell(fraction, width).saturating_sub(label.len() / 2).min(width.saturating_sub(label.len()));

@@ -3,7 +3,7 @@
 use unicode_width::UnicodeWidthStr as _;
 
 use super::{Colors, TextOptions, bottom, left_labels, widest};
-use crate::plot::Plot;
+use crate::plot::{self, Plot};
 use crate::resample::{self, as_f64, to_index};
 use crate::ticks;
 
@@ -14,7 +14,7 @@ pub(super) fn draw(plot: &Plot, range: (f64, f64), options: &TextOptions, lines:
     let height =
         options.height.unwrap_or(HEIGHT.min(options.max_height)).clamp(super::LEAST.1, super::MOST.1);
     let range = padded(range);
-    let fraction = |value: f64| plot.fraction(value, range);
+    let fraction = |value: f64| plot::fraction(value, range);
     let ticks = ticks::numbers(range.0, range.1, (height / 2).clamp(3, 7));
     let labels = left_labels(
         ticks.into_iter().filter_map(|(value, label)| Some((1.0 - fraction(value)?, label))),

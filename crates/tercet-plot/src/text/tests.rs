@@ -1,9 +1,10 @@
 use super::*;
 use crate::plot::{Axis, Coordinates};
+use crate::resample::as_f64;
 
 fn map(shape: (usize, usize)) -> Plot {
     let step = |count: usize, from: f64, to: f64| -> Vec<f64> {
-        (0..count).map(|n| from + (to - from) * n as f64 / (count - 1) as f64).collect()
+        (0..count).map(|n| from + (to - from) * as_f64(n) / as_f64(count - 1)).collect()
     };
     let lat = Axis::new("lat", shape.0 as u64)
         .with_units(Some("degrees_north".to_owned()))
@@ -14,7 +15,7 @@ fn map(shape: (usize, usize)) -> Plot {
     let values = (0..shape.0 * shape.1).map(|n| {
         let (row, column) = (n / shape.1, n % shape.1);
         let missing = row == shape.0 / 2 && column < shape.1 / 4;
-        if missing { f64::NAN } else { 230.0 + 70.0 * row as f64 / (shape.0 - 1) as f64 }
+        if missing { f64::NAN } else { 230.0 + 70.0 * as_f64(row) / as_f64(shape.0 - 1) }
     });
     Plot::field("t2m", Some("K".to_owned()), (lat, lon), shape, values.collect()).with_missing(18, 2664)
 }

@@ -39,7 +39,7 @@ impl Select<'_> {
         };
         let mut sums = Sums::new(saturating_usize(blocks)).map_err(|kind| self.dataset.file.error(kind))?;
         let full = extents.iter().map(|&extent| (0, extent)).collect::<Vec<_>>();
-        self.visit(full, &extents, &shape, &mut sums)?;
+        self.visit(&full, &extents, &shape, &mut sums)?;
         let count = extents.iter().fold(1u64, |product, &extent| product.saturating_mul(extent));
         let values = sums.sums.iter().zip(&sums.counts);
         #[expect(clippy::cast_precision_loss, reason = "a count of values")]
@@ -51,7 +51,7 @@ impl Select<'_> {
     /// Adds the values of a box. A large box is divided along its first axes.
     fn visit(
         &self,
-        ranges: Vec<(u64, u64)>,
+        ranges: &[(u64, u64)],
         extents: &[u64],
         shape: &[u64],
         sums: &mut Sums,
@@ -70,10 +70,10 @@ impl Select<'_> {
             let rows = rows.max(1);
             let mut first = start;
             while first < stop {
-                let mut part = ranges.clone();
+                let mut part = ranges.to_vec();
                 part[axis] = (first, stop.min(first.saturating_add(rows)));
                 first = part[axis].1;
-                self.visit(part, extents, shape, sums)?;
+                self.visit(&part, extents, shape, sums)?;
             }
             return Ok(());
         }
