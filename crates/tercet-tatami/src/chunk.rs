@@ -189,6 +189,20 @@ impl Inner {
         page.decode(&stored, out)
     }
 
+    /// The dictionary codes of a page, and its validity.
+    pub(crate) fn decode_codes(
+        &self,
+        group: usize,
+        column: usize,
+        page: usize,
+        table: &PageTable,
+    ) -> Result<(Vec<u32>, Option<Bitmap>), ErrorKind> {
+        let page = self.page(group, column, page, &table.pages[page]);
+        let stored = self.stored_page(&page)?;
+        self.check_rows(&page)?;
+        page.decode_codes(&stored)
+    }
+
     /// Appends some rows of one page, ascending and relative to its first row, to `out`. Blob values stay empty.
     pub(crate) fn pick_rows(
         &self,

@@ -247,6 +247,32 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// The dictionary code of each row, 0 for null rows, and the validity.
+    pub(crate) fn decode_codes(&self, stored: &Bytes) -> Result<(Vec<u32>, Option<Bitmap>), ErrorKind> {
+        self.check_header()?;
+        let payload = self.payload(stored)?;
+        let rows = self.header.values as usize;
+        let (validity, body) = self.validity(&payload)?;
+        let present = rows - self.header.nulls as usize;
+        let mut codes = Values::UInt32(Vec::new());
+        // A few bytes can declare many rows that are all null or all equal.
+        codes.try_reserve(rows)?;
+        let Values::UInt32(present_codes) = &mut codes else { return Ok((Vec::new(), validity)) };
+        if present > 0 || !body.is_empty() {
+            let dictionary = self.inner.value_dictionary(self.column, (self.region, self.offset + 1))?;
+            let (scheme, stream) = self.code_stream(&body)?;
+            ints::decode(scheme, stream, present, present_codes).map_err(|error| self.codec(error))?;
+            self.check_codes(present_codes, dictionary.len())?;
+        }
+        if let Some(validity) = &validity {
+            spread(&mut codes, 0, present, validity);
+        }
+        match codes {
+            Values::UInt32(codes) => Ok((codes, validity)),
+            _ => Ok((Vec::new(), validity)),
+        }
+    }
+
     /// The code stream of a body and its scheme.
     fn code_stream<'b>(&self, body: &'b [u8]) -> Result<(Scheme, &'b [u8]), ErrorKind> {
         let Some((inner, stream)) = body.split_first() else {

@@ -7,7 +7,8 @@ use super::prune::{GroupPlan, Verdict};
 use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
-use crate::predicate::{Leaf, Mask, Predicate};
+use crate::predicate::{Leaf, Mask, Predicate, Truth};
+use crate::wire::ids::Encoding;
 
 /// Selected rows of a row group, relative to it, ascending.
 #[derive(Clone, Debug)]
@@ -84,7 +85,7 @@ fn walk(
                 let mut at = segment.rows.start;
                 while at < segment.rows.end {
                     let end = next_page_end(inner, predicate, plan.group, at)?.min(segment.rows.end);
-                    let mask = test_rows(inner, predicate, plan.group, at..end, &pages)?;
+                    let mask = test_rows(inner, predicate, plan, at..end, &pages)?;
                     each(Matches::Some(at, mask));
                     at = end;
                 }
@@ -113,12 +114,19 @@ fn next_page_end(inner: &Inner, predicate: &Predicate, group: usize, row: u64) -
 fn test_rows(
     inner: &Inner,
     predicate: &Predicate,
-    group: usize,
+    plan: &GroupPlan,
     rows: Range<u64>,
     pages: &Pages,
 ) -> Result<Mask, ErrorKind> {
+    let group = plan.group;
     let truth = predicate.evaluate(&mut |leaf| match leaf {
         Leaf::Test(column, test) => {
+            if let Some(values) = plan.dictionary_answer(test)
+                && inner.field(column).kind.is_bytes()
+                && let Some(truth) = test_codes(inner, group, column, rows.clone(), values)?
+            {
+                return Ok(truth);
+            }
             with_rows(inner, group, column, rows.clone(), pages, |column| test.rows(column))
         }
         Leaf::Columns(pair) => with_rows(inner, group, pair.left, rows.clone(), pages, |left| {
@@ -126,6 +134,33 @@ fn test_rows(
         })?,
     })?;
     Ok(truth.yes)
+}
+
+/// Tests strings of a dictionary page by their codes, without reading the strings; `None` for other pages.
+fn test_codes(
+    inner: &Inner,
+    group: usize,
+    column: usize,
+    rows: Range<u64>,
+    values: &Mask,
+) -> Result<Option<Truth>, ErrorKind> {
+    let table = inner.page_table(group, column)?;
+    let page = table.page_of(rows.start);
+    let Some(header) = table.pages.get(page).map(|entry| &entry.header) else { return Ok(None) };
+    if header.encoding != Encoding::Dictionary {
+        return Ok(None);
+    }
+    let first = u64::from(header.first_row);
+    let relative = |row: u64| usize::try_from(row - first).unwrap_or(usize::MAX);
+    let (from, to) = (relative(rows.start), relative(rows.end));
+    let (codes, validity) = inner.decode_codes(group, column, page, &table)?;
+    let Some(codes) = codes.get(from..to) else { return Ok(None) };
+    let yes = Mask::from_fn(codes.len(), |row| values.get(codes[row] as usize));
+    let present = match &validity {
+        Some(validity) => Mask::from_fn(codes.len(), |row| validity.get(from + row)),
+        None => Mask::filled(codes.len(), true),
+    };
+    Ok(Some(Truth::from_present(yes, &present)))
 }
 
 /// Passes rows of one page of a column to a function.

@@ -7,7 +7,7 @@ use crate::chunk::PageTable;
 use crate::error::ErrorKind;
 use crate::file::Inner;
 use crate::page::bounds::Bounds;
-use crate::predicate::{Comparison, Leaf, Predicate, Summary, TriState};
+use crate::predicate::{Comparison, Leaf, Mask, Predicate, Summary, TriState};
 use crate::scalar::Scalar;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
@@ -57,9 +57,28 @@ pub(super) struct GroupPlan {
     /// Pages of the filter columns, and the number of those that are not decoded.
     pub(super) pages: u64,
     pub(super) pages_skipped: u64,
+    /// The results of comparisons for each dictionary value, by comparison.
+    answers: Vec<DictionaryAnswer>,
+}
+
+/// The results of a comparison for the values of a dictionary.
+#[derive(Debug)]
+struct DictionaryAnswer {
+    /// Identifies the comparison.
+    key: usize,
+    values: Mask,
+    /// Whether any value makes it true, and whether any makes it false.
+    yes: bool,
+    no: bool,
 }
 
 impl GroupPlan {
+    /// The results of a comparison for each dictionary value of its column, if they are known.
+    pub(super) fn dictionary_answer(&self, test: &Comparison<Scalar>) -> Option<&Mask> {
+        let key = comparison_key(test);
+        self.answers.iter().find(|answer| answer.key == key).map(|answer| &answer.values)
+    }
+
     /// The plan without a filter.
     pub(super) fn everything(inner: &Inner, group: usize) -> Self {
         let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
@@ -68,7 +87,7 @@ impl GroupPlan {
 
     fn uniform(group: usize, rows: u64, verdict: Verdict) -> Self {
         let segments = if rows == 0 { Vec::new() } else { vec![Segment { rows: 0..rows, verdict }] };
-        Self { group, verdict, segments, pages: 0, pages_skipped: 0 }
+        Self { group, verdict, segments, pages: 0, pages_skipped: 0, answers: Vec::new() }
     }
 
     /// Evaluates zone maps and bloom filters, then page statistics.
@@ -107,9 +126,11 @@ impl GroupPlan {
             .iter()
             .map(|column| ColumnPages::plan(inner, group, *column, predicate))
             .collect::<Result<_, ErrorKind>>()?;
-        let mut plan = Self { group, verdict, segments: Vec::new(), pages, pages_skipped: 0 };
+        let mut plan =
+            Self { group, verdict, segments: Vec::new(), pages, pages_skipped: 0, answers: Vec::new() };
         plan.cut(&column_pages, predicate, rows);
         plan.pages_skipped = plan.skipped(&column_pages);
+        plan.answers = column_pages.into_iter().flat_map(|pages| pages.dictionary).collect();
         Ok(plan)
     }
 
@@ -201,8 +222,8 @@ struct ColumnPages {
     column: usize,
     table: Arc<PageTable>,
     summaries: Vec<Summary>,
-    /// For each comparison of this column: whether any dictionary value makes it true, and whether any makes it false.
-    dictionary: Vec<(usize, bool, bool)>,
+    /// The results of each comparison of this column for the dictionary values.
+    dictionary: Vec<DictionaryAnswer>,
 }
 
 impl ColumnPages {
@@ -259,11 +280,12 @@ impl ColumnPages {
             return (tri_state, false);
         }
         let key = comparison_key(test);
-        let Some((_, yes, no)) = self.dictionary.iter().find(|(kept, _, _)| *kept == key) else {
+        let Some(answer) = self.dictionary.iter().find(|answer| answer.key == key) else {
             return (tri_state, false);
         };
-        let decided = (tri_state.yes && !yes) || (tri_state.no && !no);
-        (TriState { yes: tri_state.yes && *yes, no: tri_state.no && *no, ..tri_state }, decided)
+        let decided = (tri_state.yes && !answer.yes) || (tri_state.no && !answer.no);
+        let (yes, no) = (tri_state.yes && answer.yes, tri_state.no && answer.no);
+        (TriState { yes, no, ..tri_state }, decided)
     }
 }
 
@@ -276,7 +298,7 @@ fn dictionary_answers(
     inner: &Inner,
     column: usize,
     predicate: &Predicate,
-) -> Result<Vec<(usize, bool, bool)>, ErrorKind> {
+) -> Result<Vec<DictionaryAnswer>, ErrorKind> {
     let site = (crate::Region::Chunk { group: 0, column: crate::chunk::number(column) }, 0);
     let values = inner.value_dictionary(column, site)?;
     // Dictionary codes of lists are elements, whose results are not those of rows.
@@ -289,7 +311,8 @@ fn dictionary_answers(
         if tested == column && !matches!(test, Comparison::IsNull) {
             let mask = test.values(&values);
             let yes = mask.count();
-            out.push((comparison_key(test), yes > 0, yes < values.len()));
+            let (yes, no) = (yes > 0, yes < values.len());
+            out.push(DictionaryAnswer { key: comparison_key(test), values: mask, yes, no });
         }
     });
     Ok(out)

@@ -510,6 +510,56 @@ fn mismatched_filters_are_rejected() {
     assert!(Expr::And(Vec::new()).bind(&schema).is_err());
 }
 
+/// Pages of strings in dictionary encoding are tested by their codes, also parts of pages and with nulls.
+#[test]
+fn dictionary_strings_are_tested_by_code() {
+    let rows = 5000usize;
+    let schema = Schema::new(vec![
+        Field::new("s", Type::String).with_nulls(),
+        Field::new("long", Type::String),
+        Field::new("b", Type::Bytes),
+    ])
+    .unwrap();
+    // The pages of the long strings have fewer rows.
+    let options = WriterOptions::new().with_page_max_bytes(20_000).with_row_group_max_rows(2000);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
+    let name = |row: usize| ["red", "green", "blue", ""][row * row % 7 % 4];
+    let long = |row: usize| format!("{row:0100}");
+    let is_null = |row: usize| row % 11 == 3;
+    let present: Bitmap = (0..rows).map(|row| !is_null(row)).collect();
+    writer
+        .append(&[
+            Column::new(Values::Bytes((0..rows).map(name).collect())).with_validity(present),
+            Column::new(Values::Bytes((0..rows).map(long).collect())),
+            Column::new(Values::Bytes((0..rows).map(|row| [0xff, u8::from(row % 3 == 0)]).collect())),
+        ])
+        .unwrap();
+    let bytes = writer.finish().unwrap().output;
+    let file = File::from_source(Arc::new(Memory::new("codes", bytes)), ReadOptions::new()).unwrap();
+    let encodings: Vec<_> = file.footer().groups[0].chunks.iter().map(|chunk| chunk.encoding).collect();
+    assert_eq!(encodings[0], tercet_tatami::format::Encoding::Dictionary);
+    assert!(file.footer().groups[0].chunks[1].pages > file.footer().groups[0].chunks[0].pages);
+    let cases: [(&str, &dyn Fn(usize) -> bool); 6] = [
+        ("s = 'red'", &|row| !is_null(row) && name(row) == "red"),
+        ("not s in ('red', '')", &|row| !is_null(row) && !["red", ""].contains(&name(row))),
+        ("s like '%e%' and long ends_with '7'", &|row| {
+            !is_null(row) && name(row).contains('e') && row % 10 == 7
+        }),
+        ("s is null or s = 'blue' and long ends_with '1'", &|row| {
+            is_null(row) || name(row) == "blue" && row % 10 == 1
+        }),
+        ("b = x'ff01' and s != 'green'", &|row| row % 3 == 0 && !is_null(row) && name(row) != "green"),
+        ("s = 'red' or s = 'green'", &|row| !is_null(row) && ["red", "green"].contains(&name(row))),
+    ];
+    for (filter, holds) in cases {
+        let scan = file.scan().filter(&Expr::parse(filter).unwrap()).unwrap();
+        let found: Vec<u64> = scan.batches().flat_map(|batch| batch.unwrap().rows).collect();
+        let expected: Vec<u64> = (0..rows).filter(|row| holds(*row)).map(|row| row as u64).collect();
+        assert_eq!(found, expected, "{filter}");
+        assert_eq!(scan.count().unwrap(), expected.len() as u64, "{filter}");
+    }
+}
+
 /// The literal start of a pattern is compared with statistics.
 #[test]
 fn patterns_with_a_prefix_are_pruned() {
