@@ -10,16 +10,13 @@ use tercet::Format;
 use tercet::plot::{self, Colormap, Colors, ImageOptions, Plot, PlotError, TextOptions};
 use tercet::tet::File;
 
+use super::selection::SelectArgs;
 use crate::args::{ForceArgs, JsonArgs, read_options};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be};
 use crate::output::{Output, atomic_file, stream_failure};
 use crate::render::{human_size, shell_quoted};
 use crate::ui::Ui;
-
-mod selection;
-
-use selection::SelectArgs;
 
 const EXAMPLES: &str = "\
 Examples:
