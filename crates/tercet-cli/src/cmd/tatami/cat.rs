@@ -5,7 +5,7 @@ use tercet::tatami::{Collection, Column, Expr, File};
 use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::{AsStored, Columns};
 use super::filter::Where;
-use super::open::{FILE_OR_COLLECTION, open_to_print};
+use super::open::open_to_print;
 use super::warnings::warning;
 use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
@@ -34,7 +34,7 @@ Other timestamps are microseconds since 1970. Bytes and blobs are printed as bas
 as null, with a warning at the end.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("path", |arg| arg.help(FILE_OR_COLLECTION)), mut_arg("limit", |arg| arg.help("Print at most N rows; 0 prints all [default: 0]")))]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N rows; 0 prints all [default: 0]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::Columns;
 use super::filter::Where;
-use super::open::{FILE_OR_COLLECTION, open_to_print};
+use super::open::open_to_print;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -21,7 +21,7 @@ Examples:
 Pages pruned by zone maps, bloom filters, page statistics and dictionaries are not read; see `tatami explain`.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("path", |arg| arg.help(FILE_OR_COLLECTION)))]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

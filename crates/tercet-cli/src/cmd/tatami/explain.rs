@@ -8,7 +8,7 @@ use tercet::tatami::{Collection, File};
 use super::collection_scan;
 use super::columns::Columns;
 use super::filter::FilterText;
-use super::open::{FILE_OR_COLLECTION, open_to_print};
+use super::open::open_to_print;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -24,7 +24,7 @@ Examples:
 Reads footer, bloom filters, page headers, page statistics and dictionaries, but no values.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("path", |arg| arg.help(FILE_OR_COLLECTION)))]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

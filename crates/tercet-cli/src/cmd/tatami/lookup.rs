@@ -8,7 +8,7 @@ use tercet::tatami::{File, KeyPosition, Scalar};
 use super::cat::warn;
 use super::collection_scan;
 use super::columns::{AsStored, Columns};
-use super::open::{FILE_OR_COLLECTION, open_to_print};
+use super::open::open_to_print;
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -26,7 +26,7 @@ The first row with the key is printed.
 Exit code 0: found; 1: not found; others: the lookup failed.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("path", |arg| arg.help(FILE_OR_COLLECTION)))]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

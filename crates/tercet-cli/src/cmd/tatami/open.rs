@@ -10,9 +10,6 @@ use crate::args::limits;
 use crate::failure::Failure;
 use crate::input::must_be;
 
-/// The help of an input that may be a collection.
-pub(super) const FILE_OR_COLLECTION: &str = "Input file, collection directory, or URL (`https://`, `s3://`, `gs://`, `az://`); `-` reads standard input";
-
 /// Opens a file; reads footer and header.
 pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<File, Failure> {
     opened(source, ReadOptions::new())

@@ -41,7 +41,7 @@ Query syntax:
 Exit code 0: hits; 1: no hits; others: the search failed.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, mut_arg("path", |arg| arg.help("Segment, directory of segments, collection, or URL; `-` reads standard input")), mut_arg("limit", |arg| arg.short_alias('k').alias("k").help("Return at most N hits; 0 returns all [default: 10]")))]
+#[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.short_alias('k').alias("k").help("Return at most N hits; 0 returns all [default: 10]")))]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,

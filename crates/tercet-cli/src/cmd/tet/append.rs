@@ -37,7 +37,8 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Existing datasets")]
 struct Growth {
-    /// Append the arrays to the datasets NAME along this axis, by name or number, instead of adding datasets
+    /// Append the arrays to the datasets NAME along this axis, by name or number, instead of adding datasets. `--labels` then
+    /// has the labels of the new positions, also as a list: `time=a,b`
     #[arg(long, value_name = "AXIS", 
           conflicts_with_all = ["chunk", "compression", "raw", "zstd", "max_error", "keep_bits", "dims", "attr"])]
     along: Option<String>,
