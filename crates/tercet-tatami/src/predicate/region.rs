@@ -160,10 +160,10 @@ impl Comparison<Scalar> {
                 },
                 _ => (true, true),
             },
-            Self::Like(_) | Self::ILike(_) | Self::Regexp(_) => (true, true),
             // A list may also have other elements, or none.
             Self::Contains(x) => (at_most(min, x) && at_most(x, max), true),
-            Self::IsNull => (true, true),
+            // Binding compiles patterns.
+            Self::Like(_) | Self::ILike(_) | Self::Regexp(_) | Self::IsNull => (true, true),
         }
     }
 

@@ -34,7 +34,7 @@ pub(crate) struct Builder {
 }
 
 impl Builder {
-    /// A filter for a number of keys, including duplicates.
+    /// A filter for a number of keys.
     pub(crate) fn new(keys: u64) -> Self {
         let wanted = keys.saturating_mul(BITS_PER_KEY).max(64);
         let bits = wanted.min(1 << 31).next_power_of_two();
@@ -45,11 +45,11 @@ impl Builder {
         Self { payload, mask: bits - 1 }
     }
 
-    /// Adds a value in scalar encoding.
+    /// Adds the hash of a value.
     #[inline]
-    pub(crate) fn add(&mut self, key: &[u8]) {
+    pub(crate) fn add(&mut self, hash: u32) {
         let bits = &mut self.payload[HEAD_LEN..];
-        for bit in probe_hashes(key, PROBES) {
+        for bit in probes_of(hash, PROBES) {
             let bit = bit & self.mask;
             bits[(bit >> 3) as usize] |= 1 << (bit & 7);
         }
@@ -104,17 +104,21 @@ impl Bloom {
     fn has(&self, key: &[u8]) -> bool {
         // Filters of other writers may declare any number of probes. Using fewer never causes a false negative.
         let probes = self.probes.min(MAX_PROBES);
-        probe_hashes(key, probes).all(|bit| {
+        probes_of(hash(key), probes).all(|bit| {
             let bit = bit & self.mask;
             self.bits[(bit >> 3) as usize] >> (bit & 7) & 1 == 1
         })
     }
 }
 
-/// The probe hashes of a key, before reduction to the number of bits.
-fn probe_hashes(key: &[u8], probes: u32) -> impl Iterator<Item = u32> {
-    let hash =
-        key.iter().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619));
+/// The hash of a value in scalar encoding. Keys with the same hash set the same bits.
+#[inline]
+pub(crate) fn hash(key: &[u8]) -> u32 {
+    key.iter().fold(2_166_136_261_u32, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(16_777_619))
+}
+
+/// The probes of a hash, before reduction to the number of bits.
+fn probes_of(hash: u32, probes: u32) -> impl Iterator<Item = u32> {
     let step = hash.rotate_right(17);
     (0..probes).map(move |probe| hash.wrapping_add(probe.wrapping_mul(step)))
 }
@@ -128,7 +132,7 @@ mod tests {
     fn filter(keys: &[&[u8]]) -> Vec<u8> {
         let mut builder = Builder::new(keys.len() as u64);
         for key in keys {
-            builder.add(key);
+            builder.add(hash(key));
         }
         builder.into_payload()
     }

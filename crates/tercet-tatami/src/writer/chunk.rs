@@ -205,40 +205,47 @@ fn try_dictionary(
 }
 
 /// The bloom filter of the non-null values of a column; `None` if there are none.
-pub(super) fn filter(column: &Column) -> Option<Vec<u8>> {
+///
+/// It is sized for distinct values, or, as other writers do, for all.
+pub(super) fn filter(column: &Column, distinct: bool) -> Option<Vec<u8>> {
     match &column.values {
         Values::List(lists) => {
             // Elements of null rows are ignored.
             let rows = (0..column.len()).filter(|row| column.is_present(*row));
             let elements: Vec<usize> = rows.flat_map(|row| lists.range(row)).collect();
-            filter_of(&lists.elements, elements.into_iter())
+            filter_of(&lists.elements, elements.into_iter(), distinct)
         }
-        _ => filter_of(column, 0..column.len()),
+        _ => filter_of(column, 0..column.len(), distinct),
     }
 }
 
-fn filter_of(column: &Column, rows: impl Iterator<Item = usize> + Clone) -> Option<Vec<u8>> {
+fn filter_of(column: &Column, rows: impl Iterator<Item = usize> + Clone, distinct: bool) -> Option<Vec<u8>> {
     let present = rows.filter(|row| column.is_present(*row));
-    let keys = present.clone().count() as u64;
-    if keys == 0 {
-        return None;
-    }
-    let mut filter = bloom::Builder::new(keys);
-    crate::column::each_values!(
+    let mut hashes: Vec<u32> = crate::column::each_values!(
         &column.values,
-        fixed(values) => add_numbers(&mut filter, values, present),
-        bool(values) => present.for_each(|row| filter.add(&[u8::from(values[row])])),
-        bytes(values) => present.for_each(|row| filter.add(values.get(row))),
+        fixed(values) => number_hashes(values, present),
+        bool(values) => present.map(|row| bloom::hash(&[u8::from(values[row])])).collect(),
+        bytes(values) => present.map(|row| bloom::hash(values.get(row))).collect(),
         list(_values) => return None,
     );
+    if hashes.is_empty() {
+        return None;
+    }
+    if distinct {
+        hashes.sort_unstable();
+        hashes.dedup();
+    }
+    let mut filter = bloom::Builder::new(hashes.len() as u64);
+    hashes.into_iter().for_each(|hash| filter.add(hash));
     Some(filter.into_payload())
 }
 
-fn add_numbers<T: Number>(filter: &mut bloom::Builder, values: &[T], rows: impl Iterator<Item = usize>) {
+fn number_hashes<T: Number>(values: &[T], rows: impl Iterator<Item = usize>) -> Vec<u32> {
     use tercet_codec::ints::Integer as _;
 
-    for row in rows {
-        let lane: T::Integer = bytemuck::cast(values[row]);
-        filter.add(bytemuck::bytes_of(&lane.swap_if_big_endian()));
-    }
+    let hash = |row: usize| {
+        let integer: T::Integer = bytemuck::cast(values[row]);
+        bloom::hash(bytemuck::bytes_of(&integer.swap_if_big_endian()))
+    };
+    rows.map(hash).collect()
 }

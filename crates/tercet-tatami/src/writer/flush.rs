@@ -75,7 +75,9 @@ impl<S: Sink> Writer<S> {
         let filters: Vec<Option<Vec<u8>>> = self.columns[window.clone()]
             .par_iter()
             .zip(columns)
-            .map(|(writer, column)| has_filter(&writer.field).then(|| chunk::filter(column)).flatten())
+            .map(|(writer, column)| {
+                has_filter(&writer.field).then(|| chunk::filter(column, options.is_native())).flatten()
+            })
             .collect();
         if let ([column], [cuts]) = (columns, &cuts[..]) {
             let mut chunk = UnfinishedChunk::new(self.at, self.columns[window.start].field.scalar());

@@ -560,6 +560,35 @@ fn dictionary_strings_are_tested_by_code() {
     }
 }
 
+/// Bloom filters are sized by distinct values; those of the interop profile by rows, as other writers do.
+#[test]
+fn bloom_filters_are_sized_by_distinct_values() {
+    let rows = 20_000u32;
+    let filter_bytes = |options: WriterOptions| {
+        let schema = Schema::new(vec![
+            Field::new("few", Type::String).with_bloom(),
+            Field::new("many", Type::UInt32).with_bloom(),
+        ]);
+        let mut writer = Writer::new(Cursor::new(Vec::new()), schema.unwrap(), options).unwrap();
+        let few: Vec<String> = (0..rows).map(|row| format!("{}", row % 5)).collect();
+        let many = (0..rows).collect();
+        writer
+            .append(&[Column::new(Values::Bytes(few.iter().collect())), Column::new(Values::UInt32(many))])
+            .unwrap();
+        let bytes = writer.finish().unwrap().output;
+        let file = File::from_source(Arc::new(Memory::new("blooms", bytes)), ReadOptions::new()).unwrap();
+        for (filter, count) in
+            [("few = '3'", 4000), ("few = '7'", 0), ("many = 19999", 1), ("many = 99999", 0)]
+        {
+            let scan = file.scan().filter(&Expr::parse(filter).unwrap()).unwrap();
+            assert_eq!(scan.count().unwrap(), count, "{filter}");
+        }
+        file.footer().indexes.iter().map(|index| index.payload_bytes).collect::<Vec<_>>()
+    };
+    assert_eq!(filter_bytes(WriterOptions::new()), [8 + 8, 8 + (1 << 18) / 8]);
+    assert_eq!(filter_bytes(WriterOptions::interop()), [8 + (1 << 18) / 8; 2]);
+}
+
 /// The literal start of a pattern is compared with statistics.
 #[test]
 fn patterns_with_a_prefix_are_pruned() {
