@@ -34,11 +34,11 @@ impl File {
         self.inner().lookup(key).map_err(|fault| self.error(fault))
     }
 
-    /// Parses a value of the sort key.
+    /// Parses a value of the sort key; bytes may be written as `x'00ff'`.
     pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
         let key = self.inner().sort_key().map_err(|fault| self.error(fault))?;
         let field = self.inner().field(key);
-        Scalar::parse(field.kind, text).ok_or_else(|| {
+        Scalar::parse_key(field.kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
             self.error(ErrorKind::KeyType { column: field.name.as_ref().into(), expected: field.kind, found })
         })

@@ -144,6 +144,24 @@ impl Scalar {
     }
 }
 
+impl Scalar {
+    /// Parses a key of a column type. Bytes may be written in hexadecimal digits, as in filters: `x'00ff'`.
+    pub fn parse_key(kind: Type, text: &str) -> Option<Self> {
+        let quoted = |quote: char| text.strip_prefix(['x', 'X'])?.strip_prefix(quote)?.strip_suffix(quote);
+        match quoted('\'').or_else(|| quoted('"')).filter(|_| kind == Type::Bytes) {
+            Some(digits) => hexadecimal(digits).map(Self::Bytes),
+            None => Self::parse(kind, text),
+        }
+    }
+}
+
+/// The bytes of an even number of hexadecimal digits.
+fn hexadecimal(digits: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?)).collect()
+}
+
 impl fmt::Display for Scalar {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -198,6 +216,19 @@ mod tests {
         assert_eq!(Scalar::from_bytes(Type::Int64, &key.to_bytes()), Some(key));
         assert_eq!(Scalar::from_bytes(Type::Int64, &[1, 2]), None);
         assert_eq!(Scalar::from_bytes(Type::Bool, &[2]), None);
+    }
+
+    #[test]
+    fn keys_of_bytes_may_be_hexadecimal() {
+        let parse = |kind, text| Scalar::parse_key(kind, text);
+        let bytes = |bytes: &[u8]| Some(Scalar::Bytes(bytes.to_vec()));
+        assert_eq!(parse(Type::Bytes, "x'00fF'"), bytes(&[0, 0xff]));
+        assert_eq!(parse(Type::Bytes, "X\"\""), bytes(&[]));
+        assert_eq!(parse(Type::Bytes, "x'0'"), None);
+        assert_eq!(parse(Type::Bytes, "x'é'"), None);
+        assert_eq!(parse(Type::Bytes, "x'00"), bytes(b"x'00"));
+        assert_eq!(parse(Type::String, "x'00'"), bytes(b"x'00'"));
+        assert_eq!(parse(Type::Int8, "5"), Some(Scalar::Int8(5)));
     }
 
     #[test]

@@ -64,11 +64,11 @@ impl Collection {
         Ok(self.members().iter().filter(|member| may_hold(member, &predicate, first.schema())).collect())
     }
 
-    /// Parses a value of the sort key of the members.
+    /// Parses a value of the sort key of the members; bytes may be written as `x'00ff'`.
     pub fn parse_key(&self, text: &str) -> Result<Scalar, Error> {
         let sorted = self.members().iter().find_map(|member| Some((member, member.sort_kind()?)));
         let Some((member, kind)) = sorted else { return Err(self.error(ErrorKind::NotSorted)) };
-        Scalar::parse(kind, text).ok_or_else(|| {
+        Scalar::parse_key(kind, text).ok_or_else(|| {
             let found = format!("`{}`", tercet_core::escape::name(text)).into();
             self.error(ErrorKind::KeyType {
                 column: member.sort_column.as_str().into(),

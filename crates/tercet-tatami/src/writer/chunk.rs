@@ -236,7 +236,9 @@ fn filter_of(column: &Column, rows: impl Iterator<Item = usize> + Clone, distinc
         hashes.dedup();
     }
     let mut filter = bloom::Builder::new(hashes.len() as u64);
-    hashes.into_iter().for_each(|hash| filter.add(hash));
+    for hash in hashes {
+        filter.add(hash);
+    }
     Some(filter.into_payload())
 }
 

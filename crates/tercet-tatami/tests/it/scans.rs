@@ -122,6 +122,23 @@ fn golden_scans_have_the_right_rows_and_groups() {
 
 // ---- compared with a naive loop ----
 
+/// Compares two values. All numbers here are small, so that floats hold them.
+fn compare(left: &Scalar, operator: Operator, right: &Scalar) -> bool {
+    let order = match (left, right) {
+        (Scalar::Bytes(a), Scalar::Bytes(b)) => a.partial_cmp(b),
+        (Scalar::Bool(a), Scalar::Bool(b)) => a.partial_cmp(b),
+        (a, b) => a.to_string().parse::<f64>().unwrap().partial_cmp(&b.to_string().parse().unwrap()),
+    };
+    match operator {
+        Operator::Eq => order == Some(Equal),
+        Operator::Ne => order != Some(Equal),
+        Operator::Lt => order == Some(Less),
+        Operator::Le => matches!(order, Some(Less | Equal)),
+        Operator::Gt => order == Some(Greater),
+        Operator::Ge => matches!(order, Some(Greater | Equal)),
+    }
+}
+
 /// Three-valued logic: true, false, null.
 fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option<bool> {
     match expr {
@@ -142,21 +159,7 @@ fn plain(expr: &Expr, schema: &Schema, columns: &[Column], row: usize) -> Option
         Expr::Not(part) => plain(part, schema, columns, row).map(|truth| !truth),
         Expr::Columns { left, operator, right } => {
             let value = |name: &str| columns[schema.index_of(name).unwrap()].scalar(row);
-            let (left, right) = (value(left)?, value(right)?);
-            let order = match (&left, &right) {
-                (Scalar::Bytes(a), Scalar::Bytes(b)) => a.partial_cmp(b),
-                (Scalar::Bool(a), Scalar::Bool(b)) => a.partial_cmp(b),
-                // All numbers here are small, so that floats hold them.
-                (a, b) => a.to_string().parse::<f64>().unwrap().partial_cmp(&b.to_string().parse().unwrap()),
-            };
-            Some(match operator {
-                Operator::Eq => order == Some(Equal),
-                Operator::Ne => order != Some(Equal),
-                Operator::Lt => order == Some(Less),
-                Operator::Le => matches!(order, Some(Less | Equal)),
-                Operator::Gt => order == Some(Greater),
-                Operator::Ge => matches!(order, Some(Greater | Equal)),
-            })
+            Some(compare(&value(left)?, *operator, &value(right)?))
         }
         Expr::Comparison { column, test } => {
             let column = &columns[schema.index_of(column).unwrap()];

@@ -30,7 +30,7 @@ Exit code 0: found; 1: not found; others: the lookup failed.";
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Value of the sort key; timestamps in microseconds since 1970
+    /// Value of the sort key; timestamps in microseconds since 1970, bytes as x'00ff'
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     key: String,
     #[command(flatten)]
