@@ -227,17 +227,22 @@ fn commands_run_when_no_thread_can_be_started() {
 #[test]
 fn too_many_threads_are_not_started() {
     let directory = directory();
-    let mut command = command(directory.path(), program("tet"));
-    command.env("RAYON_NUM_THREADS", "100000");
-    let done =
+    for by_variable in [true, false] {
+        let mut command = command(directory.path(), program("tet"));
         command.args(["query", "{\"dataset\": \"a\", \"mean\": []}", "-t", "a.tet", "-x", "--explain"]);
-    let done = done.output().unwrap();
-    assert!(done.status.success(), "{}", text(&done.stderr));
-    let result = text(&done.stdout) + &text(&done.stderr);
-    let threads =
-        result.lines().find_map(|line| line.trim().strip_prefix("threads: ")?.parse::<usize>().ok());
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    assert!(threads.is_some_and(|threads| threads <= 4 * cores), "{result}");
+        if by_variable {
+            command.env("RAYON_NUM_THREADS", "100000");
+        } else {
+            command.args(["--threads", "100000"]);
+        }
+        let done = command.output().unwrap();
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        let result = text(&done.stdout) + &text(&done.stderr);
+        let threads =
+            result.lines().find_map(|line| line.trim().strip_prefix("threads: ")?.parse::<usize>().ok());
+        let cores = thread::available_parallelism().map_or(1, usize::from);
+        assert!(threads.is_some_and(|threads| threads <= 4 * cores), "{result}");
+    }
 }
 
 fn fifo(path: &Path) {

@@ -41,8 +41,9 @@ use crate::writer::{Writer, WriterOptions};
 /// async fn read(path: &str) -> Result<usize> {
 ///     let opts = DecodeOptions::default();
 ///     let file = TensogramFile::open_async(path).await?;
+///     let bytes = file.read_message_async(0).await?;
 ///     let (_meta, objects) = file.decode_message_async(0, &opts).await?;
-///     Ok(objects.len())
+///     Ok(bytes.len() + objects.len())
 /// }
 /// # }
 /// ```
