@@ -33,7 +33,7 @@ def main():
             values = np.arange(np.prod(shape), dtype="<f4").reshape(shape)
             source, path = os.path.join(directory, "a.npy"), os.path.join(directory, "a.tet")
             np.save(source, values)
-            create = [tet, "create", path, "--force", "--from", f"grid={source}", "--chunk", chunk]
+            create = [tet, "create", path, "--force", "--raw", "--from", f"grid={source}", "--chunk", chunk]
             subprocess.run(create, check=True, stdout=subprocess.DEVNULL)
             expected = f"grid {shape} float32 {values.sum()}"
             for block in blocks:

@@ -121,7 +121,7 @@ pub fn write_results<S: Sink>(
                     let [axis] = &axes[..] else { return Err(refused(name, several_axes(array, format))) };
                     match numbers_at(axis) {
                         Some(numbers) => put(view_of(&shape, &numbers, name)?, &mut sink)?,
-                        None => put(view_of(&shape, &axis.indices, name)?, &mut sink)?,
+                        None => put(view_of(&shape, &positions_at(axis), name)?, &mut sink)?,
                     }
                 }
                 other => return Err(refused(name, format!("cannot write {other:?}"))),
@@ -178,6 +178,17 @@ fn numbers_at(axis: &AxisPositions) -> Option<Vec<f64>> {
     let number =
         |result| axis.index(result).and_then(|index| numbers.get(index)).copied().unwrap_or(f64::NAN);
     Some((0..axis.indices.len()).map(number).collect())
+}
+
+/// The positions of minima or maxima in the dataset, or in the selection if its coordinates are no numbers.
+fn positions_at(axis: &AxisPositions) -> Vec<i64> {
+    let CoordinateValues::Numbers(numbers) = &axis.coordinates.values else { return axis.indices.clone() };
+    #[expect(clippy::cast_possible_truncation, reason = "positions are whole numbers")]
+    let position = |result| match axis.index(result).and_then(|index| numbers.get(index)) {
+        Some(number) => *number as i64,
+        None => -1,
+    };
+    (0..axis.indices.len()).map(position).collect()
 }
 
 fn view_of<'v, T: tercet_core::Scalar>(

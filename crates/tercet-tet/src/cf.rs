@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::limits::check_limit;
-use tercet_core::tensor::OutOfMemory;
+use tercet_core::tensor::{OutOfMemory, f16};
 use tercet_core::{ElementType, Tensor, with_element};
 use tercet_kernel::{ComputeType, Decode};
 
@@ -89,7 +89,15 @@ impl CfEncoding {
 
     /// Decoding of stored values of an element type.
     pub(crate) fn decode(&self, dtype: ElementType) -> Decode {
-        let valid = Filter { ge: self.valid_min, le: self.valid_max, ..Filter::default() };
+        // Bounds are values of the element type, as in the attributes of other formats.
+        let rounded = |bound: Scalar| match (bound, dtype) {
+            (Scalar::Float(bound), ElementType::F16) => Scalar::Float(f16::from_f64(bound).to_f64()),
+            #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
+            (Scalar::Float(bound), ElementType::F32) => Scalar::Float(f64::from(bound as f32)),
+            _ => bound,
+        };
+        let (ge, le) = (self.valid_min.map(rounded), self.valid_max.map(rounded));
+        let valid = Filter { ge, le, ..Filter::default() };
         let bounds = compute_filter(&valid, [None; 2], dtype, ComputeType::for_dtype(dtype));
         Decode {
             missing: self.missing_values.iter().filter_map(|&number| compute_fill(number, dtype)).collect(),

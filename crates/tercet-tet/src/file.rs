@@ -366,7 +366,10 @@ impl<'a> Dataset<'a> {
             }
             (None, _) => {}
         }
-        if let Some(axis) = name.parse().ok().filter(|&axis: &usize| axis < rank) {
+        // Negative numbers count from the last axis.
+        let number =
+            name.parse::<isize>().ok().map(|axis| if axis < 0 { axis + rank.cast_signed() } else { axis });
+        if let Some(axis) = number.and_then(|axis| usize::try_from(axis).ok()).filter(|&axis| axis < rank) {
             return Ok(axis);
         }
         let names: Vec<&str> = (0..rank).filter_map(|axis| self.axis_name(axis)).collect();

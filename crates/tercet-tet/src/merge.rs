@@ -65,7 +65,7 @@ impl Merge {
     /// Adds all datasets of a file, under the names that `rename` returns.
     ///
     /// A dataset whose name exists already is an error, unless values, attributes, axis names and labels are equal: then it
-    /// is copied once.
+    /// is copied once. Datasets must keep their coordinates: a file that would give another one to a dataset is an error.
     pub fn add(
         &mut self,
         file: &Arc<File>,
@@ -89,6 +89,7 @@ impl Merge {
                 }
             }
         }
+        self.layout.check_coordinates()?;
         for key in self.layout.copy_file_info(file) {
             if !self.report.conflicts.contains(&key) {
                 self.report.conflicts.push(key);

@@ -157,7 +157,7 @@ impl Request<'_> {
                 results.arrays.push(self.values(tensor, None)?);
             }
             Computed::Transformed(made) => {
-                results.elements = made.elements;
+                (results.elements, results.skipped) = (made.elements, made.skipped);
                 let made = *made;
                 let Some(tensor) = made.tensor else { return Err(self.refuse(NOT_IN_MEMORY)) };
                 results.arrays.push(self.values(tensor, Some(Kind::Transform { method: made.method }))?);
@@ -198,7 +198,10 @@ impl Request<'_> {
         let dropped = |axis: usize| self.dropped.contains(&axis);
         let mut axes = 0..;
         dims.retain(|_| axes.next().is_some_and(|axis| !dropped(axis)));
-        let attrs = attributes::of_values(&self.dataset, op.is_some());
+        let attrs = match op {
+            Some(op) => attributes::of_operation(&self.dataset, op, self.settings.values, &[]),
+            None => attributes::of_values(&self.dataset, false),
+        };
         let name = op.map_or("value", Kind::key).to_owned();
         let shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
         let tensor = self.reshaped(tensor, shape)?;

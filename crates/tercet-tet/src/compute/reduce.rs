@@ -347,13 +347,29 @@ pub(crate) fn reduced_dims(
             (None, Role::Kept | Role::Rolling(_)) => None,
             _ => names.iter().find(|(other, _)| *other == axis).map(|(_, names)| names.clone()),
         };
-        let coordinates = match (&coordinates, &labels) {
+        let coordinates = match (coordinates, &labels) {
             (None, Some(labels)) => Some(Coordinates::from_labels(labels.clone())),
-            _ => coordinates,
+            (None, None) => positions(axes[axis], reversed[axis], role),
+            (coordinates, _) => coordinates,
         };
         dims.push(Dim { name: dataset.axis_name(axis).map(str::to_owned), labels, len, coordinates });
     }
     Ok(dims)
+}
+
+/// Positions in the dataset as coordinates of an axis that has none, unless the results have the same numbers.
+fn positions(slice: AxisSlice, reversed: bool, role: &Role) -> Option<Coordinates> {
+    let position = |number: u64| slice.start + number * slice.step;
+    let count = slice.count();
+    let positions: Vec<u64> = match role {
+        Role::Kept if reversed => (0..count).rev().map(position).collect(),
+        Role::Kept if slice.start > 0 || slice.step > 1 => (0..count).map(position).collect(),
+        Role::Rolling(rolling) => {
+            rolling.last_positions()?.iter().map(|&last| position(last as u64)).collect()
+        }
+        _ => return None,
+    };
+    Some(Coordinates::from_labels(positions.iter().map(u64::to_string).collect()))
 }
 
 /// Names dimensions of groups by a part of their times after that part.

@@ -321,6 +321,7 @@ impl<'f> Request<'f> {
             (None, &[kind]) => vec![compute(job, &Operation { kind, ..operation.clone() })?],
             (None, _) => compute_all(job, &kinds, operation)?,
         };
+        self.propagate_missing(job, operation, &kinds, &mut computed)?;
         let counts = if self.settings.counts { computed.pop() } else { None };
         let counts = counts.as_ref().map(Counts::new);
         let execution = Self::execution(job, memory);
@@ -339,6 +340,41 @@ impl<'f> Request<'f> {
             Ok(result)
         });
         Ok((results.collect::<Result<_, ErrorKind>>()?, execution))
+    }
+
+    /// Removes minima and maxima of missing values, if these are not skipped. Other operations return NaN by
+    /// themselves, because missing values are NaN.
+    fn propagate_missing(
+        &self,
+        job: &Job<'_>,
+        operation: &Operation,
+        kinds: &[Kind],
+        computed: &mut [reduce::Computed],
+    ) -> Result<(), ErrorKind> {
+        let ignores_nan = |kind: &Kind| matches!(kind, Kind::Min | Kind::Max | Kind::ArgMin | Kind::ArgMax);
+        let is_skipping = self.settings.values != ValueMode::Decoded { skip_missing: false };
+        if is_skipping || !kinds.iter().any(ignores_nan) {
+            return Ok(());
+        }
+        let count = Operation { kind: Kind::Count, ..operation.clone() };
+        let all = compute(job, &count)?;
+        let mut skipping = self.clone();
+        ValueMode::Decoded { skip_missing: true }.apply(&self.dataset, &mut skipping.resolved)?;
+        let present = skipping.with_job(job.plan, job.progress, |job, _| compute(job, &count))?;
+        let (Numbers::Values(all), Numbers::Values(present)) = (all.numbers, present.numbers) else {
+            return Ok(());
+        };
+        for (_, computed) in kinds.iter().zip(computed).filter(|(kind, _)| ignores_nan(kind)) {
+            for (cell, _) in all.iter().zip(&present).enumerate().filter(|(_, (all, present))| all > present)
+            {
+                match &mut computed.numbers {
+                    Numbers::Values(values) => values[cell] = f64::NAN,
+                    Numbers::Indices(indices) => indices[cell] = -1,
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
     }
 
     /// Axes of the dataset that the dimensions of the result belong to.

@@ -39,6 +39,8 @@ pub struct Transformed {
     pub statistics: Vec<(Kind, Vec<f64>)>,
     /// The number of elements in the statistics, after filters.
     pub elements: u64,
+    /// The number of missing elements, which are NaN or fill values in the result.
+    pub skipped: u64,
     /// The number of finite elements whose result is NaN because their divisor is zero or not finite.
     pub zero_divisors: u64,
     /// The first of their indices, ascending.
@@ -64,6 +66,7 @@ impl Transformed {
             dims,
             statistics: made.statistics,
             elements: made.elements,
+            skipped: made.skipped,
             zero_divisors: made.div_by_zero,
             zero_divisor_indices: made.div_by_zero_indices,
             execution,

@@ -95,6 +95,10 @@ pub(super) struct Parts<'a> {
 impl AxisWeights {
     /// The operations over all other axes from which weighted ones are combined. The error describes one that cannot be.
     pub(super) fn partial_kinds(ops: &[Kind]) -> Result<Vec<Kind>, String> {
+        let is_weighted = |op: &Kind| matches!(op, Kind::Sum | Kind::Mean | Kind::Var | Kind::Std);
+        if let Some(first) = ops.first().filter(|_| !ops.iter().any(is_weighted)) {
+            return Err(format!("`{}` has no weights; sum, mean, var and std have", first.key()));
+        }
         let mut kinds = vec![Kind::Count];
         for op in ops {
             let needed: &[Kind] = match op {

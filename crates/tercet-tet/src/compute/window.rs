@@ -15,13 +15,12 @@ pub struct Group {
     key: Key,
 }
 
-/// The name of the group of a position, by its number and label.
-type NameOf = Box<dyn Fn(u64, Option<&str>) -> String + Send + Sync>;
-
 /// What positions are grouped by.
 enum Key {
-    /// Maps the number and the label of a position to the name of its group.
-    Name(NameOf),
+    /// Maps the label of a position to the name of its group.
+    Label(Box<dyn Fn(&str) -> String + Send + Sync>),
+    /// Maps the number of a position to the name of its group.
+    Position(Box<dyn Fn(u64) -> String + Send + Sync>),
     Time(TimePart),
 }
 
@@ -111,13 +110,12 @@ impl std::fmt::Debug for Group {
 }
 
 impl Group {
-    /// Groups positions by a function of their labels; positions without labels are in the group of "".
+    /// Groups positions by a function of their labels; an axis without labels is an error.
     pub fn labels<'a>(
         axis: impl Into<Axis<'a>>,
         key: impl Fn(&str) -> String + Send + Sync + 'static,
     ) -> Self {
-        let key = move |_, label: Option<&str>| key(label.unwrap_or(""));
-        Self { axis: axis.into().into(), key: Key::Name(Box::new(key)) }
+        Self { axis: axis.into().into(), key: Key::Label(Box::new(key)) }
     }
 
     /// Groups positions by a part of their times, in ascending order of that part.
@@ -130,15 +128,14 @@ impl Group {
         axis: impl Into<Axis<'a>>,
         key: impl Fn(u64) -> String + Send + Sync + 'static,
     ) -> Self {
-        let key = move |position, _: Option<&str>| key(position);
-        Self { axis: axis.into().into(), key: Key::Name(Box::new(key)) }
+        Self { axis: axis.into().into(), key: Key::Position(Box::new(key)) }
     }
 
     /// The name of the dimension of the groups, if it is not that of the axis.
     pub(super) fn dim_name(&self) -> Option<&'static str> {
         match self.key {
             Key::Time(part) => Some(part.key()),
-            Key::Name(_) => None,
+            Key::Label(_) | Key::Position(_) => None,
         }
     }
 
@@ -149,10 +146,11 @@ impl Group {
         coordinates: Option<&Coordinates>,
     ) -> Result<(Groups, Vec<String>), &'static str> {
         match &self.key {
-            Key::Name(key) => Ok(groups_of((0..count).map(|position| {
-                let label = coordinates.map(|coordinates| coordinates.text(position));
-                key(position as u64, label.as_deref())
-            }))),
+            Key::Label(key) => match coordinates {
+                Some(labels) => Ok(groups_of((0..count).map(|position| key(&labels.text(position))))),
+                None => Err("it has neither labels nor a coordinate dataset"),
+            },
+            Key::Position(key) => Ok(groups_of((0..count).map(|position| key(position as u64)))),
             Key::Time(part) => {
                 let Some(CoordinateValues::Times(times)) = coordinates.map(|of| &of.values) else {
                     return Err("its coordinates are not times");

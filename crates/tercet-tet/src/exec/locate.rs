@@ -78,6 +78,9 @@ fn prune(
     let (mut by_zone, mut by_index) = (0, 0);
     with_element!(grid.element(), |T| {
         let predicate = Predicate::<T>::new(filter, resolved.fills());
+        // Missing values are counted, so a chunk that may have some is visited.
+        let missing = resolved.missing_filter(grid.element());
+        let missing = missing.map(|missing| Predicate::<T>::new(&missing, resolved.fills()));
         let wanted = filter.eq.and_then(fill_value::<T>).map(|value| {
             let bytes = |value: T| hex(bytemuck::bytes_of(&value.swap_le()));
             // Both zeros are equal to zero.
@@ -88,6 +91,11 @@ fn prune(
         for chunk in chunks.drain(..) {
             let linear = chunk.number;
             let stats = stats(dataset, &chunk)?;
+            if missing.as_ref().is_some_and(|one| stats.as_ref().is_none_or(|stats| !one.has_no_null(stats)))
+            {
+                kept.push(chunk);
+                continue;
+            }
             let zone = hints.zone(linear).filter(|_| compares(filter));
             if stats.is_some_and(|stats| !predicate.may_match(&stats))
                 || zone.is_some_and(|zone| zone.stats.is_none_or(|stats| !predicate.may_match(&stats)))

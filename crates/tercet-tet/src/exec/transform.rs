@@ -43,6 +43,8 @@ pub(crate) struct Transformed {
     pub(crate) div_by_zero_indices: Vec<u64>,
     /// Number of elements in the statistics.
     pub(crate) elements: u64,
+    /// Number of missing elements that were skipped.
+    pub(crate) skipped: u64,
 }
 
 /// Transforms the selection. All checks run before the first pass.
@@ -133,12 +135,13 @@ struct Pass {
     numbers: Numbers,
     statistics: Vec<(Kind, Vec<f64>)>,
     elements: u64,
+    skipped: u64,
 }
 
 impl Pass {
     fn first(job: &Job<'_>, operation: &Operation, method: Method) -> Result<Self, ErrorKind> {
         let roles = &operation.roles;
-        let Folded { values, elements, .. } = match method {
+        let Folded { values, elements, skipped } = match method {
             Method::Center => fold(job, &Op::Mean, roles)?,
             Method::Zscore | Method::Scale => fold(job, &Op::Moments { skip_nan: false }, roles)?,
             Method::Minmax | Method::Log1p | Method::Sqrt => fold(job, &Op::Range, roles)?,
@@ -169,7 +172,7 @@ impl Pass {
         // An impossible division yields NaN.
         let possible = |divisor: f64| if divisor != 0.0 && divisor.is_finite() { divisor } else { f64::NAN };
         let divisor = divisor.into_iter().map(possible).collect();
-        Ok(Self { numbers: Numbers { shift, divisor }, statistics: found, elements })
+        Ok(Self { numbers: Numbers { shift, divisor }, statistics: found, elements, skipped })
     }
 
     fn end(self, made: Made, (div_by_zero, div_by_zero_indices): (u64, Vec<u64>)) -> Transformed {
@@ -182,6 +185,7 @@ impl Pass {
             div_by_zero,
             div_by_zero_indices,
             elements: self.elements,
+            skipped: self.skipped,
         }
     }
 }

@@ -355,6 +355,46 @@ impl Layout {
         Ok(target)
     }
 
+    /// Compares the coordinates of copied datasets with those that they have in the new file. Other coordinates are an
+    /// error. Returns the names of axes whose coordinate dataset is not copied.
+    pub fn check_coordinates(&self) -> Result<Vec<String>, Error> {
+        let mut absent: Vec<String> = Vec::new();
+        for (position, planned) in self.datasets.iter().enumerate() {
+            let Some(origin) = &planned.origin else { continue };
+            let stored = origin.dataset();
+            for (axis, &extent) in planned.grid.shape().iter().enumerate() {
+                let Some(name) = self.axis_name(DatasetId(position), axis) else { continue };
+                if stored.labels(axis).is_some() {
+                    continue;
+                }
+                let old = stored.coordinate_dataset(axis);
+                let new =
+                    self.datasets.iter().find(|other| other.name == name && other.grid.shape() == [extent]);
+                let is_same = match (&old, new.and_then(|new| new.origin.as_ref())) {
+                    (Some(_), None) if new.is_none() => {
+                        if !absent.iter().any(|other| other == name) {
+                            absent.push(name.to_owned());
+                        }
+                        true
+                    }
+                    // New datasets are written by the caller.
+                    (_, None) => true,
+                    (None, Some(_)) => false,
+                    (Some(old), Some(new)) => {
+                        let is_one = Arc::ptr_eq(&new.file, &origin.file) && new.id == old.id();
+                        is_one || old.coordinates(0)? == new.dataset().coordinates(0)?
+                    }
+                };
+                if !is_same {
+                    let error =
+                        EditError::OtherCoordinates { dataset: planned.name.clone(), axis: name.to_owned() };
+                    return Err(origin.file.error(LayoutError::from(error).into()));
+                }
+            }
+        }
+        Ok(absent)
+    }
+
     /// Adds the file attributes, the unknown members and the history of another file, and its memory budget if this
     /// layout has none. Existing values are kept; returns the keys of file attributes with another value.
     pub fn copy_file_info(&mut self, file: &File) -> Vec<String> {

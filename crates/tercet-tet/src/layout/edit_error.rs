@@ -25,6 +25,7 @@ pub enum EditError {
     FileAttrs,
     NoValues { dataset: String },
     NotEqual { name: String, first: String, forms: Option<Box<(String, String)>> },
+    OtherCoordinates { dataset: String, axis: String },
 }
 
 impl fmt::Display for EditError {
@@ -67,6 +68,12 @@ impl fmt::Display for EditError {
             Self::NoValues { dataset } => {
                 write!(f, "dataset {} grows, but there are no new values", q(dataset))
             }
+            Self::OtherCoordinates { dataset, axis } => write!(
+                f,
+                "dataset {} would get other coordinates: the new file has a dataset {} for this axis with other values",
+                q(dataset),
+                q(axis)
+            ),
             Self::NotEqual { name, first, forms: Some(forms) } => {
                 write!(f, "dataset {} is {}, but {} in {}", q(name), forms.1, forms.0, escape::name(first))
             }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::compute::ValueMode;
 use crate::file::Dataset;
-use crate::query::operation::Kind;
+use crate::query::operation::{Kind, Method};
 
 /// Attributes of packing and missing values: decoded values have neither.
 const ENCODING: [&str; 9] = [
@@ -69,7 +69,12 @@ fn units_of(op: Kind, units: Option<String>) -> Option<String> {
         | Kind::InfCount
         | Kind::NullCount { .. }
         | Kind::Histogram { .. }
-        | Kind::Correlation => Some("1".to_owned()),
+        | Kind::Correlation
+        | Kind::Transform {
+            method:
+                Method::Zscore | Method::Scale | Method::Minmax | Method::L1 | Method::L2 | Method::Softmax,
+        } => Some("1".to_owned()),
+        Kind::Transform { method: Method::Log1p | Method::Sqrt } => None,
         Kind::Product | Kind::ArgMin | Kind::ArgMax | Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => None,
         _ => units,
     }

@@ -611,3 +611,43 @@ fn typed_attributes_are_read_back() {
     assert_eq!(info.attr("_FillValue").unwrap().as_f64(), Some(-999.0));
     assert_eq!(info.attrs["scale_factor"], "0.5");
 }
+
+/// A dataset must not get the coordinates of another file because an axis has the same name.
+#[test]
+fn merged_datasets_keep_their_coordinates() {
+    let make = |name: &str, lat: Option<[i32; 2]>| {
+        let mut layout = Layout::new();
+        let id = layout.dataset(name, tercet_core::DType::U8, [2], [2]).unwrap();
+        layout.dims(id, ["lat"]).unwrap();
+        let lat = lat.map(|lat| {
+            let id = layout.dataset("lat", tercet_core::DType::I32, [2], [2]).unwrap();
+            layout.dims(id, ["lat"]).unwrap();
+            (id, lat)
+        });
+        let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+        writer.array(id, TensorView::from_slice(&[2], &[1u8, 2]).unwrap()).unwrap();
+        if let Some((id, lat)) = lat {
+            writer.array(id, TensorView::from_slice(&[2], &lat).unwrap()).unwrap();
+        }
+        std::sync::Arc::new(File::from_bytes(name, writer.finish().unwrap().output).unwrap())
+    };
+    let first = make("a", Some([10, 20]));
+    for (other, is_fine) in
+        [(make("b", Some([10, 20])), true), (make("b", Some([20, 10])), false), (make("b", None), false)]
+    {
+        let mut merge = tercet_tet::Merge::new();
+        merge.add(&first, str::to_owned, &NoProgress).unwrap();
+        let rename = |name: &str| match name {
+            "lat" if !is_fine => "lat2".to_owned(),
+            _ => name.to_owned(),
+        };
+        let added = merge.add(&other, rename, &NoProgress);
+        assert_eq!(added.is_ok(), is_fine, "{added:?}");
+        if let Err(error) = added {
+            assert!(error.to_string().contains("would get other coordinates"), "{error}");
+        }
+    }
+    let mut part = tercet_tet::Merge::new();
+    part.layout().copy_dataset(&first, "a", "a").unwrap();
+    assert_eq!(part.layout().check_coordinates().unwrap(), ["lat"]);
+}

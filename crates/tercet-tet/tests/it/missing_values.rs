@@ -145,3 +145,79 @@ fn documents_opt_in() {
     assert_eq!(mean(r#", "skipna": false"#), None);
     assert_eq!(mean(r#", "raw": true"#), Some(-248.25));
 }
+
+/// `x` with attributes, in chunks of 2.
+fn series(values: &[f32], attrs: &[(&str, &str)]) -> File {
+    let mut layout = Layout::new();
+    let x = layout.dataset("x", ElementType::F32, [values.len() as u64], [2]).unwrap();
+    for (name, value) in attrs {
+        layout.attr(x, name, value).unwrap();
+    }
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(x, TensorView::from_slice(&[values.len() as u64], values).unwrap()).unwrap();
+    File::from_bytes("m", writer.finish().unwrap().output).unwrap()
+}
+
+#[test]
+fn bounds_of_valid_values_have_the_element_type() {
+    let file = series(&[0.1, 0.2, 0.3, 0.4], &[("valid_range", "0.1, 0.3")]);
+    let count = file.dataset("x").unwrap().select().reduce([Op::Count]).run().unwrap();
+    assert_eq!((count.tensor.as_slice::<f64>(), count.skipped), (Some(&[3.0][..]), 1));
+}
+
+#[test]
+fn missing_values_that_are_not_skipped_have_no_extremes() {
+    for values in [[1.0, 2.0, 3.0, -999.0], [1.0, f32::NAN, 3.0, 4.0]] {
+        let file = series(&values, &[("_FillValue", "-999")]);
+        let part = file.dataset("x").unwrap().select().skipna(false);
+        for op in [Op::Min, Op::Max, Op::Mean, Op::Sum, Op::Std, Op::Median] {
+            let result = part.reduce([op]).run().unwrap();
+            assert!(result.tensor.as_slice::<f64>().unwrap()[0].is_nan(), "{op:?}");
+        }
+        let windows = part.reduce([Op::Max]).window(Window::rolling(0, 2)).run().unwrap();
+        let is_nan: Vec<bool> =
+            windows.tensor.as_slice::<f64>().unwrap().iter().map(|value| value.is_nan()).collect();
+        let missing = |value: &f32| value.is_nan() || *value == -999.0;
+        let expected: Vec<bool> = values.windows(2).map(|pair| pair.iter().any(missing)).collect();
+        assert_eq!(is_nan, expected);
+        let index = part.reduce([Op::ArgMax]).run().unwrap();
+        assert_eq!(index.tensor.as_slice::<i64>(), Some(&[-1][..]));
+    }
+}
+
+#[test]
+fn statistics_do_not_hide_missing_values() {
+    let file = series(&[1.0, -999.0, 2.0, f32::NAN, 300.0, 301.0], &[("_FillValue", "-999")]);
+    for statistics in [true, false] {
+        let part = file.dataset("x").unwrap().select().statistics(statistics);
+        let count = part.filter(Comparison::Gt(Scalar::Whole(299))).reduce([Op::Count]).run().unwrap();
+        assert_eq!((count.tensor.as_slice::<f64>(), count.skipped), (Some(&[2.0][..]), 2));
+    }
+}
+
+#[test]
+fn results_without_coordinates_have_positions_of_the_dataset() {
+    let file = series(&[0.0, 1.0, 2.0, 3.0, 4.0, 5.0], &[]);
+    let x = file.dataset("x").unwrap();
+    let labels = |request: tercet_tet::Request<'_>| {
+        let coordinates = request.dims()[0].coordinates.clone().unwrap();
+        (0..coordinates.len()).map(|position| coordinates.text(position)).collect::<Vec<_>>()
+    };
+    assert_eq!(labels(x.select().isel(0, 2..5).unwrap().request().unwrap()), ["2", "3", "4"]);
+    let reversed = x.select().isel(0, IndexSlice::parse("::-2").unwrap()).unwrap();
+    assert_eq!(labels(reversed.request().unwrap()), ["5", "3", "1"]);
+    let rolling = x.select().reduce([Op::Mean]).window(Window::rolling(0, 4)).request().unwrap();
+    assert_eq!(labels(rolling), ["3", "4", "5"]);
+    assert!(x.select().request().unwrap().dims()[0].coordinates.is_none());
+    let error = x.select().mean([0]).group_by(Group::labels(0, str::to_owned)).run().unwrap_err();
+    assert!(error.to_string().contains("neither labels nor a coordinate dataset"), "{error}");
+}
+
+#[test]
+fn transforms_count_missing_values_and_change_units() {
+    let file = series(&[1.0, -999.0, 2.0, 3.0], &[("_FillValue", "-999"), ("units", "K")]);
+    let x = file.dataset("x").unwrap();
+    let results = x.select().transform(tercet_tet::Method::Zscore).request().unwrap();
+    let results = results.results(&NoProgress).unwrap();
+    assert_eq!((results.skipped, results.arrays[0].units()), (1, Some("1")));
+}

@@ -39,7 +39,7 @@ pub(crate) struct Args {
 struct Growth {
     /// Append the arrays to the datasets NAME along this axis, by name or number, instead of adding datasets. `--labels` then
     /// has the labels of the new positions, also as a list: `time=a,b`
-    #[arg(long, value_name = "AXIS", 
+    #[arg(long, value_name = "AXIS", allow_negative_numbers = true,
           conflicts_with_all = ["chunk", "compression", "raw", "zstd", "max_error", "keep_bits", "dims", "attr"])]
     along: Option<String>,
     /// Re-encode the partial chunks at the old end of the axis

@@ -36,7 +36,7 @@ pub(crate) struct Args {
     #[arg(value_name = "DATASET")]
     dataset: String,
     /// Axes to reduce, by name or number [default: all; with groups or windows, their axis alone]
-    #[arg(long, value_name = "AXES", value_delimiter = ',')]
+    #[arg(long, value_name = "AXES", value_delimiter = ',', allow_hyphen_values = true)]
     over: Vec<String>,
     #[command(flatten)]
     select: SelectArgs,

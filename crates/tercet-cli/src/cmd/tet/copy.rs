@@ -92,6 +92,7 @@ fn add(
     for (old, new) in old.iter().zip(&new) {
         rewrite.layout().copy_dataset(&file, old, new)?;
     }
+    note_absent(&rewrite.layout().check_coordinates()?, out)?;
     let bar = out.bar("writing", rewrite.file().len().saturating_add(file.len()));
     rewrite.start(history(&file, dataset), args.style.options(), &bar)?.finish()?;
     drop(bar);
@@ -119,12 +120,24 @@ fn create(
             merge.layout().copy_file_info(&file);
         }
     }
+    note_absent(&merge.layout().check_coordinates()?, out)?;
     if args.style.records_origin() {
         merge.layout().file_info("tercet", env!("CARGO_PKG_VERSION"), unix_seconds());
         merge.layout().add_history(history(&file, dataset));
     }
     let (layout, _) = merge.finish();
     write(layout, args.style, output, false, &bar, out)
+}
+
+/// Says which coordinates are not copied.
+fn note_absent(axes: &[String], out: &mut Ui) -> Result<(), Failure> {
+    if axes.is_empty() {
+        return Ok(());
+    }
+    let names = quoted(axes.iter().map(String::as_str));
+    out.note(format_args!(
+        "note: the coordinates {names} are not copied; copy them as well to select by label"
+    ))
 }
 
 fn history(file: &File, dataset: Option<&str>) -> HistoryRow {

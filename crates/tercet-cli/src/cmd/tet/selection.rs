@@ -26,6 +26,18 @@ impl SelectArgs {
     /// The selected part of a dataset. Axes of which one label or position is selected are not dimensions of results.
     pub(crate) fn apply<'f>(&self, dataset: Dataset<'f>) -> Result<Select<'f>, Failure> {
         let mut select = dataset.select().squeeze();
+        let mut given = Vec::new();
+        for (option, text) in
+            self.isel.iter().map(|text| ("--isel", text)).chain(self.sel.iter().map(|text| ("--sel", text)))
+        {
+            let (axis, _) = split(text, option, if option == "--sel" { "level=850" } else { "time=0..24" })?;
+            let axis = dataset.axis(axis)?;
+            if given.contains(&axis) {
+                let failure = Failure::request(format!("`{option} {text}`: the axis is selected already"));
+                return Err(failure.with_hint("select each axis once"));
+            }
+            given.push(axis);
+        }
         if let Some(slices) = &self.slices {
             select = select.slices(slices)?;
         }

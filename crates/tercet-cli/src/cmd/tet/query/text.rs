@@ -307,7 +307,7 @@ pub(super) fn print_preview(
     let Some(preview) = &execution.preview else { return Ok(()) };
     let Some(values) = &preview.values else { return Ok(()) };
     let list = List::Tensor(values);
-    let what = if of_result { "result" } else { "values" };
+    let what = if of_result { "result" } else { "stored values" };
     let total = context.answer.read_plan.as_ref().map(ReadPlan::element_count);
     let part = match total.filter(|_| preview.truncated) {
         Some(total) => format!("{what}, the first {} of {total}:", list.len()),
