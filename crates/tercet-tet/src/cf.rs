@@ -96,8 +96,8 @@ impl CfEncoding {
             (Scalar::Float(bound), ElementType::F32) => Scalar::Float(f64::from(bound as f32)),
             _ => bound,
         };
-        let (ge, le) = (self.valid_min.map(rounded), self.valid_max.map(rounded));
-        let valid = Filter { ge, le, ..Filter::default() };
+        let bounds = (self.valid_min.map(rounded), self.valid_max.map(rounded));
+        let valid = Filter { ge: bounds.0, le: bounds.1, ..Filter::default() };
         let bounds = compute_filter(&valid, [None; 2], dtype, ComputeType::for_dtype(dtype));
         Decode {
             missing: self.missing_values.iter().filter_map(|&number| compute_fill(number, dtype)).collect(),

@@ -74,8 +74,13 @@ fn units_of(op: Kind, units: Option<String>) -> Option<String> {
             method:
                 Method::Zscore | Method::Scale | Method::Minmax | Method::L1 | Method::L2 | Method::Softmax,
         } => Some("1".to_owned()),
-        Kind::Transform { method: Method::Log1p | Method::Sqrt } => None,
-        Kind::Product | Kind::ArgMin | Kind::ArgMax | Kind::AllFinite | Kind::AnyNan | Kind::AnyInf => None,
+        Kind::Transform { method: Method::Log1p | Method::Sqrt }
+        | Kind::Product
+        | Kind::ArgMin
+        | Kind::ArgMax
+        | Kind::AllFinite
+        | Kind::AnyNan
+        | Kind::AnyInf => None,
         _ => units,
     }
 }
