@@ -112,7 +112,7 @@ fn print_execution(
     }
     print_remarks(execution, out)?;
     let read = size_and_bytes(execution.total_bytes_read_from_disk);
-    out.line(paint(DIM, format_args!("read: {read} of chunks ({})", execution.memory_strategy)))
+    out.line(paint(DIM, format_args!("read: {read} of chunks")))
 }
 
 /// The operation as text: `mean over station`.
