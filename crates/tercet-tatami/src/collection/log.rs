@@ -68,6 +68,7 @@ fn put_record(kind: u8, body: &[u8], out: &mut Vec<u8>) {
 }
 
 /// A log of encoded records, preceded by its length.
+#[cfg(any(unix, windows))]
 pub(super) fn sealed(records: &[u8]) -> Vec<u8> {
     let mut out = header();
     let length = (HEADER_LEN + LENGTH_LEN + records.len()) as u64;
@@ -175,6 +176,7 @@ pub fn replay(bytes: &[u8]) -> Result<Replay, ErrorKind> {
 }
 
 /// Applies all records of an existing file. A file without a complete header is truncated: what it held is unknown.
+#[cfg(any(unix, windows))]
 pub(super) fn replay_file(bytes: &[u8]) -> Result<Replay, ErrorKind> {
     if bytes.len() < HEADER_LEN {
         let (found, expected) = (bytes.len() as u64, HEADER_LEN as u64);
