@@ -11,6 +11,25 @@ pub fn saturating_usize(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 
+/// A number with commas between thousands: `11,344`.
+///
+/// ```
+/// use tercet_core::num::grouped;
+///
+/// assert_eq!([grouped(0), grouped(760), grouped(11_344), grouped(1_000_000)], ["0", "760", "11,344", "1,000,000"]);
+/// ```
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// A count with its noun, in the plural unless it is 1.
 ///
 /// ```

@@ -15,6 +15,9 @@
 //! another writer changes the target. Locks are advisory: readers take none and are never blocked. A program that
 //! ignores them is detected by the file ID ([`PublishError::Replaced`]).
 //!
+//! [`AppendFile`] extends a locked file in place, for formats whose readers recognize an incomplete tail. Appenders wait
+//! for each other ([`FileLock::wait_on`]).
+//!
 //! [`Directory`] is an open directory: files are created in it even if its path changes.
 //!
 //! A writer that dies leaves a temporary file without a lock. The next writer to the same target removes it. A program
@@ -37,6 +40,8 @@
 //! ```
 
 #[cfg(any(unix, windows))]
+mod append_file;
+#[cfg(any(unix, windows))]
 mod atomic_file;
 #[cfg(any(unix, windows))]
 mod directory;
@@ -56,6 +61,8 @@ mod temp_file;
 mod unfinished;
 
 #[cfg(any(unix, windows))]
+pub use append_file::AppendFile;
+#[cfg(any(unix, windows))]
 pub use atomic_file::AtomicFile;
 #[cfg(any(unix, windows))]
 pub use directory::Directory;
@@ -64,7 +71,7 @@ pub use disk::{Disk, DiskFile, Entry, FileId, Permissions};
 pub use entry_kind::EntryKind;
 pub use error::{Operation, PublishError};
 #[cfg(any(unix, windows))]
-pub use file_lock::FileLock;
+pub use file_lock::{FileLock, WaitError};
 #[cfg(any(unix, windows))]
 pub use real_disk::RealDisk;
 #[cfg(any(unix, windows))]

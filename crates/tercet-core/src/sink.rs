@@ -20,6 +20,12 @@ pub trait Sink: Write + Seek {
     /// The result: a path, a vector of bytes.
     type Output;
 
+    /// Completes the bytes written so far, where they are visible before [`finish`](Sink::finish): in a file that grows in
+    /// place. Other sinks do nothing.
+    fn checkpoint(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
     /// Completes the output. A sink that is dropped without this call leaves no output.
     fn finish(self) -> io::Result<Self::Output>;
 }

@@ -126,7 +126,7 @@ pub use pipeline::{
 };
 pub use region::{Part, Region};
 pub use salvage::{SalvageOptions, SalvageReport, salvage};
-pub use scan::{Direction, Scan, ScanOptions, scan, scan_source};
+pub use scan::{CutTail, Direction, Scan, ScanOptions, scan, scan_source};
 pub use summary::{IndexSummary, Summary};
 pub use tercet_codec::bytes::blosc2::Inner as Blosc2Codec;
 pub use tercet_codec::bytes::sz3::Sz3 as Sz3Bound;
@@ -146,4 +146,4 @@ pub use wire::order::DecodePhase;
 pub use wire::postamble::Postamble;
 pub use wire::preamble::Preamble;
 #[cfg(any(unix, windows))]
-pub use writer::{ReindexOptions, ReindexReport, Writer, WriterOptions, Written};
+pub use writer::{FileSink, ReindexOptions, ReindexReport, Writer, WriterOptions, Written};

@@ -86,6 +86,71 @@ impl Scan {
     }
 }
 
+/// A message at the end of a file that is incomplete: its writer was stopped, or the file was truncated.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CutTail {
+    /// The number of the message.
+    pub message: u64,
+    /// Its bytes in the file.
+    pub span: Span,
+    /// The length of the complete message, if it is known.
+    pub expected: Option<u64>,
+}
+
+impl std::fmt::Display for CutTail {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let found = tercet_core::num::grouped(self.span.len());
+        write!(f, "file ends inside message {}: {found}", self.message)?;
+        match self.expected {
+            Some(expected) => write!(f, " of {} bytes", tercet_core::num::grouped(expected)),
+            None => f.write_str(" bytes"),
+        }
+    }
+}
+
+impl Scan {
+    /// The incomplete message at the end of the scanned source, if any.
+    pub fn cut_tail(&self, source: &dyn ByteSource) -> Result<Option<CutTail>, ErrorKind> {
+        let Some(last) = self.unrecognized.last().filter(|last| last.end() == source.len()) else {
+            return Ok(None);
+        };
+        // Padding is not part of the message.
+        let padding = last.start().next_multiple_of(8) - last.start();
+        let head =
+            source.read_at(Span::at(last.start(), last.len().min(PREAMBLE_LEN + 7)).unwrap_or(*last))?;
+        let skipped = head.iter().take(usize::try_from(padding).unwrap_or(0)).take_while(|&&byte| byte == 0);
+        let skipped = skipped.count();
+        let head = head.get(skipped..).unwrap_or_default();
+        let Some(span) = Span::between(last.start() + skipped as u64, last.end()) else { return Ok(None) };
+        let message = self.messages.len() as u64;
+        let expected = match Preamble::parse(0, span.start(), head) {
+            Ok(preamble) => preamble.known_length(),
+            Err(_) if span.is_empty() || span.len() >= PREAMBLE_LEN => return Ok(None),
+            Err(_) => {
+                let shared = head.len().min(MAGIC.len());
+                return Ok((head.get(..shared) == MAGIC.get(..shared)).then_some(CutTail {
+                    message,
+                    span,
+                    expected: None,
+                }));
+            }
+        };
+        // A message that fits is damaged, not cut. So is one with an end: its length is wrong.
+        let end = source.read_at(Span::between(span.end().saturating_sub(8), span.end()).unwrap_or(span))?;
+        let is_ended = &end[..] == END_MAGIC;
+        Ok(match expected {
+            // A power cut can leave zeros in place of the last bytes.
+            Some(length) if length == span.len() && end.iter().all(|&byte| byte == 0) => {
+                Some(CutTail { message, span, expected: None })
+            }
+            Some(length) if length <= span.len() || is_ended => None,
+            None if is_ended => None,
+            expected => Some(CutTail { message, span, expected }),
+        })
+    }
+}
+
 /// Finds the messages in a buffer.
 ///
 /// ```

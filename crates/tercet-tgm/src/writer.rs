@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use tercet_core::progress::NoProgress;
-use tercet_core::publish::{AtomicFile, Disk, RealDisk};
+use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::sink::Sink;
 use tercet_core::{ByteSource, CommonError, Limits, Progress, Span};
 
@@ -13,15 +14,18 @@ use crate::descriptor::DataObjectDescriptor;
 use crate::edit::MessageBuilder;
 use crate::encode::{EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into};
 use crate::error::{Error, ErrorKind};
-use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup};
+use crate::index::{IndexBuilder, IndexKeys};
 use crate::message::read_metadata;
 use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
-use crate::scan::{ScanOptions, scan_source};
+use crate::scan::{CutTail, ScanOptions, scan_source};
 
+mod append;
+mod file_sink;
 mod reindex;
 mod view;
 
+pub use file_sink::FileSink;
 pub use reindex::{ReindexOptions, ReindexReport};
 use view::{Part, Slice};
 
@@ -29,7 +33,7 @@ use view::{Part, Slice};
 const PIECE: u64 = 1 << 20;
 
 /// How a [`Writer`] creates a file.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct WriterOptions {
     /// Replace an existing file. Otherwise a file that exists, or appears before [`Writer::finish`], is an error.
@@ -40,6 +44,23 @@ pub struct WriterOptions {
     pub provenance: Provenance,
     /// The largest sizes accepted of messages that are read: to append to a file, or to index messages that are copied.
     pub limits: Limits,
+    /// The longest wait for another writer to the same file, when appending.
+    pub lock_wait: Duration,
+}
+
+/// The default of [`WriterOptions::lock_wait`].
+const LOCK_WAIT: Duration = Duration::from_mins(10);
+
+impl Default for WriterOptions {
+    fn default() -> Self {
+        Self {
+            overwrite: false,
+            index: None,
+            provenance: Provenance::default(),
+            limits: Limits::default(),
+            lock_wait: LOCK_WAIT,
+        }
+    }
 }
 
 impl WriterOptions {
@@ -71,6 +92,12 @@ impl WriterOptions {
         self.limits = limits;
         self
     }
+
+    /// Sets the longest wait for another writer to the same file, when appending.
+    pub fn with_lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
+        self
+    }
 }
 
 /// A finished output.
@@ -83,8 +110,8 @@ pub struct Written<D = PathBuf> {
     pub bytes: u64,
 }
 
-/// Writes messages to a file or another sink. A file appears complete when [`finish`](Writer::finish) is called;
-/// without it, or after a crash, nothing has changed.
+/// Writes messages to a file or another sink. A new file appears complete when [`finish`](Writer::finish) is called;
+/// without it, or after a crash, nothing has changed. [`append`](Writer::append) extends a file in place.
 ///
 /// A message for a socket or a pipe is written by [`encode_message_into`] or [`StreamingEncoder`], which take any
 /// `Write`.
@@ -101,7 +128,7 @@ pub struct Written<D = PathBuf> {
 /// # Ok::<(), tercet_tgm::Error>(())
 /// ```
 #[derive(Debug)]
-pub struct Writer<S = AtomicFile> {
+pub struct Writer<S = FileSink> {
     name: Arc<str>,
     sink: S,
     buffer: Vec<u8>,
@@ -113,6 +140,8 @@ pub struct Writer<S = AtomicFile> {
     reading: ReadOptions,
     /// Whether every message is complete.
     is_whole: bool,
+    /// The incomplete message that an append removes.
+    cut_tail: Option<CutTail>,
 }
 
 impl Writer {
@@ -128,62 +157,12 @@ impl Writer {
         options: WriterOptions,
     ) -> Result<Self, Error> {
         let path = path.as_ref();
-        let sink = if options.overwrite {
-            AtomicFile::create_on(disk, path)
-        } else {
-            AtomicFile::create_new_on(disk, path)
-        };
+        let sink = FileSink::create_on(disk, path, options.overwrite);
         let name = path.to_string_lossy();
         match sink {
             Ok(sink) => Ok(Self::new(sink, options).with_name(&name)),
             Err(error) => Err(Error::new(name.into(), error.into())),
         }
-    }
-
-    /// Appends to a file: the new file starts with all bytes of the existing one, also unrecognized ones. The file is locked
-    /// until [`finish`](Writer::finish). An index at its end is extended and written again at the new end.
-    pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
-        Self::append_with(path, WriterOptions::new(), progress)
-    }
-
-    /// [`append`](Self::append) with options: provenance and limits apply. The file has an index if it had one.
-    pub fn append_with(
-        path: impl AsRef<Path>,
-        options: WriterOptions,
-        progress: &dyn Progress,
-    ) -> Result<Self, Error> {
-        Self::append_on(Arc::new(RealDisk), path, options, progress)
-    }
-
-    /// Appends to a file on another disk.
-    pub fn append_on(
-        disk: Arc<dyn Disk>,
-        path: impl AsRef<Path>,
-        options: WriterOptions,
-        progress: &dyn Progress,
-    ) -> Result<Self, Error> {
-        let path = path.as_ref();
-        let name: Arc<str> = path.to_string_lossy().into();
-        let start = || {
-            let (lock, source) = reindex::hold(disk, path)?;
-            let reading = ReadOptions::new().with_limits(options.limits);
-            let (end, message_index) = match index::find(&*source, &reading)? {
-                IndexLookup::None => (source.len(), None),
-                IndexLookup::Found(old) => (old.span().start(), IndexBuilder::resume(&old).ok()),
-                IndexLookup::Rejected(span, error) => match error.into_limit() {
-                    Some(fault) => return Err(fault),
-                    None => (span.start(), None),
-                },
-            };
-            let mut writer = Self::new(lock.replace()?, options.with_index(None)).with_name(&name);
-            writer.copy(&*source, Span::first(end), progress)?;
-            writer.message_index = match message_index {
-                None if end < source.len() => Some(reindex::index_messages(&source, end, &reading)?),
-                message_index => message_index,
-            };
-            Ok(writer)
-        };
-        start().map_err(|fault: ErrorKind| Error::new(Arc::clone(&name), fault))
     }
 }
 
@@ -198,6 +177,7 @@ impl<S: Sink> Writer<S> {
             provenance: options.provenance,
             reading: ReadOptions::new().with_limits(options.limits),
             is_whole: true,
+            cut_tail: None,
         }
     }
 
@@ -211,6 +191,12 @@ impl<S: Sink> Writer<S> {
     pub fn with_provenance(mut self, provenance: Provenance) -> Self {
         self.provenance = provenance;
         self
+    }
+
+    /// The incomplete message at the old end of a file that is appended to. It was left by a writer that was stopped, and
+    /// is removed.
+    pub fn cut_tail(&self) -> Option<CutTail> {
+        self.cut_tail
     }
 
     /// Writes a complete message.
@@ -344,13 +330,16 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
-    /// Writes the index, syncs the file and renames it to its target.
+    /// Writes the index, syncs the file, and renames a new file to its target.
     pub fn finish(mut self) -> Result<Written<S::Output>, Error> {
         self.must_be_whole()?;
         if let Some(message_index) =
             self.message_index.take().filter(|message_index| !message_index.is_empty())
         {
-            let written = message_index.write(&mut self.sink, self.provenance.clone());
+            // A file that grows in place has complete messages before its index changes.
+            let written = self.sink.checkpoint().map_err(ErrorKind::from);
+            let provenance = self.provenance.clone();
+            let written = written.and_then(|()| message_index.write(&mut self.sink, provenance));
             written.map_err(|fault| self.error(fault))?;
         }
         let bytes = self.position().map_err(|fault| self.error(fault))?;

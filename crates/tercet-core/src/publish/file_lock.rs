@@ -4,17 +4,33 @@ use std::io::{self, SeekFrom};
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use super::append_file::AppendFile;
 use super::atomic_file::AtomicFile;
 use super::target::Target;
 use super::temp_file::remove_stale_temps;
 use super::{Disk, DiskFile, EntryKind, Operation, Permissions, PublishError, RealDisk};
+use crate::progress::{Cancelled, Progress};
 
 /// Other writers hold locks for moments when they remove stale files or rename. A few attempts avoid a spurious
 /// error; a lock that is held longer is reported.
 const ATTEMPTS: u32 = 5;
 const RETRY_DELAY: Duration = Duration::from_millis(4);
+/// The maximum delay between two attempts of a writer that waits.
+const MAX_DELAY: Duration = Duration::from_millis(32);
+
+/// The error of waiting for a lock.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum WaitError {
+    /// The file cannot be locked, or another writer held the lock all the time.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// The caller gave up.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
 
 /// An exclusive lock on an existing file, respected by every writer of this library.
 ///
@@ -40,6 +56,25 @@ impl FileLock {
         let target = Target::resolve(disk.as_ref(), path)?;
         let (file, permissions) = lock(disk.as_ref(), &target)?;
         Ok(Self { disk, target, file, permissions })
+    }
+
+    /// Locks an existing file on a disk, and waits for other writers for at most `wait`.
+    pub fn wait_on(
+        disk: &Arc<dyn Disk>,
+        path: &Path,
+        wait: Duration,
+        progress: &dyn Progress,
+    ) -> Result<Self, WaitError> {
+        let started = Instant::now();
+        let mut delay = RETRY_DELAY;
+        loop {
+            progress.check()?;
+            match Self::acquire_on(Arc::clone(disk), path) {
+                Err(PublishError::Busy { .. }) if started.elapsed() < wait => thread::sleep(delay),
+                locked => return Ok(locked?),
+            }
+            delay = (delay * 2).min(MAX_DELAY);
+        }
     }
 
     /// The lock of a writer that replaces any file: `None` if there is no file, or it cannot be locked.
@@ -112,6 +147,22 @@ impl FileLock {
         file.seek(SeekFrom::Start(keep)).map_err(failed(Operation::Seek))?;
         super::atomic_file::write_all(file, bytes).map_err(failed(Operation::Write))?;
         file.sync_all().map_err(failed(Operation::Sync))
+    }
+
+    /// Extends the locked file of `len` bytes in place, after its first `start` bytes. If that fails, the file is truncated
+    /// to `start`, and `replaced` is written again after it.
+    pub fn extend(self, len: u64, start: u64, replaced: Vec<u8>) -> AppendFile {
+        remove_stale_temps(self.disk.as_ref(), &self.target);
+        AppendFile::new(self, len, start, replaced)
+    }
+
+    pub(super) fn file_mut(&mut self) -> &mut dyn DiskFile {
+        self.file.as_mut()
+    }
+
+    /// The path as the caller gave it.
+    pub(super) fn given(&self) -> &Path {
+        &self.target.given
     }
 
     pub(super) fn disk(&self) -> &Arc<dyn Disk> {

@@ -78,7 +78,7 @@ impl TensogramFile {
         Self::open(path)
     }
 
-    /// Appends a message. The file is replaced atomically.
+    /// Appends a message in place; waits for other appenders.
     pub fn append(
         &mut self,
         metadata: &GlobalMetadata,

@@ -119,7 +119,7 @@ impl Writer {
             return Ok(ReindexReport { messages, entered: 0, keys, is_unchanged: true });
         }
         let sink = lock.replace().map_err(|error| named(error.into()))?;
-        let mut writer = Self::new(sink, how.writing()).with_name(&name);
+        let mut writer = Self::new(sink.into(), how.writing()).with_name(&name);
         let mut before = 0;
         if let Some((old, after)) = kept {
             let resumed = IndexBuilder::resume(&old);
@@ -167,7 +167,7 @@ impl Writer {
         let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
         let (lock, source) = hold(disk, path).map_err(named)?;
         let sink = lock.replace().map_err(|error| named(error.into()))?;
-        let mut writer = Self::new(sink, how.writing()).with_name(&name);
+        let mut writer = Self::new(sink.into(), how.writing()).with_name(&name);
         writer.copy_messages(&source, progress)?;
         let is_changed = writer.position().map_err(named)? < source.len();
         if is_changed {

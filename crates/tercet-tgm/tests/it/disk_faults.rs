@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tercet_core::progress::{Counter, NoProgress};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::source::Memory;
 use tercet_core::{ByteSource, CommonError};
-use tercet_testkit::faults::for_each_fault;
+use tercet_testkit::faults::{FaultyDisk, for_each_fault};
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
 use tercet_tgm::edit::{self, Changes, Merge, Strategy};
@@ -41,13 +42,18 @@ fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     )?)
 }
 
+/// Locks that are never released end the wait.
+fn impatient() -> WriterOptions {
+    WriterOptions::new().with_lock_wait(Duration::from_millis(20))
+}
+
 fn append(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
-    add_messages(Writer::append_on(Arc::clone(disk), dir.join(NAME), WriterOptions::new(), &NoProgress)?)
+    add_messages(Writer::append_on(Arc::clone(disk), dir.join(NAME), impatient(), &NoProgress)?)
 }
 
 /// Appends messages to a file that ends with an index.
 fn append_indexed(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
-    let writer = Writer::append_on(Arc::clone(disk), dir.join(NAME), WriterOptions::new(), &NoProgress)?;
+    let writer = Writer::append_on(Arc::clone(disk), dir.join(NAME), impatient(), &NoProgress)?;
     add_messages(writer.with_provenance(Provenance::Off))
 }
 
@@ -156,14 +162,151 @@ fn replace_an_existing_file() {
     assert_atomic(Some(&samples::all()[1].bytes), create);
 }
 
+/// The messages of a file, which are all valid, and whether there are bytes after them.
+fn valid_messages(bytes: &[u8]) -> (Vec<Vec<u8>>, bool) {
+    let file = File::from_bytes(NAME, bytes.to_vec()).unwrap();
+    let scan = file.scan().unwrap();
+    for message in file.messages().unwrap() {
+        for object in message.unwrap().objects() {
+            object.unwrap().decode().unwrap();
+        }
+    }
+    let inside = |span: &tercet_core::Span| bytes[span.to_range().unwrap()].to_vec();
+    (scan.messages.iter().map(inside).collect(), !scan.unrecognized.is_empty())
+}
+
+/// What an interrupted append leaves: the old messages, perhaps new ones that are complete, perhaps a part of one, which
+/// the next append removes.
+fn assert_recoverable(found: &[u8], old: &[u8], new: &[u8]) {
+    let ((old, _), (new, _)) = (valid_messages(old), valid_messages(new));
+    let (messages, _) = valid_messages(found);
+    assert!(messages.len() >= old.len() && new.starts_with(&messages), "{} messages", messages.len());
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(NAME), found).unwrap();
+    append(&(Arc::new(RealDisk) as Arc<dyn Disk>), dir.path()).unwrap();
+    let (again, has_rest) = valid_messages(&fs::read(dir.path().join(NAME)).unwrap());
+    assert!(again.starts_with(&messages) && again.len() == messages.len() + 2 && !has_rest);
+}
+
+/// Runs an append with every fault and every power cut: nothing that was in the file is lost.
+fn assert_appends(old: &[u8], change: Change) {
+    let prepare = |dir: &Path| fs::write(dir.join(NAME), old).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    prepare(dir.path());
+    change(&(Arc::new(RealDisk) as Arc<dyn Disk>), dir.path()).unwrap();
+    let new = fs::read(dir.path().join(NAME)).unwrap();
+    let mut restored = 0;
+    let restored = std::cell::RefCell::new(&mut restored);
+    let runs = for_each_fault(
+        prepare,
+        |disk, dir| change(&disk, dir),
+        |trial| {
+            let found = fs::read(trial.directory.join(NAME)).unwrap();
+            if trial.result.is_ok() {
+                assert!(found == new, "done, but the file is not the new one");
+            } else if found == old {
+                **restored.borrow_mut() += 1;
+            } else {
+                assert_recoverable(&found, old, &new);
+            }
+        },
+    );
+    let restored = **restored.borrow();
+    assert!(runs > 30 && restored > runs / 3, "{runs} faults, {restored} times the old file");
+    let cuts = for_each_cut(
+        prepare,
+        |disk, dir| change(&disk, dir).unwrap(),
+        |cut| {
+            let found = cut.file(NAME).unwrap();
+            assert!(!cut.complete || found == new, "done, but the power cut undoes it");
+            assert_recoverable(found, old, &new);
+        },
+    );
+    assert!(cuts > 5, "{cuts} cuts");
+}
+
 #[test]
 fn append_to_a_file() {
-    assert_atomic(Some(&samples::all()[2].bytes), append);
+    assert_appends(&samples::all()[2].bytes, append);
 }
 
 #[test]
 fn append_to_a_file_with_an_index() {
-    assert_atomic(Some(&indexed()), append_indexed);
+    assert_appends(&indexed(), append_indexed);
+}
+
+/// An incomplete message at the end is removed and reported.
+#[test]
+fn an_incomplete_message_is_removed() {
+    let whole = [samples::all()[2].bytes.clone(), samples::all()[1].bytes.clone()].concat();
+    let first = samples::all()[2].bytes.len();
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join(NAME);
+    for end in first + 1..whole.len() {
+        fs::write(&path, &whole[..end]).unwrap();
+        let writer = Writer::append(&path, &NoProgress).unwrap();
+        let cut = writer.cut_tail().unwrap_or_else(|| panic!("{end} bytes"));
+        assert_eq!((cut.message, cut.span.start(), cut.span.end()), (1, first as u64, end as u64));
+        if end == first + 30 {
+            let text = format!("file ends inside message 1: 30 of {} bytes", whole.len() - first);
+            assert_eq!(cut.to_string(), text);
+        }
+        add_messages(writer).unwrap();
+        let (messages, has_rest) = valid_messages(&fs::read(&path).unwrap());
+        assert_eq!((messages.len(), has_rest), (3, false), "{end} bytes");
+    }
+    // A complete message with a wrong length is damaged: it is kept.
+    let mut damaged = whole;
+    damaged[first + 17] ^= 1;
+    fs::write(&path, &damaged).unwrap();
+    add_messages(Writer::append(&path, &NoProgress).unwrap()).unwrap();
+    assert!(fs::read(&path).unwrap().starts_with(&damaged));
+}
+
+/// Appenders wait for each other.
+#[test]
+fn concurrent_appends_all_succeed() {
+    for old in [two_messages(), indexed()] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join(NAME);
+        fs::write(&path, &old).unwrap();
+        let (before, _) = valid_messages(&old);
+        let is_done = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let reader = scope.spawn(|| {
+                while !is_done.load(std::sync::atomic::Ordering::Relaxed) {
+                    let (messages, _) = valid_messages(&fs::read(&path).unwrap());
+                    assert!(messages.starts_with(&before));
+                }
+            });
+            let appenders: Vec<_> = (0..8)
+                .map(|_| {
+                    scope.spawn(|| {
+                        for _ in 0..5 {
+                            add_messages(Writer::append(&path, &NoProgress).unwrap()).unwrap();
+                        }
+                    })
+                })
+                .collect();
+            for appender in appenders {
+                appender.join().unwrap();
+            }
+            is_done.store(true, std::sync::atomic::Ordering::Relaxed);
+            reader.join().unwrap();
+        });
+        let (messages, has_rest) = valid_messages(&fs::read(&path).unwrap());
+        assert_eq!((messages.len(), has_rest), (before.len() + 80, false));
+    }
+}
+
+/// The cost of an append does not depend on the length of the file.
+#[test]
+fn an_append_writes_only_the_message() {
+    let dir = tempfile::tempdir().unwrap();
+    fs::write(dir.path().join(NAME), two_messages().repeat(1000)).unwrap();
+    let disk = FaultyDisk::real();
+    append(&(Arc::new(disk.clone()) as Arc<dyn Disk>), dir.path()).unwrap();
+    assert!(disk.written_bytes() < 2000, "{} bytes written", disk.written_bytes());
 }
 
 #[test]

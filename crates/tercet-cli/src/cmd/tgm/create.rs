@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::Serialize;
 use tercet::core::publish::PublishError;
@@ -15,6 +16,7 @@ use tercet::tgm::{
 use super::Globals;
 use super::open::ReadArgs;
 use super::pipeline::Pipeline;
+use super::tail::seconds;
 use crate::args::{ForceArgs, OutputArgs, limits};
 use crate::failure::{Failure, Outcome, hint_text};
 use crate::input::open;
@@ -23,7 +25,7 @@ use crate::output::{
     Output, Spool, Stream, display_path, json_path, readable_copy, stream_failure, stream_file,
 };
 use crate::render::{exact, human_size};
-use crate::ui::{Bar, Ui};
+use crate::ui::{Bar, Ui, WARN, paint};
 
 pub(super) mod arrays;
 mod meta;
@@ -63,6 +65,9 @@ pub(crate) struct Args {
     /// Append the message to an existing file
     #[arg(long, conflicts_with = "force")]
     append: bool,
+    /// Wait at most SECONDS for another process that changes the file
+    #[arg(long, value_name = "SECONDS", requires = "append", default_value = "600", value_parser = seconds)]
+    lock_timeout: Duration,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -134,10 +139,8 @@ impl Args {
         out: &mut Ui,
     ) -> Result<(), Failure> {
         let (mut writer, before) = match (self.append, self.force.force) {
-            (true, _) => extend(path, out)?,
-            (false, overwrite) => {
-                (Writer::create(path, WriterOptions::new().with_overwrite(overwrite))?, Before::default())
-            }
+            (true, _) => extend(path, self.lock_timeout, out)?,
+            (false, overwrite) => (Writer::create(path, WriterOptions::new().with_overwrite(overwrite))?, 0),
         };
         // An updated index is as reproducible as the message.
         writer = writer.with_provenance(options.provenance.clone());
@@ -155,13 +158,10 @@ impl Args {
         writer.finish().map_err(|error| self.unpublished(error))?;
         drop(bar);
         let file = tgm::File::open(path)?;
-        // An index at the end is not part of the message.
-        let added = match file.index()? {
-            Some(_) => file.message_span(before.messages)?.len(),
-            None => file.len().saturating_sub(before.bytes),
-        };
-        let message = || Ok(file.message(before.messages)?);
-        self.show(&Added { number: before.messages, bytes: added, raw }, message, out)
+        // Other commands may have appended more messages since.
+        let added = file.message_span(before)?.len();
+        let message = || Ok(file.message(before)?);
+        self.show(&Added { number: before, bytes: added, raw }, message, out)
     }
 
     /// The error of publishing the file. Two commands may create the same file by `--append`.
@@ -282,35 +282,38 @@ struct CreateJson {
     objects: Vec<StoredObject>,
 }
 
-/// Message count and size of a file before appending.
-#[derive(Clone, Copy, Debug, Default)]
-struct Before {
-    messages: u64,
-    bytes: u64,
-}
-
-/// Opens a file for appending, or creates it.
-fn extend(path: &Path, out: &mut Ui) -> Result<(Writer, Before), Failure> {
+/// Opens a file for appending, or creates it; returns the number of its messages.
+fn extend(path: &Path, wait: Duration, out: &mut Ui) -> Result<(Writer, u64), Failure> {
     let len = std::fs::metadata(path).map_or(0, |meta| meta.len());
-    let bar = out.bar("copying", len);
-    let writer = match Writer::append_with(path, WriterOptions::new().with_limits(limits()), &bar) {
+    let bar = out.bar("scanning", len);
+    let options = WriterOptions::new().with_limits(limits()).with_lock_wait(wait);
+    let writer = match Writer::append_with(path, options, &bar) {
         Ok(writer) => writer,
         Err(error) if is_missing(&error) => {
-            return Ok((Writer::create(path, WriterOptions::new())?, Before::default()));
+            return Ok((Writer::create(path, WriterOptions::new())?, 0));
         }
         Err(error) => return Err(error.into()),
     };
     drop(bar);
     // Scanned under the lock of the writer, so that nothing is appended in between.
-    let file = ReadArgs::default().open(open(path)?, out)?;
+    let cut_tail = writer.cut_tail();
+    if let Some(cut) = cut_tail {
+        let (warning, name) = (paint(WARN, "warning:"), display_path(path));
+        out.note(format_args!("{warning} {name}: {cut}; removed"))?;
+    }
+    let file = match cut_tail {
+        Some(_) => tgm::File::from_source(open(path)?, ReadArgs::default().options())?,
+        None => ReadArgs::default().open(open(path)?, out)?,
+    };
     let scan = file.scan()?;
     let last = file.index()?.map_or(file.len(), |index| index.span().start());
-    if let Some(end) = scan.unrecognized.last().filter(|span| span.end() == last) {
+    let unrecognized = scan.unrecognized.last().filter(|span| span.end() == last && cut_tail.is_none());
+    if let Some(end) = unrecognized {
         let message = format!("{}: unrecognized bytes {end} after the last message", file.name());
         let failure = Failure::new(Class::Malformed, message);
         return Err(failure.with_hint("copy the messages with `tgm copy` and append to the copy"));
     }
-    Ok((writer, Before { messages: scan.messages.len() as u64, bytes: file.len() }))
+    Ok((writer, scan.messages.len() as u64))
 }
 
 fn is_missing(error: &tgm::Error) -> bool {

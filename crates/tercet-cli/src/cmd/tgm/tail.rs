@@ -112,7 +112,7 @@ impl Args {
 }
 
 /// Parses a duration in seconds, from a millisecond to a year.
-fn seconds(text: &str) -> Result<Duration, String> {
+pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let seconds = text.parse::<f64>().ok().filter(|seconds| (0.001..=31_557_600.0).contains(seconds));
     let time = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     time.ok_or_else(|| "expected seconds, like 10 or 0.05; at least 0.001".to_owned())

@@ -170,7 +170,12 @@ fn append_needs_a_file_that_ends_with_a_message() {
     let whole = dir.read("run.tgm");
     let half = [&whole[..], &whole[..whole.len() / 2]].concat();
     dir.write("half.tgm", &half);
+    // A part of a message is removed, other bytes are not.
     let args = "create half.tgm --append --from a=a.npy";
+    let result = dir.ok(args);
+    assert!(result.err.starts_with("warning: half.tgm: file ends inside message 1: "), "{}", result.err);
+    assert_eq!(tgm::File::open(dir.path("half.tgm")).unwrap().message_count().unwrap(), 2);
+    dir.write("half.tgm", [&whole[..], b"junk"].concat());
     dir.refused(args, 4, "half.tgm: unrecognized bytes");
     dir.write("empty.tgm", "");
     dir.ok("create empty.tgm --append --from a=a.npy");

@@ -103,16 +103,103 @@ fn standard_output_errors_are_reported() {
     }
 }
 
-/// While one command changes a file, a second one is rejected.
+/// While one command changes a file, a second one waits.
 #[test]
-fn a_locked_file_is_busy() {
+fn appends_wait_for_other_writers() {
     let dir = dir_with_input();
     dir.ok("create a.tgm --from a=small.npy");
     let lock = tercet::core::publish::FileLock::acquire(&dir.path("a.tgm")).unwrap();
     let args = "create a.tgm --append --from a=small.npy";
-    dir.refused(args, 3, "another process is changing this file");
-    drop(lock);
-    dir.ok(args);
+    dir.refused(&format!("{args} --lock-timeout 0.1"), 3, "another process is changing this file");
+    std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| dir.ok(args));
+        std::thread::sleep(std::time::Duration::from_millis(300));
+        assert!(!waiting.is_finished());
+        drop(lock);
+        let out = waiting.join().unwrap().out;
+        assert!(out.starts_with("a.tgm: message 1 with 1 object"), "{out}");
+    });
+}
+
+/// Eight commands append to one file at the same time.
+#[test]
+fn concurrent_appends_all_succeed() {
+    let dir = dir_with_input();
+    dir.ok("create a.tgm --from a=small.npy --meta step=0");
+    for is_indexed in [false, true] {
+        if is_indexed {
+            dir.ok("index a.tgm");
+        }
+        let before = dir.ok("get -p step a.tgm").out.lines().count();
+        std::thread::scope(|scope| {
+            for step in 1..9 {
+                let dir = &dir;
+                scope.spawn(move || {
+                    dir.ok(&format!("create a.tgm --append --from a=small.npy --meta step={step}"))
+                });
+            }
+        });
+        let mut steps: Vec<String> =
+            dir.ok("get -p step a.tgm").out.lines().skip(before).map(str::to_owned).collect();
+        steps.sort();
+        assert_eq!(steps, ["1", "2", "3", "4", "5", "6", "7", "8"]);
+        dir.ok("validate a.tgm");
+    }
+}
+
+/// A killed command leaves an incomplete message. The next one removes it.
+#[test]
+fn an_incomplete_message_is_removed_and_reported() {
+    let dir = dir_with_input();
+    dir.ok("create a.tgm --from a=small.npy --meta step=0");
+    dir.ok("create b.tgm --from a=in.npy");
+    let (mut cut, whole) = (dir.read("a.tgm"), dir.read("b.tgm"));
+    cut.extend(&whole[..760]);
+    dir.write("a.tgm", cut);
+    let result = dir.ok("create a.tgm --append --from a=small.npy --meta step=1");
+    assert!(result.out.starts_with("a.tgm: message 1 with 1 object"), "{}", result.out);
+    let expected = "warning: a.tgm: file ends inside message 1: 760 of 1,000,";
+    assert!(result.err.starts_with(expected) && result.err.ends_with(" bytes; removed\n"), "{}", result.err);
+    assert_eq!(dir.ok("get -p step a.tgm").out, "0\n1\n");
+}
+
+/// Four of five commands are killed at random points: what was reported as appended stays, and a reader finds valid messages.
+#[cfg(unix)]
+#[test]
+fn killed_appends_lose_nothing() {
+    let dir = dir_with_input();
+    dir.ok("create a.tgm --from a=small.npy --meta step=0");
+    let mut acknowledged = vec![0];
+    let mut random = 0x9e37_79b9_7f4a_7c15u64;
+    for step in 1..=200u64 {
+        random ^= random << 13;
+        random ^= random >> 7;
+        random ^= random << 17;
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tgm"));
+        let source = if step % 2 == 0 { "a=in.npy" } else { "a=small.npy" };
+        command.current_dir(dir.0.path()).args(["create", "a.tgm", "--append", "--from", source]);
+        command.arg("--meta").arg(format!("step={step}"));
+        let quiet = || std::process::Stdio::null();
+        let mut child = command.stdout(quiet()).stderr(quiet()).spawn().unwrap();
+        if step % 5 != 0 {
+            std::thread::sleep(std::time::Duration::from_micros(random % 12_000));
+            let _ = child.kill();
+        }
+        if child.wait().unwrap().success() {
+            acknowledged.push(step);
+        }
+        // A reader at this moment: all messages are valid, whatever the tail is.
+        let file = tercet::tgm::File::open(dir.path("a.tgm")).unwrap();
+        let found: Vec<u64> = file
+            .messages()
+            .unwrap()
+            .map(|message| message.unwrap().metadata().get("step").unwrap().as_u64().unwrap())
+            .collect();
+        assert!(found.is_sorted() && acknowledged.iter().all(|step| found.contains(step)), "{found:?}");
+    }
+    dir.ok("create a.tgm --append --from a=small.npy --meta step=201");
+    dir.ok("validate a.tgm --full");
+    assert!(acknowledged.len() > 40, "commands that are not killed succeed");
 }
 
 /// Concurrent commands that create one file: each reports success or an error.

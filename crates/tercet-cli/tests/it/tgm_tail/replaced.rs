@@ -90,7 +90,7 @@ fn a_rewritten_file_of_equal_length_is_read_again() {
     tail.kill();
 }
 
-/// Tercet's writers replace the file atomically.
+/// Tercet's appends extend the file in place.
 #[test]
 fn an_appended_file_continues() {
     let dir = TestDir::new();

@@ -250,7 +250,10 @@ impl Watched {
     fn start_again(&mut self, what: &str, printer: &Printer<'_>, out: &mut Ui) -> Result<(), Stopped> {
         if self.consumed.whole_is_start_of(&*self.open_file)? {
             self.rewind();
-            printer.note(&format!("file {what}; continuing after the last complete message"), out)?;
+            // An append replaces the index at the end.
+            if !std::mem::take(&mut self.has_index) {
+                printer.note(&format!("file {what}; continuing after the last complete message"), out)?;
+            }
         } else {
             self.restart();
             printer.note(&format!("file {what}; reading from its start"), out)?;

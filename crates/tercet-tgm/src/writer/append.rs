@@ -1,0 +1,147 @@
+//! Appending to a file in place.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use tercet_core::limits::check_limit;
+use tercet_core::publish::{Disk, FileLock, RealDisk, WaitError};
+use tercet_core::source::File as Source;
+use tercet_core::{ByteSource as _, Limits, Progress, Span};
+
+use super::{PIECE, Writer, WriterOptions, reindex};
+use crate::error::{Error, ErrorKind};
+use crate::index::{self, IndexBuilder, IndexLookup};
+use crate::options::ReadOptions;
+use crate::scan::{CutTail, Scan, ScanOptions, scan_source};
+use crate::wire::ids::{MIN_MESSAGE, POSTAMBLE_LEN, PREAMBLE_LEN};
+use crate::wire::postamble::Postamble;
+use crate::wire::preamble::Preamble;
+
+impl Writer {
+    /// Appends to a file in place: bytes that are already in it do not change, and the time does not depend on its length.
+    ///
+    /// The file is locked until [`finish`](Writer::finish); other appenders wait. A reader finds the old end or complete
+    /// messages. Without `finish`, and after an error, the file is truncated to its old end. An incomplete message, which
+    /// a stopped writer left at the end, is removed: see [`cut_tail`](Writer::cut_tail). An index at the end is extended
+    /// and written again at the new end.
+    pub fn append(path: impl AsRef<Path>, progress: &dyn Progress) -> Result<Self, Error> {
+        Self::append_with(path, WriterOptions::new(), progress)
+    }
+
+    /// [`append`](Self::append) with options: provenance, limits and lock wait apply. The file has an index if it had one.
+    pub fn append_with(
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        Self::append_on(Arc::new(RealDisk), path, options, progress)
+    }
+
+    /// Appends to a file on another disk.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of the other constructors")]
+    pub fn append_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let name: Arc<str> = path.to_string_lossy().into();
+        let start = || {
+            let lock = FileLock::wait_on(&disk, path, options.lock_wait, progress);
+            let lock = lock.map_err(|error| match error {
+                WaitError::Cancelled(cancelled) => ErrorKind::from(cancelled),
+                WaitError::Publish(error) => error.into(),
+                other => std::io::Error::other(other).into(),
+            })?;
+            let source = Source::open(path)?;
+            let OldEnd { at, message_index, replaced, cut_tail } =
+                OldEnd::find(&source, options.limits, progress)?;
+            let sink = lock.extend(source.len(), at, replaced);
+            let mut writer = Self::new(sink.into(), options.with_index(None)).with_name(&name);
+            writer.message_index = message_index;
+            writer.cut_tail = cut_tail;
+            Ok(writer)
+        };
+        start().map_err(|fault: ErrorKind| Error::new(Arc::clone(&name), fault))
+    }
+}
+
+/// The place in a file where the next message starts.
+struct OldEnd {
+    at: u64,
+    /// The index to extend.
+    message_index: Option<IndexBuilder>,
+    /// The bytes of the old index.
+    replaced: Vec<u8>,
+    cut_tail: Option<CutTail>,
+}
+
+impl OldEnd {
+    fn find(source: &Source, limits: Limits, progress: &dyn Progress) -> Result<Self, ErrorKind> {
+        let reading = ReadOptions::new().with_limits(limits);
+        let end = |at| Self { at, message_index: None, replaced: Vec::new(), cut_tail: None };
+        let (span, message_index) = match index::find(source, &reading)? {
+            IndexLookup::Found(old) => (old.span(), IndexBuilder::resume(&old).ok()),
+            IndexLookup::Rejected(span, error) => match error.into_limit() {
+                Some(fault) => return Err(fault),
+                // Its length is not to be trusted: the bytes stay.
+                None if !starts_message(source, span)? => return Ok(end(source.len())),
+                None => (span, None),
+            },
+            IndexLookup::None if ends_with_message(source)? => return Ok(end(source.len())),
+            IndexLookup::None => {
+                let scan = scan_source(source, ScanOptions::default(), progress)?;
+                let cut_tail = match scan.cut_tail(source)? {
+                    None => zero_tail(source, &scan, progress)?,
+                    cut_tail => cut_tail,
+                };
+                let at = cut_tail.map_or(source.len(), |cut| cut.span.start());
+                return Ok(Self { cut_tail, ..end(at) });
+            }
+        };
+        check_limit("the index", span.len(), limits.metadata_bytes)?;
+        let replaced = source.read_at(span)?.to_vec();
+        let message_index = match message_index {
+            Some(message_index) => message_index,
+            None => reindex::index_messages(source, span.start(), &reading)?,
+        };
+        Ok(Self { replaced, message_index: Some(message_index), ..end(span.start()) })
+    }
+}
+
+/// Zeros at the end, which a file system may leave after a power cut in place of bytes that were not synced.
+fn zero_tail(source: &Source, scan: &Scan, progress: &dyn Progress) -> Result<Option<CutTail>, ErrorKind> {
+    let last = scan.unrecognized.last().filter(|last| last.end() == source.len());
+    let Some(&span) = last else { return Ok(None) };
+    let mut at = span.start();
+    while at < span.end() {
+        progress.check()?;
+        let piece = Span::at(at, (span.end() - at).min(PIECE)).unwrap_or(Span::empty(at));
+        if source.read_at(piece)?.iter().any(|&byte| byte != 0) {
+            return Ok(None);
+        }
+        at = piece.end();
+    }
+    Ok(Some(CutTail { message: scan.messages.len() as u64, span, expected: None }))
+}
+
+/// Whether a file is empty, or ends with a message whose postamble has its length.
+fn ends_with_message(source: &Source) -> Result<bool, ErrorKind> {
+    let len = source.len();
+    let Some(tail_at) = len.checked_sub(POSTAMBLE_LEN) else { return Ok(len == 0) };
+    let tail = source.read_at(Span::between(tail_at, len).unwrap_or(Span::empty(len)))?;
+    let Ok(postamble) = Postamble::parse(0, tail_at, &tail) else { return Ok(false) };
+    let start = len.checked_sub(postamble.total_length).filter(|_| postamble.total_length >= MIN_MESSAGE);
+    match start.and_then(|start| Span::between(start, len)) {
+        Some(span) => starts_message(source, span),
+        None => Ok(false),
+    }
+}
+
+/// Whether the preamble of a message of this length is at the start of the range.
+fn starts_message(source: &Source, span: Span) -> Result<bool, ErrorKind> {
+    let Some(head) = span.slice(0, PREAMBLE_LEN) else { return Ok(false) };
+    let preamble = Preamble::parse(0, span.start(), &source.read_at(head)?);
+    Ok(preamble.is_ok_and(|preamble| [0, span.len()].contains(&preamble.total_length)))
+}
