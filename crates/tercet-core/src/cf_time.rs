@@ -142,6 +142,11 @@ impl Calendar {
         Some((year, month, day))
     }
 
+    /// Nanoseconds between two times.
+    pub fn between(self, from: &CfTime, to: &CfTime) -> i128 {
+        self.nanoseconds(to) - self.nanoseconds(from)
+    }
+
     fn nanoseconds(self, time: &CfTime) -> i128 {
         i128::from(self.days(time)) * DAY
             + i128::from(time.hour) * HOUR
@@ -226,9 +231,9 @@ impl TimeUnits {
         whole + rest / unit
     }
 
-    /// Nanoseconds between two times.
-    pub fn between(&self, from: &CfTime, to: &CfTime) -> i128 {
-        self.calendar.nanoseconds(to) - self.calendar.nanoseconds(from)
+    /// The calendar.
+    pub fn calendar(&self) -> Calendar {
+        self.calendar
     }
 }
 
@@ -298,6 +303,14 @@ impl PartialTime {
             nanosecond: fraction.unwrap_or(999_999_999),
         };
         Some(Self { start, last, offset })
+    }
+
+    /// Whether the calendar has this day: 30 February exists in `360_day`, 29 February not in every year.
+    pub fn exists_in(&self, calendar: Calendar) -> bool {
+        let CfTime { year, month, day, .. } = self.start;
+        let was_skipped =
+            calendar == Calendar::Standard && (year, month) == (1582, 10) && (5..15).contains(&day);
+        day <= calendar.month_days(year, month) && !was_skipped
     }
 
     /// Whether a time is one of these times.

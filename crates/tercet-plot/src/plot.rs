@@ -127,9 +127,10 @@ impl Axis {
     }
 }
 
-/// The position of a value in the range, from 0 to 1; `None` if it is missing.
+/// The position of a value in the range, from 0 to 1; `None` if it is missing. Infinities are drawn as missing values: as an end of the
+/// scale they would look like a number.
 pub(crate) fn fraction(value: f64, (low, high): (f64, f64)) -> Option<f64> {
-    if value.is_nan() {
+    if !value.is_finite() {
         return None;
     }
     // Halves, so that the difference of extreme values is finite.

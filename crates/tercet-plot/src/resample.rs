@@ -6,7 +6,7 @@ fn extent(number: usize, cells: usize, values: usize) -> (f64, f64) {
     (at(number), at(number + 1))
 }
 
-/// The value of each cell: the mean of the values that it covers, weighted by the covered part; without NaN. Cells smaller than a
+/// The value of each cell: the mean of the values that it covers, weighted by the covered part; without NaN and infinities. Cells smaller than a
 /// value take the value at their centre.
 pub(crate) fn field(
     values: &[f64],
@@ -22,7 +22,7 @@ pub(crate) fn field(
             let cell = &mut sums[row * to_columns + column];
             for &(from, weight) in parts {
                 let value = values[row * columns + from];
-                if !value.is_nan() {
+                if value.is_finite() {
                     *cell = (cell.0 + value * weight, cell.1 + weight);
                 }
             }
@@ -87,6 +87,8 @@ mod tests {
         let nan = f64::NAN;
         assert_eq!(field(&[1.0, nan, nan, 3.0], (1, 4), (1, 2)), [1.0, 3.0]);
         assert!(field(&[nan, nan], (1, 2), (1, 1))[0].is_nan());
+        assert_eq!(field(&[f64::INFINITY, 3.0], (1, 2), (1, 1)), [3.0]);
+        assert!(field(&[f64::NEG_INFINITY], (1, 1), (1, 1))[0].is_nan());
     }
 
     #[test]

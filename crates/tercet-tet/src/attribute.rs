@@ -55,6 +55,7 @@ pub enum AttrError {
     NotFinite { text: String },
     Zero,
     Range { text: String },
+    ReversedRange { text: String },
 }
 
 impl fmt::Display for AttrError {
@@ -70,6 +71,9 @@ impl fmt::Display for AttrError {
             Self::NotFinite { text } => write!(f, "{} is not a finite number", q(text)),
             Self::Zero => f.write_str("the value must not be 0"),
             Self::Range { text } => write!(f, "{} is not a list of two numbers", q(text)),
+            Self::ReversedRange { text } => {
+                write!(f, "the minimum of {} is greater than the maximum", q(text))
+            }
         }
     }
 }
@@ -212,6 +216,21 @@ impl AttrValue {
         Self { text: value.to_string(), kind }
     }
 
+    /// Whether the CF conventions require a number, or a list of two, as the value of an attribute.
+    pub fn must_be_number(key: &str) -> bool {
+        const KEYS: [&str; 8] = [
+            "_FillValue",
+            "missing_value",
+            "fill_value",
+            "scale_factor",
+            "add_offset",
+            "valid_min",
+            "valid_max",
+            "valid_range",
+        ];
+        KEYS.contains(&key)
+    }
+
     /// Checks the value of an attribute that Tercet itself uses, for a dataset of this type: it is a number, or two
     /// for a range. Other attributes may have any value.
     pub(crate) fn checked(&self, key: &str, dtype: ElementType) -> Result<Self, AttrError> {
@@ -247,6 +266,9 @@ impl AttrValue {
                 let [low, high] = ends[..] else { return Err(wrong()) };
                 if !is_json_number(low) || !is_json_number(high) {
                     return Err(wrong());
+                }
+                if number(low)? > number(high)? {
+                    return Err(AttrError::ReversedRange { text: text.to_owned() });
                 }
                 Ok(Self { text: format!("[{low},{high}]"), kind: AttrType::Json })
             }
@@ -409,6 +431,11 @@ mod tests {
         assert_eq!(check("_FillValue", "-999", ElementType::I16), done("-999"));
         assert_eq!(check("_FillValue", "NaN", ElementType::F32), Ok(("NaN".to_owned(), Some("f32"))));
         assert_eq!(check("_FillValue", "1e20", ElementType::F32), done("1e20"));
+        assert!(matches!(
+            check("valid_range", "[5, 1]", ElementType::I16),
+            Err(AttrError::ReversedRange { .. })
+        ));
+        assert_eq!(check("valid_range", "1 1", ElementType::I16), done("[1,1]"));
         assert!(check("_FillValue", "-999", ElementType::U8).is_err());
         assert!(check("missing_value", "none", ElementType::F32).is_err());
         assert_eq!(check("scale_factor", "0.01", ElementType::I16), done("0.01"));

@@ -85,6 +85,20 @@ fn odd_values_are_drawn() {
 }
 
 #[test]
+fn infinities_are_drawn_as_missing_values() {
+    let text = |value: f64| {
+        let (y, x) = (Axis::new("y", 2), Axis::new("x", 2));
+        let values = vec![1.0, value, 2.0, 3.0];
+        Plot::field("a", None, (y, x), (2, 2), values)
+            .to_text(&TextOptions::default().with_colors(Colors::True))
+    };
+    // Lines with the number of missing values belong to the caller.
+    assert_eq!(text(f64::INFINITY), text(f64::NAN));
+    assert_eq!(text(f64::NEG_INFINITY), text(f64::NAN));
+    assert_ne!(text(3.0), text(f64::NAN));
+}
+
+#[test]
 fn palette_colours_are_near() {
     assert_eq!(palette([0, 0, 0]), 16);
     assert_eq!(palette([255, 255, 255]), 231);

@@ -106,7 +106,7 @@ impl Select<'_> {
                 rest /= places.len();
                 stride *= saturating_usize(shape[axis]);
             }
-            for (&number, &place) in numbers.iter().zip(last).filter(|(number, _)| !number.is_nan()) {
+            for (&number, &place) in numbers.iter().zip(last).filter(|(number, _)| number.is_finite()) {
                 sums.sums[base + place] += number;
                 sums.counts[base + place] += 1;
             }

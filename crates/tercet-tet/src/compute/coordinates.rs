@@ -2,11 +2,11 @@
 
 use std::fmt;
 
-use tercet_core::cf_time::{CfTime, PartialTime, TimeUnits};
+use tercet_core::cf_time::{Calendar, CfTime, PartialTime, TimeUnits};
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{ElementType, escape};
 
-use crate::error::{Error, ErrorKind};
+use crate::error::Error;
 use crate::file::Dataset;
 
 /// Coordinates of the positions of an axis.
@@ -20,6 +20,10 @@ pub struct Coordinates {
     labels: Option<Vec<String>>,
     /// Type of the stored numbers: labels are rounded to it before they are compared.
     element: Option<ElementType>,
+    /// Calendar of times, which decides what dates exist; `None` if it is unknown.
+    calendar: Option<Calendar>,
+    /// Whether the numbers are times of which some are missing or out of range. They cannot be searched.
+    has_missing_times: bool,
 }
 
 /// Values of coordinates.
@@ -57,43 +61,46 @@ impl Dataset<'_> {
 
 impl Coordinates {
     fn new(values: CoordinateValues) -> Self {
-        Self { values, units: None, labels: None, element: None }
+        Self { values, units: None, labels: None, element: None, calendar: None, has_missing_times: false }
     }
 
     /// Coordinates of labels: numbers or ISO times if all labels are such, else strings.
     pub fn from_labels(labels: Vec<String>) -> Self {
         let numbers: Option<Vec<f64>> = labels.iter().map(|label| label.trim().parse().ok()).collect();
-        let times = || {
-            let time = |label: &String| PartialTime::parse(label).map(|time| time.start);
-            labels.iter().map(time).collect::<Option<Vec<CfTime>>>()
-        };
+        let times = || labels.iter().map(|label| PartialTime::parse(label)).collect::<Option<Vec<_>>>();
+        let mut calendar = None;
         let values = match numbers {
             Some(numbers) => CoordinateValues::Numbers(numbers),
             None => match times() {
-                Some(times) => CoordinateValues::Times(times),
+                Some(times) => {
+                    // Labels name no calendar: one with other dates is recognised by them.
+                    let is_usual = times.iter().all(|time| time.exists_in(Calendar::Standard));
+                    calendar = is_usual.then_some(Calendar::Standard);
+                    CoordinateValues::Times(times.iter().map(|time| time.start).collect())
+                }
                 None => CoordinateValues::Strings(labels.clone()),
             },
         };
-        Self { labels: Some(labels), ..Self::new(values) }
+        Self { labels: Some(labels), calendar, ..Self::new(values) }
     }
 
     fn from_dataset(dataset: &Dataset<'_>) -> Result<Self, Error> {
         let numbers = dataset.read_numbers()?;
         let attribute = |name: &str| dataset.info().and_then(|info| info.attrs.get(name)).map(String::as_str);
         let units = attribute("units");
+        let mut has_missing_times = false;
         if let Some(units) = units.and_then(|units| TimeUnits::parse(units, attribute("calendar"))) {
             let times: Option<Vec<CfTime>> = numbers.iter().map(|&number| units.decode(number)).collect();
-            let Some(times) = times else {
-                let detail = "the coordinates have missing times, or times out of range";
-                let dataset_name = dataset.name().into();
-                return Err(dataset
-                    .file
-                    .error(ErrorKind::Compute { dataset: dataset_name, detail: detail.into() }));
-            };
-            return Ok(Self::new(CoordinateValues::Times(times)));
+            if let Some(times) = times {
+                let calendar = Some(units.calendar());
+                return Ok(Self { calendar, ..Self::new(CoordinateValues::Times(times)) });
+            }
+            // Positions can be selected without times: only a search by time fails.
+            has_missing_times = true;
         }
         let units = units.map(str::to_owned);
-        Ok(Self { units, element: dataset.element(), ..Self::new(CoordinateValues::Numbers(numbers)) })
+        let values = CoordinateValues::Numbers(numbers);
+        Ok(Self { units, element: dataset.element(), has_missing_times, ..Self::new(values) })
     }
 
     /// Number of positions.
@@ -143,7 +150,7 @@ impl Coordinates {
             CoordinateValues::Strings(strings) => CoordinateValues::Strings(pick(strings, slice, reversed)),
         };
         let labels = self.labels.as_ref().map(|labels| pick(labels, slice, reversed));
-        Self { values, labels, units: self.units.clone(), element: self.element }
+        Self { values, labels, units: self.units.clone(), ..*self }
     }
 
     /// The coordinates of some positions.
@@ -157,7 +164,7 @@ impl Coordinates {
             CoordinateValues::Strings(strings) => CoordinateValues::Strings(pick(strings, positions)),
         };
         let labels = self.labels.as_ref().map(|labels| pick(labels, positions));
-        Self { values, labels, units: self.units.clone(), element: self.element }
+        Self { values, labels, units: self.units.clone(), ..*self }
     }
 
     /// Type of the stored numbers; `None` for labels.
@@ -172,6 +179,9 @@ impl Coordinates {
 
     /// Finds the positions of a label or of an inclusive range of labels: the first, and the one after the last.
     pub(crate) fn find(&self, labels: &LabelSelection) -> Result<(u64, u64), LabelError> {
+        if self.has_missing_times {
+            return Err(LabelError::MissingTimes);
+        }
         let found = match labels {
             LabelSelection::One(label) => self.find_one(label)?,
             LabelSelection::Range(from, to) => self.find_range(from.as_ref(), to.as_ref())?,
@@ -185,11 +195,11 @@ impl Coordinates {
 
     fn find_one(&self, label: &Label) -> Result<(usize, usize), LabelError> {
         let text = label.to_string();
+        // The same text wins over the same number: `1` is not `001` if both exist.
         if let Some(labels) = &self.labels
-            && let Label::Text(text) = label
-            && labels.contains(text)
+            && labels.contains(&text)
         {
-            return contiguous(labels.iter().map(|other| other == text), label);
+            return contiguous(labels.iter().map(|other| *other == text), label);
         }
         let missing = || LabelError::NotFound { label: text.clone(), nearest: self.suggestion(label) };
         match &self.values {
@@ -200,10 +210,19 @@ impl Coordinates {
                 }
                 #[expect(clippy::float_cmp, reason = "labels are compared exactly")]
                 let is = |&other: &f64| other == number;
+                if let Some(labels) = &self.labels {
+                    let mut equal =
+                        labels.iter().zip(numbers).filter(|(_, other)| is(other)).map(|(text, _)| text);
+                    let first = equal.next();
+                    if let (Some(first), Some(other)) = (first, equal.find(|other| Some(*other) != first)) {
+                        let (first, other) = (first.clone(), other.clone());
+                        return Err(LabelError::SeveralLabels { label: text, first, other });
+                    }
+                }
                 contiguous(numbers.iter().map(is), label)
             }
             CoordinateValues::Times(times) => {
-                let time = time(label)?;
+                let time = self.time(label)?;
                 if !times.iter().any(|other| time.contains(other)) {
                     return Err(missing());
                 }
@@ -226,7 +245,7 @@ impl Coordinates {
                 bounded(numbers, from.map(|from| (from, from)), to.map(|to| (to, to)))
             }
             CoordinateValues::Times(times) => {
-                let bounds = |label: &Label| time(label).map(|time| (time.start, time.last));
+                let bounds = |label: &Label| self.time(label).map(|time| (time.start, time.last));
                 bounded(times, from.map(bounds).transpose()?, to.map(bounds).transpose()?)
             }
             CoordinateValues::Strings(strings) => {
@@ -249,10 +268,10 @@ impl Coordinates {
                     .map(|(place, (distance, _))| (place, distance))
             }
             CoordinateValues::Times(times) => {
-                let time = time(label)?.start;
-                let units = TimeUnits::parse("seconds since 1970-01-01", Some("proleptic_gregorian"));
+                let time = self.time(label)?.start;
+                let calendar = self.calendar.unwrap_or(Calendar::ProlepticGregorian);
                 let seconds = |other: &CfTime| {
-                    let nanoseconds = units.map_or(0, |units| units.between(&time, other));
+                    let nanoseconds = calendar.between(&time, other);
                     #[expect(clippy::cast_precision_loss, reason = "a distance")]
                     let seconds = nanoseconds as f64 / 1e9;
                     seconds
@@ -291,6 +310,29 @@ impl Coordinates {
         })
     }
 
+    /// The times of a label.
+    fn time(&self, label: &Label) -> Result<PartialTime, LabelError> {
+        let text = label.to_string();
+        let Some(time) = PartialTime::parse(&text) else {
+            return Err(LabelError::WrongKind { label: text, expected: "an ISO date or time" });
+        };
+        if self.calendar.is_some_and(|calendar| !time.exists_in(calendar)) {
+            return Err(LabelError::NoSuchDate { label: text });
+        }
+        Ok(time)
+    }
+
+    /// Parses a selection as [`LabelSelection::parse`] does. A text that is a label of this axis selects that label, also
+    /// if it contains `..` or starts with `~`.
+    pub fn parse_selection(&self, text: &str) -> LabelSelection {
+        match &self.labels {
+            Some(labels) if labels.iter().any(|label| label == text) => {
+                LabelSelection::One(Label::Text(text.to_owned()))
+            }
+            _ => LabelSelection::parse(text),
+        }
+    }
+
     /// The label that was probably meant.
     fn suggestion(&self, label: &Label) -> Option<String> {
         if let CoordinateValues::Strings(strings) = &self.values {
@@ -304,11 +346,6 @@ impl Coordinates {
 #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest f32")]
 fn to_f32(number: f64) -> f32 {
     number as f32
-}
-
-fn time(label: &Label) -> Result<PartialTime, LabelError> {
-    let text = label.to_string();
-    PartialTime::parse(&text).ok_or(LabelError::WrongKind { label: text, expected: "an ISO date or time" })
 }
 
 /// The range of the positions that match; an error if they are not consecutive.
@@ -461,6 +498,17 @@ pub(crate) enum LabelError {
     Ambiguous {
         label: String,
     },
+    /// Labels with different texts are the same number.
+    SeveralLabels {
+        label: String,
+        first: String,
+        other: String,
+    },
+    /// The calendar of the axis has no such date.
+    NoSuchDate {
+        label: String,
+    },
+    MissingTimes,
     NoOrder {
         detail: &'static str,
     },
@@ -493,6 +541,16 @@ impl fmt::Display for LabelError {
             }
             Self::Ambiguous { label } => {
                 write!(f, "the label `{}` is at several positions that are not adjacent", escape::name(label))
+            }
+            Self::SeveralLabels { label, first, other } => {
+                let (label, first, other) = (escape::name(label), escape::name(first), escape::name(other));
+                write!(f, "the label `{label}` is ambiguous: `{first}` and `{other}` are the same number")
+            }
+            Self::NoSuchDate { label } => {
+                write!(f, "`{}` does not exist in the calendar of this axis", escape::name(label))
+            }
+            Self::MissingTimes => {
+                f.write_str("the coordinates have missing times, or times out of range; select positions")
             }
             Self::NoOrder { detail } => write!(f, "{detail} is not defined"),
             Self::Empty { descends: None } => write!(f, "no label is in this range"),
@@ -583,6 +641,38 @@ mod tests {
         assert_eq!(time.find(&nearest), Ok((2, 3)));
         let near = LabelSelection::Nearest { label: "2024-06-20".into(), tolerance: Some(3600.0) };
         assert!(matches!(time.find(&near), Err(LabelError::TooFar { .. })));
+    }
+
+    #[test]
+    fn dates_exist_in_the_calendar() {
+        let time = labels(&["2024-01-31", "2024-02-29", "2024-03-01"]);
+        assert_eq!(find(&time, "2024-02-29..2024-03"), Ok((1, 3)));
+        for text in ["2024-02-31", "..2024-02-30", "2024-02-31..2024-03-01", "~2023-02-29"] {
+            assert!(matches!(find(&time, text), Err(LabelError::NoSuchDate { .. })), "{text}");
+        }
+        // A calendar of twelve months of 30 days.
+        let days360 = labels(&["2024-02-28", "2024-02-30", "2024-03-01"]);
+        assert_eq!(find(&days360, "2024-02-30"), Ok((1, 2)));
+        assert_eq!(find(&days360, "..2024-02-30"), Ok((0, 2)));
+        // Named: February has 30 days, so 1 March is one day after the last.
+        let model = Coordinates { calendar: Some(Calendar::Days360), ..time };
+        assert!(matches!(find(&model, "2024-01-31..2024-02"), Err(LabelError::NoSuchDate { .. })));
+        let nearest = LabelSelection::Nearest { label: "2024-02-30".into(), tolerance: Some(86_400.0) };
+        assert_eq!(model.find(&nearest), Ok((2, 3)));
+    }
+
+    #[test]
+    fn the_same_text_wins() {
+        let names = labels(&["a", "a..b", "b", "~b"]);
+        let parsed = |text: &str| names.find(&names.parse_selection(text));
+        assert_eq!(parsed("a..b"), Ok((1, 2)));
+        assert_eq!(parsed("~b"), Ok((3, 4)));
+        assert_eq!(parsed("a..~b"), Ok((0, 4)));
+        let numbers = labels(&["001", "1", "1.0", "2.00"]);
+        assert_eq!(find(&numbers, "1"), Ok((1, 2)));
+        assert_eq!(find(&numbers, "001"), Ok((0, 1)));
+        assert_eq!(find(&numbers, "2"), Ok((3, 4)));
+        assert!(matches!(find(&numbers, "1e0"), Err(LabelError::SeveralLabels { .. })));
     }
 
     #[test]

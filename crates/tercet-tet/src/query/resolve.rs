@@ -167,7 +167,10 @@ impl Query {
                 return Ok(slice.resolve(axis, extent).map_err(|error| invalid(error.to_string()))?);
             }
             AxisEntry::Number(number) => LabelSelection::One(Label::Number(*number)),
-            AxisEntry::Text(text) => LabelSelection::parse(text),
+            AxisEntry::Text(text) => match dataset.coordinates(axis).map_err(Error::into_kind)? {
+                Some(coordinates) => coordinates.parse_selection(text),
+                None => LabelSelection::parse(text),
+            },
         };
         let Some(coordinates) = dataset.coordinates(axis).map_err(Error::into_kind)? else {
             let axis = describe_axis(dataset, axis);

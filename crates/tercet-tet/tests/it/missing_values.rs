@@ -128,6 +128,28 @@ fn coordinates_select_by_time() {
     assert_eq!(by_month.tensor.as_slice::<f64>(), Some(&[3.0, 6.0, 3.0][..]));
 }
 
+/// A missing time is no label, but positions need no labels.
+#[test]
+fn positions_are_selected_without_valid_coordinates() {
+    let mut layout = Layout::new();
+    let time = layout.dataset("time", ElementType::F64, [3], [3]).unwrap();
+    layout.dims(time, ["time"]).unwrap();
+    layout.attr(time, "units", "days since 2024-01-01").unwrap();
+    let x = layout.dataset("x", ElementType::F32, [3], [3]).unwrap();
+    layout.dims(x, ["time"]).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(time, TensorView::from_slice(&[3], &[0.0, f64::NAN, 2.0]).unwrap()).unwrap();
+    writer.array(x, TensorView::from_slice(&[3], &[1.0f32, 2.0, 3.0]).unwrap()).unwrap();
+    let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+    let x = file.dataset("x").unwrap();
+    let read = x.select().isel("time", 1..).unwrap().read().unwrap();
+    assert_eq!(read.as_slice::<f32>(), Some(&[2.0, 3.0][..]));
+    let max = x.select().isel("time", 2).unwrap().reduce([Op::Max]).run().unwrap();
+    assert_eq!(max.tensor.as_slice::<f64>(), Some(&[3.0][..]));
+    let error = x.select().sel("time", "2024-01-03").unwrap_err().to_string();
+    assert!(error.contains("missing times, or times out of range; select positions"), "{error}");
+}
+
 /// Documents compute with stored values, as the reference does, unless they say otherwise.
 #[test]
 fn documents_opt_in() {

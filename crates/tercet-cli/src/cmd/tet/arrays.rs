@@ -7,8 +7,8 @@ use tercet::convert::npy::{ElementConversion, Npy};
 use tercet::convert::{self, chunking};
 use tercet::core::{Class, Progress, Sink, escape};
 use tercet::tet::{
-    Compression, DatasetId, File, HistoryRow, Layout, LayoutError, MemoryBudget, Rounding, RoundingError,
-    Writer, WriterOptions,
+    AttrValue, Compression, DatasetId, File, HistoryRow, Layout, LayoutError, MemoryBudget, Rounding,
+    RoundingError, Writer, WriterOptions,
 };
 
 use crate::args::ProfileName;
@@ -289,7 +289,11 @@ pub(crate) fn plan(arrays: &[Opened], style: Style, layout: &mut Layout) -> Resu
             layout.dims(id, array.dims.iter().map(String::as_str))?;
         }
         for (key, value) in &array.attrs {
-            layout.attr(id, key, value)?;
+            if AttrValue::must_be_number(key) {
+                layout.set_attr(id, key, &value.as_str().into())?;
+            } else {
+                layout.attr(id, key, value)?;
+            }
         }
         for (axis, labels) in &array.labels {
             layout.labels(id, axis, labels.clone())?;

@@ -51,7 +51,12 @@ impl SelectArgs {
         }
         for text in &self.sel {
             let (axis, labels) = split(text, "--sel", "level=850")?;
-            let labels = match (LabelSelection::parse(labels), self.tolerance) {
+            let coordinates = select.coordinates(dataset.axis(axis)?)?;
+            let parsed = match coordinates {
+                Some(coordinates) => coordinates.parse_selection(labels),
+                None => LabelSelection::parse(labels),
+            };
+            let labels = match (parsed, self.tolerance) {
                 (LabelSelection::Nearest { label, .. }, tolerance) => {
                     LabelSelection::Nearest { label, tolerance }
                 }

@@ -345,3 +345,11 @@ fn explain_goes_to_standard_error() {
     serde_json::from_str::<Value>(&output.stdout).unwrap();
     assert!(output.stderr.starts_with("explain: the selection is 4 elements"), "{}", output.stderr);
 }
+
+#[test]
+fn invalid_dates_are_refused() {
+    let dir = fields();
+    let output = dir.tet("mean f.tet t --sel time=2024-01-31..2024-02-31");
+    assert_eq!(output.code, Some(8), "{}", output.stderr);
+    assert!(output.stderr.contains("`2024-02-31` does not exist in the calendar"), "{}", output.stderr);
+}
