@@ -61,6 +61,38 @@ pub enum ErrorKind {
         /// Rows of the file.
         rows: u64,
     },
+    /// A scan that cannot be divided, or whose parts other processes cannot open.
+    #[error("cannot be scanned in partitions: {reason}")]
+    NoPartitions {
+        /// The reason.
+        reason: &'static str,
+    },
+    /// The file of a partition was replaced.
+    #[error("is not the file that was partitioned\n  {was}, but now {now}")]
+    PartitionChanged {
+        /// Its length, the checksum of its footer and the rows of the groups when it was partitioned.
+        was: Box<str>,
+        /// The current values.
+        now: Box<str>,
+    },
+    /// An aggregate that a column does not have.
+    #[error("column `{}` is {kind}: {function} is not supported", escape::name(column))]
+    NoAggregate {
+        /// The aggregate.
+        function: &'static str,
+        /// The column.
+        column: Box<str>,
+        /// Its type or logical type.
+        kind: Box<str>,
+    },
+    /// A sum that its type cannot represent.
+    #[error("the sum of column `{}` exceeds {kind}", escape::name(column))]
+    SumOverflow {
+        /// The column.
+        column: Box<str>,
+        /// The type of the sum.
+        kind: Type,
+    },
     /// No such row group.
     #[error("has no row group {group}: there are {groups}")]
     NoSuchGroup {
@@ -308,6 +340,10 @@ impl Diagnostic for ErrorKind {
             Self::NoSuchColumn { .. }
             | Self::NoSuchRow { .. }
             | Self::NoSuchGroup { .. }
+            | Self::NoPartitions { .. }
+            | Self::NoAggregate { .. }
+            | Self::SumOverflow { .. }
+            | Self::PartitionChanged { .. }
             | Self::NotSorted
             | Self::SnippetOnly
             | Self::KeyType { .. }

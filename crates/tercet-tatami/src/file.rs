@@ -2,11 +2,10 @@
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use bytes::Bytes;
-#[cfg(any(unix, windows))]
 use tercet_core::Location;
 use tercet_core::checksum::{Mismatch, crc32c};
 use tercet_core::limits::check_limit;
@@ -109,7 +108,7 @@ pub(crate) struct Inner {
     /// Cached page tables, by row group and column.
     pub(crate) tables: Mutex<HashMap<(u32, u32), Arc<PageTable>>>,
     pub(crate) key_indexes: Vec<OnceLock<Arc<PageIndex>>>,
-    path: Option<PathBuf>,
+    location: Option<Location>,
 }
 
 impl File {
@@ -125,7 +124,7 @@ impl File {
         let location = location.into();
         let source = open_location(&location, options.common.access)
             .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
-        Self::from_parts(source, options, location.as_path().map(Path::to_owned))
+        Self::from_parts(source, options, Some(location))
     }
 
     /// Opens a file from any source of bytes.
@@ -141,10 +140,10 @@ impl File {
     fn from_parts(
         source: Arc<dyn ByteSource>,
         options: ReadOptions,
-        path: Option<PathBuf>,
+        location: Option<Location>,
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
-        let inner = Inner::open(source, options, path).map_err(|fault| Error::new(name, fault))?;
+        let inner = Inner::open(source, options, location).map_err(|fault| Error::new(name, fault))?;
         Ok(Self { inner: Arc::new(inner) })
     }
 
@@ -181,7 +180,12 @@ impl File {
 
     /// The path of the file, if it was opened by path.
     pub fn path(&self) -> Option<&Path> {
-        self.inner.path.as_deref()
+        self.location()?.as_path()
+    }
+
+    /// Where the file was opened; `None` for other sources of bytes.
+    pub fn location(&self) -> Option<&Location> {
+        self.inner.location.as_ref()
     }
 
     /// The length of the file in bytes.
@@ -259,7 +263,7 @@ impl Inner {
     fn open(
         source: Arc<dyn ByteSource>,
         options: ReadOptions,
-        path: Option<PathBuf>,
+        location: Option<Location>,
     ) -> Result<Self, ErrorKind> {
         let (footer_span, footer_crc, bytes) = read_footer(&*source, &options.common.limits)?;
         let footer = Footer::parse(&bytes, footer_span.start())?;
@@ -275,13 +279,13 @@ impl Inner {
         let in_groups = footer.groups.last().map_or(0, |group| group.first_row + group.rows);
         check_equal("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
         check_chunks(&footer)?;
-        Self::assemble(source, options, path, header, footer, footer_span, footer_crc)
+        Self::assemble(source, options, location, header, footer, footer_span, footer_crc)
     }
 
     fn assemble(
         source: Arc<dyn ByteSource>,
         options: ReadOptions,
-        path: Option<PathBuf>,
+        location: Option<Location>,
         header: Header,
         footer: Footer,
         footer_span: Span,
@@ -304,7 +308,7 @@ impl Inner {
             pool: Arc::default(),
             tables: Mutex::default(),
             key_indexes,
-            path,
+            location,
         })
     }
 

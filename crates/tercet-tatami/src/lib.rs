@@ -13,7 +13,7 @@
 //! | [`schema`], [`mod@column`] | columns, their types and values |
 //! | [`scalar`], [`logical_type`] | scalars, and logical types such as dates and decimals |
 //! | [`mod@file`], [`read`], [`lookup`] | open files; read columns, rows and streams; look up keys |
-//! | [`predicate`], [`scan`] | filter expressions and filtered scans |
+//! | [`predicate`], [`scan`], [`aggregate`] | filter expressions, scans, aggregates by group |
 //! | [`search`] | full-text search |
 //! | [`collection`] | directories of files with a manifest |
 //! | [`writer`] | write files |
@@ -22,6 +22,7 @@
 //! | [`error`], [`region`] | errors and file regions |
 #![cfg_attr(test, allow(clippy::cast_possible_truncation, reason = "test values are small"))]
 
+pub mod aggregate;
 mod blob;
 mod block_codec;
 mod chunk;

@@ -33,10 +33,13 @@ pub use parse::{ParseError, ParsedFilter};
 pub(crate) use region::{Summary, TriState};
 pub(crate) use rows::{Leaf, Truth};
 
+use serde::{Deserialize, Serialize};
+
 use crate::scalar::Scalar;
 
 /// A filter expression with column names.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Expr {
     /// A comparison of one column.
     Comparison {
@@ -63,7 +66,8 @@ pub enum Expr {
 }
 
 /// A literal, typed by the column that it is compared with.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Literal {
     /// True or false.
     Bool(bool),
@@ -76,7 +80,8 @@ pub enum Literal {
 }
 
 /// A comparison with literals.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the operators")]
 pub enum Comparison<V> {
     Eq(V),
@@ -103,7 +108,8 @@ pub enum Comparison<V> {
     ILike(V),
     /// Strings or bytes that a regular expression matches anywhere.
     Regexp(V),
-    /// A compiled pattern.
+    /// A compiled pattern. Only bound filters have them; they are not serialized.
+    #[serde(skip)]
     Matches(Matcher),
     IsNull,
 }

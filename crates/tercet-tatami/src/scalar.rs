@@ -7,7 +7,8 @@ use crate::column::{Column, Values};
 use crate::schema::Type;
 
 /// A single value.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the variants are the types")]
 pub enum Scalar {
     Bool(bool),
@@ -20,10 +21,33 @@ pub enum Scalar {
     UInt16(u16),
     UInt32(u32),
     UInt64(u64),
+    #[serde(with = "float_text")]
     Float32(f32),
+    #[serde(with = "float_text")]
     Float64(f64),
     /// Strings, bytes and blobs.
     Bytes(Vec<u8>),
+}
+
+/// Floats as strings: JSON has no NaN and no infinities.
+mod float_text {
+    use std::fmt::Display;
+    use std::str::FromStr;
+
+    use serde::de::Error as _;
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub(super) fn serialize<T: Display, S: Serializer>(value: &T, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(value)
+    }
+
+    pub(super) fn deserialize<'de, T, D>(deserializer: D) -> Result<T, D::Error>
+    where
+        T: FromStr<Err: Display>,
+        D: Deserializer<'de>,
+    {
+        String::deserialize(deserializer)?.parse().map_err(D::Error::custom)
+    }
 }
 
 impl Scalar {

@@ -26,27 +26,47 @@ mod batches;
 mod explain;
 mod filter;
 mod pages;
+mod partition;
 mod prune;
+mod row_selection;
 
 pub use batches::{Batch, Batches};
 pub use explain::{Explain, GroupExplain, PageExplain, Pruned, RowsPruned};
+pub use partition::Partition;
 pub use prune::PrunedBy;
+pub use row_selection::RowSelection;
+
+use std::ops::Range;
 
 use rayon::prelude::*;
 
 use crate::error::{Error, ErrorKind};
-use crate::file::File;
+use crate::file::{File, Inner};
 use crate::predicate::{Expr, Predicate};
+use crate::scalar::Scalar;
 use filter::Selected;
-use prune::GroupPlan;
+use prune::{GroupPlan, Verdict};
 
 /// A scan of the rows of a file.
+///
+/// Row groups and row numbers restrict the rows, then the filter, then offset and limit, whatever the order of the calls.
 #[derive(Clone, Debug)]
 pub struct Scan {
     file: File,
     columns: Vec<usize>,
-    predicate: Option<Predicate>,
+    filter: Option<Filter>,
+    groups: Vec<usize>,
+    rows: Option<RowSelection>,
+    offset: u64,
+    limit: Option<u64>,
     batch_rows: u64,
+}
+
+/// A filter as it was given, and bound to the columns of the file.
+#[derive(Clone, Debug)]
+struct Filter {
+    expr: Expr,
+    predicate: Predicate,
 }
 
 /// Default rows per batch: those of a page.
@@ -58,11 +78,43 @@ const BATCH_BYTES: u64 = 64 << 20;
 /// Default rows per batch with blob columns.
 const BLOB_BATCH_ROWS: u64 = 2048;
 
+/// The statistics of a row group.
+pub(crate) struct GroupBounds {
+    pub(crate) rows: u64,
+    /// Minimum and maximum of each column; `None` if all values are null.
+    pub(crate) bounds: Vec<Option<(Scalar, Scalar)>>,
+}
+
+/// The minimum and maximum of a column in a group, `Some(None)` if all values are null; `None` if the footer does not have them.
+#[expect(clippy::option_option, reason = "unknown, or known to be missing")]
+fn exact_bounds(
+    inner: &Inner,
+    group: usize,
+    column: usize,
+) -> Result<Option<Option<(Scalar, Scalar)>>, ErrorKind> {
+    let summary = prune::chunk_summary(inner, group, column)?;
+    Ok(match summary.bounds {
+        Some(bounds) => Some(Some(bounds)),
+        None if summary.nulls == Some(summary.rows) => Some(None),
+        None => None,
+    })
+}
+
 impl File {
     /// Starts a scan of all columns and all rows.
     pub fn scan(&self) -> Scan {
         let columns = (0..self.schema().len()).collect();
-        Scan { file: self.clone(), columns, predicate: None, batch_rows: 0 }
+        let groups = (0..self.group_count()).collect();
+        Scan {
+            file: self.clone(),
+            columns,
+            filter: None,
+            groups,
+            rows: None,
+            offset: 0,
+            limit: None,
+            batch_rows: 0,
+        }
     }
 }
 
@@ -105,8 +157,41 @@ impl Scan {
         let predicate = filter
             .bind_with_types(self.file.schema(), &self.file.logical_types())
             .map_err(|error| self.file.error(ErrorKind::Bind(Box::new(error))))?;
-        self.predicate = Some(predicate);
+        self.filter = Some(Filter { expr: filter.clone(), predicate });
         Ok(self)
+    }
+
+    /// Keeps only rows of some row groups, in file order.
+    pub fn groups(mut self, groups: &[usize]) -> Result<Self, Error> {
+        for group in groups {
+            self.file.inner().group(*group).map_err(|fault| self.file.error(fault))?;
+        }
+        self.groups = groups.to_vec();
+        self.groups.sort_unstable();
+        self.groups.dedup();
+        Ok(self)
+    }
+
+    /// Keeps only rows with these numbers, in file order. [`File::take`] returns rows in any order.
+    pub fn rows(mut self, rows: impl Into<RowSelection>) -> Result<Self, Error> {
+        let (rows, count) = (rows.into(), self.file.rows());
+        if let Some(row) = rows.last().filter(|row| *row >= count) {
+            return Err(self.file.error(ErrorKind::NoSuchRow { row, rows: count }));
+        }
+        self.rows = Some(rows);
+        Ok(self)
+    }
+
+    /// Skips this many matching rows.
+    pub fn offset(mut self, rows: u64) -> Self {
+        self.offset = rows;
+        self
+    }
+
+    /// Returns at most this many matching rows, after those that are skipped.
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
     }
 
     /// Sets the maximum number of rows in a batch.
@@ -136,22 +221,21 @@ impl Scan {
         }
     }
 
-    /// The number of matching rows. Row groups and pages decided by statistics are not read.
+    /// The number of rows of the scan. Row groups and pages decided by statistics are not read.
     pub fn count(&self) -> Result<u64, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
-        let Some(predicate) = &self.predicate else { return Ok(self.file.rows()) };
-        let groups = 0..self.file.group_count();
         let count = || {
-            groups
-                .into_par_iter()
-                .map(|group| {
-                    let plan = GroupPlan::make(inner, predicate, group)?;
-                    filter::count(inner, predicate, &plan)
+            self.groups
+                .par_iter()
+                .map(|group| match (self.plan(*group)?, &self.filter) {
+                    (plan, Some(filter)) => filter::count(inner, &filter.predicate, &plan),
+                    (plan, None) => Ok(plan.rows()),
                 })
-                .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a + b))
+                .try_reduce(|| 0, |a, b| Ok::<u64, ErrorKind>(a.saturating_add(b)))
         };
-        inner.on_threads(count).map_err(|fault| self.file.error(fault))
+        let matching = inner.on_threads(count).map_err(|fault| self.file.error(fault))?;
+        Ok(matching.saturating_sub(self.offset).min(self.limit.unwrap_or(u64::MAX)))
     }
 
     /// The matching rows, in order.
@@ -163,25 +247,73 @@ impl Scan {
     pub fn explain(&self) -> Result<Explain, Error> {
         let inner = self.file.inner();
         self.file.check_columns(&[])?;
-        let plan = || {
-            (0..self.file.group_count())
-                .into_par_iter()
-                .map(|group| match &self.predicate {
-                    Some(predicate) => GroupPlan::make(inner, predicate, group),
-                    None => Ok(GroupPlan::everything(inner, group)),
-                })
-                .collect::<Result<Vec<GroupPlan>, ErrorKind>>()
+        let plans = inner.on_threads(|| self.plans()).map_err(|fault| self.file.error(fault))?;
+        Ok(explain::explain(&self.file, self.filter.as_ref().map(|filter| &filter.predicate), &plans))
+    }
+
+    fn plans(&self) -> Result<Vec<GroupPlan>, ErrorKind> {
+        self.groups.par_iter().map(|group| self.plan(*group)).collect()
+    }
+
+    /// The plan of one group, restricted to the selected rows. Statistics of a group without such rows are not read.
+    fn plan(&self, group: usize) -> Result<GroupPlan, ErrorKind> {
+        let inner = self.file.inner();
+        let rows = self.rows_of(group)?;
+        let mut plan = match &self.filter {
+            Some(filter) if rows.as_ref().is_none_or(|rows| !rows.is_empty()) => {
+                GroupPlan::make(inner, &filter.predicate, group)?
+            }
+            _ => GroupPlan::everything(inner, group),
         };
-        let plans = inner.on_threads(plan).map_err(|fault| self.file.error(fault))?;
-        Ok(explain::explain(&self.file, self.predicate.as_ref(), &plans))
+        if let Some(rows) = rows {
+            plan.restrict(&rows);
+        }
+        Ok(plan)
+    }
+
+    /// The row groups whose rows all match and whose footers have the exact minima and maxima of some columns, and the scan of the other
+    /// row groups.
+    pub(crate) fn divide_by_statistics(&self, columns: &[usize]) -> Result<(Vec<GroupBounds>, Self), Error> {
+        // Floats: a zone map does not distinguish zeros.
+        let is_float = |column: &usize| self.file.inner().field(*column).kind.is_float();
+        if self.offset > 0 || self.limit.is_some() || columns.iter().any(is_float) {
+            return Ok((Vec::new(), self.clone()));
+        }
+        self.file.check_columns(columns)?;
+        let inner = self.file.inner();
+        let divide = || {
+            let (mut known, mut rest) = (Vec::new(), Vec::new());
+            for plan in self.plans()? {
+                let all = inner.group(plan.group)?.rows;
+                let bounds = if plan.verdict == Verdict::Always && plan.rows() == all {
+                    columns.iter().map(|column| exact_bounds(inner, plan.group, *column)).collect()
+                } else {
+                    Ok(None)
+                };
+                match bounds? {
+                    Some(bounds) => known.push(GroupBounds { rows: all, bounds }),
+                    None => rest.push(plan.group),
+                }
+            }
+            Ok::<_, ErrorKind>((known, rest))
+        };
+        let (known, groups) = inner.on_threads(divide).map_err(|fault| self.file.error(fault))?;
+        Ok((known, Self { groups, ..self.clone() }))
+    }
+
+    /// The selected rows of a group, relative to it; `None` for all rows.
+    fn rows_of(&self, group: usize) -> Result<Option<Vec<Range<u64>>>, ErrorKind> {
+        let group = self.file.inner().group(group)?;
+        let all = group.first_row..group.first_row.saturating_add(group.rows);
+        Ok(self.rows.as_ref().map(|rows| rows.relative_to(all)))
     }
 
     /// The matching rows of one group.
     fn selected(&self, group: usize) -> Result<Selected, ErrorKind> {
-        let inner = self.file.inner();
-        match &self.predicate {
-            Some(predicate) => filter::select(inner, predicate, &GroupPlan::make(inner, predicate, group)?),
-            None => Ok(Selected::all(inner, group)),
+        let plan = self.plan(group)?;
+        match &self.filter {
+            Some(filter) => filter::select(self.file.inner(), &filter.predicate, &plan),
+            None => Ok(Selected::all(&plan)),
         }
     }
 }

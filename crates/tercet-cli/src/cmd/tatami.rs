@@ -5,6 +5,7 @@ use clap::Subcommand;
 use crate::failure::{Failure, Outcome};
 use crate::ui::Ui;
 
+pub(crate) mod agg;
 pub(crate) mod cat;
 pub(crate) mod collection;
 mod collection_scan;
@@ -50,6 +51,11 @@ pub(crate) enum Verb {
     Lookup(lookup::Args),
     /// Count rows, with an optional filter
     Count(count::Args),
+    /// Aggregate rows: count, min, max, sum, mean, by group
+    ///
+    /// Row groups whose statistics prove the result are not read.
+    #[command(visible_alias = "aggregate")]
+    Agg(agg::Args),
     /// Explain which row groups and pages a filter prunes
     Explain(explain::Args),
     /// Convert between .tatami, Parquet, Arrow IPC, CSV and JSONL
@@ -96,6 +102,7 @@ impl Verb {
             Self::Head(args) => head::run(args, out),
             Self::Lookup(args) => lookup::run(args, out),
             Self::Count(args) => count::run(args, out),
+            Self::Agg(args) => agg::run(args, out),
             Self::Explain(args) => explain::run(args, out),
             #[cfg(feature = "arrow")]
             Self::Convert(args) => convert::run(args, out),

@@ -192,14 +192,34 @@ impl CollectionScan<'_> {
     /// The number of matching rows.
     pub fn count(&self) -> Result<u64, Error> {
         let mut sum = 0u64;
-        let tested: Vec<&str> = self.filter.iter().flat_map(Expr::columns).collect();
+        self.each_member(&[], |scan| {
+            sum = sum.saturating_add(scan.count()?);
+            Ok(())
+        })?;
+        Ok(sum)
+    }
+
+    /// Opens the first member; `None` if there is no member.
+    pub(crate) fn first_member(&self) -> Result<Option<File>, Error> {
+        self.collection.first_member()
+    }
+
+    /// Passes the scan of each member with some columns to a function. These columns and those of the filter must have the same types in
+    /// all members.
+    pub(crate) fn each_member(
+        &self,
+        names: &[String],
+        mut each: impl FnMut(&Scan) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let filtered = self.filter.iter().flat_map(Expr::columns);
+        let used: Vec<&str> = filtered.chain(names.iter().map(String::as_str)).collect();
         let mut first = None;
         for member in self.members()? {
             let file = self.collection.open_member(&member)?;
-            check_same_schema(first.get_or_insert_with(|| file.clone()), &file, &tested)?;
-            sum = sum.saturating_add(self.scan_member(&file, &[])?.count()?);
+            check_same_schema(first.get_or_insert_with(|| file.clone()), &file, &used)?;
+            each(&self.scan_member(&file, names)?)?;
         }
-        Ok(sum)
+        Ok(())
     }
 
     /// The matching rows, in order: members sorted by path, rows in file order.

@@ -9,7 +9,8 @@ use crate::logical_type::LogicalType;
 use crate::schema::{Field, Type};
 
 /// An operator between two columns.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[expect(missing_docs, reason = "the names are the operators")]
 pub enum Operator {
     Eq,

@@ -29,7 +29,11 @@ pub struct Batch {
 #[derive(Debug)]
 pub struct Batches {
     scan: Scan,
+    /// The next entry of the groups of the scan.
     next_group: usize,
+    /// Matching rows that are still to be skipped, and to be returned after them.
+    offset: u64,
+    limit: u64,
     /// Units whose rows are known and whose values are not read yet.
     units: VecDeque<Unit>,
     ready: VecDeque<Result<Batch, ErrorKind>>,
@@ -50,24 +54,41 @@ impl Batches {
     pub(super) fn new(scan: Scan) -> Self {
         let threads = scan.file.inner().on_threads(rayon::current_num_threads);
         let pages = Pages::new(2 * (scan.columns.len() + 1) * threads);
-        Self { scan, next_group: 0, units: VecDeque::new(), ready: VecDeque::new(), pages, failed: false }
+        let (offset, limit) = (scan.offset, scan.limit.unwrap_or(u64::MAX));
+        Self {
+            scan,
+            next_group: 0,
+            offset,
+            limit,
+            units: VecDeque::new(),
+            ready: VecDeque::new(),
+            pages,
+            failed: false,
+        }
     }
 
     /// Filters the next row groups in parallel.
     fn filter(&mut self) -> Result<bool, ErrorKind> {
-        let groups = self.scan.file.group_count();
+        let groups = self.scan.groups.len();
         if self.next_group == 0 {
             self.scan.file.inner().check_features()?;
         }
-        if self.next_group >= groups {
+        if self.next_group >= groups || self.limit == 0 {
             return Ok(false);
         }
-        let end = groups.min(self.next_group + 2 * rayon::current_num_threads());
-        let found: Vec<Selected> = (self.next_group..end)
-            .into_par_iter()
-            .map(|group| self.scan.selected(group))
+        // A filter with a limit often needs one group only: the others are not read ahead.
+        let ahead = if self.scan.limit.is_some() { 1 } else { 2 * rayon::current_num_threads() };
+        let end = groups.min(self.next_group + ahead);
+        let mut found: Vec<Selected> = self.scan.groups[self.next_group..end]
+            .par_iter()
+            .map(|group| self.scan.selected(*group))
             .collect::<Result<_, ErrorKind>>()?;
         self.next_group = end;
+        if self.scan.offset > 0 || self.scan.limit.is_some() {
+            for selected in &mut found {
+                selected.cut(&mut self.offset, &mut self.limit);
+            }
+        }
         let rows = self.scan.unit_rows();
         self.units.extend(found.into_iter().flat_map(|selected| units(selected, rows)));
         Ok(true)

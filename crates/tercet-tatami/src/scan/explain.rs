@@ -14,7 +14,7 @@ use crate::predicate::Predicate;
 pub struct Explain {
     /// The columns of the filter.
     pub filter_columns: Vec<String>,
-    /// Row groups in the file.
+    /// Row groups of the scan: those of the file, unless it is restricted.
     pub groups: u64,
     /// Row groups that are not pruned.
     pub groups_scanned: u64,
@@ -22,7 +22,7 @@ pub struct Explain {
     pub groups_pruned: Pruned,
     /// Row groups matched by statistics, without decoding values.
     pub groups_matched: u64,
-    /// Rows in the file.
+    /// Rows of the scan before the filter.
     pub rows: u64,
     /// Rows tested by value.
     pub rows_tested: u64,
@@ -99,7 +99,7 @@ pub(super) fn explain(file: &File, predicate: Option<&Predicate>, plans: &[Group
         groups_scanned: 0,
         groups_pruned: Pruned::default(),
         groups_matched: 0,
-        rows: file.rows(),
+        rows: plans.iter().map(GroupPlan::rows).fold(0, u64::saturating_add),
         rows_tested: 0,
         rows_matched: 0,
         rows_pruned: RowsPruned::default(),

@@ -18,11 +18,29 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    pub(super) fn all(inner: &Inner, group: usize) -> Self {
-        let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
-        let mut out = Self { group, ranges: Vec::new() };
-        out.push(0..rows);
+    /// All rows of a plan without a filter.
+    pub(super) fn all(plan: &GroupPlan) -> Self {
+        let mut out = Self { group: plan.group, ranges: Vec::new() };
+        for segment in &plan.segments {
+            out.push(segment.rows.clone());
+        }
         out
+    }
+
+    /// Drops the first `offset` rows and all after `limit` rows; both are reduced by what was dropped and kept.
+    pub(super) fn cut(&mut self, offset: &mut u64, limit: &mut u64) {
+        let mut kept = Vec::with_capacity(self.ranges.len());
+        for range in self.ranges.drain(..) {
+            let skipped = (range.end - range.start).min(*offset);
+            *offset -= skipped;
+            let start = range.start + skipped;
+            let end = range.end.min(start.saturating_add(*limit));
+            *limit -= end - start;
+            if start < end {
+                kept.push(start..end);
+            }
+        }
+        self.ranges = kept;
     }
 
     fn push(&mut self, range: Range<u64>) {

@@ -52,7 +52,7 @@ pub(super) struct GroupPlan {
     pub(super) group: usize,
     /// The result for the group.
     pub(super) verdict: Verdict,
-    /// All rows of the group, in order.
+    /// The rows of the group, in order; all of them unless the scan is restricted.
     pub(super) segments: Vec<Segment>,
     /// Pages of the filter columns, and the number of those that are not decoded.
     pub(super) pages: u64,
@@ -83,6 +83,25 @@ impl GroupPlan {
     pub(super) fn everything(inner: &Inner, group: usize) -> Self {
         let rows = inner.footer.groups.get(group).map_or(0, |group| group.rows);
         Self::uniform(group, rows, Verdict::Always)
+    }
+
+    /// The rows of the plan.
+    pub(super) fn rows(&self) -> u64 {
+        self.segments.iter().fold(0, |sum, segment| sum.saturating_add(segment.rows.end - segment.rows.start))
+    }
+
+    /// Keeps only these rows, relative to the group and ascending.
+    pub(super) fn restrict(&mut self, rows: &[Range<u64>]) {
+        let mut kept = Vec::new();
+        for segment in &self.segments {
+            let first = rows.partition_point(|range| range.end <= segment.rows.start);
+            let inside = rows[first..].iter().take_while(|range| range.start < segment.rows.end);
+            kept.extend(inside.map(|range| Segment {
+                rows: range.start.max(segment.rows.start)..range.end.min(segment.rows.end),
+                verdict: segment.verdict,
+            }));
+        }
+        self.segments = kept;
     }
 
     fn uniform(group: usize, rows: u64, verdict: Verdict) -> Self {

@@ -10,6 +10,7 @@
 #![allow(clippy::float_cmp, reason = "values must be equal to the last bit")]
 #![allow(clippy::many_single_char_names, reason = "terms of a query")]
 
+mod aggregates;
 mod cluster;
 #[cfg(any(unix, windows))]
 mod collection;

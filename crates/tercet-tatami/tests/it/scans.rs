@@ -9,8 +9,10 @@ use serde_json::Value;
 use tercet_core::source::Memory;
 use tercet_tatami::format::Codec;
 use tercet_tatami::predicate::{Comparison, Expr, Literal, Operator};
+use tercet_tatami::scan::Partition;
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Schema, Type, Values, Writer, WriterOptions,
+    Bitmap, Column, Field, File, Lists, ReadOptions, Scalar, Scan, Schema, Type, Values, Writer,
+    WriterOptions,
 };
 
 fn unhex(text: &str) -> Vec<u8> {
@@ -487,6 +489,139 @@ proptest! {
             prop_assert!(expected.len() as u64 <= explained.rows_matched + explained.rows_tested);
         }
     }
+
+    #[test]
+    fn restricted_scans_and_partitions_match_a_naive_loop(
+        rows in some_rows(),
+        filter in prop::option::of(tests()),
+        page_rows in 1u32..60,
+        group_rows in 1u64..40,
+        batch_rows in 0u64..50,
+        wanted in prop::option::of(prop::collection::vec(any::<prop::sample::Index>(), 0..30)),
+        groups in prop::option::of(prop::collection::vec(any::<prop::sample::Index>(), 0..4)),
+        offset in 0u64..40,
+        limit in prop::option::of(0u64..60),
+        parts in 0usize..6,
+    ) {
+        let columns = columns(&rows);
+        let options = WriterOptions::new().with_page_max_values(page_rows).with_row_group_max_rows(group_rows);
+        let schema = Schema::new(fields()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("parts.tatami");
+        let mut writer = Writer::create(&path, schema.clone(), options).unwrap();
+        writer.append(&columns).unwrap();
+        writer.finish().unwrap();
+        let file = File::open(&path).unwrap();
+        let mut expected: Vec<u64> = (0..rows.len() as u64).collect();
+        let mut scan = file.scan().with_batch_rows(batch_rows);
+        if let Some(groups) = groups.filter(|_| file.group_count() > 0) {
+            let groups: Vec<usize> = groups.iter().map(|group| group.index(file.group_count())).collect();
+            scan = scan.groups(&groups).unwrap();
+            expected.retain(|row| groups.iter().any(|group| {
+                let group = &file.footer().groups[*group];
+                (group.first_row..group.first_row + group.rows).contains(row)
+            }));
+        }
+        if let Some(wanted) = wanted.filter(|_| !rows.is_empty()) {
+            let wanted: Vec<u64> = wanted.iter().map(|row| row.index(rows.len()) as u64).collect();
+            expected.retain(|row| wanted.contains(row));
+            scan = scan.rows(wanted).unwrap();
+        }
+        if let Some(filter) = &filter {
+            scan = scan.filter(filter).unwrap();
+            expected.retain(|row| {
+                plain(filter, &schema, &columns, usize::try_from(*row).unwrap()) == Some(true)
+            });
+        }
+        let found = |scan: &Scan| -> Vec<u64> {
+            scan.batches().flat_map(|batch| batch.unwrap().rows).collect()
+        };
+        let mut together = Vec::new();
+        let partitions = scan.partitions(parts).unwrap();
+        prop_assert!(partitions.len() <= parts.max(1));
+        for partition in partitions {
+            let text = serde_json::to_string(&partition).unwrap();
+            let received: Partition = serde_json::from_str(&text).unwrap();
+            // NaN literals are not equal to themselves.
+            prop_assert_eq!(format!("{received:?}"), format!("{partition:?}"));
+            together.extend(found(&received.open(ReadOptions::new()).unwrap()));
+        }
+        prop_assert_eq!(&together, &expected);
+        scan = scan.offset(offset);
+        expected.drain(..expected.len().min(usize::try_from(offset).unwrap()));
+        if let Some(limit) = limit {
+            scan = scan.limit(limit);
+            expected.truncate(usize::try_from(limit).unwrap());
+        }
+        prop_assert_eq!(scan.count().unwrap(), expected.len() as u64);
+        prop_assert_eq!(&found(&scan), &expected);
+        prop_assert_eq!(scan.partitions(parts).is_err(), offset > 0 || limit.is_some());
+    }
+}
+
+#[test]
+fn partitions_of_another_version_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("replaced.tatami");
+    let write = |values: Vec<u64>| {
+        let schema = Schema::new(vec![Field::new("n", Type::UInt64)]).unwrap();
+        let options = WriterOptions::new().with_row_group_max_rows(10);
+        let mut writer = Writer::create(&path, schema, options).unwrap();
+        writer.append(&[Column::new(Values::UInt64(values))]).unwrap();
+        writer.finish().unwrap();
+    };
+    write((0..100).collect());
+    let file = File::open(&path).unwrap();
+    let filter = Expr::parse("n >= 25 and n < 75").unwrap();
+    let partitions = file.scan().filter(&filter).unwrap().partitions(3).unwrap();
+    // Groups 0, 1, 8 and 9 are pruned by their zone maps.
+    let groups: Vec<usize> = partitions.iter().flat_map(|partition| partition.groups.clone()).collect();
+    assert_eq!(groups, [2, 3, 4, 5, 6, 7]);
+    assert!(std::path::Path::new(&partitions[0].location).is_absolute());
+    let rows = partitions.iter().map(|part| part.open(ReadOptions::new()).unwrap().count().unwrap());
+    assert_eq!(rows.sum::<u64>(), 50);
+
+    let mut forged = partitions[0].clone();
+    forged.groups = vec![99];
+    let error = forged.open(ReadOptions::new()).unwrap_err().to_string();
+    assert!(error.contains("has no row group 99"), "{error}");
+    forged.groups = vec![2];
+    let error = forged.open(ReadOptions::new()).unwrap_err().to_string();
+    assert!(error.contains("is not the file that was partitioned"), "{error}");
+
+    std::fs::remove_file(&path).unwrap();
+    write((1..101).collect());
+    let error = partitions[0].open(ReadOptions::new()).unwrap_err().to_string();
+    assert!(error.contains("is not the file that was partitioned"), "{error}");
+
+    let memory = File::from_bytes("memory", std::fs::read(&path).unwrap()).unwrap();
+    let error = memory.scan().partitions(2).unwrap_err().to_string();
+    assert!(error.contains("was not opened from a path or URL"), "{error}");
+    let error = memory.scan().rows(99..101).unwrap_err().to_string();
+    assert!(error.contains("has no row 100: there are 100"), "{error}");
+    let error = memory.scan().rows(vec![u64::MAX]).unwrap_err().to_string();
+    assert!(error.contains("there are 100"), "{error}");
+}
+
+/// A limit reads the row groups that it needs.
+#[test]
+fn limited_scans_read_only_the_first_groups() {
+    let columns = [Column::new(Values::UInt64((0..100_000).collect()))];
+    let schema = Schema::new(vec![Field::new("n", Type::UInt64)]).unwrap();
+    let options = WriterOptions::new().with_row_group_max_rows(1000).with_codec(Codec::None);
+    let mut writer = Writer::new(Cursor::new(Vec::new()), schema, options).unwrap();
+    writer.append(&columns).unwrap();
+    let bytes = writer.finish().unwrap().output;
+    let source = tercet_testkit::counting::Counting::new(Memory::new("limited", bytes)).shared();
+    let file = File::from_source(source.clone(), ReadOptions::new()).unwrap();
+    source.reset();
+    let rows: Vec<u64> =
+        file.scan().offset(1990).limit(20).batches().flat_map(|batch| batch.unwrap().rows).collect();
+    assert_eq!(rows, (1990..2010).collect::<Vec<_>>());
+    let few = source.bytes();
+    source.reset();
+    assert_eq!(file.scan().batches().map(|batch| batch.unwrap().rows.len()).sum::<usize>(), 100_000);
+    assert!(few * 20 < source.bytes(), "{few} of {} bytes", source.bytes());
 }
 
 #[test]

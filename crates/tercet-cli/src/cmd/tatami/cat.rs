@@ -1,6 +1,6 @@
 //! `tatami cat`: rows as JSON Lines.
 
-use tercet::tatami::{Collection, Column, Expr, File};
+use tercet::tatami::{Collection, Column, File, Scan};
 
 use super::collection_scan::{self, deleted_rows, note_deleted};
 use super::columns::{AsStored, Columns};
@@ -56,10 +56,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let columns = args.columns.positions_in(&file)?;
     let limit = args.limit.or(0);
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
-    let outcome = match args.filter.bind_to(&file)? {
-        Some(predicate) => print_where(&file, &columns, &predicate, limit, writer, out),
-        None => print(&file, &columns, limit, writer, out),
-    }?;
+    let mut scan = file.scan().column_positions(&columns)?.limit(limit);
+    if let Some(filter) = args.filter.bind_to(&file)? {
+        scan = scan.filter(&filter)?;
+    }
+    let outcome = print(scan, writer, out)?;
     note_deleted(file.name(), deleted_rows(&file)?, out)?;
     Ok(outcome)
 }
@@ -88,47 +89,16 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
     Ok(Outcome::Done)
 }
 
-/// Prints the first rows that match a filter.
-fn print_where(
-    file: &File,
-    columns: &[usize],
-    predicate: &Expr,
-    limit: u64,
-    mut writer: RowWriter,
-    out: &mut Ui,
-) -> Result<Outcome, Failure> {
-    let scan = file.scan().column_positions(columns)?.filter(predicate)?;
-    let mut left = limit;
-    for batch in scan.with_batch_rows(batch_rows(file, columns)).batches() {
+/// Prints the rows of a scan.
+pub(super) fn print(scan: Scan, mut writer: RowWriter, out: &mut Ui) -> Result<Outcome, Failure> {
+    let file = scan.file().clone();
+    let rows = batch_rows(&file, scan.positions());
+    for batch in scan.with_batch_rows(rows).batches() {
         if is_interrupted() {
             return Err(Failure::Interrupted);
         }
         let batch = batch?;
-        left -= put(&mut writer, &batch.columns, batch.rows.len(), left, out)?;
-        if left == 0 {
-            break;
-        }
-    }
-    warn(file.name(), &writer, out)?;
-    Ok(Outcome::Done)
-}
-
-/// Prints the first rows of some columns.
-pub(super) fn print(
-    file: &File,
-    columns: &[usize],
-    limit: u64,
-    mut writer: RowWriter,
-    out: &mut Ui,
-) -> Result<Outcome, Failure> {
-    let batch_rows = batch_rows(file, columns).min(limit.max(1));
-    let stream = file.stream(columns, usize::try_from(batch_rows).unwrap_or(usize::MAX))?.with_limit(limit);
-    for batch in stream {
-        if is_interrupted() {
-            return Err(Failure::Interrupted);
-        }
-        let batch = batch?;
-        put(&mut writer, &batch, batch.first().map_or(0, Column::len), u64::MAX, out)?;
+        put(&mut writer, &batch.columns, batch.rows.len(), u64::MAX, out)?;
     }
     warn(file.name(), &writer, out)?;
     Ok(Outcome::Done)

@@ -29,5 +29,6 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));
-    cat::print(&file, &columns, args.limit.or(ROWS), writer, out)
+    let scan = file.scan().column_positions(&columns)?.limit(args.limit.or(ROWS));
+    cat::print(scan, writer, out)
 }
