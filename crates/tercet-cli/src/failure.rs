@@ -321,6 +321,29 @@ impl From<convert::Error> for Failure {
     }
 }
 
+impl From<convert::tables::Error> for Failure {
+    fn from(error: convert::tables::Error) -> Self {
+        use convert::tables::{ErrorKind, NonText};
+
+        if error.is_cancelled() {
+            return Self::Interrupted;
+        }
+        let failure = Self::for_program(&error, "tatami");
+        match error.kind() {
+            ErrorKind::Empty | ErrorKind::NoRows | ErrorKind::Inference(_) => {
+                failure.with_hint("set the schema: `--schema name:type,…`")
+            }
+            ErrorKind::NonText(NonText::Gzip | NonText::Zstd | NonText::Zip) => {
+                failure.with_hint("decompress it first and pass it on standard input with `-`")
+            }
+            ErrorKind::NonText(NonText::Parquet | NonText::Arrow | NonText::Tatami) => {
+                failure.with_hint("use `tatami convert` without `--from-format`")
+            }
+            _ => failure,
+        }
+    }
+}
+
 impl From<convert::npy::Error> for Failure {
     fn from(error: convert::npy::Error) -> Self {
         Self::from_error(&error).with_location(error.location())

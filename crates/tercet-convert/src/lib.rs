@@ -1,10 +1,11 @@
-//! Conversion of arrays of other formats to and from Tercet containers.
+//! Conversion of arrays and tables of other formats to and from Tercet containers.
 //!
 //! ```text
 //! a.npy ──▶ npy::Npy ──chunk by chunk──▶ tercet_tet::Writer      (store)
 //! a.npy ──▶ npy::Array ──▶ raw bytes of a numeric array          (for messages)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! tercet_tet::Results ──▶ write_results ──▶ .npy, .tet, .csv, .json
+//! a.csv, a.jsonl ──▶ tables::TextTable ──batch by batch──▶ tercet_tatami::Writer
 //! ```
 //!
 //! ```
@@ -36,6 +37,7 @@
 //! |---|---|
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |
+//! | [`tables`] | CSV and JSONL tables |
 //! | [`write_results`] | results of computations as `.npy`, `.tet`, `.csv`, `.json` |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
@@ -48,6 +50,7 @@ mod error;
 mod formats;
 mod results;
 mod store;
+pub mod tables;
 
 pub use error::{Error, ErrorKind};
 pub use formats::npy;

@@ -5,7 +5,9 @@ use std::sync::mpsc::sync_channel;
 
 use serde::Serialize;
 use tercet::HEAD_LEN;
-use tercet::core::{Sink, Span, escape};
+use tercet::convert::tables::{Batch, TextTable};
+use tercet::core::progress::NoProgress;
+use tercet::core::{Progress, Sink, Span, escape};
 use tercet::tatami::format::requires;
 use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, WriterOptions, Written};
 
@@ -16,28 +18,13 @@ use crate::output::{Output, Spool, send, stream_file};
 use crate::render::{human_size, ratio};
 use crate::ui::{Bar, Ui};
 
-mod assemble;
-mod build;
-mod csv;
-mod infer;
-mod json;
 pub(super) mod options;
 pub(super) mod roles;
-mod rows;
 pub(super) mod schema;
-mod stamp;
-#[cfg(feature = "arrow")]
-pub(super) mod table;
-pub(super) mod text;
-mod token;
 
-use assemble::Batch;
-use build::ValueParser;
 use options::{Layout, Text, WriteArgs};
 use roles::Roles;
-use rows::Form;
 use schema::Declared;
-use text::Lines;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -101,24 +88,21 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
     let head = head.map_err(|error| Failure::source(source.name(), error))?;
     must_be_text(source.name(), &head, "JSONL or CSV")?;
-    let form = args.text.form(&args.from, &head)?;
+    let format = args.text.format(&args.from, &head)?;
     let mut options = args.layout.options()?;
-    let annotations = args.schema.as_ref().map_or(&[][..], Declared::annotations);
-    for (key, value) in annotations {
+    let input_bytes = source.len();
+    let declared = args.schema.as_ref().map(Declared::columns);
+    let bar = declared.is_none().then(|| out.bar("inferring", input_bytes));
+    let progress: &dyn Progress = bar.as_ref().map_or(&NoProgress, |bar| bar);
+    let input = source.name().to_string();
+    let table = TextTable::open(source, format, declared, progress)?;
+    drop(bar);
+    for (key, value) in table.annotations() {
         options = options.with_metadata(key, value);
     }
-    let fields = if let Some(declared) = &args.schema {
-        declared.fields()
-    } else {
-        let bar = out.bar("inferring", source.len());
-        rows::infer(&mut Lines::new(source.clone()), &form, &bar)?
-    };
-    // Parsing depends on the type, not on the storage.
-    let parsers = ValueParser::all(&fields, annotations);
-    let schema = args.roles.apply(fields)?;
-    let input_bytes = source.len();
+    let schema = args.roles.apply(table.fields().to_vec())?;
     let bar = out.bar("writing", input_bytes);
-    let work = Work { lines: Lines::new(source), form: &form, parsers, schema: &schema, bar: &bar };
+    let work = Work { input, table, schema: &schema, bar: &bar };
     let summary = |written: Counts, path: &Path| CreateJson {
         path: crate::output::display_path(path),
         rows: written.rows,
@@ -176,9 +160,8 @@ struct Counts {
 
 /// The conversion of text rows to a file.
 struct Work<'a> {
-    lines: Lines,
-    form: &'a Form,
-    parsers: Vec<ValueParser>,
+    input: String,
+    table: TextTable,
     schema: &'a Schema,
     bar: &'a Bar,
 }
@@ -186,21 +169,19 @@ struct Work<'a> {
 impl Work<'_> {
     /// Reads on one thread while the others write, or in turns if no thread can be started.
     fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Output), Failure> {
-        let Self { mut lines, form, parsers, schema, bar } = self;
-        let fields: Vec<(Field, ValueParser)> = schema.fields().iter().cloned().zip(parsers).collect();
-        let input = lines.name().to_owned();
+        let Self { input, table, schema, bar } = self;
         let mut append = |batch: &Batch| {
             let before = writer.rows();
             writer.append(&batch.columns).map_err(|error| explained(error, batch, before, &input))
         };
         if !can_start(1) {
-            rows::read(&mut lines, form, &fields, bar, |batch| append(&batch))?;
+            table.read(schema, bar, |batch| append(&batch))?;
             return finish(writer);
         }
         let (sender, receiver) = sync_channel::<Batch>(1);
         std::thread::scope(|scope| {
             let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
-                rows::read(&mut lines, form, &fields, bar, |batch| {
+                table.read(schema, bar, |batch| {
                     // The receiver is gone after a write error, which is reported instead.
                     sender.send(batch).map_err(|_| Failure::Interrupted)
                 })

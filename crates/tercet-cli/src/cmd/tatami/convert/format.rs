@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde::Serialize;
 use tercet::arrow::{self, read};
+use tercet::convert::tables::{self, NonText, TextFormat};
 use tercet::core::{ByteSource, Class, Span, escape};
 
-use crate::cmd::tatami::create::text::not_text;
 use crate::failure::Failure;
 use crate::input::binary_format;
 use crate::persona::command_for;
@@ -65,6 +65,14 @@ impl Format {
         }
     }
 
+    /// The format of text input, of which only some columns may be read.
+    pub(super) fn in_text(self, only: Option<Vec<String>>) -> Option<TextFormat> {
+        if let Some(delimiter) = self.delimiter() {
+            return Some(TextFormat::Csv { delimiter, has_header: true, nulls: Vec::new() });
+        }
+        (self == Self::Jsonl).then_some(TextFormat::Jsonl { only })
+    }
+
     fn by_name(path: &Path) -> Option<Self> {
         let extension = path.extension()?.to_string_lossy().to_ascii_lowercase();
         Some(match extension.as_str() {
@@ -119,9 +127,9 @@ impl Format {
         }
         let start = source.read_at(Span::first(source.len().min(4096)));
         let start = start.map_err(|error| Failure::source(source.name(), error))?;
-        if let Some((what, hint)) = not_text(&start) {
-            let message = format!("{}: {what}", escape::name(source.name()));
-            return Err(Failure::new(Class::Unsupported, message).with_hint(hint));
+        if let Some(found) = NonText::detect(&start) {
+            let error = tables::Error::new(source.name().clone(), tables::ErrorKind::NonText(found));
+            return Err(error.into());
         }
         let start = start.strip_prefix(b"\xef\xbb\xbf").unwrap_or(&start);
         let is_text =

@@ -5,7 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use bytes::Bytes;
 use tercet::arrow::{self, Options, Table, TableReader, Timestamps};
-use tercet::core::{ByteSource, Class, Progress as _, SourceError, Span, escape};
+use tercet::convert::tables::TextTable;
+use tercet::core::progress::NoProgress;
+use tercet::core::{ByteSource, Class, Progress, SourceError, Span, escape};
 use tercet::tatami::predicate::Predicate;
 use tercet::tatami::scan::Batches;
 use tercet::tatami::{Column, LogicalType, Schema, Values};
@@ -14,7 +16,6 @@ use super::format::Format;
 use crate::cmd::tatami::columns::{Columns, listed, no_column, positions};
 use crate::cmd::tatami::create::roles::Roles;
 use crate::cmd::tatami::create::schema::Declared;
-use crate::cmd::tatami::create::table::TextTable;
 use crate::cmd::tatami::filter::{FilterText, Where};
 use crate::cmd::tatami::open::open as open_file;
 use crate::failure::Failure;
@@ -89,12 +90,16 @@ pub(super) fn open(
         let pairs = table.annotations();
         return Ok(Open { table, rows: Kind::Arrow(Box::new(rows)), selection, read, pairs });
     }
-    if is_text {
+    if let Some(text_format) = format.in_text(only) {
         let name = Arc::clone(source.name());
-        let text = TextTable::open(source, format.delimiter(), requested.declared, only, out)?;
+        let declared = requested.declared.map(Declared::columns);
+        let bar = declared.is_none().then(|| out.bar("inferring", source.len()));
+        let progress: &dyn Progress = bar.as_ref().map_or(&NoProgress, |bar| bar);
+        let text = TextTable::open(source, text_format, declared, progress)?;
+        drop(bar);
         // For an error message only.
         let names = || text.names(&out.bar("inferring", 0)).unwrap_or_default();
-        let mut fields = text.fields();
+        let mut fields = text.fields().to_vec();
         if fields.is_empty() {
             let selected = requested.columns.names()?.unwrap_or_default();
             let missing = selected.first().map_or("", String::as_str);
@@ -102,8 +107,8 @@ pub(super) fn open(
         }
         roles.apply_explicit(&name, &mut fields)?;
         let schema = Schema::new(fields).map_err(|error| Failure::request(error.to_string()))?;
-        let all = Table::from_annotated(&name, &schema, &text.annotations())?;
-        let (table, selection) = RowSelection::new(&all, &text.annotations(), requested, &names)?;
+        let all = Table::from_annotated(&name, &schema, text.annotations())?;
+        let (table, selection) = RowSelection::new(&all, text.annotations(), requested, &names)?;
         let pairs = table.annotations();
         return Ok(Open { table, rows: Kind::Text(Box::new(text), schema), selection, read, pairs });
     }
@@ -208,7 +213,7 @@ impl Open {
                     each(batch?.columns)?;
                 }
             }
-            Kind::Text(text, schema) => text.read(&schema, bar, each)?,
+            Kind::Text(text, schema) => text.read(&schema, bar, |batch| each(batch.columns))?,
         }
         Ok(None)
     }

@@ -4,10 +4,10 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 use clap::ValueEnum;
+use tercet::convert::tables::TextFormat as Format;
 use tercet::tatami::WriterOptions;
 use tercet::tatami::format::Codec;
 
-use super::rows::Form;
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::compression::{Leveled, leveled};
 use crate::failure::Failure;
@@ -70,7 +70,7 @@ fn delimiter(text: &str) -> Result<u8, String> {
 
 impl Text {
     /// The given format, or the one of the file extension. A pipe has none: its first bytes decide.
-    pub(super) fn form(&self, from: &Path, head: &[u8]) -> Result<Form, Failure> {
+    pub(super) fn format(&self, from: &Path, head: &[u8]) -> Result<Format, Failure> {
         let extension = from.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
         let by_name = match extension.as_deref() {
             Some("jsonl" | "ndjson" | "json") => Some(TextFormat::Jsonl),
@@ -91,13 +91,13 @@ impl Text {
         if format == TextFormat::Csv {
             let by_name = if extension.as_deref() == Some("tsv") { b'\t' } else { b',' };
             let delimiter = self.delimiter.unwrap_or(by_name);
-            return Ok(Form::Csv { delimiter, has_header: !self.no_header, nulls: self.nulls.clone() });
+            return Ok(Format::Csv { delimiter, has_header: !self.no_header, nulls: self.nulls.clone() });
         }
         if self.delimiter.is_some() || self.no_header || !self.nulls.is_empty() {
             let failure = Failure::request("`--delimiter`, `--no-header` and `--null` apply to CSV only");
             return Err(failure.with_hint("add `--format csv`"));
         }
-        Ok(Form::Jsonl { only: None })
+        Ok(Format::jsonl())
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::str::FromStr;
 
+use tercet::convert::tables::DeclaredColumns;
 use tercet::core::escape;
 use tercet::tatami::schema::TYPES;
 use tercet::tatami::{Field, LogicalType, Schema, Type};
@@ -24,9 +25,9 @@ impl Declared {
         self.fields.clone()
     }
 
-    /// The logical type annotations as footer metadata.
-    pub(super) fn annotations(&self) -> &[(String, String)] {
-        &self.annotations
+    /// The declared columns with their logical types.
+    pub(in crate::cmd::tatami) fn columns(&self) -> DeclaredColumns {
+        DeclaredColumns { fields: self.fields.clone(), annotations: self.annotations.clone() }
     }
 
     /// The schema with an optional sort key.
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!((fields[1].element, fields[1].nullable), (Some(Type::Int32), true));
         assert_eq!(fields[2].kind, Type::TimestampMicros);
         let annotations = declared
-            .annotations()
+            .annotations
             .iter()
             .map(|(key, annotation)| format!("{key}={annotation}"))
             .collect::<Vec<_>>();

@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use tercet::core::escape;
-use tercet::tatami::{Column, Field};
+use tercet_core::escape;
+use tercet_tatami::{Column, Field};
 
 use super::build::{Builder, ValueParser};
 use super::csv::Record;
 use super::json::{self, SyntaxError};
 use super::token::Token;
-use crate::failure::Failure;
 
 /// Maximum rows per batch.
 const BATCH_ROWS: usize = 16_384;
@@ -18,9 +17,11 @@ const BATCH_BYTES: usize = 8 << 20;
 
 /// A batch with the input line of each row.
 #[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) columns: Vec<Column>,
-    pub(super) lines: Vec<u64>,
+pub struct Batch {
+    /// One column for each field of the schema.
+    pub columns: Vec<Column>,
+    /// The line on which each row starts, from 1.
+    pub lines: Vec<u64>,
 }
 
 /// The reason a row is rejected.
@@ -40,12 +41,12 @@ pub(super) fn in_column(name: &str, reason: &str) -> RowError {
 }
 
 /// A rejected row, or a failure of the consumer.
-pub(super) enum ReadError {
+pub(super) enum ReadError<E> {
     Row(RowError),
-    Failed(Failure),
+    Failed(E),
 }
 
-impl From<RowError> for ReadError {
+impl<E> From<RowError> for ReadError<E> {
     fn from(error: RowError) -> Self {
         Self::Row(error)
     }
@@ -179,10 +180,10 @@ impl Rows {
         Ok(())
     }
 
-    pub(super) fn hand_over_if_full(
+    pub(super) fn hand_over_if_full<E>(
         &mut self,
-        each: &mut impl FnMut(Batch) -> Result<(), Failure>,
-    ) -> Result<(), ReadError> {
+        each: &mut impl FnMut(Batch) -> Result<(), E>,
+    ) -> Result<(), ReadError<E>> {
         let bytes = || self.builders.iter().map(Builder::bytes).sum::<usize>();
         if self.lines.len() < BATCH_ROWS && bytes() < BATCH_BYTES {
             return Ok(());

@@ -1,7 +1,7 @@
 //! Timestamps of a declared unit, stored as microseconds.
 
-use tercet::tatami::logical_type::is_number;
-use tercet::tatami::{Field, LogicalType, Scalar, Type};
+use tercet_tatami::logical_type::is_number;
+use tercet_tatami::{Field, LogicalType, Scalar, Type};
 
 use super::build::display;
 use super::token::Token;
@@ -64,7 +64,7 @@ fn is_whole(micros: i64, unit: i64) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use tercet::tatami::Values;
+    use tercet_tatami::Values;
 
     use super::super::build::{Builder, ValueParser};
     use super::*;

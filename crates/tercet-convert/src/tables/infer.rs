@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use tercet::core::escape;
-use tercet::tatami::logical_type::is_number;
-use tercet::tatami::{Field, Type};
+use tercet_core::escape;
+use tercet_tatami::logical_type::is_number;
+use tercet_tatami::{Field, Type};
 
 use super::token::Token;
 

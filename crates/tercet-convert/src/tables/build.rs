@@ -2,9 +2,9 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use tercet::core::escape;
-use tercet::tatami::logical_type::is_number;
-use tercet::tatami::{Bitmap, Column, Field, Lists, LogicalType, Scalar, Strings, Type, Values};
+use tercet_core::escape;
+use tercet_tatami::logical_type::is_number;
+use tercet_tatami::{Bitmap, Column, Field, Lists, LogicalType, Scalar, Strings, Type, Values};
 
 use super::json;
 use super::stamp::{stamp, unit};

@@ -3,57 +3,35 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use tercet::core::{Class, Progress as _};
-use tercet::tatami::Field;
+use tercet_core::Progress;
+use tercet_core::progress::Cancelled;
+use tercet_tatami::Field;
 
+use super::TextFormat;
 use super::assemble::{Batch, ReadError, RowError, Rows, field, in_column, is_null};
 use super::build::ValueParser;
 use super::csv::{Record, State};
+use super::error::{Error, ErrorKind};
 use super::infer::Inference;
 use super::json::{self, SyntaxError};
 use super::text::Lines;
 use super::token::Token;
-use crate::failure::Failure;
-use crate::ui::Bar;
-
-/// The input format.
-#[derive(Clone, Debug)]
-pub(super) enum Form {
-    Jsonl {
-        /// The columns to read; `None` for all.
-        only: Option<Vec<String>>,
-    },
-    Csv {
-        delimiter: u8,
-        /// Whether the first record is the header.
-        has_header: bool,
-        /// Unquoted fields that mean null.
-        nulls: Vec<String>,
-    },
-}
-
-impl Form {
-    /// Whether a column is read.
-    pub(super) fn wants(&self, name: &str) -> bool {
-        match self {
-            Self::Jsonl { only: Some(only) } => only.iter().any(|known| known == name),
-            _ => true,
-        }
-    }
-}
 
 /// Infers the columns from the whole input.
-pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Field>, Failure> {
+pub(super) fn infer(
+    lines: &mut Lines,
+    format: &TextFormat,
+    progress: &dyn Progress,
+) -> Result<Vec<Field>, Error> {
     let mut inference = Inference::default();
-    let class = Class::Request;
-    match form {
-        Form::Jsonl { .. } => {
+    match format {
+        TextFormat::Jsonl { .. } => {
             // The last line of each column, to detect duplicate keys.
             let mut last: Vec<u64> = Vec::new();
-            each_line(lines, bar, |text, line| {
+            each_line(lines, progress, |text, line| {
                 json::object::<RowError>(
                     text,
-                    |key| form.wants(key),
+                    |key| format.wants(key),
                     |key, token| {
                         if key.is_empty() {
                             return Err(RowError::Invalid("empty column name".to_owned()));
@@ -71,9 +49,9 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
                 Ok(())
             })?;
         }
-        Form::Csv { nulls, .. } => {
+        TextFormat::Csv { nulls, .. } => {
             let mut columns = Vec::new();
-            each_record(lines, form, None, bar, |part, line| {
+            each_record(lines, format, None, progress, |part, line| {
                 let (header, record) = match part {
                     Part::Header(header) => {
                         columns = header.iter().map(|name| inference.column(name)).collect();
@@ -97,25 +75,19 @@ pub(super) fn infer(lines: &mut Lines, form: &Form, bar: &Bar) -> Result<Vec<Fie
         }
     }
     if lines.bytes() == 0 {
-        let failure = Failure::new(class, format!("{}: empty input", lines.name()));
-        return Err(failure.with_hint("set the schema: `--schema name:type,…`"));
+        return Err(lines.error(ErrorKind::Empty));
     }
     // None of the selected columns exists: the caller reports them.
-    if inference.is_empty() && !matches!(form, Form::Jsonl { only: Some(_) }) {
-        let failure = Failure::new(class, format!("{}: no rows to infer a schema from", lines.name()));
-        return Err(failure.with_hint("set the schema: `--schema name:type,…`"));
+    if inference.is_empty() && !matches!(format, TextFormat::Jsonl { only: Some(_) }) {
+        return Err(lines.error(ErrorKind::NoRows));
     }
-    inference.fields().map_err(|reason| {
-        let failure = Failure::new(class, format!("{}: {reason}", lines.name()));
-        failure.with_hint("set the schema: `--schema name:type,…`")
-    })
+    inference.fields().map_err(|reason| lines.error(ErrorKind::Inference(reason.into())))
 }
 
 /// All column names of JSONL input.
-#[cfg(feature = "arrow")]
-pub(super) fn all_names(lines: &mut Lines, bar: &Bar) -> Result<Vec<String>, Failure> {
+pub(super) fn all_names(lines: &mut Lines, progress: &dyn Progress) -> Result<Vec<String>, Error> {
     let (mut names, mut seen) = (Vec::new(), HashSet::new());
-    each_line(lines, bar, |text, _| {
+    each_line(lines, progress, |text, _| {
         let note = std::cell::RefCell::new((&mut names, &mut seen));
         let is_wanted = |key: &str| {
             let (names, seen) = &mut *note.borrow_mut();
@@ -131,23 +103,23 @@ pub(super) fn all_names(lines: &mut Lines, bar: &Bar) -> Result<Vec<String>, Fai
 }
 
 /// Reads the input into batches.
-pub(super) fn read(
+pub(super) fn read<E: From<Error>>(
     lines: &mut Lines,
-    form: &Form,
+    format: &TextFormat,
     fields: &[(Field, ValueParser)],
-    bar: &Bar,
-    mut each: impl FnMut(Batch) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    progress: &dyn Progress,
+    mut each: impl FnMut(Batch) -> Result<(), E>,
+) -> Result<(), E> {
     let mut rows = Rows::new(fields);
-    match form {
-        Form::Jsonl { .. } => each_line(lines, bar, |text, line| {
-            rows.object(text, line, |key| form.wants(key))?;
+    match format {
+        TextFormat::Jsonl { .. } => each_line(lines, progress, |text, line| {
+            rows.object(text, line, |key| format.wants(key))?;
             rows.hand_over_if_full(&mut each)
         })?,
-        Form::Csv { nulls, .. } => {
+        TextFormat::Csv { nulls, .. } => {
             let declared: Vec<String> = fields.iter().map(|(field, _)| field.name.to_string()).collect();
             let mut field_columns: Vec<usize> = Vec::new();
-            each_record(lines, form, Some(&declared), bar, |part, line| match part {
+            each_record(lines, format, Some(&declared), progress, |part, line| match part {
                 Part::Header(header) => {
                     field_columns = rows.field_columns(header)?;
                     Ok(())
@@ -165,24 +137,26 @@ pub(super) fn read(
     }
 }
 
-impl ReadError {
-    fn into_failure(self, lines: &Lines, line: u64) -> Failure {
+impl<E: From<Error>> ReadError<E> {
+    fn into_error(self, lines: &Lines, line: u64) -> E {
         match self {
             Self::Row(RowError::Syntax(SyntaxError { at, reason })) => {
-                lines.failure(Class::Malformed, line, &format!("{reason} (byte {})", at + 1))
+                lines.malformed(line, &format!("{reason} (byte {})", at + 1)).into()
             }
-            Self::Row(RowError::Invalid(reason)) => lines.failure(Class::Request, line, &reason),
-            Self::Failed(failure) => failure,
+            Self::Row(RowError::Invalid(reason)) => {
+                lines.error(ErrorKind::Value { line, reason: reason.into() }).into()
+            }
+            Self::Failed(error) => error,
         }
     }
 }
 
 /// Calls `each` for every line that is not blank.
-fn each_line(
+fn each_line<E: From<Error>>(
     lines: &mut Lines,
-    bar: &Bar,
-    mut each: impl FnMut(&str, u64) -> Result<(), ReadError>,
-) -> Result<(), Failure> {
+    progress: &dyn Progress,
+    mut each: impl FnMut(&str, u64) -> Result<(), ReadError<E>>,
+) -> Result<(), E> {
     let mut reported = lines.bytes();
     loop {
         let number = lines.number() + 1;
@@ -195,8 +169,8 @@ fn each_line(
                 Err(RowError::Syntax(SyntaxError { at, reason: "invalid UTF-8" }).into())
             }
         };
-        result.map_err(|stopped| stopped.into_failure(lines, number))?;
-        advance(lines, bar, &mut reported)?;
+        result.map_err(|stopped| stopped.into_error(lines, number))?;
+        advance(lines, progress, &mut reported)?;
     }
 }
 
@@ -209,17 +183,17 @@ enum Part<'a> {
 }
 
 /// Calls `each` for the header (`declared` without one) and for every record.
-fn each_record(
+fn each_record<E: From<Error>>(
     lines: &mut Lines,
-    form: &Form,
+    format: &TextFormat,
     declared: Option<&[String]>,
-    bar: &Bar,
-    mut each: impl FnMut(Part<'_>, u64) -> Result<(), ReadError>,
-) -> Result<(), Failure> {
-    let Form::Csv { delimiter, has_header, .. } = form else { return Ok(()) };
+    progress: &dyn Progress,
+    mut each: impl FnMut(Part<'_>, u64) -> Result<(), ReadError<E>>,
+) -> Result<(), E> {
+    let TextFormat::Csv { delimiter, has_header, .. } = format else { return Ok(()) };
     let mut header: Option<Vec<String>> = None;
     if let Some(declared) = declared.filter(|_| !has_header) {
-        each(Part::Header(declared), 1).map_err(|stopped| stopped.into_failure(lines, 1))?;
+        each(Part::Header(declared), 1).map_err(|stopped| stopped.into_error(lines, 1))?;
         header = Some(declared.to_vec());
     }
     let (mut record, mut state, mut start) = (Record::default(), State::Done, 0);
@@ -233,7 +207,7 @@ fn each_record(
             start = number;
         }
         let added = record.add(line, state, *delimiter);
-        state = added.map_err(|reason| lines.failure(Class::Malformed, number, reason))?;
+        state = added.map_err(|reason| lines.malformed(number, reason))?;
         if state == State::Open {
             continue;
         }
@@ -241,7 +215,7 @@ fn each_record(
             is_first = false;
         } else if is_first {
             let reason = "lines end with CR only; expected LF or CR LF";
-            return Err(lines.failure(Class::Malformed, start, reason));
+            return Err(lines.malformed(start, reason).into());
         }
         let is_blank = record.len() == 1 && record.get(0).is_some_and(|field| field == (&[], false));
         match &header {
@@ -251,7 +225,7 @@ fn each_record(
                     each(Part::Header(&names), start)?;
                     Ok(names)
                 });
-                header = Some(names.map_err(|stopped| stopped.into_failure(lines, start))?);
+                header = Some(names.map_err(|stopped| stopped.into_error(lines, start))?);
             }
             Some(header) if is_blank && header.len() != 1 => {}
             Some(header) if header.len() != record.len() => {
@@ -259,35 +233,35 @@ fn each_record(
                 let (fields, columns) = (record.len(), header.len());
                 let (one, other) = (plural(fields), plural(columns));
                 let reason = format!("{fields} field{one}, expected {columns} column{other}");
-                return Err(lines.failure(Class::Malformed, start, &reason));
+                return Err(lines.malformed(start, &reason).into());
             }
             Some(header) => {
                 let part = Part::Row(header, &record);
-                each(part, start).map_err(|stopped| stopped.into_failure(lines, start))?;
+                each(part, start).map_err(|stopped| stopped.into_error(lines, start))?;
             }
         }
-        advance(lines, bar, &mut reported)?;
+        advance(lines, progress, &mut reported)?;
     }
     if state == State::Open {
-        return Err(lines.failure(Class::Malformed, start, "unterminated quoted field"));
+        return Err(lines.malformed(start, "unterminated quoted field").into());
     }
     Ok(())
 }
 
-fn advance(lines: &Lines, bar: &Bar, reported: &mut u64) -> Result<(), Failure> {
+fn advance(lines: &Lines, progress: &dyn Progress, reported: &mut u64) -> Result<(), Error> {
     const STEP: u64 = 1 << 20;
     if lines.bytes() - *reported >= STEP {
-        bar.advance(lines.bytes() - *reported);
+        progress.advance(lines.bytes() - *reported);
         *reported = lines.bytes();
-        if bar.is_cancelled() {
-            return Err(Failure::Interrupted);
+        if progress.is_cancelled() {
+            return Err(lines.error(ErrorKind::Cancelled(Cancelled)));
         }
     }
     Ok(())
 }
 
 /// The unique column names of the header.
-fn names(record: &Record) -> Result<Vec<String>, ReadError> {
+fn names<E>(record: &Record) -> Result<Vec<String>, ReadError<E>> {
     let mut names: Vec<String> = Vec::with_capacity(record.len());
     let mut seen = HashSet::with_capacity(record.len());
     for index in 0..record.len() {
