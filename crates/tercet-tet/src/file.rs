@@ -1,6 +1,6 @@
 //! [`File`] and [`Dataset`]: opening, catalog, chunk lookup.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 #[cfg(any(unix, windows))]
@@ -30,21 +30,21 @@ use crate::wire::superblock::Superblock;
 /// An open `.tet` file.
 ///
 /// Opening reads and checks the superblock, the directory, the index header and the footer. Nothing that grows with
-/// the number of chunks is read. A `File` can be shared between threads.
-#[derive(Debug)]
+/// the number of chunks is read. A `File` can be shared between threads. Clones share what was read and verified.
+#[derive(Clone, Debug)]
 pub struct File {
     pub(crate) source: Arc<dyn ByteSource>,
     pub(crate) options: ReadOptions,
-    pub(crate) catalog: Catalog,
-    pub(crate) grids: Vec<Result<Grid, DatasetError>>,
-    pub(crate) rows: Rows,
-    pub(crate) checker: Option<IntegrityChecker>,
-    pub(crate) verified: Verified,
-    pub(crate) integrity_status: IntegrityStatus,
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) grids: Arc<[Result<Grid, DatasetError>]>,
+    pub(crate) rows: Arc<Rows>,
+    pub(crate) checker: Option<Arc<IntegrityChecker>>,
+    pub(crate) verified: Arc<Verified>,
+    pub(crate) integrity_status: Arc<IntegrityStatus>,
     /// Labels of axes with more than 64 of them, from the integrity block.
-    pub(crate) long_labels: LongLabels,
+    pub(crate) long_labels: Arc<LongLabels>,
     /// The path of a file on disk.
-    path: Option<PathBuf>,
+    path: Option<Arc<Path>>,
 }
 
 /// The parts of a file that are read when it is opened.
@@ -110,7 +110,7 @@ impl File {
         let source = open_location(location, options.access)
             .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
         let mut file = Self::from_source_mode(source, options, mode)?;
-        file.path = location.as_path().map(Path::to_owned);
+        file.path = location.as_path().map(Arc::from);
         Ok(file)
     }
 
@@ -130,13 +130,13 @@ impl File {
         Ok(Self {
             source,
             options,
-            catalog,
-            grids,
-            rows,
-            checker,
-            verified: Verified::default(),
-            integrity_status: status,
-            long_labels: labels,
+            catalog: catalog.into(),
+            grids: grids.into(),
+            rows: rows.into(),
+            checker: checker.map(Arc::new),
+            verified: Arc::default(),
+            integrity_status: status.into(),
+            long_labels: labels.into(),
             path: None,
         })
     }
@@ -250,7 +250,7 @@ impl File {
     pub(crate) fn row_context(&self) -> RowContext<'_> {
         RowContext {
             source: &self.source,
-            checker: self.checker.as_ref(),
+            checker: self.checker.as_deref(),
             limits: &self.options.limits,
             grids: &self.grids,
         }

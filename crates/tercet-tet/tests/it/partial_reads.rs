@@ -35,6 +35,25 @@ fn open(source: &CountedSource) -> File {
 const RUN: u64 = 1024 * 104;
 
 #[test]
+fn clones_share_what_was_read() {
+    let bytes = write(&[4_000], &[2], Compression::None, WriterOptions::new());
+    for source in sources(&bytes) {
+        let file = open(&source);
+        file.dataset("a").unwrap().chunk(&[7]).unwrap();
+        source.reset();
+        file.dataset("a").unwrap().chunk(&[7]).unwrap();
+        let again = source.bytes();
+        source.reset();
+        let clone = file.clone();
+        assert_eq!(source.bytes(), 0, "a clone reads nothing");
+        drop(file);
+        let chunk = clone.dataset("a").unwrap().chunk(&[7]).unwrap();
+        assert_eq!(chunk.as_slice::<u16>(), Some(&[14, 15][..]));
+        assert_eq!(source.bytes(), again, "a clone knows what the file knew");
+    }
+}
+
+#[test]
 fn open_and_one_chunk_read_the_same_bytes_for_any_chunk_count() {
     for options in [WriterOptions::new(), WriterOptions::interop()] {
         let costs = [1_000u64, 100_000].map(|chunks| {
