@@ -42,13 +42,9 @@ pub fn outline(location: impl Into<Location>, options: OutlineOptions) -> Result
     Container::open(location)?.outline(options)
 }
 
-/// An open container of any format.
-#[derive(Debug)]
+/// An open container of any format. Clones share what was read.
+#[derive(Clone, Debug)]
 #[non_exhaustive]
-#[expect(
-    clippy::large_enum_variant,
-    reason = "programs have few of them; a box would be in the way of patterns"
-)]
 pub enum Container {
     /// A `.tet` file.
     Tet(tet::File),
