@@ -78,6 +78,8 @@ pub trait Compute: bytemuck::Pod + PartialOrd + Default + Send + Sync + Debug {
     fn ordinal(number: u32) -> Self::Ordinal;
     /// Converts to the nearest f64; exact for floats.
     fn to_f64(self) -> f64;
+    /// Difference between the value and `to_f64`: 0 except for large integers.
+    fn rest(self) -> f64;
     /// Difference `self − pivot`, rounded once.
     fn minus(self, pivot: Self) -> f64;
     /// Whether the value is NaN.
@@ -108,6 +110,9 @@ macro_rules! floats {
             #[inline(always)]
             fn to_f64(self) -> f64 {
                 f64::from(self)
+            }
+            fn rest(self) -> f64 {
+                0.0
             }
             #[inline(always)]
             fn minus(self, pivot: Self) -> f64 {
@@ -158,6 +163,9 @@ macro_rules! integers {
             fn to_f64(self) -> f64 {
                 let (high, low) = halves($biased(self));
                 (high - $offset) + low
+            }
+            fn rest(self) -> f64 {
+                crate::sum::rest(self.into(), self.to_f64())
             }
             #[inline(always)]
             fn minus(self, pivot: Self) -> f64 {

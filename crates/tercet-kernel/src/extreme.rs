@@ -39,11 +39,18 @@ pub(crate) struct Extreme<T, const MAX: bool> {
     best: Vec<T>,
     /// Whether the cell has a value. Needed only where the best value equals the worst possible value.
     filled: Vec<bool>,
+    /// Whether the result is the difference to the nearest f64.
+    is_rest: bool,
 }
 
 impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
     pub(crate) fn new(cells: usize) -> Result<Self, OutOfMemory> {
-        Ok(Self { best: filled(worst::<T, MAX>(), cells)?, filled: filled(false, cells)? })
+        Ok(Self { best: filled(worst::<T, MAX>(), cells)?, filled: filled(false, cells)?, is_rest: false })
+    }
+
+    /// The difference between the exact result and the nearest f64.
+    pub(crate) fn rest(cells: usize) -> Result<Self, OutOfMemory> {
+        Ok(Self { is_rest: true, ..Self::new(cells)? })
     }
 
     #[inline(always)]
@@ -63,7 +70,11 @@ impl<T: Compute, const MAX: bool> Extreme<T, MAX> {
     fn result(&self, cell: usize) -> f64 {
         // Adding +0.0 turns −0.0 into +0.0.
         let is_filled = self.filled[cell] || self.best[cell] != worst::<T, MAX>();
-        if is_filled { self.best[cell].to_f64() + 0.0 } else { f64::NAN }
+        match (is_filled, self.is_rest) {
+            (false, _) => f64::NAN,
+            (true, false) => self.best[cell].to_f64() + 0.0,
+            (true, true) => self.best[cell].rest(),
+        }
     }
 }
 
@@ -118,7 +129,7 @@ impl<T: Compute, const MAX: bool> Cells for Extreme<T, MAX> {
     type State = (T, bool);
 
     fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
-        Self::new(cells)
+        Ok(Self { is_rest: self.is_rest, ..Self::new(cells)? })
     }
 
     fn clear(&mut self) {

@@ -89,12 +89,34 @@ impl<T: Compute> Cells for FiniteRange<T> {
     }
 }
 
+/// Where values outside of the range of a histogram are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outliers {
+    /// In the first and the last bin. Ranges narrower than [`TINY_RANGE`] count as a single value.
+    InEndBins,
+    /// In two more numbers after the bins: below and above the range. A value belongs to the bin whose edges enclose it;
+    /// the last bin includes its upper edge.
+    Separate,
+}
+
+impl Outliers {
+    /// Number of counts beside the bins.
+    pub(crate) fn width(self) -> usize {
+        match self {
+            Self::InEndBins => 0,
+            Self::Separate => 2,
+        }
+    }
+}
+
 /// Histogram counts: one number per bin for each cell. NaN is not counted.
 #[derive(Debug)]
 pub(crate) struct Histogram<T> {
     counts: Vec<u64>,
     bins: Vec<Bins>,
+    /// Numbers per cell: of the bins, and of the outliers.
     per_cell: usize,
+    outliers: Outliers,
     value: PhantomData<T>,
 }
 
@@ -102,6 +124,7 @@ pub(crate) struct Histogram<T> {
 #[derive(Clone, Copy, Debug)]
 struct Bins {
     min: f64,
+    max: f64,
     width: f64,
     /// Whether all finite values are equal, or no value is finite. Then only infinities fall into the end bins.
     single: bool,
@@ -123,35 +146,72 @@ impl Bins {
         let bin = ((value - self.min) / self.width) as usize;
         bin.min(self.last)
     }
+
+    /// Bin of a value that is not NaN; the two numbers after the bins are those of values below and above the range.
+    #[inline(always)]
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of bins")]
+    fn enclosing(&self, value: f64) -> usize {
+        // The range is NaN if no value is finite.
+        if !(value >= self.min) || !(value <= self.max) {
+            return self.last + if value > self.min || value == f64::INFINITY { 2 } else { 1 };
+        }
+        if self.single {
+            return 0;
+        }
+        let edge = |bin: usize| self.min + to_f64(bin as u64) * self.width;
+        let distance = value - self.min;
+        let distance = if distance.is_finite() {
+            distance / self.width
+        } else {
+            value / self.width - self.min / self.width
+        };
+        let bin = (distance as usize).min(self.last);
+        // The quotient is rounded; the edges decide.
+        if bin > 0 && value < edge(bin) {
+            bin - 1
+        } else if bin < self.last && value >= edge(bin + 1) {
+            bin + 1
+        } else {
+            bin
+        }
+    }
 }
 
 impl<T: Compute> Histogram<T> {
     /// Creates a histogram. `range` returns the range of a cell.
     pub(crate) fn new(
         bins: usize,
+        outliers: Outliers,
         range: &dyn Fn(usize) -> [f64; 2],
         cells: usize,
     ) -> Result<Self, OutOfMemory> {
         let of = |[min, max]: [f64; 2]| Bins {
             min,
+            max,
             width: bin_width(min, max, to_f64(bins as u64)),
-            single: min.is_nan() || max - min < TINY_RANGE,
+            single: match outliers {
+                Outliers::InEndBins => min.is_nan() || max - min < TINY_RANGE,
+                Outliers::Separate => bin_width(min, max, to_f64(bins as u64)) <= 0.0,
+            },
             last: bins.saturating_sub(1),
         };
         let mut own = filled(of([f64::NAN; 2]), cells)?;
         for (cell, own) in own.iter_mut().enumerate() {
             *own = of(range(cell));
         }
-        let counts = filled(0, cells.saturating_mul(bins))?;
-        Ok(Self { counts, bins: own, per_cell: bins, value: PhantomData })
+        let per_cell = bins + outliers.width();
+        let counts = filled(0, cells.saturating_mul(per_cell))?;
+        Ok(Self { counts, bins: own, per_cell, outliers, value: PhantomData })
     }
 
     #[inline(always)]
     fn run(&mut self, at: usize, values: &[T]) {
         let bins = self.bins[at];
         let counts = &mut self.counts[at * self.per_cell..(at + 1) * self.per_cell];
-        for value in values.iter().map(|value| value.to_f64()).filter(|value| !value.is_nan()) {
-            counts[bins.bin(value)] += 1;
+        let values = values.iter().map(|value| value.to_f64()).filter(|value| !value.is_nan());
+        match self.outliers {
+            Outliers::InEndBins => values.for_each(|value| counts[bins.bin(value)] += 1),
+            Outliers::Separate => values.for_each(|value| counts[bins.enclosing(value)] += 1),
         }
     }
 }
@@ -163,9 +223,9 @@ impl<T: Compute> Cells for Histogram<T> {
 
     fn fresh(&self, cells: usize) -> Result<Self, OutOfMemory> {
         let mut bins = self.bins.clone();
-        bins.resize(cells, Bins { min: f64::NAN, width: 0.0, single: true, last: 0 });
+        bins.resize(cells, Bins { min: f64::NAN, max: f64::NAN, width: 0.0, single: true, last: 0 });
         let counts = filled(0, cells.saturating_mul(self.per_cell))?;
-        Ok(Self { counts, bins, per_cell: self.per_cell, value: PhantomData })
+        Ok(Self { counts, bins, per_cell: self.per_cell, outliers: self.outliers, value: PhantomData })
     }
 
     fn clear(&mut self) {

@@ -46,7 +46,7 @@ pub use compute::{Compute, ComputeType, Value};
 pub use covariance::Covariance;
 pub use decode::Decode;
 pub use filter::Filter;
-pub use histogram::{TINY_RANGE, bin_width};
+pub use histogram::{Outliers, TINY_RANGE, bin_width};
 pub use op::Op;
 pub use order::{Capacity, Quantile, Search};
 pub use roll::{Roll, RollPadding, Rolled, Scan, roll};

@@ -9,7 +9,7 @@ use crate::accumulator::Accumulator;
 use crate::arg::Arg;
 use crate::compute::{Compute, ComputeType, Value};
 use crate::extreme::{Extreme, Range};
-use crate::histogram::{FiniteRange, Histogram};
+use crate::histogram::{FiniteRange, Histogram, Outliers};
 use crate::integer_sum::IntegerSum;
 use crate::moments::Moments;
 use crate::product::Product;
@@ -34,6 +34,12 @@ pub enum Op {
     Min,
     /// Maximum of the values that are not NaN; NaN if all are.
     Max,
+    /// Difference between the exact sum of integers and `Sum`, which is the nearest f64; 0 for floats.
+    SumRest,
+    /// Difference between the exact minimum and `Min`, which is the nearest f64; 0 for floats.
+    MinRest,
+    /// Difference between the exact maximum and `Max`, which is the nearest f64; 0 for floats.
+    MaxRest,
     /// Minimum and maximum: two numbers.
     Range,
     /// Minimum and maximum of the finite values: two numbers.
@@ -64,12 +70,14 @@ pub enum Op {
     },
     /// Softmax denominator: the maximum of the values that are not NaN, and the sum of exp(x − maximum): two numbers.
     SoftmaxTotal,
-    /// Histogram with bins of equal width: one number per bin.
+    /// Histogram with bins of equal width: one number per bin, and the numbers of `outliers`.
     Histogram {
         /// Number of bins.
         bins: usize,
         /// Range of each output cell, or one range for all.
         ranges: Arc<[[f64; 2]]>,
+        /// Where values outside of the range are counted.
+        outliers: Outliers,
     },
 }
 
@@ -95,7 +103,7 @@ impl Op {
         match self {
             Self::Range | Self::FiniteRange | Self::SoftmaxTotal => 2,
             Self::Moments { .. } => 3,
-            Self::Histogram { bins, .. } => *bins,
+            Self::Histogram { bins, outliers, .. } => bins + outliers.width(),
             _ => 1,
         }
     }
@@ -109,6 +117,9 @@ impl Op {
                 | Self::NanMean
                 | Self::Min
                 | Self::Max
+                | Self::SumRest
+                | Self::MinRest
+                | Self::MaxRest
                 | Self::Range
                 | Self::Count
                 | Self::NanCount
@@ -122,10 +133,10 @@ impl Op {
         match self {
             Self::Count => 1,
             Self::NanCount | Self::InfCount { .. } | Self::AnyNotFinite | Self::EqualCount(_) => 8,
-            Self::Min | Self::Max => 9,
+            Self::Min | Self::Max | Self::MinRest | Self::MaxRest => 9,
             Self::Range | Self::FiniteRange => 18,
             Self::ArgMin | Self::ArgMax | Self::Product => 16,
-            Self::Sum | Self::Mean | Self::NanMean | Self::NormL1 | Self::NormL2 => 32,
+            Self::Sum | Self::SumRest | Self::Mean | Self::NanMean | Self::NormL1 | Self::NormL2 => 32,
             Self::SoftmaxTotal => 24,
             Self::Moments { .. } => 40,
             Self::Histogram { bins, .. } => bins * 8 + 32,
@@ -137,6 +148,7 @@ impl Op {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
         match self {
             Self::Sum => sum::<PLAIN>(SumResult::Total, dtype, cells),
+            Self::SumRest => sum::<PLAIN>(SumResult::Rest, dtype, cells),
             Self::NanMean if is_float => match ComputeType::for_dtype(dtype) {
                 ComputeType::F32 => boxed(FloatSum::<f32, PLAIN, true>::new(SumResult::Mean, false, cells)),
                 _ => boxed(FloatSum::<f64, PLAIN, true>::new(SumResult::Mean, false, cells)),
@@ -207,16 +219,18 @@ impl Op {
         match self {
             Self::Min => boxed(Extreme::<T, false>::new(cells)),
             Self::Max => boxed(Extreme::<T, true>::new(cells)),
+            Self::MinRest => boxed(Extreme::<T, false>::rest(cells)),
+            Self::MaxRest => boxed(Extreme::<T, true>::rest(cells)),
             Self::Range => boxed(Range::<T>::new(cells)),
             Self::FiniteRange => boxed(FiniteRange::<T>::new(cells)),
             Self::ArgMin => boxed(Arg::<T, false>::new(cells)),
             Self::ArgMax => boxed(Arg::<T, true>::new(cells)),
-            Self::Histogram { bins, ranges } => {
+            Self::Histogram { bins, ranges, outliers } => {
                 let range = |cell: usize| match ranges[..] {
                     [all] => all,
                     _ => ranges.get(global(cell)).copied().unwrap_or([f64::NAN; 2]),
                 };
-                boxed(Histogram::<T>::new(*bins, &range, cells))
+                boxed(Histogram::<T>::new(*bins, *outliers, &range, cells))
             }
             _ => boxed(Moments::<T, false>::new(cells)),
         }

@@ -50,6 +50,9 @@ pub struct Quantile {
     pub q: f64,
     /// Element type.
     pub dtype: ElementType,
+    /// Whether the result is the difference between the quantile and the nearest f64: for integers, NaN if the quantile is
+    /// not an integer.
+    pub is_rest: bool,
 }
 
 impl Quantile {
@@ -74,8 +77,12 @@ impl Quantile {
     /// Creates an accumulator that keeps all values.
     pub fn accumulator(&self, capacity: Capacity) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         match Coding::narrow(self.dtype) {
-            Some(coding) => Ok(Box::new(Columns::new(coding, self.q, capacity)?)),
-            None => Ok(Box::new(Columns::new(Coding::wide(self.dtype), self.q, capacity)?)),
+            Some(coding) => Ok(Box::new(Columns::new(self.with_result(coding), self.q, capacity)?)),
+            None => Ok(Box::new(Columns::new(self.with_result(Coding::wide(self.dtype)), self.q, capacity)?)),
         }
+    }
+
+    fn with_result<K>(&self, coding: Coding<K>) -> Coding<K> {
+        Coding { is_rest: self.is_rest, ..coding }
     }
 }

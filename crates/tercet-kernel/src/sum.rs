@@ -19,6 +19,8 @@ pub(crate) enum SumResult {
     Mean,
     /// Square root of the sum.
     Root,
+    /// Difference between the exact sum of integers and the nearest f64; 0 for floats.
+    Rest,
 }
 
 /// Terms of the sum: the value, its magnitude or its square.
@@ -334,6 +336,7 @@ pub(crate) fn float_result(result: SumResult, sum: f64, count: u64) -> f64 {
         SumResult::Mean => sum / to_f64(count) + 0.0,
         SumResult::Root => sum.sqrt(),
         SumResult::Total => sum + 0.0,
+        SumResult::Rest => 0.0,
     }
 }
 
@@ -344,12 +347,19 @@ pub(crate) fn integer_result(result: SumResult, sum: i128, count: u64) -> f64 {
         SumResult::Mean => quotient(sum, count),
         SumResult::Root => nearest(sum).sqrt(),
         SumResult::Total => nearest(sum),
+        SumResult::Rest => rest(sum, nearest(sum)),
     }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "the nearest")]
 fn nearest(whole: i128) -> f64 {
     whole as f64
+}
+
+/// Difference between an integer of less than 107 bits and the nearest f64: exact.
+#[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, reason = "few digits are left")]
+pub(crate) fn rest(whole: i128, nearest: f64) -> f64 {
+    (whole - nearest as i128) as f64
 }
 
 #[expect(clippy::cast_precision_loss, reason = "there are fewer than 2^53 values")]

@@ -7,6 +7,7 @@ pub(crate) mod dense;
 mod drive;
 pub(crate) mod explain;
 mod histogram;
+pub(crate) mod integers;
 pub(crate) mod job;
 pub(crate) mod locate;
 mod matrix;

@@ -65,6 +65,8 @@ pub struct ResultArray {
     pub attrs: BTreeMap<String, String>,
     /// Bin edges of a histogram, if all bins have the same.
     pub edges: Option<Vec<f64>>,
+    /// Number of values below and above the range of a histogram, which are in no bin.
+    pub outside: Option<[u64; 2]>,
 }
 
 /// The values of a result.
@@ -205,7 +207,15 @@ impl Request<'_> {
         let name = op.map_or("value", Kind::key).to_owned();
         let shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
         let tensor = self.reshaped(tensor, shape)?;
-        Ok(ResultArray { op, name, dims, values: ResultValues::Numbers(tensor), attrs, edges: None })
+        Ok(ResultArray {
+            op,
+            name,
+            dims,
+            values: ResultValues::Numbers(tensor),
+            attrs,
+            edges: None,
+            outside: None,
+        })
     }
 
     fn reshaped(&self, tensor: Tensor, shape: Vec<u64>) -> Result<Tensor, Error> {
@@ -219,7 +229,7 @@ impl Request<'_> {
     fn array(&self, reduced: Reduced, dims: &[ResultDim]) -> Result<ResultArray, Error> {
         let (op, mut dims) = (reduced.op, dims.to_vec());
         let mode = self.settings.values;
-        let attrs = attributes::of_operation(&self.dataset, op, mode, &self.reduced_names());
+        let mut attrs = attributes::of_operation(&self.dataset, op, mode, &self.reduced_names());
         let mut edges = reduced.edges;
         let mut tensor = reduced.tensor;
         let values = match op {
@@ -235,6 +245,10 @@ impl Request<'_> {
                 edges = edges.filter(|_| is_shared);
                 dims.push(ResultDim::bare("bin", bins));
                 tensor = self.reshaped(tensor, dims.iter().map(|dim| dim.len).collect())?;
+                let [below, above] = reduced.outside.unwrap_or_default();
+                for (name, count) in [("values_below_range", below), ("values_above_range", above)] {
+                    attrs.extend((count > 0).then(|| (name.to_owned(), count.to_string())));
+                }
                 ResultValues::Numbers(self.counts(tensor)?)
             }
             Kind::Covariance | Kind::Correlation => {
@@ -245,13 +259,13 @@ impl Request<'_> {
             Kind::Count | Kind::NanCount | Kind::InfCount | Kind::NullCount { .. } => {
                 ResultValues::Numbers(self.counts(tensor)?)
             }
-            _ => ResultValues::Numbers(tensor),
+            _ => ResultValues::Numbers(reduced.exact.unwrap_or(tensor)),
         };
         let name = match op {
             Kind::Quantile { q } => format!("quantile_{q}"),
             op => op.key().to_owned(),
         };
-        Ok(ResultArray { op: Some(op), name, dims, values, attrs, edges })
+        Ok(ResultArray { op: Some(op), name, dims, values, attrs, edges, outside: reduced.outside })
     }
 
     /// Counts as integers, unless a window has none.

@@ -56,6 +56,8 @@ pub(super) struct Coding<K> {
     /// Converts values to keys. −0.0 sorts before +0.0, NaN after all other values.
     pub(super) encode: fn(&[u8], &mut [K]),
     pub(super) decode: fn(K) -> Number,
+    /// Whether results are the differences between exact integers and the nearest f64.
+    pub(super) is_rest: bool,
 }
 
 impl Coding<u32> {
@@ -65,6 +67,7 @@ impl Coding<u32> {
             ElementType::I32 => Self {
                 compute: ComputeType::I64,
                 has_nan: false,
+                is_rest: false,
                 encode: |values, keys| {
                     convert(values, keys, |value: i64| low_bits(value.cast_unsigned()) ^ 1 << 31);
                 },
@@ -73,6 +76,7 @@ impl Coding<u32> {
             ElementType::U32 => Self {
                 compute: ComputeType::U64,
                 has_nan: false,
+                is_rest: false,
                 encode: |values, keys| convert(values, keys, low_bits),
                 decode: |key| Number::Integer(key.into()),
             },
@@ -80,6 +84,7 @@ impl Coding<u32> {
             _ => Self {
                 compute: ComputeType::F32,
                 has_nan: true,
+                is_rest: false,
                 encode: |values, keys| convert(values, keys, key_of_f32),
                 decode: |key| {
                     let bits = if key >> 31 == 0 { !key } else { key ^ 1 << 31 };
@@ -97,18 +102,21 @@ impl Coding<u64> {
             ElementType::I64 => Self {
                 compute: ComputeType::I64,
                 has_nan: false,
+                is_rest: false,
                 encode: |values, keys| convert(values, keys, |value: i64| value.cast_unsigned() ^ 1 << 63),
                 decode: |key| Number::Integer((key ^ 1 << 63).cast_signed().into()),
             },
             ElementType::U64 => Self {
                 compute: ComputeType::U64,
                 has_nan: false,
+                is_rest: false,
                 encode: |values, keys| convert(values, keys, |value: u64| value),
                 decode: |key| Number::Integer(key.into()),
             },
             _ => Self {
                 compute: ComputeType::F64,
                 has_nan: true,
+                is_rest: false,
                 encode: |values, keys| convert(values, keys, key_of_f64),
                 decode: |key| {
                     let bits = if key >> 63 == 0 { !key } else { key ^ 1 << 63 };
@@ -230,12 +238,30 @@ pub(super) fn between(low: Number, high: Number, fraction: f64) -> f64 {
     }
 }
 
+/// Difference between the number between two integers and the nearest f64; NaN if that number is not an integer. 0 for
+/// floats.
+fn rest(low: Number, high: Number, fraction: f64) -> f64 {
+    let (Number::Integer(a), Number::Integer(b)) = (low, high) else { return 0.0 };
+    let whole = match fraction {
+        0.0 => Some(a),
+        _ if a == b => Some(a),
+        0.5 if (a + b) % 2 == 0 => Some((a + b) / 2),
+        _ => None,
+    };
+    whole.map_or(f64::NAN, |whole| crate::sum::rest(whole, between(low, high, fraction)))
+}
+
 impl<K: Key> Coding<K> {
     /// Converts one value.
     pub(super) fn key(&self, value: &[u8]) -> K {
         let mut key = [K::default()];
         (self.encode)(value, &mut key);
         key[0]
+    }
+
+    /// The number between two values, or its difference to the nearest f64.
+    pub(super) fn between(&self, low: Number, high: Number, fraction: f64) -> f64 {
+        if self.is_rest { rest(low, high, fraction) } else { between(low, high, fraction) }
     }
 
     /// Selects the quantile of some keys, and reorders them; NaN for no keys, or if any key is NaN.
@@ -258,6 +284,6 @@ impl<K: Key> Coding<K> {
         }
         let value = (self.decode)(key);
         let next = if rank.fraction == 0.0 { value } else { (self.decode)(next) };
-        between(value, next, rank.fraction)
+        self.between(value, next, rank.fraction)
     }
 }

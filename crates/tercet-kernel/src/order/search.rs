@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tercet_core::tensor::OutOfMemory;
 
 use super::Quantile;
-use super::key::{Coding, Key, Rank, between};
+use super::key::{Coding, Key, Rank};
 use crate::accumulator::{Accumulator, Counts, Runs};
 use crate::cells::filled;
 use crate::compute::ComputeType;
@@ -111,8 +111,8 @@ impl Search {
     /// Creates an accumulator for the current pass. `globals` are the numbers of its cells.
     pub fn accumulator(&self, globals: Vec<usize>) -> Result<Box<dyn Accumulator>, OutOfMemory> {
         match Coding::narrow(self.quantile.dtype) {
-            Some(coding) => self.typed(coding, globals),
-            None => self.typed(Coding::wide(self.quantile.dtype), globals),
+            Some(coding) => self.typed(self.quantile.with_result(coding), globals),
+            None => self.typed(self.quantile.with_result(Coding::wide(self.quantile.dtype)), globals),
         }
     }
 
@@ -435,7 +435,7 @@ impl<K: Key> Shared<K> {
     /// Quantile of complete targets.
     fn value(&self, targets: &Targets) -> f64 {
         let [low, high] = targets.both.map(|target| (self.coding.decode)(K::narrow(target.prefix)));
-        between(low, high, targets.rank.fraction)
+        self.coding.between(low, high, targets.rank.fraction)
     }
 }
 

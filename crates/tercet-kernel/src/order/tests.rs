@@ -92,6 +92,18 @@ fn interpolation_follows_the_definition() {
 }
 
 #[test]
+fn rests_complete_integers_beyond_the_digits_of_f64() {
+    let coding = Coding { is_rest: true, ..Coding::wide(ElementType::I64) };
+    let rest = |a, b, fraction| coding.between(Number::Integer(a), Number::Integer(b), fraction);
+    let big = i128::from(i64::MAX);
+    assert_eq!(rest(big, big, 0.0), -1.0);
+    assert_eq!(rest(big - 2, big, 0.5), -2.0);
+    assert!(rest(big - 1, big, 0.5).is_nan());
+    assert!(rest(3, 8, 0.25).is_nan());
+    assert_eq!(rest(7, 7, 0.25), 0.0);
+}
+
+#[test]
 fn ranks_follow_the_definition() {
     assert_eq!(Rank::new(0.5, 4), Rank { low: 1, fraction: 0.5 });
     assert_eq!(Rank::new(0.5, 5), Rank { low: 2, fraction: 0.0 });

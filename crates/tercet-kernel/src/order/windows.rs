@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::key::{Coding, Key, Rank, between};
+use super::key::{Coding, Key, Rank};
 
 /// Windows of at most this many values are kept sorted; larger ones are counted by rank.
 const FEW: usize = 1024;
@@ -93,7 +93,7 @@ fn quantile<K: Key>(coding: &Coding<K>, q: f64, held: &dyn Multiset<K>, pad: Opt
     }
     let rank = Rank::new(q, real + pads);
     let value = |rank: u64| (coding.decode)(at(rank));
-    between(value(rank.low), value(rank.high()), rank.fraction)
+    coding.between(value(rank.low), value(rank.high()), rank.fraction)
 }
 
 /// Multiset of the values of a window.

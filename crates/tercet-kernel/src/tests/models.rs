@@ -3,7 +3,7 @@
 use tercet_core::ElementType;
 
 use super::{Number, exact, is_float};
-use crate::{Op, Value};
+use crate::{Op, Outliers, Value};
 
 /// Expected results of a cell, each with its tolerance.
 pub(super) type Model = Box<dyn Fn(&[Number]) -> Vec<(f64, f64)>>;
@@ -24,6 +24,22 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
     let index = |at: Option<usize>| vec![(at.map_or(-1.0, |at| at as f64), 0.0)];
     models.push((Op::Min, Box::new(move |cell| vec![(number(best(cell, false), cell), 0.0)])));
     models.push((Op::Max, Box::new(move |cell| vec![(number(best(cell, true), cell), 0.0)])));
+    let rest = |whole: Option<Number>| match whole {
+        Some(Number::Integer(whole)) => vec![((whole - whole as f64 as i128) as f64, 0.0)],
+        Some(_) => vec![(0.0, 0.0)],
+        None => vec![(f64::NAN, 0.0)],
+    };
+    models.push((Op::MinRest, Box::new(move |cell| rest(best(cell, false).map(|at| cell[at])))));
+    models.push((Op::MaxRest, Box::new(move |cell| rest(best(cell, true).map(|at| cell[at])))));
+    let total = move |cell: &[Number]| {
+        let whole = |number: &Number| match number {
+            Number::Integer(whole) => Some(*whole),
+            Number::Float(_) => None,
+        };
+        let total: Option<i128> = cell.iter().map(whole).sum();
+        rest(Some(total.map_or(Number::Float(0.0), Number::Integer)))
+    };
+    models.push((Op::SumRest, Box::new(total)));
     let range = move |cell: &[Number]| {
         vec![(number(best(cell, false), cell), 0.0), (number(best(cell, true), cell), 0.0)]
     };
@@ -67,8 +83,15 @@ pub(super) fn models(dtype: ElementType) -> Vec<(Op, Model)> {
         models.push((Op::Moments { skip_nan }, Box::new(move |cell| moments(dtype, cell, skip_nan))));
     }
     models.push((Op::SoftmaxTotal, Box::new(softmax)));
-    let ranges = std::sync::Arc::from([[-4.0, 8.0]]);
-    models.push((Op::Histogram { bins: 6, ranges }, Box::new(histogram)));
+    let ranges: std::sync::Arc<[[f64; 2]]> = std::sync::Arc::from([[-4.0, 8.0]]);
+    models.push((
+        Op::Histogram { bins: 6, ranges: std::sync::Arc::clone(&ranges), outliers: Outliers::InEndBins },
+        Box::new(histogram),
+    ));
+    models.push((
+        Op::Histogram { bins: 6, ranges, outliers: Outliers::Separate },
+        Box::new(histogram_with_outliers),
+    ));
     models
 }
 
@@ -192,6 +215,20 @@ fn histogram(cell: &[Number]) -> Vec<(f64, f64)> {
     for x in floats(cell, true) {
         let bin = ((x + 4.0) * 0.5).floor();
         counts[(bin.max(0.0) as usize).min(5)].0 += 1.0;
+    }
+    counts
+}
+
+fn histogram_with_outliers(cell: &[Number]) -> Vec<(f64, f64)> {
+    let mut counts = vec![(0.0, 0.0); 8];
+    for x in floats(cell, true) {
+        let number = match x {
+            x if x < -4.0 => 6,
+            x if x > 8.0 => 7,
+            // By the edges: the sum x + 4 would be rounded.
+            x => (0..6).rev().find(|bin| x >= -4.0 + 2.0 * f64::from(*bin)).unwrap_or(0) as usize,
+        };
+        counts[number].0 += 1.0;
     }
     counts
 }

@@ -34,6 +34,9 @@ pub struct Reduced {
     /// Values as f64; indices as i64, −1 for no index. One dimension for each of `dims`, followed by the bins of a
     /// histogram or the two dimensions of a matrix.
     pub tensor: Tensor,
+    /// Exact results of integers, in an integer type: minima and maxima in the element type, sums in 64 bits, and medians and
+    /// quantiles of 64-bit integers. `None` if a result is missing, does not fit or is not an integer.
+    pub exact: Option<Tensor>,
     /// Remaining dimensions.
     pub dims: Vec<Dim>,
     /// Number of elements that were reduced, after filters.
@@ -44,6 +47,8 @@ pub struct Reduced {
     pub counts: Option<Tensor>,
     /// Bin edges of a histogram over all axes.
     pub edges: Option<Vec<f64>>,
+    /// Number of values below and above the range of a histogram, which are in no bin.
+    pub outside: Option<[u64; 2]>,
     /// How the result was computed.
     pub execution: Execution,
 }
@@ -203,7 +208,7 @@ pub(super) fn reduced(
     let mut shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
     let counts = counts.map(|counts| tensor(shape.clone(), counts.0.clone())).transpose()?;
     let (elements, skipped) = (computed.elements, computed.skipped);
-    let (mut edges, mut dims) = (None, dims);
+    let (mut edges, mut outside, mut dims) = (None, None, dims);
     let tensor = match computed.numbers {
         Numbers::Indices(indices) => tensor(shape, indices)?,
         Numbers::Values(values) => tensor(shape, values)?,
@@ -211,8 +216,8 @@ pub(super) fn reduced(
             let number = |flag: Option<bool>| flag.map_or(f64::NAN, |flag| f64::from(u8::from(flag)));
             tensor(shape, flags.into_iter().map(number).collect())?
         }
-        Numbers::Histogram { counts, edges: found } => {
-            edges = found;
+        Numbers::Histogram { counts, edges: found, outside: outliers } => {
+            (edges, outside) = (found, outliers);
             let outputs = shape.iter().product::<u64>().max(1);
             shape.push(counts.len() as u64 / outputs);
             tensor(shape, counts)?
@@ -222,7 +227,7 @@ pub(super) fn reduced(
             tensor(vec![order as u64; 2], values)?
         }
     };
-    Ok(Reduced { op, tensor, dims, elements, skipped, counts, edges, execution })
+    Ok(Reduced { op, tensor, exact: None, dims, elements, skipped, counts, edges, outside, execution })
 }
 
 fn tensor<T: Scalar>(shape: Vec<u64>, values: Vec<T>) -> Result<Tensor, ErrorKind> {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use tercet_core::{Progress, Tensor};
+use tercet_kernel::Outliers;
 
 use super::reduce::{Counts, reduced};
 use super::weights::{AxisWeights, Parts};
@@ -16,7 +17,7 @@ use crate::exec::locate::locate;
 use crate::exec::memory::{self, Memory};
 use crate::exec::reduce::{self, Numbers, compute, compute_all, is_linear_scan};
 use crate::exec::target::Outputs;
-use crate::exec::{blank, explain, preview, spill, transform};
+use crate::exec::{blank, explain, integers, preview, spill, transform};
 use crate::file::Dataset;
 use crate::plan::ReadPlan;
 use crate::query::document::ExecutionOptions;
@@ -60,7 +61,7 @@ pub(crate) struct Settings {
     pub(crate) counts: bool,
     /// How a computation treats missing and packed values.
     pub(crate) values: ValueMode,
-    /// Whether a query document is read as the reference does.
+    /// Whether a query document is read and computed as the reference does.
     pub(crate) as_reference: bool,
 }
 
@@ -322,6 +323,12 @@ impl<'f> Request<'f> {
             (None, _) => compute_all(job, &kinds, operation)?,
         };
         self.propagate_missing(job, operation, &kinds, &mut computed)?;
+        let is_exact = !self.settings.as_reference && self.weights.is_none();
+        let exact = kinds.iter().zip(&computed).map(|(&kind, computed)| match is_exact {
+            true => integers::exact(job, &Operation { kind, ..operation.clone() }, &computed.numbers),
+            false => Ok(None),
+        });
+        let exact = exact.collect::<Result<Vec<_>, ErrorKind>>()?;
         let counts = if self.settings.counts { computed.pop() } else { None };
         let counts = counts.as_ref().map(Counts::new);
         let execution = Self::execution(job, memory);
@@ -331,9 +338,13 @@ impl<'f> Request<'f> {
             .into_iter()
             .map(|axis| self.resolved.reversed[axis] && matches!(operation.roles[axis], Role::Kept))
             .collect();
-        let results = self.ops.iter().zip(computed).map(|(&op, computed)| {
+        let results = self.ops.iter().zip(computed).zip(exact).map(|((&op, computed), exact)| {
             let mut result = reduced(op, computed, self.dims.clone(), counts.as_ref(), execution.clone())?;
+            result.exact = exact.map(|whole| whole.tensor(&result.tensor)).transpose()?;
             super::reverse(&mut result.tensor, &reversed);
+            if let Some(exact) = &mut result.exact {
+                super::reverse(exact, &reversed);
+            }
             if let Some(counts) = &mut result.counts {
                 super::reverse(counts, &reversed);
             }
@@ -352,21 +363,16 @@ impl<'f> Request<'f> {
         computed: &mut [reduce::Computed],
     ) -> Result<(), ErrorKind> {
         let ignores_nan = |kind: &Kind| matches!(kind, Kind::Min | Kind::Max | Kind::ArgMin | Kind::ArgMax);
-        let is_skipping = self.settings.values != ValueMode::Decoded { skip_missing: false };
+        let is_skipping = match self.settings.values {
+            ValueMode::Decoded { skip_missing } => skip_missing,
+            ValueMode::Stored => self.settings.as_reference,
+        };
         if is_skipping || !kinds.iter().any(ignores_nan) {
             return Ok(());
         }
-        let count = Operation { kind: Kind::Count, ..operation.clone() };
-        let all = compute(job, &count)?;
-        let mut skipping = self.clone();
-        ValueMode::Decoded { skip_missing: true }.apply(&self.dataset, &mut skipping.resolved)?;
-        let present = skipping.with_job(job.plan, job.progress, |job, _| compute(job, &count))?;
-        let (Numbers::Values(all), Numbers::Values(present)) = (all.numbers, present.numbers) else {
-            return Ok(());
-        };
+        let missing = self.missing_counts(job, operation)?;
         for (_, computed) in kinds.iter().zip(computed).filter(|(kind, _)| ignores_nan(kind)) {
-            for (cell, _) in all.iter().zip(&present).enumerate().filter(|(_, (all, present))| all > present)
-            {
+            for (cell, _) in missing.iter().enumerate().filter(|(_, missing)| **missing > 0.0) {
                 match &mut computed.numbers {
                     Numbers::Values(values) => values[cell] = f64::NAN,
                     Numbers::Indices(indices) => indices[cell] = -1,
@@ -375,6 +381,25 @@ impl<'f> Request<'f> {
             }
         }
         Ok(())
+    }
+
+    /// The number of missing values of each result; of stored values, the number of NaN.
+    fn missing_counts(&self, job: &Job<'_>, operation: &Operation) -> Result<Vec<f64>, ErrorKind> {
+        let counts = |job: &Job<'_>, kind: Kind| -> Result<Vec<f64>, ErrorKind> {
+            match compute(job, &Operation { kind, ..operation.clone() })?.numbers {
+                Numbers::Values(counts) => Ok(counts),
+                _ => Ok(Vec::new()),
+            }
+        };
+        if self.settings.values == ValueMode::Stored {
+            return counts(job, Kind::NanCount);
+        }
+        let mut all = counts(job, Kind::Count)?;
+        let mut skipping = self.clone();
+        ValueMode::Decoded { skip_missing: true }.apply(&self.dataset, &mut skipping.resolved)?;
+        let present = skipping.with_job(job.plan, job.progress, |job, _| counts(job, Kind::Count))?;
+        all.iter_mut().zip(&present).for_each(|(all, present)| *all -= present);
+        Ok(all)
     }
 
     /// Axes of the dataset that the dimensions of the result belong to.
@@ -471,6 +496,7 @@ impl<'f> Request<'f> {
             parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
             out_of_core: memory.is_out_of_core(bytes),
             statistics: settings.statistics,
+            outliers: if settings.as_reference { Outliers::InEndBins } else { Outliers::Separate },
             progress,
             by_statistics: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),

@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use rayon::prelude::*;
 use tercet_core::{ByteSource as _, ElementType, Progress, Selection};
+use tercet_kernel::Outliers;
 
 use crate::error::ErrorKind;
 use crate::file::{ChunkRef, Dataset};
@@ -65,6 +66,8 @@ pub(crate) struct Job<'a> {
     pub(crate) out_of_core: bool,
     /// Whether statistics of chunks may replace their values.
     pub(crate) statistics: bool,
+    /// Where histograms count values outside of their range.
+    pub(crate) outliers: Outliers,
     pub(crate) progress: &'a dyn Progress,
     /// Number of chunks whose statistics replaced their values.
     pub(crate) by_statistics: AtomicU64,

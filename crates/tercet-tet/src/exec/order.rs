@@ -17,12 +17,21 @@ use crate::query::resolved::{Groups, Operation, Role, Rolling};
 /// Quantile `q` of every output element: position q·(n − 1) of its sorted values, with linear interpolation; NaN if it
 /// has no values or a NaN.
 pub(crate) fn quantile(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Folded, ErrorKind> {
-    quantile_in(job, operation, q, &Room::new(job))
+    quantile_in(job, operation, Quantile { q, dtype: job.element(), is_rest: false }, &Room::new(job))
 }
 
-fn quantile_in(job: &Job<'_>, operation: &Operation, q: f64, room: &Room) -> Result<Folded, ErrorKind> {
-    let dtype = job.element();
-    let quantile = Quantile { q, dtype };
+/// Difference between the quantile of integers and the nearest f64; NaN if it is not an integer.
+pub(crate) fn quantile_rest(job: &Job<'_>, operation: &Operation, q: f64) -> Result<Folded, ErrorKind> {
+    quantile_in(job, operation, Quantile { q, dtype: job.element(), is_rest: true }, &Room::new(job))
+}
+
+fn quantile_in(
+    job: &Job<'_>,
+    operation: &Operation,
+    quantile: Quantile,
+    room: &Room,
+) -> Result<Folded, ErrorKind> {
+    let dtype = quantile.dtype;
     let kept = Kept::new(job, quantile, &operation.roles, room.task);
     let pad = kept.axes.iter().find_map(Axis::pad);
     if let Some(value) = pad.filter(|&value| compute_value(value, dtype, quantile.compute()).is_none()) {

@@ -32,6 +32,8 @@ pub(crate) enum Numbers {
     Histogram {
         counts: Vec<f64>,
         edges: Option<Vec<f64>>,
+        /// Number of values below and above the range, if they are in no bin.
+        outside: Option<[u64; 2]>,
     },
     Matrix {
         values: Vec<f64>,
@@ -50,11 +52,11 @@ pub(crate) fn compute(job: &Job<'_>, operation: &Operation) -> Result<Computed, 
         }
         Kind::Histogram { bins, range } => {
             let histogram = histogram::histogram(job, operation, bins, range)?;
-            let (counts, edges) = (histogram.counts, histogram.edges);
+            let histogram::Histogram { counts, edges, outside, elements, skipped } = histogram;
             return Ok(Computed {
-                numbers: Numbers::Histogram { counts, edges },
-                elements: histogram.elements,
-                skipped: histogram.skipped,
+                numbers: Numbers::Histogram { counts, edges, outside },
+                elements,
+                skipped,
             });
         }
         Kind::Covariance | Kind::Correlation => {

@@ -88,6 +88,7 @@ impl Sample {
             held: 0,
             out_of_core,
             statistics,
+            outliers: tercet_kernel::Outliers::Separate,
             progress,
             by_statistics,
             bytes_read,

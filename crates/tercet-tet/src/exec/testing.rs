@@ -85,6 +85,7 @@ pub(super) fn job<'a>(
         parallel: true,
         held: 0,
         statistics: false,
+        outliers: tercet_kernel::Outliers::Separate,
         progress,
         by_statistics: AtomicU64::new(0),
         bytes_read: AtomicU64::new(0),

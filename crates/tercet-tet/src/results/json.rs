@@ -63,6 +63,10 @@ impl Serialize for One<'_> {
         if let Some(edges) = &array.edges {
             map.serialize_entry("edges", edges)?;
         }
+        if let Some([below, above]) = array.outside {
+            map.serialize_entry("below", &below)?;
+            map.serialize_entry("above", &above)?;
+        }
         if with_values {
             match &array.values {
                 ResultValues::Numbers(tensor) => {

@@ -18,6 +18,8 @@ mod chunk_visits;
 mod compute;
 #[cfg(target_endian = "little")]
 mod error_locations;
+#[cfg(target_endian = "little")]
+mod exact_results;
 #[cfg(all(any(unix, windows), target_endian = "little"))]
 mod faults;
 mod footer_repair;

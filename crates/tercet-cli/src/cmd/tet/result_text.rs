@@ -72,10 +72,17 @@ fn title(array: &ResultArray) -> String {
 /// How many values were used and skipped.
 fn counts(results: &Results) -> String {
     let values = counted(results.elements, "value");
-    match results.skipped {
-        0 => values,
-        skipped => format!("{values}, {} skipped", counted(skipped, "missing value")),
+    let mut parts = vec![values];
+    for [below, above] in results.arrays.iter().filter_map(|array| array.outside) {
+        for (count, side) in [(below, "below"), (above, "above")].into_iter().filter(|(count, _)| *count > 0)
+        {
+            parts.push(format!("{count} {side} the range"));
+        }
     }
+    if results.skipped > 0 {
+        parts.push(format!("{} skipped", counted(results.skipped, "missing value")));
+    }
+    parts.join(", ")
 }
 
 fn about(results: &Results) -> String {

@@ -241,6 +241,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             held: 0,
             out_of_core: false,
             statistics: true,
+            outliers: tercet_kernel::Outliers::Separate,
             progress: &NoProgress,
             by_statistics: AtomicU64::new(0),
             bytes_read: AtomicU64::new(0),

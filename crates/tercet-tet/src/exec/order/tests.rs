@@ -48,7 +48,14 @@ fn check(sample: &Sample, q: f64, rooms: &[Room]) {
     let mut first: Option<Vec<u64>> = None;
     for (number, room) in rooms.iter().enumerate() {
         let ordered = sample
-            .run(&file, 1 << 30, number % 2 == 0, |job| quantile_in(job, &sample.operation, q, room))
+            .run(&file, 1 << 30, number % 2 == 0, |job| {
+                quantile_in(
+                    job,
+                    &sample.operation,
+                    Quantile { q, dtype: job.element(), is_rest: false },
+                    room,
+                )
+            })
             .unwrap();
         // Windows overlap, so their elements are counted separately.
         if !sample.operation.roles.iter().any(|role| matches!(role, Role::Rolling(_))) {
@@ -89,7 +96,7 @@ proptest! {
 fn cells_of_more_than_32_bits_are_searched() {
     let reduced = Role::Reduced;
     let axis = |extent| Axis { role: &reduced, extent, included: extent, groups: Vec::new() };
-    let quantile = Quantile { q: 0.5, dtype: tercet_core::ElementType::F32 };
+    let quantile = Quantile { q: 0.5, dtype: tercet_core::ElementType::F32, is_rest: false };
     let fits = |extent| Kept { quantile, axes: vec![axis(extent)], room: u64::MAX }.fits(u64::MAX);
     assert!(fits(u32::MAX.into()));
     assert!(!fits(1 << 32));
