@@ -180,6 +180,15 @@ fn numbers_at(axis: &AxisPositions) -> Option<Vec<f64>> {
     Some((0..axis.indices.len()).map(number).collect())
 }
 
+/// The times of minima or maxima as numbers, with the attributes `units` and `calendar`, if the coordinates are times.
+fn times_at(axis: &AxisPositions) -> Option<(Vec<f64>, Vec<(&'static str, String)>)> {
+    let (seconds, units, calendar) = axis.coordinates.epoch_seconds()?;
+    let second =
+        |result| axis.index(result).and_then(|index| seconds.get(index)).copied().unwrap_or(f64::NAN);
+    let attrs = vec![("units", units.to_owned()), ("calendar", calendar.name().to_owned())];
+    Some(((0..axis.indices.len()).map(second).collect(), attrs))
+}
+
 /// The positions of minima or maxima in the dataset, or in the selection if its coordinates are no numbers.
 fn positions_at(axis: &AxisPositions) -> Vec<i64> {
     let CoordinateValues::Numbers(numbers) = &axis.coordinates.values else { return axis.indices.clone() };

@@ -63,6 +63,18 @@ impl Calendar {
         })
     }
 
+    /// The value of the attribute `calendar`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Standard => "standard",
+            Self::ProlepticGregorian => "proleptic_gregorian",
+            Self::Julian => "julian",
+            Self::NoLeap => "noleap",
+            Self::AllLeap => "all_leap",
+            Self::Days360 => "360_day",
+        }
+    }
+
     fn is_leap(self, year: i32) -> bool {
         let julian = year.rem_euclid(4) == 0;
         let gregorian = julian && (year.rem_euclid(100) != 0 || year.rem_euclid(400) == 0);

@@ -64,6 +64,9 @@ impl fmt::Display for AttrError {
         match self {
             Self::Empty => f.write_str("a value must not be empty"),
             Self::Json { text, detail } => write!(f, "{} is not valid JSON: {detail}", q(text)),
+            Self::Number { text, dtype: Some(dtype) } if text.starts_with('[') => {
+                write!(f, "{} is not a list of numbers of type {dtype}", q(text))
+            }
             Self::Number { text, dtype: Some(dtype) } => {
                 write!(f, "{} is not a number of type {dtype}", q(text))
             }
@@ -141,6 +144,19 @@ impl AttrValue {
             return Err(AttrError::Number { text: text.to_owned(), dtype: Some(dtype) });
         }
         Ok(Self { text: text.to_owned(), kind: AttrType::Number(Some(dtype)) })
+    }
+
+    /// A number or a JSON list of numbers, all of an element type, from its text.
+    pub fn typed(text: &str, dtype: ElementType) -> Result<Self, AttrError> {
+        let value = match text.trim_start().as_bytes().first() {
+            Some(b'[') => Self::parse(text)?,
+            _ => return Self::number(text, dtype),
+        };
+        let is_element = |item: &Value| item.is_number() && is_element(&item.to_string(), dtype);
+        match serde_json::from_str(&value.text) {
+            Ok(Value::Array(items)) if items.iter().all(is_element) => Ok(value),
+            _ => Err(AttrError::Number { text: text.trim().to_owned(), dtype: Some(dtype) }),
+        }
     }
 
     /// The text, as it is stored.
@@ -372,6 +388,22 @@ pub(crate) fn record(members: &mut Map<String, Value>, key: &str, kind: Option<&
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_type_holds_for_the_numbers_of_lists() {
+        let typed = AttrValue::typed;
+        assert_eq!(typed("[1, 2.5]", ElementType::F32).unwrap().text(), "[1,2.5]");
+        assert_eq!(typed("7", ElementType::I16).unwrap().kind(), AttrType::Number(Some(ElementType::I16)));
+        for (text, dtype) in [
+            ("[1, 2.5]", ElementType::I16),
+            ("[1, 70000]", ElementType::I16),
+            ("[1, \"x\"]", ElementType::F32),
+            ("[1, [2]]", ElementType::F32),
+            ("hello", ElementType::F32),
+        ] {
+            assert!(matches!(typed(text, dtype), Err(AttrError::Number { .. })), "{text}");
+        }
+    }
 
     #[test]
     fn types_follow_from_the_text_or_are_recorded() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::SeekFrom;
 use std::num::NonZeroUsize;
 #[cfg(any(unix, windows))]
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -12,10 +12,14 @@ use tercet_codec::bytes::zstd;
 use tercet_core::progress::NoProgress;
 #[cfg(any(unix, windows))]
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
+#[cfg(any(unix, windows))]
+use tercet_core::source;
 use tercet_core::tensor::BoxCopy;
 use tercet_core::{Progress, Shape, Sink, TensorView, threads};
 
 use crate::error::{Error, ErrorKind};
+#[cfg(any(unix, windows))]
+use crate::file::{File, ReadOptions};
 use crate::grid::Grid;
 use crate::layout::{Compression, CompressionChoice, DatasetId, Layout, LayoutError, Profile, WriterOptions};
 use crate::metadata::HistoryRow;
@@ -124,6 +128,26 @@ impl Writer<AtomicFile> {
             AtomicFile::create_new_on(disk, path)
         };
         Self::start(file.map_err(|publish| error(publish.into()))?, &name, layout, options)
+    }
+
+    /// Like [`finish`](Self::finish), but reads the complete file first and passes it to `check`. If that fails, the file
+    /// does not appear, and an existing one is unchanged.
+    pub fn finish_checked<E: From<Error>>(
+        mut self,
+        options: ReadOptions,
+        check: impl FnOnce(&File) -> Result<(), E>,
+    ) -> Result<Written<PathBuf>, E> {
+        let written = self.check_complete().and_then(|()| footer::write(&mut self));
+        let bytes = written.map_err(|kind| self.error(kind))?;
+        let chunks = self.row_count();
+        let handle = self.sink.reader().map_err(|error| Error::new(self.name.clone(), error.into()))?;
+        let source = source::File::from_handle(&self.name, handle);
+        let source = source.map_err(|error| Error::new(self.name.clone(), error.into()))?;
+        check(&File::from_source(Arc::new(source), options)?)?;
+        match self.sink.publish() {
+            Ok(output) => Ok(Written { output, chunks, bytes }),
+            Err(error) => Err(Error::new(self.name, error.into()).into()),
+        }
     }
 }
 

@@ -6,9 +6,12 @@ use tercet_tet::{
     WriterOptions,
 };
 
-use super::{numbers_at, several_axes, view_of};
+use super::{numbers_at, several_axes, times_at, view_of};
 use crate::chunking::default_chunk_shape;
 use crate::{Error, ResultFormat};
+
+/// Attributes of a dataset beside those of its result.
+type Attrs = Vec<(&'static str, String)>;
 
 /// Values of a dataset to be written.
 enum Values<'r> {
@@ -23,7 +26,7 @@ pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S
     let mut layout = Layout::new();
     let mut datasets: Vec<(DatasetId, Vec<u64>, Values<'_>)> = Vec::new();
     for array in &results.arrays {
-        for (title, values, units) in variables(results, array) {
+        for (title, values, attrs) in variables(results, array) {
             let element = match &values {
                 Values::View(view) => view.dtype().element(),
                 Values::Floats(_) => Some(ElementType::F64),
@@ -38,7 +41,7 @@ pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S
             }
             let chunks = default_chunk_shape(&shape, element.size());
             let id = layout.dataset(&title, element, &shape, &chunks).map_err(laid_out)?;
-            describe(&mut layout, id, array, units.as_deref()).map_err(laid_out)?;
+            describe(&mut layout, id, array, &attrs).map_err(laid_out)?;
             datasets.push((id, shape, values));
         }
     }
@@ -72,23 +75,29 @@ fn reshaped<'v>(view: &TensorView<'v>, shape: &'v [u64], name: &str) -> Result<T
         .map_err(|error| super::refused(name, error.to_string()))
 }
 
-/// The datasets of a result: their names, values and units, if they are others than those of the result.
-fn variables<'r>(results: &'r Results, array: &'r ResultArray) -> Vec<(String, Values<'r>, Option<String>)> {
+/// The datasets of a result: their names, values and attributes, if they have others than the result.
+fn variables<'r>(results: &'r Results, array: &'r ResultArray) -> Vec<(String, Values<'r>, Attrs)> {
     let title = match &results.arrays[..] {
         [_] => results.dataset.clone(),
         _ => format!("{}_{}", results.dataset, array.name),
     };
     match &array.values {
         ResultValues::Numbers(tensor) | ResultValues::Flags(tensor) => {
-            vec![(title, Values::View(tensor.view()), None)]
+            vec![(title, Values::View(tensor.view()), Vec::new())]
         }
         ResultValues::Positions(axes) => axes
             .iter()
             .flat_map(|axis| {
                 let title = format!("{}_{}_{}", results.dataset, array.name, axis.axis);
-                let numbers = numbers_at(axis)
-                    .map(|numbers| (title.clone(), Values::Floats(numbers), axis.coordinates.units.clone()));
-                let indices = (format!("{title}_index"), Values::Integers(&axis.indices), None);
+                let numbers = numbers_at(axis).map(|numbers| {
+                    let units = axis.coordinates.units.iter().map(|units| ("units", units.clone())).collect();
+                    (title.clone(), Values::Floats(numbers), units)
+                });
+                let numbers = numbers.or_else(|| {
+                    let (numbers, attrs) = times_at(axis)?;
+                    Some((title.clone(), Values::Floats(numbers), attrs))
+                });
+                let indices = (format!("{title}_index"), Values::Integers(&axis.indices), Vec::new());
                 numbers.into_iter().chain([indices])
             })
             .collect(),
@@ -101,7 +110,7 @@ fn describe(
     layout: &mut Layout,
     id: DatasetId,
     array: &ResultArray,
-    units: Option<&str>,
+    attrs: &[(&str, String)],
 ) -> Result<(), LayoutError> {
     let has_names = array.dims.iter().any(|dim| dim.is_named);
     if has_names {
@@ -118,8 +127,8 @@ fn describe(
     for (key, value) in &array.attrs {
         layout.attr(id, key, value)?;
     }
-    if let Some(units) = units {
-        layout.attr(id, "units", units)?;
+    for (key, value) in attrs {
+        layout.attr(id, key, value)?;
     }
     Ok(())
 }

@@ -163,6 +163,12 @@ impl AtomicFile {
         &self.temporary
     }
 
+    /// Opens the temporary file for reading, with all bytes that were written, to check them before they are published.
+    pub fn reader(&mut self) -> Result<std::fs::File, PublishError> {
+        self.write_buffer()?;
+        std::fs::File::open(&self.temporary).map_err(|error| self.target.error(Operation::Open, error))
+    }
+
     /// Truncates the file, or extends it with zeros. The position does not change.
     pub fn set_len(&mut self, len: u64) -> Result<(), PublishError> {
         self.write_buffer()?;

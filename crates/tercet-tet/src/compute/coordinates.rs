@@ -133,6 +133,15 @@ impl Coordinates {
         }
     }
 
+    /// Times as seconds since 1970-01-01, with their units and calendar; `None` if the coordinates are no times.
+    pub fn epoch_seconds(&self) -> Option<(Vec<f64>, &'static str, Calendar)> {
+        let CoordinateValues::Times(times) = &self.values else { return None };
+        let calendar = self.calendar.unwrap_or(Calendar::ProlepticGregorian);
+        let units = "seconds since 1970-01-01 00:00:00";
+        let encoder = TimeUnits::parse(units, Some(calendar.name()))?;
+        Some((times.iter().map(|time| encoder.encode(time)).collect(), units, calendar))
+    }
+
     /// The coordinates of selected positions.
     pub(crate) fn selected(&self, slice: AxisSlice, reversed: bool) -> Self {
         fn pick<T: Clone>(values: &[T], slice: AxisSlice, reversed: bool) -> Vec<T> {

@@ -148,3 +148,28 @@ fn noise(n: u64) -> u8 {
     let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (mixed >> 40) as u8
 }
+
+#[cfg(any(unix, windows))]
+#[test]
+fn a_file_that_fails_its_check_does_not_appear() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
+    let write = |value: f32, accept: bool| {
+        let mut layout = Layout::new();
+        let id = layout.dataset("a", DType::F32, [1], [1]).unwrap();
+        let mut writer = Writer::create(&path, layout, WriterOptions::new().with_overwrite(true)).unwrap();
+        writer.array(id, TensorView::from_slice(&[1], &[value]).unwrap()).unwrap();
+        writer.finish_checked(tercet_tet::ReadOptions::new(), |file| {
+            let found = file.dataset("a")?.read_all()?;
+            assert_eq!(found.as_slice::<f32>(), Some(&[value][..]));
+            if accept { Ok(()) } else { file.dataset("b").map(drop) }
+        })
+    };
+    assert!(write(1.0, false).is_err());
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0);
+    write(2.0, true).unwrap();
+    assert!(write(3.0, false).is_err());
+    let kept = File::open(&path).unwrap().dataset("a").unwrap().read_all().unwrap();
+    assert_eq!(kept.as_slice::<f32>(), Some(&[2.0][..]));
+    assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 1);
+}

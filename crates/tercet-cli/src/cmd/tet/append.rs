@@ -11,10 +11,10 @@ use tercet::tet::{self, Append, Appended, HistoryRow, NewValues, Rewrite};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::edit::quoted;
-use super::written::{self, Written};
+use super::written::Written;
 use crate::args::{JsonArgs, read_options};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, check_format, must_be_changeable};
+use crate::input::{check_format, must_be_changeable};
 use crate::ui::Ui;
 
 #[derive(Debug, clap::Args)]
@@ -81,12 +81,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let bar = out.bar("writing", total);
     let mut writer = rewrite.start(history, style.options(), &bar)?;
     let mut storage = arrays::store(&opened, &ids, &mut writer, &bar)?;
-    writer.finish()?;
-    let file = written::open(input::open(&args.path)?)?;
-    arrays::verify(&opened, &mut storage, &file, &bar)?;
+    writer.finish_checked(read_options(), |file| arrays::verify(&opened, &mut storage, file, &bar))?;
     drop(bar);
     let names: Vec<&str> = opened.iter().map(Opened::name).collect();
-    Written::from_file(&file, &names)?.with_storage(&storage).show(args.json.json, out)?;
+    Written::read(&args.path, &names)?.with_storage(&storage).show(args.json.json, out)?;
     Ok(Outcome::Done)
 }
 

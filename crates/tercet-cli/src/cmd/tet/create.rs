@@ -4,9 +4,8 @@ use tercet::tet::{HistoryRow, Layout, Writer, unix_seconds};
 
 use super::arrays::{self, Arrays, Opened, SCOPES, Whole};
 use super::written::{self, Written};
-use crate::args::{ForceArgs, JsonArgs, OutputArgs};
+use crate::args::{ForceArgs, JsonArgs, OutputArgs, read_options};
 use crate::failure::{Failure, Outcome};
-use crate::input;
 use crate::output::{Output, Spool, readable_copy, send, stream_file};
 use crate::ui::Ui;
 
@@ -51,10 +50,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         Output::Path(path) => {
             let mut writer = Writer::create(&path, layout, options.with_overwrite(args.force.force))?;
             let mut storage = arrays::store(&opened, &ids, &mut writer, &bar)?;
-            writer.finish()?;
-            let file = written::open(input::open(&path)?)?;
-            arrays::verify(&opened, &mut storage, &file, &bar)?;
-            Written::from_file(&file, &names)?.with_storage(&storage)
+            writer
+                .finish_checked(read_options(), |file| arrays::verify(&opened, &mut storage, file, &bar))?;
+            Written::read(&path, &names)?.with_storage(&storage)
         }
         Output::Stream(stream) => {
             let name = stream.name();

@@ -12,7 +12,7 @@ use super::merge::file_name;
 use super::written::{self, Storage, Written};
 use crate::args::{ForceArgs, JsonArgs, OutputArgs, read_options};
 use crate::failure::{Failure, Outcome};
-use crate::input::{self, Input, must_be};
+use crate::input::{Input, must_be};
 use crate::output::{Output, Spool, readable_copy, send, stream_file};
 use crate::ui::Ui;
 
@@ -43,6 +43,13 @@ pub(crate) struct Args {
     /// Compression: `none`, `zstd`, `zstd:LEVEL` or `auto`
     #[arg(long, value_name = "CODEC[:LEVEL]", default_value = "auto", value_parser = syntax::parse_compression)]
     compression: Compression,
+    /// Store raw chunks, which can be memory-mapped: short for `--compression none`
+    #[arg(long, conflicts_with_all = ["compression", "zstd"])]
+    raw: bool,
+    /// Compress with zstd: short for `--compression zstd:LEVEL`
+    #[arg(long, value_name = "LEVEL", num_args = 0..=1, default_missing_value = "3", allow_negative_numbers = true,
+          conflicts_with = "compression", value_parser = parse_zstd)]
+    zstd: Option<Compression>,
     /// Round floats: keep the fewest bits with an absolute error of at most E
     #[arg(long, value_name = "E", allow_negative_numbers = true, value_parser = syntax::parse_max_error)]
     max_error: Option<Rounding>,
@@ -95,10 +102,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let mut writer = Writer::create(&path, layout, options.with_overwrite(args.force.force))?;
             writer.copy_stored(&bar)?;
             let mut storage = storage(&|id| writer.compression_choice(id));
-            writer.finish()?;
-            let new = written::open(input::open(&path)?)?;
-            plan.verify(&file, &new, &mut storage, &bar)?;
-            Written::from_file(&new, &names)?.with_storage(&storage)
+            writer.finish_checked(read_options(), |new| plan.verify(&file, new, &mut storage, &bar))?;
+            Written::read(&path, &names)?.with_storage(&storage)
         }
         Output::Stream(stream) => {
             let name = stream.name();
@@ -156,7 +161,7 @@ impl Plan {
             let grid = dataset.grid()?;
             bytes = bytes.saturating_add(grid.bytes());
             let is_coordinate = grid.rank() == 1 && is_axis(&name);
-            let mut repack = Repack::new().with_compression(args.compression);
+            let mut repack = Repack::new().with_compression(args.compression());
             if let Some(chunks) = chunks.as_ref().filter(|_| !(all && is_coordinate)) {
                 repack = repack.with_chunk_shape(chunks.clone());
             }
@@ -192,7 +197,16 @@ impl Plan {
     }
 }
 
+/// The compression of `--zstd LEVEL`.
+fn parse_zstd(level: &str) -> Result<Compression, String> {
+    syntax::parse_compression(&format!("zstd:{level}"))
+}
+
 impl Args {
+    fn compression(&self) -> Compression {
+        if self.raw { Compression::None } else { self.zstd.unwrap_or(self.compression) }
+    }
+
     fn history(&self, file: &File) -> HistoryRow {
         let rounding = self.max_error.or(self.keep_bits);
         let params = [

@@ -38,7 +38,7 @@ pub(crate) struct Args {
     /// Set an attribute to a string, also if it looks like a number or JSON. Repeatable
     #[arg(long, value_name = "KEY=VALUE", value_parser = syntax::pair)]
     string: Vec<(String, String)>,
-    /// Type of the numbers: f16, f32, f64, i16, i32, i64, u8, u16, u32 or u64
+    /// Type of the numbers, also in lists: f16, f32, f64, i16, i32, i64, u8, u16, u32 or u64. Other values need --string
     #[arg(long = "type", value_name = "TYPE", value_parser = element_type)]
     dtype: Option<ElementType>,
     /// Set all axis names, outermost first: `time,lat,lon`
@@ -75,7 +75,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     for text in pairs {
         let (key, value) = pair(text, "KEY=VALUE")?;
         let parsed = match args.dtype {
-            Some(dtype) => AttrValue::number(value, dtype),
+            Some(dtype) => AttrValue::typed(value, dtype),
             None => AttrValue::parse(value),
         };
         let of = name.map(str::to_owned);

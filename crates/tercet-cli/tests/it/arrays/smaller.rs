@@ -196,3 +196,16 @@ fn repacking_keeps_values_metadata_and_history() {
         assert_eq!(result.code, code, "{command}: {}", result.err);
     }
 }
+
+#[test]
+fn repacking_takes_the_short_options_of_the_compression() {
+    let dir = dir();
+    dir.ok("create a.tet --from a=zeros.npy -q");
+    for (options, codec) in
+        [("--raw", "raw"), ("--zstd", "zstd"), ("--zstd 19", "zstd"), ("--zstd=-3", "zstd")]
+    {
+        let found = json(&dir.ok(&format!("repack a.tet b.tet --json -f {options}")).out);
+        assert_eq!(found["datasets"][0]["codec"], codec, "{options}");
+    }
+    assert_eq!(dir.tet("repack a.tet b.tet -f --raw --zstd").code, 2);
+}

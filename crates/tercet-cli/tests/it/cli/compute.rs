@@ -353,3 +353,82 @@ fn invalid_dates_are_refused() {
     assert_eq!(output.code, Some(8), "{}", output.stderr);
     assert!(output.stderr.contains("`2024-02-31` does not exist in the calendar"), "{}", output.stderr);
 }
+
+/// `i`: i64 beyond 2⁵³. `h`: values inside and outside of 0..4.
+fn numbers() -> TestDir {
+    let dir = TestDir::new();
+    let mut layout = Layout::new();
+    let i = layout.dataset("i", DType::I64, [3], [2]).unwrap();
+    layout.dims(i, ["time"]).unwrap();
+    let times = ["2024-01-01", "2024-01-02T06:00Z", "2024-01-03"].map(str::to_owned).to_vec();
+    layout.labels(i, "time", times).unwrap();
+    let h = layout.dataset("h", DType::F64, [7], [7]).unwrap();
+    let mut writer = Writer::create(dir.path("n.tet"), layout, WriterOptions::new()).unwrap();
+    let big = [(1i64 << 53) + 1, i64::MIN + 1, (1 << 53) + 3];
+    writer.array(i, TensorView::from_slice(&[3], &big).unwrap()).unwrap();
+    let values = [-5.0, 0.0, 1.0, 2.0, 3.0, 4.0, 100.0];
+    writer.array(h, TensorView::from_slice(&[7], &values).unwrap()).unwrap();
+    writer.finish().unwrap();
+    dir
+}
+
+#[test]
+fn results_of_integers_are_exact() {
+    let dir = numbers();
+    assert_eq!(text(&dir, "min n.tet i -q"), "-9223372036854775807\n");
+    assert_eq!(text(&dir, "max n.tet i -q"), "9007199254740995\n");
+    assert_eq!(text(&dir, "median n.tet i -q"), "9007199254740993\n");
+    assert_eq!(text(&dir, "sum n.tet i -q"), "-9205357638345293819\n");
+    let median = parsed(&dir, "median n.tet i");
+    assert_eq!((&median["dtype"], &median["values"]), (&json!("int64"), &json!(9_007_199_254_740_993_u64)));
+    dir.tet("max n.tet i -o max.tet");
+    let max = File::open(dir.path("max.tet")).unwrap();
+    let max = max.dataset("i").unwrap().read_all().unwrap();
+    assert_eq!(max.as_slice::<i64>(), Some(&[(1 << 53) + 3][..]));
+}
+
+#[test]
+fn histograms_report_values_outside_of_the_range() {
+    let dir = numbers();
+    let found = parsed(&dir, "histogram n.tet h --bins 4 --range 0..4");
+    assert_eq!(found["values"], json!([1, 1, 1, 2]));
+    assert_eq!((&found["below"], &found["above"]), (&json!(1), &json!(1)));
+    assert!(
+        text(&dir, "histogram n.tet h --bins 4 --range 0..4")
+            .contains("1 below the range, 1 above the range")
+    );
+    // The reference counts them in the first and the last bin.
+    let query = r#"{"dataset":"h","histogram":{"bins":4,"range":[0,4]}}"#;
+    let answer = tet(&dir, &["query", query, "-t", "n.tet", "-x", "--format", "reference"]);
+    let answer: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(answer["execution"]["operation_histogram_counts"], json!([2.0, 1.0, 1.0, 3.0]));
+}
+
+#[test]
+fn times_of_minima_are_stored() {
+    let dir = numbers();
+    dir.tet("argmin n.tet i -o argmin.tet");
+    let file = File::open(dir.path("argmin.tet")).unwrap();
+    let time = file.dataset("i_argmin_time").unwrap();
+    assert_eq!(time.read_all().unwrap().as_slice::<f64>(), Some(&[1_704_175_200.0][..]));
+    let units = &time.info().unwrap().attrs["units"];
+    assert_eq!(units, "seconds since 1970-01-01 00:00:00");
+}
+
+#[test]
+fn stored_values_have_nan_in_every_operation() {
+    let dir = fields();
+    for op in ["mean", "max", "min", "sum", "median"] {
+        assert_eq!(parsed(&dir, &format!("{op} f.tet n --raw"))["values"], Value::Null, "{op}");
+    }
+    assert_eq!(parsed(&dir, "max f.tet n")["values"], 3.0);
+}
+
+#[test]
+fn selections_that_do_not_fit_name_the_alternatives() {
+    let dir = fields();
+    let output = dir.tet("extract f.tet t -o t.csv --max-memory 40");
+    assert_eq!(output.code, Some(6), "{}", output.stderr);
+    assert!(output.stderr.contains("write a .npy or .bin file"), "{}", output.stderr);
+    assert!(!dir.path("t.csv").exists());
+}
