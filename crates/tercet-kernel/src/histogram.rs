@@ -152,7 +152,7 @@ impl Bins {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "at most the number of bins")]
     fn enclosing(&self, value: f64) -> usize {
         // The range is NaN if no value is finite.
-        if !(value >= self.min) || !(value <= self.max) {
+        if !(self.min..=self.max).contains(&value) {
             return self.last + if value > self.min || value == f64::INFINITY { 2 } else { 1 };
         }
         if self.single {

@@ -324,9 +324,11 @@ impl<'f> Request<'f> {
         };
         self.propagate_missing(job, operation, &kinds, &mut computed)?;
         let is_exact = !self.settings.as_reference && self.weights.is_none();
-        let exact = kinds.iter().zip(&computed).map(|(&kind, computed)| match is_exact {
-            true => integers::exact(job, &Operation { kind, ..operation.clone() }, &computed.numbers),
-            false => Ok(None),
+        let exact = kinds.iter().zip(&computed).map(|(&kind, computed)| {
+            if !is_exact {
+                return Ok(None);
+            }
+            integers::exact(job, &Operation { kind, ..operation.clone() }, &computed.numbers)
         });
         let exact = exact.collect::<Result<Vec<_>, ErrorKind>>()?;
         let counts = if self.settings.counts { computed.pop() } else { None };

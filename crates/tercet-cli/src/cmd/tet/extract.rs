@@ -227,13 +227,13 @@ fn too_large(error: tet::Error) -> Failure {
     let is_memory =
         matches!(error.kind(), tet::ErrorKind::Common(CommonError::Limit(_) | CommonError::OutOfMemory(_)));
     let failure = Failure::from(error);
-    match is_memory {
-        true => failure.with_hint(
-            "select less, raise `--max-memory`, write a .npy or .bin file, which may be larger than memory, or copy the \
-             dataset with `tet copy`",
-        ),
-        false => failure,
+    if !is_memory {
+        return failure;
     }
+    failure.with_hint(
+        "select less, raise `--max-memory`, write a .npy or .bin file, which may be larger than memory, or copy the \
+         dataset with `tet copy`",
+    )
 }
 
 /// An error of the output, not of the input file.
