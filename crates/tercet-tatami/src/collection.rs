@@ -15,9 +15,13 @@
 //! | `log.rs` | the records of the manifest, and their replay |
 //! | `member.rs` | the entry of a member |
 //! | `edit.rs` | add, remove, compact |
+//! | `change.rs` | append, upsert and delete rows |
 //! | `rows.rs` | scans and key lookups over all members |
 //! | `merge.rs` | merge members into one file |
+//! | `verify.rs` | verify manifest and members |
 
+#[cfg(any(unix, windows))]
+mod change;
 #[cfg(any(unix, windows))]
 mod edit;
 pub mod log;
@@ -26,7 +30,11 @@ mod member;
 mod merge;
 #[cfg(any(unix, windows))]
 mod rows;
+#[cfg(any(unix, windows))]
+mod verify;
 
+#[cfg(any(unix, windows))]
+pub use change::{Append, AppendOptions, Appended, Upsert};
 #[cfg(any(unix, windows))]
 pub use edit::Compacted;
 pub use log::{ManifestWarning, Record, Replay};
@@ -35,6 +43,9 @@ pub use member::{Member, MemberId, MemberZone};
 pub use merge::merge_files;
 #[cfg(any(unix, windows))]
 pub use rows::{CollectionBatches, CollectionLookup, CollectionScan, MemberBatch};
+
+#[cfg(any(unix, windows))]
+pub use verify::CollectionReport;
 
 #[cfg(any(unix, windows))]
 pub use opened::Collection;
@@ -145,9 +156,14 @@ mod opened {
             Ok(())
         }
 
-        /// The number of rows of all members.
+        /// The number of rows of all members, without deleted ones.
         pub fn rows(&self) -> u64 {
-            self.members().iter().fold(0, |sum, member| sum.saturating_add(member.rows))
+            self.members().iter().fold(0, |sum, member| sum.saturating_add(member.live_rows()))
+        }
+
+        /// The number of deleted rows that the files of the members still have.
+        pub fn deleted_rows(&self) -> u64 {
+            self.members().iter().fold(0, |sum, member| sum.saturating_add(member.deleted.len()))
         }
 
         /// The size of all members in bytes.
@@ -155,7 +171,7 @@ mod opened {
             self.members().iter().fold(0, |sum, member| sum.saturating_add(member.bytes))
         }
 
-        /// Opens a member; fails if the file changed since it was added.
+        /// Opens a member, without its deleted rows; fails if the file changed since it was added.
         pub fn open_member(&self, member: &Member) -> Result<File, Error> {
             let Some(path) = member.location(&self.root) else {
                 return Err(self.error(ErrorKind::Outside { path: member.path.as_str().into() }));
@@ -170,7 +186,10 @@ mod opened {
                 let now = describe(file.len(), file.footer_crc());
                 return Err(file.error(ErrorKind::MemberChanged { was, now }));
             }
-            Ok(file)
+            if let Some(row) = member.deleted.last().filter(|row| *row >= file.rows()) {
+                return Err(file.error(ErrorKind::NoSuchRow { row, rows: file.rows() }));
+            }
+            Ok(file.without_rows(&member.deleted))
         }
 
         /// The bytes of the manifest; `None` if it does not exist.

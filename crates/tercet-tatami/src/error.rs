@@ -120,6 +120,26 @@ pub enum ErrorKind {
     /// A search in a file without an inverted region.
     #[error("is not a search segment")]
     NotASegment,
+    /// A change of rows in a search segment, whose documents are indexed.
+    #[error("is a search segment: its rows are documents")]
+    SegmentRows,
+    /// A column that cannot identify rows.
+    #[error("column `{}` is {kind} and cannot identify rows", escape::name(column))]
+    NoKey {
+        /// The column.
+        column: Box<str>,
+        /// Its type.
+        kind: Type,
+    },
+    /// A new row without a key.
+    #[error("a new row has no value in the key column `{}`", escape::name(column))]
+    NullKey {
+        /// The column.
+        column: Box<str>,
+    },
+    /// The members of a collection changed during another change.
+    #[error("the collection was changed by another program meanwhile")]
+    CollectionChanged,
     /// A damaged record of a manifest.
     #[error("record {record} of the manifest (bytes {span}) is damaged")]
     ManifestDamaged {
@@ -349,6 +369,10 @@ impl Diagnostic for ErrorKind {
             | Self::KeyType { .. }
             | Self::Bind(_)
             | Self::NotASegment
+            | Self::SegmentRows
+            | Self::NoKey { .. }
+            | Self::NullKey { .. }
+            | Self::CollectionChanged
             | Self::Outside { .. }
             | Self::RemoteCollection
             | Self::NoSuchMember { .. }
@@ -395,6 +419,10 @@ impl Diagnostic for ErrorKind {
             Self::ManifestDamaged { .. } | Self::ManifestTruncated { .. } | Self::ManifestEmpty => {
                 Some(Hint::SalvageManifest)
             }
+            Self::SegmentRows => {
+                Some("index the new documents, and merge both segments without duplicates".into())
+            }
+            Self::CollectionChanged => Some("repeat the change".into()),
             Self::MemberChanged { .. } => Some(Hint::UpdateMember),
             Self::DuplicateId { .. } => Some("a copy needs a UUID of its own, or none".into()),
             _ => None,

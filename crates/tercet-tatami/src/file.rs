@@ -26,6 +26,7 @@ use crate::logical_type::LogicalType;
 use crate::pool::Pool;
 use crate::prune::key::PageIndex;
 use crate::region::Region;
+use crate::scan::RowSelection;
 use crate::schema::{Field, Schema};
 use crate::wire::footer::{Chunk, FEATURES, Footer, Group, TRAILER_LEN};
 use crate::wire::header::{self, Header};
@@ -91,6 +92,8 @@ impl From<tercet_core::ReadOptions> for ReadOptions {
 #[derive(Clone, Debug)]
 pub struct File {
     inner: Arc<Inner>,
+    /// Rows that are not deleted; `None` if none is. See [`File::without_rows`].
+    live: Option<Arc<RowSelection>>,
 }
 
 /// The shared state of an open file.
@@ -144,7 +147,7 @@ impl File {
     ) -> Result<Self, Error> {
         let name = Arc::clone(source.name());
         let inner = Inner::open(source, options, location).map_err(|fault| Error::new(name, fault))?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), live: None })
     }
 
     /// A file with a rebuilt footer; its records end at `end`.
@@ -170,7 +173,7 @@ impl File {
             creator_id: 0,
         };
         let inner = Inner::assemble(source, options, None, header, footer, Span::empty(end), 0)?;
-        Ok(Self { inner: Arc::new(inner) })
+        Ok(Self { inner: Arc::new(inner), live: None })
     }
 
     /// The name of the file, for messages.
@@ -228,9 +231,31 @@ impl File {
         LogicalType::for_fields(self.schema().fields(), &self.footer().pairs)
     }
 
-    /// The number of rows.
+    /// The number of rows, including those of [`without_rows`](Self::without_rows).
     pub fn rows(&self) -> u64 {
         self.inner.header.rows
+    }
+
+    /// The file without some rows, which a collection or a change deleted. Scans, streams, lookups and searches skip them; row numbers do
+    /// not change. Columns, row groups and rows read by number still contain them.
+    #[must_use]
+    pub fn without_rows(&self, deleted: &RowSelection) -> Self {
+        if deleted.is_empty() {
+            return self.clone();
+        }
+        let live = deleted.complement(self.rows());
+        let live = self.live.as_ref().map_or(live.clone(), |old| old.intersection(&live));
+        Self { inner: Arc::clone(&self.inner), live: Some(Arc::new(live)) }
+    }
+
+    /// The rows that are not deleted; `None` if none is.
+    pub(crate) fn live(&self) -> Option<&RowSelection> {
+        self.live.as_deref()
+    }
+
+    /// The number of rows that are not deleted.
+    pub fn live_rows(&self) -> u64 {
+        self.live().map_or(self.rows(), RowSelection::len)
     }
 
     /// The number of row groups.

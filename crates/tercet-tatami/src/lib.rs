@@ -16,6 +16,7 @@
 //! | [`predicate`], [`scan`], [`aggregate`] | filter expressions, scans, aggregates by group |
 //! | [`search`] | full-text search |
 //! | [`collection`] | directories of files with a manifest |
+//! | `change` | upsert and delete rows of files |
 //! | [`writer`] | write files |
 //! | [`mod@verify`], [`mod@salvage`] | verify files; copy the intact rows of damaged ones |
 //! | [`summary`], [`outline`], [`mod@format`] | metadata, byte layout, structures of header and footer |
@@ -25,6 +26,8 @@
 pub mod aggregate;
 mod blob;
 mod block_codec;
+#[cfg(any(unix, windows))]
+pub mod change;
 mod chunk;
 pub mod collection;
 pub mod column;

@@ -10,6 +10,7 @@ use crate::chunk::number;
 use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
+use crate::predicate::{Comparison, Expr, Literal};
 use crate::prune::key::PageIndex;
 use crate::region::Region;
 use crate::scalar::Scalar;
@@ -31,7 +32,28 @@ pub struct KeyPosition {
 impl File {
     /// The first row whose sort key equals `key`. One page of the sort key is read.
     pub fn lookup(&self, key: &Scalar) -> Result<Option<KeyPosition>, Error> {
-        self.inner().lookup(key).map_err(|fault| self.error(fault))
+        let found = self.inner().lookup(key).map_err(|fault| self.error(fault))?;
+        let deleted = |found: &KeyPosition| self.live().is_some_and(|live| !live.contains(found.row));
+        match found {
+            Some(found) if deleted(&found) => self.next_live(key),
+            found => Ok(found),
+        }
+    }
+
+    /// The first row with a sort key that is not deleted.
+    fn next_live(&self, key: &Scalar) -> Result<Option<KeyPosition>, Error> {
+        let column = self.inner().sort_key().map_err(|fault| self.error(fault))?;
+        let name = self.inner().field(column).name.to_string();
+        let equal = Expr::Comparison { column: name, test: Comparison::Eq(Literal::Exact(key.clone())) };
+        let scan = self.scan().column_positions(&[])?.filter(&equal)?.limit(1);
+        let Some(row) = scan.batches().next().transpose()?.and_then(|batch| batch.rows.first().copied())
+        else {
+            return Ok(None);
+        };
+        let groups = &self.footer().groups;
+        let group = groups.partition_point(|group| group.first_row <= row).saturating_sub(1);
+        let first_row = groups.get(group).map_or(0, |group| group.first_row);
+        Ok(Some(KeyPosition { group, row_in_group: row - first_row, row }))
     }
 
     /// Parses a value of the sort key; bytes may be written as `x'00ff'`.

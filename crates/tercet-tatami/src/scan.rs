@@ -305,7 +305,21 @@ impl Scan {
     fn rows_of(&self, group: usize) -> Result<Option<Vec<Range<u64>>>, ErrorKind> {
         let group = self.file.inner().group(group)?;
         let all = group.first_row..group.first_row.saturating_add(group.rows);
-        Ok(self.rows.as_ref().map(|rows| rows.relative_to(all)))
+        Ok(match (&self.rows, self.file.live()) {
+            (Some(rows), Some(live)) => {
+                let of_group = |rows: &RowSelection| RowSelection::from(rows.relative_to(all.clone()));
+                Some(of_group(rows).intersection(&of_group(live)).into())
+            }
+            (rows, live) => rows.as_ref().or(live).map(|rows| rows.relative_to(all)),
+        })
+    }
+
+    /// The selected rows without deleted ones; `None` for all rows.
+    fn selected_rows(&self) -> Option<RowSelection> {
+        match (&self.rows, self.file.live()) {
+            (Some(rows), Some(live)) => Some(rows.intersection(live)),
+            (rows, live) => rows.as_ref().or(live).cloned(),
+        }
     }
 
     /// The matching rows of one group.

@@ -174,6 +174,16 @@ impl Check<'_> {
                 .and_then(|segment| segment.map_or(Ok(()), |segment| segment.for_each_term(|_, _| {})));
             self.conclude("terms", walked.err().map(Error::into_kind).into_iter().collect())?;
         }
+        let is_segment = inner.header.has(file_flags::ROLE_SEARCH_SEG);
+        self.findings.push(match (is_segment, inner.footer.inverted.is_some()) {
+            (true, false) => {
+                Finding::fail("search", "the header declares a search segment, but there is no index")
+            }
+            (false, true) => {
+                Finding::warn("search", "the header does not declare the search index of the file")
+            }
+            _ => Finding::pass("search"),
+        });
         self.checked.records += records;
         let layout = layout::check(inner);
         self.findings.push(layout);

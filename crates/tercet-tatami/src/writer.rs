@@ -58,6 +58,16 @@ use chunk::ColumnWriter;
 pub(crate) use compress::Compressor;
 use group::Group;
 pub use options::{Profile, WriterOptions};
+
+/// Validates a batch and returns its number of rows.
+pub(crate) fn check_batch(schema: &Schema, batch: &[Column]) -> Result<usize, crate::error::BatchError> {
+    check::batch(schema, batch)
+}
+
+/// The estimated size of a column in memory.
+pub(crate) fn estimated_bytes(field: &Field, column: &Column) -> u64 {
+    group::estimate(field, column, &(0..column.len()))
+}
 pub(crate) use spool::Spool;
 
 /// Writes rows to a sink.

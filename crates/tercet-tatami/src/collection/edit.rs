@@ -121,6 +121,11 @@ impl Collection {
             let mut records = vec![Record::Add(Box::new(member.clone()))];
             for input in inputs {
                 let live = find(replay, &input.path, &name)?;
+                if !live.is_same_file(input) || live.deleted != input.deleted {
+                    let rows = |member: &Member| format!("{} rows", member.live_rows()).into();
+                    let (was, now) = (rows(input), rows(&live));
+                    return Err(Error::new(Arc::clone(&name), ErrorKind::MemberChanged { was, now }));
+                }
                 if live.id != member.id {
                     records.push(Record::Remove(live.id));
                 }
@@ -162,7 +167,7 @@ impl Collection {
     /// Reads the log under its lock, builds records and adds them as one atomic change.
     ///
     /// The log is replaced, not appended to: its length is in its first record, and readers see the old or the new log.
-    fn edit(
+    pub(super) fn edit(
         &mut self,
         mut make: impl FnMut(&Replay, &Path) -> Result<Vec<Record>, Error>,
     ) -> Result<(), Error> {
@@ -187,16 +192,23 @@ impl Collection {
                 self.replay = replay;
                 return Ok(());
             }
-            let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
-            let kept = bytes.get(position(replay.start)..position(replay.end)).unwrap_or_default();
-            let new = log::sealed(&[kept, &encoded(&records)].concat());
-            self.replace(lock, &new)?;
-            return self.take(&new);
+            return self.rewrite(lock, &records);
         }
     }
 
+    /// Replaces the locked log by one with more records.
+    pub(super) fn rewrite(&mut self, lock: FileLock, records: &[Record]) -> Result<(), Error> {
+        let bytes = self.read_existing()?.unwrap_or_default();
+        let replay = log::replay_file(&bytes).map_err(|fault| self.error(fault))?;
+        let position = |offset: u64| usize::try_from(offset).unwrap_or(usize::MAX);
+        let kept = bytes.get(position(replay.start)..position(replay.end)).unwrap_or_default();
+        let new = log::sealed(&[kept, &encoded(records)].concat());
+        self.replace(lock, &new)?;
+        self.take(&new)
+    }
+
     /// Acquires the lock of the manifest; `None` if there is no manifest. Waits for other writers.
-    fn lock(&self) -> Result<Option<FileLock>, Error> {
+    pub(super) fn lock(&self) -> Result<Option<FileLock>, Error> {
         let path = self.manifest_path();
         let deadline = Instant::now() + LOCK_TIMEOUT;
         loop {

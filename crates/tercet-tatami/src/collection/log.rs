@@ -8,22 +8,31 @@
 //! cut. Other programs skip the record, because its kind is unknown to them, and append after the stated length. If
 //! such a program dies, it leaves an incomplete record at the end: readers skip this tail with a warning, and the next writer drops it.
 //! Every other record that is not intact is damage, which is an error: it was acknowledged.
+//!
+//! Deleted rows of a member are a record of a kind of its own. Other programs would skip it and return these rows, so a log with such a
+//! record has version 2, which they refuse.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tercet_core::checksum::{crc32c, crc32c_append};
-use tercet_core::{FieldReader, Malformed, Span};
+use tercet_core::num::counted;
+use tercet_core::{FieldReader, Malformed, Reason, Span, escape};
 
 use super::member::{Member, MemberId};
 use crate::error::ErrorKind;
 use crate::region::Region;
+use crate::scan::RowSelection;
 use crate::wire::cursor::{Varints as _, put};
 
 /// The magic.
 pub const MAGIC: &[u8; 4] = b"TMAN";
-/// The only version.
+/// The version of logs without deleted rows.
 pub const VERSION: u8 = 1;
+/// The version of logs with deleted rows.
+pub const VERSION_WITH_DELETED_ROWS: u8 = 2;
 /// Length of the header before the records.
 pub(super) const HEADER_LEN: usize = 5;
 
@@ -32,6 +41,8 @@ const REMOVE: u8 = 2;
 const SET_TIER: u8 = 3;
 /// The length of the log. Other programs skip unknown kinds.
 const LENGTH: u8 = 128;
+/// Deleted rows of a member.
+const DELETE_ROWS: u8 = 129;
 /// Bytes of a record with the length of the log.
 const LENGTH_LEN: usize = 14;
 
@@ -44,6 +55,8 @@ pub enum Record {
     Remove(MemberId),
     /// The tier of a file is set.
     SetTier(MemberId, u8),
+    /// Rows of a file are deleted, in addition to those deleted before.
+    DeleteRows(MemberId, RowSelection),
 }
 
 impl Record {
@@ -53,9 +66,48 @@ impl Record {
             Self::Add(member) => (ADD, member.to_bytes()),
             Self::Remove(id) => (REMOVE, id.to_vec()),
             Self::SetTier(id, tier) => (SET_TIER, id.iter().copied().chain([*tier]).collect()),
+            Self::DeleteRows(id, rows) => (DELETE_ROWS, deleted_to_bytes(id, rows)),
         };
         put_record(kind, &body, out);
     }
+}
+
+/// `id │ uvarint ranges: uvarint gap to the previous range, uvarint rows`
+fn deleted_to_bytes(id: &MemberId, rows: &RowSelection) -> Vec<u8> {
+    let mut out = id.to_vec();
+    put(rows.ranges().len() as u64, &mut out);
+    let mut at = 0;
+    for range in rows.ranges() {
+        put(range.start - at, &mut out);
+        put(range.end - range.start, &mut out);
+        at = range.end;
+    }
+    out
+}
+
+/// The deleted rows of a record body after the ID. They must be rows of the member, ascending and disjoint.
+fn parse_deleted(
+    region: Region,
+    start: u64,
+    body: &[u8],
+    rows: u64,
+) -> Result<RowSelection, Malformed<Region>> {
+    let mut fields = FieldReader::new(region, start, body);
+    let count = fields.count("range_count", 2)?;
+    let mut ranges = Vec::with_capacity(count);
+    let mut at = 0u64;
+    for _ in 0..count {
+        let (gap, len) = (fields.uvarint("range_gap")?, fields.uvarint("range_rows")?);
+        let first = at.checked_add(gap);
+        let end = first.and_then(|first| first.checked_add(len)).filter(|end| *end <= rows && len > 0);
+        let (Some(first), Some(end)) = (first, end) else {
+            let reason = Reason::OutOfRange { found: at.saturating_add(gap), allowed: "rows of the member" };
+            return Err(fields.fault("range_rows", 1, reason));
+        };
+        ranges.push(first..end);
+        at = end;
+    }
+    Ok(ranges.into())
 }
 
 fn put_record(kind: u8, body: &[u8], out: &mut Vec<u8>) {
@@ -70,11 +122,23 @@ fn put_record(kind: u8, body: &[u8], out: &mut Vec<u8>) {
 /// A log of encoded records, preceded by its length.
 #[cfg(any(unix, windows))]
 pub(super) fn sealed(records: &[u8]) -> Vec<u8> {
-    let mut out = header();
+    let mut out = header(has_deleted_rows(records));
     let length = (HEADER_LEN + LENGTH_LEN + records.len()) as u64;
     put_record(LENGTH, &length.to_le_bytes(), &mut out);
     out.extend_from_slice(records);
     out
+}
+
+/// Whether encoded records delete rows.
+fn has_deleted_rows(records: &[u8]) -> bool {
+    let mut at = 0;
+    while let Some(record) = framed(records, at) {
+        if record.kind == DELETE_ROWS {
+            return true;
+        }
+        at = record.end;
+    }
+    false
 }
 
 /// A problem in a log that is skipped.
@@ -124,6 +188,36 @@ pub enum ManifestWarning {
     NoRecords,
 }
 
+impl fmt::Display for ManifestWarning {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TornTail { offset, bytes } => write!(
+                f,
+                "skipped the last {} of the manifest (at byte {offset}): incomplete record, from an interrupted \
+                 change by another program",
+                counted(*bytes, "byte")
+            ),
+            Self::UnknownKind { offset, record_kind } => {
+                write!(f, "skipped a manifest record of unknown kind {record_kind} (at byte {offset})")
+            }
+            Self::Unreadable { offset, reason } => {
+                write!(f, "skipped an unreadable manifest record (at byte {offset}): {reason}")
+            }
+            Self::Superseded { path } => {
+                write!(f, "the old entry of `{}` was not removed", escape::name(path))
+            }
+            Self::Damaged { offset, bytes } => {
+                let bytes = counted(*bytes, "damaged byte");
+                write!(f, "skipped {bytes} of the manifest (at byte {offset})")
+            }
+            Self::Truncated { bytes } => {
+                write!(f, "the last {} of the manifest are missing", counted(*bytes, "byte"))
+            }
+            Self::NoRecords => f.write_str("the manifest has no records"),
+        }
+    }
+}
+
 /// The state after all records of a log.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -150,8 +244,10 @@ impl Replay {
 
     /// The log of only the live members, without its length: the bytes that other programs write.
     pub fn compacted(&self) -> Vec<u8> {
-        let mut out = header();
-        self.put_members(&mut out);
+        let mut members = Vec::new();
+        self.put_members(&mut members);
+        let mut out = header(has_deleted_rows(&members));
+        out.extend_from_slice(&members);
         out
     }
 
@@ -159,14 +255,17 @@ impl Replay {
     pub(super) fn put_members(&self, out: &mut Vec<u8>) {
         for member in &self.members {
             Record::Add(Box::new(member.clone())).put(out);
+            if !member.deleted.is_empty() {
+                Record::DeleteRows(member.id, (*member.deleted).clone()).put(out);
+            }
         }
     }
 }
 
 /// The header of the log.
-pub(super) fn header() -> Vec<u8> {
+fn header(deletes_rows: bool) -> Vec<u8> {
     let mut out = MAGIC.to_vec();
-    out.push(VERSION);
+    out.push(if deletes_rows { VERSION_WITH_DELETED_ROWS } else { VERSION });
     out
 }
 
@@ -216,8 +315,8 @@ impl<'a> Walk<'a> {
         let mut fields = FieldReader::new(Region::Manifest { record: None }, 0, bytes);
         fields.magic("magic", MAGIC)?;
         let version = fields.byte("version")?;
-        if version != VERSION {
-            let reason = tercet_core::Reason::UnknownVersion { found: version.into(), known: "1" };
+        if !matches!(version, VERSION | VERSION_WITH_DELETED_ROWS) {
+            let reason = Reason::UnknownVersion { found: version.into(), known: "1 and 2" };
             return Err(fields.fault("version", 1, reason));
         }
         Ok(Some(Self { bytes, live: BTreeMap::new(), paths: BTreeMap::new(), out: Replay::default() }))
@@ -243,7 +342,14 @@ impl<'a> Walk<'a> {
         (self.out.start, self.out.end) = (at as u64, at as u64);
         while at < self.bytes.len() {
             if let Some(record) = framed(self.bytes, at) {
-                self.apply(at, &record);
+                if let Err(malformed) = self.apply(at, &record) {
+                    // A skipped record would bring deleted rows back.
+                    if !salvage {
+                        return Err(malformed.into());
+                    }
+                    let (offset, reason) = (at as u64, malformed.to_string());
+                    self.out.warnings.push(ManifestWarning::Unreadable { offset, reason });
+                }
                 at = record.end;
                 self.out.end = at as u64;
                 continue;
@@ -289,7 +395,7 @@ impl<'a> Walk<'a> {
         ErrorKind::ManifestDamaged { record: self.out.records, span }
     }
 
-    fn apply(&mut self, at: usize, record: &Framed<'_>) {
+    fn apply(&mut self, at: usize, record: &Framed<'_>) -> Result<(), Malformed<Region>> {
         let number = self.out.records;
         self.out.records += u64::from(record.kind != LENGTH);
         let offset = at as u64;
@@ -309,12 +415,26 @@ impl<'a> Walk<'a> {
                 (None, _) => self.out.warnings.push(unreadable("missing tier")),
                 (Some(_), None) => {}
             },
-            (REMOVE | SET_TIER, None) => self.out.warnings.push(unreadable("missing ID")),
+            (DELETE_ROWS, Some(id)) => {
+                // Rows of a removed member are gone anyway.
+                if let Some(member) = self.live.get_mut(&id) {
+                    let start = (record.body_start + id.len()) as u64;
+                    let body = record.body.get(id.len()..).unwrap_or_default();
+                    let rows = parse_deleted(region, start, body, member.rows)?;
+                    member.deleted = Arc::new(member.deleted.union(&rows));
+                }
+            }
+            (REMOVE | SET_TIER | DELETE_ROWS, None) => self.out.warnings.push(unreadable("missing ID")),
             (kind, _) => self.out.warnings.push(ManifestWarning::UnknownKind { offset, record_kind: kind }),
         }
+        Ok(())
     }
 
-    fn add(&mut self, member: Member) {
+    fn add(&mut self, mut member: Member) {
+        // The same file, added again: its deleted rows stay deleted.
+        if let Some(old) = self.live.get(&member.id).filter(|old| old.is_same_file(&member)) {
+            member.deleted = Arc::clone(&old.deleted);
+        }
         self.remove(&member.id);
         // A path names one file: its old entry is obsolete.
         if let Some(stale) = self.paths.insert(member.path.clone(), member.id) {

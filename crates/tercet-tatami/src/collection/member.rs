@@ -6,12 +6,14 @@
 //! ```
 
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use tercet_core::{FieldReader, Malformed};
 
 use crate::file::File;
 use crate::region::Region;
 use crate::scalar::Scalar;
+use crate::scan::RowSelection;
 use crate::schema::Type;
 use crate::wire::cursor::{Varints as _, put, put_bytes};
 
@@ -48,6 +50,8 @@ pub struct Member {
     pub created_millis: u64,
     /// The checksum of its footer.
     pub footer_crc: u32,
+    /// Deleted rows. They are in the file, but not in the collection.
+    pub deleted: Arc<RowSelection>,
     /// Fields of later versions, preserved.
     pub(super) rest: Vec<u8>,
 }
@@ -97,6 +101,7 @@ impl Member {
             crawls: Vec::new(),
             created_millis: 0,
             footer_crc: file.footer_crc(),
+            deleted: Arc::default(),
             rest: Vec::new(),
         }
     }
@@ -104,6 +109,16 @@ impl Member {
     /// The path of the file, if it stays inside the collection.
     pub fn location(&self, root: &Path) -> Option<PathBuf> {
         is_inside(&self.path).then(|| root.join(&self.path))
+    }
+
+    /// Whether two entries describe the same bytes.
+    pub(super) fn is_same_file(&self, other: &Self) -> bool {
+        (self.rows, self.bytes, self.footer_crc) == (other.rows, other.bytes, other.footer_crc)
+    }
+
+    /// The rows that are not deleted.
+    pub fn live_rows(&self) -> u64 {
+        self.rows.saturating_sub(self.deleted.len())
     }
 
     /// The type of the sort key, if the member is sorted.
@@ -163,6 +178,7 @@ impl Member {
             crawls,
             created_millis,
             footer_crc,
+            deleted: Arc::default(),
             rest,
         })
     }

@@ -112,15 +112,20 @@ fn with_common(mut options: WriterOptions, files: &[File]) -> WriterOptions {
     options
 }
 
-/// The columns must be the same, in the same order, with the same logical types.
-fn check_same_schema(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
-    let fields = file.schema().fields();
+/// Whether two schemas have the same columns, in the same order.
+pub(super) fn has_same_columns(one: &Schema, other: &Schema) -> bool {
     let same = |one: &Field, other: &Field| {
         one.name == other.name
             && (one.kind, one.element, one.nullable, one.sort_key)
                 == (other.kind, other.element, other.nullable, other.sort_key)
     };
-    let alike = fields.len() == schema.len() && fields.iter().zip(schema.fields()).all(|(a, b)| same(a, b));
+    one.len() == other.len() && one.fields().iter().zip(other.fields()).all(|(a, b)| same(a, b))
+}
+
+/// The columns must be the same, in the same order, with the same logical types.
+fn check_same_schema(schema: &Schema, files: &[File], file: &File) -> Result<(), Error> {
+    let fields = file.schema().fields();
+    let alike = has_same_columns(schema, file.schema());
     let Some(first) = files.first() else { return Ok(()) };
     if alike {
         let names: Vec<&str> = fields.iter().map(|field| &*field.name).collect();

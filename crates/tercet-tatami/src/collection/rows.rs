@@ -8,7 +8,7 @@ use crate::file::File;
 use crate::lookup::KeyPosition;
 use crate::predicate::{Expr, Leaf, Predicate, Summary};
 use crate::scalar::Scalar;
-use crate::scan::{Batch, Batches, Scan};
+use crate::scan::{Batch, Batches, Partition, Scan};
 use crate::schema::Schema;
 
 /// A scan of the rows of a collection. The columns are those of the first member.
@@ -17,6 +17,7 @@ pub struct CollectionScan<'a> {
     collection: &'a Collection,
     columns: Option<Vec<String>>,
     filter: Option<Expr>,
+    limit: Option<u64>,
     batch_rows: u64,
 }
 
@@ -43,7 +44,7 @@ pub struct CollectionLookup {
 impl Collection {
     /// Starts a scan of all columns and all rows.
     pub fn scan(&self) -> CollectionScan<'_> {
-        CollectionScan { collection: self, columns: None, filter: None, batch_rows: 0 }
+        CollectionScan { collection: self, columns: None, filter: None, limit: None, batch_rows: 0 }
     }
 
     /// The columns of the first member; `None` if there is no member.
@@ -174,10 +175,46 @@ impl CollectionScan<'_> {
         Ok(self)
     }
 
+    /// Returns at most this many matching rows.
+    pub fn limit(mut self, rows: u64) -> Self {
+        self.limit = Some(rows);
+        self
+    }
+
     /// Sets the maximum number of rows in a batch.
     pub fn with_batch_rows(mut self, rows: u64) -> Self {
         self.batch_rows = rows;
         self
+    }
+
+    /// Divides the scan into partitions, at least one per member that may have matching rows: about `count` in total. See
+    /// [`Scan::partitions`]. Deleted rows are in no partition.
+    pub fn partitions(&self, count: usize) -> Result<Vec<Partition>, Error> {
+        if self.limit.is_some() {
+            return Err(self.collection.error(ErrorKind::NoPartitions { reason: "the scan has a limit" }));
+        }
+        let members = self.members()?;
+        let rows = members.iter().map(|member| u128::from(member.rows)).sum::<u128>().max(1);
+        let names = self.names()?;
+        let mut out = Vec::new();
+        for member in members {
+            let share = u128::from(member.rows) * count as u128 / rows;
+            let file = self.collection.open_member(&member)?;
+            let scan = self.scan_member(&file, &names)?;
+            out.extend(scan.partitions(usize::try_from(share).unwrap_or(usize::MAX).max(1))?);
+        }
+        Ok(out)
+    }
+
+    /// The names of the columns.
+    fn names(&self) -> Result<Vec<String>, Error> {
+        Ok(match (&self.columns, self.first_member()?) {
+            (Some(names), _) => names.clone(),
+            (None, Some(first)) => {
+                first.schema().fields().iter().map(|field| field.name.to_string()).collect()
+            }
+            (None, None) => Vec::new(),
+        })
     }
 
     /// The members that the scan opens.
@@ -196,7 +233,7 @@ impl CollectionScan<'_> {
             sum = sum.saturating_add(scan.count()?);
             Ok(())
         })?;
-        Ok(sum)
+        Ok(sum.min(self.limit.unwrap_or(u64::MAX)))
     }
 
     /// Opens the first member; `None` if there is no member.
@@ -226,16 +263,11 @@ impl CollectionScan<'_> {
     pub fn batches(&self) -> Result<CollectionBatches, Error> {
         let members = self.members()?;
         let first = self.collection.first_member()?;
-        let names: Vec<String> = match (&self.columns, &first) {
-            (Some(names), _) => names.clone(),
-            (None, Some(first)) => {
-                first.schema().fields().iter().map(|field| field.name.to_string()).collect()
-            }
-            (None, None) => Vec::new(),
-        };
+        let names = self.names()?;
         Ok(CollectionBatches {
             collection: self.collection.clone(),
             filter: self.filter.clone(),
+            limit: self.limit,
             batch_rows: self.batch_rows,
             first,
             names,
@@ -260,6 +292,8 @@ fn member_scan(file: &File, names: &[String], filter: Option<&Expr>, rows: u64) 
 pub struct CollectionBatches {
     collection: Collection,
     filter: Option<Expr>,
+    /// Rows that are still to be returned.
+    limit: Option<u64>,
     batch_rows: u64,
     first: Option<File>,
     names: Vec<String>,
@@ -283,14 +317,21 @@ impl CollectionBatches {
         loop {
             if let Some((member, batches)) = &mut self.current {
                 if let Some(batch) = batches.next() {
-                    return Ok(Some(MemberBatch { member: Arc::clone(member), batch: batch? }));
+                    let batch = batch?;
+                    if let Some(limit) = &mut self.limit {
+                        *limit = limit.saturating_sub(batch.rows.len() as u64);
+                    }
+                    return Ok(Some(MemberBatch { member: Arc::clone(member), batch }));
                 }
                 self.current = None;
             }
-            let Some(member) = self.members.next() else { return Ok(None) };
+            let Some(member) = self.members.next().filter(|_| self.limit != Some(0)) else { return Ok(None) };
             let file = self.collection.open_member(&member)?;
             self.check(&file)?;
-            let scan = member_scan(&file, &self.names, self.filter.as_ref(), self.batch_rows)?;
+            let mut scan = member_scan(&file, &self.names, self.filter.as_ref(), self.batch_rows)?;
+            if let Some(limit) = self.limit {
+                scan = scan.limit(limit);
+            }
             self.current = Some((member.path.as_str().into(), scan.batches()));
         }
     }

@@ -94,6 +94,62 @@ impl Page<'_> {
         Ok(())
     }
 
+    /// Checks that codec and encoding are known and valid for the column type.
+    pub(crate) fn check_encoding(&self) -> Result<(), ErrorKind> {
+        if let Codec::Unknown(id) = self.header.codec {
+            let reason = Reason::UnknownId { found: id.into(), known: "0 to 3" };
+            return Err(self.fault("codec", 2, 1, reason));
+        }
+        let (encoding, kind) = (self.header.encoding, self.field().scalar());
+        let is_valid = match encoding {
+            // Blob pages have no values.
+            _ if self.field().kind == Type::BlobRef => true,
+            Encoding::Plain => true,
+            Encoding::Bitmap => kind == Type::Bool,
+            Encoding::Dictionary => kind != Type::Bool,
+            Encoding::Fsst => matches!(kind, Type::String | Type::Bytes),
+            encoding => scheme(encoding).is_some_and(|scheme| is_stream_type(kind, scheme)),
+        };
+        if is_valid { Ok(()) } else { Err(self.wrong_encoding()) }
+    }
+
+    /// The error of an encoding that the column type does not have.
+    fn wrong_encoding(&self) -> ErrorKind {
+        let reason = match self.header.encoding {
+            Encoding::Unknown(id) => Reason::UnknownId { found: id.into(), known: "0 to 8" },
+            _ => Reason::Unexpected { rule: "the encoding is valid for the column type" },
+        };
+        self.fault("encoding", 1, 1, reason)
+    }
+
+    /// Checks the sizes that follow from header and type, without decompression.
+    pub(crate) fn check_sizes(&self, stored: &Bytes) -> Result<(), ErrorKind> {
+        let (_, body) = self.split_bounds(stored)?;
+        let header = &self.header;
+        let raw = u64::from(header.raw_bytes);
+        let mismatch = |found: u64, expected: u64, because: &'static str| {
+            self.fault("uncompressed_size", 8, 4, Reason::Mismatch { found, expected, because })
+        };
+        if header.codec == Codec::None && body.len() as u64 != raw {
+            return Err(mismatch(raw, body.len() as u64, "the stored size of an uncompressed page"));
+        }
+        let bitmap = if header.has_nulls() { u64::from(header.values).div_ceil(8) } else { 0 };
+        let present = u64::from(header.values.saturating_sub(header.nulls));
+        let expected = match (header.encoding, self.field().kind) {
+            (_, Type::BlobRef) => Some(bitmap),
+            (Encoding::Plain | Encoding::Bitmap, Type::Bool) => Some(bitmap + present.div_ceil(8)),
+            (Encoding::Plain, kind) => kind.width().map(|width| bitmap + present * width as u64),
+            _ => None,
+        };
+        match expected {
+            Some(expected) if expected != raw => {
+                Err(mismatch(raw, expected, "the number and width of the values"))
+            }
+            None if bitmap > raw => Err(mismatch(raw, bitmap, "the validity bitmap, at least")),
+            _ => Ok(()),
+        }
+    }
+
     /// The statistics before the payload, if any, and the bytes after them.
     pub(crate) fn split_bounds(&self, stored: &Bytes) -> Result<(Option<Bounds>, Bytes), ErrorKind> {
         if !self.header.has(page_flags::BOUNDS) {
@@ -225,11 +281,7 @@ impl Page<'_> {
                 if let Some(scheme) = scheme(encoding).filter(|scheme| is_stream_type(kind, *scheme)) {
                     return integers(scheme, out, body, n).map_err(|error| self.codec(error));
                 }
-                let reason = match encoding {
-                    Encoding::Unknown(id) => Reason::UnknownId { found: id.into(), known: "0 to 8" },
-                    _ => Reason::Unexpected { rule: "the encoding is valid for the column type" },
-                };
-                Err(self.fault("encoding", 1, 1, reason))
+                Err(self.wrong_encoding())
             }
         }
     }

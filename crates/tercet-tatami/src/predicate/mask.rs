@@ -87,6 +87,11 @@ impl Mask {
         })
     }
 
+    /// Some rows.
+    pub(crate) fn part(&self, rows: std::ops::Range<usize>) -> Self {
+        Self::from_fn(rows.len(), |row| self.get(rows.start + row))
+    }
+
     /// Intersection.
     pub(crate) fn and(mut self, other: &Self) -> Self {
         self.words.iter_mut().zip(&other.words).for_each(|(mine, theirs)| *mine &= theirs);

@@ -15,17 +15,32 @@ pub struct Stream {
     batch_rows: usize,
     done: u64,
     end: u64,
+    skips_deleted: bool,
     failed: bool,
 }
 
 impl File {
     /// Streams all rows of some columns, at most `batch_rows` at a time, with one page per column in memory.
     pub fn stream(&self, columns: &[usize], batch_rows: usize) -> Result<Stream, Error> {
+        let mut stream = self.stream_all(columns, batch_rows)?;
+        stream.skips_deleted = self.live().is_some();
+        Ok(stream)
+    }
+
+    /// Streams all rows, including those of [`without_rows`](Self::without_rows).
+    pub(crate) fn stream_all(&self, columns: &[usize], batch_rows: usize) -> Result<Stream, Error> {
         self.check_columns(columns)?;
         let cursors = columns.iter().map(|column| Cursor::new(*column)).collect();
         let end = self.rows();
-        let file = self.clone();
-        Ok(Stream { file, cursors, batch_rows: batch_rows.max(1), done: 0, end, failed: false })
+        Ok(Stream {
+            file: self.clone(),
+            cursors,
+            batch_rows: batch_rows.max(1),
+            done: 0,
+            end,
+            skips_deleted: false,
+            failed: false,
+        })
     }
 }
 
@@ -41,24 +56,52 @@ impl Iterator for Stream {
     type Item = Result<Vec<Column>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let left = usize::try_from(self.end - self.done).unwrap_or(usize::MAX);
-        let rows = self.batch_rows.min(left);
-        if rows == 0 || self.failed {
-            return None;
-        }
-        let inner = self.file.inner();
-        let batch: Result<Vec<Column>, ErrorKind> =
-            self.cursors.iter_mut().map(|cursor| cursor.next(inner, rows)).collect();
-        match batch {
-            Ok(batch) => {
-                self.done += rows as u64;
-                Some(Ok(batch))
+        loop {
+            let left = usize::try_from(self.end - self.done).unwrap_or(usize::MAX);
+            let rows = self.batch_rows.min(left);
+            if rows == 0 || self.failed {
+                return None;
             }
-            Err(fault) => {
-                self.failed = true;
-                Some(Err(self.file.error(fault)))
+            let inner = self.file.inner();
+            let batch: Result<Vec<Column>, ErrorKind> =
+                self.cursors.iter_mut().map(|cursor| cursor.next(inner, rows)).collect();
+            match batch {
+                Ok(batch) => {
+                    let read = self.done..self.done + rows as u64;
+                    self.done = read.end;
+                    let batch = self.without_deleted(batch, read);
+                    if batch.first().is_none_or(|column| !column.is_empty()) {
+                        return Some(Ok(batch));
+                    }
+                }
+                Err(fault) => {
+                    self.failed = true;
+                    return Some(Err(self.file.error(fault)));
+                }
             }
         }
+    }
+}
+
+impl Stream {
+    /// Drops deleted rows of a batch of the rows `read`.
+    fn without_deleted(&self, batch: Vec<Column>, read: std::ops::Range<u64>) -> Vec<Column> {
+        let Some(live) = self.file.live().filter(|_| self.skips_deleted) else { return batch };
+        let rows = read.end - read.start;
+        let kept = live.relative_to(read);
+        if let [all] = &kept[..]
+            && all.end - all.start == rows
+        {
+            return batch;
+        }
+        let position = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
+        let cut = |(column, cursor): (Column, &Cursor)| {
+            let mut out = Column::empty(self.file.inner().field(cursor.column));
+            kept.iter()
+                .for_each(|range| out.extend_from(&column, position(range.start), position(range.end)));
+            out
+        };
+        batch.into_iter().zip(&self.cursors).map(cut).collect()
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::pages::Pages;
-use super::prune::{GroupPlan, Verdict};
+use super::prune::{GroupPlan, Segment, Verdict};
 use crate::column::Column;
 use crate::error::ErrorKind;
 use crate::file::Inner;
@@ -94,23 +94,41 @@ fn walk(
     each: &mut dyn FnMut(Matches),
 ) -> Result<(), ErrorKind> {
     let pages = Pages::new(2 * predicate.columns().len());
-    for segment in &plan.segments {
+    // The rows tested last: those of a page are tested together, even if only scattered ones are selected.
+    let mut tested: (Range<u64>, Mask) = (0..0, Mask::filled(0, false));
+    for (number, segment) in plan.segments.iter().enumerate() {
         match segment.verdict {
             Verdict::Never(_) => {}
             Verdict::Always => each(Matches::All(segment.rows.clone())),
             Verdict::Maybe => {
-                // Page-sized ranges, whose columns stay in the cache.
                 let mut at = segment.rows.start;
                 while at < segment.rows.end {
-                    let end = next_page_end(inner, predicate, plan.group, at)?.min(segment.rows.end);
-                    let mask = test_rows(inner, predicate, plan, at..end, &pages)?;
-                    each(Matches::Some(at, mask));
+                    if !tested.0.contains(&at) {
+                        let page_end = next_page_end(inner, predicate, plan.group, at)?;
+                        let rows = at..last_undecided(&plan.segments[number..], page_end);
+                        tested = (rows.clone(), test_rows(inner, predicate, plan, rows, &pages)?);
+                    }
+                    let (rows, mask) = &tested;
+                    let end = rows.end.min(segment.rows.end);
+                    let relative = |row: u64| usize::try_from(row - rows.start).unwrap_or(usize::MAX);
+                    if rows.start == at && rows.end == end {
+                        each(Matches::Some(at, mask.clone()));
+                    } else {
+                        each(Matches::Some(at, mask.part(relative(at)..relative(end))));
+                    }
                     at = end;
                 }
             }
         }
     }
     Ok(())
+}
+
+/// The end of the undecided rows before `end`; the first segment has such rows.
+fn last_undecided(segments: &[Segment], end: u64) -> u64 {
+    let before = segments.iter().take_while(|segment| segment.rows.start < end);
+    let undecided = before.filter(|segment| segment.verdict == Verdict::Maybe);
+    undecided.last().map_or(end, |segment| segment.rows.end.min(end))
 }
 
 /// The first page end of a filter column after a row.

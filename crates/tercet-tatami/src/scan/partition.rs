@@ -82,6 +82,7 @@ impl Scan {
         let names = self.columns.iter().map(|column| inner.field(*column).name.to_string());
         let columns: Vec<String> = names.collect();
         let parts = divide(&wanted, count);
+        let rows = self.selected_rows();
         Ok(parts
             .into_iter()
             .map(|groups| Partition {
@@ -89,7 +90,7 @@ impl Scan {
                 file_bytes: self.file.len(),
                 footer_crc: self.file.footer_crc(),
                 group_rows: rows_in(&self.file, &groups),
-                rows: self.rows.as_ref().map(|rows| rows_of_groups(&self.file, &groups, rows)),
+                rows: rows.as_ref().map(|rows| rows_of_groups(&self.file, &groups, rows)),
                 groups,
                 columns: columns.clone(),
                 filter: self.filter.as_ref().map(|filter| filter.expr.clone()),

@@ -33,13 +33,58 @@ impl RowSelection {
         self.ranges.is_empty()
     }
 
+    /// Whether a row is selected.
+    pub fn contains(&self, row: u64) -> bool {
+        let at = self.ranges.partition_point(|range| range.end <= row);
+        self.ranges.get(at).is_some_and(|range| range.start <= row)
+    }
+
+    /// The rows of both selections.
+    #[must_use]
+    pub fn union(&self, other: &Self) -> Self {
+        [&self.ranges[..], &other.ranges[..]].concat().into()
+    }
+
+    /// The rows that are in both selections.
+    #[must_use]
+    pub fn intersection(&self, other: &Self) -> Self {
+        let mut ranges = Vec::new();
+        let (mut one, mut two) = (self.ranges.iter().peekable(), other.ranges.iter().peekable());
+        while let (Some(a), Some(b)) = (one.peek(), two.peek()) {
+            let both = a.start.max(b.start)..a.end.min(b.end);
+            if !both.is_empty() {
+                ranges.push(both);
+            }
+            if a.end <= b.end {
+                one.next()
+            } else {
+                two.next()
+            };
+        }
+        Self { ranges }
+    }
+
+    /// The rows of `0..rows` that are not selected.
+    #[must_use]
+    pub fn complement(&self, rows: u64) -> Self {
+        let mut ranges = Vec::with_capacity(self.ranges.len() + 1);
+        let mut at = 0;
+        for range in &self.ranges {
+            ranges.push(at..range.start.min(rows));
+            at = range.end.min(rows);
+        }
+        ranges.push(at..rows);
+        ranges.retain(|range| !range.is_empty());
+        Self { ranges }
+    }
+
     /// The last row.
-    pub(super) fn last(&self) -> Option<u64> {
+    pub(crate) fn last(&self) -> Option<u64> {
         self.ranges.last().map(|range| range.end - 1)
     }
 
     /// The rows inside `all`, relative to its start.
-    pub(super) fn relative_to(&self, all: Range<u64>) -> Vec<Range<u64>> {
+    pub(crate) fn relative_to(&self, all: Range<u64>) -> Vec<Range<u64>> {
         let first = self.ranges.partition_point(|range| range.end <= all.start);
         let inside = self.ranges[first..].iter().take_while(|range| range.start < all.end);
         inside
@@ -87,5 +132,33 @@ impl From<&[u64]> for RowSelection {
         // No file has the row `u64::MAX`; its range is kept in bounds and refused as any other missing row.
         let single = |row: &u64| row.saturating_sub(u64::from(*row == u64::MAX))..row.saturating_add(1);
         rows.iter().map(single).collect::<Vec<_>>().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn selection(bits: &[bool]) -> RowSelection {
+        (0..).zip(bits).filter(|(_, bit)| **bit).map(|(row, _)| row).collect::<Vec<u64>>().into()
+    }
+
+    proptest! {
+        #[test]
+        fn set_operations_equal_those_of_bits(bits in prop::collection::vec(any::<(bool, bool)>(), 0..80)) {
+            let (a, b): (Vec<bool>, Vec<bool>) = bits.iter().copied().unzip();
+            let bitwise = |of: fn(bool, bool) -> bool| {
+                selection(&bits.iter().map(|(a, b)| of(*a, *b)).collect::<Vec<_>>())
+            };
+            let (one, two) = (selection(&a), selection(&b));
+            prop_assert_eq!(one.union(&two), bitwise(|a, b| a || b));
+            prop_assert_eq!(one.intersection(&two), bitwise(|a, b| a && b));
+            prop_assert_eq!(one.complement(bits.len() as u64), bitwise(|a, _| !a));
+            for (row, bit) in (0..).zip(&a) {
+                prop_assert_eq!(one.contains(row), *bit);
+            }
+        }
     }
 }

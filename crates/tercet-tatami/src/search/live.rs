@@ -3,6 +3,7 @@
 use tercet_core::{FieldReader, Malformed, Reason};
 
 use crate::region::Region;
+use crate::scan::RowSelection;
 use crate::wire::cursor::Varints as _;
 
 /// One bit per document.
@@ -29,8 +30,15 @@ impl Live {
         Ok(Self { words, documents })
     }
 
+    /// The live documents among some rows.
+    pub(crate) fn restricted(mut self, rows: &RowSelection) -> Self {
+        for gap in rows.complement(self.documents).ranges() {
+            gap.clone().filter_map(|row| u32::try_from(row).ok()).for_each(|document| self.delete(document));
+        }
+        self
+    }
+
     /// All documents.
-    #[cfg(any(unix, windows))]
     pub(crate) fn all(documents: u64) -> Self {
         let words = vec![u64::MAX; usize::try_from(documents.div_ceil(64)).unwrap_or(0)];
         let mut out = Self { words, documents };
@@ -43,7 +51,6 @@ impl Live {
     }
 
     /// Deletes a document.
-    #[cfg(any(unix, windows))]
     pub(crate) fn delete(&mut self, document: u32) {
         if let Some(word) = self.words.get_mut(document as usize / 64) {
             *word &= !(1 << (document % 64));

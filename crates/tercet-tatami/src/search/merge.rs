@@ -138,7 +138,7 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
     for (at, segment) in segments.iter().enumerate() {
         let segment_number = u32::try_from(at).unwrap_or(u32::MAX);
         let mut row = 0u32;
-        for batch in segment.file().stream(&[columns::DOC_ID], BATCH_ROWS)? {
+        for batch in segment.file().stream_all(&[columns::DOC_ID], BATCH_ROWS)? {
             let batch = batch?;
             for inside in 0..batch[0].len() {
                 if kept[at][row as usize]
@@ -188,7 +188,7 @@ fn copy_rows<S: Sink>(
     let file = segment.file();
     let columns: Vec<usize> = (0..file.schema().len()).collect();
     let mut row = 0;
-    for batch in file.stream(&columns, BATCH_ROWS)? {
+    for batch in file.stream_all(&columns, BATCH_ROWS)? {
         progress.check().map_err(|stopped| file.error(stopped.into()))?;
         let batch = batch?;
         let count = batch.first().map_or(0, Column::len);

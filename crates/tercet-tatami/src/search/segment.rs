@@ -90,6 +90,10 @@ impl Segment {
             Some(Live::parse(span.start(), &payload, inverted.num_docs)?)
         };
         let documents = inverted.num_docs;
+        let live = match file.live() {
+            Some(rows) => Some(live.unwrap_or_else(|| Live::all(documents)).restricted(rows)),
+            None => live,
+        };
         let live_mask = live.as_ref().map(|live| {
             let rows = usize::try_from(documents).unwrap_or(0);
             Mask::from_fn(rows, |row| u32::try_from(row).is_ok_and(|document| live.contains(document)))

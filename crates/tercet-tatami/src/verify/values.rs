@@ -26,7 +26,8 @@ impl Inner {
         let Some(table) = self.start(group, column, &mut part) else { return part };
         for (index, entry) in table.pages.iter().enumerate() {
             let page = self.page(group, column, index, entry);
-            let seen = page.check_header().and_then(|()| self.stored_page(&page));
+            let seen = page.check_header().and_then(|()| page.check_encoding());
+            let seen = seen.and_then(|()| page.check_sizes(&self.stored_page(&page)?));
             part.faults.extend(seen.err());
             part.requires |= self.required(&page);
         }

@@ -1,5 +1,6 @@
 //! Collections: manifests, changes, scans over all members.
 
+mod changes;
 mod damage;
 mod faults;
 mod golden;
