@@ -49,6 +49,16 @@ pub(crate) enum ProfileName {
     Interop,
 }
 
+impl ProfileName {
+    /// The writer options of a `.tatami` file.
+    pub(crate) fn writer_options(self) -> tercet::tatami::WriterOptions {
+        match self {
+            Self::Native => tercet::tatami::WriterOptions::new(),
+            Self::Interop => tercet::tatami::WriterOptions::interop(),
+        }
+    }
+}
+
 /// `-n, --limit N`: at most N items, and 0 means all. Verbs state their default in the help.
 #[derive(Clone, Copy, Debug, Default, clap::Args)]
 pub(crate) struct LimitArgs {

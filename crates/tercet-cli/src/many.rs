@@ -50,6 +50,14 @@ impl Files {
         }
     }
 
+    /// The only input, if it is a collection of `.tatami` files.
+    pub(crate) fn collection(&self) -> Option<&Path> {
+        match self.paths.as_slice() {
+            [path] if path.join(tercet::tatami::collection::MANIFEST).is_file() => Some(path),
+            _ => None,
+        }
+    }
+
     /// Rejects several files where the verb writes one.
     pub(crate) fn only_one_if(&self, writes: bool, verb: &str) -> Result<(), Failure> {
         if writes && self.single().is_none() {

@@ -60,11 +60,13 @@ use group::Group;
 pub use options::{Profile, WriterOptions};
 
 /// Validates a batch and returns its number of rows.
+#[cfg(any(unix, windows))]
 pub(crate) fn check_batch(schema: &Schema, batch: &[Column]) -> Result<usize, crate::error::BatchError> {
     check::batch(schema, batch)
 }
 
 /// The estimated size of a column in memory.
+#[cfg(any(unix, windows))]
 pub(crate) fn estimated_bytes(field: &Field, column: &Column) -> u64 {
     group::estimate(field, column, &(0..column.len()))
 }

@@ -23,12 +23,14 @@ pub(crate) mod inspect;
 pub(crate) mod lookup;
 pub(crate) mod merge;
 mod names;
+mod new_rows;
 pub(crate) mod open;
 pub(crate) mod outline;
 pub(crate) mod repair;
 mod scalars;
 pub(crate) mod search;
 pub(crate) mod stats;
+pub(crate) mod upsert;
 pub(crate) mod verify;
 mod warnings;
 
@@ -79,11 +81,15 @@ pub(crate) enum Verb {
     Index(index::Args),
     /// Search the documents of a segment or collection
     Search(search::Args),
-    /// Delete documents from a search segment
+    /// Insert rows, or replace those with the same key
+    ///
+    /// Atomic: readers see the old rows or the new ones.
+    Upsert(upsert::Args),
+    /// Delete documents from a search segment, or rows from a file or collection
     Delete(delete::Args),
     /// Merge search segments, or files with the same schema
     Merge(merge::Args),
-    /// Manage a collection of files: add, list, remove, compact
+    /// Manage a collection of files: add, append, list, merge, remove, verify, compact
     #[command(visible_alias = "col")]
     Collection(collection::Args),
     /// Verify structure, checksums and values
@@ -110,6 +116,7 @@ impl Verb {
             Self::Create(args) => create::run(args, out),
             Self::Index(args) => index::run(args, out),
             Self::Search(args) => search::run(args, out),
+            Self::Upsert(args) => upsert::run(args, out),
             Self::Delete(args) => delete::run(args, out),
             Self::Merge(args) => merge::run(args, out),
             Self::Collection(args) => collection::run(args, out),

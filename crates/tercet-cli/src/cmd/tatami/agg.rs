@@ -2,8 +2,7 @@
 
 use tercet::core::escape;
 use tercet::tatami::aggregate::{Aggregate, Aggregation};
-use tercet::tatami::logical_type::StoredValue;
-use tercet::tatami::{Column, Field, LogicalType, Scalar, Type};
+use tercet::tatami::{Column, Field, LogicalType, Type};
 
 use super::cat::warn;
 use super::collection_scan::{self, deleted_rows, note_deleted};
@@ -147,17 +146,5 @@ fn print(args: &Args, name: &str, result: &Aggregation, out: &mut Ui) -> Result<
 /// A value for people: by its logical type, strings truncated, nulls as `null`.
 fn cell(field: &Field, logical_type: Option<LogicalType>, column: &Column, row: usize) -> String {
     let Some(value) = column.scalar(row) else { return "null".to_owned() };
-    let stored = match &value {
-        Scalar::Int32(number) => Some(StoredValue::Number((*number).into())),
-        Scalar::Int64(number) => Some(StoredValue::Number(*number)),
-        _ => None,
-    };
-    let mut text = Vec::new();
-    if let (Some(logical_type), Some(stored)) = (logical_type, stored)
-        && logical_type.write(stored, &mut text)
-    {
-        return String::from_utf8_lossy(&text).into_owned();
-    }
-    let kind = if logical_type == Some(LogicalType::Utf8) { Type::String } else { field.kind };
-    scalars::display(kind, &value)
+    scalars::display(field.kind, logical_type, &value)
 }

@@ -50,7 +50,8 @@ pub(crate) struct Args {
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if let Some(collection) = collection_scan::collection(&args.input, out)? {
-        return print_all(&collection, args, out);
+        let request = Request { columns: &args.columns, filter: &args.filter, values: args.values };
+        return print_all(&collection, &args.input, &request, args.limit.or(0), out);
     }
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
@@ -65,14 +66,27 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     Ok(outcome)
 }
 
-/// Prints the rows of all members of a collection.
-fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+/// What is printed of a collection.
+pub(super) struct Request<'a> {
+    pub(super) columns: &'a Columns,
+    pub(super) filter: &'a Where,
+    pub(super) values: AsStored,
+}
+
+/// Prints at most `limit` rows of all members of a collection.
+pub(super) fn print_all(
+    collection: &Collection,
+    input: &Input,
+    request: &Request<'_>,
+    limit: u64,
+    out: &mut Ui,
+) -> Result<Outcome, Failure> {
     let Some(first) = collection_scan::first_of(collection)? else { return Ok(Outcome::Done) };
-    let columns = args.columns.positions_in(&first)?;
-    let mut writer = RowWriter::new(args.values.typed_columns(&first, &columns));
-    let scan = collection_scan::scan(collection, &first, &args.columns, &args.filter)?;
-    let mut left = args.limit.or(0);
-    let scan = scan.with_batch_rows(batch_rows(&first, &columns));
+    let columns = request.columns.positions_in(&first)?;
+    let mut writer = RowWriter::new(request.values.typed_columns(&first, &columns));
+    let scan = collection_scan::scan(collection, &first, request.columns, request.filter)?;
+    let mut left = limit;
+    let scan = scan.with_batch_rows(batch_rows(&first, &columns)).limit(limit);
     for batch in scan.batches()? {
         if is_interrupted() {
             return Err(Failure::Interrupted);
@@ -83,7 +97,7 @@ fn print_all(collection: &Collection, args: &Args, out: &mut Ui) -> Result<Outco
             break;
         }
     }
-    let name = collection_scan::name(&args.input.path);
+    let name = collection_scan::name(&input.path);
     warn(&name, &writer, out)?;
     note_deleted(&name, collection_scan::deleted_in_all(&scan, collection, &first)?, out)?;
     Ok(Outcome::Done)

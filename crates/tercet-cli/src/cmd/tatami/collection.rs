@@ -9,19 +9,24 @@ use tercet::Format;
 use tercet::core::num::counted;
 use tercet::core::{Class, Diagnostic as _, SourceError, escape};
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
-use tercet::tatami::{Access, Collection, ReadOptions};
+use tercet::tatami::{Access, Collection, ReadOptions, WriterOptions};
 
-use crate::args::{JsonArgs, LimitArgs, limits};
+use crate::args::{ForceArgs, JsonArgs, LimitArgs, ProfileName, limits};
+use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_on_disk};
 use crate::output::display_path;
 use crate::ui::{Ui, WARN, paint};
 
+mod append;
+
 const EXAMPLES: &str = "\
 Examples:
   tatami collection add crawl crawl/part-0.tatami crawl/part-1.tatami
   tatami collection list crawl
-  tatami collection compact crawl
+  zcat new.jsonl.gz | tatami collection append crawl --from -
+  tatami collection merge crawl -o crawl/all.tatami
+  tatami collection verify crawl
 
 A collection is a directory with a `tatami.manifest` file that summarizes its members. Add a rewritten file again to \
 update its entry.";
@@ -74,6 +79,43 @@ enum Verb {
         #[arg(value_name = "N")]
         tier: u8,
     },
+    /// Append rows of JSONL or CSV as new members
+    ///
+    /// Each new member is visible when it is written; an interrupted append leaves those written so far.
+    Append(append::Args),
+    /// Merge members into one file, without deleted rows
+    ///
+    /// The new file replaces its inputs in the manifest in one step. The old files are not deleted.
+    Merge {
+        #[command(flatten)]
+        directory: Directory,
+        /// Members [default: all]
+        #[arg(value_name = "FILE")]
+        files: Vec<PathBuf>,
+        /// New member, in the directory of the collection
+        #[arg(short, long, value_name = "OUT")]
+        output: PathBuf,
+        /// Output profile; `interop` writes only features that other readers support
+        #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+        profile: ProfileName,
+        #[command(flatten)]
+        force: ForceArgs,
+        #[command(flatten)]
+        json: JsonArgs,
+    },
+    /// Verify the manifest, deleted rows and all members
+    Verify {
+        #[command(flatten)]
+        directory: Directory,
+        /// Also decode all values
+        #[arg(long)]
+        deep: bool,
+        #[command(flatten)]
+        json: JsonArgs,
+        /// Print a one-line summary
+        #[arg(short, long)]
+        quiet: bool,
+    },
     /// Rewrite the manifest without removed and replaced records
     Compact {
         #[command(flatten)]
@@ -85,26 +127,26 @@ enum Verb {
 }
 
 /// Members are not mapped: other programs may change them at any time.
-fn options() -> ReadOptions {
+pub(super) fn options() -> ReadOptions {
     ReadOptions::new().with_access(Access::Pread).with_limits(limits())
 }
 
 /// The directory of a collection.
 #[derive(Clone, Debug, clap::Args)]
-struct Directory {
+pub(super) struct Directory {
     /// Directory of the collection
     #[arg(value_name = "DIR")]
-    directory: PathBuf,
+    pub(super) directory: PathBuf,
 }
 
 impl Directory {
-    fn open(&self) -> Result<Collection, Failure> {
+    pub(super) fn open(&self) -> Result<Collection, Failure> {
         self.check()?;
         Ok(Collection::open_with(&self.directory, options())?)
     }
 
     /// Rejects a path that is not a directory: a missing collection would look empty.
-    fn check(&self) -> Result<(), Failure> {
+    pub(super) fn check(&self) -> Result<(), Failure> {
         must_be_on_disk(&self.directory, "keep a collection in")?;
         let found = std::fs::metadata(&self.directory);
         let meta = found.map_err(|error| Failure::source(&self.json(), SourceError::Open(error)))?;
@@ -115,11 +157,11 @@ impl Directory {
     }
 
     /// The path for JSON.
-    fn json(&self) -> String {
+    pub(super) fn json(&self) -> String {
         self.directory.to_string_lossy().into_owned()
     }
 
-    fn display(&self) -> String {
+    pub(super) fn display(&self) -> String {
         escape::name(&self.directory.to_string_lossy()).into_owned()
     }
 }
@@ -143,6 +185,9 @@ struct MemberJson<'a> {
     rows: u64,
     bytes: u64,
     tier: u8,
+    /// Deleted rows that the file still has.
+    #[serde(skip_serializing_if = "is_zero")]
+    deleted: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     sort_key: Option<KeyJson<'a>>,
     zones: Vec<&'a str>,
@@ -187,6 +232,21 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             }
         }
         Verb::Compact { directory, salvage } => compact(directory, *salvage, out)?,
+        Verb::Append(args) => append::run(args, out)?,
+        Verb::Merge { directory, files, output, profile, force, json } => {
+            let options = profile.writer_options().with_overwrite(force.force);
+            merge(directory, files, output, options, json.json, out)?;
+        }
+        Verb::Verify { directory, deep, json, quiet } => {
+            directory.check()?;
+            out.hush(*quiet);
+            return super::verify::run_on_collection(
+                *deep,
+                Form::new(json.json, *quiet),
+                &directory.directory,
+                out,
+            );
+        }
     }
     Ok(Outcome::Done)
 }
@@ -219,6 +279,22 @@ fn add(directory: &Directory, files: &[PathBuf], out: &mut Ui) -> Result<(), Fai
     Ok(())
 }
 
+/// Prints members and columns.
+pub(super) fn inspect(directory: &Path, json: bool, out: &mut Ui) -> Result<Outcome, Failure> {
+    let directory = Directory { directory: directory.to_owned() };
+    list(&directory, json, u64::MAX, out)?;
+    let schema = if json { None } else { directory.open()?.schema()? };
+    if let Some(schema) = schema {
+        out.line("columns:")?;
+        for field in schema.fields() {
+            let null = if field.nullable { ", nullable" } else { "" };
+            let key = if field.sort_key { ", sort key" } else { "" };
+            out.line(format_args!("  {:<20} {}{null}{key}", escape::name(&field.name), field.kind))?;
+        }
+    }
+    Ok(Outcome::Done)
+}
+
 /// Prints at most `most` members; the sums are those of all.
 fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<(), Failure> {
     let collection = directory.open()?;
@@ -240,7 +316,11 @@ fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<()
     out.line(format_args!("rows:       {}", collection.rows()))?;
     out.line(format_args!("bytes:      {}", collection.bytes()))?;
     for member in members.iter().take(shown) {
-        let Member { path, rows, bytes, tier, .. } = member;
+        let Member { path, rows, bytes, tier, deleted, .. } = member;
+        let deleted = match deleted.len() {
+            0 => String::new(),
+            deleted => format!(" deleted={deleted}"),
+        };
         let key = match member.sort_column.as_str() {
             "" => String::new(),
             column => {
@@ -248,7 +328,10 @@ fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<()
                 format!(" key[{}]={min}..{max}", escape::name(column))
             }
         };
-        out.line(format_args!("  {:<24} rows={rows} bytes={bytes} tier={tier}{key}", escape::name(path)))?;
+        out.line(format_args!(
+            "  {:<24} rows={rows} bytes={bytes} tier={tier}{deleted}{key}",
+            escape::name(path)
+        ))?;
         let columns = zones(member);
         if !columns.is_empty() {
             let columns: Vec<_> = columns.into_iter().map(escape::name).collect();
@@ -256,6 +339,44 @@ fn list(directory: &Directory, json: bool, most: u64, out: &mut Ui) -> Result<()
         }
     }
     warn(&directory.directory, &replay.warnings, out)
+}
+
+fn merge(
+    directory: &Directory,
+    files: &[PathBuf],
+    output: &Path,
+    options: WriterOptions,
+    json: bool,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    let mut collection = directory.open()?;
+    collection.check_records()?;
+    warn(&directory.directory, &collection.replay().warnings, out)?;
+    let files = match files {
+        [] => collection.members().iter().map(|member| PathBuf::from(&member.path)).collect(),
+        files => files.to_vec(),
+    };
+    if files.is_empty() {
+        return Err(Failure::request(format!("{}: the collection is empty", directory.display())));
+    }
+    if !options.overwrite && output.exists() {
+        let message = format!("{}: file exists", display_path(output));
+        return Err(Failure::request(message).with_hint("add `--force` to overwrite it"));
+    }
+    let deleted = collection.deleted_rows();
+    let bar = out.bar("merging", 0);
+    let member = collection.merge(&files, output, options, &bar)?;
+    drop(bar);
+    let deleted = deleted.saturating_sub(collection.deleted_rows());
+    let (path, rows) = (&member.path, member.rows);
+    if json {
+        let merged = json!({ "collection": directory.json(), "output": path, "members": files.len(),
+            "rows": rows, "bytes": member.bytes, "deleted": deleted });
+        return out.json(&merged);
+    }
+    let dropped = if deleted == 0 { String::new() } else { format!(", {deleted} deleted dropped") };
+    let (rows, members) = (counted(rows, "row"), counted(files.len() as u64, "member"));
+    out.summary(format_args!("{}: {rows} of {members}{dropped}", escape::name(path)))
 }
 
 fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Failure> {
@@ -279,32 +400,18 @@ fn compact(directory: &Directory, salvage: bool, out: &mut Ui) -> Result<(), Fai
 pub(super) fn warn(directory: &Path, warnings: &[ManifestWarning], out: &mut Ui) -> Result<(), Failure> {
     let (warning, name) = (paint(WARN, "warning:"), display_path(directory));
     for found in warnings {
-        let message = match found {
-            ManifestWarning::TornTail { offset, bytes } => format!(
-                "skipped the last {} of the manifest (at byte {offset}): incomplete record, from an interrupted \
-                 change by another program",
-                counted(*bytes, "byte")
-            ),
-            ManifestWarning::UnknownKind { offset, record_kind } => {
-                format!("skipped a manifest record of unknown kind {record_kind} (at byte {offset})")
-            }
-            ManifestWarning::Unreadable { offset, reason } => {
-                format!("skipped an unreadable manifest record (at byte {offset}): {reason}")
-            }
-            ManifestWarning::Damaged { offset, bytes } => {
-                let bytes = counted(*bytes, "damaged byte");
-                format!("skipped {bytes} of the manifest (at byte {offset})")
-            }
-            ManifestWarning::Truncated { bytes } => {
-                format!("the last {} of the manifest are missing", counted(*bytes, "byte"))
-            }
-            ManifestWarning::NoRecords => "the manifest has no records".to_owned(),
-            // A stale entry of a replaced file is harmless.
-            _ => continue,
-        };
-        out.note(format_args!("{warning} {name}: {message}"))?;
+        // A stale entry of a replaced file is harmless.
+        if matches!(found, ManifestWarning::Superseded { .. }) {
+            continue;
+        }
+        out.note(format_args!("{warning} {name}: {found}"))?;
     }
     Ok(())
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "called by serde")]
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn member_json(member: &Member) -> MemberJson<'_> {
@@ -320,6 +427,7 @@ fn member_json(member: &Member) -> MemberJson<'_> {
         rows: member.rows,
         bytes: member.bytes,
         tier: member.tier,
+        deleted: member.deleted.len(),
         sort_key,
         zones: zones(member),
         crawls: &member.crawls,

@@ -81,6 +81,11 @@ pub(crate) struct AsStored {
 }
 
 impl AsStored {
+    /// The logical type of a column, unless stored values are printed.
+    pub(super) fn logical_type(self, file: &File, column: usize) -> Option<LogicalType> {
+        if self.stored { None } else { file.logical_types().get(column).copied().flatten() }
+    }
+
     /// The columns at these positions with their logical types.
     pub(super) fn typed_columns<'a>(
         self,

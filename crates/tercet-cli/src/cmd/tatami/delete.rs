@@ -1,4 +1,4 @@
-//! `tatami delete`: delete documents from a search segment.
+//! `tatami delete`: delete documents of a search segment, or rows of a file or collection.
 
 use std::io::BufRead as _;
 use std::path::{Path, PathBuf};
@@ -6,13 +6,16 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::Format;
 use tercet::core::escape;
+use tercet::core::num::counted;
+use tercet::tatami::change::{RowsDeleted, delete_rows};
 use tercet::tatami::search::{DeleteBy, DeleteOptions, Deleted, delete};
 use tercet::tatami::{Access, File, ReadOptions};
 
+use super::collection_scan;
 use super::filter::FilterText;
-use crate::args::{JsonArgs, limits};
+use crate::args::{JsonArgs, ProfileName, limits};
 use crate::failure::{Failure, Outcome};
-use crate::input::{check_format, must_be_changeable};
+use crate::input::{Input, check_format, must_be_changeable};
 use crate::ui::{Ui, WARN, paint};
 
 /// Maximum number of unknown IDs printed.
@@ -22,28 +25,42 @@ const EXAMPLES: &str = "\
 Examples:
   tatami delete docs.tatami --id 9f86d081884c7d65         one document
   tatami delete docs.tatami --where 'url prefix \"http://old.example/\"'
+  tatami delete crawl.tatami --where 'status = 404'       rows of a file
+  tatami delete crawl --where 'status = 404'              rows of a collection
   cut -f1 gone.tsv | tatami delete docs.tatami --ids-from -
 
-Documents are marked as deleted; the file is replaced atomically. `tatami merge` writes a file without them.
+Documents of a search segment and rows of a collection are marked as deleted; `tatami merge` writes a file without them. \
+Other files are rewritten without the rows. The change is atomic.
 Exit code 0: success; 1: an ID was not found.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Search segment
+    /// File, or directory of a collection
     #[arg(value_name = "FILE")]
     file: PathBuf,
     /// Document ID (`doc_id`). Repeatable
     #[arg(long, value_name = "DOC_ID", num_args = 1.., required_unless_present_any = ["filter", "ids_from"])]
     id: Vec<String>,
-    /// Delete the documents that match a filter
+    /// Delete the documents or rows that match a filter
     #[arg(long = "where", value_name = "FILTER", conflicts_with_all = ["id", "ids_from"])]
     filter: Option<FilterText>,
     /// Read document IDs from a file, one per line; `-` reads standard input
     #[arg(long, value_name = "PATH")]
     ids_from: Option<PathBuf>,
+    /// Output profile of a rewritten file; `interop` writes only features that other readers support
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+    profile: ProfileName,
     #[command(flatten)]
     json: JsonArgs,
+}
+
+/// The JSON summary of deleted rows.
+#[derive(Serialize)]
+struct RowsJson {
+    file: String,
+    #[serde(flatten)]
+    deleted: RowsDeleted,
 }
 
 /// The JSON summary.
@@ -55,13 +72,34 @@ struct DeleteJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(mut collection) = collection_scan::collection(&Input::new(&args.file), out)? {
+        let filter = rows_filter(args)?;
+        let deleted = match collection_scan::first_of(&collection)? {
+            Some(first) => {
+                let filter = filter.bind_to(&first)?;
+                let bar = out.bar("deleting", 0);
+                collection.delete_rows(&filter, &bar)?
+            }
+            None => RowsDeleted::default(),
+        };
+        return show_rows(args, deleted, out);
+    }
     must_be_changeable(&args.file, "delete from")?;
     check_format(&args.file, Format::Tatami)?;
+    let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
+    let file = File::open_with(&args.file, options)?;
+    if file.footer().inverted.is_none() && args.filter.is_some() {
+        let filter = rows_filter(args)?.bind_to(&file)?;
+        drop(file);
+        let bar = out.bar("deleting", 0);
+        let deleted = delete_rows(&args.file, &filter, options, args.profile.writer_options(), &bar)?;
+        drop(bar);
+        return show_rows(args, deleted, out);
+    }
     let how = DeleteOptions::new().with_limits(limits());
     let deleted = match &args.filter {
         Some(filter) => {
-            let options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
-            let predicate = filter.bind_to(&File::open_with(&args.file, options)?)?;
+            let predicate = filter.bind_to(&file)?;
             delete(&args.file, &DeleteBy::Filter(&predicate), how)?
         }
         None => delete(&args.file, &DeleteBy::Ids(&document_ids(args)?), how)?,
@@ -78,6 +116,24 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         warn(&name, &deleted.not_found, out)?;
     }
     Ok(if deleted.not_found.is_empty() { Outcome::Done } else { Outcome::CheckFailed })
+}
+
+/// The filter of deleted rows; rows have no document ID.
+fn rows_filter(args: &Args) -> Result<&FilterText, Failure> {
+    let missing =
+        || Failure::request("rows of a collection are deleted by a filter").with_hint("add `--where FILTER`");
+    args.filter.as_ref().ok_or_else(missing)
+}
+
+fn show_rows(args: &Args, deleted: RowsDeleted, out: &mut Ui) -> Result<Outcome, Failure> {
+    let name = args.file.to_string_lossy();
+    if args.json.json {
+        out.json(&RowsJson { file: name.into_owned(), deleted })?;
+    } else {
+        let (name, rows) = (escape::name(&name), counted(deleted.deleted, "row"));
+        out.summary(format_args!("{name}: deleted {rows}, {} left", deleted.rows))?;
+    }
+    Ok(Outcome::Done)
 }
 
 fn warn(name: &str, not_found: &[String], out: &mut Ui) -> Result<(), Failure> {

@@ -1,7 +1,9 @@
 //! `tatami head`: the first rows as JSON Lines.
 
 use super::cat;
+use super::collection_scan;
 use super::columns::{AsStored, Columns};
+use super::filter::Where;
 use super::open::open_to_print;
 use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
@@ -26,6 +28,10 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(collection) = collection_scan::collection(&args.input, out)? {
+        let request = cat::Request { columns: &args.columns, filter: &Where::default(), values: args.values };
+        return cat::print_all(&collection, &args.input, &request, args.limit.or(ROWS), out);
+    }
     let file = open_to_print(args.input.source()?)?;
     let columns = args.columns.positions_in(&file)?;
     let writer = RowWriter::new(args.values.typed_columns(&file, &columns));

@@ -20,6 +20,7 @@ Examples:
   tatami inspect crawl.tatami            columns, row groups, indexes, metadata
   tatami inspect crawl.tatami --pages    all pages: encoding, codec, size, offset
   tatami inspect crawl.tatami --json     complete header and footer
+  tatami inspect crawl                   members and columns of a collection
 
 `enc` and `codec` are those of the first page of the last row group. `needs` is `reference` if all readers support \
 the file, else the required features.";
@@ -41,6 +42,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if let Some(directory) = args.files.collection() {
+        return super::collection::inspect(directory, args.json.json, out);
+    }
     args.files.each(Some(Format::Tatami), JsonList::ForMany, out, |input, out| {
         if args.quiet.quiet && !args.json.json {
             return print_one_line(input.source()?, out);

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tercet::core::escape;
-use tercet::tatami::{File, KeyPosition, Scalar};
+use tercet::tatami::{File, KeyPosition, LogicalType, Scalar, Type};
 
 use super::cat::warn;
 use super::collection_scan;
@@ -30,7 +30,7 @@ Exit code 0: found; 1: not found; others: the lookup failed.";
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Value of the sort key; timestamps in microseconds since 1970, bytes as x'00ff'
+    /// Value of the sort key, like 2024-06-21 or 2024-06-21T12:00:00Z for dates and times; bytes as x'00ff'
     #[arg(value_name = "KEY", allow_negative_numbers = true)]
     key: String,
     #[command(flatten)]
@@ -90,7 +90,12 @@ struct Answer {
 
 fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
     if let Some(collection) = collection_scan::collection(&args.input, out)? {
-        let found = collection.lookup(&collection.parse_key(&args.key)?)?;
+        let sorted = collection.members().iter().find(|member| !member.sort_column.is_empty());
+        let key = match sorted {
+            Some(member) => key(&collection.open_member(member)?, &args.key)?,
+            None => collection.parse_key(&args.key)?,
+        };
+        let found = collection.lookup(&key)?;
         let unsorted = collection.members().iter().filter(|member| member.sort_column.is_empty()).count();
         if found.found.is_none() && unsorted > 0 {
             let (have, were) = if unsorted == 1 { ("file has", "was") } else { ("files have", "were") };
@@ -109,11 +114,13 @@ fn find(args: &Args, out: &mut Ui) -> Result<Answer, Failure> {
 
 /// Parses the key by the logical type of the sort key column.
 fn key(file: &File, text: &str) -> Result<Scalar, Failure> {
-    let logical_type = file.schema().sort_key().and_then(|column| {
-        let logical_type = file.logical_types().get(column).copied().flatten()?;
-        logical_type.read(file.schema().fields().get(column)?.kind, text)
+    let logical_value = file.schema().sort_key().and_then(|column| {
+        let kind = file.schema().fields().get(column)?.kind;
+        let natural = (kind == Type::TimestampMicros).then_some(LogicalType::Timestamp);
+        let logical_type = file.logical_types().get(column).copied().flatten().or(natural)?;
+        logical_type.read(kind, text)
     });
-    match logical_type {
+    match logical_value {
         Some(key) => Ok(key),
         None => Ok(file.parse_key(text)?),
     }

@@ -8,7 +8,7 @@ use tercet::Format;
 use tercet::core::{Sink, escape};
 use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
-use tercet::tatami::{Access, Collection, File, ReadOptions, WriterOptions};
+use tercet::tatami::{Access, Collection, File, ReadOptions};
 
 use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
 use crate::failure::{Failure, Outcome};
@@ -30,7 +30,7 @@ with the same ID wins.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("force", |arg| arg.requires("output")))]
 pub(crate) struct Args {
-    /// Input files or URLs, in document order; `-` reads standard input
+    /// Input files, collections or URLs, in document order; `-` reads standard input
     #[arg(value_name = "FILES", required_unless_present = "policy")]
     inputs: Vec<PathBuf>,
     /// Output file or URL; `-` writes to standard output
@@ -95,8 +95,18 @@ fn write(args: &Args, output: &Path, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     for input in &args.inputs {
         target.must_not_be(input)?;
-        let source = Input::new(input).source_of(Format::Tatami)?;
+        let input = Input::new(input);
+        if let Some(collection) = super::collection_scan::collection(&input, out)? {
+            for member in collection.members() {
+                files.push(collection.open_member(member)?);
+            }
+            continue;
+        }
+        let source = input.source_of(Format::Tatami)?;
         files.push(File::from_source(source, ReadOptions::new().with_limits(limits()))?);
+    }
+    if files.is_empty() {
+        return Err(Failure::request("the collections have no files to merge"));
     }
     let bar = out.bar("merging", 0);
     let summary = if let Output::Path(path) = &target {
@@ -136,8 +146,7 @@ fn merge_into<S: Sink + Send>(
     for file in files {
         segments.extend(file.segment()?);
     }
-    let writer =
-        if args.profile == ProfileName::Interop { WriterOptions::interop() } else { WriterOptions::new() };
+    let writer = args.profile.writer_options();
     let output = args.output.as_deref().map(json_path).unwrap_or_default();
     if segments.len() == files.len() {
         let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use serde_json::Value as Json;
 use tercet::core::escape;
+use tercet::core::num::counted;
 use tercet::tatami::format::{Codec, Encoding};
-use tercet::tatami::{File, Scalar, Type};
+use tercet::tatami::{File, LogicalType, Scalar, Type};
 
+use super::collection_scan;
+use super::columns::AsStored;
 use super::open::open;
-use super::scalars;
+use super::scalars::{self, JsonScalar};
 use crate::args::JsonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -20,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   tatami stats crawl.tatami          one row per column
   tatami stats crawl.tatami --json   JSON
+  tatami stats crawl                 all files of a collection
 
 Min and max are taken from the zone maps of row groups and omitted if unreliable. `distinct` is the size of the value \
 dictionary, a lower bound of the number of distinct values. `raw` is the size of encoded pages before compression.";
@@ -29,6 +32,8 @@ dictionary, a lower bound of the number of distinct values. `raw` is the size of
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
+    #[command(flatten)]
+    values: AsStored,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -50,8 +55,8 @@ struct Column {
     element: Option<Type>,
     rows: u64,
     nulls: u64,
-    min: Json,
-    max: Json,
+    min: Option<JsonScalar>,
+    max: Option<JsonScalar>,
     distinct: Option<u64>,
     raw_bytes: u64,
     stored_bytes: u64,
@@ -60,7 +65,12 @@ struct Column {
     #[serde(skip_serializing_if = "Option::is_none")]
     blob_runs: Option<usize>,
     #[serde(skip)]
+    logical_type: Option<LogicalType>,
+    #[serde(skip)]
     bounds: Option<(Scalar, Scalar)>,
+    /// Whether a file of a collection has values, but no bounds.
+    #[serde(skip)]
+    unbounded: bool,
 }
 
 #[derive(Serialize)]
@@ -72,11 +82,37 @@ struct Pages {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let file = open(args.input.source()?)?;
-    let columns: Vec<Column> =
-        (0..file.schema().len()).map(|index| column(&file, index)).collect::<Result<_, _>>()?;
+    let (name, files) = match collection_scan::collection(&args.input, out)? {
+        Some(collection) => {
+            let members = collection.members().iter();
+            let files: Vec<File> =
+                members.map(|member| collection.open_member(member)).collect::<Result<_, _>>()?;
+            let deleted = collection.deleted_rows();
+            if deleted > 0 {
+                out.note(format_args!("statistics include {}", counted(deleted, "deleted row")))?;
+            }
+            (collection_scan::name(&args.input.path), files)
+        }
+        None => {
+            let file = open(args.input.source()?)?;
+            (file.name().to_string(), vec![file])
+        }
+    };
+    let mut columns: Vec<Column> = Vec::new();
+    for file in &files {
+        for index in 0..file.schema().len() {
+            let column = column(file, index, args.values.logical_type(file, index))?;
+            match columns.iter_mut().find(|known| known.name == column.name) {
+                Some(known) => known.add(column),
+                None => columns.push(column),
+            }
+        }
+    }
+    columns.iter_mut().for_each(Column::print_bounds);
+    let total = |of: fn(&File) -> u64| files.iter().map(of).fold(0, u64::saturating_add);
+    let (bytes, rows) = (total(File::len), total(File::rows));
     if args.json.json {
-        out.json(&StatsJson { file: file.name(), bytes: file.len(), rows: file.rows(), columns })?;
+        out.json(&StatsJson { file: &name, bytes, rows, columns })?;
         return Ok(Outcome::Done);
     }
     let heads = [
@@ -97,18 +133,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         table.row(column.cells());
     }
     out.line(table)?;
-    let (name, size) = (escape::name(file.name()), human_size(file.len()));
-    let groups = file.group_count();
-    let (rows, plural) = (file.rows(), |count: u64| if count == 1 { "" } else { "s" });
-    let (one, other) = (plural(rows), plural(groups as u64));
-    out.line(format_args!("{name}: {rows} row{one}, {groups} row group{other}, {size}"))?;
+    let groups = total(|file| file.group_count() as u64);
+    let (rows, groups) = (counted(rows, "row"), counted(groups, "row group"));
+    out.line(format_args!("{}: {rows}, {groups}, {}", escape::name(&name), human_size(bytes)))?;
     Ok(Outcome::Done)
 }
 
-fn column(file: &File, index: usize) -> Result<Column, Failure> {
+fn column(file: &File, index: usize, logical_type: Option<LogicalType>) -> Result<Column, Failure> {
     let footer = file.footer();
     let field = &footer.schema.fields()[index];
-    let kind = field.scalar();
     let mut counts: BTreeMap<(Encoding, Codec), u64> = BTreeMap::new();
     let (mut rows, mut nulls, mut raw, mut stored) = (0u64, 0u64, 0u64, 0u64);
     for (group, entry) in footer.groups.iter().enumerate() {
@@ -130,15 +163,14 @@ fn column(file: &File, index: usize) -> Result<Column, Failure> {
         stored = stored.saturating_add(run.stored_bytes);
     }
     let bounds = file.column_bounds(index);
-    let value = |value: Option<&Scalar>| value.map_or(Json::Null, |value| scalars::json(kind, value));
     Ok(Column {
         name: field.name.to_string(),
         kind: field.kind,
         element: field.element,
         rows,
         nulls,
-        min: value(bounds.as_ref().map(|(min, _)| min)),
-        max: value(bounds.as_ref().map(|(_, max)| max)),
+        min: None,
+        max: None,
         distinct: file.dictionary_values(index)?,
         raw_bytes: raw,
         stored_bytes: stored,
@@ -147,15 +179,60 @@ fn column(file: &File, index: usize) -> Result<Column, Failure> {
             .map(|((encoding, codec), count)| Pages { encoding, codec, count })
             .collect(),
         blob_runs: blob.map(|blob| blob.runs.len()),
+        logical_type,
+        unbounded: bounds.is_none() && nulls < rows,
         bounds,
     })
 }
 
 impl Column {
+    /// Adds the statistics of the same column of another file.
+    fn add(&mut self, other: Self) {
+        self.rows = self.rows.saturating_add(other.rows);
+        self.nulls = self.nulls.saturating_add(other.nulls);
+        self.raw_bytes = self.raw_bytes.saturating_add(other.raw_bytes);
+        self.stored_bytes = self.stored_bytes.saturating_add(other.stored_bytes);
+        // The largest of lower bounds.
+        self.distinct = self.distinct.max(other.distinct);
+        self.blob_runs = match (self.blob_runs, other.blob_runs) {
+            (None, None) => None,
+            (one, other) => Some(one.unwrap_or(0) + other.unwrap_or(0)),
+        };
+        for added in other.pages {
+            let same = |pages: &&mut Pages| (pages.encoding, pages.codec) == (added.encoding, added.codec);
+            match self.pages.iter_mut().find(same) {
+                Some(pages) => pages.count += added.count,
+                None => self.pages.push(added),
+            }
+        }
+        self.unbounded |= other.unbounded || self.kind != other.kind;
+        self.bounds = match (self.bounds.take(), other.bounds) {
+            (Some((min, max)), Some((lower, upper))) => {
+                let less = |a: &Scalar, b: &Scalar| a.order(b).is_some_and(std::cmp::Ordering::is_lt);
+                Some((
+                    if less(&lower, &min) { lower } else { min },
+                    if less(&max, &upper) { upper } else { max },
+                ))
+            }
+            (bounds, others) => bounds.or(others),
+        };
+    }
+
+    /// Sets the printed minimum and maximum. Those of decimals in bytes are not in the order of numbers.
+    fn print_bounds(&mut self) {
+        let kind = self.element.unwrap_or(self.kind);
+        let is_ordered = !(kind == Type::Bytes && self.logical_type.is_some_and(LogicalType::is_number));
+        self.bounds = self.bounds.take().filter(|_| is_ordered && !self.unbounded);
+        if let Some((min, max)) = &self.bounds {
+            self.min = Some(scalars::typed_json(kind, self.logical_type, min));
+            self.max = Some(scalars::typed_json(kind, self.logical_type, max));
+        }
+    }
+
     fn cells(&self) -> [String; 11] {
         let kind = self.element.unwrap_or(self.kind);
         let display = |value: Option<&Scalar>| {
-            value.map_or_else(|| "–".to_owned(), |value| scalars::display(kind, value))
+            value.map_or_else(|| "–".to_owned(), |value| scalars::display(kind, self.logical_type, value))
         };
         let mut pages: Vec<String> = self
             .pages

@@ -245,3 +245,73 @@ fn every_command_reports_a_torn_manifest() {
         assert!(missing.code == 3 && missing.err.contains("nothing: cannot open: "), "{}", missing.err);
     }
 }
+
+#[test]
+fn rows_of_a_collection_are_upserted_deleted_and_merged() {
+    let dir = days();
+    let keys = |dir: &TestDir| dir.ok("count days").out.trim().to_owned();
+    dir.write(
+        "new.jsonl",
+        "{\"key\":10,\"day\":\"new\"}\n{\"key\":999,\"day\":\"new\"}\n{\"key\":10,\"day\":\"newest\"}\n",
+    );
+    let said = dir.ok("upsert days --key key --from new.jsonl").out;
+    assert_eq!(said, "days: upserted 2 rows, 1 replaced, 1 duplicate in the input dropped, 151 rows now\n");
+    assert_eq!(dir.ok("lookup days 10").out, "{\"key\":10,\"day\":\"newest\"}\n");
+    assert_eq!(dir.ok("cat days --where key=10").out, "{\"key\":10,\"day\":\"newest\"}\n");
+    assert_eq!(dir.ok("delete days --where day=\"wed\"").out, "days: deleted 50 rows, 101 left\n");
+    assert_eq!(keys(&dir), "101");
+    let json: Value = serde_json::from_str(&dir.ok("agg days --group-by day --json").out).unwrap_or_default();
+    assert!(!json.to_string().contains("wed"), "{json}");
+    assert!(dir.ok("stats days").err.contains("52 deleted rows"), "noted");
+    assert!(dir.ok("inspect days").out.contains("deleted=50"));
+    assert_eq!(dir.ok("head days -n 2").out.lines().count(), 2);
+    assert!(dir.ok("verify days --deep").out.contains("summary: members=4 rows=101 deleted=52 deep=true"));
+    dir.ok("merge days -o one.tatami");
+    assert_eq!(dir.ok("count one.tatami").out, "101\n");
+    assert_eq!(
+        dir.ok("collection merge days -o days/all.tatami").out,
+        "all.tatami: 101 rows of 4 members, 52 deleted dropped\n"
+    );
+    assert_eq!(keys(&dir), "101");
+    dir.ok("collection verify days -q");
+    assert_eq!(dir.ok("cat days").out, dir.ok("cat one.tatami").out);
+    let rows = lines(1000..1100, |key| format!(r#"{{"key":{key},"day":"thu"}}"#));
+    dir.write("rows.jsonl", rows);
+    assert!(dir.ok("collection append days --from rows.jsonl --file-size 1KiB").out.contains("100 rows"));
+    assert_eq!(keys(&dir), "201");
+}
+
+#[test]
+fn a_damaged_collection_fails_verification() {
+    let dir = days();
+    let path = dir.path("days/tue.tatami");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[100] ^= 1;
+    std::fs::write(&path, &bytes).unwrap();
+    assert_eq!(dir.run("verify days").code, 1);
+    std::fs::remove_file(&path).unwrap();
+    let output = dir.run("verify days --json");
+    assert_eq!(output.code, 1, "{}", output.err);
+    assert!(output.out.contains("tue.tatami"), "{}", output.out);
+    let manifest = dir.path("days/tatami.manifest");
+    let bytes = std::fs::read(&manifest).unwrap();
+    std::fs::write(&manifest, &bytes[..bytes.len() - 3]).unwrap();
+    assert_eq!(dir.run("verify days").code, 1);
+}
+
+#[test]
+fn rows_of_a_file_are_upserted_and_deleted() {
+    let dir = TestDir::new();
+    dir.write("rows.jsonl", lines(0..20, |key| format!(r#"{{"id":{key},"name":"old"}}"#)));
+    dir.ok("create a.tatami --from rows.jsonl --sort-key id");
+    dir.write("new.csv", "id,name\n30,new\n5,new\n");
+    assert_eq!(
+        dir.ok("upsert a.tatami --key id --from new.csv").out,
+        "a.tatami: upserted 2 rows, 1 replaced, 21 rows now\n"
+    );
+    assert_eq!(dir.ok("lookup a.tatami 5").out, "{\"id\":5,\"name\":\"new\"}\n");
+    assert_eq!(dir.ok("delete a.tatami --where name=\"old\"").out, "a.tatami: deleted 19 rows, 2 left\n");
+    assert_eq!(dir.ok("cat a.tatami").out, "{\"id\":5,\"name\":\"new\"}\n{\"id\":30,\"name\":\"new\"}\n");
+    assert_eq!(dir.run("upsert a.tatami --key nope --from new.csv").code, 8);
+    assert_eq!(dir.run("delete a.tatami --id x").code, 8);
+}

@@ -46,3 +46,15 @@ fn a_concurrently_created_segment_is_kept() {
     created_concurrently(&dir, "index a.jsonl -o new");
     created_concurrently(&dir, "merge a.tatami b.tatami -o new");
 }
+
+#[test]
+fn killed_changes_of_rows_leave_the_old_or_the_new_file() {
+    let dir = TestDir::new();
+    let wide = |key: i32, word: &str| format!(r#"{{"id":{key},"text":"{word} {}"}}"#, "x".repeat(200));
+    dir.write("rows.jsonl", lines(0..3000, |key| wide(key, "old")));
+    dir.write("new.jsonl", lines(0..1500, |key| wide(2 * key, "new")));
+    dir.ok("create a.tatami --from rows.jsonl --sort-key id");
+    kill_at_every_stage(&dir, "upsert a.tatami --key id --from new.jsonl", 0, "a.tatami");
+    dir.ok("create b.tatami --from rows.jsonl --sort-key id");
+    kill_at_every_stage(&dir, "delete b.tatami --where id<2000", 0, "b.tatami");
+}

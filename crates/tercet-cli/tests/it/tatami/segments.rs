@@ -52,10 +52,10 @@ fn documents_are_deleted_by_id_filter_and_list() {
 }
 
 #[test]
-fn delete_needs_a_search_segment() {
+fn documents_are_deleted_from_search_segments_only() {
     let dir = TestDir::with_cities();
     let before = dir.read("cities.tatami");
-    let refused = run_command(dir.command().args(["delete", "cities.tatami", "--where", "people > 0"]));
+    let refused = dir.run("delete cities.tatami --id 1");
     assert_eq!(refused.code, 8);
     assert!(refused.err.contains("cities.tatami: is not a search segment"), "{}", refused.err);
     assert_eq!(dir.read("cities.tatami"), before);

@@ -1,0 +1,96 @@
+//! `tatami upsert`: insert rows, or replace those with the same key.
+
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tercet::Format;
+use tercet::core::escape;
+use tercet::core::num::counted;
+use tercet::tatami::change::{FileUpsert, UpsertOptions, Upserted};
+use tercet::tatami::collection::AppendOptions;
+use tercet::tatami::{Access, ReadOptions, Schema};
+
+use super::collection_scan;
+use super::new_rows::{NewRowsArgs, read};
+use crate::args::{JsonArgs, ProfileName, limits};
+use crate::failure::{Failure, Outcome};
+use crate::input::{Input, check_format, must_be_changeable};
+use crate::ui::Ui;
+
+const EXAMPLES: &str = "\
+Examples:
+  tatami upsert cities.tatami --key id --from new.jsonl
+  tatami upsert crawl --key url --from today.csv          a collection
+  zcat new.jsonl.gz | tatami upsert crawl --key url --from -
+
+New rows replace rows with the same key; of new rows with the same key, the last one wins. A file is rewritten and replaced \
+atomically. In a collection, new rows become new members, and replaced rows are marked as deleted; `tatami collection merge` \
+drops them. Columns are those of the file; the key is not null and has no float, list or blob type.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// File, or directory of a collection
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    /// Column that identifies rows
+    #[arg(long, value_name = "COLUMN")]
+    key: String,
+    #[command(flatten)]
+    rows: NewRowsArgs,
+    /// Output profile; `interop` writes only features that other readers support
+    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
+    profile: ProfileName,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+/// The JSON summary.
+#[derive(Serialize)]
+struct UpsertJson {
+    file: String,
+    #[serde(flatten)]
+    upserted: Upserted,
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let writer = args.profile.writer_options();
+    let upserted = if let Some(mut collection) = collection_scan::collection(&Input::new(&args.file), out)? {
+        let table = args.rows.open(collection_scan::first_of(&collection)?.as_ref())?;
+        let schema = schema_of(table.fields())?;
+        let bar = out.bar("upserting", 0);
+        let options = AppendOptions::new().with_writer(writer);
+        let mut upsert = collection.upsert(&args.key, &schema, options)?;
+        read(table, &schema, &bar, |batch| Ok(upsert.append(&batch.columns)?))?;
+        upsert.finish(&bar)?
+    } else {
+        must_be_changeable(&args.file, "upsert into")?;
+        check_format(&args.file, Format::Tatami)?;
+        let read_options = ReadOptions::new().with_access(Access::Pread).with_limits(limits());
+        let options = UpsertOptions::new().with_read(read_options).with_writer(writer);
+        let mut upsert = FileUpsert::open(&args.file, &args.key, options)?;
+        let table = args.rows.open(Some(upsert.file()))?;
+        let schema = upsert.schema().clone();
+        let bar = out.bar("upserting", 0);
+        read(table, &schema, &bar, |batch| Ok(upsert.append(&batch.columns)?))?;
+        upsert.finish(&bar)?
+    };
+    let name = args.file.to_string_lossy();
+    if args.json.json {
+        out.json(&UpsertJson { file: name.into_owned(), upserted })?;
+        return Ok(Outcome::Done);
+    }
+    let Upserted { upserted, replaced, duplicates, rows, .. } = upserted;
+    let mut text =
+        format!("{}: upserted {}, {replaced} replaced", escape::name(&name), counted(upserted, "row"));
+    if duplicates > 0 {
+        text.push_str(&format!(", {} in the input dropped", counted(duplicates, "duplicate")));
+    }
+    out.summary(format_args!("{text}, {} now", counted(rows, "row")))?;
+    Ok(Outcome::Done)
+}
+
+/// The schema of new rows.
+pub(super) fn schema_of(fields: &[tercet::tatami::Field]) -> Result<Schema, Failure> {
+    Schema::new(fields.to_vec()).map_err(|error| Failure::request(error.to_string()))
+}
