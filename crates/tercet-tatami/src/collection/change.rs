@@ -248,7 +248,9 @@ impl Upsert<'_> {
             }
         }
         // From here on the manifest may list the files, even if the change is reported as failed.
-        parts.iter().for_each(|part| files.keep(&part.output));
+        for part in &parts {
+            files.keep(&part.output);
+        }
         collection.commit(lock, &records)?;
         done.rows = collection.rows();
         Ok(done)

@@ -97,8 +97,9 @@ impl Stream {
         let position = |row: u64| usize::try_from(row).unwrap_or(usize::MAX);
         let cut = |(column, cursor): (Column, &Cursor)| {
             let mut out = Column::empty(self.file.inner().field(cursor.column));
-            kept.iter()
-                .for_each(|range| out.extend_from(&column, position(range.start), position(range.end)));
+            for range in &kept {
+                out.extend_from(&column, position(range.start), position(range.end));
+            }
             out
         };
         batch.into_iter().zip(&self.cursors).map(cut).collect()
