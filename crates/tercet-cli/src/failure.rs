@@ -321,6 +321,20 @@ impl From<convert::Error> for Failure {
     }
 }
 
+impl From<convert::tables::TableError> for Failure {
+    fn from(error: convert::tables::TableError) -> Self {
+        use convert::tables::TableError;
+
+        match error {
+            TableError::Text(error) => error.into(),
+            #[cfg(feature = "arrow")]
+            TableError::Arrow(error) => error.into(),
+            TableError::Tatami(error) => error.into(),
+            error => Self::from_error(&error),
+        }
+    }
+}
+
 impl From<convert::tables::Error> for Failure {
     fn from(error: convert::tables::Error) -> Self {
         use convert::tables::{ErrorKind, NonText};

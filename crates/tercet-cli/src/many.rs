@@ -228,6 +228,37 @@ impl Files {
     }
 }
 
+/// The files that an argument names: itself, the matches of a glob pattern, or the tables in a directory, in order.
+pub(crate) fn table_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    let is_table = |path: &PathBuf| {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        let is_known = tercet::convert::tables::TableFormat::for_name(&name).is_some();
+        is_known && !name.starts_with('.') && path.is_file()
+    };
+    let in_directory = |directory: &Path| {
+        let entries = fs::read_dir(directory).and_then(Iterator::collect::<Result<Vec<_>, _>>);
+        let entries = entries.map_err(|error| Failure::io(&display_path(directory), &error))?;
+        let mut paths: Vec<PathBuf> = entries.iter().map(fs::DirEntry::path).filter(is_table).collect();
+        paths.sort();
+        Ok::<_, Failure>(paths)
+    };
+    let (paths, reason) = if is_directory(path) {
+        (in_directory(path)?, "is a directory without tables")
+    } else if let Some(pattern) = pattern(path) {
+        let matches = pattern.find();
+        if let Some((path, error)) = matches.unreadable.first() {
+            return Err(Failure::io(&display_path(path), error));
+        }
+        (matches.paths.into_iter().collect(), "no file matches this pattern")
+    } else {
+        return Ok(vec![path.to_owned()]);
+    };
+    match paths.is_empty() {
+        true => Err(Failure::request(format!("{}: {reason}", display_path(path)))),
+        false => Ok(paths),
+    }
+}
+
 fn is_directory(path: &Path) -> bool {
     input::is_local(path) && path.is_dir()
 }

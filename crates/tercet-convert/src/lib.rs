@@ -5,7 +5,7 @@
 //! a.npy ──▶ npy::Array ──▶ raw bytes of a numeric array          (for messages)
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! tercet_tet::Results ──▶ write_results ──▶ .npy, .tet, .csv, .json
-//! a.csv, a.jsonl ──▶ tables::TextTable ──batch by batch──▶ tercet_tatami::Writer
+//! a.csv, a.jsonl, a.parquet, … ──▶ tables::Table ──batch by batch──▶ tercet_tatami::Writer
 //! ```
 //!
 //! ```
@@ -37,7 +37,7 @@
 //! |---|---|
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |
-//! | [`tables`] | CSV and JSONL tables |
+//! | [`tables`] | tables of any format: CSV, JSONL, Parquet, Arrow, `.tatami` |
 //! | [`write_results`] | results of computations as `.npy`, `.tet`, `.csv`, `.json` |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(

@@ -181,6 +181,19 @@ impl<S: Sink> Writer<S> {
         &self.schema
     }
 
+    /// Declares columns non-nullable that had no nulls. Call it before [`finish`](Self::finish): pages do not depend on it,
+    /// so that nullability need not be known in advance.
+    pub fn declare_present(&mut self, is_present: impl Fn(usize) -> bool) {
+        let mut fields = self.schema.fields().to_vec();
+        for (index, field) in fields.iter_mut().enumerate() {
+            field.nullable &= !is_present(index);
+        }
+        // The names and roles are unchanged.
+        if let Ok(schema) = Schema::new(fields) {
+            self.schema = schema;
+        }
+    }
+
     /// The number of rows appended so far.
     pub fn rows(&self) -> u64 {
         self.rows

@@ -19,6 +19,7 @@ pub(crate) mod explain;
 mod filter;
 pub(crate) mod head;
 pub(crate) mod index;
+mod ingest;
 pub(crate) mod inspect;
 pub(crate) mod lookup;
 pub(crate) mod merge;
@@ -70,7 +71,7 @@ pub(crate) enum Verb {
     ///
     /// Reads footer, page headers and dictionaries, but no values.
     Stats(stats::Args),
-    /// Create a file from JSONL or CSV
+    /// Create a file from tables: CSV, JSONL, Parquet, Arrow
     ///
     /// Rows are streamed, with one row group in memory. The output file is written atomically.
     Create(create::Args),

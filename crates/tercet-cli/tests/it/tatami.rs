@@ -9,6 +9,8 @@ mod damage;
 mod documents;
 mod exactness;
 mod golden;
+#[cfg(feature = "arrow")]
+mod ingest;
 #[cfg(unix)]
 mod killed;
 #[cfg(feature = "arrow")]

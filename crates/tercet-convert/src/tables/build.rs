@@ -1,11 +1,14 @@
 //! Column builders.
 
+use std::borrow::Cow;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use tercet_core::escape;
 use tercet_tatami::logical_type::is_number;
 use tercet_tatami::{Bitmap, Column, Field, Lists, LogicalType, Scalar, Strings, Type, Values};
 
+use super::infer::{EXACT, is_rounded, parse_bool};
 use super::json;
 use super::stamp::{stamp, unit};
 use super::token::Token;
@@ -21,6 +24,12 @@ pub(super) enum ValueParser {
     Logical(LogicalType),
     /// As a timestamp whose unit has this many nanoseconds; stored as microseconds.
     Stamp(LogicalType, i64),
+    /// As the type inferred from a sample: values that would change the type are rejected.
+    Inferred,
+    /// As JSON text of any value.
+    Json,
+    /// Any value is rejected: the type is not known yet.
+    Unknown,
 }
 
 impl ValueParser {
@@ -67,11 +76,6 @@ impl Builder {
         &self.field.name
     }
 
-    /// The approximate size of the values.
-    pub(super) fn bytes(&self) -> usize {
-        self.bytes
-    }
-
     /// Adds a row.
     pub(super) fn push(&mut self, token: Token<'_>) -> Result<(), String> {
         let row = self.values.len();
@@ -97,6 +101,19 @@ impl Builder {
         Ok(())
     }
 
+    /// Adds a null row in place of one that was rejected, if it was not added.
+    pub(super) fn pad_to(&mut self, rows: usize) {
+        while self.values.len() < rows {
+            let row = self.values.len();
+            match &mut self.values {
+                // Elements of a rejected list belong to the row.
+                Values::List(lists) => lists.ends.push(lists.elements.len() as u64),
+                values => values.push_zeros(1),
+            }
+            self.validity.get_or_insert_with(|| Bitmap::filled(row, true)).push(false);
+        }
+    }
+
     /// Whether a row may be null.
     pub(super) fn is_nullable(&self) -> bool {
         self.field.nullable
@@ -118,6 +135,12 @@ impl Builder {
 /// Adds a value, zero for null; returns its approximate size.
 fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) -> Result<usize, String> {
     match (parser, &mut *values) {
+        (ValueParser::Unknown, values) if token == Token::Null => {
+            values.push_zeros(1);
+            return Ok(8);
+        }
+        (ValueParser::Unknown, _) => return Err(format!("{} in a column of nulls", display(&token))),
+        (ValueParser::Json, Values::Bytes(v)) => return Ok(json_text(v, &token)),
         (_, Values::List(_)) => {}
         (ValueParser::Logical(logical_type), values) => {
             return push_logical(values, kind, logical_type, &token);
@@ -131,21 +154,29 @@ fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) 
     match values {
         Values::Bool(v) => v.push(match token {
             Token::Bool(value) => value,
-            Token::Loose("true") => true,
-            Token::Null | Token::Loose("false") => false,
+            Token::Null => false,
+            Token::Loose(text) => parse_bool(text).ok_or_else(|| misfit(&token, kind))?,
             token => return Err(misfit(&token, kind)),
         }),
         Values::Int8(v) => v.push(integer(&token, kind)?),
         Values::Int16(v) => v.push(integer(&token, kind)?),
         Values::Int32(v) => v.push(integer(&token, kind)?),
         Values::Int64(v) if kind == Type::TimestampMicros => v.push(time(&token)?),
+        Values::Int64(_) if parser == ValueParser::Inferred && token == Token::Number("-0") => {
+            return Err(misfit(&token, kind));
+        }
         Values::Int64(v) => v.push(integer(&token, kind)?),
         Values::UInt8(v) => v.push(integer(&token, kind)?),
         Values::UInt16(v) => v.push(integer(&token, kind)?),
         Values::UInt32(v) => v.push(integer(&token, kind)?),
         Values::UInt64(v) => v.push(integer(&token, kind)?),
         Values::Float32(v) => v.push(float(&token, kind, f32::is_finite)?),
-        Values::Float64(v) => v.push(float(&token, kind, f64::is_finite)?),
+        Values::Float64(v) => {
+            if parser == ValueParser::Inferred && is_inexact(&token) {
+                return Err(misfit(&token, kind));
+            }
+            v.push(float(&token, kind, f64::is_finite)?);
+        }
         Values::Bytes(v) => return text(v, kind, parser, &token),
         Values::List(lists) => return list(lists, kind, parser, token),
     }
@@ -186,7 +217,7 @@ fn list(lists: &mut Lists, kind: Type, parser: ValueParser, token: Token<'_>) ->
     let mut bytes = 8;
     let elements = match token {
         Token::Null => Vec::new(),
-        Token::List(elements) => elements,
+        Token::List(elements, _) => elements,
         // CSV fields hold lists as JSON.
         Token::Loose(text) => json::list(text)
             .map_err(|wrong| format!("{} is not a list: {}", display(&token), wrong.reason))?,
@@ -267,16 +298,37 @@ fn text(strings: &mut Strings, kind: Type, parser: ValueParser, token: &Token<'_
         return Err("value exceeds 4 GiB".into());
     }
     match parser {
-        ValueParser::Plain | ValueParser::Logical(_) | ValueParser::Stamp(..) => {
-            strings.push(text.as_bytes());
-        }
         ValueParser::Base64 => {
             let bytes =
                 STANDARD.decode(text).map_err(|_| format!("{} is not valid base64", display(token)))?;
             strings.push(&bytes);
         }
+        _ => strings.push(text.as_bytes()),
     }
     Ok(text.len() + 16)
+}
+
+/// Adds the JSON text of a value.
+fn json_text(strings: &mut Strings, token: &Token<'_>) -> usize {
+    let text: Cow<'_, str> = match token {
+        Token::Null => "".into(),
+        Token::Bool(value) => value.to_string().into(),
+        Token::Number(text) | Token::Loose(text) | Token::List(_, text) | Token::Json(text) => (*text).into(),
+        Token::Text(text) => serde_json::Value::from(&**text).to_string().into(),
+    };
+    strings.push(text.as_bytes());
+    text.len() + 16
+}
+
+/// Whether float64 does not hold a JSON number exactly.
+fn is_inexact(token: &Token<'_>) -> bool {
+    match token {
+        Token::Number(text) if text.contains(['.', 'e', 'E']) => is_rounded(text),
+        Token::Number(text) => {
+            text.trim_start_matches('-').parse::<u64>().map_or(true, |number| number > EXACT)
+        }
+        _ => false,
+    }
 }
 
 fn misfit(token: &Token<'_>, kind: Type) -> String {
@@ -290,7 +342,7 @@ pub(super) fn display(token: &Token<'_>) -> String {
         Token::Bool(value) => return value.to_string(),
         Token::Number(text) | Token::Loose(text) => text,
         Token::Text(text) => text,
-        Token::Null | Token::List(_) => return token.kind().to_owned(),
+        Token::Null | Token::List(..) | Token::Json(_) => return token.kind().to_owned(),
     };
     let cut: String = text.chars().take(CHARS).collect();
     let dots = if cut.len() < text.len() { "…" } else { "" };
@@ -340,9 +392,9 @@ mod tests {
     fn nulls_are_recorded_in_rows_and_elements() {
         let field = Field::list("l", Type::Int8).with_nulls();
         let tokens = vec![
-            Token::List(vec![Token::Number("1"), Token::Null]),
+            Token::List(vec![Token::Number("1"), Token::Null], ""),
             Token::Null,
-            Token::List(vec![Token::Number("2")]),
+            Token::List(vec![Token::Number("2")], ""),
         ];
         let column = built(field, tokens).unwrap();
         assert_eq!((column.nulls(), column.is_present(1)), (1, false));

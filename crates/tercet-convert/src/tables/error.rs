@@ -19,8 +19,8 @@ pub enum ErrorKind {
     /// The input is no UTF-8 text.
     #[error("{0}")]
     NonText(NonText),
-    /// A line exceeds the maximum length.
-    #[error("line {line} exceeds {} MiB", limit >> 20)]
+    /// A record exceeds the maximum length.
+    #[error("line {line}: record exceeds {} MiB", limit >> 20)]
     LineTooLong {
         /// The line, from 1.
         line: u64,
@@ -43,6 +43,28 @@ pub enum ErrorKind {
         /// The column and the reason.
         reason: Box<str>,
     },
+    /// A record or a schema exceeds a limit.
+    #[error("line {line}: {reason}")]
+    TooLarge {
+        /// The line, from 1.
+        line: u64,
+        /// The limit.
+        reason: Box<str>,
+    },
+    /// A value does not fit the types inferred from a sample.
+    #[error("line {line}: {reason}; the types are inferred from a sample")]
+    OutsideSample {
+        /// The line, from 1.
+        line: u64,
+        /// The column and the reason.
+        reason: Box<str>,
+    },
+    /// None of the columns to read exists; the existing ones.
+    #[error("no such columns")]
+    NoSuchColumns(Box<[String]>),
+    /// The inputs are no single table.
+    #[error("{0}")]
+    Inputs(Box<str>),
     /// The input is empty, and no schema is declared.
     #[error("empty input")]
     Empty,
@@ -62,13 +84,27 @@ const _: () = assert!(size_of::<Error>() <= 24 && size_of::<ErrorKind>() <= 32);
 impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         match self {
+            // Of a damaged compressed file.
+            Self::Read(error)
+                if matches!(
+                    error.kind(),
+                    io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData | io::ErrorKind::InvalidInput
+                ) =>
+            {
+                Class::Malformed
+            }
             Self::Read(_) => Class::Io,
             Self::NonText(_) => Class::Unsupported,
-            Self::LineTooLong { .. } => Class::Limit,
+            Self::LineTooLong { .. } | Self::TooLarge { .. } => Class::Limit,
             Self::Malformed { .. } => Class::Malformed,
-            Self::Value { .. } | Self::Empty | Self::NoRows | Self::Inference(_) | Self::Cancelled(_) => {
-                Class::Request
-            }
+            Self::Value { .. }
+            | Self::OutsideSample { .. }
+            | Self::Inputs(_)
+            | Self::NoSuchColumns(_)
+            | Self::Empty
+            | Self::NoRows
+            | Self::Inference(_)
+            | Self::Cancelled(_) => Class::Request,
         }
     }
 

@@ -1,15 +1,22 @@
-//! Schema inference from the entire input.
+//! Schema inference from values.
 
 use std::collections::HashMap;
 
 use tercet_core::escape;
 use tercet_tatami::logical_type::is_number;
-use tercet_tatami::{Field, Type};
+use tercet_tatami::{Field, LogicalType, Type};
 
+use super::moment::Moment;
 use super::token::Token;
 
 /// Integers up to this are exact as float64.
-const EXACT: u64 = 1 << 53;
+pub(super) const EXACT: u64 = 1 << 53;
+
+/// Spellings of null in columns of numbers, bools, dates and times. In columns of strings they are strings.
+pub(super) const NULL_TOKENS: [&str; 6] = ["NULL", "null", "NA", "N/A", "\\N", "None"];
+
+/// Maximum columns of an inferred table. Each column of a file takes memory while it is written.
+pub(super) const MAX_COLUMNS: usize = 16_384;
 
 /// The inference state of all columns.
 #[derive(Clone, Debug, Default)]
@@ -17,6 +24,18 @@ pub(super) struct Inference {
     columns: Vec<(String, Seen)>,
     by_name: HashMap<String, usize>,
     rows: u64,
+}
+
+/// Inferred columns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Inferred {
+    pub(super) fields: Vec<Field>,
+    /// Logical type annotations, as pairs of footer metadata.
+    pub(super) annotations: Vec<(String, String)>,
+    /// Columns without a value so far, of unknown type.
+    pub(super) unknown: Vec<bool>,
+    /// Columns of JSON texts.
+    pub(super) json: Vec<bool>,
 }
 
 /// The inference state of a column: for each kind of value the line of the first one.
@@ -30,6 +49,14 @@ struct Seen {
     float_at: Option<u64>,
     text_at: Option<u64>,
     list_at: Option<u64>,
+    /// A nested value.
+    json_at: Option<u64>,
+    date_at: Option<u64>,
+    time_at: Option<u64>,
+    local_at: Option<u64>,
+    utc_at: Option<u64>,
+    /// A spelling of null.
+    token_at: Option<u64>,
     negative_at: Option<u64>,
     /// Above the range of int64.
     above_at: Option<u64>,
@@ -42,13 +69,64 @@ struct Seen {
     element: Option<Box<Seen>>,
 }
 
+/// A CSV field, classified.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Loose {
+    Bool,
+    Number,
+    /// NaN or an infinity.
+    Special,
+    /// A spelling of null.
+    Token,
+    Moment(Moment),
+    Text,
+}
+
+impl Loose {
+    pub(super) fn classify(text: &str) -> Self {
+        match text.as_bytes().first() {
+            Some(b'0'..=b'9' | b'-') => {
+                if is_number(text) {
+                    return Self::Number;
+                }
+                if let Some(moment) = Moment::parse(text.as_bytes()) {
+                    return Self::Moment(moment);
+                }
+            }
+            Some(b't' | b'f' | b'T' | b'F') if parse_bool(text).is_some() => return Self::Bool,
+            _ => {}
+        }
+        if is_special(text) {
+            Self::Special
+        } else if NULL_TOKENS.contains(&text) {
+            Self::Token
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// The spellings of bools.
+pub(super) fn parse_bool(text: &str) -> Option<bool> {
+    match text {
+        "true" | "True" | "TRUE" => Some(true),
+        "false" | "False" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether a text is NaN or an infinity in the spelling of a program.
+pub(super) fn is_special(text: &str) -> bool {
+    matches!(text, "NaN" | "nan" | "inf" | "-inf" | "Inf" | "-Inf" | "Infinity" | "-Infinity")
+}
+
 /// Records the line of the first value of a kind.
 fn record_line(slot: &mut Option<u64>, line: u64) {
     slot.get_or_insert(line);
 }
 
 /// Whether float64 would change the digits of a number.
-fn is_rounded(text: &str) -> bool {
+pub(super) fn is_rounded(text: &str) -> bool {
     // Up to fifteen digits round-trip, except for tiny numbers.
     const SHORT: usize = 16;
     if text.len() <= SHORT && !text.contains(['e', 'E']) {
@@ -118,17 +196,45 @@ impl Inference {
         self.columns.is_empty()
     }
 
+    /// The number of columns.
+    pub(super) fn len(&self) -> usize {
+        self.columns.len()
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> u64 {
+        self.rows
+    }
+
+    /// Adds what was seen in later lines.
+    pub(super) fn merge(&mut self, later: Self) {
+        for (name, theirs) in later.columns {
+            let column = self.column(&name);
+            self.columns[column].1.merge(theirs);
+        }
+        self.rows += later.rows;
+    }
+
     /// The inferred columns in order of appearance.
-    pub(super) fn fields(&self) -> Result<Vec<Field>, String> {
-        self.columns
-            .iter()
-            .map(|(name, seen)| {
-                let field = seen
-                    .field(name)
-                    .map_err(|reason| format!("column `{}`: {reason}", escape::name(name)))?;
-                Ok(if seen.nulls || seen.rows < self.rows { field.with_nulls() } else { field })
-            })
-            .collect()
+    pub(super) fn finish(&self) -> Result<Inferred, String> {
+        let mut out = Inferred::default();
+        for (name, seen) in &self.columns {
+            // A null in place of an object.
+            let path = format!("{name}.");
+            if seen.is_unknown() && self.columns.iter().any(|(other, _)| other.starts_with(&path)) {
+                continue;
+            }
+            let (field, annotation) =
+                seen.field(name).map_err(|reason| format!("column `{}`: {reason}", escape::name(name)))?;
+            let has_nulls = seen.nulls || seen.rows < self.rows || seen.has_null_tokens();
+            if let Some(annotation) = annotation {
+                out.annotations.push((LogicalType::key(name), annotation.to_owned()));
+            }
+            out.fields.push(if has_nulls { field.with_nulls() } else { field });
+            out.unknown.push(seen.is_unknown());
+            out.json.push(seen.json_at.is_some());
+        }
+        Ok(out)
     }
 }
 
@@ -139,7 +245,8 @@ impl Seen {
             Token::Bool(_) => record_line(&mut self.bool_at, line),
             Token::Number(text) => self.number(text, line),
             Token::Text(_) => record_line(&mut self.text_at, line),
-            Token::List(elements) => {
+            Token::Json(_) => record_line(&mut self.json_at, line),
+            Token::List(elements, _) => {
                 record_line(&mut self.list_at, line);
                 let element = self.element.get_or_insert_default();
                 for token in elements {
@@ -174,36 +281,93 @@ impl Seen {
         }
     }
 
-    /// Records an unquoted CSV field. Leading zeros and signs make it a string, so that nothing is lost.
+    /// Records a CSV field. Leading zeros and signs make it a string, so that nothing is lost.
     fn loose(&mut self, text: &str, line: u64) {
-        if text == "true" || text == "false" {
-            record_line(&mut self.bool_at, line);
-        } else if is_number(text) {
-            self.number(text, line);
-        } else {
-            record_line(&mut self.text_at, line);
+        let slot = match Loose::classify(text) {
+            Loose::Bool => &mut self.bool_at,
+            Loose::Number => return self.number(text, line),
+            Loose::Special => &mut self.float_at,
+            Loose::Token => &mut self.token_at,
+            Loose::Moment(Moment::Date(_)) => &mut self.date_at,
+            Loose::Moment(Moment::Time(_)) => &mut self.time_at,
+            Loose::Moment(Moment::Local(_)) => &mut self.local_at,
+            Loose::Moment(Moment::Utc(_)) => &mut self.utc_at,
+            Loose::Text => &mut self.text_at,
+        };
+        record_line(slot, line);
+    }
+
+    /// Adds what was seen in later lines.
+    fn merge(&mut self, later: Self) {
+        self.rows += later.rows;
+        self.nulls |= later.nulls;
+        for (mine, theirs) in [
+            (&mut self.bool_at, later.bool_at),
+            (&mut self.int_at, later.int_at),
+            (&mut self.float_at, later.float_at),
+            (&mut self.text_at, later.text_at),
+            (&mut self.list_at, later.list_at),
+            (&mut self.json_at, later.json_at),
+            (&mut self.date_at, later.date_at),
+            (&mut self.time_at, later.time_at),
+            (&mut self.local_at, later.local_at),
+            (&mut self.utc_at, later.utc_at),
+            (&mut self.token_at, later.token_at),
+            (&mut self.negative_at, later.negative_at),
+            (&mut self.above_at, later.above_at),
+            (&mut self.inexact_at, later.inexact_at),
+            (&mut self.rounded_at, later.rounded_at),
+            (&mut self.huge_at, later.huge_at),
+        ] {
+            *mine = mine.or(theirs);
+        }
+        if let Some(theirs) = later.element {
+            self.element.get_or_insert_default().merge(*theirs);
         }
     }
 
-    fn field(&self, name: &str) -> Result<Field, String> {
+    /// The lines of the first value of each kind. Dates are also timestamps at midnight.
+    fn kinds(&self) -> [(&'static str, Option<u64>); 7] {
+        let first = |lines: [Option<u64>; 2]| lines.into_iter().flatten().min();
+        [
+            ("bools", self.bool_at),
+            ("numbers", first([self.int_at, self.float_at])),
+            ("dates", first([self.date_at, self.local_at])),
+            ("timestamps", self.utc_at),
+            ("times", self.time_at),
+            ("strings", self.text_at),
+            ("lists", self.list_at),
+        ]
+    }
+
+    /// Whether no value decides the type.
+    fn is_unknown(&self) -> bool {
+        self.json_at.is_none() && self.kinds().iter().all(|(_, line)| line.is_none())
+    }
+
+    /// Whether spellings of null mean null.
+    fn has_null_tokens(&self) -> bool {
+        self.token_at.is_some() && self.text_at.is_none() && !self.is_unknown()
+    }
+
+    /// The column and its logical type.
+    fn field(&self, name: &str) -> Result<(Field, Option<&'static str>), String> {
+        if self.json_at.is_some() {
+            return Ok((Field::new(name, Type::String), None));
+        }
         if self.list_at.is_some() {
             self.one_kind()?;
-            let element = self.element.as_ref().map_or(Ok(Type::String), |element| element.scalar());
-            return Ok(Field::list(name, element.map_err(|reason| format!("list elements: {reason}"))?));
+            let element = self.element.as_ref().map_or(Ok((Type::String, None)), |element| element.scalar());
+            let (element, _) = element.map_err(|reason| format!("list elements: {reason}"))?;
+            return Ok((Field::list(name, element), None));
         }
-        Ok(Field::new(name, self.scalar()?))
+        let (kind, annotation) = self.scalar()?;
+        Ok((Field::new(name, kind), annotation))
     }
 
     /// Rejects values of different kinds.
     fn one_kind(&self) -> Result<(), String> {
-        let number_at = [self.int_at, self.float_at].into_iter().flatten().min();
-        let kinds = [
-            ("bools", self.bool_at),
-            ("numbers", number_at),
-            ("strings", self.text_at),
-            ("lists", self.list_at),
-        ];
-        let mut seen = kinds.into_iter().filter_map(|(kind, at)| Some((kind, at?)));
+        let mut seen = self.kinds().into_iter().filter_map(|(kind, at)| Some((kind, at?)));
         match (seen.next(), seen.next()) {
             (Some((one, at)), Some((other, then))) => {
                 Err(format!("has {one} (line {at}) and {other} (line {then})"))
@@ -212,10 +376,23 @@ impl Seen {
         }
     }
 
-    fn scalar(&self) -> Result<Type, String> {
+    /// The type and its annotation.
+    fn scalar(&self) -> Result<(Type, Option<&'static str>), String> {
         self.one_kind()?;
         if self.bool_at.is_some() {
-            return Ok(Type::Bool);
+            return Ok((Type::Bool, None));
+        }
+        if self.local_at.is_some() {
+            return Ok((Type::TimestampMicros, Some("timestamp[us]")));
+        }
+        if self.utc_at.is_some() {
+            return Ok((Type::TimestampMicros, Some("timestamp[us, UTC]")));
+        }
+        if self.date_at.is_some() {
+            return Ok((Type::Int32, Some("date32")));
+        }
+        if self.time_at.is_some() {
+            return Ok((Type::Int64, Some("time[us]")));
         }
         if let Some(line) = self.huge_at {
             return Err(format!("line {line}: integer out of range"));
@@ -225,16 +402,16 @@ impl Seen {
         }
         if self.float_at.is_some() {
             return match self.inexact_at {
-                None => Ok(Type::Float64),
+                None => Ok((Type::Float64, None)),
                 Some(line) => {
                     Err(format!("line {line}: integer is not exact as float64, the type of the column"))
                 }
             };
         }
         match (self.int_at, self.above_at, self.negative_at) {
-            (None, _, _) => Ok(Type::String),
-            (Some(_), None, _) => Ok(Type::Int64),
-            (Some(_), Some(_), None) => Ok(Type::UInt64),
+            (None, _, _) => Ok((Type::String, None)),
+            (Some(_), None, _) => Ok((Type::Int64, None)),
+            (Some(_), Some(_), None) => Ok((Type::UInt64, None)),
             (Some(_), Some(above), Some(negative)) => {
                 Err(format!("no integer type has the range of line {negative} and line {above}"))
             }
@@ -265,7 +442,7 @@ mod tests {
             inference.see(column, token, line);
             inference.end_row();
         }
-        Ok(inference.fields()?.remove(0))
+        Ok(inference.finish()?.fields.remove(0))
     }
 
     fn number(text: &str) -> Token<'_> {
@@ -304,12 +481,12 @@ mod tests {
         let column = inference.column("late");
         inference.see(column, &number("1"), 2);
         inference.end_row();
-        assert!(inference.fields().unwrap()[0].nullable);
+        assert!(inference.finish().unwrap().fields[0].nullable);
     }
 
     #[test]
     fn lists_have_elements_of_one_type() {
-        let list = |tokens: &[Token<'static>]| Token::List(tokens.to_vec());
+        let list = |tokens: &[Token<'static>]| Token::List(tokens.to_vec(), "[]");
         let field = infer(&[list(&[]), list(&[number("1"), Token::Null])]).unwrap();
         assert_eq!((field.kind, field.element, field.nullable), (Type::List, Some(Type::Int64), false));
         assert_eq!(infer(&[list(&[])]).unwrap().element, Some(Type::String));
@@ -326,7 +503,7 @@ mod tests {
                 inference.see(column, &Token::Loose(text), 1);
                 inference.end_row();
             }
-            inference.or_text().fields().unwrap()[0].kind
+            inference.or_text().finish().unwrap().fields[0].kind
         };
         assert_eq!(kind(&["1", "-2"]), Type::Int64);
         assert_eq!(kind(&["1", "2.5"]), Type::Float64);
@@ -337,6 +514,16 @@ mod tests {
         assert_eq!(kind(&["18446744073709551616"]), Type::String);
         assert_eq!(kind(&["9007199254740993", "0.5"]), Type::String);
         assert_eq!(kind(&["1.5", "1.000000000000000000001"]), Type::String);
+        assert_eq!(kind(&["1", "NaN"]), Type::Float64);
+        assert_eq!(kind(&["1", "NA"]), Type::Int64);
+        assert_eq!(kind(&["x", "NA"]), Type::String);
+        assert_eq!(kind(&["NA"]), Type::String);
+        assert_eq!(kind(&["2024-06-21", "NULL"]), Type::Int32);
+        assert_eq!(kind(&["2024-06-21", "2024-06-21 12:00:00"]), Type::TimestampMicros);
+        assert_eq!(kind(&["2024-06-21", "2024-06-21T12:00:00Z"]), Type::String);
+        assert_eq!(kind(&["12:00:00"]), Type::Int64);
+        assert_eq!(kind(&["12:00:00", "1"]), Type::String);
+        assert_eq!(kind(&["TRUE", "False"]), Type::Bool);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! JSON parser for lines: objects of scalars and lists of scalars.
+//! JSON parser for lines: objects of scalars, lists and nested objects.
 //!
 //! A custom parser, because numbers must keep their digits: as a float, 18446744073709551617 would silently change.
 
@@ -13,45 +13,36 @@ pub(super) struct SyntaxError {
     pub(super) reason: &'static str,
 }
 
-/// Calls `each` for every wanted key. Values of other keys may be nested.
+/// How nested objects are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Nested {
+    /// As one column for each member, named by its path: `a.b`.
+    #[default]
+    Flatten,
+    /// As their JSON text.
+    Json,
+}
+
+/// Maximum elements per list.
+const MAX_ELEMENTS: usize = 1 << 22;
+/// A list that is too long.
+pub(super) const TOO_MANY_ELEMENTS: &str = "list exceeds 4194304 elements";
+/// Maximum nesting depth, to bound the stack.
+const MAX_DEPTH: usize = 128;
+
+/// Calls `each` for every wanted key, or path of a member of nested objects.
 pub(super) fn object<'a, E: From<SyntaxError>>(
     line: &'a str,
+    nested: Nested,
     is_wanted: impl Fn(&str) -> bool,
     mut each: impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
 ) -> Result<(), E> {
     let mut reader = Reader { text: line, at: 0 };
     reader.space();
-    if !reader.accept(b'{') {
+    if reader.peek() != Some(b'{') {
         return Err(reader.error("expected a JSON object: `{…}`").into());
     }
-    reader.space();
-    if !reader.accept(b'}') {
-        loop {
-            reader.space();
-            if reader.peek() != Some(b'"') {
-                return Err(reader.error("expected a quoted key").into());
-            }
-            let key = reader.string()?;
-            reader.space();
-            if !reader.accept(b':') {
-                return Err(reader.error("expected `:`").into());
-            }
-            if is_wanted(&key) {
-                let value = reader.value(true)?;
-                each(key, value)?;
-            } else {
-                reader.skip(0)?;
-            }
-            reader.space();
-            if reader.accept(b',') {
-                continue;
-            }
-            if reader.accept(b'}') {
-                break;
-            }
-            return Err(reader.error("expected `,` or `}`").into());
-        }
-    }
+    reader.members(None, nested, 0, &is_wanted, &mut each)?;
     reader.space();
     if reader.at < line.len() {
         return Err(reader.error("unexpected characters after the object").into());
@@ -69,8 +60,9 @@ pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     let list = reader.list()?;
     reader.space();
     match list {
-        Token::List(elements) if reader.at == text.len() => Ok(elements),
-        _ => Err(reader.error("unexpected characters after the list")),
+        Token::List(elements, _) if reader.at == text.len() => Ok(elements),
+        Token::List(..) => Err(reader.error("unexpected characters after the list")),
+        _ => Err(reader.error("nested lists are not supported")),
     }
 }
 
@@ -108,30 +100,91 @@ impl<'a> Reader<'a> {
         Ok(token)
     }
 
-    fn value(&mut self, lists: bool) -> Result<Token<'a>, SyntaxError> {
+    /// Reads an object, from its `{`.
+    fn members<E: From<SyntaxError>>(
+        &mut self,
+        path: Option<&str>,
+        nested: Nested,
+        depth: usize,
+        is_wanted: &impl Fn(&str) -> bool,
+        each: &mut impl FnMut(Cow<'a, str>, Token<'a>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if depth == MAX_DEPTH {
+            return Err(self.error("nesting is too deep").into());
+        }
+        self.at += 1;
         self.space();
+        if self.accept(b'}') {
+            return Ok(());
+        }
+        loop {
+            self.space();
+            if self.peek() != Some(b'"') {
+                return Err(self.error("expected a quoted key").into());
+            }
+            let key = self.string()?;
+            let key = match path {
+                Some(path) => Cow::Owned(format!("{path}.{key}")),
+                None => key,
+            };
+            self.space();
+            if !self.accept(b':') {
+                return Err(self.error("expected `:`").into());
+            }
+            if !is_wanted(&key) {
+                self.skip(0)?;
+            } else {
+                self.space();
+                if self.peek() == Some(b'{') && nested == Nested::Flatten {
+                    self.members(Some(&key), nested, depth + 1, is_wanted, each)?;
+                } else {
+                    let value = self.value()?;
+                    each(key, value)?;
+                }
+            }
+            self.space();
+            if self.accept(b',') {
+                continue;
+            }
+            if self.accept(b'}') {
+                return Ok(());
+            }
+            return Err(self.error("expected `,` or `}`").into());
+        }
+    }
+
+    /// Reads a value. Nested values are returned as their text.
+    fn value(&mut self) -> Result<Token<'a>, SyntaxError> {
+        self.space();
+        let start = self.at;
+        match self.peek() {
+            Some(b'[') => self.list(),
+            Some(b'{') => {
+                self.skip(0)?;
+                Ok(Token::Json(&self.text[start..self.at]))
+            }
+            _ => self.scalar(),
+        }
+    }
+
+    fn scalar(&mut self) -> Result<Token<'a>, SyntaxError> {
         match self.peek() {
             Some(b'"') => Ok(Token::Text(self.string()?)),
             Some(b'-' | b'0'..=b'9') => self.number(),
             Some(b'n') => self.keyword("null", Token::Null),
             Some(b't') => self.keyword("true", Token::Bool(true)),
             Some(b'f') => self.keyword("false", Token::Bool(false)),
-            Some(b'[') if lists => self.list(),
-            Some(b'[') => Err(self.error("nested lists are not supported")),
-            Some(b'{') => Err(self.error("nested objects are not supported")),
             _ => Err(self.error("expected a value")),
         }
     }
 
     /// Skips a value.
     fn skip(&mut self, depth: usize) -> Result<(), SyntaxError> {
-        /// Maximum nesting depth, to bound the stack.
-        const MAX_DEPTH: usize = 128;
         self.space();
         let close = match self.peek() {
             Some(b'[') => b']',
             Some(b'{') => b'}',
-            _ => return self.value(false).map(drop),
+            _ => return self.scalar().map(drop),
         };
         if depth == MAX_DEPTH {
             return Err(self.error("nesting is too deep"));
@@ -165,17 +218,27 @@ impl<'a> Reader<'a> {
     }
 
     fn list(&mut self) -> Result<Token<'a>, SyntaxError> {
+        let start = self.at;
         self.at += 1;
         let mut elements = Vec::new();
         self.space();
         if self.accept(b']') {
-            return Ok(Token::List(elements));
+            return Ok(Token::List(elements, &self.text[start..self.at]));
         }
         loop {
-            elements.push(self.value(false)?);
+            self.space();
+            if matches!(self.peek(), Some(b'[' | b'{')) {
+                self.at = start;
+                self.skip(0)?;
+                return Ok(Token::Json(&self.text[start..self.at]));
+            }
+            if elements.len() == MAX_ELEMENTS {
+                return Err(self.error(TOO_MANY_ELEMENTS));
+            }
+            elements.push(self.scalar()?);
             self.space();
             if self.accept(b']') {
-                return Ok(Token::List(elements));
+                return Ok(Token::List(elements, &self.text[start..self.at]));
             }
             if !self.accept(b',') {
                 return Err(self.error("expected `,` or `]`"));
@@ -307,12 +370,14 @@ mod tests {
                 Token::Number(text) => serde_json::from_str(text).unwrap(),
                 Token::Text(text) => text.into_owned().into(),
                 Token::Loose(text) => text.into(),
-                Token::List(list) => Value::Array(list.into_iter().map(value).collect()),
+                Token::List(list, _) => Value::Array(list.into_iter().map(value).collect()),
+                Token::Json(text) => serde_json::from_str(text).unwrap(),
             }
         }
         let mut all = Map::new();
         object::<SyntaxError>(
             line,
+            Nested::Json,
             |_| true,
             |key, token| {
                 all.insert(key.into_owned(), value(token));
@@ -374,7 +439,6 @@ mod tests {
             assert!(serde_json::from_str::<Value>(line).is_err() || !line.starts_with('{'), "{line}");
             assert!(ours(line).is_err(), "{line}");
         }
-        assert!(ours("{\"a\":{}}").is_err() && ours("{\"a\":[[]]}").is_err(), "nested values are rejected");
     }
 
     #[test]
@@ -389,12 +453,34 @@ mod tests {
                 let theirs = serde_json::from_str::<Value>(&changed).ok();
                 match ours(&changed) {
                     Ok(value) => assert_eq!(Some(value), theirs, "{changed}"),
-                    Err(error) => {
-                        let nested = error.reason.contains("not supported");
-                        assert!(nested || theirs.is_none(), "{changed}: {error:?}");
-                    }
+                    Err(error) => assert!(theirs.is_none(), "{changed}: {error:?}"),
                 }
             }
+        }
+    }
+
+    #[test]
+    fn nested_objects_are_flattened_or_kept() {
+        let read = |line: &str, nested| {
+            let mut all = Vec::new();
+            let each = |key: Cow<'_, str>, token: Token<'_>| {
+                all.push(format!("{key}={token:?}"));
+                Ok::<(), SyntaxError>(())
+            };
+            object(line, nested, |_| true, each).map(|()| all)
+        };
+        let line = r#"{"a":{"b":1,"c":{"d":[2]}},"e":[{"f":1}],"g":{}}"#;
+        assert_eq!(
+            read(line, Nested::Flatten).unwrap(),
+            [r#"a.b=Number("1")"#, r#"a.c.d=List([Number("2")], "[2]")"#, r#"e=Json("[{\"f\":1}]")"#]
+        );
+        assert_eq!(
+            read(line, Nested::Json).unwrap(),
+            [r#"a=Json("{\"b\":1,\"c\":{\"d\":[2]}}")"#, r#"e=Json("[{\"f\":1}]")"#, r#"g=Json("{}")"#]
+        );
+        for nested in [Nested::Flatten, Nested::Json] {
+            assert!(read(&"{\"a\":".repeat(100_000), nested).is_err());
+            assert!(read(r#"{"a":{"b":1}"#, nested).is_err());
         }
     }
 
@@ -404,6 +490,7 @@ mod tests {
             let mut keys = Vec::new();
             object::<SyntaxError>(
                 line,
+                Nested::Json,
                 |key| key == "a",
                 |key, _| {
                     keys.push(key.into_owned());

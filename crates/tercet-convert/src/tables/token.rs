@@ -11,9 +11,12 @@ pub(super) enum Token<'a> {
     Number(&'a str),
     /// A string.
     Text(Cow<'a, str>),
-    /// An unquoted CSV field of any type.
+    /// A CSV field of any type.
     Loose(&'a str),
-    List(Vec<Token<'a>>),
+    /// A list of scalars and its JSON text.
+    List(Vec<Token<'a>>, &'a str),
+    /// The JSON text of an object, or of a list of lists or objects.
+    Json(&'a str),
 }
 
 impl Token<'_> {
@@ -24,7 +27,8 @@ impl Token<'_> {
             Self::Bool(_) => "a bool",
             Self::Number(_) => "a number",
             Self::Text(_) | Self::Loose(_) => "a string",
-            Self::List(_) => "a list",
+            Self::List(..) => "a list",
+            Self::Json(_) => "a nested value",
         }
     }
 }

@@ -62,6 +62,15 @@ impl Bitmap {
         self.len += 1;
     }
 
+    /// Sets one bit; nothing past the end.
+    pub fn set(&mut self, index: usize, bit: bool) {
+        if index < self.len {
+            let mask = 1 << (index % 8);
+            let byte = &mut self.bytes[index / 8];
+            *byte = if bit { *byte | mask } else { *byte & !mask };
+        }
+    }
+
     /// Appends equal bits.
     pub fn push_many(&mut self, bit: bool, count: usize) {
         let end = self.len + count;

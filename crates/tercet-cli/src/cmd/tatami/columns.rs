@@ -38,22 +38,7 @@ impl Columns {
     }
 }
 
-/// The positions of columns in a schema; `all` are the columns of the file, for the error.
-#[cfg(feature = "arrow")]
-pub(super) fn positions(
-    file: &str,
-    schema: &tercet::tatami::Schema,
-    names: &[String],
-    all: impl FnOnce() -> Vec<String>,
-) -> Result<Vec<usize>, Failure> {
-    match names.iter().find(|name| schema.index_of(name).is_none()) {
-        Some(missing) => Err(no_column(file, missing, &all())),
-        None => Ok(names.iter().filter_map(|name| schema.index_of(name)).collect()),
-    }
-}
-
 /// The error of a missing column.
-#[cfg(feature = "arrow")]
 pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
     let message = format!("{}: no column `{}`", escape::name(file), escape::name(name));
     let failure = Failure::request(message);
@@ -61,7 +46,6 @@ pub(super) fn no_column(file: &str, name: &str, all: &[String]) -> Failure {
 }
 
 /// The first available columns, for a hint.
-#[cfg(feature = "arrow")]
 pub(super) fn listed(names: &[String]) -> String {
     const MAX_NAMES: usize = 12;
     let mut listed: Vec<String> =

@@ -1,30 +1,23 @@
 //! `tatami convert`: convert between table formats.
 
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use tercet::arrow::Timestamps;
 use tercet::core::num::counted;
-use tercet::tatami::{Column, Field, LogicalType, Type};
+use tercet::tatami::Field;
 
 use super::columns::Columns;
-use super::create::options::{Layout, WriteArgs};
+use super::create::options::{Layout, Text, WriteArgs};
 use super::create::roles::Roles;
-use super::create::schema::Declared;
+use super::create::schema::SchemaArgs;
 use super::filter::Where;
+use super::ingest::format::Format;
+use super::ingest::{self, Request};
 use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;
 use crate::ui::Ui;
-
-mod format;
-mod input;
-mod output;
-
-use format::Format;
-use input::{InputOptions, Open};
-use output::{Counts, Target};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -44,7 +37,7 @@ and digest get bloom filters. An empty list disables this: --bloom \"\".";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// Input file or URL; `-` reads standard input
+    /// Input file, directory, glob pattern or URL; `-` reads standard input
     #[arg(value_name = "IN")]
     from: PathBuf,
     #[command(flatten)]
@@ -61,9 +54,10 @@ pub(crate) struct Args {
     filter: Where,
     #[command(flatten)]
     columns: Columns,
-    /// Schema of CSV or JSONL input: `name:type[:nullable],…`
-    #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
-    schema: Option<Declared>,
+    #[command(flatten)]
+    text: Text,
+    #[command(flatten)]
+    schema: SchemaArgs,
     #[command(flatten)]
     roles: Roles,
     /// Copy timestamp values without unit conversion, like the reference implementation
@@ -92,94 +86,57 @@ struct ConvertJson {
     output_format: Format,
     output_bytes: u64,
     rows: u64,
+    /// Records and values that could not be read.
+    rejected: u64,
     columns: Vec<Field>,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let to = Format::for_output(args.to, args.output.path())?;
+    let declared = args.schema.declared()?;
     let open = if to.is_text() { Output::open_for_text } else { Output::open };
-    let output = open(args.output.path(), args.write.force.force)?;
+    let output = open(args.output.path(), args.write.force.force || args.text.dry_run)?;
     let is_stdout = matches!(output, Output::Stdout);
-    if is_stdout && args.write.json.json {
+    if is_stdout && args.write.json.json && !args.text.dry_run {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
-    output.must_not_be(&args.from)?;
     if to != Format::Tatami
         && let Some(option) = args.layout.is_interop().then_some("--profile").or_else(|| args.roles.given())
     {
         return Err(Failure::request(format!("`{option}` applies to .tatami output only")));
     }
-    if args.stored && (to == Format::Tatami || to.in_arrow().is_some()) {
+    if args.stored && !to.is_text() {
         return Err(Failure::request("`--stored` applies to CSV and JSONL output only"));
     }
-    let source = args.write.input(&args.from).source()?;
-    let input_bytes = source.len();
-    let from = Format::detect(args.from_format, &args.from, &*source)?;
-    let input_options = InputOptions {
+    let request = Request {
+        from: std::slice::from_ref(&args.from),
+        from_format: args.from_format,
+        to,
+        write: &args.write,
+        text: &args.text,
         filter: &args.filter,
         columns: &args.columns,
-        declared: args.schema.as_ref(),
+        declared: declared.as_ref(),
         roles: &args.roles,
+        layout: &args.layout,
         timestamps: timestamps(args),
-        into_tatami: to == Format::Tatami,
-        interop: to == Format::Tatami && args.layout.is_interop(),
+        stored: args.stored,
         batch: args.batch.map(|rows| rows as usize),
     };
-    let table = input::open(source, from, &input_options, out)?;
-    let logical_types = logical_types(args, &table);
-    let target = Target::create(output, to, &table, &logical_types, &args.layout, args.write.force.force)?;
-    let (shared, columns) = (table.table().clone(), table.table().schema().fields().to_vec());
-    let bar = out.bar("converting", input_bytes);
-    let (sender, receiver) = sync_channel::<Vec<Column>>(2);
-    let (filled, cut) = std::thread::scope(|scope| {
-        let bar = &bar;
-        let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
-            table.read(bar, |columns| {
-                // The receiver is gone after a write error, which is reported instead.
-                sender.send(columns).map_err(|_| Failure::Interrupted)
-            })
-        });
-        let reading = reading.map_err(Failure::no_thread)?;
-        let written = target.fill(receiver);
-        let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
-        match (written, read) {
-            (Ok(filled), Ok(cut)) => Ok((filled, cut)),
-            // The incomplete output is discarded.
-            (Ok(_), Err(failure)) | (Err(failure), _) => Err(failure),
-        }
-    })?;
-    let counts = filled.finish(out)?;
-    drop(bar);
-    let Counts { rows, bytes: output_bytes, warnings } = counts;
-    for warning in cut.into_iter().chain(warnings) {
-        out.note(warning)?;
-    }
+    let Some(done) = ingest::run(&request, output, out)? else { return Ok(Outcome::Done) };
     let summary = ConvertJson {
-        input: shared.name().to_string(),
-        input_format: from,
-        input_bytes,
+        input: done.inputs.join(", "),
+        input_format: done.from,
+        input_bytes: done.input_bytes,
         output: if is_stdout { "-".to_owned() } else { crate::output::display_path(args.output.path()) },
         output_format: to,
-        output_bytes,
-        rows,
-        columns,
+        output_bytes: done.counts.bytes,
+        rows: done.counts.rows,
+        rejected: done.rejected,
+        columns: done.counts.columns,
     };
     show(&summary, args.write.json.json, is_stdout, out)?;
     Ok(Outcome::Done)
-}
-
-/// The logical types of columns in text output.
-fn logical_types(args: &Args, table: &Open) -> Vec<Option<LogicalType>> {
-    let fields = table.table().schema().fields();
-    if args.stored {
-        return vec![None; fields.len()];
-    }
-    let noted = LogicalType::for_fields(fields, table.pairs());
-    // Raw numbers have an unknown unit.
-    let natural = |field: &Field| {
-        (field.scalar() == Type::TimestampMicros && !args.raw_timestamps).then_some(LogicalType::Timestamp)
-    };
-    noted.into_iter().zip(fields).map(|(noted, field)| noted.or_else(|| natural(field))).collect()
 }
 
 fn timestamps(args: &Args) -> Timestamps {
@@ -217,11 +174,6 @@ fn show(summary: &ConvertJson, json: bool, is_stdout: bool, out: &mut Ui) -> Res
         compared(summary.input_bytes, summary.output_bytes),
     );
     if is_stdout { out.side_summary(text) } else { out.summary(text) }
-}
-
-/// The name of a path for messages.
-fn named(path: &Path) -> std::sync::Arc<str> {
-    path.to_string_lossy().into_owned().into()
 }
 
 #[cfg(test)]

@@ -1,22 +1,20 @@
-//! `tatami create`: create a file from JSONL or CSV.
+//! `tatami create`: create a file from tables of any format.
 
-use std::path::{Path, PathBuf};
-use std::sync::mpsc::sync_channel;
+use std::path::PathBuf;
 
 use serde::Serialize;
-use tercet::HEAD_LEN;
-use tercet::convert::tables::{Batch, TextTable};
-use tercet::core::progress::NoProgress;
-use tercet::core::{Progress, Sink, Span, escape};
+use tercet::tatami::Field;
 use tercet::tatami::format::requires;
-use tercet::tatami::{BatchError, Error, ErrorKind, Field, Schema, Writer, WriterOptions, Written};
 
-use crate::args::{OutputArgs, can_start};
+use super::columns::Columns;
+use super::filter::Where;
+use super::ingest::format::Format;
+use super::ingest::{self, Request};
+use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
-use crate::input::must_be_text;
-use crate::output::{Output, Spool, send, stream_file};
+use crate::output::Output;
 use crate::render::{human_size, ratio};
-use crate::ui::{Bar, Ui};
+use crate::ui::Ui;
 
 pub(super) mod options;
 pub(super) mod roles;
@@ -24,20 +22,29 @@ pub(super) mod schema;
 
 use options::{Layout, Text, WriteArgs};
 use roles::Roles;
-use schema::Declared;
+use schema::{Declared, SchemaArgs};
 
 const EXAMPLES: &str = "\
 Examples:
-  tatami create cities.tatami --from cities.jsonl --sort-key name
+  tatami create cities.tatami --from cities.csv
+  tatami create cities.tatami --from cities.jsonl --sort name
+  tatami create sales.tatami --from 'sales/*.csv.gz' --on-error skip --rejects bad.jsonl
   tatami create cities.tatami --from cities.csv --schema name:string,people:uint32:nullable
+  tatami create crawl.tatami --from crawl.parquet
   zcat crawl.jsonl.gz | tatami create crawl.tatami --from - --blob html --bloom url
   tatami create for-others.tatami --from cities.csv --profile interop
 
-JSONL input has one object per line, with scalars and lists of scalars. CSV input has the column names in the first \
-record; an empty field without quotes is null in nullable columns.
+Input is CSV, TSV, JSONL, Parquet, Arrow IPC or .tatami, detected by content; text may be compressed with gzip or \
+zstd. Several files of one format are one table.
 
-Without --schema, types are inferred from the entire input: integers become int64 (or uint64), other numbers float64; \
-columns with missing values are nullable.
+The delimiter, quote, header, decimal comma and types of CSV are detected; --dry-run prints them. An empty field without \
+quotes is null. Dates (2024-06-21), times and timestamps are recognized; NULL, NA, N/A, None and \\N are null in columns \
+of numbers, dates and bools.
+
+Nested JSON objects become columns a.b; lists of lists or objects are stored as JSON text.
+
+Without --schema, types are inferred from the first rows: integers become int64 (or uint64), other numbers float64. If a \
+later value does not fit, they are inferred again from the entire input; no value is changed.
 
 Types are bool, int8 to int64, uint8 to uint64, float32, float64, string, bytes, timestamp_micros, blobref \
 and list:TYPE; logical types: date32, time[ms], duration[s], timestamp[ms], decimal128[9, 2]. \
@@ -49,16 +56,18 @@ as blobs.";
 pub(crate) struct Args {
     #[command(flatten)]
     output: OutputArgs,
-    /// Input file or URL; `-` reads standard input
-    #[arg(long, value_name = "FILE")]
-    from: PathBuf,
+    /// Input files, directories, glob patterns or URLs; `-` reads standard input
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    from: Vec<PathBuf>,
+    /// Input format [default: detected from content and file extension]
+    #[arg(long, value_name = "FORMAT", alias = "from-format")]
+    format: Option<Format>,
     #[command(flatten)]
     write: WriteArgs,
     #[command(flatten)]
     text: Text,
-    /// Schema: `name:type[:nullable],…` [default: inferred]
-    #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
-    schema: Option<Declared>,
+    #[command(flatten)]
+    schema: SchemaArgs,
     #[command(flatten)]
     roles: Roles,
     #[command(flatten)]
@@ -74,151 +83,50 @@ struct CreateJson {
     groups: u64,
     bytes: u64,
     input_bytes: u64,
+    /// Records and values that could not be read.
+    rejected: u64,
     /// Features that other readers do not support.
     required_features: Vec<String>,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(args.output.path(), args.write.force.force)?;
-    if matches!(output, Output::Stdout) && args.write.json.json {
+    let declared: Option<Declared> = args.schema.declared()?;
+    let output = Output::open(args.output.path(), args.write.force.force || args.text.dry_run)?;
+    let is_stdout = matches!(output, Output::Stdout);
+    if is_stdout && args.write.json.json && !args.text.dry_run {
         return Err(Failure::request("cannot write both the file and JSON to standard output"));
     }
-    output.must_not_be(&args.from)?;
-    let source = args.write.input(&args.from).source()?;
-    let head = source.read_at(Span::first(source.len().min(HEAD_LEN)));
-    let head = head.map_err(|error| Failure::source(source.name(), error))?;
-    must_be_text(source.name(), &head, "JSONL or CSV")?;
-    let format = args.text.format(&args.from, &head)?;
-    let mut options = args.layout.options()?;
-    let input_bytes = source.len();
-    let declared = args.schema.as_ref().map(Declared::columns);
-    let bar = declared.is_none().then(|| out.bar("inferring", input_bytes));
-    let progress: &dyn Progress = bar.as_ref().map_or(&NoProgress, |bar| bar);
-    let input = source.name().to_string();
-    let table = TextTable::open(source, format, declared, progress)?;
-    drop(bar);
-    for (key, value) in table.annotations() {
-        options = options.with_metadata(key, value);
-    }
-    let schema = args.roles.apply(table.fields().to_vec())?;
-    let bar = out.bar("writing", input_bytes);
-    let work = Work { input, table, schema: &schema, bar: &bar };
-    let summary = |written: Counts, path: &Path| CreateJson {
-        path: crate::output::display_path(path),
-        rows: written.rows,
-        columns: schema.fields().to_vec(),
-        groups: written.groups,
-        bytes: written.bytes,
-        input_bytes,
-        required_features: requires::names(written.requires),
+    let request = Request {
+        from: &args.from,
+        from_format: args.format,
+        to: Format::Tatami,
+        write: &args.write,
+        text: &args.text,
+        filter: &Where::default(),
+        columns: &Columns::default(),
+        declared: declared.as_ref(),
+        roles: &args.roles,
+        layout: &args.layout,
+        #[cfg(feature = "arrow")]
+        timestamps: tercet::arrow::Timestamps::Exact,
+        stored: false,
+        batch: None,
     };
-    match output {
-        Output::Path(path) => {
-            // Without `--force`, a file that appears meanwhile is not replaced.
-            let options = options.with_overwrite(args.write.force.force);
-            let (written, _) = work.fill(Writer::create(&path, schema.clone(), options)?)?;
-            drop(bar);
-            show(&summary(written, &path), args.write.json.json, out)?;
-        }
-        Output::Stream(stream) => {
-            let name = stream.name();
-            let writer = create(Spool::new()?, &schema, options, &name)?;
-            let (written, file) = work.fill(writer)?;
-            drop(bar);
-            stream_file(file, stream)?;
-            show(&summary(written, args.output.path()), args.write.json.json, out)?;
-        }
-        Output::Stdout => {
-            let name = "standard output";
-            let (_, file) = work.fill(create(Spool::new()?, &schema, options, name)?)?;
-            drop(bar);
-            send(file, out)?;
-        }
+    let Some(done) = ingest::run(&request, output, out)? else { return Ok(Outcome::Done) };
+    if !is_stdout {
+        let summary = CreateJson {
+            path: crate::output::display_path(args.output.path()),
+            rows: done.counts.rows,
+            columns: done.counts.columns,
+            groups: done.counts.groups,
+            bytes: done.counts.bytes,
+            input_bytes: done.input_bytes,
+            rejected: done.rejected,
+            required_features: requires::names(done.counts.requires),
+        };
+        show(&summary, args.write.json.json, out)?;
     }
     Ok(Outcome::Done)
-}
-
-fn create<S: Sink>(
-    sink: S,
-    schema: &Schema,
-    options: WriterOptions,
-    name: &str,
-) -> Result<Writer<S>, Failure> {
-    let writer = Writer::new(sink, schema.clone(), options);
-    let named = |error: Error| Error::new(name.into(), error.into_kind());
-    Ok(writer.map_err(named)?.with_name(name))
-}
-
-/// Counts of a written file.
-#[derive(Clone, Copy, Debug)]
-struct Counts {
-    rows: u64,
-    groups: u64,
-    bytes: u64,
-    requires: u64,
-}
-
-/// The conversion of text rows to a file.
-struct Work<'a> {
-    input: String,
-    table: TextTable,
-    schema: &'a Schema,
-    bar: &'a Bar,
-}
-
-impl Work<'_> {
-    /// Reads on one thread while the others write, or in turns if no thread can be started.
-    fn fill<S: Sink>(self, mut writer: Writer<S>) -> Result<(Counts, S::Output), Failure> {
-        let Self { input, table, schema, bar } = self;
-        let mut append = |batch: &Batch| {
-            let before = writer.rows();
-            writer.append(&batch.columns).map_err(|error| explained(error, batch, before, &input))
-        };
-        if !can_start(1) {
-            table.read(schema, bar, |batch| append(&batch))?;
-            return finish(writer);
-        }
-        let (sender, receiver) = sync_channel::<Batch>(1);
-        std::thread::scope(|scope| {
-            let reading = std::thread::Builder::new().spawn_scoped(scope, move || {
-                table.read(schema, bar, |batch| {
-                    // The receiver is gone after a write error, which is reported instead.
-                    sender.send(batch).map_err(|_| Failure::Interrupted)
-                })
-            });
-            let reading = reading.map_err(Failure::no_thread)?;
-            // The receiver is dropped after an error, which ends the reader.
-            let written = receiver.into_iter().try_for_each(|batch| append(&batch));
-            let read = reading.join().unwrap_or_else(|cause| std::panic::resume_unwind(cause));
-            written.and(read)
-        })?;
-        finish(writer)
-    }
-}
-
-fn finish<S: Sink>(writer: Writer<S>) -> Result<(Counts, S::Output), Failure> {
-    let Written { rows, groups, bytes, requires, output, .. } = writer.finish()?;
-    Ok((Counts { rows, groups, bytes, requires }, output))
-}
-
-/// An error of the writer; errors of a row are reported with the input line.
-fn explained(failed: Error, batch: &Batch, before: u64, input: &str) -> Failure {
-    let ErrorKind::Batch(error) = failed.kind() else { return failed.into() };
-    let (row, column, reason) = match &**error {
-        BatchError::Unsorted { column, row } => {
-            (row.saturating_sub(before), column, "sort key is less than in the previous row")
-        }
-        BatchError::Null { column, row } => (*row, column, "null in a non-nullable column"),
-        BatchError::TooLarge { column, row, .. } => (*row, column, "value exceeds the maximum page size"),
-        _ => return failed.into(),
-    };
-    let line = usize::try_from(row).ok().and_then(|row| batch.lines.get(row));
-    let prefix = line.map_or_else(String::new, |line| format!("line {line}: "));
-    let failure = Failure::request(format!("{input}: {prefix}column `{}`: {reason}", escape::name(column)));
-    match &**error {
-        BatchError::Unsorted { .. } => failure.with_hint("sort the input first, or omit `--sort-key`"),
-        _ => failure,
-    }
 }
 
 fn show(summary: &CreateJson, json: bool, out: &mut Ui) -> Result<(), Failure> {

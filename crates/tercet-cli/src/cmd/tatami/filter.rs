@@ -43,13 +43,17 @@ impl Where {
     }
 
     /// The text of the filter, if given.
-    #[cfg(feature = "arrow")]
     pub(super) fn text(&self) -> Option<&FilterText> {
         self.filter.as_ref()
     }
 }
 
 impl FilterText {
+    /// The filter as given.
+    pub(super) fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// The filter, bound to the columns of a file.
     pub(super) fn bind_to(&self, file: &File) -> Result<Expr, Failure> {
         let parsed = self.parsed()?;
@@ -79,7 +83,7 @@ impl FilterText {
     }
 }
 
-fn bind_failure(name: &str, text: &str, error: &BindError, span: &Range<usize>) -> Failure {
+pub(super) fn bind_failure(name: &str, text: &str, error: &BindError, span: &Range<usize>) -> Failure {
     let name = tercet::core::escape::name(name);
     let failure = Failure::new(Class::Request, format!("{name}: {error}")).with_excerpt(text, span);
     match error {

@@ -60,8 +60,7 @@ fn rows_across_groups_and_pages_round_trip() {
     ] {
         let rows = dir.round_trip("rows.jsonl", &text, options);
         if options.contains("blob") {
-            assert!(rows.starts_with(r#"{"row":0,"city":"Bonn","note":null,"#), "{}", &rows[..80]);
-            assert!(rows.contains(r#""note":"bjkxOQ==""#), "base64 of n919");
+            assert_eq!(rows, text, "text stays text in a blob");
         } else {
             assert_eq!(rows, text, "{options}");
         }

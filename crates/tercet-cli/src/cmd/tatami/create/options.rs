@@ -1,17 +1,18 @@
 //! Input and writer options.
 
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tercet::convert::tables::TextFormat as Format;
+use tercet::convert::tables::{CsvOptions, Nested, OnError, Sample, TextOptions};
 use tercet::tatami::WriterOptions;
 use tercet::tatami::format::Codec;
 
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
+use crate::cmd::tatami::ingest::format::Format;
 use crate::compression::{Leveled, leveled};
 use crate::failure::Failure;
-use crate::input::{Input, is_pipe};
+use crate::input::Input;
 use crate::render::parse_size;
 
 /// The levels of zstd.
@@ -36,28 +37,80 @@ impl WriteArgs {
     }
 }
 
-/// Format options of text input.
+/// Options of text input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
 pub(crate) struct Text {
-    /// Input format [default: by file extension]
-    #[arg(long, value_name = "FORMAT")]
-    format: Option<TextFormat>,
-    /// CSV delimiter [default: comma, or tab for .tsv]
+    /// CSV delimiter: a character, or `\t` [default: detected]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]
     delimiter: Option<u8>,
-    /// CSV without a header; columns are those of --schema, in order
-    #[arg(long, requires = "schema")]
+    /// CSV quote; an empty argument for none [default: detected]
+    #[arg(long, value_name = "CHAR", value_parser = quote)]
+    quote: Option<Quote>,
+    /// The first CSV record has the column names [default: detected]
+    #[arg(long, conflicts_with = "no_header")]
+    header: bool,
+    /// CSV without a header; columns are those of --schema, in order, or column0, column1, …
+    #[arg(long)]
     no_header: bool,
     /// Treat this unquoted CSV field as null, like NA. Repeatable
     #[arg(long = "null", value_name = "TEXT")]
     nulls: Vec<String>,
+    /// Numbers in CSV have a decimal comma [default: detected]
+    #[arg(long)]
+    decimal_comma: bool,
+    /// How nested JSON objects are stored
+    #[arg(long, value_name = "FORM", default_value = "flatten")]
+    nested: NestedName,
+    /// What to do with records and values that cannot be read; `null` stores null in place of a value
+    #[arg(long, value_name = "ACTION", default_value = "stop")]
+    on_error: OnErrorName,
+    /// Write the rejected records to this file, as JSON Lines
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cmd::tatami) rejects: Option<PathBuf>,
+    /// Rows of each file from which types are inferred first, or `all`
+    #[arg(long, value_name = "ROWS", default_value = "20000", value_parser = sample)]
+    sample: Sample,
+    /// Print the inferred schema and write nothing
+    #[arg(long)]
+    pub(in crate::cmd::tatami) dry_run: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum TextFormat {
-    Jsonl,
-    Csv,
+enum NestedName {
+    /// One column for each member, named by its path: a.b
+    Flatten,
+    /// JSON text
+    Json,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnErrorName {
+    Stop,
+    Skip,
+    Null,
+}
+
+/// A quote, or none.
+#[derive(Clone, Copy, Debug)]
+struct Quote(Option<u8>);
+
+fn quote(text: &str) -> Result<Quote, String> {
+    match text.as_bytes() {
+        [] => Ok(Quote(None)),
+        [byte] if byte.is_ascii() && !matches!(byte, b'\n' | b'\r') => Ok(Quote(Some(*byte))),
+        _ => Err("expected one ASCII character, or an empty argument".to_owned()),
+    }
+}
+
+fn sample(text: &str) -> Result<Sample, String> {
+    if text == "all" {
+        return Ok(Sample::All);
+    }
+    match text.parse() {
+        Ok(rows @ 1..) => Ok(Sample::Rows(rows)),
+        _ => Err("expected a number of rows, or `all`".to_owned()),
+    }
 }
 
 fn delimiter(text: &str) -> Result<u8, String> {
@@ -69,35 +122,47 @@ fn delimiter(text: &str) -> Result<u8, String> {
 }
 
 impl Text {
-    /// The given format, or the one of the file extension. A pipe has none: its first bytes decide.
-    pub(super) fn format(&self, from: &Path, head: &[u8]) -> Result<Format, Failure> {
-        let extension = from.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-        let by_name = match extension.as_deref() {
-            Some("jsonl" | "ndjson" | "json") => Some(TextFormat::Jsonl),
-            Some("csv" | "tsv") => Some(TextFormat::Csv),
-            _ if from.as_os_str() == "-" => Some(TextFormat::Jsonl),
-            _ if is_pipe(from) => {
-                let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
-                let is_jsonl = head.trim_ascii_start().starts_with(b"{");
-                Some(if is_jsonl { TextFormat::Jsonl } else { TextFormat::Csv })
-            }
-            _ => None,
-        };
-        let format = self.format.or(by_name).ok_or_else(|| {
-            let message =
-                format!("{}: cannot infer the format from the file name", crate::output::display_path(from));
-            Failure::request(message).with_hint("add `--format jsonl` or `--format csv`")
-        })?;
-        if format == TextFormat::Csv {
-            let by_name = if extension.as_deref() == Some("tsv") { b'\t' } else { b',' };
-            let delimiter = self.delimiter.unwrap_or(by_name);
-            return Ok(Format::Csv { delimiter, has_header: !self.no_header, nulls: self.nulls.clone() });
+    /// The options of the library for a format.
+    pub(in crate::cmd::tatami) fn options(
+        &self,
+        format: Format,
+        only: Option<Vec<String>>,
+    ) -> Result<TextOptions, Failure> {
+        let of_csv = [
+            ("--delimiter", self.delimiter.is_some()),
+            ("--quote", self.quote.is_some()),
+            ("--header", self.header),
+            ("--no-header", self.no_header),
+            ("--null", !self.nulls.is_empty()),
+            ("--decimal-comma", self.decimal_comma),
+        ];
+        if !matches!(format, Format::Csv | Format::Tsv)
+            && let Some((option, _)) = of_csv.iter().find(|(_, is_given)| *is_given)
+        {
+            return Err(Failure::request(format!("`{option}` applies to CSV only")));
         }
-        if self.delimiter.is_some() || self.no_header || !self.nulls.is_empty() {
-            let failure = Failure::request("`--delimiter`, `--no-header` and `--null` apply to CSV only");
-            return Err(failure.with_hint("add `--format csv`"));
+        if !format.is_text() && self.on_error != OnErrorName::Stop {
+            return Err(Failure::request("`--on-error` applies to CSV and JSONL only"));
         }
-        Ok(Format::jsonl())
+        let csv = CsvOptions::new()
+            .with_delimiter(self.delimiter)
+            .with_quote(self.quote.map(|Quote(quote)| quote))
+            .with_header(self.header.then_some(true).or(self.no_header.then_some(false)))
+            .with_nulls(self.nulls.clone())
+            .with_decimal_comma(self.decimal_comma.then_some(true));
+        Ok(TextOptions::new()
+            .with_csv(csv)
+            .with_nested(match self.nested {
+                NestedName::Flatten => Nested::Flatten,
+                NestedName::Json => Nested::Json,
+            })
+            .with_on_error(match self.on_error {
+                OnErrorName::Stop => OnError::Stop,
+                OnErrorName::Skip => OnError::Skip,
+                OnErrorName::Null => OnError::Null,
+            })
+            .with_sample(self.sample)
+            .with_only(only))
     }
 }
 

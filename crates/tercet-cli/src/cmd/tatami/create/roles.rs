@@ -12,6 +12,9 @@ pub(crate) struct Roles {
     /// Sort key column, for `lookup`; the input must be sorted by it
     #[arg(long, value_name = "NAME", help_heading = "Columns")]
     sort_key: Option<String>,
+    /// Sort the rows by this column, which becomes the sort key
+    #[arg(long, value_name = "NAME", help_heading = "Columns", conflicts_with = "sort_key")]
+    sort: Option<String>,
     /// Store these string or bytes columns as blobs, for large values
     #[arg(long, value_name = "NAMES", help_heading = "Columns")]
     blob: Option<Vec<String>>,
@@ -40,6 +43,11 @@ impl Roles {
         Self { sort_key: column.map(str::to_owned), ..Self::default() }
     }
 
+    /// The column to sort the rows by.
+    pub(in crate::cmd::tatami) fn sort(&self) -> Option<&str> {
+        self.sort.as_deref()
+    }
+
     /// The first option that is given.
     #[cfg(feature = "arrow")]
     pub(in crate::cmd::tatami) fn given(&self) -> Option<&'static str> {
@@ -58,12 +66,12 @@ impl Roles {
         let mut roles = tercet::arrow::ColumnOptions::by_name();
         (roles.blob, roles.bloom, roles.dict) =
             (list(self.blob.as_ref())?, list(self.bloom.as_ref())?, list(self.dict.as_ref())?);
-        roles.sort_key.clone_from(&self.sort_key);
+        roles.sort_key = self.sort_key.clone().or_else(|| self.sort.clone());
         Ok(roles)
     }
 
     /// Applies the roles to columns.
-    pub(super) fn apply(&self, mut fields: Vec<Field>) -> Result<Schema, Failure> {
+    pub(in crate::cmd::tatami) fn apply(&self, mut fields: Vec<Field>) -> Result<Schema, Failure> {
         for name in &list(self.blob.as_ref())?.unwrap_or_default() {
             let field = named(&mut fields, name, "--blob")?;
             if !matches!(field.kind, Type::String | Type::Bytes | Type::BlobRef) {
@@ -80,11 +88,12 @@ impl Roles {
         for name in &list(self.dict.as_ref())?.unwrap_or_default() {
             named(&mut fields, name, "--dict")?.dictionary_hint = true;
         }
-        if let Some(name) = &self.sort_key {
-            let field = named(&mut fields, name, "--sort-key")?;
+        if let Some(name) = self.sort_key.as_ref().or(self.sort.as_ref()) {
+            let option = if self.sort.is_some() { "--sort" } else { "--sort-key" };
+            let field = named(&mut fields, name, option)?;
             if field.kind == Type::BlobRef {
                 let message =
-                    format!("`--sort-key {}`: a blob column cannot be the sort key", escape::name(name));
+                    format!("`{option} {}`: a blob column cannot be the sort key", escape::name(name));
                 return Err(Failure::request(message));
             }
             field.sort_key = true;

@@ -1,5 +1,6 @@
 //! `--schema`: `id:int64,title:string:nullable,tags:list:string,price:decimal128[9, 2]`.
 
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use tercet::convert::tables::DeclaredColumns;
@@ -10,6 +11,30 @@ use tercet::tatami::{Field, LogicalType, Schema, Type};
 use super::roles::Roles;
 use crate::cmd::tatami::names;
 use crate::failure::Failure;
+
+/// The schema of text input.
+#[derive(Clone, Debug, Default, clap::Args)]
+pub(crate) struct SchemaArgs {
+    /// Schema of CSV or JSONL input: `name:type[:nullable],…` [default: inferred]
+    #[arg(long, value_name = "COLUMNS", help_heading = "Columns")]
+    schema: Option<Declared>,
+    /// File with the schema: one `name:type[:nullable]` per line
+    #[arg(long, value_name = "FILE", help_heading = "Columns", conflicts_with = "schema")]
+    schema_file: Option<PathBuf>,
+}
+
+impl SchemaArgs {
+    /// The declared columns, if any.
+    pub(in crate::cmd::tatami) fn declared(&self) -> Result<Option<Declared>, Failure> {
+        let Some(path) = &self.schema_file else { return Ok(self.schema.clone()) };
+        let name = crate::output::display_path(path);
+        let text = std::fs::read_to_string(path).map_err(|error| Failure::io(&name, &error))?;
+        let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+        let columns = lines.map(|line| line.trim_end_matches(',')).collect::<Vec<_>>().join(",");
+        let declared = columns.parse().map_err(|reason| Failure::request(format!("{name}: {reason}")))?;
+        Ok(Some(declared))
+    }
+}
 
 /// Declared columns.
 #[derive(Clone, Debug)]

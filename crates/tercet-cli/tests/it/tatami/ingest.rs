@@ -1,0 +1,197 @@
+//! `create` and `convert` from tables of any format: detection, dialects, nested objects, rejected rows, sorting.
+
+use std::io::Write as _;
+
+use serde_json::Value;
+
+use super::{TestDir, lines};
+
+#[test]
+fn create_reads_every_table_format_by_content() {
+    let dir = TestDir::with_cities();
+    let rows = dir.ok("cat cities.tatami").out;
+    for name in ["c.parquet", "c.arrow", "c.arrows", "c.csv", "c.tsv", "c.jsonl"] {
+        dir.ok(&format!("convert cities.tatami {name}"));
+        // The name says nothing.
+        std::fs::rename(dir.path(name), dir.path("data")).unwrap();
+        let schema = if name.ends_with("sv") {
+            "--schema name:string,people:int64,lat:float64,tags:list:string,note:string:nullable"
+        } else {
+            ""
+        };
+        dir.ok(&format!("create new.tatami --from data {schema} --force"));
+        assert_eq!(dir.ok("cat new.tatami").out, rows, "{name}");
+    }
+    dir.ok("create copy.tatami --from cities.tatami");
+    assert_eq!(dir.ok("cat copy.tatami").out, rows);
+}
+
+#[test]
+fn compressed_text_directories_and_patterns_are_one_table() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("in")).unwrap();
+    let csv = "a,b\n1,x\n";
+    dir.write("in/1.csv", csv);
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"b;a\ny;2\n").unwrap();
+    dir.write("in/2.csv.gz", gzip.finish().unwrap());
+    dir.write("in/3.csv.zst", zstd::encode_all(&b"a\n3\n"[..], 1).unwrap());
+    dir.write("in/note.txt", "not a table");
+    let expected = "{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":\"y\"}\n{\"a\":3,\"b\":null}\n";
+    for from in ["in", "in/*.csv*", "in/1.csv in/2.csv.gz in/3.csv.zst"] {
+        dir.ok(&format!("create t.tatami --force --from {from}"));
+        assert_eq!(dir.ok("cat t.tatami").out, expected, "{from}");
+    }
+    dir.ok("convert in t.jsonl");
+    assert_eq!(dir.read("t.jsonl"), expected.as_bytes());
+    dir.write("in/4.jsonl", "{\"a\":1}\n");
+    let mixed = dir.run("create t.tatami --force --from in");
+    assert!(mixed.code == 8 && mixed.err.contains("4.jsonl: is jsonl, but "), "{}", mixed.err);
+    assert_eq!(dir.run("create t.tatami --force --from none/*.csv").code, 8);
+}
+
+#[test]
+fn dialects_and_types_are_detected() {
+    let dir = TestDir::new();
+    let cases = [
+        ("a;b\n1,5;x\n2,25;\n", r#"{"a":1.5,"b":"x"}|{"a":2.25,"b":null}"#),
+        (
+            "day|at|t\n2024-06-21|12:00:00|2024-06-21 12:00:00\n",
+            r#"{"day":"2024-06-21","at":"12:00:00","t":"2024-06-21T12:00:00"}"#,
+        ),
+        (
+            "\u{feff}n,s\r\n1,\"a\r\nb\"\r\nNA,NA\r\n",
+            "{\"n\":1,\"s\":\"a\\r\\nb\"}|{\"n\":null,\"s\":\"NA\"}",
+        ),
+        ("t\n2024-06-21T12:00:00Z\n", r#"{"t":"2024-06-21T12:00:00Z"}"#),
+        ("b\nTRUE\nfalse\n", r#"{"b":true}|{"b":false}"#),
+        ("1,x\n2,y\n", r#"{"column0":1,"column1":"x"}|{"column0":2,"column1":"y"}"#),
+    ];
+    for (text, expected) in cases {
+        dir.write("t.csv", text);
+        dir.ok("create t.tatami --force --from t.csv");
+        assert_eq!(dir.ok("cat t.tatami").out.trim_end().replace('\n', "|"), expected, "{text}");
+    }
+    // Flags override.
+    dir.write("t.csv", "a;b\n1,5;x\n");
+    dir.ok("create t.tatami --force --from t.csv --delimiter ; --no-header");
+    assert_eq!(
+        dir.ok("cat t.tatami").out,
+        "{\"column0\":\"a\",\"column1\":\"b\"}\n{\"column0\":\"1,5\",\"column1\":\"x\"}\n"
+    );
+    let plan = dir.ok("create t.tatami --force --from t.csv --dry-run");
+    assert_eq!(plan.out, "t.csv: csv, delimiter `;`, decimal comma\n  a  float64\n  b  string\n");
+    let json: Value =
+        serde_json::from_str(&dir.ok("create t.tatami --from t.csv --dry-run --json").out).unwrap();
+    assert_eq!(json["dialects"][0]["delimiter"], ";");
+    assert_eq!(json["columns"][0]["type"], "float64");
+}
+
+/// A sample never changes a value: types that do not hold are inferred again.
+#[test]
+fn a_misleading_sample_costs_time_only() {
+    let dir = TestDir::new();
+    let csv = format!(
+        "a,b,c\n{}",
+        lines(0..3000, |row| match row {
+            2500 => "x,,2024-01-01".to_owned(),
+            2600 => "7,0.5,".to_owned(),
+            row => format!("{row},,{row}"),
+        })
+    );
+    dir.write("t.csv", &csv);
+    dir.ok("create all.tatami --from t.csv --sample all");
+    dir.ok("create some.tatami --from t.csv --sample 10");
+    assert_eq!(dir.read("some.tatami"), dir.read("all.tatami"));
+    let jsonl = lines(0..3000, |row| {
+        if row == 2000 { r#"{"k":1,"new":[1.5]}"#.to_owned() } else { format!("{{\"k\":{row}}}") }
+    });
+    dir.write("t.jsonl", &jsonl);
+    dir.ok("create all.tatami --force --from t.jsonl --sample all");
+    dir.ok("create some.tatami --force --from t.jsonl --sample 10");
+    assert_eq!(dir.read("some.tatami"), dir.read("all.tatami"));
+}
+
+#[test]
+fn nested_objects_become_columns_or_json() {
+    let dir = TestDir::new();
+    let text = "{\"a\":{\"b\":1,\"c\":{\"d\":\"x\"}},\"l\":[1,2],\"o\":[]}\n{\"a\":null,\"l\":[],\"o\":[{\"p\":1}]}\n";
+    let rows = dir.round_trip("n.jsonl", text, "");
+    assert_eq!(
+        rows,
+        "{\"a.b\":1,\"a.c.d\":\"x\",\"l\":[1,2],\"o\":\"[]\"}\n{\"a.b\":null,\"a.c.d\":null,\"l\":[],\"o\":\"[{\\\"p\\\":1}]\"}\n"
+    );
+    let rows = dir.round_trip("n.jsonl", text, "--nested json");
+    assert!(
+        rows.starts_with("{\"a\":\"{\\\"b\\\":1,\\\"c\\\":{\\\"d\\\":\\\"x\\\"}}\",\"l\":[1,2]"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn rejected_rows_are_reported() {
+    let dir = TestDir::new();
+    dir.write("t.csv", "a,b\n1,2\n3\nx,4\n5,\"6\"7\n8,9\n");
+    let schema = "--schema a:int8:nullable,b:int8";
+    assert_eq!(dir.run(&format!("create t.tatami --from t.csv {schema}")).code, 4);
+    let skipped =
+        dir.ok(&format!("create t.tatami --from t.csv {schema} --on-error skip --rejects bad.jsonl"));
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1,\"b\":2}\n{\"a\":8,\"b\":9}\n");
+    assert!(
+        skipped.err.contains("3 rows rejected\n  t.csv: line 3: 1 field, expected 2 columns\n"),
+        "{}",
+        skipped.err
+    );
+    let bad = String::from_utf8(dir.read("bad.jsonl")).unwrap();
+    let bad: Vec<Value> = bad.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!((bad.len(), bad[1]["line"].as_u64(), bad[1]["text"].as_str()), (3, Some(4), Some("x,4")));
+    dir.ok(&format!("create t.tatami --force --from t.csv {schema} --on-error null"));
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1,\"b\":2}\n{\"a\":null,\"b\":4}\n{\"a\":8,\"b\":9}\n");
+    dir.write("t.jsonl", "{\"a\":1}\n{\"a\":\n{\"a\":\"x\"}\n{\"a\":[1]}\n{\"a\":2}\n");
+    dir.ok("create t.tatami --force --from t.jsonl --schema a:int8:nullable --on-error skip");
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1}\n{\"a\":2}\n");
+    dir.ok("create t.tatami --force --from t.jsonl --schema a:int8:nullable --on-error null");
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1}\n{\"a\":null}\n{\"a\":null}\n{\"a\":2}\n");
+}
+
+#[test]
+fn rows_are_sorted_on_request() {
+    let dir = TestDir::new();
+    dir.write("t.jsonl", lines(0..20_000, |row| format!("{{\"k\":{},\"row\":{row}}}", row * 7919 % 1000)));
+    dir.ok("create t.tatami --from t.jsonl --sort k");
+    let rows: Vec<Value> =
+        dir.ok("cat t.tatami").out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let keys: Vec<(u64, u64)> =
+        rows.iter().map(|row| (row["k"].as_u64().unwrap(), row["row"].as_u64().unwrap())).collect();
+    assert!(keys.len() == 20_000 && keys.is_sorted(), "by key, then in the order of the input");
+    assert_eq!(dir.ok("lookup t.tatami 999").code, 0);
+    dir.ok("convert t.jsonl t.csv --sort row --columns row");
+    assert_eq!(dir.names(), ["t.csv", "t.jsonl", "t.tatami"], "no temporary file is left");
+    assert_eq!(dir.run("create u.tatami --from t.jsonl --sort z").code, 8);
+}
+
+#[test]
+fn a_schema_can_be_a_file() {
+    let dir = TestDir::new();
+    dir.write("t.csv", "a,b\n1,2.50\n");
+    dir.write("schema.txt", "# columns\na:uint8\nb:decimal128[9, 2]\n");
+    dir.ok("create t.tatami --from t.csv --schema-file schema.txt");
+    assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1,\"b\":2.50}\n");
+}
+
+/// Hostile input is an error with little memory.
+#[test]
+fn hostile_input_is_a_limit_error() {
+    let dir = TestDir::new();
+    let columns: Vec<String> = (0..100_000).map(|column| format!("c{column}")).collect();
+    dir.write("wide.csv", format!("{}\n", columns.join(",")));
+    dir.write("commas.csv", ",".repeat(5_000_000));
+    dir.write("list.jsonl", format!("{{\"a\":[{}0]}}\n", "0,".repeat(5_000_000)));
+    let members: Vec<String> = (0..200_000).map(|key| format!("\"k{key}\":0")).collect();
+    dir.write("keys.jsonl", format!("{{{}}}\n", members.join(",")));
+    dir.write("growing.jsonl", lines(0..20_000, |key| format!("{{\"k{key}\":0}}")));
+    for name in ["wide.csv", "commas.csv", "list.jsonl", "keys.jsonl", "growing.jsonl"] {
+        let output = dir.run(&format!("create t.tatami --from {name}"));
+        assert_eq!(output.code, 6, "{name}: {}", output.err);
+    }
+}

@@ -1,0 +1,577 @@
+//! Tables of any format, of one or several files.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[cfg(feature = "arrow")]
+use tercet_arrow::TableReader;
+use tercet_core::progress::Cancelled;
+use tercet_core::{ByteSource, Class, Diagnostic, Hint, Progress, SourceError, Span, escape};
+use tercet_tatami::predicate::{BindError, ParsedFilter, Predicate};
+use tercet_tatami::{Column, Expr, Field, File, LogicalType, Schema, Values};
+
+use super::error::{Error, ErrorKind};
+use super::format::TableFormat;
+use super::reject::Reject;
+use super::text_table::{DeclaredColumns, Sample, TextFormat, TextOptions, TextTable};
+
+/// Target bytes per batch.
+const BATCH_BYTES: u64 = 16 << 20;
+
+/// Options of tables of any format.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct TableOptions {
+    /// Options of CSV and JSONL.
+    pub text: TextOptions,
+    /// The columns of CSV and JSONL; `None` infers them.
+    pub declared: Option<DeclaredColumns>,
+    /// Options of Parquet and Arrow.
+    #[cfg(feature = "arrow")]
+    pub arrow: tercet_arrow::Options,
+    /// Rows per batch; `None` by their size.
+    pub batch_rows: Option<usize>,
+}
+
+impl TableOptions {
+    /// Default options.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Sets the options of CSV and JSONL.
+    pub fn with_text(mut self, text: TextOptions) -> Self {
+        self.text = text;
+        self
+    }
+
+    /// Sets the columns of CSV and JSONL.
+    pub fn with_declared(mut self, declared: Option<DeclaredColumns>) -> Self {
+        self.declared = declared;
+        self
+    }
+
+    /// Sets the options of Parquet and Arrow.
+    #[cfg(feature = "arrow")]
+    pub fn with_arrow(mut self, arrow: tercet_arrow::Options) -> Self {
+        self.arrow = arrow;
+        self
+    }
+
+    /// Sets the rows per batch.
+    pub fn with_batch_rows(mut self, rows: Option<usize>) -> Self {
+        self.batch_rows = rows;
+        self
+    }
+}
+
+/// Error of a table of any format.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Of CSV, JSONL, or several files.
+    #[error(transparent)]
+    Text(#[from] Error),
+    /// Of Parquet or Arrow.
+    #[cfg(feature = "arrow")]
+    #[error(transparent)]
+    Arrow(#[from] tercet_arrow::Error),
+    /// Of a `.tatami` file.
+    #[error(transparent)]
+    Tatami(#[from] tercet_tatami::Error),
+}
+
+impl TableError {
+    fn inner(&self) -> &dyn Diagnostic {
+        match self {
+            Self::Text(error) => error,
+            #[cfg(feature = "arrow")]
+            Self::Arrow(error) => error,
+            Self::Tatami(error) => error,
+        }
+    }
+
+    /// Whether a value does not fit the types inferred from a sample; see [`Table::infer_all`].
+    pub fn is_outside_sample(&self) -> bool {
+        matches!(self, Self::Text(error) if matches!(error.kind(), ErrorKind::OutsideSample { .. }))
+    }
+}
+
+impl Diagnostic for TableError {
+    fn class(&self) -> Class {
+        self.inner().class()
+    }
+    fn span(&self) -> Option<Span> {
+        self.inner().span()
+    }
+    fn hint(&self) -> Option<Hint> {
+        self.inner().hint()
+    }
+    fn is_cancelled(&self) -> bool {
+        self.inner().is_cancelled()
+    }
+}
+
+/// Rows of a table, with their place in the input.
+#[derive(Debug)]
+pub struct Rows {
+    /// The name of the input.
+    pub input: Arc<str>,
+    /// One column for each field of the schema.
+    pub columns: Vec<Column>,
+    /// The line of each row in text input.
+    pub lines: Option<Vec<u64>>,
+}
+
+/// A table of any format, of one or several files.
+#[derive(Debug)]
+pub struct Table {
+    format: TableFormat,
+    rows: Kind,
+    /// All columns that are read.
+    fields: Vec<Field>,
+    /// The projected columns with their roles.
+    schema: Schema,
+    /// The footer metadata to copy, including annotations of logical types.
+    pairs: Vec<(String, String)>,
+    predicate: Option<Predicate>,
+    expr: Option<Expr>,
+    /// Positions among the columns read; `None` for all.
+    columns: Option<Vec<usize>>,
+    read: Arc<AtomicU64>,
+    batch_rows: Option<usize>,
+    input_bytes: u64,
+}
+
+#[derive(Debug)]
+enum Kind {
+    #[cfg(feature = "arrow")]
+    Arrow(Vec<TableReader>),
+    Tatami(Vec<File>),
+    Text(Box<TextTable>),
+}
+
+fn refused(name: &Arc<str>, reason: &str) -> TableError {
+    Error::new(Arc::clone(name), ErrorKind::Inputs(reason.into())).into()
+}
+
+impl Table {
+    /// Opens files of one format as one table. At least one file is needed.
+    pub fn open(
+        sources: &[Arc<dyn ByteSource>],
+        format: TableFormat,
+        options: &TableOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, TableError> {
+        let Some(first) = sources.first() else { return Err(refused(&"input".into(), "no input files")) };
+        let input_bytes = sources.iter().map(|source| source.len()).sum();
+        let read = Arc::new(AtomicU64::new(0));
+        let counted = |source: &Arc<dyn ByteSource>| -> Arc<dyn ByteSource> {
+            Arc::new(CountingSource { source: Arc::clone(source), read: Arc::clone(&read) })
+        };
+        let (rows, fields, pairs) = match format {
+            TableFormat::Csv | TableFormat::Tsv | TableFormat::Jsonl => {
+                let text_format =
+                    if format == TableFormat::Jsonl { TextFormat::Jsonl } else { TextFormat::Csv };
+                let mut text = options.text.clone();
+                if format == TableFormat::Tsv {
+                    text.csv.delimiter = text.csv.delimiter.or(Some(b'\t'));
+                }
+                let table = TextTable::open(sources, text_format, text, options.declared.clone(), progress)?;
+                if table.fields().is_empty() {
+                    let names = table.names(progress)?.into();
+                    return Err(Error::new(Arc::clone(first.name()), ErrorKind::NoSuchColumns(names)).into());
+                }
+                let (fields, pairs) = (table.fields().to_vec(), table.annotations().to_vec());
+                (Kind::Text(Box::new(table)), fields, pairs)
+            }
+            TableFormat::Tatami => {
+                let mut files = Vec::new();
+                for source in sources {
+                    files.push(File::from_source(counted(source), tercet_tatami::ReadOptions::new())?);
+                }
+                let schemas = files.iter().map(|file| (file.name(), file.schema().fields()));
+                let fields = same_columns(schemas)?;
+                let is_kept = |(key, _): &&(String, String)| !key.starts_with("tatami.");
+                let pairs = files[0].footer().pairs.iter().filter(is_kept).cloned().collect();
+                (Kind::Tatami(files), fields, pairs)
+            }
+            #[cfg(feature = "arrow")]
+            _ => {
+                let in_arrow = match format {
+                    TableFormat::Parquet => tercet_arrow::Format::Parquet,
+                    TableFormat::Arrow => tercet_arrow::Format::ArrowFile,
+                    _ => tercet_arrow::Format::ArrowStream,
+                };
+                let mut readers = Vec::new();
+                for source in sources {
+                    let source = counted(source);
+                    readers.push(TableReader::open(source, in_arrow, &options.arrow, options.batch_rows)?);
+                }
+                let fields = {
+                    let tables = readers.iter().map(TableReader::table);
+                    same_columns(tables.map(|table| (table.name(), table.schema().fields())))?
+                };
+                let pairs = readers[0].table().annotations();
+                if let Some(other) = readers.iter().find(|reader| reader.table().annotations() != pairs) {
+                    let reason = format!("logical types differ from {}", escape::name(first.name()));
+                    return Err(refused(other.table().name(), &reason));
+                }
+                (Kind::Arrow(readers), fields, pairs)
+            }
+            #[cfg(not(feature = "arrow"))]
+            _ => return Err(refused(first.name(), "this build does not read Parquet and Arrow")),
+        };
+        let schema =
+            Schema::new(fields.clone()).map_err(|error| refused(first.name(), &error.to_string()))?;
+        Ok(Self {
+            format,
+            rows,
+            fields,
+            schema,
+            pairs,
+            predicate: None,
+            expr: None,
+            columns: None,
+            read,
+            batch_rows: options.batch_rows,
+            input_bytes,
+        })
+    }
+
+    /// The format of the files.
+    pub fn format(&self) -> TableFormat {
+        self.format
+    }
+
+    /// The name of the first file.
+    pub fn name(&self) -> Arc<str> {
+        match &self.rows {
+            #[cfg(feature = "arrow")]
+            Kind::Arrow(readers) => {
+                readers.first().map_or_else(|| "".into(), |one| Arc::clone(one.table().name()))
+            }
+            Kind::Tatami(files) => files.first().map_or_else(|| "".into(), |file| Arc::clone(file.name())),
+            Kind::Text(table) => table.input_names().next().map_or_else(|| "".into(), Arc::clone),
+        }
+    }
+
+    /// The columns, with roles after [`set_schema`](Self::set_schema).
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// Sets the columns with their roles. They differ from [`schema`](Self::schema) in roles and storage only.
+    pub fn set_schema(&mut self, schema: Schema) {
+        self.schema = schema;
+    }
+
+    /// The footer metadata to copy, with the annotations of logical types.
+    pub fn pairs(&self) -> Vec<(String, String)> {
+        let is_kept = |(key, _): &&(String, String)| {
+            annotated_column(key).is_none_or(|name| self.schema.index_of(name).is_some())
+        };
+        self.pairs.iter().filter(is_kept).cloned().collect()
+    }
+
+    /// Adds footer metadata to copy.
+    pub fn annotate(&mut self, key: String, value: String) {
+        if !self.pairs.iter().any(|(known, _)| *known == key) {
+            self.pairs.push((key, value));
+        }
+    }
+
+    /// The text table, if it is one.
+    pub fn text(&self) -> Option<&TextTable> {
+        match &self.rows {
+            Kind::Text(table) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// The total size of the files.
+    pub fn input_bytes(&self) -> u64 {
+        self.input_bytes
+    }
+
+    /// Problems of the files that do not prevent reading, and the file of each.
+    pub fn warnings(&self) -> Vec<(Arc<str>, String)> {
+        match &self.rows {
+            #[cfg(feature = "arrow")]
+            Kind::Arrow(readers) => {
+                let of = |reader: &TableReader| {
+                    let name = Arc::clone(reader.table().name());
+                    reader.warnings().iter().map(|text| (Arc::clone(&name), text.clone())).collect::<Vec<_>>()
+                };
+                readers.iter().flat_map(of).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// All column names of the input, including those that are not read.
+    pub fn names(&self, progress: &dyn Progress) -> Vec<String> {
+        match &self.rows {
+            #[cfg(feature = "arrow")]
+            Kind::Arrow(readers) => readers.first().map(|reader| reader.names().to_vec()).unwrap_or_default(),
+            Kind::Tatami(_) => self.fields.iter().map(|field| field.name.to_string()).collect(),
+            Kind::Text(table) => table.names(progress).unwrap_or_default(),
+        }
+    }
+
+    /// Infers the columns of text input again, from all rows. Roles, filter and projection must be set again.
+    pub fn infer_all(&mut self, progress: &dyn Progress) -> Result<(), TableError> {
+        let name = self.name();
+        if let Kind::Text(table) = &mut self.rows {
+            table.infer_all(progress)?;
+            (self.fields, self.pairs) = (table.fields().to_vec(), table.annotations().to_vec());
+            self.schema =
+                Schema::new(self.fields.clone()).map_err(|error| refused(&name, &error.to_string()))?;
+            (self.predicate, self.expr, self.columns) = (None, None, None);
+        }
+        Ok(())
+    }
+
+    /// The logical types of all columns that are read.
+    pub fn logical_types(&self) -> Vec<Option<LogicalType>> {
+        LogicalType::for_fields(&self.fields, &self.pairs)
+    }
+
+    /// Filters the rows. Call it before [`project`](Self::project).
+    pub fn filter(&mut self, filter: &ParsedFilter) -> Result<(), Box<(BindError, Range<usize>)>> {
+        let schema = Schema::new(self.fields.clone()).unwrap_or_else(|_| self.schema.clone());
+        self.predicate = Some(filter.bind(&schema, &self.logical_types()).map_err(Box::new)?);
+        self.expr = Some(filter.expr().clone());
+        Ok(())
+    }
+
+    /// Selects columns by name, in this order; fails with the first name that does not exist.
+    pub fn project(&mut self, names: &[String]) -> Result<(), String> {
+        let mut columns = Vec::new();
+        for name in names {
+            let position = self.fields.iter().position(|field| *field.name == **name);
+            columns.push(position.ok_or_else(|| name.clone())?);
+        }
+        let fields = columns.iter().map(|column| self.fields[*column].clone()).collect();
+        self.schema = Schema::new(fields).map_err(|error| error.to_string())?;
+        self.columns = Some(columns);
+        Ok(())
+    }
+
+    /// The Arrow types of the columns.
+    #[cfg(feature = "arrow")]
+    pub fn arrow_table(&self) -> Result<tercet_arrow::Table, TableError> {
+        let all: Vec<usize> = (0..self.fields.len()).collect();
+        let columns = self.columns.as_ref().unwrap_or(&all);
+        Ok(match &self.rows {
+            Kind::Arrow(readers) if readers.len() == 1 => {
+                readers[0].table().project(columns)?.with_schema(self.schema.clone())
+            }
+            Kind::Tatami(files) if files.len() == 1 => {
+                tercet_arrow::Table::from_file(&files[0], columns)?.with_schema(self.schema.clone())
+            }
+            _ => tercet_arrow::Table::from_annotated(&self.name(), &self.schema, &self.pairs())?,
+        })
+    }
+
+    /// Passes all rows on, and rejected records of text input to `reject`; returns warnings.
+    pub fn read<E: From<TableError> + Send>(
+        &mut self,
+        progress: &dyn Progress,
+        reject: &mut dyn FnMut(Reject),
+        mut each: impl FnMut(Rows) -> Result<(), E>,
+    ) -> Result<Vec<(Arc<str>, String)>, E> {
+        let selection = Selection { predicate: self.predicate.clone(), columns: self.columns.clone() };
+        let mut warnings = Vec::new();
+        let mut reported = 0;
+        let counter = Arc::clone(&self.read);
+        let mut go_on = |name: &Arc<str>| {
+            let read = counter.load(Ordering::Relaxed);
+            progress.advance(read.saturating_sub(reported));
+            reported = reported.max(read);
+            let cancelled = || Error::new(Arc::clone(name), ErrorKind::Cancelled(Cancelled));
+            if progress.is_cancelled() { Err(TableError::Text(cancelled())) } else { Ok(()) }
+        };
+        match &mut self.rows {
+            #[cfg(feature = "arrow")]
+            Kind::Arrow(readers) => {
+                for reader in readers {
+                    let input = Arc::clone(reader.table().name());
+                    for columns in reader.by_ref() {
+                        go_on(&input)?;
+                        let columns = columns.map_err(TableError::from)?;
+                        if let Some((columns, _)) = selection.apply(columns, None) {
+                            each(Rows { input: Arc::clone(&input), columns, lines: None })?;
+                        }
+                    }
+                    if reader.is_truncated() {
+                        let reason = "the stream has no end marker; it may be truncated";
+                        warnings.push((input, reason.to_owned()));
+                    }
+                }
+            }
+            Kind::Tatami(files) => {
+                let all: Vec<usize> = (0..self.fields.len()).collect();
+                let columns = self.columns.as_ref().unwrap_or(&all);
+                for file in files {
+                    let input = Arc::clone(file.name());
+                    let fitting = file.estimate_batch_rows(columns, BATCH_BYTES).min(65_536);
+                    let rows = self.batch_rows.map_or(fitting, |rows| rows as u64);
+                    let scan = file.scan().column_positions(columns).map_err(TableError::from)?;
+                    let mut scan = scan.with_batch_rows(rows);
+                    if let Some(expr) = &self.expr {
+                        scan = scan.filter(expr).map_err(TableError::from)?;
+                    }
+                    for batch in scan.batches() {
+                        go_on(&input)?;
+                        let columns = batch.map_err(TableError::from)?.columns;
+                        each(Rows { input: Arc::clone(&input), columns, lines: None })?;
+                    }
+                }
+            }
+            Kind::Text(table) => {
+                // Columns that are not projected have no roles.
+                let mut fields = self.fields.clone();
+                for field in self.schema.fields() {
+                    if let Some(mine) = fields.iter_mut().find(|mine| mine.name == field.name) {
+                        *mine = field.clone();
+                    }
+                }
+                let schema = Schema::new(fields).unwrap_or_else(|_| self.schema.clone());
+                let done = table.read(&schema, progress, reject, |input, batch| {
+                    let input = Arc::clone(input);
+                    match selection.apply(batch.columns, Some(batch.lines)) {
+                        Some((columns, lines)) => {
+                            each(Rows { input, columns, lines }).map_err(Stopped::Consumer)
+                        }
+                        None => Ok(()),
+                    }
+                });
+                done.map_err(|stopped| match stopped {
+                    Stopped::Reader(error) => E::from(TableError::Text(error)),
+                    Stopped::Consumer(error) => error,
+                })?;
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Whether nullability is not known in advance: all columns are declared nullable.
+    pub fn has_unknown_nulls(&self) -> bool {
+        matches!(&self.rows, Kind::Text(table) if table.is_sampled())
+    }
+
+    /// The rows from which the types of text input are inferred.
+    pub fn sample(&self) -> Option<Sample> {
+        self.text().filter(|table| !table.is_declared()).map(TextTable::sample)
+    }
+}
+
+/// Why the reading of text stopped.
+enum Stopped<E> {
+    Reader(Error),
+    Consumer(E),
+}
+
+impl<E> From<Error> for Stopped<E> {
+    fn from(error: Error) -> Self {
+        Self::Reader(error)
+    }
+}
+
+/// The column of a logical type annotation.
+fn annotated_column(key: &str) -> Option<&str> {
+    ["arrow.type:", "arrow.metadata:", "arrow.element:"].iter().find_map(|start| key.strip_prefix(start))
+}
+
+/// The columns that all files have: of the same names and types, nullable if they are in one of the files.
+fn same_columns<'a>(
+    mut tables: impl Iterator<Item = (&'a Arc<str>, &'a [Field])>,
+) -> Result<Vec<Field>, TableError> {
+    let Some((first, fields)) = tables.next() else { return Ok(Vec::new()) };
+    let mut fields = fields.to_vec();
+    for (name, others) in tables {
+        let differ = |reason: &str| refused(name, &format!("{reason} than in {}", escape::name(first)));
+        if others.len() != fields.len() {
+            return Err(differ("other columns"));
+        }
+        for (mine, other) in fields.iter_mut().zip(others) {
+            if mine.name != other.name {
+                return Err(differ(&format!("column `{}` is in another place", escape::name(&other.name))));
+            }
+            if (mine.kind, mine.element) != (other.kind, other.element) {
+                return Err(differ(&format!("column `{}` has another type", escape::name(&other.name))));
+            }
+            mine.nullable |= other.nullable;
+        }
+    }
+    Ok(fields)
+}
+
+/// The filter and projection of batches.
+struct Selection {
+    predicate: Option<Predicate>,
+    columns: Option<Vec<usize>>,
+}
+
+impl Selection {
+    /// Filters and projects a batch; `None` if no row matches.
+    fn apply(
+        &self,
+        mut batch: Vec<Column>,
+        lines: Option<Vec<u64>>,
+    ) -> Option<(Vec<Column>, Option<Vec<u64>>)> {
+        let rows = batch.first().map_or(0, Column::len);
+        let mask = self.predicate.as_ref().map(|predicate| predicate.mask(&batch));
+        if let Some(columns) = &self.columns {
+            // Positions are unique.
+            let empty = || Column::new(Values::Bool(Vec::new()));
+            let mut take = |column: &usize| Some(std::mem::replace(batch.get_mut(*column)?, empty()));
+            batch = columns.iter().filter_map(&mut take).collect();
+        }
+        match mask {
+            Some(mask) if mask.count() == 0 => None,
+            Some(mask) if mask.count() < rows => {
+                let rows: Vec<usize> = mask.positions().collect();
+                let lines = lines.map(|lines| rows.iter().map(|row| lines[*row]).collect());
+                Some((batch.iter().map(|column| column.take(&rows)).collect(), lines))
+            }
+            _ => Some((batch, lines)),
+        }
+    }
+}
+
+/// A byte source that counts the bytes read.
+#[derive(Debug)]
+struct CountingSource {
+    source: Arc<dyn ByteSource>,
+    read: Arc<AtomicU64>,
+}
+
+impl ByteSource for CountingSource {
+    fn name(&self) -> &Arc<str> {
+        self.source.name()
+    }
+    fn len(&self) -> u64 {
+        self.source.len()
+    }
+    fn read_at(&self, span: Span) -> Result<bytes::Bytes, SourceError> {
+        self.read.fetch_add(span.len(), Ordering::Relaxed);
+        self.source.read_at(span)
+    }
+    fn read_into(&self, start: u64, out: &mut [u8]) -> Result<(), SourceError> {
+        self.read.fetch_add(out.len() as u64, Ordering::Relaxed);
+        self.source.read_into(start, out)
+    }
+    fn read_many(&self, spans: &[Span]) -> Result<Vec<bytes::Bytes>, SourceError> {
+        self.read.fetch_add(spans.iter().map(|span| span.len()).sum(), Ordering::Relaxed);
+        self.source.read_many(spans)
+    }
+    fn is_zero_copy(&self) -> bool {
+        self.source.is_zero_copy()
+    }
+    fn is_remote(&self) -> bool {
+        self.source.is_remote()
+    }
+}
