@@ -101,7 +101,7 @@ struct Loop<'a> {
     rejects: Vec<(usize, String)>,
 }
 
-impl<'a> Loop<'a> {
+impl Loop<'_> {
     fn null(&mut self, row: usize) {
         self.validity.get_or_insert_with(|| Bitmap::filled(self.table.rows, true)).set(row, false);
     }
@@ -225,7 +225,7 @@ impl CsvReader<'_> {
         let table = self.locate(chunk, is_first, &mut parsed, &mut spans);
         let mut rejects: Vec<(usize, usize, String)> = Vec::new();
         for (number, column) in self.columns.iter().enumerate() {
-            let (column, found) = self.column(&table, column);
+            let (column, found) = Self::column(&table, column);
             parsed.batch.columns.push(column);
             rejects.extend(found.into_iter().map(|(row, reason)| (row, number, reason)));
         }
@@ -307,7 +307,7 @@ impl CsvReader<'_> {
         Table { chunk: bytes, dialect: self.dialect, cells, width: self.width, rows: lines.len(), is_utf8 }
     }
 
-    fn column(&self, table: &Table<'_>, column: &CsvColumn) -> (Column, Vec<(usize, String)>) {
+    fn column(table: &Table<'_>, column: &CsvColumn) -> (Column, Vec<(usize, String)>) {
         let CsvColumn { field, parser, position } = column;
         let Some(position) = *position else {
             let mut out = Column::empty(field);
@@ -511,10 +511,7 @@ fn other_float(bytes: &[u8]) -> Option<f64> {
 }
 
 /// The column names of a header.
-pub(super) fn header_names(
-    chunk: &Chunk,
-    dialect: &Dialect,
-) -> Result<Option<(u64, Vec<String>)>, (u64, Problem)> {
+pub(super) fn header_names(chunk: &Chunk, dialect: &Dialect) -> Result<Option<Vec<String>>, (u64, Problem)> {
     let mut records = Records::new(&chunk.bytes, dialect.marks());
     let mut cells = Vec::new();
     while let Some(record) = records.next(&mut cells, MAX_COLUMNS) {
@@ -554,7 +551,7 @@ pub(super) fn header_names(
             }
             names.push(name);
         }
-        return Ok(Some((line, names)));
+        return Ok(Some(names));
     }
     Ok(None)
 }

@@ -174,7 +174,7 @@ impl<'a> Records<'a> {
     /// Whether a record is an empty line.
     pub(super) fn is_blank(&self, record: &Record) -> bool {
         record.fields == 1
-            && matches!(self.chunk[record.start..record.end], [] | [b'\n'] | [b'\r', b'\n'] | [b'\r'])
+            && matches!(self.chunk[record.start..record.end], [] | [b'\n' | b'\r'] | [b'\r', b'\n'])
     }
 }
 
@@ -209,13 +209,12 @@ impl<'a> Specials<'a> {
     /// Continues at an offset.
     #[inline]
     fn seek(&mut self, at: usize) {
-        match (at + 8).checked_sub(self.next) {
+        if let Some(before @ 0..8) = (at + 8).checked_sub(self.next) {
             // In the current word, whose special bytes before the offset are dropped.
-            Some(before @ 0..8) => self.mask &= u64::MAX << (before * 8),
-            _ => {
-                self.next = at;
-                self.mask = 0;
-            }
+            self.mask &= u64::MAX << (before * 8);
+        } else {
+            self.next = at;
+            self.mask = 0;
         }
     }
 
@@ -226,16 +225,15 @@ impl<'a> Specials<'a> {
             let Some(rest) = self.bytes.get(self.next..).filter(|rest| !rest.is_empty()) else {
                 return self.bytes.len();
             };
-            let word = match rest.first_chunk::<8>() {
-                Some(word) => u64::from_le_bytes(*word),
-                None => {
-                    // Bytes after the end are equal to no special byte: they repeat a byte that is none.
-                    let mut word = [if self.delimiter == 0 { 1 } else { 0 }; 8];
-                    word[..rest.len()].copy_from_slice(rest);
-                    u64::from_le_bytes(word)
-                }
+            let word = if let Some(word) = rest.first_chunk::<8>() {
+                u64::from_le_bytes(*word)
+            } else {
+                // Bytes after the end are equal to no special byte.
+                let mut word = [u8::from(self.delimiter == 0); 8];
+                word[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(word)
             };
-            let breaks = equal(word, ONES * b'\n' as u64);
+            let breaks = equal(word, ONES * u64::from(b'\n'));
             self.mask = breaks | equal(word, self.delimiter) | equal(word, self.quote);
             self.next += 8;
         }

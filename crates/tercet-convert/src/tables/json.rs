@@ -131,9 +131,7 @@ impl<'a> Reader<'a> {
             if !self.accept(b':') {
                 return Err(self.error("expected `:`").into());
             }
-            if !is_wanted(&key) {
-                self.skip(0)?;
-            } else {
+            if is_wanted(&key) {
                 self.space();
                 if self.peek() == Some(b'{') && nested == Nested::Flatten {
                     self.members(Some(&key), nested, depth + 1, is_wanted, each)?;
@@ -141,6 +139,8 @@ impl<'a> Reader<'a> {
                     let value = self.value()?;
                     each(key, value)?;
                 }
+            } else {
+                self.skip(0)?;
             }
             self.space();
             if self.accept(b',') {
@@ -367,11 +367,10 @@ mod tests {
             match token {
                 Token::Null => Value::Null,
                 Token::Bool(value) => value.into(),
-                Token::Number(text) => serde_json::from_str(text).unwrap(),
+                Token::Number(text) | Token::Json(text) => serde_json::from_str(text).unwrap(),
                 Token::Text(text) => text.into_owned().into(),
                 Token::Loose(text) => text.into(),
                 Token::List(list, _) => Value::Array(list.into_iter().map(value).collect()),
-                Token::Json(text) => serde_json::from_str(text).unwrap(),
             }
         }
         let mut all = Map::new();

@@ -244,7 +244,9 @@ impl Head {
             out.extend_from(column, 0, rows);
         }
         if rows < len {
-            columns.iter_mut().for_each(|column| *column = column.slice(rows, len));
+            for column in columns.iter_mut() {
+                *column = column.slice(rows, len);
+            }
             return Ok(());
         }
         self.columns = None;
@@ -361,9 +363,11 @@ mod tests {
             let mut sorter = Sorter::new(&schema, 0, None).unwrap().with_run_bytes(run_bytes);
             for (batch, some) in keys.chunks(1000).enumerate() {
                 let mut strings = Strings::new();
-                some.iter().for_each(|key| strings.push(key.as_deref().unwrap_or("").as_bytes()));
+                for key in some {
+                    strings.push(key.as_deref().unwrap_or("").as_bytes());
+                }
                 let validity = some.iter().map(Option::is_some).collect();
-                let rows = (0..some.len() as i64).map(|row| row + batch as i64 * 1000).collect();
+                let rows = (0..some.len()).map(|row| i64::try_from(row + batch * 1000).unwrap()).collect();
                 let key = Column::new(Values::Bytes(strings)).with_validity(validity);
                 sorter.push(&[key, Column::new(Values::Int64(rows))]).unwrap();
             }
@@ -375,7 +379,7 @@ mod tests {
                 Ok(())
             });
             done.unwrap();
-            let mut expected: Vec<i64> = (0..keys.len() as i64).collect();
+            let mut expected: Vec<i64> = (0..i64::try_from(keys.len()).unwrap()).collect();
             expected.sort_by_key(|row| {
                 let key = &keys[usize::try_from(*row).unwrap()];
                 (key.is_none(), key.clone())

@@ -165,7 +165,7 @@ impl Table {
         progress: &dyn Progress,
     ) -> Result<Self, TableError> {
         let Some(first) = sources.first() else { return Err(refused(&"input".into(), "no input files")) };
-        let input_bytes = sources.iter().map(|source| source.len()).sum();
+        let input_bytes = sources.iter().map(ByteSource::len).sum();
         let read = Arc::new(AtomicU64::new(0));
         let counted = |source: &Arc<dyn ByteSource>| -> Arc<dyn ByteSource> {
             Arc::new(CountingSource { source: Arc::clone(source), read: Arc::clone(&read) })

@@ -184,7 +184,7 @@ impl TextTable {
                 Sample::All => u64::MAX,
             };
             let mut seen = 0;
-            input.each_round(self.boundary(input), sample, progress, |chunks| {
+            input.each_round(Self::boundary(input), sample, progress, |chunks| {
                 let found: Vec<_> = chunks
                     .par_iter()
                     .map(|(chunk, is_first)| reader.infer(chunk, *is_first, most - seen))
@@ -277,13 +277,17 @@ impl TextTable {
         };
         for input in &self.inputs {
             if let Some((_, header)) = &input.csv {
-                header.iter().for_each(|name| note(name));
+                for name in header {
+                    note(name);
+                }
                 continue;
             }
             let reader = self.reader(input, None);
             let Reader::Jsonl(reader) = reader else { continue };
             input.each_round(Boundary::Line, Sample::All, progress, |chunks| {
-                chunks.iter().for_each(|(chunk, _)| reader.names(chunk, &mut note));
+                for (chunk, _) in &chunks {
+                    reader.names(chunk, &mut note);
+                }
                 Ok::<_, Error>(true)
             })?;
         }
@@ -302,7 +306,7 @@ impl TextTable {
         for input in &self.inputs {
             let reader = self.reader(input, Some(schema));
             let is_sampled = self.is_sampled && self.options.on_error == OnError::Stop;
-            input.each_round(self.boundary(input), Sample::All, progress, |chunks| {
+            input.each_round(Self::boundary(input), Sample::All, progress, |chunks| {
                 let parsed: Vec<Parsed> =
                     chunks.into_par_iter().map(|(chunk, is_first)| reader.parse(&chunk, is_first)).collect();
                 for Parsed { batch, rejects, problem } in parsed {
@@ -320,7 +324,7 @@ impl TextTable {
         Ok(())
     }
 
-    fn boundary(&self, input: &Input) -> Boundary {
+    fn boundary(input: &Input) -> Boundary {
         match &input.csv {
             Some((Dialect { delimiter, quote: Some(quote), .. }, _)) => {
                 Boundary::Quoted { delimiter: *delimiter, quote: *quote }
@@ -338,31 +342,28 @@ impl TextTable {
         let declared = ValueParser::all(fields, annotations);
         if let Some((dialect, header)) = &input.csv {
             let positions: HashMap<&str, usize> = header.iter().map(String::as_str).zip(0..).collect();
-            let columns = match schema {
-                Some(_) => {
-                    let mut columns = Vec::new();
-                    for (index, (field, stored)) in fields.iter().zip(stored).enumerate() {
-                        let parser = if self.declared.is_some() {
-                            CellParser::declared(field, declared[index])
-                        } else {
-                            let is_unknown = unknown[index] && self.is_sampled;
-                            CellParser::inferred(field, annotations, is_unknown)
-                        };
-                        let position = positions.get(&*field.name).copied();
-                        columns.push(CsvColumn { field: stored.clone(), parser, position });
-                    }
-                    columns
-                }
-                None => {
-                    let wanted = header.iter().zip(0..);
-                    let wanted = wanted.filter(|(name, _)| is_wanted(self.options.only.as_deref(), name));
-                    let column = |(name, position): (&String, usize)| CsvColumn {
-                        field: Field::new(name.clone(), tercet_tatami::Type::String),
-                        parser: CellParser::Text,
-                        position: Some(position),
+            let columns = if schema.is_some() {
+                let mut columns = Vec::new();
+                for (index, (field, stored)) in fields.iter().zip(stored).enumerate() {
+                    let parser = if self.declared.is_some() {
+                        CellParser::declared(field, declared[index])
+                    } else {
+                        let is_unknown = unknown[index] && self.is_sampled;
+                        CellParser::inferred(field, annotations, is_unknown)
                     };
-                    wanted.map(column).collect()
+                    let position = positions.get(&*field.name).copied();
+                    columns.push(CsvColumn { field: stored.clone(), parser, position });
                 }
+                columns
+            } else {
+                let wanted = header.iter().zip(0..);
+                let wanted = wanted.filter(|(name, _)| is_wanted(self.options.only.as_deref(), name));
+                let column = |(name, position): (&String, usize)| CsvColumn {
+                    field: Field::new(name.clone(), tercet_tatami::Type::String),
+                    parser: CellParser::Text,
+                    position: Some(position),
+                };
+                wanted.map(column).collect()
             };
             return Reader::Csv(CsvReader {
                 input: input.name(),
@@ -477,10 +478,10 @@ impl Input {
             None => None,
         };
         let names = match (header, declared) {
-            (Some((_, names)), Some(declared)) if !dialect.has_header && names.len() == declared.len() => {
+            (Some(names), Some(declared)) if !dialect.has_header && names.len() == declared.len() => {
                 declared.to_vec()
             }
-            (Some((_, names)), _) => names,
+            (Some(names), _) => names,
             (None, Some(declared)) => declared.to_vec(),
             (None, None) => Vec::new(),
         };
@@ -587,12 +588,14 @@ impl Input {
             }
         })?;
         // The system starts no more threads.
-        while !started {
+        if started {
+            return Ok(());
+        }
+        loop {
             let round = next_round(&mut || chunks.next())?;
             if round.is_empty() || !each(round)? {
-                break;
+                return Ok(());
             }
         }
-        Ok(())
     }
 }
