@@ -18,6 +18,7 @@ mod lazy_file;
 mod memory;
 #[cfg(any(unix, windows))]
 mod mmap;
+mod slice;
 
 pub use access::Access;
 #[cfg(any(unix, windows))]
@@ -27,6 +28,7 @@ pub use lazy_file::LazyFile;
 pub use memory::Memory;
 #[cfg(any(unix, windows))]
 pub use mmap::Mmap;
+pub use slice::Slice;
 
 /// Random access to bytes: a file, a memory map, memory, a remote file.
 ///
@@ -61,6 +63,11 @@ pub trait ByteSource: fmt::Debug + Send + Sync {
         spans.iter().map(|span| self.read_at(*span)).collect()
     }
 
+    /// The bytes of a span, if the source holds them in memory: a view without a copy.
+    fn view(&self, _span: Span) -> Option<&[u8]> {
+        None
+    }
+
     /// Whether [`read_at`](Self::read_at) does not copy.
     fn is_zero_copy(&self) -> bool {
         false
@@ -87,6 +94,9 @@ impl<S: ByteSource + ?Sized> ByteSource for Arc<S> {
     }
     fn read_many(&self, spans: &[Span]) -> Result<Vec<Bytes>, SourceError> {
         (**self).read_many(spans)
+    }
+    fn view(&self, span: Span) -> Option<&[u8]> {
+        (**self).view(span)
     }
     fn is_zero_copy(&self) -> bool {
         (**self).is_zero_copy()

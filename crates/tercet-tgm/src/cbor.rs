@@ -12,9 +12,7 @@ mod tests;
 pub(crate) use canonical::check_writable;
 pub use canonical::{canonicalize, key_order, verify_canonical_cbor};
 pub use decode::decode;
-#[cfg(feature = "ciborium")]
 pub(crate) use decode::tagged;
-#[cfg(feature = "ciborium")]
 pub(crate) use encode::{bignum, without_zeros};
 pub use encode::{encode, encode_into};
 pub(crate) use encode::{head, text};

@@ -1,27 +1,30 @@
-//! The names of the format's own documentation, as thin wrappers over this crate.
+//! The functions and types of the format's own documentation.
 //!
-//! For programs written against those names. The rest of this crate offers more: errors with byte ranges, the
-//! parts of a message that disagree, and values without a copy.
+//! For programs written against those names: metadata values are `ciborium::Value` in `BTreeMap`s, all errors are
+//! [`TensogramError`]. Buffers are borrowed. The rest of this crate offers more: errors with byte ranges, the parts of a
+//! message that disagree, arrays with shapes. `From` and `TryFrom` convert metadata and descriptors; they move strings and
+//! never touch payloads.
+//!
+//! Hashes are verified by default (`verify_hash`).
 //!
 //! ```
-//! use tercet_tgm::compat::{EncodeOptions, Result, TensogramFile, encode, scan, verify_canonical_cbor};
-//! use tercet_tgm::{DataObjectDescriptor, DType, GlobalMetadata};
+//! use tercet_tgm::compat::{
+//!     DataObjectDescriptor, Dtype, EncodeOptions, GlobalMetadata, Result, TensogramFile, scan, verify_canonical_cbor,
+//! };
 //!
 //! # fn main() -> Result<()> {
 //! # let directory = tempfile::tempdir()?;
 //! # let path = directory.path().join("huge.tgm");
-//! let descriptor = DataObjectDescriptor::new(DType::U8, [3]);
+//! let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
 //! let mut file = TensogramFile::create(&path)?;
-//! for _ in 0..1000 {
+//! for _ in 0..3 {
 //!     file.append(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?;
-//! #   break;
 //! }
-//! # for _ in 1..3 { file.append(&GlobalMetadata::default(), &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?; }
 //!
 //! // No I/O here
 //! let file = TensogramFile::open(&path)?;
 //!
-//! // Streaming scan happens here (once)
+//! // Streaming scan happens here (once): reads preamble chunks, seeks forward
 //! let count = file.message_count()?;
 //!
 //! // O(1) seek + read
@@ -35,48 +38,60 @@
 //! All other names of that documentation:
 //!
 //! ```
-//! use tercet_tgm::FrameKind;
+//! use std::collections::BTreeMap;
+//!
 //! use tercet_tgm::compat::{
-//!     DataObjectDescriptor, DecodeOptions, DecodePhase, DecodedMessage, EncodeOptions, GlobalMetadata, HashFrame,
-//!     IndexFrame, MessageParts, Result, StreamingEncoder, TensogramError, assemble_message, build_hash_frame_cbor,
-//!     build_index_frame, canonicalize, compute_message_flags, compute_object_offsets, decode, decode_metadata,
-//!     encode_message, scan_file, verify_canonical_cbor,
+//!     DataObjectDescriptor, DecodeOptions, DecodePhase, DecodedMessage, Dtype, EncodeOptions, FrameType, GlobalMetadata,
+//!     HashFrame, IndexFrame, MessageParts, Result, StreamingEncoder, TensogramError, assemble_message,
+//!     build_hash_frame_cbor, build_index_frame, canonicalize, compute_message_flags, compute_object_offsets, decode,
+//!     decode_metadata, encode_message, scan_file, verify_canonical_cbor,
 //! };
 //!
 //! # fn main() -> Result<()> {
-//! // `extra`, `reserved` and the entries of `base` are maps with sorted keys; so is `params`.
-//! let metadata = GlobalMetadata::default();
-//! assert!(metadata.base.is_empty() && metadata.extra.is_empty() && metadata.reserved.is_empty());
-//! let descriptor = DataObjectDescriptor::new(tercet_tgm::DType::U8, [3]);
-//! assert!(descriptor.params.is_empty());
+//! // `extra`, `reserved`, the entries of `base` and `params` are `BTreeMap<String, ciborium::Value>`.
+//! let mut metadata = GlobalMetadata::default();
+//! let section: &mut BTreeMap<String, ciborium::Value> = &mut metadata.extra;
+//! section.insert("centre".to_owned(), "ecmf".into());
+//! assert!(metadata.base.is_empty() && metadata.reserved.is_empty());
+//! let descriptor = DataObjectDescriptor::new(Dtype::Uint8, [3]);
+//! let params: &BTreeMap<String, ciborium::Value> = &descriptor.params;
+//! assert!(params.is_empty());
+//!
+//! // Deterministic CBOR: serde, canonicalize, write.
+//! let mut value = ciborium::Value::serialized(&metadata).unwrap();
+//! canonicalize(&mut value)?;
+//! let mut cbor = Vec::new();
+//! ciborium::into_writer(&value, &mut cbor).unwrap();
+//! verify_canonical_cbor(&cbor)?;
+//! assert_eq!(value.deserialized::<GlobalMetadata>().unwrap(), metadata);
 //!
 //! // The encoder and its helpers
 //! let message = encode_message(&metadata, &[(&descriptor, &[1, 2, 3])], &EncodeOptions::default())?;
-//! verify_canonical_cbor(&build_hash_frame_cbor(&[7]))?;
-//! assert_eq!(compute_object_offsets(64, &[50, 60]), Some(vec![64, 120]));
+//! verify_canonical_cbor(&build_hash_frame_cbor(&[7])?)?;
+//! assert_eq!(compute_object_offsets(64, &[50, 60])?, [64, 120]);
 //! let (index, offsets) = build_index_frame(64, 0, &[50, 60])?;
 //! verify_canonical_cbor(&index)?;
 //! assert_eq!(offsets.len(), 2);
-//! compute_message_flags([FrameKind::HeaderMetadata], true);
-//! let mut assembled = Vec::new();
+//! compute_message_flags([FrameType::HeaderMetadata], true);
 //! let parts = MessageParts {
-//!     metadata: metadata.to_cbor(),
+//!     metadata: cbor,
 //!     objects: Vec::new(),
 //!     index: (false, false),
 //!     hashes: (false, false),
 //!     hash: true,
 //! };
+//! let mut assembled = Vec::new();
 //! assemble_message(&parts, &mut assembled)?;
-//! StreamingEncoder::new(Vec::new(), &metadata, EncodeOptions::default())?.finish()?;
+//! assert_eq!(decode_metadata(&assembled)?.extra["centre"].as_text(), Some("ecmf"));
+//! StreamingEncoder::new(Vec::new(), &metadata, &EncodeOptions::default())?.finish()?;
 //! verify_canonical_cbor(&HashFrame::default().to_cbor())?;
 //! verify_canonical_cbor(&IndexFrame::default().to_cbor())?;
-//! canonicalize(&mut tercet_tgm::Value::Map(Vec::new()))?;
 //!
 //! // Decoding and scanning
 //! let (_, objects): DecodedMessage = decode(&message, &DecodeOptions::default())?;
 //! assert_eq!(objects[0].1, [1, 2, 3]);
 //! assert_eq!(decode_metadata(&message)?.base.len(), 1);
-//! assert_eq!(scan_file(&mut std::io::Cursor::new(&message))?, [(0, message.len() as u64)]);
+//! assert_eq!(scan_file(&mut std::io::Cursor::new(&message))?, [(0, message.len())]);
 //! assert!(DecodePhase::Header < DecodePhase::Body && DecodePhase::Body < DecodePhase::Footer);
 //!
 //! // The error hierarchy
@@ -94,86 +109,59 @@
 //! # }
 //! ```
 
+mod decode;
+mod encode;
 mod error;
 #[cfg(any(unix, windows))]
 mod file;
+mod iter;
+mod meta_value;
+mod options;
+mod types;
+mod validate;
 
-use std::fmt;
-use std::io::{Read, Seek, SeekFrom};
-use std::sync::{Arc, Mutex, PoisonError};
-
-use bytes::Bytes;
-use tercet_core::progress::NoProgress;
-use tercet_core::{ByteSource, SourceError, Span};
-
-pub use crate::cbor::canonicalize as canonicalize_value;
-pub use crate::descriptor::DataObjectDescriptor;
-pub use crate::encode::{
-    EncodeOptions, MessageParts, ObjectParts, StreamingEncoder, assemble_message, build_hash_frame_cbor,
-    build_index_frame, compute_message_flags, compute_object_offsets,
-};
+pub use crate::dtype::ByteOrder;
+pub use crate::encode::{MessageParts, ObjectParts, compute_message_flags};
 pub use crate::index_and_hash::{HashFrame, IndexFrame};
-pub use crate::metadata::GlobalMetadata;
-pub use crate::options::ReadOptions as DecodeOptions;
+pub use crate::pipeline::MaskMethod;
+pub use crate::validate::{
+    Code as IssueCode, FileIssue, FileReport as FileValidationReport, Issue as ValidationIssue,
+    Level as ValidationLevel, MessageReport as ValidationReport,
+};
+pub use crate::wire::ids::{FrameKind as FrameType, MessageFlags, VERSION as WIRE_VERSION};
 pub use crate::wire::order::DecodePhase;
-pub use error::{Result, TensogramError};
+pub use decode::{
+    DecodedMaskSet, DecodedMessage, DecodedObject, DecodedObjectWithMasks, data_object_inline_hashes, decode,
+    decode_descriptors, decode_metadata, decode_object, decode_range, decode_with_masks, scan, scan_file,
+};
+pub use encode::{
+    SimplePackingParams, StreamingEncoder, assemble_message, build_hash_frame_cbor, build_index_frame,
+    compute_object_offsets, compute_packing_params, encode, encode_message, encode_pre_encoded,
+};
+pub use error::{Digest, Result, TensogramError};
 #[cfg(any(unix, windows))]
-pub use file::TensogramFile;
+pub use file::{FileMessageIter, MessageLayout, ObjectOfMessage, TensogramFile};
+pub use iter::{MessageIter, ObjectIter, messages, objects, objects_metadata};
+pub use meta_value::{MetaType, MetaValue};
+pub use options::{AggregateHashPolicy, DecodeOptions, EncodeOptions, ValidateOptions};
+pub use tercet_core::Severity as IssueSeverity;
+pub use types::{DataObjectDescriptor, Dtype, GlobalMetadata, MaskDescriptor, MasksMetadata, Section};
+#[cfg(any(unix, windows))]
+pub use validate::validate_file;
+pub use validate::{validate_buffer, validate_message};
 
-use crate::message::Message;
-use crate::scan::{ScanOptions, scan_source};
-use crate::value::Value;
+/// The key of what the library adds to the metadata.
+pub const RESERVED_KEY: &str = crate::metadata::RESERVED;
 
-/// A decoded message: its metadata, and descriptor and values of each object.
-pub type DecodedMessage = (GlobalMetadata, Vec<(DataObjectDescriptor, Vec<u8>)>);
+/// The name of the hash algorithm.
+pub const HASH_ALGORITHM_NAME: &str = crate::consistency::ALGORITHM;
 
-/// The messages of a buffer: offset and length of each.
-pub fn scan(buffer: &[u8]) -> Vec<(usize, usize)> {
-    let pair = |span: &Span| Some((usize::try_from(span.start()).ok()?, span.len_usize()?));
-    crate::scan::scan(buffer).iter().filter_map(pair).collect()
-}
-
-/// The messages of a seekable reader: offset and length of each. Reads only the framing.
-pub fn scan_file<R: Read + Seek + Send>(reader: &mut R) -> Result<Vec<(u64, u64)>> {
-    let len = reader.seek(SeekFrom::End(0))?;
-    let source = Seeking { name: Arc::from("reader"), len, reader: Mutex::new(reader) };
-    let scan = scan_source(&source, ScanOptions::default(), &NoProgress).map_err(TensogramError::from)?;
-    Ok(scan.messages.iter().map(|span| (span.start(), span.len())).collect())
-}
-
-/// Encodes a message.
-pub fn encode(
-    metadata: &GlobalMetadata,
-    objects: &[(&DataObjectDescriptor, &[u8])],
-    options: &EncodeOptions,
-) -> Result<Vec<u8>> {
-    Ok(crate::encode::encode_message(metadata, objects, options)?)
-}
-
-/// Encodes a message. The name in the documentation of the encoder.
-pub fn encode_message(
-    metadata: &GlobalMetadata,
-    objects: &[(&DataObjectDescriptor, &[u8])],
-    options: &EncodeOptions,
-) -> Result<Vec<u8>> {
-    encode(metadata, objects, options)
-}
-
-/// Decodes the first message of a buffer.
-pub fn decode(buffer: &[u8], options: &DecodeOptions) -> Result<DecodedMessage> {
-    let message = Message::from_bytes_with("buffer", Bytes::copy_from_slice(buffer), *options)?;
-    decode_whole(&message)
-}
-
-/// The metadata of the first message of a buffer.
-pub fn decode_metadata(buffer: &[u8]) -> Result<GlobalMetadata> {
-    let message = Message::from_bytes("buffer", Bytes::copy_from_slice(buffer))?;
-    Ok(message.metadata().clone())
-}
-
-/// Sorts all maps by the encoded bytes of their keys.
-pub fn canonicalize(value: &mut Value) -> Result<()> {
-    Ok(canonicalize_value(value)?)
+/// Sorts all maps by the encoded bytes of their keys. Duplicate keys are an error.
+pub fn canonicalize(value: &mut ciborium::Value) -> Result<()> {
+    let mut ours = types::to_ours(value)?;
+    crate::cbor::canonicalize(&mut ours)?;
+    *value = ours.into();
+    Ok(())
 }
 
 /// Whether bytes are one CBOR item in the canonical form of RFC 8949 §4.2.1.
@@ -181,81 +169,23 @@ pub fn verify_canonical_cbor(bytes: &[u8]) -> Result<()> {
     Ok(crate::cbor::verify_canonical_cbor(bytes)?)
 }
 
-fn decode_whole(message: &Message) -> Result<DecodedMessage> {
-    let mut objects = Vec::new();
-    for (object, array) in message.objects().zip(message.decode()?) {
-        objects.push((object?.descriptor().clone(), array.bytes().to_vec()));
-    }
-    Ok((message.metadata().clone(), objects))
+/// The hash of bytes in hexadecimal.
+pub fn compute_hash(bytes: &[u8]) -> String {
+    format!("{:016x}", tercet_core::checksum::xxh3(bytes))
 }
 
-/// A seekable reader as a source. Reads are serialized.
-struct Seeking<'a, R> {
-    name: Arc<str>,
-    len: u64,
-    reader: Mutex<&'a mut R>,
+/// The keys other than `_reserved_` that all entries of `base` share, and the rest of each entry.
+pub fn compute_common(base: &[Section]) -> Result<(Section, Vec<Section>)> {
+    let base = base.iter().map(types::entry_to_ours).collect::<Result<_>>()?;
+    let (common, rest) = crate::GlobalMetadata { base, ..crate::GlobalMetadata::default() }.common();
+    Ok((types::entry_from_ours(common), rest.into_iter().map(types::entry_from_ours).collect()))
 }
 
-impl<R> fmt::Debug for Seeking<'_, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Seeking({} bytes)", self.len)
-    }
-}
-
-impl<R: Read + Seek + Send> ByteSource for Seeking<'_, R> {
-    fn name(&self) -> &Arc<str> {
-        &self.name
-    }
-    fn len(&self) -> u64 {
-        self.len
-    }
-    fn read_at(&self, span: Span) -> std::result::Result<Bytes, SourceError> {
-        if span.end() > self.len {
-            return Err(SourceError::PastEnd { span, len: self.len });
-        }
-        let mut out = Vec::new();
-        let len = span.len_usize().ok_or(SourceError::TooLarge { span })?;
-        out.try_reserve_exact(len).map_err(|_| SourceError::TooLarge { span })?;
-        let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = reader
-            .seek(SeekFrom::Start(span.start()))
-            .and_then(|_| Read::take(&mut **reader, span.len()).read_to_end(&mut out));
-        match read {
-            Ok(read) if read == len => Ok(out.into()),
-            Ok(_) => Err(SourceError::PastEnd { span, len: self.len }),
-            Err(error) => Err(SourceError::Read { span, error }),
-        }
-    }
+/// Whether a location is a URL.
+#[cfg(any(unix, windows))]
+pub fn is_remote_url(location: &str) -> bool {
+    matches!(tercet_core::Location::from(location), tercet_core::Location::Url(_))
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_and_buffers_are_scanned_equally() {
-        let descriptor = DataObjectDescriptor::new(tercet_core::DType::I16, [2]);
-        let one = encode(&GlobalMetadata::default(), &[(&descriptor, &[1, 0, 2, 0])], &EncodeOptions::new())
-            .unwrap();
-        let two = [b"junk".as_slice(), &one, b"more junk", &one].concat();
-        let found = scan(&two);
-        assert_eq!(found, [(4, one.len()), (13 + one.len(), one.len())]);
-        let in_file = scan_file(&mut std::io::Cursor::new(&two)).unwrap();
-        assert_eq!(in_file.len(), 2);
-        assert_eq!(in_file[1], (found[1].0 as u64, found[1].1 as u64));
-        let (metadata, objects) = decode(&one, &DecodeOptions::new()).unwrap();
-        assert_eq!((metadata.base.len(), &*objects[0].1), (1, &[1, 0, 2, 0][..]));
-    }
-
-    #[test]
-    fn damage_is_a_hash_mismatch() {
-        let descriptor = DataObjectDescriptor::new(tercet_core::DType::U8, [4]);
-        let mut message =
-            encode(&GlobalMetadata::default(), &[(&descriptor, b"PLAY")], &EncodeOptions::new()).unwrap();
-        let at = message.windows(4).position(|window| window == b"PLAY").unwrap();
-        message[at] ^= 1;
-        let error = decode(&message, &DecodeOptions::new()).unwrap_err();
-        assert!(matches!(error, TensogramError::HashMismatch { .. }), "{error}");
-        assert!(decode(&message, &DecodeOptions::new().with_verify(false)).is_ok());
-    }
-}
+mod tests;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use tercet_codec::finite::Float;
 use tercet_core::DType;
 
@@ -39,7 +39,7 @@ pub(crate) const fn float_type(dtype: DType) -> Option<Float> {
 }
 
 /// The byte order of an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ByteOrder {
     /// Big-endian.
@@ -51,6 +51,11 @@ pub enum ByteOrder {
 impl ByteOrder {
     /// The byte order of this host.
     pub const NATIVE: Self = if cfg!(target_endian = "big") { Self::Big } else { Self::Little };
+
+    /// The byte order of this host.
+    pub const fn native() -> Self {
+        Self::NATIVE
+    }
 
     /// The name in descriptors.
     pub const fn name(self) -> &'static str {

@@ -18,12 +18,12 @@ mod stream;
 pub(crate) use assemble::NAME;
 pub(crate) use assemble::put_frame;
 pub use assemble::{
-    MessageParts, assemble_message, build_hash_frame_cbor, compute_message_flags, encode_message,
-    encode_message_into, encode_pre_encoded,
+    MessageParts, compute_message_flags, encode_message, encode_message_into, encode_pre_encoded,
 };
+pub(crate) use assemble::{assemble_message, build_hash_frame_cbor};
 pub use error::EncodeError;
 pub(crate) use index::padded_len;
-pub use index::{build_index_frame, compute_object_offsets};
+pub(crate) use index::{build_index_frame, compute_object_offsets};
 pub use input::{ObjectParts, PreEncoded};
 pub(crate) use input::{check_metadata, check_values};
 pub use options::{EncodeOptions, Placement};

@@ -71,6 +71,8 @@ pub enum ErrorKind {
         found: u64,
         /// The length that the descriptor requires.
         expected: u64,
+        /// Whether the payload is compressed.
+        is_compressed: bool,
     },
     /// A payload cannot be decoded with the pipeline of its descriptor.
     #[error("{region} (bytes {span}) cannot be decoded\n  {error}")]

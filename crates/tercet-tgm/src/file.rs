@@ -24,6 +24,8 @@ use crate::region::Part;
 use crate::scan::{Scan, ScanOptions, scan_source};
 use crate::verification_cache::VerificationCache;
 
+mod batch;
+
 /// A file of messages, with random access.
 ///
 /// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads a block around
@@ -214,10 +216,14 @@ impl File {
 
     /// A message; its framing and metadata are verified.
     pub fn message(&self, index: u64) -> Result<Message, Error> {
+        self.message_with(index, self.options)
+    }
+
+    /// Like [`message`](Self::message), with other read options.
+    pub(crate) fn message_with(&self, index: u64, options: ReadOptions) -> Result<Message, Error> {
         let span = self.message_span(index)?;
         let verification_cache = Arc::clone(&self.verification_cache);
-        let opened =
-            Message::open_known(Arc::clone(&self.source), index, span, self.options, verification_cache);
+        let opened = Message::open_known(Arc::clone(&self.source), index, span, options, verification_cache);
         if self.message_table(&NoProgress)?.message_index.is_none() {
             return opened;
         }

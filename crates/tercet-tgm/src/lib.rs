@@ -49,7 +49,7 @@
 //! | `asynchronous` | async API, with the feature `async` |
 //! | [`edit`], [`mod@salvage`] | editing without decoding; recovery of damaged files |
 //! | `verify`, `validate`, `outline` | verification; byte layout |
-//! | [`compat`] | aliases with the names of the format documentation |
+//! | [`compat`] | the functions and types of the format documentation |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
     test,
@@ -80,6 +80,7 @@ mod index_and_hash;
 mod indexed_message;
 mod layout;
 mod message;
+mod message_view;
 mod metadata;
 mod object;
 mod options;
@@ -116,6 +117,7 @@ pub use index::{Column, IndexBuilder, IndexError, IndexKeys, MAX_KEYS, MessageIn
 pub use index_and_hash::{HashFrame, IndexFrame};
 pub use layout::Layout;
 pub use message::Message;
+pub use message_view::MessageView;
 pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
 pub use options::{ReadOptions, Sz3Decoding};
@@ -136,7 +138,6 @@ pub use validate::{
     Code, Depth, FileIssue, FileReport, Issue, Level, MessageReport, ValidateOptions, validate_bytes,
     validate_source,
 };
-#[cfg(feature = "ciborium")]
 pub use value::UnknownItem;
 pub use value::Value;
 pub use verify::{Report, VerifyDetails, verify};

@@ -208,11 +208,19 @@ impl Message {
 
     /// Decodes all objects, in parallel.
     pub fn decode(&self) -> Result<Vec<Tensor>, Error> {
-        let decode = |index| self.object(index).and_then(|object| object.decode());
+        self.each_object(|object| object.decode())
+    }
+
+    /// Calls `work` for all objects, in parallel; the results are in order.
+    pub(crate) fn each_object<T: Send>(
+        &self,
+        work: impl Fn(&Object<'_>) -> Result<T, Error> + Sync,
+    ) -> Result<Vec<T>, Error> {
+        let one = |index| self.object(index).and_then(|object| work(&object));
         let objects = 0..self.object_count();
-        let arrays: Vec<_> =
-            install(self.options.common.threads, || objects.into_par_iter().map(decode).collect());
-        arrays.into_iter().collect()
+        let done: Vec<_> =
+            install(self.options.common.threads, || objects.into_par_iter().map(one).collect());
+        done.into_iter().collect()
     }
 
     /// The bytes of the message.
@@ -230,7 +238,7 @@ impl Message {
 }
 
 /// Reads and checks the frames around the objects.
-fn read_contents(
+pub(crate) fn read_contents(
     window: &mut Window<'_>,
     layout: &Layout,
     options: &ReadOptions,

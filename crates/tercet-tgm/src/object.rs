@@ -2,6 +2,7 @@
 
 mod range;
 mod spans;
+mod stored;
 mod streamed;
 mod values;
 
@@ -24,6 +25,7 @@ use crate::wire::frame::Frame;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
 pub use range::Ranges;
 use spans::{ObjectSpans, read_descriptor};
+use stored::Stored;
 pub use streamed::StreamedObject;
 use tercet_core::{DType, Tensor};
 pub(crate) use values::Values;
@@ -72,8 +74,8 @@ pub(crate) fn verify_frame(source: &dyn ByteSource, message: u64, frame: &Frame)
 }
 
 pub(crate) fn hash_span(source: &dyn ByteSource, span: Span, hash: &mut Xxh3) -> Result<(), ErrorKind> {
-    if source.is_zero_copy() {
-        hash.update(&source.read_at(span)?);
+    if let Some(view) = source.view(span) {
+        hash.update(view);
         return Ok(());
     }
     let most = if source.is_remote() { REMOTE_PIECE } else { PIECE };
@@ -101,13 +103,13 @@ impl<'a> Object<'a> {
         let start = frame.span.start().saturating_add(from);
         let all = Span::between(start, frame.body().end()).unwrap_or(Span::empty(start));
         let after = frame.header.flags.contains(FrameFlags::DESCRIPTOR_AFTER);
-        let (descriptor, spans) = if after || source.is_zero_copy() {
+        let (descriptor, spans) = if after || source.view(all).is_some() {
             check_limit(
                 "a descriptor",
                 if after { all.len() } else { 0 },
                 options.common.limits.metadata_bytes,
             )?;
-            read_descriptor(message, &frame, &source.read_at(all)?, options)?
+            read_descriptor(message, &frame, &Stored::read(source, all)?, options)?
         } else {
             Self::descriptor_first(source, options, message, &frame, all)?
         };
@@ -225,23 +227,26 @@ impl<'a> Object<'a> {
             if self.options.common.verify {
                 check_hash(self.message, &self.frame, &body)?;
             }
-            Ok(self.slice(&body, part))
+            match self.slice(&body, part) {
+                Stored::View(_) => Ok(self.source.read_at(part)?),
+                Stored::Read(bytes) => Ok(bytes),
+            }
         };
         read().map_err(|fault| self.error(fault))
     }
 
     /// The bytes between header and tail of the frame.
-    fn body(&self) -> Result<Bytes, ErrorKind> {
+    fn body(&self) -> Result<Stored<'a>, ErrorKind> {
         let body = self.frame.body();
         check_limit("the payload", body.len(), self.options.common.limits.array_bytes)?;
-        Ok(self.source.read_at(body)?)
+        Ok(Stored::read(self.source, body)?)
     }
 
     /// A part of the body.
-    fn slice(&self, body: &Bytes, part: Span) -> Bytes {
+    fn slice(&self, body: &Stored<'a>, part: Span) -> Stored<'a> {
         let start = usize::try_from(part.start() - self.frame.body().start()).unwrap_or(usize::MAX);
         let len = part.len_usize().unwrap_or(usize::MAX);
-        body.slice(start..start + len)
+        body.slice(start..start.saturating_add(len))
     }
 
     /// The decoder of the values.
@@ -271,6 +276,20 @@ impl<'a> Object<'a> {
             let mut bytes = Buffer::zeroed(check_limit("the array", values.len(), self.array_limit())?)?;
             self.fill(&values, &mut bytes)?;
             self.array(bytes)
+        };
+        install(self.options.common.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
+    }
+
+    /// Decodes the object to the bytes of its values, little-endian.
+    pub fn decode_to_vec(&self) -> Result<Vec<u8>, Error> {
+        let fill = || {
+            let values = self.values()?;
+            let len = check_limit("the array", values.len(), self.array_limit())?;
+            // Untouched pages cost nothing.
+            let zeroed = bytemuck::allocation::try_zeroed_vec(len);
+            let mut bytes = zeroed.map_err(|()| tercet_core::tensor::OutOfMemory { bytes: len })?;
+            self.fill(&values, &mut bytes)?;
+            Ok(bytes)
         };
         install(self.options.common.threads, fill).map_err(|fault: ErrorKind| self.error(fault))
     }
@@ -328,7 +347,7 @@ impl<'a> Object<'a> {
     /// the hash matches.
     fn with_stored<T: Send>(
         &self,
-        work: impl FnOnce(&Bytes) -> Result<T, ErrorKind> + Send,
+        work: impl FnOnce(&Stored<'a>) -> Result<T, ErrorKind> + Send,
     ) -> Result<T, ErrorKind> {
         let body = self.body()?;
         let stored = self.slice(&body, self.spans.region);
@@ -357,10 +376,10 @@ impl<'a> Object<'a> {
         let after = Span::between(payload.end(), body.end()).unwrap_or(Span::empty(body.end()));
         let mut hash = Xxh3::new();
         hash_span(self.source, before, &mut hash)?;
-        let mapped = if self.source.is_zero_copy() { Some(self.source.read_at(payload)?) } else { None };
+        let view = self.source.view(payload);
         let mut at = 0;
         for piece in out.chunks_mut(PIECE) {
-            match &mapped {
+            match view {
                 Some(bytes) => piece.copy_from_slice(&bytes[at..at + piece.len()]),
                 None => self.source.read_into(payload.start() + at as u64, piece)?,
             }

@@ -11,6 +11,10 @@ use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
 
+/// Messages from this length are read preamble by preamble; shorter ones in blocks.
+const LONG_MESSAGE: u64 = 16 << 10;
+/// The length of a postamble.
+const POSTAMBLE_BYTES: usize = 24;
 /// The number of zero bytes skipped at a time.
 const ZEROS: u64 = 4096;
 
@@ -157,7 +161,7 @@ impl Scan {
 /// assert!(tercet_tgm::scan(b"no message here").is_empty());
 /// ```
 pub fn scan(buffer: &[u8]) -> Vec<Span> {
-    let source = tercet_core::source::Memory::new("buffer", bytes::Bytes::copy_from_slice(buffer));
+    let source = tercet_core::source::Slice::new("buffer", buffer);
     scan_source(&source, ScanOptions::default(), &tercet_core::progress::NoProgress)
         .map(|scan| scan.messages)
         .unwrap_or_default()
@@ -248,8 +252,16 @@ impl<'a> Scanner<'a> {
     /// The end of a message with a length, if it ends with a valid postamble.
     fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<u64>, ErrorKind> {
         let Some(end) = at.checked_add(length).filter(|&end| end <= limit) else { return Ok(None) };
-        let tail = self.ahead.peek(end - POSTAMBLE_LEN, POSTAMBLE_LEN)?;
-        Ok(tail.ends_with(END_MAGIC).then_some(end))
+        let tail_at = end - POSTAMBLE_LEN;
+        let is_long = length > LONG_MESSAGE;
+        // The preamble of the next message follows: one read for both.
+        let after = if is_long { PREAMBLE_LEN } else { 0 };
+        let tail = self.ahead.peek(tail_at, POSTAMBLE_LEN + after)?;
+        let is_end = tail.get(..POSTAMBLE_BYTES).is_some_and(|tail| tail.ends_with(END_MAGIC));
+        if is_end && is_long {
+            self.ahead.keep(tail_at, tail);
+        }
+        Ok(is_end.then_some(end))
     }
 
     /// The end of a message without a length.

@@ -122,17 +122,27 @@ pub fn validate_source(
     options: &ValidateOptions,
     progress: &dyn Progress,
 ) -> Result<FileReport, Error> {
-    install(options.threads, || validate_messages(source, options, progress))
+    install(options.threads, || validate_messages(&**source, options, progress))
+}
+
+/// Validates every message of a borrowed buffer; `name` appears in errors.
+pub(crate) fn validate_slice(
+    name: &str,
+    buffer: &[u8],
+    options: &ValidateOptions,
+) -> Result<FileReport, Error> {
+    let source = tercet_core::source::Slice::new(name, buffer);
+    install(options.threads, || validate_messages(&source, options, &tercet_core::progress::NoProgress))
 }
 
 fn validate_messages(
-    source: &Arc<dyn ByteSource>,
+    source: &dyn ByteSource,
     options: &ValidateOptions,
     progress: &dyn Progress,
 ) -> Result<FileReport, Error> {
     let fail = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let scan =
-        scan_source(&**source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
+        scan_source(source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
     let mut report = FileReport::default();
     report
         .file_issues
@@ -165,8 +175,7 @@ fn limit_of(fault: &ErrorKind) -> Option<LimitExceeded> {
 
 /// Validates one message.
 pub fn validate_bytes(bytes: &[u8], options: &ValidateOptions) -> Result<MessageReport, Error> {
-    let memory = tercet_core::source::Memory::new("buffer", bytes::Bytes::copy_from_slice(bytes));
-    let source: Arc<dyn ByteSource> = Arc::new(memory);
+    let source = tercet_core::source::Slice::new("buffer", bytes);
     let span = Span::first(source.len());
     let fail = |fault: ErrorKind| Error::new(source.name().clone(), fault);
     let report = install(options.threads, || validate_message(&source, 0, span, options)).map_err(fail)?;
@@ -177,13 +186,13 @@ pub fn validate_bytes(bytes: &[u8], options: &ValidateOptions) -> Result<Message
 }
 
 fn validate_message(
-    source: &Arc<dyn ByteSource>,
+    source: &dyn ByteSource,
     number: u64,
     span: Span,
     options: &ValidateOptions,
 ) -> Result<MessageReport, ErrorKind> {
     let mut report = MessageReport::new(span);
-    let mut window = Window::up_to(&**source, span.end())?;
+    let mut window = Window::up_to(source, span.end())?;
     let reading = options.reading();
     let layout = structure::check(&mut window, number, span, &reading, &mut report)?;
     if options.depth == Depth::Checksum && !options.canonical {
@@ -196,13 +205,12 @@ fn validate_message(
     report.object_count = layout.object_count();
     let mut lists = Vec::new();
     if options.level(Level::Metadata) {
-        lists = content::check(&**source, &layout, &reading, options.canonical, &mut report)?;
+        lists = content::check(source, &layout, &reading, options.canonical, &mut report)?;
     }
     if options.level(Level::Integrity) {
         let decode = options.depth != Depth::Checksum;
         let fidelity = options.level(Level::Fidelity);
-        let work =
-            integrity::Work { source: &**source, layout: &layout, reading: &reading, decode, fidelity };
+        let work = integrity::Work { source, layout: &layout, reading: &reading, decode, fidelity };
         work.check(&mut window, &lists, &mut report)?;
     }
     report.locate(Some(&layout));

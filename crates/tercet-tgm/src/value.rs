@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(feature = "ciborium")]
 mod ciborium;
-#[cfg(feature = "ciborium")]
 pub use ciborium::UnknownItem;
 mod json;
 #[cfg(test)]

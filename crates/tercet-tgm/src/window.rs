@@ -21,6 +21,8 @@ const SEARCH_BLOCK: u64 = 1 << 20;
 #[derive(Debug)]
 pub(crate) struct Window<'a> {
     source: &'a dyn ByteSource,
+    /// All bytes, if the source is memory.
+    view: Option<&'a [u8]>,
     block: Bytes,
     start: u64,
     /// The end: bytes after it are not read.
@@ -42,8 +44,9 @@ impl<'a> Window<'a> {
     pub(crate) fn up_to(source: &'a dyn ByteSource, end: u64) -> Result<Self, SourceError> {
         let end = end.min(source.len());
         let block = if source.is_zero_copy() { source.read_at(Span::first(end))? } else { Bytes::new() };
+        let view = source.view(Span::first(end));
         let block_len = if source.is_remote() { REMOTE_BLOCK } else { BLOCK };
-        Ok(Self { source, block, start: 0, end, block_len, backward: false })
+        Ok(Self { source, view, block, start: 0, end, block_len, backward: false })
     }
 
     /// A window for reading from the end.
@@ -59,6 +62,10 @@ impl<'a> Window<'a> {
     pub(crate) fn get(&mut self, at: u64, len: u64) -> Result<&[u8], SourceError> {
         let end = at.saturating_add(len).min(self.len());
         let at = at.min(end);
+        if let Some(view) = self.view {
+            let inside = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
+            return Ok(view.get(inside(at)..inside(end)).unwrap_or_default());
+        }
         if at < self.start || end > self.start.saturating_add(self.block.len() as u64) {
             let (from, to) = if self.backward {
                 (end.saturating_sub(self.block_len).min(at), end)
@@ -85,10 +92,25 @@ impl<'a> Window<'a> {
         }
     }
 
+    /// Keeps bytes that [`peek`](Self::peek) returned as the current block. After a long message they are the end of the
+    /// message and the preamble of the next one, so that a scan reads only these bytes of a file.
+    pub(crate) fn keep(&mut self, at: u64, bytes: Bytes) {
+        let end = at.saturating_add(bytes.len() as u64);
+        let is_inside = self.start <= at && end <= self.start.saturating_add(self.block.len() as u64);
+        if self.view.is_none() && !is_inside {
+            (self.start, self.block) = (at, bytes);
+        }
+    }
+
     /// The next occurrence of `needle` in `from..end`. The block size grows during the search.
     pub(crate) fn find(&mut self, needle: &[u8], from: u64, end: u64) -> Result<Option<u64>, SourceError> {
         let end = end.min(self.len());
         let finder = memmem::Finder::new(needle);
+        if let Some(view) = self.view {
+            let inside = |position: u64| usize::try_from(position).unwrap_or(usize::MAX);
+            let bytes = view.get(inside(from)..inside(end)).unwrap_or_default();
+            return Ok(finder.find(bytes).map(|found| from + found as u64));
+        }
         let overlap = needle.len() as u64 - 1;
         let (mut at, mut size) = (from, BLOCK);
         while at.saturating_add(needle.len() as u64) <= end {

@@ -53,6 +53,9 @@ impl ByteSource for Mmap {
     fn read_at(&self, span: Span) -> Result<Bytes, SourceError> {
         Ok(self.bytes.slice(check_span(span, self.len())?))
     }
+    fn view(&self, span: Span) -> Option<&[u8]> {
+        self.bytes.get(span.to_range()?)
+    }
     fn is_zero_copy(&self) -> bool {
         true
     }

@@ -64,7 +64,7 @@ pub fn encode_pre_encoded(
 }
 
 /// The CBOR of a hash frame.
-pub fn build_hash_frame_cbor(hashes: &[u64]) -> Vec<u8> {
+pub(crate) fn build_hash_frame_cbor(hashes: &[u64]) -> Vec<u8> {
     let hashes = hashes.iter().map(|hash| format!("{hash:016x}")).collect();
     HashFrame { algorithm: ALGORITHM.to_owned(), hashes }.to_cbor()
 }
@@ -128,7 +128,7 @@ fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
 ///
 /// The layout is computed before the first byte is written, so hashes are computed while payloads are copied; the hash
 /// list before the objects is filled in at the end.
-pub fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
+pub(crate) fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let base = out.len();
     let lengths = parts.objects.iter().map(object_len).collect::<Option<Vec<_>>>();
     let lengths = lengths.ok_or(EncodeError::TooLarge)?;

@@ -6,7 +6,7 @@ use crate::wire::align8;
 use crate::wire::ids::FRAME_HEADER_LEN;
 
 /// The offsets of object frames, the first at `start` or after it, each at a multiple of 8.
-pub fn compute_object_offsets(start: u64, lengths: &[u64]) -> Option<Vec<u64>> {
+pub(crate) fn compute_object_offsets(start: u64, lengths: &[u64]) -> Option<Vec<u64>> {
     let mut at = align8(start)?;
     let mut offsets = Vec::with_capacity(lengths.len());
     for &length in lengths {
@@ -23,7 +23,7 @@ pub fn compute_object_offsets(start: u64, lengths: &[u64]) -> Option<Vec<u64>> {
 /// later pass the size of the previous one. Larger offsets never make the index smaller, so the size only grows,
 /// and a number has at most nine bytes: the passes end for any number of objects. Two or three passes are not
 /// always enough.
-pub fn build_index_frame(
+pub(crate) fn build_index_frame(
     before: u64,
     after: u64,
     lengths: &[u64],

@@ -119,6 +119,11 @@ impl<W: Write> StreamingEncoder<W> {
         self.offsets.len() as u64
     }
 
+    /// The number of bytes written.
+    pub fn bytes_written(&self) -> u64 {
+        self.len
+    }
+
     /// The metadata so far.
     #[cfg(any(unix, windows))]
     pub(crate) fn metadata(&self) -> &GlobalMetadata {

@@ -3,8 +3,6 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use bytes::Bytes;
-
 use tercet_codec::CodecError;
 use tercet_codec::bytes::szip;
 use tercet_core::Span;
@@ -12,6 +10,7 @@ use tercet_core::limits::check_limit;
 use tercet_core::tensor::Buffer;
 use tercet_core::threads::install;
 
+use super::stored::Stored;
 use super::values::Values;
 use super::{Object, tensor};
 use crate::error::{Error, ErrorKind};
@@ -29,7 +28,7 @@ pub struct Ranges {
     pub verified: bool,
 }
 
-impl Object<'_> {
+impl<'a> Object<'a> {
     /// Decodes ranges of elements, numbered in row-major order.
     ///
     /// Reads and decodes only the required bytes if the pipeline allows it (no compression, packed or not; `szip`, `blosc2`
@@ -63,7 +62,7 @@ impl Object<'_> {
         if plans.iter().any(|plan| matches!(plan, RangePlan::Full)) {
             loaded.decoded = Some(self.decode_all(&values)?);
         } else if plans.iter().any(|plan| self.needs_payload(&values, plan)) {
-            loaded.payload = Some(self.with_stored(|stored| Ok(stored.slice(..self.payload_len(stored))))?);
+            loaded.payload = Some(self.with_stored(|stored| Ok(stored.slice(0..self.payload_len(stored))))?);
         } else if self.is_checked() && !self.verification_cache.is_verified(&self.frame) {
             super::verify_frame(self.source, self.message, &self.frame)?;
             self.verification_cache.insert_verified(&self.frame);
@@ -74,7 +73,7 @@ impl Object<'_> {
             }
         }
         if loaded.decoded.is_none() && values.has_masks() {
-            let stored = self.source.read_at(self.spans.region)?;
+            let stored = Stored::read(self.source, self.spans.region)?;
             for (range, bytes) in ranges.iter().zip(&mut arrays) {
                 values.restore(&stored, range.start, bytes)?;
             }
@@ -129,7 +128,7 @@ impl Object<'_> {
     fn read_range(
         &self,
         values: &Values,
-        loaded: &Loaded,
+        loaded: &Loaded<'a>,
         range: &Range<u64>,
         out: &mut [u8],
     ) -> Result<(), ErrorKind> {
@@ -164,7 +163,7 @@ impl Object<'_> {
     fn read_intervals(
         &self,
         values: &Values,
-        loaded: &Loaded,
+        loaded: &Loaded<'a>,
         intervals: &Intervals,
         range: &Range<u64>,
         out: &mut [u8],
@@ -223,7 +222,12 @@ impl Object<'_> {
     }
 
     /// The correct offsets of intervals, at least up to the requested ones.
-    fn starts(&self, values: &Values, loaded: &Loaded, intervals: &Intervals) -> Result<Vec<u64>, ErrorKind> {
+    fn starts(
+        &self,
+        values: &Values,
+        loaded: &Loaded<'a>,
+        intervals: &Intervals,
+    ) -> Result<Vec<u64>, ErrorKind> {
         let mut starts = self.verification_cache.intervals(&self.frame);
         let found = starts.len() as u64;
         if found <= intervals.end && found < intervals.count() {
@@ -251,14 +255,14 @@ impl Object<'_> {
     }
 
     /// Bytes of the payload, from memory if they are loaded.
-    fn payload_part(&self, loaded: &Loaded, bytes: Range<u64>) -> Result<Bytes, ErrorKind> {
+    fn payload_part(&self, loaded: &Loaded<'a>, bytes: Range<u64>) -> Result<Stored<'a>, ErrorKind> {
         let payload = self.spans.payload;
         if let Some(all) = &loaded.payload {
             let inside = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(all.len());
             return Ok(all.slice(inside(bytes.start)..inside(bytes.end)));
         }
         let span = payload.slice(bytes.start, bytes.end.saturating_sub(bytes.start));
-        Ok(self.source.read_at(span.unwrap_or(Span::empty(payload.start())))?)
+        Ok(Stored::read(self.source, span.unwrap_or(Span::empty(payload.start())))?)
     }
 
     /// The length of the payload in `stored`, where masks follow it.
@@ -269,11 +273,11 @@ impl Object<'_> {
 
 /// Bytes that several ranges need.
 #[derive(Default)]
-struct Loaded {
+struct Loaded<'a> {
     /// All values.
     decoded: Option<Buffer>,
     /// All stored bytes.
-    payload: Option<Bytes>,
+    payload: Option<Stored<'a>>,
 }
 
 /// Clears the bits after the last element.

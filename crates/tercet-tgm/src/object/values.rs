@@ -6,7 +6,7 @@ use crate::descriptor::DataObjectDescriptor;
 use crate::dtype::float_type;
 use crate::error::ErrorKind;
 use crate::options::ReadOptions;
-use crate::pipeline::{Mask, MaskKind, Pipeline, PipelineError};
+use crate::pipeline::{Mask, MaskKind, NONE, Pipeline, PipelineError};
 use crate::region::Region;
 use tercet_core::DType;
 
@@ -33,7 +33,8 @@ impl Values {
             |error: PipelineError| ErrorKind::Pipeline { region, span: payload, error: Box::new(error) };
         let pipeline = Pipeline::new(descriptor).map_err(wrong)?;
         if let Some(expected) = pipeline.stored_len().filter(|expected| *expected != payload.len()) {
-            return Err(ErrorKind::PayloadLength { region, span: payload, found: payload.len(), expected });
+            let (found, is_compressed) = (payload.len(), descriptor.compression != NONE);
+            return Err(ErrorKind::PayloadLength { region, span: payload, found, expected, is_compressed });
         }
         let mut masks = Mask::all(descriptor).map_err(|error| wrong(error.into()))?;
         if descriptor.dtype == DType::Bitmask && !masks.is_empty() {

@@ -134,7 +134,7 @@ codes! {
         NoHashAvailable = "no_hash_available", Warning;
         DecodePipelineFailed = "decode_pipeline_failed", Error;
         PipelineConfigFailed = "pipeline_config_failed", Error;
-        PipelineNotBuiltIn = "pipeline_not_built_in", Warning;
+        PipelineNotBuiltIn = "pipeline_not_built_in", Error;
         SzipOffsetWrong = "szip_offset_wrong", Warning;
     }
     Fidelity {

@@ -203,7 +203,7 @@ fn one(
         && expected != payload.len()
     {
         let (region, span, found) = (frame.region(message), payload, payload.len());
-        let fault = ErrorKind::PayloadLength { region, span, found, expected };
+        let fault = ErrorKind::PayloadLength { region, span, found, expected, is_compressed: false };
         report.add(Code::PayloadLengthMismatch, object, at, super::one_line(&fault));
     }
 }

@@ -1,7 +1,5 @@
 //! Validation of the message index.
 
-use std::sync::Arc;
-
 use tercet_core::ByteSource;
 
 use super::code::Code;
@@ -14,12 +12,12 @@ use crate::scan::Scan;
 
 /// Checks the last message of a file, if it is an index.
 pub(super) fn check(
-    source: &Arc<dyn ByteSource>,
+    source: &dyn ByteSource,
     scan: &Scan,
     reading: &ReadOptions,
     report: &mut FileReport,
 ) -> Result<(), ErrorKind> {
-    let wrong = match find(&**source, reading)? {
+    let wrong = match find(source, reading)? {
         IndexLookup::None => None,
         IndexLookup::Rejected(_, error) => Some(format!("the index of the file cannot be used: {error}")),
         IndexLookup::Found(message_index) => compare(&message_index, source, scan, reading, report),
@@ -35,7 +33,7 @@ pub(super) fn check(
 /// The first contradiction between the index and the messages.
 fn compare(
     message_index: &MessageIndex,
-    source: &Arc<dyn ByteSource>,
+    source: &dyn ByteSource,
     scan: &Scan,
     reading: &ReadOptions,
     report: &FileReport,
@@ -64,7 +62,7 @@ fn compare(
         if !found.is_ok() {
             continue;
         }
-        let Ok(metadata) = read_metadata(&**source, span, reading) else { continue };
+        let Ok(metadata) = read_metadata(source, span, reading) else { continue };
         for (key, column) in &columns {
             let Some(column) = column.as_ref() else { continue };
             let (listed, there) = (column.value(number), metadata.get(key));

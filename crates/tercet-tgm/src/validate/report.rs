@@ -50,6 +50,14 @@ impl MessageReport {
         Self { issues: Vec::new(), object_count: 0, hash_verified: false, span, limit: None }
     }
 
+    /// The report of a message that could not be checked.
+    pub(crate) fn not_checked(len: u64, error: &crate::Error) -> Self {
+        let mut report = Self::new(Span::first(len));
+        let description = format!("not checked: {error}");
+        report.add_as(Code::LimitExceeded, Severity::Error, None, None, description);
+        report
+    }
+
     /// Adds a part that exceeds a limit: it is not checked, which is no damage.
     pub(super) fn add_limit(&mut self, limit: LimitExceeded, object: Option<u64>, at: Option<u64>) {
         self.add(Code::LimitExceeded, object, at, format!("not checked: {limit}"));

@@ -10,6 +10,7 @@
 
 use tercet_testkit::alloc::CountingAlloc;
 
+mod borrowed;
 mod damaged;
 mod damaged_payloads;
 mod follow_memory;
