@@ -1,6 +1,7 @@
 //! Selection of the smallest pipeline within an error bound.
 //!
-//! Every candidate is encoded, decoded and compared with the original, so the error is measured, not estimated.
+//! The smallest candidates are encoded, decoded and compared with the original, so the error is measured, not estimated. Large
+//! arrays are judged by a sample first.
 //!
 //! ```
 //! use tercet_tgm::precision::{Candidate, deviation};
@@ -21,8 +22,8 @@ mod deviation;
 
 use std::borrow::Cow;
 
-use tercet_core::Span;
 use tercet_core::threads::install;
+use tercet_core::{DType, Span};
 
 pub use candidates::Candidate;
 pub use deviation::{Deviation, deviation};
@@ -69,6 +70,11 @@ impl Trial {
         false
     }
 
+    /// The maximum difference between the decoded values and the original, little-endian ones.
+    fn deviation(&self, dtype: DType, original: &[u8]) -> Result<Deviation, PipelineError> {
+        Ok(deviation(dtype, original, &self.decode()?))
+    }
+
     /// The decoded values, little-endian.
     pub fn decode(&self) -> Result<Vec<u8>, PipelineError> {
         let region = Region { message: 0, part: Part::Object { object: 0 } };
@@ -113,6 +119,17 @@ pub fn choose(
     install(options.threads, || try_candidates(descriptor, values, bound, options))
 }
 
+/// The number of packing steps that are tried.
+const STEPS: usize = 3;
+/// Larger arrays are judged by a sample first.
+const SAMPLE_FROM: usize = 4 << 20;
+/// A sample is so many pieces of the array, spread evenly, each of so many bytes.
+const SAMPLE_PIECES: usize = 16;
+const SAMPLE_PIECE: usize = 128 << 10;
+/// The candidates whose samples are so much larger than the smallest are not tried, and not more than so many.
+const SAMPLE_SLACK: f64 = 1.03;
+const MAX_TRIED: usize = 4;
+
 fn try_candidates(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
@@ -120,9 +137,20 @@ fn try_candidates(
     options: &EncodeOptions,
 ) -> Result<Chosen, PipelineError> {
     let little = little_endian(descriptor, values);
+    let candidates = Candidate::with_steps(descriptor, values, Some(bound), STEPS);
+    let order = by_sample(descriptor, values, &candidates, options);
+    let smallest = order.first().map_or(0.0, |(_, size)| *size);
     let mut best: Option<Chosen> = None;
     let mut refused = None;
-    for candidate in Candidate::all(descriptor, values, Some(bound)) {
+    let mut tried = 0;
+    for (index, estimate) in order {
+        // The first candidates may not hold the bound; then others are tried.
+        let is_worse = estimate > smallest * SAMPLE_SLACK || tried >= MAX_TRIED;
+        if best.is_some() && values.len() > SAMPLE_FROM && is_worse {
+            break;
+        }
+        let Some(candidate) = candidates.get(index) else { continue };
+        tried += 1;
         let trial = match candidate.encode(values, options) {
             Ok(trial) => trial,
             Err(error) => {
@@ -134,10 +162,10 @@ fn try_candidates(
         if best.as_ref().is_some_and(|best| best.trial.len() <= trial.len()) {
             continue;
         }
-        let found = deviation(descriptor.dtype, &little, &trial.decode()?);
+        let found = trial.deviation(descriptor.dtype, &little)?;
         // A bound of 0 requires identical bits.
         if found.largest <= bound && (bound > 0.0 || found.is_exact) {
-            best = Some(Chosen { candidate, trial, error: found.largest });
+            best = Some(Chosen { candidate: candidate.clone(), trial, error: found.largest });
         }
     }
     best.ok_or_else(|| {
@@ -146,6 +174,36 @@ fn try_candidates(
         let reason = "with one non-finite part loses the other part in the mask";
         refused.unwrap_or(PipelineError::Combination { what, reason })
     })
+}
+
+/// The numbers of the candidates with their sizes on a sample of the values, smallest first. The sizes for a small array
+/// are all 0: every candidate is tried in the given order.
+fn by_sample(
+    descriptor: &DataObjectDescriptor,
+    values: &[u8],
+    candidates: &[Candidate],
+    options: &EncodeOptions,
+) -> Vec<(usize, f64)> {
+    let width = (descriptor.dtype.bits() / 8) as usize;
+    if values.len() <= SAMPLE_FROM || width == 0 {
+        return (0..candidates.len()).map(|index| (index, 0.0)).collect();
+    }
+    let stride = values.len() / SAMPLE_PIECES / width * width;
+    let pieces =
+        (0..SAMPLE_PIECES).filter_map(|piece| values.get(piece * stride..piece * stride + SAMPLE_PIECE));
+    let sample: Vec<u8> = pieces.flatten().copied().collect();
+    let size = |candidate: &Candidate| {
+        let mut candidate = candidate.clone();
+        candidate.descriptor.shape = vec![(sample.len() / width) as u64];
+        candidate.descriptor.ndim = 1;
+        candidate.descriptor.strides = vec![1];
+        #[expect(clippy::cast_precision_loss, reason = "an estimate")]
+        let size = candidate.encode(&sample, options).map(|trial| trial.stored.len() as f64);
+        size.unwrap_or(f64::MAX)
+    };
+    let mut order: Vec<(usize, f64)> = candidates.iter().map(size).enumerate().collect();
+    order.sort_by(|a, b| a.1.total_cmp(&b.1));
+    order
 }
 
 /// Encodes values with the pipeline of their descriptor, and measures the error.
@@ -157,7 +215,7 @@ pub fn measure(
     let candidate = Candidate::given(descriptor);
     install(options.threads, || {
         let trial = candidate.encode(values, options)?;
-        let error = deviation(descriptor.dtype, &little_endian(descriptor, values), &trial.decode()?).largest;
+        let error = trial.deviation(descriptor.dtype, &little_endian(descriptor, values))?.largest;
         Ok(Chosen { candidate, trial, error })
     })
 }

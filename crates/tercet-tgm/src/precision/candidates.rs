@@ -22,15 +22,25 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// All candidates for these values: lossless ones and, for float64 values and an error bound, lossy ones.
-    /// `descriptor` has no pipeline.
+    /// The candidates for these values: lossless ones and, for float64 values and an error bound, lossy ones with the largest
+    /// packing step within the bound. `descriptor` has no pipeline.
     pub fn all(descriptor: &DataObjectDescriptor, values: &[u8], bound: Option<f64>) -> Vec<Self> {
+        Self::with_steps(descriptor, values, bound, 1)
+    }
+
+    /// Like [`all`](Self::all), with several packing steps and sizes of szip blocks.
+    pub(super) fn with_steps(
+        descriptor: &DataObjectDescriptor,
+        values: &[u8],
+        bound: Option<f64>,
+        steps: usize,
+    ) -> Vec<Self> {
         let mut all: Vec<Self> = lossless(descriptor)
             .into_iter()
             .map(|descriptor| Self { descriptor, is_lossless: true })
             .collect();
         if let (Some(bound), DType::F64) = (bound, descriptor.dtype) {
-            let lossy = lossy(descriptor, values, bound);
+            let lossy = lossy(descriptor, values, bound, steps);
             all.extend(lossy.into_iter().map(|descriptor| Self { descriptor, is_lossless: false }));
         }
         all
@@ -110,8 +120,12 @@ fn with_blosc2(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
 }
 
 fn with_szip(descriptor: &DataObjectDescriptor, flags: i32) -> DataObjectDescriptor {
+    with_szip_blocks(descriptor, flags, 16)
+}
+
+fn with_szip_blocks(descriptor: &DataObjectDescriptor, flags: i32, block: u32) -> DataObjectDescriptor {
     let descriptor = descriptor.clone().with_compression("szip").with_param("szip_rsi", 128);
-    descriptor.with_param("szip_block_size", 16).with_param("szip_flags", flags)
+    descriptor.with_param("szip_block_size", block).with_param("szip_flags", flags)
 }
 
 fn with_shuffle(descriptor: &DataObjectDescriptor, size: u32) -> DataObjectDescriptor {
@@ -139,16 +153,25 @@ fn lossless(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     all
 }
 
-fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<DataObjectDescriptor> {
+fn lossy(
+    descriptor: &DataObjectDescriptor,
+    values: &[u8],
+    bound: f64,
+    steps: usize,
+) -> Vec<DataObjectDescriptor> {
     let mut all = Vec::new();
     let little = super::little_endian(descriptor, values);
     if let Some(extent) = Extent::measure(&little) {
         // Multiples of a power of two are packed without loss; a bound may allow larger steps.
-        let exact = extent.exact_scale(&little);
-        let longer = (bound > 0.0).then(|| scale_for(bound)).filter(|scale| Some(*scale) != exact);
-        for scale in exact.into_iter().chain(longer) {
-            if let Some(bits) = extent.bits(scale) {
-                all.extend(packed(descriptor, extent.low, scale, bits));
+        let exact = extent.exact_scale(&little).map(|binary| Step { binary, decimal: 0 });
+        let mut tried: Vec<Step> = exact.into_iter().collect();
+        if bound > 0.0 {
+            let within = Step::within(bound, steps);
+            tried.extend(within.into_iter().filter(|step| Some(*step) != exact));
+        }
+        for step in tried {
+            if let Some(bits) = extent.bits(step) {
+                all.extend(packed(descriptor, extent.low, step, bits, steps > 1));
             }
         }
     }
@@ -164,20 +187,27 @@ fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<Da
 }
 
 /// Packed values in the fewest bits and in full bytes.
-fn packed(descriptor: &DataObjectDescriptor, low: f64, scale: i32, least: u32) -> Vec<DataObjectDescriptor> {
+fn packed(
+    descriptor: &DataObjectDescriptor,
+    low: f64,
+    step: Step,
+    least: u32,
+    all_blocks: bool,
+) -> Vec<DataObjectDescriptor> {
     let with = |bits: u32| {
         descriptor
             .clone()
             .with_encoding(PACKING)
             .with_param("sp_reference_value", low)
-            .with_param("sp_binary_scale_factor", scale)
-            .with_param("sp_decimal_scale_factor", 0)
+            .with_param("sp_binary_scale_factor", step.binary)
+            .with_param("sp_decimal_scale_factor", step.decimal)
             .with_param("sp_bits_per_value", bits)
     };
     let mut all = general(&with(least));
     let width = least.max(1).next_multiple_of(8);
     if width <= 32 {
-        all.push(with_szip(&with(width), 8));
+        let blocks: &[u32] = if all_blocks { &[16, 8, 32, 64] } else { &[16] };
+        all.extend(blocks.iter().map(|block| with_szip_blocks(&with(width), 8, *block)));
     }
     if width != least {
         all.extend(general(&with(width)).into_iter().skip(1));
@@ -187,11 +217,43 @@ fn packed(descriptor: &DataObjectDescriptor, low: f64, scale: i32, least: u32) -
     all
 }
 
-/// The binary scale whose step is at most twice the bound.
-fn scale_for(bound: f64) -> i32 {
-    #[expect(clippy::cast_possible_truncation, reason = "logarithms of doubles are small")]
-    let scale = (2.0 * bound).log2().floor() as i32;
-    scale.clamp(*BINARY_SCALES.start(), *BINARY_SCALES.end())
+/// The difference of two neighbouring packed values: 2^binary · 10^-decimal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Step {
+    binary: i32,
+    decimal: i32,
+}
+
+/// The decimal scales that are tried. Among so many products of powers one is within a few percent of any number.
+const DECIMAL_SCALES: std::ops::RangeInclusive<i32> = -20..=20;
+
+impl Step {
+    fn size(self) -> f64 {
+        f64::exp2(f64::from(self.binary)) * 10f64.powi(-self.decimal)
+    }
+
+    /// The `count` largest steps of at most twice the bound, largest first, and the power of two.
+    fn within(bound: f64, count: usize) -> Vec<Self> {
+        let largest = 2.0 * bound;
+        let step = |decimal: i32| {
+            #[expect(clippy::cast_possible_truncation, reason = "logarithms of doubles are small")]
+            let binary = (largest.log2() + f64::from(decimal) * std::f64::consts::LOG2_10).floor() as i32;
+            let binary = binary.clamp(*BINARY_SCALES.start(), *BINARY_SCALES.end());
+            let step = Self { binary, decimal };
+            // Logarithms are rounded.
+            if step.size() > largest { Self { binary: binary - 1, decimal } } else { step }
+        };
+        let is_valid = |step: &Self| BINARY_SCALES.contains(&step.binary) && step.size() <= largest;
+        let mut steps: Vec<Self> = DECIMAL_SCALES.map(step).filter(is_valid).collect();
+        // Of equal steps the one with the smaller decimal scale, which has the smaller rounding errors.
+        steps.sort_by(|a, b| b.size().total_cmp(&a.size()).then(a.decimal.abs().cmp(&b.decimal.abs())));
+        steps.truncate(count);
+        let binary = step(0);
+        if is_valid(&binary) && !steps.contains(&binary) {
+            steps.push(binary);
+        }
+        steps
+    }
 }
 
 fn finite(little: &[u8]) -> impl Iterator<Item = f64> {
@@ -215,10 +277,10 @@ impl Extent {
         (high - low).is_finite().then_some(Self { low, high })
     }
 
-    /// The number of bits for all steps of a scale.
-    fn bits(self, scale: i32) -> Option<u32> {
+    /// The number of bits for all steps.
+    fn bits(self, step: Step) -> Option<u32> {
         // One more than the number of steps, so that rounding up fits.
-        let steps = (self.high - self.low) * f64::exp2(f64::from(-scale)) + 1.0;
+        let steps = (self.high - self.low) / step.size() + 1.0;
         (0..=64).find(|bits| f64::exp2(f64::from(*bits)) >= steps.ceil())
     }
 
@@ -234,7 +296,8 @@ impl Extent {
             if distance > 0.0 {
                 scale = scale.min(lowest_bit(distance));
                 // Noise in the last digits shows in the first values.
-                self.bits(scale).filter(|_| BINARY_SCALES.contains(&scale))?;
+                let step = Step { binary: scale, decimal: 0 };
+                self.bits(step).filter(|_| BINARY_SCALES.contains(&scale))?;
             }
         }
         Some(scale).filter(|_| self.high > self.low)
@@ -265,12 +328,27 @@ mod tests {
     }
 
     #[test]
+    fn steps_are_just_below_twice_the_bound() {
+        for exponent in -60..60 {
+            let bound = 10f64.powf(f64::from(exponent) / 7.0);
+            let steps = Step::within(bound, 3);
+            assert!(steps.len() >= 3 && steps.iter().any(|step| step.decimal == 0), "{bound}: {steps:?}");
+            assert!(steps.iter().all(|step| step.size() <= 2.0 * bound), "{bound}: {steps:?}");
+            assert!(steps[0].size() > 1.9 * bound, "{bound}: {} {steps:?}", steps[0].size());
+        }
+        assert_eq!(Step::within(0.5, 1)[0], Step { binary: 0, decimal: 0 });
+        assert_eq!(Step::within(0.1, 1)[0], Step { binary: 1, decimal: 1 });
+    }
+
+    #[test]
     fn values_that_are_multiples_are_packed_exactly() {
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         let scale = |values: &[f64]| {
             let little = bytes(values);
             let extent = Extent::measure(&little).unwrap();
-            extent.exact_scale(&little).map(|scale| (scale, extent.bits(scale).unwrap()))
+            extent
+                .exact_scale(&little)
+                .map(|scale| (scale, extent.bits(Step { binary: scale, decimal: 0 }).unwrap()))
         };
         assert_eq!(scale(&[10.25, 10.5, f64::NAN, 11.25]), Some((-2, 3)));
         assert_eq!(scale(&[-6.0, 2.0]), Some((3, 1)));
