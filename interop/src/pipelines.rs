@@ -210,7 +210,7 @@ fn one(
         options = options.with_allowed(true, true).with_masks(parsed).with_small_mask_threshold(0);
     }
     let bytes = encode_message(&GlobalMetadata::default(), &[(requested, wire)], &options)?;
-    let reading = ReadOptions::new().with_sz3_in_process(true);
+    let reading = ReadOptions::new();
     let message = Message::from_bytes_with("ours", bytes.clone(), reading)?;
     let mut about = describe(&message)?;
     about["requested"] = serde_json::to_value(requested.to_value().to_json())?;

@@ -18,10 +18,6 @@ const USAGE: u8 = 2;
 
 /// Runs the program as a persona and returns its exit code.
 pub fn main_as(persona: Persona) -> ExitCode {
-    #[cfg(feature = "sz3")]
-    if let Some(code) = crate::cmd::tgm::sz3::child(std::env::args_os()) {
-        return code;
-    }
     let CommandLine { global, threads, json, verb, request } = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => return usage_error(&error),

@@ -51,8 +51,6 @@ pub enum Hint {
     RebuildIndex,
     /// Re-encode the values with another encoding, filter or compression.
     Repack,
-    /// Decode in a separate process.
-    SeparateProcess,
     /// Add the changed member to its collection again.
     UpdateMember,
     /// Convert the array of another format to a container first.
@@ -136,7 +134,6 @@ impl fmt::Display for Hint {
             Self::FillValue => "set the attribute `_FillValue`, or omit the filter",
             Self::RebuildIndex => "rebuild the index",
             Self::Repack => "re-encode the values with another encoding, filter or compression",
-            Self::SeparateProcess => "decode it in a separate process",
             Self::UpdateMember => "add the file to the collection again",
             Self::ImportArray => "convert it to a .tet or .tgm file first",
             Self::ImportTable => "convert it to a .tatami file first",

@@ -108,6 +108,12 @@
 //! # Ok(())
 //! # }
 //! ```
+#![allow(
+    clippy::trivially_copy_pass_by_ref,
+    clippy::needless_pass_by_value,
+    clippy::iter_not_returning_iterator,
+    reason = "the signatures of the documentation"
+)]
 
 mod decode;
 mod encode;

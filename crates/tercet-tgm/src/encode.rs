@@ -16,6 +16,8 @@ mod stream;
 
 #[cfg(feature = "async")]
 pub(crate) use assemble::NAME;
+#[cfg(any(unix, windows))]
+pub(crate) use assemble::encode_message_to;
 pub(crate) use assemble::put_frame;
 pub use assemble::{
     MessageParts, compute_message_flags, encode_message, encode_message_into, encode_pre_encoded,

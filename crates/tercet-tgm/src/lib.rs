@@ -120,7 +120,7 @@ pub use message::Message;
 pub use message_view::MessageView;
 pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
 pub use object::{Bitmaps, Object, Ranges, StreamedObject};
-pub use options::{ReadOptions, Sz3Decoding};
+pub use options::ReadOptions;
 pub use pipeline::{
     COMPRESSIONS, Compression, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineBuildError, PipelineBuilder,
     PipelineError, SimplePacking, SzipOptions, WidenError, can_widen_to_f64, is_pipeline_parameter,

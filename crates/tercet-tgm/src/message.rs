@@ -208,6 +208,7 @@ impl Message {
 
     /// Decodes all objects, in parallel.
     pub fn decode(&self) -> Result<Vec<Tensor>, Error> {
+        #[expect(clippy::redundant_closure_for_method_calls, reason = "a method has one lifetime")]
         self.each_object(|object| object.decode())
     }
 

@@ -5,19 +5,6 @@ use std::num::NonZeroUsize;
 use tercet_core::Limits;
 use tercet_core::source::Access;
 
-/// How SZ3 payloads are decoded. A malicious payload can crash the SZ3 library.
-#[derive(Clone, Copy, Debug, Default)]
-#[non_exhaustive]
-pub enum Sz3Decoding {
-    /// SZ3 payloads are an error.
-    #[default]
-    Reject,
-    /// Decode in this process.
-    InProcess,
-    /// Decode with this function, in a separate process: payload, output of the exact length, error message.
-    External(fn(&[u8], &mut [u8]) -> Result<(), String>),
-}
-
 /// How messages are read. The default verifies everything.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
@@ -30,8 +17,6 @@ pub struct ReadOptions {
     pub skip_unknown_frames: bool,
     /// Restore non-finite values from masks. Otherwise they are zeros.
     pub restore_non_finite: bool,
-    /// How SZ3 payloads are decoded.
-    pub sz3: Sz3Decoding,
 }
 
 impl Default for ReadOptions {
@@ -43,13 +28,7 @@ impl Default for ReadOptions {
 /// The options that all formats share; the others have their defaults.
 impl From<tercet_core::ReadOptions> for ReadOptions {
     fn from(common: tercet_core::ReadOptions) -> Self {
-        Self {
-            common,
-            strict: true,
-            skip_unknown_frames: false,
-            restore_non_finite: true,
-            sz3: Sz3Decoding::Reject,
-        }
+        Self { common, strict: true, skip_unknown_frames: false, restore_non_finite: true }
     }
 }
 
@@ -86,18 +65,6 @@ impl ReadOptions {
     /// Sets how files on this machine are read.
     pub fn with_access(mut self, access: Access) -> Self {
         self.common.access = access;
-        self
-    }
-
-    /// Sets whether SZ3 payloads are decoded in this process, which damaged ones can crash.
-    pub fn with_sz3_in_process(mut self, trust: bool) -> Self {
-        self.sz3 = if trust { Sz3Decoding::InProcess } else { Sz3Decoding::Reject };
-        self
-    }
-
-    /// Sets how SZ3 payloads are decoded.
-    pub fn with_sz3(mut self, sz3: Sz3Decoding) -> Self {
-        self.sz3 = sz3;
         self
     }
 

@@ -79,7 +79,7 @@ impl Trial {
     pub fn decode(&self) -> Result<Vec<u8>, PipelineError> {
         let region = Region { message: 0, part: Part::Object { object: 0 } };
         let len = self.descriptor.payload_len_in(self.stored.len() as u64)?;
-        let options = ReadOptions::new().with_sz3_in_process(true);
+        let options = ReadOptions::new();
         let read = || {
             let values = Values::new(region, &self.descriptor, Span::first(len), &options)?;
             let mut out = vec![0; usize::try_from(values.len()).unwrap_or(usize::MAX)];
@@ -119,8 +119,6 @@ pub fn choose(
     install(options.threads, || try_candidates(descriptor, values, bound, options))
 }
 
-/// The number of packing steps that are tried.
-const STEPS: usize = 3;
 /// Larger arrays are judged by a sample first.
 const SAMPLE_FROM: usize = 4 << 20;
 /// A sample is so many pieces of the array, spread evenly, each of so many bytes.
@@ -137,7 +135,7 @@ fn try_candidates(
     options: &EncodeOptions,
 ) -> Result<Chosen, PipelineError> {
     let little = little_endian(descriptor, values);
-    let candidates = Candidate::with_steps(descriptor, values, Some(bound), STEPS);
+    let candidates = Candidate::all(descriptor, values, Some(bound));
     let order = by_sample(descriptor, values, &candidates, options);
     let smallest = order.first().map_or(0.0, |(_, size)| *size);
     let mut best: Option<Chosen> = None;

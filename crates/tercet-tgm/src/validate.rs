@@ -23,7 +23,7 @@ pub use report::{FileIssue, FileReport, Issue, MessageReport};
 
 use crate::cbor::CborErrorKind;
 use crate::error::{Error, ErrorKind};
-use crate::options::{ReadOptions, Sz3Decoding};
+use crate::options::ReadOptions;
 use crate::scan::{ScanOptions, scan_source};
 use crate::window::Window;
 
@@ -49,8 +49,6 @@ pub struct ValidateOptions {
     pub depth: Depth,
     /// Whether CBOR must be canonical.
     pub canonical: bool,
-    /// How SZ3 payloads are decoded.
-    pub sz3: Sz3Decoding,
     /// The largest sizes accepted.
     pub limits: tercet_core::Limits,
     /// The number of threads; see [`tercet_core::ReadOptions::threads`].
@@ -72,12 +70,6 @@ impl ValidateOptions {
     /// Sets whether CBOR must be canonical.
     pub fn with_canonical(mut self, canonical: bool) -> Self {
         self.canonical = canonical;
-        self
-    }
-
-    /// Sets how SZ3 payloads are decoded.
-    pub fn with_sz3(mut self, sz3: Sz3Decoding) -> Self {
-        self.sz3 = sz3;
         self
     }
 
@@ -108,7 +100,6 @@ impl ValidateOptions {
             .with_verify(false)
             .with_strict(false)
             .with_limits(self.limits)
-            .with_sz3(self.sz3)
             .with_threads(self.threads)
     }
 }

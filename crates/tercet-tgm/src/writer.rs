@@ -12,7 +12,9 @@ use tercet_core::{ByteSource, CommonError, Limits, Progress, Span};
 
 use crate::descriptor::DataObjectDescriptor;
 use crate::edit::MessageBuilder;
-use crate::encode::{EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into};
+use crate::encode::{
+    EncodeError, EncodeOptions, Provenance, StreamingEncoder, encode_message_into, encode_message_to,
+};
 use crate::error::{Error, ErrorKind};
 use crate::index::{IndexBuilder, IndexKeys};
 use crate::message::read_metadata;
@@ -27,10 +29,13 @@ mod view;
 
 pub use file_sink::FileSink;
 pub use reindex::{ReindexOptions, ReindexReport};
-use view::{Part, Slice};
+use tercet_core::source::Slice;
+use view::Part;
 
 /// The number of bytes copied at a time.
 const PIECE: u64 = 1 << 20;
+/// Messages from this length are written in pieces, not assembled in memory.
+const LONG_MESSAGE: usize = 4 << 20;
 
 /// How a [`Writer`] creates a file.
 #[derive(Clone, Debug)]
@@ -207,6 +212,10 @@ impl<S: Sink> Writer<S> {
         options: &EncodeOptions,
     ) -> Result<(), Error> {
         self.must_be_whole()?;
+        let len = objects.iter().fold(0_usize, |len, (_, values)| len.saturating_add(values.len()));
+        if len > LONG_MESSAGE {
+            return self.long_message(metadata, objects, options).map_err(|fault| self.error(fault));
+        }
         self.buffer.clear();
         let mut buffer = std::mem::take(&mut self.buffer);
         let made = encode_message_into(metadata, objects, options, &mut buffer);
@@ -216,6 +225,30 @@ impl<S: Sink> Writer<S> {
         });
         self.buffer = buffer;
         made.map_err(|fault| self.error(fault))
+    }
+
+    /// Writes a complete message without a copy of its payloads.
+    fn long_message(
+        &mut self,
+        metadata: &GlobalMetadata,
+        objects: &[(&DataObjectDescriptor, &[u8])],
+        options: &EncodeOptions,
+    ) -> Result<(), ErrorKind> {
+        let at = self.position()?;
+        let sink = &mut self.sink;
+        let mut is_whole = true;
+        let written = encode_message_to(metadata, objects, options, |piece| {
+            is_whole = false;
+            sink.write_all(piece)
+        });
+        // Nothing was written if the message cannot be encoded.
+        self.is_whole = is_whole || written.is_ok();
+        let metadata = written?;
+        let end = self.position()?;
+        if let Some(message_index) = &mut self.message_index {
+            message_index.push(Span::between(at, end).unwrap_or(Span::empty(at)), &metadata);
+        }
+        Ok(())
     }
 
     fn position(&mut self) -> Result<u64, ErrorKind> {
@@ -312,7 +345,7 @@ impl<S: Sink> Writer<S> {
 
     /// Adds encoded messages to the index.
     fn enter_bytes(&mut self, bytes: &[u8]) -> Result<(), ErrorKind> {
-        let source = Slice::new(Arc::clone(&self.name), bytes);
+        let source = Slice::new(&self.name, bytes);
         self.enter(&source, Span::first(bytes.len() as u64))
     }
 

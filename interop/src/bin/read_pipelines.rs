@@ -11,7 +11,7 @@ fn main() -> Result<(), Failure> {
     std::io::stdin().read_line(&mut path)?;
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     // The input was just written by the reference, so it is trusted.
-    let options = ReadOptions::new().with_sz3_in_process(true);
+    let options = ReadOptions::new();
     let file = File::open_with(path.trim_end(), options)?;
     for message in file.messages()? {
         let found = message.map_err(Failure::from).and_then(|message| pipelines::describe(&message));

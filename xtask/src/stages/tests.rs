@@ -25,24 +25,7 @@ pub(super) fn unit(context: &Context) -> Report {
         report.skip("sz3", reason);
     }
     cargo_test(&mut report, context.workspace_test().args(["--lib", "--tests"]));
-    if context.without_sz3.is_none() {
-        default_features(context, &mut report);
-    }
     report
-}
-
-/// What only a program without `sz3` does, which is what users install: the pipelines that the guide shows, and the
-/// errors for what is not built in. Of the dependencies, only the crates with that feature are built again.
-fn default_features(context: &Context, report: &mut Report) {
-    let mut command = context.cargo();
-    command.args(["test", "--package", "tercet-cli", "--test", "it"]).args(context.locked());
-    context.prepare_tests(&mut command);
-    command.args(["--", "guide::pipelines", "missing_codecs", "doctor_is_healthy"]);
-    cargo_test(report, &mut command);
-    // The following stages run the programs with all features again; they are still in the cache.
-    if let Err(reason) = process::run(&mut context.build()) {
-        report.fail(reason);
-    }
 }
 
 pub(super) fn doctest(context: &Context) -> Report {

@@ -28,8 +28,6 @@ pub(crate) mod reshuffle;
 mod select;
 pub(crate) mod set;
 pub(crate) mod split;
-#[cfg(feature = "sz3")]
-pub(crate) mod sz3;
 pub(crate) mod tail;
 pub(crate) mod validate;
 pub(crate) mod verify;

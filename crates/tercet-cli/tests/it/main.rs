@@ -17,7 +17,6 @@ mod process;
 #[cfg(feature = "remote")]
 mod remote;
 mod support;
-#[cfg(feature = "sz3")]
 mod sz3;
 mod tatami;
 mod tgm_arrays;

@@ -58,10 +58,9 @@ impl TestDir {
         tgm::File::open(self.path(name)).unwrap().message(number).unwrap()
     }
 
-    /// The values of an object, with hashes verified. Builds with SZ3 may have chosen it.
+    /// The values of an object, with hashes verified.
     fn values(&self, name: &str, number: u64, object: u64) -> Vec<u8> {
-        let trusting = tgm::ReadOptions::new().with_sz3(tgm::Sz3Decoding::InProcess);
-        let file = tgm::File::open_with(self.path(name), trusting).unwrap();
+        let file = tgm::File::open(self.path(name)).unwrap();
         file.message(number).unwrap().object(object).unwrap().decode().unwrap().bytes().to_vec()
     }
 }

@@ -173,7 +173,7 @@ impl TensogramError {
             ) => Self::Metadata(message),
             ErrorKind::Pipeline { error, .. } | ErrorKind::Encode(EncodeError::Pipeline { error, .. }) => {
                 match *error {
-                    PipelineError::Codec(_) | PipelineError::Untrusted => Self::Compression(message),
+                    PipelineError::Codec(_) => Self::Compression(message),
                     _ => Self::Encoding(message),
                 }
             }

@@ -1,6 +1,7 @@
 //! Validation with the names of the documentation.
 
 use super::decode::BUFFER;
+#[cfg(any(unix, windows))]
 use super::error::Result;
 use super::options::ValidateOptions;
 use crate::validate::{FileReport, Level, MessageReport, validate_bytes, validate_slice};

@@ -1,5 +1,10 @@
 //! Encoding of complete messages.
 
+#[cfg(any(unix, windows))]
+use std::borrow::Cow;
+
+#[cfg(any(unix, windows))]
+use rayon::prelude::*;
 use tercet_core::checksum::{Xxh3, xxh3};
 use tercet_core::threads::install;
 
@@ -44,6 +49,26 @@ pub fn encode_message_into(
 ) -> Result<(), Error> {
     let make = || assemble(metadata, EncodedObject::all(objects, options)?, options, out);
     install(options.threads, make).map_err(|error| Error::new(NAME.into(), ErrorKind::from(error)))
+}
+
+/// Writes an encoded message to a sink, without a copy of its payloads, and returns its metadata. Nothing is written if
+/// the message cannot be encoded.
+#[cfg(any(unix, windows))]
+pub(crate) fn encode_message_to(
+    metadata: &GlobalMetadata,
+    objects: &[(&DataObjectDescriptor, &[u8])],
+    options: &EncodeOptions,
+    mut write: impl FnMut(&[u8]) -> std::io::Result<()>,
+) -> Result<GlobalMetadata, ErrorKind> {
+    let make = || {
+        let objects = EncodedObject::all(objects, options)?;
+        parts_of(metadata, objects, options)
+    };
+    let (metadata, parts) = install(options.threads, make)?;
+    for piece in install(options.threads, || pieces(&parts))? {
+        write(&piece)?;
+    }
+    Ok(metadata)
 }
 
 /// Encodes a message of payloads that are already encoded.
@@ -96,6 +121,15 @@ fn assemble(
     options: &EncodeOptions,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
+    assemble_message(&parts_of(metadata, objects, options)?.1, out)
+}
+
+/// The complete metadata, and the parts of the message.
+fn parts_of<'a>(
+    metadata: &GlobalMetadata,
+    objects: Vec<EncodedObject<'a>>,
+    options: &EncodeOptions,
+) -> Result<(GlobalMetadata, MessageParts<'a>), EncodeError> {
     check_metadata(metadata)?;
     if metadata.base.len() > objects.len() {
         let (entries, objects) = (metadata.base.len() as u64, objects.len() as u64);
@@ -115,7 +149,56 @@ fn assemble(
         hash: options.hash,
         objects: objects.into_iter().map(|object| object.parts).collect(),
     };
-    assemble_message(&parts, out)
+    Ok((metadata, parts))
+}
+
+/// The message of [`assemble_message`] in pieces; payloads are borrowed. They are hashed first, because the hash list may be
+/// before them.
+#[cfg(any(unix, windows))]
+fn pieces<'p>(parts: &'p MessageParts<'_>) -> Result<Vec<Cow<'p, [u8]>>, EncodeError> {
+    let hash = |object: &ObjectParts<'_>| {
+        let mut hash = Xxh3::new();
+        if parts.hash {
+            hash.update(&object.payload);
+            hash.update(&object.cbor);
+        }
+        if parts.hash { hash.digest() } else { 0 }
+    };
+    let hashes: Vec<u64> = parts.objects.par_iter().map(hash).collect();
+    // The message without its payloads, which follow the headers of their frames.
+    let (before, offsets, lengths) = before_objects(parts, &hashes)?;
+    let mut position = before.len() as u64;
+    let mut pieces = Vec::with_capacity(2 * parts.objects.len() + 1);
+    let mut current = before;
+    for (object, hash) in parts.objects.iter().zip(&hashes) {
+        let len = object_len(object).ok_or(EncodeError::TooLarge)?;
+        let end = position.checked_add(len).and_then(align8).ok_or(EncodeError::TooLarge)?;
+        current.extend(object_header(object, parts.hash).to_bytes());
+        pieces.push(Cow::Owned(std::mem::take(&mut current)));
+        pieces.push(Cow::Borrowed(&*object.payload));
+        current.extend_from_slice(&object.cbor);
+        current.extend(object_tail(object, *hash).to_bytes());
+        let padding = end - position - len;
+        current.extend(std::iter::repeat_n(0, usize::try_from(padding).unwrap_or_default()));
+        position = end;
+    }
+    let first_footer_offset = position;
+    let mut footer = Vec::new();
+    if parts.hashes.1 {
+        put_frame(&mut footer, 0, FrameKind::FooterHash, &build_hash_frame_cbor(&hashes), parts.hash);
+    }
+    if parts.index.1 {
+        let index = IndexFrame { offsets, lengths };
+        put_frame(&mut footer, 0, FrameKind::FooterIndex, &index.to_cbor(), parts.hash);
+    }
+    let total_length = position + footer.len() as u64 + POSTAMBLE_LEN;
+    footer.extend(Postamble { first_footer_offset, total_length }.to_bytes());
+    current.extend(footer);
+    pieces.push(Cow::Owned(current));
+    if let Some(first) = pieces.first_mut() {
+        first.to_mut()[16..24].copy_from_slice(&total_length.to_be_bytes());
+    }
+    Ok(pieces)
 }
 
 /// The length of the frame of an object, without padding.
@@ -130,44 +213,19 @@ fn object_len(object: &ObjectParts<'_>) -> Option<u64> {
 /// list before the objects is filled in at the end.
 pub(crate) fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> Result<(), EncodeError> {
     let base = out.len();
-    let lengths = parts.objects.iter().map(object_len).collect::<Option<Vec<_>>>();
-    let lengths = lengths.ok_or(EncodeError::TooLarge)?;
-    // The length of the hash list does not depend on the hashes.
-    let blank = build_hash_frame_cbor(&vec![0; parts.objects.len()]);
-    let header_hashes = if parts.hashes.0 { padded(&blank)? } else { 0 };
-    let before = PREAMBLE_LEN + padded(&parts.metadata)?;
-    let (index, offsets) = if parts.index.0 {
-        build_index_frame(before, header_hashes, &lengths)?
-    } else {
-        let start = before.checked_add(header_hashes);
-        let offsets = start.and_then(|start| compute_object_offsets(start, &lengths));
-        (Vec::new(), offsets.ok_or(EncodeError::TooLarge)?)
-    };
-    reserve(parts, &offsets, &lengths, &blank, out)?;
-    let kinds = [
-        (true, FrameKind::HeaderMetadata),
-        (parts.index.0, FrameKind::HeaderIndex),
-        (parts.hashes.0, FrameKind::HeaderHash),
-        (parts.hashes.1, FrameKind::FooterHash),
-        (parts.index.1, FrameKind::FooterIndex),
-    ];
-    let flags = compute_message_flags(kinds.iter().filter(|(is, _)| *is).map(|(_, kind)| *kind), parts.hash);
-    out.extend(Preamble { flags, reserved: 0, total_length: 0 }.to_bytes());
-    put_frame(out, base, FrameKind::HeaderMetadata, &parts.metadata, parts.hash);
-    if parts.index.0 {
-        put_frame(out, base, FrameKind::HeaderIndex, &index, parts.hash);
-    }
-    let list_at = out.len();
-    if parts.hashes.0 {
-        put_frame(out, base, FrameKind::HeaderHash, &blank, parts.hash);
-    }
+    let blank = vec![0; parts.objects.len()];
+    let (head, offsets, lengths) = before_objects(parts, &blank)?;
+    reserve(parts, &offsets, &lengths, head.len(), out)?;
+    out.extend_from_slice(&head);
     let hashes: Vec<u64> =
         parts.objects.iter().map(|object| put_object(out, base, object, parts.hash)).collect();
     let list = build_hash_frame_cbor(&hashes);
     if parts.hashes.0 {
+        // The last frame before the objects.
         let mut frame = Vec::new();
         put_frame(&mut frame, 0, FrameKind::HeaderHash, &list, parts.hash);
-        out[list_at..list_at + frame.len()].copy_from_slice(&frame);
+        let at = base + head.len() - frame.len();
+        out[at..at + frame.len()].copy_from_slice(&frame);
     }
     let first_footer = (out.len() - base) as u64;
     if parts.hashes.1 {
@@ -181,17 +239,56 @@ pub(crate) fn assemble_message(parts: &MessageParts<'_>, out: &mut Vec<u8>) -> R
     Ok(())
 }
 
+/// The bytes before the objects, and the offsets and lengths of the objects.
+type BeforeObjects = (Vec<u8>, Vec<u64>, Vec<u64>);
+
+/// The bytes before the objects, without the length of the message, and the offsets and lengths of the objects.
+fn before_objects(parts: &MessageParts<'_>, hashes: &[u64]) -> Result<BeforeObjects, EncodeError> {
+    let lengths = parts.objects.iter().map(object_len).collect::<Option<Vec<_>>>();
+    let lengths = lengths.ok_or(EncodeError::TooLarge)?;
+    // The length of the hash list does not depend on the hashes.
+    let list = build_hash_frame_cbor(hashes);
+    let header_hashes = if parts.hashes.0 { padded(&list)? } else { 0 };
+    let before = PREAMBLE_LEN + padded(&parts.metadata)?;
+    let (index, offsets) = if parts.index.0 {
+        build_index_frame(before, header_hashes, &lengths)?
+    } else {
+        let start = before.checked_add(header_hashes);
+        let offsets = start.and_then(|start| compute_object_offsets(start, &lengths));
+        (Vec::new(), offsets.ok_or(EncodeError::TooLarge)?)
+    };
+    let kinds = [
+        (true, FrameKind::HeaderMetadata),
+        (parts.index.0, FrameKind::HeaderIndex),
+        (parts.hashes.0, FrameKind::HeaderHash),
+        (parts.hashes.1, FrameKind::FooterHash),
+        (parts.index.1, FrameKind::FooterIndex),
+    ];
+    let flags = compute_message_flags(kinds.iter().filter(|(is, _)| *is).map(|(_, kind)| *kind), parts.hash);
+    let mut head =
+        Vec::with_capacity(usize::try_from(before + header_hashes).unwrap_or(0) + index.len() + 64);
+    head.extend(Preamble { flags, reserved: 0, total_length: 0 }.to_bytes());
+    put_frame(&mut head, 0, FrameKind::HeaderMetadata, &parts.metadata, parts.hash);
+    if parts.index.0 {
+        put_frame(&mut head, 0, FrameKind::HeaderIndex, &index, parts.hash);
+    }
+    if parts.hashes.0 {
+        put_frame(&mut head, 0, FrameKind::HeaderHash, &list, parts.hash);
+    }
+    Ok((head, offsets, lengths))
+}
+
 /// Reserves memory for the message.
 fn reserve(
     parts: &MessageParts<'_>,
     offsets: &[u64],
     lengths: &[u64],
-    hashes: &[u8],
+    head: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), EncodeError> {
     let last = offsets.last().zip(lengths.last());
-    let end = last.map_or(Some(PREAMBLE_LEN + padded(&parts.metadata)?), |(at, len)| at.checked_add(*len));
-    let footer = padded(hashes)? + POSTAMBLE_LEN + 8 + 64 * (offsets.len() as u64 + 1);
+    let end = last.map_or(Some(head as u64), |(at, len)| at.checked_add(*len));
+    let footer = POSTAMBLE_LEN + 64 + 96 * (parts.objects.len() as u64 + 1);
     let total = end.and_then(|end| end.checked_add(footer)).and_then(|total| usize::try_from(total).ok());
     let total = total.ok_or(EncodeError::TooLarge)?;
     out.try_reserve_exact(total).map_err(|_| EncodeError::TooLarge)
@@ -258,4 +355,39 @@ fn end(out: &mut Vec<u8>, base: usize, first_footer_offset: u64) {
     let total_length = (out.len() - base) as u64 + POSTAMBLE_LEN;
     out.extend(Postamble { first_footer_offset, total_length }.to_bytes());
     out[base + 16..base + 24].copy_from_slice(&total_length.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::encode::Placement;
+    use tercet_core::DType;
+
+    /// Both ways of assembly return the same bytes.
+    #[test]
+    fn pieces_are_the_message() {
+        let descriptor = DataObjectDescriptor::new(DType::U8, [5]);
+        let places =
+            [Placement::Auto, Placement::None, Placement::Header, Placement::Footer, Placement::Both];
+        for objects in 0..4 {
+            let objects: Vec<(&_, &[u8])> = vec![(&descriptor, &[1, 2, 3, 4, 5]); objects];
+            for (index, hashes) in places.into_iter().flat_map(|index| places.map(|hashes| (index, hashes))) {
+                for hash in [true, false] {
+                    let options = EncodeOptions { hash, index, hashes, ..EncodeOptions::new() }
+                        .with_provenance(crate::Provenance::Off);
+                    let metadata = GlobalMetadata::default();
+                    let expected = encode_message(&metadata, &objects, &options).unwrap();
+                    let mut found = Vec::new();
+                    let write = |piece: &[u8]| {
+                        found.extend_from_slice(piece);
+                        Ok(())
+                    };
+                    let complete = encode_message_to(&metadata, &objects, &options, write).unwrap();
+                    assert_eq!(found, expected, "{index:?} {hashes:?} {hash}");
+                    let read = crate::Message::from_bytes("new", found).unwrap();
+                    assert_eq!(read.metadata(), &complete);
+                }
+            }
+        }
+    }
 }

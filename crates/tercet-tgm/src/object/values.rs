@@ -73,7 +73,7 @@ impl Values {
         out: &mut [u8],
     ) -> Result<(), ErrorKind> {
         let len = self.payload.len_usize().unwrap_or(usize::MAX).min(stored.len());
-        let decoded = self.pipeline.decode(&stored[..len], self.options.sz3, masks, out);
+        let decoded = self.pipeline.decode(&stored[..len], masks, out);
         decoded.map_err(|error| self.wrong(error))
     }
 

@@ -10,7 +10,6 @@ use super::error::PipelineError;
 use super::masks::MaskKind;
 use super::{Codec, Pipeline};
 use crate::dtype::{ByteOrder, swap_in_place};
-use crate::options::Sz3Decoding;
 
 /// The name of intermediate buffers in errors.
 const BETWEEN: &str = "the pipeline";
@@ -21,13 +20,12 @@ impl Pipeline {
     pub(crate) fn decode(
         &self,
         stored: &[u8],
-        sz3: Sz3Decoding,
         masks: &[(MaskKind, Vec<u8>)],
         values: &mut [u8],
     ) -> Result<(), PipelineError> {
         if let Some(packing) = &self.packing {
             let mut buffer = Vec::new();
-            let mut packed = Cow::Borrowed(self.decompressed(stored, sz3, &mut buffer)?);
+            let mut packed = Cow::Borrowed(self.decompressed(stored, &mut buffer)?);
             if let Some(size) = self.shuffle {
                 let mut unshuffled = zeroed(self.encoded_len)?;
                 shuffle::unshuffle(&packed, size, &mut unshuffled)?;
@@ -37,10 +35,10 @@ impl Pipeline {
             return Ok(packing.unpack_masked(&packed, 0, values, &masks)?);
         }
         match self.shuffle {
-            None => self.decompress(stored, sz3, values)?,
+            None => self.decompress(stored, values)?,
             Some(size) => {
                 let mut buffer = Vec::new();
-                shuffle::unshuffle(self.decompressed(stored, sz3, &mut buffer)?, size, values)?;
+                shuffle::unshuffle(self.decompressed(stored, &mut buffer)?, size, values)?;
             }
         }
         self.to_little_endian(values);
@@ -51,17 +49,12 @@ impl Pipeline {
     }
 
     /// The decompressed bytes: the payload itself without compression, else in `buffer`.
-    fn decompressed<'a>(
-        &self,
-        stored: &'a [u8],
-        sz3: Sz3Decoding,
-        buffer: &'a mut Vec<u8>,
-    ) -> Result<&'a [u8], PipelineError> {
+    fn decompressed<'a>(&self, stored: &'a [u8], buffer: &'a mut Vec<u8>) -> Result<&'a [u8], PipelineError> {
         if matches!(self.codec, Codec::None) {
             return self.same_length(stored).map(|()| stored);
         }
         *buffer = zeroed(self.encoded_len)?;
-        self.decompress(stored, sz3, buffer)?;
+        self.decompress(stored, buffer)?;
         Ok(buffer)
     }
 
@@ -73,7 +66,7 @@ impl Pipeline {
         Err(CodecError::WrongLength { codec: "the payload", expected, found }.into())
     }
 
-    fn decompress(&self, stored: &[u8], sz3: Sz3Decoding, out: &mut [u8]) -> Result<(), PipelineError> {
+    fn decompress(&self, stored: &[u8], out: &mut [u8]) -> Result<(), PipelineError> {
         match &self.codec {
             Codec::None => {
                 self.same_length(stored)?;
@@ -86,14 +79,7 @@ impl Pipeline {
                 szip::decode(stored, szip, offsets.as_deref(), out)?;
             }
             Codec::Zfp(zfp) => zfp::decode(stored, zfp, out)?,
-            Codec::Sz3(_) => match sz3 {
-                Sz3Decoding::Reject if sz3::is_built_in() => return Err(PipelineError::Untrusted),
-                // A codec that is not built in is reported first.
-                Sz3Decoding::Reject | Sz3Decoding::InProcess => sz3::decode(stored, out)?,
-                Sz3Decoding::External(decode) => {
-                    decode(stored, out).map_err(|detail| CodecError::Decode { codec: "sz3", detail })?;
-                }
-            },
+            Codec::Sz3(_) => sz3::decode(stored, out)?,
             Codec::Rle => rle::decode_counted(stored, out)?,
             Codec::Roaring => roaring::decode_counted(stored, out)?,
         }

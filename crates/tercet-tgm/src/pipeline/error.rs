@@ -54,9 +54,6 @@ pub enum PipelineError {
         /// The error.
         error: CodecError,
     },
-    /// A payload that is not decoded in this process, because it could crash the SZ3 library.
-    #[error("sz3 payloads can crash the library that decodes them, so they are not decoded unless trusted")]
-    Untrusted,
     /// A wrong szip offset.
     #[error(
         "key `szip_block_offsets[{entry}]` is {}, but must be {}",
@@ -91,7 +88,7 @@ impl PipelineError {
     /// Whether another build or other options could decode it.
     pub(crate) fn is_unsupported(&self) -> bool {
         match self {
-            Self::Unknown { .. } | Self::Untrusted => true,
+            Self::Unknown { .. } => true,
             Self::Codec(error) | Self::Mask { error, .. } => error.is_not_built(),
             _ => false,
         }
@@ -119,7 +116,6 @@ impl PipelineError {
         match self {
             Self::NonFinite { what: NonFinite::Nan, .. } => Some(Hint::AllowNan),
             Self::NonFinite { .. } => Some(Hint::AllowInf),
-            Self::Untrusted => Some(Hint::SeparateProcess),
             _ => None,
         }
     }

@@ -10,7 +10,6 @@ use super::error::PipelineError;
 use super::parameters::SZIP_OFFSETS;
 use super::{Codec, Pipeline};
 use crate::descriptor::DataObjectDescriptor;
-use crate::options::Sz3Decoding;
 use crate::value::Value;
 use tercet_core::DType;
 
@@ -157,11 +156,11 @@ impl Pipeline {
         match (&self.packing, &self.codec) {
             (Some(packing), Codec::None) => packing.unpack(stored, range.start - first, values)?,
             _ if self.elements == range.end - range.start => {
-                self.decode(stored, Sz3Decoding::Reject, &[], values)?;
+                self.decode(stored, &[], values)?;
             }
             _ => {
                 let mut all = zeroed(self.raw_len)?;
-                self.decode(stored, Sz3Decoding::Reject, &[], &mut all)?;
+                self.decode(stored, &[], &mut all)?;
                 self.cut(&all, range.start - first, values);
             }
         }

@@ -23,24 +23,14 @@ pub struct Candidate {
 
 impl Candidate {
     /// The candidates for these values: lossless ones and, for float64 values and an error bound, lossy ones with the largest
-    /// packing step within the bound. `descriptor` has no pipeline.
+    /// packing steps within the bound. `descriptor` has no pipeline.
     pub fn all(descriptor: &DataObjectDescriptor, values: &[u8], bound: Option<f64>) -> Vec<Self> {
-        Self::with_steps(descriptor, values, bound, 1)
-    }
-
-    /// Like [`all`](Self::all), with several packing steps and sizes of szip blocks.
-    pub(super) fn with_steps(
-        descriptor: &DataObjectDescriptor,
-        values: &[u8],
-        bound: Option<f64>,
-        steps: usize,
-    ) -> Vec<Self> {
         let mut all: Vec<Self> = lossless(descriptor)
             .into_iter()
             .map(|descriptor| Self { descriptor, is_lossless: true })
             .collect();
         if let (Some(bound), DType::F64) = (bound, descriptor.dtype) {
-            let lossy = lossy(descriptor, values, bound, steps);
+            let lossy = lossy(descriptor, values, bound);
             all.extend(lossy.into_iter().map(|descriptor| Self { descriptor, is_lossless: false }));
         }
         all
@@ -69,7 +59,9 @@ impl fmt::Display for Candidate {
         let param = |key: &str| descriptor.params.get(key).map(Value::printed).unwrap_or_default();
         let mut parts = Vec::new();
         if descriptor.encoding != NONE {
-            parts.push(format!("{} {} bits", descriptor.encoding, param("sp_bits_per_value")));
+            let decimal = param("sp_decimal_scale_factor");
+            let scale = if ["", "0"].contains(&&*decimal) { String::new() } else { format!(" D {decimal}") };
+            parts.push(format!("{} {} bits{scale}", descriptor.encoding, param("sp_bits_per_value")));
         }
         if descriptor.filter != NONE {
             parts.push(descriptor.filter.clone());
@@ -84,6 +76,9 @@ impl fmt::Display for Candidate {
             }
             "sz3" => {
                 parts.push(format!("sz3 {} {}", param("sz3_error_bound_mode"), param("sz3_error_bound")));
+            }
+            "szip" if param("szip_block_size") != "16" => {
+                parts.push(format!("szip {}", param("szip_block_size")).trim_end().to_owned());
             }
             "zstd" => parts.push(format!("zstd {}", param("zstd_level")).trim_end().to_owned()),
             "blosc2" => {
@@ -153,12 +148,7 @@ fn lossless(descriptor: &DataObjectDescriptor) -> Vec<DataObjectDescriptor> {
     all
 }
 
-fn lossy(
-    descriptor: &DataObjectDescriptor,
-    values: &[u8],
-    bound: f64,
-    steps: usize,
-) -> Vec<DataObjectDescriptor> {
+fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<DataObjectDescriptor> {
     let mut all = Vec::new();
     let little = super::little_endian(descriptor, values);
     if let Some(extent) = Extent::measure(&little) {
@@ -166,12 +156,12 @@ fn lossy(
         let exact = extent.exact_scale(&little).map(|binary| Step { binary, decimal: 0 });
         let mut tried: Vec<Step> = exact.into_iter().collect();
         if bound > 0.0 {
-            let within = Step::within(bound, steps);
+            let within = Step::within(bound, STEPS);
             tried.extend(within.into_iter().filter(|step| Some(*step) != exact));
         }
         for step in tried {
             if let Some(bits) = extent.bits(step) {
-                all.extend(packed(descriptor, extent.low, step, bits, steps > 1));
+                all.extend(packed(descriptor, extent.low, step, bits));
             }
         }
     }
@@ -187,13 +177,7 @@ fn lossy(
 }
 
 /// Packed values in the fewest bits and in full bytes.
-fn packed(
-    descriptor: &DataObjectDescriptor,
-    low: f64,
-    step: Step,
-    least: u32,
-    all_blocks: bool,
-) -> Vec<DataObjectDescriptor> {
+fn packed(descriptor: &DataObjectDescriptor, low: f64, step: Step, least: u32) -> Vec<DataObjectDescriptor> {
     let with = |bits: u32| {
         descriptor
             .clone()
@@ -206,8 +190,7 @@ fn packed(
     let mut all = general(&with(least));
     let width = least.max(1).next_multiple_of(8);
     if width <= 32 {
-        let blocks: &[u32] = if all_blocks { &[16, 8, 32, 64] } else { &[16] };
-        all.extend(blocks.iter().map(|block| with_szip_blocks(&with(width), 8, *block)));
+        all.extend([16, 8, 32, 64].map(|block| with_szip_blocks(&with(width), 8, block)));
     }
     if width != least {
         all.extend(general(&with(width)).into_iter().skip(1));
@@ -224,6 +207,8 @@ struct Step {
     decimal: i32,
 }
 
+/// The number of packing steps that are tried.
+const STEPS: usize = 3;
 /// The decimal scales that are tried. Among so many products of powers one is within a few percent of any number.
 const DECIMAL_SCALES: std::ops::RangeInclusive<i32> = -20..=20;
 

@@ -8,11 +8,11 @@ use serde_json::Value as Json;
 use sha2::{Digest as _, Sha256};
 use tercet_core::checksum::xxh3;
 use tercet_core::progress::NoProgress;
-use tercet_core::{ByteSource as _, Class, Diagnostic as _, Severity};
+use tercet_core::{ByteSource as _, Severity};
 use tercet_testkit::golden;
 use tercet_tgm::{
-    Code, Decoder, Depth, Direction, Event, File, Message, ReadOptions, ScanOptions, Sz3Decoding,
-    ValidateOptions, validate_source,
+    Code, Decoder, Depth, Direction, Event, File, Message, ReadOptions, ScanOptions, ValidateOptions,
+    validate_source,
 };
 
 fn manifest() -> Option<(std::path::PathBuf, Vec<Json>)> {
@@ -133,7 +133,7 @@ fn metadata_matches_the_manifest() {
 
 #[test]
 fn objects_match_the_manifest() {
-    let (mut decoded, mut sz3) = (0, 0);
+    let mut decoded = 0;
     each(|path, name, expected| {
         let file = File::open(path).unwrap();
         for (index, expected) in expected["messages"].as_array().unwrap().iter().enumerate() {
@@ -159,10 +159,6 @@ fn objects_match_the_manifest() {
                 let payload = object.payload().unwrap();
                 assert_eq!(payload.len() as u64, number(&listed["payload_len"]), "{name}");
                 assert_eq!(sha256(&payload), listed["payload_sha256"], "{name}");
-                if descriptor.compression == "sz3" {
-                    sz3 += u64::from(decode_sz3(&file, index as u64, &object, listed));
-                    continue;
-                }
                 let array = object.decode().unwrap_or_else(|error| panic!("{name}: {error}"));
                 assert_eq!(sha256(array.bytes()), listed["decoded_sha256"], "{name}");
                 let mut buffer = vec![0; array.bytes().len()];
@@ -173,26 +169,6 @@ fn objects_match_the_manifest() {
         }
     });
     assert!(decoded > 150 || golden("tgm").is_none(), "{decoded}");
-    assert_eq!(sz3, if cfg!(feature = "sz3") && golden("tgm").is_some() { 4 } else { 0 });
-}
-
-/// Decodes SZ3 payloads, if built in; untrusted SZ3 payloads are rejected.
-fn decode_sz3(file: &File, message: u64, object: &tercet_tgm::Object<'_>, listed: &Json) -> bool {
-    let error = object.decode().unwrap_err();
-    assert_eq!(error.class(), Class::Unsupported, "{error}");
-    let trusting = ReadOptions::new().with_sz3_in_process(true);
-    let file = File::from_source(Arc::clone(file.source()), trusting).unwrap();
-    let message = file.message(message).unwrap();
-    match message.object(object.index()).unwrap().decode() {
-        Ok(array) => {
-            assert_eq!(sha256(array.bytes()), listed["decoded_sha256"]);
-            true
-        }
-        Err(error) => {
-            assert!(!cfg!(feature = "sz3") && error.to_string().contains("feature `sz3`"), "{error}");
-            false
-        }
-    }
 }
 
 #[test]
@@ -240,7 +216,7 @@ fn validation_agrees_with_the_reference() {
         let source: Arc<dyn tercet_core::ByteSource> =
             Arc::new(tercet_core::source::File::open(path).unwrap());
         // The manifest lists findings of the deepest level with the canonical check.
-        let options = ValidateOptions::new().with_canonical(true).with_sz3(Sz3Decoding::InProcess);
+        let options = ValidateOptions::new().with_canonical(true);
         let report = validate_source(&source, &options, &NoProgress).unwrap();
         let listed = &expected["reference_validate"];
         let gaps: Vec<(u64, u64)> =

@@ -5,6 +5,5 @@ mod masks;
 mod matrix;
 mod precision;
 mod ranges;
-#[cfg(feature = "sz3")]
 mod sz3;
 mod validity;

@@ -34,10 +34,7 @@ impl ReadArgs {
     pub(super) fn options(self) -> ReadOptions {
         let options =
             ReadOptions::new().with_verify(!self.ignore_checksums).with_strict(!self.ignore_checksums);
-        let options = options.with_limits(limits());
-        #[cfg(feature = "sz3")]
-        let options = options.with_sz3(sz3());
-        options
+        options.with_limits(limits())
     }
 
     /// Like [`open`](Self::open), with other options.
@@ -88,12 +85,6 @@ impl ReadArgs {
         }
         Ok(())
     }
-}
-
-/// SZ3 payloads are decoded in a child process, because a malformed payload can crash the library.
-#[cfg(feature = "sz3")]
-pub(super) fn sz3() -> tercet::tgm::Sz3Decoding {
-    tercet::tgm::Sz3Decoding::External(super::sz3::decode_in_child)
 }
 
 /// Calls `each` for matching messages, at most `left` of them. Stops at the first message that cannot be read. A message

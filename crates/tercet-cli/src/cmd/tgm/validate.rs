@@ -152,10 +152,7 @@ impl Args {
 
 /// The options of the library.
 pub(super) fn options(depth: Depth) -> ValidateOptions {
-    let options = ValidateOptions::new().with_depth(depth).with_limits(limits());
-    #[cfg(feature = "sz3")]
-    let options = options.with_sz3(super::open::sz3());
-    options
+    ValidateOptions::new().with_depth(depth).with_limits(limits())
 }
 
 pub(super) fn check(

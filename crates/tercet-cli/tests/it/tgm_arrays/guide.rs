@@ -17,7 +17,6 @@ fn save_arrays(dir: &TestDir) {
 }
 
 /// The arrays of the guide to pipelines.
-#[cfg(not(feature = "sz3"))]
 fn save_fields(dir: &TestDir) {
     let shape = [181, 360];
     let values = || (0..181 * 360i32).map(|n| (n, 273.0 + f64::from(n % 360 * (n / 360 - 90)) / 1000.0));
@@ -65,9 +64,7 @@ fn tail() {
     check("tgm-tail-and-async.md", &dir);
 }
 
-/// Builds with other codecs may choose another pipeline.
 #[test]
-#[cfg(not(feature = "sz3"))]
 fn pipelines() {
     let dir = TestDir::new();
     save_fields(&dir);

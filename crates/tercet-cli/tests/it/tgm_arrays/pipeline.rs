@@ -2,8 +2,6 @@
 
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{DType, Value};
-#[cfg(not(feature = "sz3"))]
-use tercet::tgm::{DataObjectDescriptor, EncodeOptions, GlobalMetadata, PreEncoded, encode_pre_encoded};
 
 use super::TestDir;
 use super::npy::{self, Array, TYPES};
@@ -277,24 +275,6 @@ fn invalid_options_are_rejected() {
         for mode in ["", "--stream"] {
             dir.refused(&format!("create x.tgm {mode} --from t=t.npy {options}"), code, message);
         }
-    }
-}
-
-#[test]
-#[cfg(not(feature = "sz3"))]
-fn missing_codecs_are_reported() {
-    let (dir, _) = dir();
-    let args = "create x.tgm --compression sz3 --sz3-mode rel --sz3-bound 0.01 --from t=t.npy";
-    dir.refused(args, 7, "sz3 is not part of this build");
-    let descriptor = DataObjectDescriptor::new(DType::F64, [2])
-        .with_compression("sz3")
-        .with_param("sz3_error_bound_mode", "abs")
-        .with_param("sz3_error_bound", 0.1);
-    let object = PreEncoded { descriptor: &descriptor, payload: b"from elsewhere" };
-    let bytes = encode_pre_encoded(&GlobalMetadata::default(), &[object], &EncodeOptions::new()).unwrap();
-    dir.write("a.tgm", bytes);
-    for args in ["extract a.tgm 0 -o x.npy", "repack a.tgm x.tgm --compression zstd", "advise a.tgm 0"] {
-        dir.refused(args, 7, "sz3 is not part of this build");
     }
 }
 

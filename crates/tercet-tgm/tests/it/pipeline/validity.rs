@@ -132,3 +132,22 @@ fn missing_codecs_are_named() {
     assert_eq!(error.class(), Class::Unsupported);
     assert!(error.to_string().contains("feature `sz3`"), "{error}");
 }
+
+/// The reference crashes decoding its own messages of such fields.
+#[test]
+fn constant_fields_are_packed_and_compressed() {
+    for (elements, bits) in [(126_u64, 53), (7, 12), (1000, 1), (33, 24)] {
+        let values: Vec<u8> = (0..elements).flat_map(|_| (-75.2_f64).to_le_bytes()).collect();
+        let descriptor = DataObjectDescriptor::new(DType::F64, [elements])
+            .with_encoding("simple_packing")
+            .with_param("sp_bits_per_value", bits)
+            .with_compression("blosc2");
+        let bytes = tercet_tgm::encode_message(
+            &tercet_tgm::GlobalMetadata::default(),
+            &[(&descriptor, &values)],
+            &tercet_tgm::EncodeOptions::new(),
+        );
+        let message = tercet_tgm::Message::from_bytes("constant", bytes.unwrap()).unwrap();
+        assert_eq!(message.object(0).unwrap().decode().unwrap().bytes(), values, "{elements} of {bits} bits");
+    }
+}

@@ -85,11 +85,10 @@ fn own() -> Backend {
 }
 
 /// The versions of backend crates. A test compares them with the lock file.
-const CRATES: [(&str, &str); 9] = [
+const CRATES: [(&str, &str); 8] = [
     ("lz4_flex", "0.14.0"),
     ("blosc2-pure-rs", "0.2.4"),
     ("zfp-rs", "1.0.1"),
-    ("tensogram-sz3", "0.24.0"),
     ("roaring", "0.12.0"),
     ("rayon", "1.12.0"),
     ("memmap2", "0.9.12"),
@@ -125,7 +124,7 @@ pub(super) fn features() -> Vec<Feature> {
         ("lz4", "compression", of_crate("lz4_flex", rust)),
         ("blosc2", "compression", of_crate("blosc2-pure-rs", rust)),
         ("zfp", "compression", of_crate("zfp-rs", rust)),
-        ("sz3", "compression", of_crate("tensogram-sz3", Linkage::StaticC)),
+        ("sz3", "compression", own()),
         ("rle", "compression", own()),
         ("roaring", "compression", of_crate("roaring", rust)),
     ];

@@ -2,8 +2,7 @@
 
 use tercet::tgm::precision::deviation;
 use tercet::tgm::{
-    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, MaskMethod, Message, ReadOptions,
-    encode_message,
+    DType, DataObjectDescriptor, EncodeOptions, GlobalMetadata, MaskMethod, Message, encode_message,
 };
 
 use super::build::{is_built_in, sample};
@@ -43,7 +42,7 @@ pub(super) fn run() -> Vec<Row> {
     rows
 }
 
-/// Encodes and opens a message of one object. The payload is trusted, so that every codec may decode it.
+/// Encodes and opens a message of one object.
 fn message(
     descriptor: &DataObjectDescriptor,
     values: &[u8],
@@ -51,7 +50,7 @@ fn message(
 ) -> Result<Message, String> {
     let bytes =
         encode_message(&GlobalMetadata::default(), &[(descriptor, values)], options).map_err(error_text)?;
-    Message::from_bytes_with(NAME, bytes, ReadOptions::new().with_sz3_in_process(true)).map_err(error_text)
+    Message::from_bytes(NAME, bytes).map_err(error_text)
 }
 
 fn round_trip(kind: &str, name: &str, bound: f64) -> Tested {
