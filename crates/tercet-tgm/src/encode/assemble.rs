@@ -373,7 +373,7 @@ mod tests {
             let objects: Vec<(&_, &[u8])> = vec![(&descriptor, &[1, 2, 3, 4, 5]); objects];
             for (index, hashes) in places.into_iter().flat_map(|index| places.map(|hashes| (index, hashes))) {
                 for hash in [true, false] {
-                    let options = EncodeOptions { hash, index, hashes, ..EncodeOptions::new() }
+                    let options = EncodeOptions { hash, hashes, index, ..EncodeOptions::new() }
                         .with_provenance(crate::Provenance::Off);
                     let metadata = GlobalMetadata::default();
                     let expected = encode_message(&metadata, &objects, &options).unwrap();
