@@ -1,6 +1,9 @@
 //! Files with the names of the format's documentation: append, random access, batches, streaming, validation, async and
 //! remote files.
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
+#![allow(clippy::host_endian_bytes, reason = "descriptors have the byte order of this host")]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "example values are small")]
+#![allow(clippy::panic, reason = "an example stops if its result is wrong")]
 #![allow(clippy::disallowed_methods, reason = "an example reads its own file")]
 
 use std::collections::BTreeMap;

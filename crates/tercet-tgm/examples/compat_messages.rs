@@ -1,6 +1,9 @@
 //! Messages in buffers with the names of the format's documentation: encode, decode, ranges, masks, pre-encoded payloads,
 //! iterators, the metadata cursor, hashes.
 #![allow(clippy::print_stdout, reason = "an example shows its results")]
+#![allow(clippy::host_endian_bytes, reason = "descriptors have the byte order of this host")]
+#![allow(clippy::cast_precision_loss, clippy::cast_possible_wrap, reason = "example values are small")]
+#![allow(clippy::panic, reason = "an example stops if its result is wrong")]
 
 use std::collections::BTreeMap;
 

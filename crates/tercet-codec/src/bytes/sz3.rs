@@ -120,6 +120,7 @@ const MIN_TAIL_BYTES: usize = 3 + 1 + 8 + 2 + 8 + 2 + BEHIND_TYPE;
 /// The interpolation is linear or cubic, whichever is smaller; values that zstd alone stores in fewer bytes are kept
 /// exactly.
 pub fn encode(values: &[u8], bound: &Sz3, out: &mut Vec<u8>) -> Result<(), CodecError> {
+    must_be_built_in()?;
     bound.check()?;
     let (chunks, rest) = values.as_chunks();
     if !rest.is_empty() {
@@ -219,6 +220,7 @@ fn put_tail(n: u64, algorithm: u8, bound: f64, out: &mut Vec<u8>) {
 /// Decodes what the default settings of the reference write: no prediction, interpolation, and the predictor of previous
 /// values. Any bytes are safe: lengths and counts are checked before memory is allocated.
 pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
+    must_be_built_in()?;
     let (slots, rest) = raw.as_chunks_mut::<8>();
     if !rest.is_empty() {
         return Err(not_whole(slots.len() * 8 + rest.len()));
@@ -303,6 +305,10 @@ const SAMPLE: usize = 1 << 16;
 const MAX_TREE_BYTES: u64 = 4 << 20;
 /// The maximum number of values: symbols are in memory.
 const MAX_VALUES: usize = 1 << 36;
+
+fn must_be_built_in() -> Result<(), CodecError> {
+    if is_built_in() { Ok(()) } else { Err(CodecError::NotBuilt { codec: CODEC, feature: "zstd" }) }
+}
 
 fn failed(detail: &str) -> CodecError {
     CodecError::Decode { codec: CODEC, detail: detail.to_owned() }
