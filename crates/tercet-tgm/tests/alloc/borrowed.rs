@@ -22,7 +22,7 @@ fn peak_of<T>(work: impl FnOnce() -> T) -> (T, usize) {
 }
 
 fn packed(descriptor: &mut DataObjectDescriptor) {
-    descriptor.encoding = "simple_packing".to_owned();
+    "simple_packing".clone_into(&mut descriptor.encoding);
     descriptor.params.insert("sp_bits_per_value".to_owned(), 16.into());
 }
 
