@@ -1,6 +1,7 @@
 //! The verbs, one file per verb.
 
 pub(crate) mod any;
+pub(crate) mod convert;
 pub(crate) mod demo;
 pub(crate) mod shell;
 pub(crate) mod tatami;

@@ -244,6 +244,11 @@ pub(crate) enum TercetVerb {
     Repair(cmd::tet::repair::Args),
     /// Print the byte layout as a tree
     Outline(cmd::tet::outline::Args),
+    /// Convert array files: NetCDF, HDF5, Zarr, NumPy, .tet
+    ///
+    /// Any input to any output: dimensions, coordinates, attributes and packed values are kept. What the output format cannot
+    /// hold is reported. The output is read again and compared with the input. It appears when it is complete.
+    Convert(Box<cmd::convert::Args>),
     /// Run a query: reductions, slices, transforms
     #[command(visible_alias = "q")]
     Query(cmd::tet::query::Args),
@@ -406,6 +411,7 @@ impl Request {
             Self::Tercet(TercetVerb::Verify(args)) => cmd::any::verify(args, out),
             Self::Tercet(TercetVerb::Repair(args)) => cmd::any::repair(args, out),
             Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
+            Self::Tercet(TercetVerb::Convert(args)) => cmd::convert::run(args, out),
             Self::Tercet(TercetVerb::Query(args)) => cmd::tet::query::run(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
             Self::Tercet(TercetVerb::Tgm(line)) => line.verb.run(&line.globals, out),

@@ -3,7 +3,11 @@
 use std::fmt;
 use std::sync::Arc;
 
-use tercet_core::{Class, Diagnostic, Hint, Span};
+use tercet_core::limits::LimitExceeded;
+use tercet_core::progress::Cancelled;
+use tercet_core::publish::PublishError;
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::{Class, Diagnostic, Hint, SourceError, Span};
 
 use crate::npy;
 
@@ -24,6 +28,42 @@ pub enum ErrorKind {
     /// A result that the output format cannot hold.
     #[error("{0}")]
     Refused(Box<str>),
+    /// A file of another format that does not follow it.
+    #[error("{0}")]
+    Malformed(Box<str>),
+    /// A feature of another format that is not supported.
+    #[error("{0}")]
+    Unsupported(Box<str>),
+    /// The output differs from the input.
+    #[error("{0}")]
+    Differs(Box<str>),
+    /// The file could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
+    /// The file could not be written.
+    #[error("cannot write: {0}")]
+    Write(std::io::Error),
+    /// The file could not be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// A declared size exceeds a limit.
+    #[error(transparent)]
+    Limit(#[from] LimitExceeded),
+    /// Out of memory.
+    #[error(transparent)]
+    OutOfMemory(#[from] OutOfMemory),
+    /// The operation was cancelled.
+    #[error(transparent)]
+    Cancelled(#[from] Cancelled),
+}
+
+impl From<std::io::Error> for ErrorKind {
+    fn from(error: std::io::Error) -> Self {
+        match PublishError::recover(error) {
+            Ok(error) => Self::Publish(error),
+            Err(error) => Self::Write(error),
+        }
+    }
 }
 
 impl Error {
@@ -75,34 +115,47 @@ impl std::error::Error for Error {
 }
 
 impl ErrorKind {
-    /// The error of a format; `None` for a refusal.
+    /// The error with its own diagnostic.
     fn side(&self) -> Option<&dyn Diagnostic> {
         match self {
             Self::Npy(error) => Some(error),
             Self::Tet(error) => Some(error),
-            Self::Refused(_) => None,
+            Self::Source(error) => Some(error),
+            Self::Publish(error) => Some(error),
+            _ => None,
         }
     }
 }
 
 impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
-        self.side().map_or(Class::Request, Diagnostic::class)
+        match self {
+            Self::Malformed(_) => Class::Malformed,
+            Self::Unsupported(_) => Class::Unsupported,
+            Self::Differs(_) => Class::Corrupt,
+            Self::Write(_) => Class::Io,
+            Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,
+            other => other.side().map_or(Class::Request, Diagnostic::class),
+        }
     }
     fn span(&self) -> Option<Span> {
         self.side().and_then(Diagnostic::span)
     }
     fn hint(&self) -> Option<Hint> {
-        self.side().and_then(Diagnostic::hint)
+        match self {
+            Self::Limit(_) => Some(Hint::RaiseLimit),
+            other => other.side().and_then(Diagnostic::hint),
+        }
     }
     fn is_not_found(&self) -> bool {
         self.side().is_some_and(Diagnostic::is_not_found)
     }
     fn is_cancelled(&self) -> bool {
-        self.side().is_some_and(Diagnostic::is_cancelled)
+        matches!(self, Self::Cancelled(_)) || self.side().is_some_and(Diagnostic::is_cancelled)
     }
     fn is_broken_pipe(&self) -> bool {
-        self.side().is_some_and(Diagnostic::is_broken_pipe)
+        matches!(self, Self::Write(error) if error.kind() == std::io::ErrorKind::BrokenPipe)
+            || self.side().is_some_and(Diagnostic::is_broken_pipe)
     }
 }
 
@@ -124,5 +177,11 @@ impl Diagnostic for Error {
     }
     fn is_broken_pipe(&self) -> bool {
         self.0.is_broken_pipe()
+    }
+}
+
+impl From<tercet_core::tensor::CopyError> for ErrorKind {
+    fn from(error: tercet_core::tensor::CopyError) -> Self {
+        Self::Malformed(error.to_string().into())
     }
 }

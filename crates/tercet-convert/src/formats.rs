@@ -1,3 +1,10 @@
 //! File formats of other programs, one module each.
 
+pub(crate) mod hdf5;
+pub(crate) mod netcdf;
 pub mod npy;
+pub(crate) mod strided;
+pub(crate) mod tet;
+pub(crate) mod unwind;
+pub(crate) mod zarr;
+pub(crate) mod zip;

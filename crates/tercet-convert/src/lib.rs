@@ -35,6 +35,7 @@
 //!
 //! | module | content |
 //! |---|---|
+//! | [`arrays`] | array files: NetCDF, `.npy`, `.tet`, from any to any |
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |
 //! | [`tables`] | tables of any format: CSV, JSONL, Parquet, Arrow, `.tatami` |
@@ -45,6 +46,8 @@
     allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "test values are small")
 )]
 
+#[cfg(any(unix, windows))]
+pub mod arrays;
 pub mod chunking;
 mod error;
 mod formats;

@@ -84,6 +84,8 @@ pub(super) fn interop(context: &Context) -> Report {
     labels(context, &mut report);
     let script = "interop/xarray_cli_check.py";
     python_with_our_command(context, &mut report, "interop xarray commands", script, "tet");
+    let script = "interop/array_check.py";
+    python_with_our_command(context, &mut report, "interop arrays", script, "tercet");
     queries(context, &mut report, QUERIES, Some(QUERY_SEED));
     report
 }

@@ -84,6 +84,11 @@ pub(crate) enum Verb {
     /// Values are decoded and encoded again, in memory that does not grow with the file. The output file is written
     /// atomically.
     Repack(repack::Args),
+    /// Convert array files: NetCDF, HDF5, Zarr, NumPy, .tet
+    ///
+    /// The same as `tercet convert`.
+    #[command(visible_alias = "export")]
+    Convert(Box<crate::cmd::convert::Args>),
     /// Print the byte layout as a tree
     Outline(outline::Args),
     /// Compute the mean over axes
@@ -140,6 +145,7 @@ impl Verb {
             Self::Plot(args) => plot::run(args, out),
             Self::Advise(args) => advise::run(args, out),
             Self::Repack(args) => repack::run(args, out),
+            Self::Convert(args) => crate::cmd::convert::run(args, out),
             Self::Outline(args) => outline::run(args, out),
             Self::Mean(args) => compute::run(args, Op::Mean, out),
             Self::Sum(args) => compute::run(args, Op::Sum, out),

@@ -12,12 +12,13 @@
 //!
 //! [`Array`] reads every numeric array, [`Npy`] those that a `.tet` file can store.
 
+mod archive;
 mod array;
 mod dtype;
 mod error;
 mod header;
 mod literal;
-mod run;
+mod source;
 mod write;
 
 #[cfg(test)]
@@ -27,9 +28,11 @@ use std::sync::Arc;
 
 use tercet_core::{ByteSource, DType, Location, Shape};
 
+pub(crate) use archive::{NpySink, NpzSource};
 pub use array::{Array, MAX_RANK};
 pub use dtype::{DTYPES, type_string};
 pub use error::{Error, ErrorKind, Region, ShapeErrorKind, UnsupportedDtype};
+pub(crate) use source::NpySource;
 pub use write::header;
 
 use header::Header;

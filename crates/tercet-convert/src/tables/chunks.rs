@@ -85,7 +85,6 @@ pub(super) fn decompressed(
         Compression::Gzip => {
             Box::new(flate2::bufread::MultiGzDecoder::new(io::BufReader::with_capacity(READ_LEN, input)))
         }
-        #[cfg(feature = "zstd")]
         Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(input)?),
     };
     Ok((input, read))

@@ -59,7 +59,6 @@ pub enum Compression {
     #[default]
     None,
     Gzip,
-    #[cfg(feature = "zstd")]
     Zstd,
 }
 
@@ -67,7 +66,6 @@ impl Compression {
     fn detect(head: &[u8]) -> Self {
         match NonText::detect(head) {
             Some(NonText::Gzip) => Self::Gzip,
-            #[cfg(feature = "zstd")]
             Some(NonText::Zstd) => Self::Zstd,
             _ => Self::None,
         }
@@ -156,10 +154,7 @@ mod tests {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
         gzip.write_all(b"{\"a\":1}\n").unwrap();
         assert_eq!(found("rows.gz", &gzip.finish().unwrap()), (Some(TableFormat::Jsonl), Compression::Gzip));
-        #[cfg(feature = "zstd")]
-        {
-            let zstd = zstd::encode_all(&b"a,b\n"[..], 1).unwrap();
-            assert_eq!(found("a.csv.zst", &zstd), (Some(TableFormat::Csv), Compression::Zstd));
-        }
+        let zstd = zstd::encode_all(&b"a,b\n"[..], 1).unwrap();
+        assert_eq!(found("a.csv.zst", &zstd), (Some(TableFormat::Csv), Compression::Zstd));
     }
 }

@@ -63,6 +63,11 @@ fn search() {
 }
 
 #[test]
+fn netcdf_hdf5_zarr() {
+    check("netcdf-hdf5-zarr.md");
+}
+
+#[test]
 fn open_and_inspect() {
     check("open-and-inspect.md");
 }

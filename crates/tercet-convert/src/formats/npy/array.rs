@@ -9,7 +9,7 @@ use tercet_core::{ByteSource, DType, Location, Malformed, Reason, Shape, Site, S
 use super::dtype;
 use super::error::{Error, ErrorKind, Region, ShapeErrorKind};
 use super::header::{Header, Order};
-use super::run::{Run, RunAxis, SMALL_READ};
+use crate::formats::strided::{Run, RunAxis};
 
 #[cfg(test)]
 mod tests;
@@ -196,26 +196,8 @@ impl Array {
     fn copy(&self, run: &Run, out: &mut [u8]) -> Result<(), ErrorKind> {
         match &self.mapped {
             Some(values) => run.prepare(run.from).run(values, out).map_err(ErrorKind::from),
-            None => self.fetch(run, out),
+            None => run.fetch(&*self.source, self.start, out),
         }
-    }
-
-    /// Copies from a source that must be read: in one piece if it is not much larger than the box, else divided along the
-    /// slowest axis.
-    fn fetch(&self, run: &Run, out: &mut [u8]) -> Result<(), ErrorKind> {
-        let (reach, wanted) = (run.reach(), run.bytes());
-        let start = self.start + run.from as u64;
-        if run.prepare(0).contiguous_len() == Some(wanted) {
-            self.source.read_into(start, &mut out[run.to..run.to + wanted])?;
-        } else if reach <= SMALL_READ.max(wanted.saturating_mul(2)) {
-            let piece = self.source.read_at(Span::at(start, reach as u64).unwrap_or(Span::empty(start)))?;
-            run.prepare(0).run(&piece, out)?;
-        } else {
-            for part in run.split() {
-                self.fetch(&part, out)?;
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,47 +1,69 @@
 //! Strided copy of a box from a file into a buffer.
 
-use tercet_core::tensor::BoxCopy;
+use tercet_core::tensor::{BoxCopy, CopyError};
+use tercet_core::{ByteSource, SourceError, Span};
 
 /// Reads up to this size cost hardly more than the request.
-pub(super) const SMALL_READ: usize = 64 * 1024;
+pub(crate) const SMALL_READ: usize = 64 * 1024;
 
 /// A box in the file and its position in the buffer. Offsets and strides in bytes.
-pub(super) struct Run {
-    pub(super) size: usize,
-    pub(super) from: usize,
-    pub(super) to: usize,
-    pub(super) axes: Vec<RunAxis>,
+pub(crate) struct Run {
+    pub(crate) size: usize,
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) axes: Vec<RunAxis>,
 }
 
 /// An axis of the box.
 #[derive(Clone, Copy)]
-pub(super) struct RunAxis {
-    pub(super) count: usize,
-    pub(super) from_stride: usize,
-    pub(super) to_stride: usize,
+pub(crate) struct RunAxis {
+    pub(crate) count: usize,
+    pub(crate) from_stride: usize,
+    pub(crate) to_stride: usize,
 }
 
 impl Run {
     /// Copies the box, from this offset of the bytes read.
-    pub(super) fn prepare(&self, from: usize) -> BoxCopy {
+    pub(crate) fn prepare(&self, from: usize) -> BoxCopy {
         let each = |part: fn(&RunAxis) -> usize| -> Vec<usize> { self.axes.iter().map(part).collect() };
         let counts = each(|axis| axis.count);
         let (from_strides, to_strides) = (each(|axis| axis.from_stride), each(|axis| axis.to_stride));
         BoxCopy::new(self.size, &counts, (from, &from_strides), (self.to, &to_strides))
     }
 
+    /// Reads the box from a source whose array starts at `base`: in one piece if the piece is not much larger than the box, else
+    /// divided along the slowest axis.
+    pub(crate) fn fetch<E>(&self, source: &dyn ByteSource, base: u64, out: &mut [u8]) -> Result<(), E>
+    where
+        E: From<SourceError> + From<CopyError>,
+    {
+        let (reach, wanted) = (self.reach(), self.bytes());
+        let start = base + self.from as u64;
+        if self.prepare(0).contiguous_len() == Some(wanted) {
+            source.read_into(start, &mut out[self.to..self.to + wanted])?;
+        } else if reach <= SMALL_READ.max(wanted.saturating_mul(2)) {
+            let piece = source.read_at(Span::at(start, reach as u64).unwrap_or(Span::empty(start)))?;
+            self.prepare(0).run(&piece, out)?;
+        } else {
+            for part in self.split() {
+                part.fetch::<E>(source, base, out)?;
+            }
+        }
+        Ok(())
+    }
+
     /// Number of bytes from the first of the box in the file to the last.
-    pub(super) fn reach(&self) -> usize {
+    pub(crate) fn reach(&self) -> usize {
         self.axes.iter().map(|axis| (axis.count - 1) * axis.from_stride).sum::<usize>() + self.size
     }
 
     /// Size of the box in bytes.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         self.axes.iter().map(|axis| axis.count).product::<usize>() * self.size
     }
 
     /// Divides the box along the slowest axis, into parts of about a small read each.
-    pub(super) fn split(&self) -> Vec<Run> {
+    pub(crate) fn split(&self) -> Vec<Run> {
         let Some((first, rest)) = self.axes.split_first() else { return Vec::new() };
         let group = (SMALL_READ / first.from_stride).max(1);
         let part = |low: usize| {

@@ -1,0 +1,457 @@
+//! The conversion: from a source through a plan to a file, and its verification.
+
+use std::path::Path;
+use std::sync::Mutex;
+
+use tercet_core::{DType, Progress};
+use tercet_tet::{Compression, Rounding};
+
+use super::cast::{cast, difference};
+use super::fidelity::{Fate, Fidelity, Subject};
+use super::model::{Kind, Variable};
+use super::open::open_path;
+use super::output::OutputFormat;
+use super::plan::{Conversion, Plan, Transfer, plan};
+use super::rechunk::Rechunk;
+use super::sink::{ArraySink, Fill, Values, slabs};
+use super::source::{ArraySource, refused};
+use crate::formats::netcdf::{NetCdfSink, Version};
+use crate::formats::npy::NpySink;
+use crate::formats::tet::{TetSink, TetVariable};
+use crate::formats::zarr::ZarrSink;
+use crate::{Error, ErrorKind, chunking};
+
+/// Options of a conversion.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct ConvertOptions {
+    /// Extents of chunks along dimensions.
+    pub chunks: Vec<(String, u64)>,
+    /// The compression of `.tet` and Zarr chunks.
+    pub compression: Compression,
+    /// The largest absolute error of float variables in a `.tet` file, by name; without a name for all that are not coordinates.
+    pub max_error: Vec<(Option<String>, f64)>,
+    /// Replace an existing file.
+    pub overwrite: bool,
+    /// Read the output again and compare it with the input.
+    pub verify: bool,
+}
+
+impl Default for ConvertOptions {
+    fn default() -> Self {
+        Self {
+            chunks: Vec::new(),
+            compression: Compression::Auto,
+            max_error: Vec::new(),
+            overwrite: false,
+            verify: true,
+        }
+    }
+}
+
+impl ConvertOptions {
+    /// The defaults: automatic compression, verification.
+    pub fn new() -> Self {
+        Self::default()
+    }
+}
+
+/// Source chunks outside of these bounds are replaced by default ones.
+const CHUNK_BYTES: std::ops::RangeInclusive<u64> = 256 << 10..=64 << 20;
+
+/// Plans a conversion without writing: the structure of the output, and what is kept.
+pub fn plan_conversion(
+    source: &dyn ArraySource,
+    format: OutputFormat,
+    options: &ConvertOptions,
+) -> Result<Plan, Error> {
+    let mut plan = plan(source, format)?;
+    for (dim, extent) in &options.chunks {
+        if *extent == 0 {
+            return Err(refused(source.name(), format!("the chunk extent of `{dim}` is 0")));
+        }
+        if plan.header.dim(dim).is_none() {
+            let known: Vec<&str> = plan.header.dims.iter().map(|dim| dim.name.as_str()).collect();
+            let known = known.join(", ");
+            return Err(refused(source.name(), format!("no dimension `{dim}`; there are {known}")));
+        }
+    }
+    for (variable, transfer) in plan.header.variables.iter_mut().zip(&plan.transfers) {
+        let original = &source.header().variables[transfer.source];
+        variable.chunks = chunk_shape(variable, original, &options.chunks);
+    }
+    let names: Vec<&str> = options.max_error.iter().filter_map(|(name, _)| name.as_deref()).collect();
+    if let Some(unknown) = names.iter().find(|name| plan.header.find(name).is_none()) {
+        return Err(refused(source.name(), format!("no variable `{unknown}`")));
+    }
+    if !options.max_error.is_empty() && plan.format != OutputFormat::Tet {
+        return Err(refused(
+            source.name(),
+            format!("{} has no rounding; write a .tet file", plan.format.name()),
+        ));
+    }
+    for variable in &plan.header.variables {
+        if let Some(error) = rounding(variable, options)
+            && let Some(item) = plan.fidelity.variable_mut(&variable.name)
+        {
+            item.fate = Fate::Changed;
+            let how = format!("rounded, error at most {error}");
+            item.detail = Some(item.detail.take().map_or(how.clone(), |detail| format!("{detail}; {how}")));
+        }
+    }
+    Ok(plan)
+}
+
+/// The largest error that is allowed for a variable.
+fn rounding(variable: &Variable, options: &ConvertOptions) -> Option<f64> {
+    let is_float = matches!(variable.kind, Kind::Number(DType::F32 | DType::F64));
+    let is_coordinate = variable.dims.len() <= 1;
+    let named = options.max_error.iter().find(|(name, _)| name.as_deref() == Some(&variable.name));
+    let general = options.max_error.iter().find(|(name, _)| name.is_none() && !is_coordinate);
+    named.or(general).filter(|_| is_float).map(|(_, error)| *error)
+}
+
+/// The chunk shape of the output: as asked for, that of the source, or the default.
+fn chunk_shape(variable: &Variable, original: &Variable, asked: &[(String, u64)]) -> Option<Vec<u64>> {
+    if variable.shape.is_empty() || variable.kind == Kind::String {
+        return None;
+    }
+    let of = |dim: &String| asked.iter().find(|(name, _)| name == dim).map(|(_, extent)| *extent);
+    let size = variable.item_size() as u64;
+    let bytes = |chunk: &[u64]| chunk.iter().fold(size, |bytes, extent| bytes.saturating_mul(*extent));
+    let mut chunk = original
+        .chunks
+        .clone()
+        .map(|mut chunk| {
+            // Axes that the output has in addition.
+            chunk.extend(&variable.shape[chunk.len().min(variable.shape.len())..]);
+            chunk
+        })
+        .filter(|chunk| chunk.len() == variable.shape.len())
+        .filter(|chunk| CHUNK_BYTES.contains(&bytes(chunk)) || bytes(chunk) >= variable.bytes())
+        .unwrap_or_else(|| chunking::default_chunk_shape(&variable.shape, variable.item_size()));
+    for (slot, dim) in chunk.iter_mut().zip(&variable.dims) {
+        if let Some(extent) = of(dim) {
+            *slot = extent;
+        }
+    }
+    for (slot, extent) in chunk.iter_mut().zip(&variable.shape) {
+        *slot = (*slot).clamp(1, (*extent).max(1));
+    }
+    Some(chunk)
+}
+
+/// Converts a source to a new file. Returns what was kept; the errors of changed values are measured if the output is verified.
+pub fn convert(
+    source: &dyn ArraySource,
+    path: &Path,
+    format: OutputFormat,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<Plan, Error> {
+    let mut plan = plan_conversion(source, format, options)?;
+    write(source, path, &mut plan, options, progress)?;
+    if options.verify {
+        verify(source, path, &mut plan, options, progress)?;
+    }
+    Ok(plan)
+}
+
+fn create(
+    source: &dyn ArraySource,
+    path: &Path,
+    plan: &Plan,
+    options: &ConvertOptions,
+) -> Result<Box<dyn ArraySink>, Error> {
+    match plan.format {
+        OutputFormat::NetCdf(version) => {
+            let version = version.unwrap_or(Version::Offset64);
+            Ok(Box::new(NetCdfSink::create(path, plan.header.clone(), version, options.overwrite)?))
+        }
+        OutputFormat::Zarr => {
+            Ok(Box::new(ZarrSink::create(path, plan.header.clone(), options.compression, options.overwrite)?))
+        }
+        OutputFormat::Npy | OutputFormat::Npz => {
+            let is_archive = plan.format == OutputFormat::Npz;
+            Ok(Box::new(NpySink::create(path, plan.header.clone(), is_archive, options.overwrite)?))
+        }
+        OutputFormat::Tet => {
+            let variables: Vec<TetVariable> = plan
+                .transfers
+                .iter()
+                .zip(&plan.header.variables)
+                .map(|(transfer, variable)| TetVariable {
+                    original: match transfer.how {
+                        // What the file records are characters: the strings are gone.
+                        Conversion::ToChars(..) => Variable { kind: Kind::Char, ..variable.clone() },
+                        _ => source.header().variables[transfer.source].clone(),
+                    },
+                    labels: match &transfer.how {
+                        Conversion::Labels(labels) => Some(labels.clone()),
+                        _ => None,
+                    },
+                    rounding: rounding(variable, options).map(Rounding::MaxError),
+                })
+                .collect();
+            let origin = Path::new(source.name()).file_name().map(|name| name.to_string_lossy().into_owned());
+            let origin = origin.filter(|name| !name.is_empty() && name.len() <= 1024);
+            let origin = origin.unwrap_or_else(|| source.header().format.clone());
+            let sink = TetSink::create(
+                path,
+                (&plan.header, &source.header().dims),
+                &variables,
+                options.compression,
+                &origin,
+                options.overwrite,
+            )?;
+            Ok(Box::new(sink))
+        }
+    }
+}
+
+fn write(
+    source: &dyn ArraySource,
+    path: &Path,
+    plan: &mut Plan,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let mut sink = create(source, path, plan, options)?;
+    let mut errors = Vec::new();
+    for (number, (transfer, variable)) in plan.transfers.iter().zip(&plan.header.variables).enumerate() {
+        match &transfer.how {
+            Conversion::Strings(strings) | Conversion::Labels(strings) => {
+                sink.write_strings(number, strings)?
+            }
+            _ => {
+                let largest = Mutex::new(0f64);
+                let fill = filler(source, transfer, variable, &largest);
+                let original = &source.header().variables[transfer.source];
+                let chunks = original.chunks.clone().filter(|_| source.is_chunked(transfer.source)).map(
+                    |mut chunks| {
+                        chunks.extend(&variable.shape[chunks.len().min(variable.shape.len())..]);
+                        chunks
+                    },
+                );
+                let rechunk = match (&chunks, &variable.chunks) {
+                    (Some(from), Some(to)) if plan.format.is_chunked() => {
+                        Rechunk::new(&fill, &variable.shape, variable.item_size(), from, to)
+                    }
+                    _ => None,
+                };
+                let slabbed = |start: &[u64], extents: &[u64], out: &mut [u8]| match &rechunk {
+                    Some(rechunk) => rechunk.read(start, extents, out),
+                    None => fill(start, extents, out),
+                };
+                sink.write(number, &Values { fill: &slabbed, source_chunks: chunks }, progress)?;
+                let largest = *largest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+                if matches!(transfer.how, Conversion::Cast(_)) {
+                    errors.push((original.name.clone(), largest));
+                }
+            }
+        }
+    }
+    sink.finish()?;
+    for (name, error) in errors {
+        if let Some(item) = plan.fidelity.variable_mut(&name).filter(|item| item.fate == Fate::Changed) {
+            item.max_error = Some(error);
+        }
+    }
+    Ok(())
+}
+
+/// Reads boxes of a variable of the output from the source.
+fn filler<'f>(
+    source: &'f dyn ArraySource,
+    transfer: &'f Transfer,
+    variable: &'f Variable,
+    largest: &'f Mutex<f64>,
+) -> impl Fn(&[u64], &[u64], &mut [u8]) -> Result<(), Error> + Sync + 'f {
+    let original = &source.header().variables[transfer.source];
+    let rank = original.shape.len();
+    move |start: &[u64], extents: &[u64], out: &mut [u8]| match &transfer.how {
+        Conversion::Same => {
+            // An axis in addition is read whole.
+            let extra_is_whole =
+                start[rank..].iter().all(|start| *start == 0) && extents[rank..] == variable.shape[rank..];
+            if !extra_is_whole {
+                return Err(refused(source.name(), format!("`{}` is cut inside an element", variable.name)));
+            }
+            source.read_box(transfer.source, &start[..rank], &extents[..rank], out)
+        }
+        Conversion::Cast(to) => {
+            let from = original.dtype().unwrap_or(DType::U8);
+            let size = to.size().unwrap_or(1).max(1);
+            let mut raw = vec![0; out.len() / size * from.size().unwrap_or(1)];
+            source.read_box(transfer.source, &start[..rank], &extents[..rank], &mut raw)?;
+            let error = cast(from, *to, &raw, out).map_err(|(position, text)| {
+                let place = place_of(&start[..rank], &extents[..rank], position);
+                let name = tercet_core::escape::name(&variable.name);
+                refused(
+                    source.name(),
+                    format!("`{name}` at {place:?} is {text}, which does not fit into {to}"),
+                )
+            })?;
+            let mut largest = largest.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            *largest = largest.max(error);
+            Ok(())
+        }
+        Conversion::ToChars(strings, width) => {
+            let whole: u64 = *width as u64;
+            let (from, count) = (start[rank], extents[rank]);
+            for (row, slot) in out.chunks_exact_mut(usize::try_from(count).unwrap_or(1).max(1)).enumerate() {
+                let place = place_of(&start[..rank], &extents[..rank], row);
+                let linear =
+                    place.iter().zip(&original.shape).fold(0, |linear, (at, extent)| linear * extent + at);
+                let text = strings
+                    .get(usize::try_from(linear).unwrap_or(usize::MAX))
+                    .map_or(&[][..], |text| text.as_bytes());
+                slot.fill(0);
+                for (byte, position) in slot.iter_mut().zip(from..whole) {
+                    *byte = text.get(usize::try_from(position).unwrap_or(usize::MAX)).copied().unwrap_or(0);
+                }
+            }
+            Ok(())
+        }
+        Conversion::Strings(_) | Conversion::Labels(_) => {
+            Err(refused(source.name(), format!("`{}` contains strings", variable.name)))
+        }
+    }
+}
+
+/// The position in an array of an element of a box.
+pub(crate) fn place_of(start: &[u64], extents: &[u64], element: usize) -> Vec<u64> {
+    let mut rest = element as u64;
+    let mut place = vec![0; extents.len()];
+    for axis in (0..extents.len()).rev() {
+        let extent = extents[axis].max(1);
+        place[axis] = start[axis] + rest % extent;
+        rest /= extent;
+    }
+    place
+}
+
+/// Reads the output again and compares its structure, attributes and values with the plan and the source.
+fn verify(
+    source: &dyn ArraySource,
+    path: &Path,
+    plan: &mut Plan,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let written = open_path(path)?;
+    let name = written.name().to_owned();
+    let differs = |detail: String| Error::new(name.as_str().into(), ErrorKind::Differs(detail.into()));
+    for (transfer, variable) in plan.transfers.iter().zip(&plan.header.variables) {
+        let original = &source.header().variables[transfer.source];
+        let shown = tercet_core::escape::name(&variable.name).into_owned();
+        // A .npy file has no names.
+        let position = match plan.format {
+            OutputFormat::Npy => Some(0),
+            _ => written.header().find(&variable.name),
+        };
+        let Some(position) = position else {
+            return Err(differs(format!("verification failed: `{shown}` is not in the output")));
+        };
+        let found = &written.header().variables[position];
+        if let Conversion::Strings(strings) | Conversion::Labels(strings) = &transfer.how {
+            if written.read_strings(position)? != *strings {
+                return Err(differs(format!("verification failed: the strings of `{shown}` differ")));
+            }
+            continue;
+        }
+        // A format that records types gives the original back.
+        let is_original = found.kind == original.kind && found.shape == original.shape;
+        let is_planned = found.dtype() == variable.dtype() && found.shape == variable.shape;
+        if !is_original && !is_planned {
+            return Err(differs(format!(
+                "verification failed: `{shown}` is {} {:?}",
+                found.kind, found.shape
+            )));
+        }
+        let attrs_differ = if plan.format.rules().attributes && rounding(variable, options).is_none() {
+            variable.attrs.iter().find(|attr| found.attr(&attr.name) != Some(&attr.value))
+        } else {
+            None
+        };
+        if let Some(attr) = attrs_differ {
+            return Err(differs(format!(
+                "verification failed: the attribute `{}` of `{shown}` differs",
+                attr.name
+            )));
+        }
+        let largest = Mutex::new(0.0);
+        let converted = filler(source, transfer, variable, &largest);
+        let expected: &Fill<'_> = if is_planned {
+            &converted
+        } else {
+            &|start: &[u64], extents: &[u64], out: &mut [u8]| {
+                source.read_box(transfer.source, start, extents, out)
+            }
+        };
+        let allowed = rounding(variable, options);
+        let error = compare(&*written, position, expected, original.chunks.as_deref(), progress)?;
+        match (error, allowed) {
+            (None, _) => {}
+            (Some((error, _)), Some(allowed)) if error <= allowed => {
+                if let Some(item) = plan.fidelity.variable_mut(&original.name) {
+                    item.max_error = Some(error);
+                }
+            }
+            (Some((error, place)), _) => {
+                return Err(differs(format!(
+                    "verification failed: the values of `{shown}` differ by up to {error}, first at {place:?}"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Compares the values of a variable with expected ones: the largest difference and the first place.
+fn compare(
+    written: &dyn ArraySource,
+    position: usize,
+    expected: &Fill<'_>,
+    chunks: Option<&[u64]>,
+    progress: &dyn Progress,
+) -> Result<Option<(f64, Vec<u64>)>, Error> {
+    let variable = &written.header().variables[position];
+    let (size, dtype) = (variable.item_size(), variable.dtype().unwrap_or(DType::U8));
+    let mut found: Option<(f64, Vec<u64>)> = None;
+    for (start, extents) in slabs(&variable.shape, size, chunks) {
+        progress.check().map_err(|cancelled| Error::new(written.name().into(), cancelled.into()))?;
+        let elements: u64 = extents.iter().product();
+        let len = usize::try_from(elements * size as u64).unwrap_or(0);
+        let (mut left, mut right) = (vec![0; len], vec![0; len]);
+        expected(&start, &extents, &mut left)?;
+        written.read_box(position, &start, &extents, &mut right)?;
+        if let Some((error, element)) = difference(dtype, &left, &right) {
+            let parts = if matches!(dtype, DType::C64 | DType::C128) { 2 } else { 1 };
+            let place = place_of(&start, &extents, element / parts);
+            let (largest, first) = found.unwrap_or((0.0, place));
+            found = Some((largest.max(error), first));
+        }
+    }
+    Ok(found)
+}
+
+impl Plan {
+    /// The number of bytes of all values of the output.
+    pub fn bytes(&self) -> u64 {
+        self.header.bytes()
+    }
+
+    /// Whether a variable could not be read or stored.
+    pub fn has_lost_variables(&self) -> bool {
+        let lost = |item: &&super::fidelity::FidelityItem| {
+            item.subject == Subject::Variable && item.fate == Fate::NotCarried
+        };
+        self.fidelity.items.iter().any(|item| lost(&item))
+    }
+
+    /// What is kept, changed and not carried.
+    pub fn into_fidelity(self) -> Fidelity {
+        self.fidelity
+    }
+}

@@ -1,0 +1,215 @@
+use std::path::{Path, PathBuf};
+
+use tercet_core::DType;
+use tercet_core::progress::NoProgress;
+
+use super::*;
+
+/// A source in memory.
+struct Memory {
+    header: Header,
+    values: Vec<Vec<u8>>,
+    strings: Vec<Vec<String>>,
+}
+
+impl ArraySource for Memory {
+    fn name(&self) -> &str {
+        "memory"
+    }
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn read_box(
+        &self,
+        variable: usize,
+        start: &[u64],
+        extents: &[u64],
+        out: &mut [u8],
+    ) -> Result<(), crate::Error> {
+        let item = &self.header.variables[variable];
+        let size = item.item_size();
+        for (element, slot) in out.chunks_exact_mut(size).enumerate() {
+            let place = super::convert::place_of(start, extents, element);
+            let linear = place.iter().zip(&item.shape).fold(0, |linear, (at, extent)| linear * extent + at);
+            let at = usize::try_from(linear).unwrap() * size;
+            slot.copy_from_slice(&self.values[variable][at..at + size]);
+        }
+        Ok(())
+    }
+    fn read_strings(&self, variable: usize) -> Result<Vec<String>, crate::Error> {
+        Ok(self.strings[variable].clone())
+    }
+}
+
+impl Memory {
+    fn new() -> Self {
+        Self { header: Header::default(), values: Vec::new(), strings: Vec::new() }
+    }
+
+    fn with(mut self, name: &str, kind: Kind, dims: &[(&str, u64)], chunks: Option<&[u64]>) -> Self {
+        for (dim, len) in dims {
+            if self.header.dim(dim).is_none() {
+                self.header.dims.push(Dim { name: (*dim).to_owned(), len: *len, unlimited: *dim == "time" });
+            }
+        }
+        let variable = Variable {
+            name: name.to_owned(),
+            kind,
+            dims: dims.iter().map(|(dim, _)| (*dim).to_owned()).collect(),
+            shape: dims.iter().map(|(_, len)| *len).collect(),
+            chunks: chunks.map(<[u64]>::to_vec),
+            attrs: vec![
+                Attr::text("units", "K"),
+                Attr::text("empty", ""),
+                Attr::text("long", "x".repeat(3000)),
+                Attr::new("f", AttrData::Numbers(Numbers::parse(DType::F32, &["0.1", "NaN"], true).unwrap())),
+                Attr::new("flag_masks", AttrData::Numbers(Numbers::parse(DType::I8, &["1"], false).unwrap())),
+                Attr::new("valid_range", AttrData::Text("not a range".to_owned())),
+            ],
+        };
+        let bytes = variable.bytes();
+        let is_bool = kind == Kind::Number(DType::Bool);
+        let byte = |at: u64| u8::try_from(if is_bool { at % 2 } else { at * 31 % 63 }).unwrap();
+        self.values.push((0..bytes).map(byte).collect());
+        let strings = (0..variable.elements()).map(|number| format!("text {number}"));
+        self.strings.push(if kind == Kind::String { strings.collect() } else { Vec::new() });
+        self.header.variables.push(variable);
+        self
+    }
+}
+
+fn every_type() -> Memory {
+    let mut memory = Memory::new();
+    for dtype in DType::ALL {
+        if dtype != DType::Bitmask && dtype != DType::BF16 {
+            let dims = [("time", 5), ("y", 4), ("x", 3)];
+            memory = memory.with(dtype.name(), Kind::Number(dtype), &dims, Some(&[1, 4, 3]));
+        }
+    }
+    memory
+        .with("crs", Kind::Number(DType::I32), &[], None)
+        .with("a/b", Kind::Number(DType::F32), &[("a/n", 2)], None)
+        .with("name", Kind::Char, &[("time", 5), ("length", 7)], None)
+}
+
+fn options() -> ConvertOptions {
+    ConvertOptions::default()
+}
+
+fn assert_same(left: &dyn ArraySource, right: &dyn ArraySource) {
+    assert_eq!(left.header().attrs, right.header().attrs);
+    for (number, variable) in left.header().variables.iter().enumerate() {
+        let other = right.header().find(&variable.name).unwrap_or_else(|| panic!("{}", variable.name));
+        let found = &right.header().variables[other];
+        assert_eq!((found.kind, &found.dims, &found.shape), (variable.kind, &variable.dims, &variable.shape));
+        assert_eq!(format!("{:?}", found.attrs), format!("{:?}", variable.attrs), "{}", variable.name);
+        if variable.kind == Kind::String {
+            assert_eq!(left.read_strings(number).unwrap(), right.read_strings(other).unwrap());
+        } else {
+            let (left, right) = (read_all(left, number).unwrap(), read_all(right, other).unwrap());
+            assert_eq!(left.bytes(), right.bytes(), "{}", variable.name);
+        }
+    }
+}
+
+fn run(source: &dyn ArraySource, directory: &Path, name: &str) -> (PathBuf, Plan) {
+    let path = directory.join(name);
+    let format = OutputFormat::from_path(&path).unwrap();
+    let plan = convert(source, &path, format, &options(), &NoProgress).unwrap();
+    (path, plan)
+}
+
+#[test]
+fn tet_files_give_every_type_back() {
+    let source = every_type();
+    let directory = tempfile::tempdir().unwrap();
+    let (path, plan) = run(&source, directory.path(), "a.tet");
+    assert!(plan.fidelity.is_exact(), "{:?}", plan.fidelity.inexact().collect::<Vec<_>>());
+    let back = open_path(&path).unwrap();
+    assert_same(&source, &*back);
+    assert_eq!(back.header().dims.iter().filter(|dim| dim.unlimited).count(), 1);
+    // The file is valid, and other programs see attributes.
+    let file = tercet_tet::File::open(&path).unwrap();
+    let info = file.dataset("float32").unwrap().info().unwrap();
+    assert_eq!(info.attrs["units"], "K");
+    assert!(!info.attrs.contains_key("valid_range"), "would break queries");
+}
+
+#[test]
+fn netcdf_reports_what_it_cannot_hold() {
+    let source = every_type();
+    let directory = tempfile::tempdir().unwrap();
+    let (path, plan) = run(&source, directory.path(), "a.nc");
+    assert_eq!(plan.format, OutputFormat::NetCdf(Some(NetCdfVersion::Cdf5)));
+    let changed: Vec<&str> = plan
+        .fidelity
+        .inexact()
+        .filter(|item| item.subject == Subject::Variable)
+        .map(|item| item.name.as_str())
+        .collect();
+    assert_eq!(changed, ["float16", "complex64", "complex128", "bool", "a/b"]);
+    assert!(plan.fidelity.inexact().any(|item| item.name == "a/n"));
+    let back = open_path(&path).unwrap();
+    assert_eq!(back.header().variables[back.header().find("complex64").unwrap()].shape, [5, 4, 3, 2]);
+    // Back to .tet and NetCDF: bit for bit.
+    let (tet, plan) = run(&*back, directory.path(), "b.tet");
+    assert!(plan.fidelity.is_exact(), "{:?}", plan.fidelity.inexact().collect::<Vec<_>>());
+    let tet = open_path(&tet).unwrap();
+    assert_same(&*back, &*tet);
+    let (again, plan) = run(&*tet, directory.path(), "b.nc");
+    assert!(plan.fidelity.is_exact());
+    assert_eq!(std::fs::read(path).unwrap(), std::fs::read(again).unwrap());
+}
+
+#[test]
+fn strings_become_labels_or_characters() {
+    let source = Memory::new()
+        .with("v", Kind::Number(DType::F32), &[("station", 3)], None)
+        .with("station", Kind::String, &[("station", 3)], None)
+        .with("remark", Kind::String, &[("station", 3)], None);
+    let directory = tempfile::tempdir().unwrap();
+    let (path, plan) = run(&source, directory.path(), "a.tet");
+    let inexact: Vec<String> = plan.fidelity.inexact().map(|item| item.name.clone()).collect();
+    assert!(inexact.contains(&"station:units".to_owned()) && inexact.contains(&"remark".to_owned()));
+    let file = tercet_tet::File::open(&path).unwrap();
+    assert_eq!(file.dataset("v").unwrap().labels(0).unwrap(), ["text 0", "text 1", "text 2"]);
+    let back = open_path(&path).unwrap();
+    let station = back.header().find("station").unwrap();
+    assert_eq!(back.read_strings(station).unwrap()[2], "text 2");
+    let remark = back.header().find("remark").unwrap();
+    assert_eq!(back.header().variables[remark].kind, Kind::Char);
+    assert_eq!(read_all(&*back, remark).unwrap().bytes(), b"text 0text 1text 2");
+}
+
+#[test]
+fn values_that_do_not_fit_are_refused() {
+    // 64-bit integers in a format without them.
+    let source = Memory::new().with("v", Kind::Number(DType::I64), &[("x", 3)], None);
+    let format = OutputFormat::NetCdf(Some(NetCdfVersion::Offset64));
+    let plan = plan_conversion(&source, format, &options()).unwrap();
+    assert!(plan.has_lost_variables());
+}
+
+#[test]
+fn rechunking_gives_the_same_values() {
+    let dims = [("time", 50), ("y", 40), ("x", 30)];
+    let source = Memory::new().with("v", Kind::Number(DType::F32), &dims, Some(&[1, 40, 30]));
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
+    let chunks = vec![("time".to_owned(), 50), ("y".to_owned(), 7), ("x".to_owned(), 8)];
+    let options = ConvertOptions { chunks, ..options() };
+    let plan = convert(&source, &path, OutputFormat::Tet, &options, &NoProgress).unwrap();
+    assert_eq!(plan.header.variables[0].chunks, Some(vec![50, 7, 8]));
+    assert_same(&source, &*open_path(&path).unwrap());
+}
+
+#[test]
+fn rounding_is_measured() {
+    let source = Memory::new().with("v", Kind::Number(DType::F64), &[("y", 40), ("x", 30)], None);
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.tet");
+    let options = ConvertOptions { max_error: vec![(None, 0.01)], ..options() };
+    let plan = convert(&source, &path, OutputFormat::Tet, &options, &NoProgress).unwrap();
+    let item = plan.fidelity.inexact().next().unwrap();
+    assert_eq!(item.fate, Fate::Changed);
+}

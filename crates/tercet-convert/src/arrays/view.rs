@@ -1,0 +1,473 @@
+//! [`View`]: a part of a source, with other names and types.
+
+use tercet_core::tensor::{AxisSlice, BoxCopy};
+use tercet_core::{DType, TensorView};
+use tercet_tet::{AttrValue, File, LabelSelection, Layout, PositionRange, Writer, WriterOptions};
+
+use super::cast::cast;
+use super::convert::place_of;
+use super::model::{Attr, AttrData, Header, Kind, Number, Numbers, Variable, number_at};
+use super::source::{ArraySource, read_all, refused};
+use crate::Error;
+
+/// What a [`View`] selects and changes.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct ViewOptions {
+    /// The variables, with those that they need: coordinates, bounds, grid mappings. Empty: all.
+    pub variables: Vec<String>,
+    /// Positions of dimensions: `time=0..24`.
+    pub positions: Vec<(String, String)>,
+    /// Labels of dimensions: `lat=60..30`.
+    pub labels: Vec<(String, String)>,
+    /// New names of variables and dimensions.
+    pub renames: Vec<(String, String)>,
+    /// Decode packed values: `scale_factor`, `add_offset`, missing values become NaN.
+    pub unpack: bool,
+    /// Element types of variables; without a name of all float variables that are not coordinates.
+    pub dtypes: Vec<(Option<String>, DType)>,
+}
+
+/// A part of a source, with other names and types. It is a source itself.
+pub struct View<'s> {
+    source: &'s dyn ArraySource,
+    header: Header,
+    parts: Vec<Part>,
+}
+
+struct Part {
+    source: usize,
+    slices: Vec<AxisSlice>,
+    packing: Option<Packing>,
+    /// The type of the values before they are cast.
+    decoded: DType,
+}
+
+/// The packing of a variable by the CF conventions.
+struct Packing {
+    stored: DType,
+    scale: f64,
+    offset: f64,
+    missing: Vec<f64>,
+    valid: (f64, f64),
+}
+
+impl std::fmt::Debug for View<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("View").field("header", &self.header).finish_non_exhaustive()
+    }
+}
+
+impl<'s> View<'s> {
+    /// Selects a part of a source.
+    pub fn new(source: &'s dyn ArraySource, options: &ViewOptions) -> Result<Self, Error> {
+        let input = source.header();
+        let mut header = Header { variables: Vec::new(), ..input.clone() };
+        if !options.variables.is_empty() {
+            header.unreadable.retain(|(name, _)| options.variables.contains(name));
+        }
+        let slices = dim_slices(source, options)?;
+        for dim in &mut header.dims {
+            if let Some((_, slice)) = slices.iter().find(|(name, _)| *name == dim.name) {
+                dim.len = slice.count();
+            }
+        }
+        let known = |name: &String| input.variables.iter().any(|variable| variable.name == *name);
+        if let Some((_, name)) = options
+            .dtypes
+            .iter()
+            .find_map(|(name, dtype)| name.as_ref().filter(|name| !known(name)).map(|name| (dtype, name)))
+        {
+            return Err(unknown(source, name));
+        }
+        let mut parts = Vec::new();
+        for number in selected(source, &options.variables)? {
+            let variable = &input.variables[number];
+            let slices_of: Vec<AxisSlice> = variable
+                .dims
+                .iter()
+                .zip(&variable.shape)
+                .map(|(dim, extent)| {
+                    let found = slices.iter().find(|(name, _)| name == dim);
+                    found.map_or(AxisSlice::full(*extent), |(_, slice)| *slice)
+                })
+                .collect();
+            let is_whole =
+                slices_of.iter().zip(&variable.shape).all(|(slice, extent)| slice.count() == *extent);
+            if variable.kind == Kind::String && !is_whole && variable.shape.len() != 1 {
+                header
+                    .unreadable
+                    .push((variable.name.clone(), "selections of string arrays are not supported".into()));
+                continue;
+            }
+            let (item, part) = part(variable, number, slices_of, options);
+            header.variables.push(item);
+            parts.push(part);
+        }
+        let used: Vec<&String> = header.variables.iter().flat_map(|variable| &variable.dims).collect();
+        if !options.variables.is_empty() {
+            let used: Vec<String> = used.into_iter().cloned().collect();
+            header.dims.retain(|dim| used.contains(&dim.name));
+        }
+        rename(source, &mut header, &options.renames)?;
+        Ok(Self { source, header, parts })
+    }
+}
+
+/// The selected variables with their coordinates, bounds and grid mappings.
+fn selected(source: &dyn ArraySource, names: &[String]) -> Result<Vec<usize>, Error> {
+    let input = source.header();
+    if names.is_empty() {
+        return Ok((0..input.variables.len()).collect());
+    }
+    let mut chosen = Vec::new();
+    for name in names {
+        match input.find(name) {
+            Some(number) => chosen.push(number),
+            None if input.unreadable.iter().any(|(found, _)| found == name) => {}
+            None => return Err(unknown(source, name)),
+        }
+    }
+    let mut next = 0;
+    while let Some(&number) = chosen.get(next) {
+        next += 1;
+        let variable = &input.variables[number];
+        let mut related: Vec<&str> = variable.dims.iter().map(String::as_str).collect();
+        for key in
+            ["coordinates", "bounds", "grid_mapping", "ancillary_variables", "cell_measures", "formula_terms"]
+        {
+            related.extend(
+                variable.attr(key).and_then(AttrData::as_text).into_iter().flat_map(str::split_whitespace),
+            );
+        }
+        for name in related {
+            if let Some(found) = input.find(name).filter(|found| !chosen.contains(found)) {
+                chosen.push(found);
+            }
+        }
+    }
+    chosen.sort_unstable();
+    chosen.dedup();
+    Ok(chosen)
+}
+
+fn unknown(source: &dyn ArraySource, name: &str) -> Error {
+    let known: Vec<&str> =
+        source.header().variables.iter().take(20).map(|variable| variable.name.as_str()).collect();
+    refused(source.name(), format!("no variable `{name}`; there are {}", known.join(", ")))
+}
+
+/// The positions of dimensions that are selected.
+fn dim_slices(source: &dyn ArraySource, options: &ViewOptions) -> Result<Vec<(String, AxisSlice)>, Error> {
+    let mut slices: Vec<(String, AxisSlice)> = Vec::new();
+    let both = options
+        .positions
+        .iter()
+        .map(|item| (item, false))
+        .chain(options.labels.iter().map(|item| (item, true)));
+    for ((name, text), by_label) in both {
+        let header = source.header();
+        let Some(dim) = header.dim(name) else {
+            let known: Vec<&str> = header.dims.iter().map(|dim| dim.name.as_str()).collect();
+            return Err(refused(
+                source.name(),
+                format!("no dimension `{name}`; there are {}", known.join(", ")),
+            ));
+        };
+        if slices.iter().any(|(found, _)| found == name) {
+            return Err(refused(source.name(), format!("the dimension `{name}` is selected twice")));
+        }
+        let file = axis_file(source, name, dim.len, by_label)?;
+        let dataset = file.dataset("axis")?;
+        let select = dataset.select();
+        let select = if by_label {
+            let parsed = match select.coordinates(0)? {
+                Some(coordinates) => coordinates.parse_selection(text),
+                None => LabelSelection::parse(text),
+            };
+            select.sel(0, parsed)?
+        } else {
+            let range = PositionRange::parse(text)
+                .ok_or_else(|| refused(source.name(), format!("invalid positions `{text}` of `{name}`")))?;
+            select.isel(0, range)?
+        };
+        if select.is_reversed() {
+            return Err(refused(source.name(), format!("`{name}={text}` selects in reverse order")));
+        }
+        slices.push((name.clone(), select.selection()?.axes()[0]));
+    }
+    Ok(slices)
+}
+
+/// A file in memory with one axis and its coordinates: selections have the meaning that they have for `.tet` files.
+fn axis_file(source: &dyn ArraySource, dim: &str, len: u64, by_label: bool) -> Result<File, Error> {
+    let failed = |error: tercet_tet::LayoutError| refused(source.name(), error.to_string());
+    if len == 0 {
+        return Err(refused(source.name(), format!("the dimension `{dim}` is empty")));
+    }
+    let mut layout = Layout::new();
+    let axis = layout.dataset("axis", DType::U8, [len], [len]).map_err(failed)?;
+    let axis_name = if dim == "axis" { "axis_" } else { dim };
+    layout.dims(axis, [axis_name]).map_err(failed)?;
+    let coordinate = source.header().find(dim).filter(|_| by_label);
+    let mut numbers = None;
+    if let Some(number) = coordinate {
+        let variable = &source.header().variables[number];
+        if variable.kind == Kind::String {
+            layout.labels(axis, axis_name, source.read_strings(number)?).map_err(failed)?;
+        } else if let (Kind::Number(dtype), 1) = (variable.kind, variable.shape.len()) {
+            let values = read_all(source, number)?;
+            let size = dtype.size().unwrap_or(1);
+            let wide = if dtype == DType::F32 { DType::F32 } else { DType::F64 };
+            let mut bytes = vec![0; values.bytes().len() / size * wide.size().unwrap_or(8)];
+            cast(dtype, wide, values.bytes(), &mut bytes)
+                .map_err(|_| refused(source.name(), format!("`{dim}` has no numbers")))?;
+            let id = layout.dataset(axis_name, wide, [len], [len]).map_err(failed)?;
+            layout.dims(id, [axis_name]).map_err(failed)?;
+            for key in ["units", "calendar"] {
+                if let Some(text) =
+                    variable.attr(key).and_then(AttrData::as_text).filter(|text| !text.is_empty())
+                {
+                    layout.set_attr(id, key, &AttrValue::from(text)).map_err(failed)?;
+                }
+            }
+            numbers = Some((id, wide, bytes));
+        }
+    }
+    let mut writer = Writer::new(std::io::Cursor::new(Vec::new()), layout, WriterOptions::new())?;
+    let shape = [len];
+    let zeros = vec![0; usize::try_from(len).unwrap_or(0)];
+    let view = |dtype, bytes| {
+        TensorView::new(dtype, &shape, bytes).map_err(|error| refused(source.name(), error.to_string()))
+    };
+    writer.array(axis, view(DType::U8, &zeros)?)?;
+    if let Some((id, dtype, bytes)) = &numbers {
+        writer.array(*id, view(*dtype, bytes)?)?;
+    }
+    let bytes = writer.finish()?.output;
+    Ok(File::from_bytes(source.name(), bytes)?)
+}
+
+/// A variable of the view.
+fn part(
+    variable: &Variable,
+    number: usize,
+    slices: Vec<AxisSlice>,
+    options: &ViewOptions,
+) -> (Variable, Part) {
+    let mut item = variable.clone();
+    item.shape = slices.iter().map(|slice| slice.count()).collect();
+    if let Some(chunks) = &mut item.chunks {
+        let is_shifted = slices.iter().zip(&variable.shape).any(|(slice, extent)| slice.count() != *extent);
+        if is_shifted {
+            chunks
+                .iter_mut()
+                .zip(&item.shape)
+                .for_each(|(chunk, extent)| *chunk = (*chunk).min((*extent).max(1)));
+        }
+    }
+    let packing = if options.unpack { packing(variable) } else { None };
+    if let Some(packing) = &packing {
+        let is_float = |name: &str| matches!(variable.attr(name), Some(AttrData::Numbers(numbers)) if numbers.dtype == DType::F32);
+        let narrow = matches!(packing.stored, DType::I8 | DType::U8 | DType::I16 | DType::U16 | DType::F32);
+        let dtype = if narrow && (is_float("scale_factor") || is_float("add_offset")) {
+            DType::F32
+        } else {
+            DType::F64
+        };
+        item.kind = Kind::Number(dtype);
+        const DECODED: [&str; 8] = [
+            "scale_factor",
+            "add_offset",
+            "_FillValue",
+            "missing_value",
+            "valid_min",
+            "valid_max",
+            "valid_range",
+            "_Unsigned",
+        ];
+        item.attrs.retain(|attr| !DECODED.contains(&attr.name.as_str()));
+        let nan = Numbers::parse(dtype, &["NaN"], false);
+        item.attrs.extend(nan.map(|nan| Attr::new("_FillValue", AttrData::Numbers(nan))));
+    }
+    let decoded = item.dtype().unwrap_or(DType::U8);
+    let named = options.dtypes.iter().find(|(name, _)| name.as_deref() == Some(&variable.name));
+    let is_data = decoded.is_float() && variable.dims.len() > 1;
+    let general = options.dtypes.iter().find(|(name, _)| name.is_none() && is_data);
+    if let (Some((_, dtype)), Kind::Number(_)) = (named.or(general), item.kind) {
+        item.kind = Kind::Number(*dtype);
+        for attr in &mut item.attrs {
+            if let AttrData::Numbers(numbers) = &attr.value
+                && ["_FillValue", "missing_value", "valid_min", "valid_max", "valid_range"]
+                    .contains(&attr.name.as_str())
+                && numbers.dtype == decoded
+            {
+                let mut bytes = vec![0; numbers.len() * dtype.size().unwrap_or(1)];
+                if cast(decoded, *dtype, &numbers.bytes, &mut bytes).is_ok() {
+                    attr.value =
+                        AttrData::Numbers(Numbers { dtype: *dtype, bytes, is_list: numbers.is_list });
+                }
+            }
+        }
+    }
+    (item, Part { source: number, slices, packing, decoded })
+}
+
+fn packing(variable: &Variable) -> Option<Packing> {
+    let number = |name: &str| variable.attr(name).and_then(AttrData::as_number).map(Number::as_f64);
+    let (scale, offset) = (number("scale_factor"), number("add_offset"));
+    let Kind::Number(stored) = variable.kind else { return None };
+    if scale.is_none() && offset.is_none() {
+        return None;
+    }
+    let mut missing: Vec<f64> = number("_FillValue").into_iter().collect();
+    if let Some(AttrData::Numbers(numbers)) = variable.attr("missing_value") {
+        missing.extend(numbers.iter().map(Number::as_f64));
+    }
+    let range = match variable.attr("valid_range") {
+        Some(AttrData::Numbers(numbers)) if numbers.len() == 2 => {
+            let ends: Vec<f64> = numbers.iter().map(Number::as_f64).collect();
+            (ends[0], ends[1])
+        }
+        _ => (f64::NEG_INFINITY, f64::INFINITY),
+    };
+    let valid = (number("valid_min").unwrap_or(range.0), number("valid_max").unwrap_or(range.1));
+    Some(Packing { stored, scale: scale.unwrap_or(1.0), offset: offset.unwrap_or(0.0), missing, valid })
+}
+
+impl Packing {
+    /// Decodes values into float64.
+    fn decode(&self, bytes: &[u8]) -> Vec<u8> {
+        let size = self.stored.size().unwrap_or(1);
+        let value = |element: &[u8]| {
+            let raw = number_at(self.stored, element).map_or(f64::NAN, Number::as_f64);
+            let is_missing = self.missing.contains(&raw) || raw < self.valid.0 || raw > self.valid.1;
+            if is_missing { f64::NAN } else { raw * self.scale + self.offset }
+        };
+        bytes.chunks_exact(size).flat_map(|element| value(element).to_le_bytes()).collect()
+    }
+}
+
+/// Renames variables and dimensions, and the references to them in attributes.
+fn rename(source: &dyn ArraySource, header: &mut Header, renames: &[(String, String)]) -> Result<(), Error> {
+    for (old, new) in renames {
+        let mut found = false;
+        if header.find(new).is_some() || header.dim(new).is_some() {
+            return Err(refused(source.name(), format!("cannot rename `{old}`: there is a `{new}` already")));
+        }
+        for dim in header.dims.iter_mut().filter(|dim| dim.name == *old) {
+            dim.name.clone_from(new);
+            found = true;
+        }
+        for variable in &mut header.variables {
+            if variable.name == *old {
+                variable.name.clone_from(new);
+                found = true;
+            }
+            for dim in variable.dims.iter_mut().filter(|dim| *dim == old) {
+                dim.clone_from(new);
+            }
+            for attr in &mut variable.attrs {
+                let refers = ["coordinates", "bounds", "grid_mapping", "ancillary_variables"]
+                    .contains(&attr.name.as_str());
+                if let (true, AttrData::Text(text)) = (refers, &mut attr.value) {
+                    let words: Vec<&str> =
+                        text.split(' ').map(|word| if word == old { new } else { word }).collect();
+                    *text = words.join(" ");
+                }
+            }
+        }
+        if !found {
+            return Err(refused(source.name(), format!("no variable or dimension `{old}`")));
+        }
+    }
+    Ok(())
+}
+
+impl ArraySource for View<'_> {
+    fn name(&self) -> &str {
+        self.source.name()
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn is_chunked(&self, variable: usize) -> bool {
+        self.source.is_chunked(self.parts[variable].source)
+    }
+
+    fn read_box(&self, variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
+        let part = &self.parts[variable];
+        let original = &self.source.header().variables[part.source];
+        let stored = original.dtype().unwrap_or(DType::U8);
+        let target = self.header.variables[variable].dtype().unwrap_or(DType::U8);
+        if part.packing.is_none() && target == stored {
+            return self.read_stored(part, stored, start, extents, out);
+        }
+        let count = out.len() / target.size().unwrap_or(1).max(1);
+        let mut raw = vec![0; count * stored.size().unwrap_or(1)];
+        self.read_stored(part, stored, start, extents, &mut raw)?;
+        let (from, values) = match &part.packing {
+            Some(packing) => (DType::F64, packing.decode(&raw)),
+            None => (part.decoded, raw),
+        };
+        cast(from, target, &values, out).map(drop).map_err(|(element, text)| {
+            let place = place_of(start, extents, element);
+            let name = tercet_core::escape::name(&original.name);
+            refused(self.name(), format!("`{name}` at {place:?} is {text}, which does not fit into {target}"))
+        })
+    }
+
+    fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
+        let part = &self.parts[variable];
+        let all = self.source.read_strings(part.source)?;
+        match part.slices[..] {
+            [slice] if slice.count() != all.len() as u64 => {
+                let at = |index: u64| usize::try_from(slice.start + index * slice.step).unwrap_or(usize::MAX);
+                Ok((0..slice.count()).filter_map(|index| all.get(at(index)).cloned()).collect())
+            }
+            _ => Ok(all),
+        }
+    }
+}
+
+impl View<'_> {
+    fn read_stored(
+        &self,
+        part: &Part,
+        dtype: DType,
+        start: &[u64],
+        extents: &[u64],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let from: Vec<u64> =
+            start.iter().zip(&part.slices).map(|(start, slice)| slice.start + start * slice.step).collect();
+        if extents.contains(&0) {
+            return Ok(());
+        }
+        if part.slices.iter().all(|slice| slice.step == 1) {
+            return self.source.read_box(part.source, &from, extents, out);
+        }
+        // Every position from the first to the last is read, then every step-th is copied.
+        let reach: Vec<u64> =
+            extents.iter().zip(&part.slices).map(|(extent, slice)| (extent - 1) * slice.step + 1).collect();
+        let size = dtype.size().unwrap_or(1);
+        let bytes = reach.iter().fold(size as u64, |bytes, extent| bytes.saturating_mul(*extent));
+        tercet_core::limits::check_limit("a selection with steps", bytes, 4 << 30)
+            .map_err(|limit| Error::new(self.name().into(), limit.into()))?;
+        let mut all = vec![0; usize::try_from(bytes).unwrap_or(0)];
+        self.source.read_box(part.source, &from, &reach, &mut all)?;
+        let fit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+        let (mut from_strides, mut to_strides) = (vec![size; reach.len()], vec![size; reach.len()]);
+        for axis in (0..reach.len().saturating_sub(1)).rev() {
+            from_strides[axis] = from_strides[axis + 1] * fit(reach[axis + 1]);
+            to_strides[axis] = to_strides[axis + 1] * fit(extents[axis + 1]);
+        }
+        from_strides.iter_mut().zip(&part.slices).for_each(|(stride, slice)| *stride *= fit(slice.step));
+        let counts: Vec<usize> = extents.iter().map(|extent| fit(*extent)).collect();
+        BoxCopy::new(size, &counts, (0, &from_strides), (0, &to_strides))
+            .run(&all, out)
+            .map_err(|error| Error::new(self.name().into(), error.into()))
+    }
+}

@@ -1,0 +1,156 @@
+//! HDF5 and NetCDF-4 files, read with the crate `hdf5-reader`.
+//!
+//! Dimensions follow the conventions of NetCDF-4: dimension scales, `DIMENSION_LIST`, `_Netcdf4Coordinates`. Axes without a
+//! scale are `dim_0`, `dim_1`, ….
+
+mod attribute;
+mod element;
+mod tree;
+
+use std::sync::Arc;
+
+use hdf5_reader::{Dataset, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem, StorageBuffer};
+use tercet_core::{ByteSource, DType, Limits, Span};
+
+use crate::Error;
+use crate::arrays::source::{check_box, malformed, refused};
+use crate::arrays::{ArraySource, Header, Kind};
+use crate::formats::unwind::guarded;
+use element::Raw;
+
+/// An open HDF5 or NetCDF-4 file.
+pub(crate) struct Hdf5 {
+    name: Arc<str>,
+    header: Header,
+    datasets: Vec<Place>,
+    /// The datasets refer to it.
+    _file: Hdf5File,
+}
+
+struct Place {
+    dataset: Dataset,
+    /// The size of the units whose bytes are reversed; 1 for little-endian files.
+    swap: usize,
+}
+
+/// The bytes of a file, for the library.
+struct Bytes(Arc<dyn ByteSource>);
+
+impl hdf5_reader::Storage for Bytes {
+    fn len(&self) -> u64 {
+        self.0.len()
+    }
+
+    fn read_range(&self, offset: u64, len: usize) -> hdf5_reader::error::Result<StorageBuffer> {
+        let available = self.0.len().saturating_sub(offset);
+        let needed = len as u64;
+        if needed > available {
+            return Err(hdf5_reader::error::Error::UnexpectedEof { offset, needed, available });
+        }
+        let span = Span::at(offset, needed).unwrap_or(Span::empty(offset));
+        let bytes = self.0.read_at(span).map_err(|error| {
+            hdf5_reader::error::Error::InvalidData(format!("cannot read bytes {span}: {error}"))
+        })?;
+        Ok(StorageBuffer::from_vec(bytes.to_vec()))
+    }
+}
+
+impl Hdf5 {
+    /// Opens a file.
+    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+        let name = source.name().clone();
+        guarded(&name.clone(), || {
+            let limits = Limits::default().for_file(source.len());
+            let fit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let options = OpenOptions::default()
+                .with_max_chunk_bytes(fit(limits.chunk_bytes))
+                .with_max_read_bytes(fit(limits.chunk_bytes));
+            let storage: hdf5_reader::storage::DynStorage = Arc::new(Bytes(source));
+            let file = Hdf5File::from_storage_with_options(storage, options)
+                .map_err(|error| malformed(&name, error.to_string()))?;
+            let (header, datasets) = tree::read(&file, &name)?;
+            Ok(Self { name: name.clone(), header, datasets, _file: file })
+        })
+    }
+}
+
+impl ArraySource for Hdf5 {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn read_box(&self, variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
+        let item = &self.header.variables[variable];
+        check_box(self.name(), &item.shape, item.item_size(), (start, extents), out.len())?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let place = &self.datasets[variable];
+        guarded(&self.name, || {
+            match item.item_size() {
+                1 => self.read::<1>(place, start, extents, out),
+                2 => self.read::<2>(place, start, extents, out),
+                4 => self.read::<4>(place, start, extents, out),
+                8 => self.read::<8>(place, start, extents, out),
+                16 => self.read::<16>(place, start, extents, out),
+                _ => Err(refused(&self.name, format!("`{}` contains strings", item.name))),
+            }?;
+            match place.swap {
+                2 => out.as_chunks_mut::<2>().0.iter_mut().for_each(|unit| unit.reverse()),
+                4 => out.as_chunks_mut::<4>().0.iter_mut().for_each(|unit| unit.reverse()),
+                8 => out.as_chunks_mut::<8>().0.iter_mut().for_each(|unit| unit.reverse()),
+                _ => {}
+            }
+            if item.kind == Kind::Number(DType::Bool) {
+                out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+            }
+            Ok(())
+        })
+    }
+
+    fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
+        let place = &self.datasets[variable];
+        guarded(&self.name, || {
+            place.dataset.read_strings().map_err(|error| malformed(&self.name, error.to_string()))
+        })
+    }
+}
+
+impl Hdf5 {
+    fn read<const N: usize>(
+        &self,
+        place: &Place,
+        start: &[u64],
+        extents: &[u64],
+        out: &mut [u8],
+    ) -> Result<(), Error> {
+        let selections = start
+            .iter()
+            .zip(extents)
+            .map(|(&start, &extent)| SliceInfoElem::Slice { start, end: start + extent, step: 1 })
+            .collect();
+        let selection = SliceInfo { selections };
+        let dataset = &place.dataset;
+        // Several chunks are decoded on all threads.
+        let values = if start.is_empty() {
+            dataset.read_array::<Raw<N>>()
+        } else if dataset.chunks().is_some() {
+            dataset.read_slice_parallel::<Raw<N>>(&selection)
+        } else {
+            dataset.read_slice::<Raw<N>>(&selection)
+        };
+        let values = values.map_err(|error| malformed(&self.name, error.to_string()))?;
+        let wrong = || malformed(&self.name, format!("`{}` has values of another number", dataset.name()));
+        if values.len() * N != out.len() {
+            return Err(wrong());
+        }
+        for (value, slot) in values.iter().zip(out.chunks_exact_mut(N)) {
+            slot.copy_from_slice(&value.0);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,229 @@
+//! Reader of stores.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rayon::prelude::*;
+use serde_json::Value;
+use tercet_core::ByteSource;
+use tercet_core::tensor::BoxCopy;
+
+use super::codecs::strides;
+use super::metadata::{ArrayInfo, attributes};
+use super::store::Store;
+use crate::Error;
+use crate::arrays::dims::DimTable;
+use crate::arrays::source::{check_box, malformed, refused};
+use crate::arrays::{ArraySource, Attr, Header, Kind, Variable};
+use crate::formats::unwind::guarded;
+use crate::formats::zip::Archive;
+
+/// An open store.
+#[derive(Debug)]
+pub(crate) struct Zarr {
+    name: String,
+    store: Store,
+    header: Header,
+    arrays: Vec<(String, ArrayInfo)>,
+}
+
+impl Zarr {
+    /// Opens a directory.
+    pub(crate) fn open_directory(path: &Path) -> Result<Self, Error> {
+        Self::open(Store::Directory(path.to_owned()))
+    }
+
+    /// Opens a ZIP archive.
+    pub(crate) fn open_zip(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+        Self::open(Store::Zip(Archive::open(source)?))
+    }
+
+    fn open(store: Store) -> Result<Self, Error> {
+        let name = store.name();
+        let json = |key: &str| -> Result<Option<Value>, Error> {
+            let Some(bytes) = store.get(key)? else { return Ok(None) };
+            let value = serde_json::from_slice(&bytes);
+            value.map(Some).map_err(|error| malformed(&name, format!("`{key}` is not valid JSON: {error}")))
+        };
+        let mut header = Header::default();
+        let mut dims = DimTable::new();
+        let mut arrays = Vec::new();
+        let nodes = store.nodes()?;
+        let mut version = 0;
+        for path in nodes {
+            let key = |file: &str| if path.is_empty() { file.to_owned() } else { format!("{path}/{file}") };
+            let (info, attrs) = if let Some(node) = json(&key("zarr.json"))? {
+                version = 3;
+                if node.get("node_type").and_then(Value::as_str) == Some("array") {
+                    (Some(ArrayInfo::version_3(&node)), Vec::new())
+                } else {
+                    (None, attributes(node.get("attributes")))
+                }
+            } else {
+                version = version.max(2);
+                let attrs = json(&key(".zattrs"))?;
+                match json(&key(".zarray"))? {
+                    Some(node) => (Some(ArrayInfo::version_2(&node, attrs.as_ref())), Vec::new()),
+                    None => (None, attributes(attrs.as_ref())),
+                }
+            };
+            let shown = if path.is_empty() { "data".to_owned() } else { path.clone() };
+            match info {
+                None => header
+                    .attrs
+                    .extend(attrs.into_iter().map(|attr| Attr { name: key(&attr.name), value: attr.value })),
+                Some(Err(reason)) => header.unreadable.push((shown, reason)),
+                Some(Ok(info)) => {
+                    let names: Vec<Option<&str>> = info.dims.iter().map(Option::as_deref).collect();
+                    header.variables.push(Variable {
+                        dims: dims.resolve(&shown, &names, &info.shape),
+                        name: shown,
+                        kind: info.kind,
+                        shape: info.shape.clone(),
+                        chunks: (!info.shape.is_empty()).then(|| info.chunk.clone()),
+                        attrs: info.attrs.clone(),
+                    });
+                    arrays.push((path, info));
+                }
+            }
+        }
+        if version == 0 {
+            return Err(malformed(&name, "not a Zarr store: there is no metadata"));
+        }
+        header.format = format!("Zarr version {version}");
+        header.dims = dims.into_dims(|_| false);
+        Ok(Self { name, store, header, arrays })
+    }
+
+    /// The stored bytes of a chunk.
+    fn chunk(&self, variable: usize, coords: &[u64]) -> Result<(String, Option<Vec<u8>>), Error> {
+        let (path, info) = &self.arrays[variable];
+        let key = info.key(coords);
+        let key = if path.is_empty() { key } else { format!("{path}/{key}") };
+        let bytes = self.store.get(&key)?;
+        Ok((key, bytes))
+    }
+}
+
+/// The numbers of all chunks between two corners, both included.
+fn chunks_between(first: &[u64], last: &[u64]) -> Vec<Vec<u64>> {
+    let mut all = vec![Vec::new()];
+    for (first, last) in first.iter().zip(last) {
+        all = all
+            .into_iter()
+            .flat_map(|start: Vec<u64>| {
+                (*first..=*last).map(move |number| start.iter().copied().chain([number]).collect())
+            })
+            .collect();
+    }
+    all
+}
+
+impl ArraySource for Zarr {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn header(&self) -> &Header {
+        &self.header
+    }
+
+    fn read_box(&self, variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
+        let item = &self.header.variables[variable];
+        let size = item.item_size();
+        check_box(self.name(), &item.shape, size, (start, extents), out.len())?;
+        let Kind::Number(dtype) = item.kind else {
+            return Err(refused(self.name(), "strings are not numbers"));
+        };
+        if out.is_empty() {
+            return Ok(());
+        }
+        let (_, info) = &self.arrays[variable];
+        let first: Vec<u64> = start.iter().zip(&info.chunk).map(|(at, chunk)| at / chunk).collect();
+        let last: Vec<u64> = start
+            .iter()
+            .zip(extents)
+            .zip(&info.chunk)
+            .map(|((at, count), chunk)| (at + count - 1) / chunk)
+            .collect();
+        let count = first
+            .iter()
+            .zip(&last)
+            .try_fold(1u64, |count, (first, last)| count.checked_mul(last - first + 1));
+        if count.is_none_or(|count| count > 1 << 26) {
+            return Err(malformed(self.name(), format!("`{}` has too many chunks", item.name)));
+        }
+        let to = strides(extents, size);
+        let fit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let shared = Mutex::new(out);
+        guarded(&self.name, || {
+            chunks_between(&first, &last).into_par_iter().try_for_each(|coords| {
+                let (key, bytes) = self.chunk(variable, &coords)?;
+                let damaged = |reason: String| malformed(&self.name, format!("chunk `{key}`: {reason}"));
+                let values = match bytes {
+                    Some(bytes) => Some(
+                        info.codecs
+                            .decode(bytes, &info.chunk, size, dtype.swap_unit(), &info.fill)
+                            .map_err(damaged)?,
+                    ),
+                    None => None,
+                };
+                // The part of the chunk inside the box.
+                let (mut counts, mut from, mut at) = (Vec::new(), 0, 0);
+                let chunk_strides = strides(&info.chunk, size);
+                for axis in 0..start.len() {
+                    let chunk_start = coords[axis] * info.chunk[axis];
+                    let low = chunk_start.max(start[axis]);
+                    let high = (chunk_start + info.chunk[axis]).min(start[axis] + extents[axis]);
+                    counts.push(fit(high - low));
+                    from += fit(low - chunk_start) * chunk_strides[axis];
+                    at += fit(low - start[axis]) * to[axis];
+                }
+                let zero_strides = vec![0; counts.len()];
+                let (source, copy) = match &values {
+                    Some(values) => (values, BoxCopy::new(size, &counts, (from, &chunk_strides), (at, &to))),
+                    // Every element is the fill value.
+                    None => (&info.fill, BoxCopy::new(size, &counts, (0, &zero_strides), (at, &to))),
+                };
+                let mut out = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                copy.run(source, &mut out).map_err(|error| damaged(error.to_string()))
+            })
+        })?;
+        if dtype == tercet_core::DType::Bool {
+            let mut out = shared.lock().unwrap_or_else(PoisonError::into_inner);
+            out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+        }
+        Ok(())
+    }
+
+    fn read_strings(&self, variable: usize) -> Result<Vec<String>, Error> {
+        let item = &self.header.variables[variable];
+        let (_, info) = &self.arrays[variable];
+        let elements = usize::try_from(item.elements()).ok().filter(|elements| *elements <= 1 << 26);
+        let elements = elements.ok_or_else(|| refused(self.name(), "too many strings"))?;
+        let mut texts = vec![String::new(); elements];
+        if elements == 0 {
+            return Ok(texts);
+        }
+        let last: Vec<u64> =
+            item.shape.iter().zip(&info.chunk).map(|(extent, chunk)| (extent - 1) / chunk).collect();
+        for coords in chunks_between(&vec![0; last.len()], &last) {
+            let (key, Some(bytes)) = self.chunk(variable, &coords)? else { continue };
+            let found = info.codecs.decode_strings(bytes);
+            let found = found.map_err(|reason| malformed(self.name(), format!("chunk `{key}`: {reason}")))?;
+            for (number, text) in found.into_iter().enumerate() {
+                let start: Vec<u64> = coords.iter().zip(&info.chunk).map(|(at, chunk)| at * chunk).collect();
+                let place = crate::arrays::place_of(&start, &info.chunk, number);
+                if place.iter().zip(&item.shape).all(|(at, extent)| at < extent) {
+                    let linear =
+                        place.iter().zip(&item.shape).fold(0, |linear, (at, extent)| linear * extent + at);
+                    if let Some(slot) = usize::try_from(linear).ok().and_then(|linear| texts.get_mut(linear))
+                    {
+                        *slot = text;
+                    }
+                }
+            }
+        }
+        Ok(texts)
+    }
+}

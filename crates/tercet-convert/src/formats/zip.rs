@@ -1,0 +1,172 @@
+//! ZIP archives: the directory, and members that are stored or deflated.
+
+use std::collections::BTreeMap;
+use std::io::Read as _;
+use std::sync::Arc;
+
+use tercet_core::limits::check_limit;
+use tercet_core::{ByteSource, Limits, Span};
+
+use crate::arrays::source::{malformed, unsupported};
+use crate::{Error, ErrorKind};
+
+/// An archive.
+#[derive(Debug)]
+pub(crate) struct Archive {
+    source: Arc<dyn ByteSource>,
+    members: BTreeMap<String, Member>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Member {
+    header: u64,
+    stored: u64,
+    len: u64,
+    method: u16,
+    crc: u32,
+}
+
+fn number(bytes: &[u8], at: usize, len: usize) -> Option<u64> {
+    let bytes = bytes.get(at..at + len)?;
+    Some(bytes.iter().rev().fold(0, |number, byte| number << 8 | u64::from(*byte)))
+}
+
+impl Archive {
+    /// Reads the directory of an archive.
+    pub(crate) fn open(source: Arc<dyn ByteSource>) -> Result<Self, Error> {
+        let name = source.name().clone();
+        let members = directory(&*source).map_err(|kind| Error::new(name.clone(), kind))?;
+        let members =
+            members.ok_or_else(|| malformed(&name, "the directory of the ZIP archive is damaged"))?;
+        Ok(Self { source, members })
+    }
+
+    pub(crate) fn name(&self) -> &Arc<str> {
+        self.source.name()
+    }
+
+    /// The names of all members.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
+        self.members.keys().map(String::as_str)
+    }
+
+    /// Reads a member; `None` if there is none of this name.
+    pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+        let Some(member) = self.members.get(name) else { return Ok(None) };
+        let error = |kind: ErrorKind| Error::new(self.source.name().clone(), kind);
+        let damaged = || malformed(self.source.name(), format!("the member `{name}` is damaged"));
+        let limits = Limits::default().for_file(self.source.len());
+        let len = check_limit("a member of the archive", member.len, limits.chunk_bytes)
+            .map_err(|limit| error(limit.into()))?;
+        let read = |start: u64, len: u64| {
+            let span =
+                Span::at(start, len).filter(|span| span.end() <= self.source.len()).ok_or_else(damaged)?;
+            self.source.read_at(span).map_err(|source| error(source.into()))
+        };
+        let head = read(member.header, 30)?;
+        let (names, extra) = (number(&head, 26, 2).unwrap_or(0), number(&head, 28, 2).unwrap_or(0));
+        if number(&head, 0, 4) != Some(0x0403_4b50) {
+            return Err(damaged());
+        }
+        let start = member.header.checked_add(30 + names + extra).ok_or_else(damaged)?;
+        let stored = read(start, member.stored)?;
+        let bytes = match member.method {
+            0 => stored.to_vec(),
+            8 => {
+                let mut bytes = Vec::new();
+                let mut inflate =
+                    flate2::read::DeflateDecoder::new(&stored[..]).take(member.len.saturating_add(1));
+                inflate.read_to_end(&mut bytes).map_err(|_| damaged())?;
+                bytes
+            }
+            method => {
+                return Err(unsupported(
+                    self.source.name(),
+                    format!("`{name}` has the compression method {method}"),
+                ));
+            }
+        };
+        let mut crc = flate2::Crc::new();
+        crc.update(&bytes);
+        if bytes.len() != len || crc.sum() != member.crc {
+            return Err(damaged());
+        }
+        Ok(Some(bytes))
+    }
+}
+
+/// The members; `None` if the directory is damaged.
+fn directory(source: &dyn ByteSource) -> Result<Option<BTreeMap<String, Member>>, ErrorKind> {
+    let tail_len = source.len().min(65_557);
+    let tail_start = source.len() - tail_len;
+    let tail = source.read_at(Span::at(tail_start, tail_len).unwrap_or(Span::empty(0)))?;
+    let Some(at) = tail.windows(4).rposition(|bytes| bytes == b"PK\x05\x06") else { return Ok(None) };
+    let field = |offset: usize, len: usize| number(&tail, at + offset, len);
+    let (Some(mut count), Some(mut len), Some(mut start)) = (field(10, 2), field(12, 4), field(16, 4)) else {
+        return Ok(None);
+    };
+    if start == u64::from(u32::MAX) || count == 0xffff || len == u64::from(u32::MAX) {
+        // The locator of the large form is stored before.
+        let Some(locator) = at.checked_sub(20) else { return Ok(None) };
+        let Some(place) = number(&tail, locator + 8, 8) else { return Ok(None) };
+        let Some(span) = Span::at(place, 56).filter(|span| span.end() <= source.len()) else {
+            return Ok(None);
+        };
+        let end = source.read_at(span)?;
+        let fields = (number(&end, 32, 8), number(&end, 40, 8), number(&end, 48, 8));
+        let (Some(large_count), Some(large_len), Some(large_start)) = fields else { return Ok(None) };
+        (count, len, start) = (large_count, large_len, large_start);
+    }
+    check_limit("the directory of the archive", len, Limits::default().metadata_bytes)?;
+    let Some(span) = Span::at(start, len).filter(|span| span.end() <= source.len()) else { return Ok(None) };
+    let bytes = source.read_at(span)?;
+    let mut members = BTreeMap::new();
+    let mut at = 0;
+    for _ in 0..count {
+        let field = |offset: usize, len: usize| number(&bytes, at + offset, len);
+        if field(0, 4) != Some(0x0201_4b50) {
+            return Ok(None);
+        }
+        let numbers = (field(10, 2), field(16, 4), field(20, 4), field(24, 4), field(42, 4));
+        let (Some(method), Some(crc), Some(stored), Some(len), Some(header)) = numbers else {
+            return Ok(None);
+        };
+        let lens = (field(28, 2), field(30, 2), field(32, 2));
+        let (Some(name_len), Some(extra_len), Some(comment_len)) = lens else { return Ok(None) };
+        let fit = |number: u64| usize::try_from(number).unwrap_or(usize::MAX / 4);
+        let names = at + 46..at + 46 + fit(name_len);
+        let extra = bytes.get(names.end..names.end + fit(extra_len));
+        let (Some(name), Some(extra)) = (bytes.get(names.clone()), extra) else { return Ok(None) };
+        let mut member = Member {
+            header,
+            stored,
+            len,
+            method: u16::try_from(method).unwrap_or(0),
+            crc: u32::try_from(crc).unwrap_or(0),
+        };
+        large_fields(extra, &mut member);
+        if let Ok(name) = std::str::from_utf8(name) {
+            members.insert(name.to_owned(), member);
+        }
+        at = names.end + fit(extra_len) + fit(comment_len);
+    }
+    Ok(Some(members))
+}
+
+/// Replaces fields of 32 bits by those of the extra field for large members.
+fn large_fields(mut extra: &[u8], member: &mut Member) {
+    while let (Some(id), Some(len)) = (number(extra, 0, 2), number(extra, 2, 2)) {
+        let len = usize::try_from(len).unwrap_or(0);
+        let Some(body) = extra.get(4..4 + len) else { return };
+        if id == 1 {
+            let mut at = 0;
+            for slot in [&mut member.len, &mut member.stored, &mut member.header] {
+                if *slot == u64::from(u32::MAX) {
+                    *slot = number(body, at, 8).unwrap_or(*slot);
+                    at += 8;
+                }
+            }
+        }
+        extra = &extra[4 + len..];
+    }
+}
