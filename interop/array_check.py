@@ -146,7 +146,7 @@ def netcdf(check, folder):
             with netCDF4.Dataset(source) as a, netCDF4.Dataset(folder / f"{stem}_u.nc") as b:
                 left, right = a["packed"][1:3].filled(np.nan).astype("f4"), np.ma.filled(b["packed"][:], np.nan)
                 assert right.dtype == np.float32 and np.allclose(left, right, rtol=1e-6, atol=1e-4, equal_nan=True)
-                assert set(b.variables) == {"packed", "time", "lat", "lon", "crs", "time_bnds"}, list(b.variables)
+                assert set(b.variables) == {"packed", "time", "lat", "lon", "time_bnds"}, list(b.variables)
 
         check.case(f"{stem}: to .tet and back", round_trip)
         check.case(f"{stem}: --unpack", unpacked)
@@ -266,7 +266,12 @@ def xarray_zarr(check, folder):
         with xarray.open_dataset(folder / "NETCDF4_zlib.nc") as left, xarray.open_zarr(folder / "x.zarr") as right:
             for name in ["packed", "v_f4", "v_i2", "lat", "time", "crs"]:
                 assert left[name].dims == right[name].dims, name
-                np.testing.assert_array_equal(left[name].values, right[name].values, name)
+                # xarray unpacks float32 with attributes of NetCDF, float64 with those of JSON.
+                tolerance = {"rtol": 1e-6, "atol": 1e-3} if name == "packed" else {"rtol": 0, "atol": 0}
+                if left[name].dtype.kind == "M":
+                    assert (left[name].values == right[name].values).all(), name
+                else:
+                    np.testing.assert_allclose(left[name].values, right[name].values, **tolerance, err_msg=name)
             assert left["packed"].attrs["units"] == right["packed"].attrs["units"]
 
     check.case("xarray opens our Zarr store", run)

@@ -244,7 +244,10 @@ fn zarr_attribute(name: &str, value: &AttrData, dtype: Option<DType>) -> (AttrDa
             (value.clone(), None)
         }
         AttrData::Numbers(numbers) => {
-            let stored = AttrData::from_json(&value.to_json());
+            // A float is stored with all digits of its value, not with the shortest text of its type.
+            let wide = numbers.converted(DType::F64).filter(|_| numbers.dtype.is_float());
+            let stored =
+                AttrData::from_json(&wide.map_or_else(|| value.clone(), AttrData::Numbers).to_json());
             let how = (stored != *value).then(|| format!("{} stored as JSON", numbers.dtype));
             (stored, how)
         }

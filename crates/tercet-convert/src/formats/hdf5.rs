@@ -5,11 +5,12 @@
 
 mod attribute;
 mod element;
+mod lzf;
 mod tree;
 
 use std::sync::Arc;
 
-use hdf5_reader::{Dataset, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem, StorageBuffer};
+use hdf5_reader::{Dataset, FilterRegistry, Hdf5File, OpenOptions, SliceInfo, SliceInfoElem, StorageBuffer};
 use tercet_core::{ByteSource, DType, Limits, Span};
 
 use crate::Error;
@@ -62,7 +63,15 @@ impl Hdf5 {
         guarded(&name.clone(), || {
             let limits = Limits::default().for_file(source.len());
             let fit = |bytes: u64| usize::try_from(bytes).unwrap_or(usize::MAX);
+            let most = fit(limits.chunk_bytes);
+            let mut filters = FilterRegistry::new();
+            let decode = move |_: &_, bytes: &[u8], _: usize| {
+                let damaged = || hdf5_reader::error::Error::InvalidData("damaged LZF chunk".to_owned());
+                lzf::decode(bytes, most).ok_or_else(damaged)
+            };
+            filters.register(lzf::ID, Box::new(decode));
             let options = OpenOptions::default()
+                .with_filter_registry(filters)
                 .with_max_chunk_bytes(fit(limits.chunk_bytes))
                 .with_max_read_bytes(fit(limits.chunk_bytes));
             let storage: hdf5_reader::storage::DynStorage = Arc::new(Bytes(source));
