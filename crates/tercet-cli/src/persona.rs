@@ -46,6 +46,20 @@ pub(crate) struct CommandLine {
     pub(crate) request: Request,
 }
 
+/// Whether this process runs under the name of the reference implementation.
+static REFERENCE: OnceLock<bool> = OnceLock::new();
+
+/// Whether output has the form of the reference implementation: the program is called `tensogram`.
+pub(crate) fn is_reference() -> bool {
+    REFERENCE.get().copied().unwrap_or(false)
+}
+
+/// Sets the persona of this process, before arguments are parsed.
+pub(crate) fn set_persona(persona: Persona) {
+    // Set once for each process.
+    let _ = REFERENCE.set(persona == Persona::Tensogram);
+}
+
 /// The names of the verb of this process, for hints.
 static VERB: OnceLock<Vec<String>> = OnceLock::new();
 

@@ -9,7 +9,7 @@ use tercet::core::escape;
 
 use crate::args::start_thread_pool;
 use crate::failure::{ErrorReport, Failure, Outcome};
-use crate::persona::{CommandLine, Persona, set_verb};
+use crate::persona::{CommandLine, Persona, set_persona, set_verb};
 use crate::remote;
 use crate::ui::{self, Ui};
 
@@ -18,6 +18,7 @@ const USAGE: u8 = 2;
 
 /// Runs the program as a persona and returns its exit code.
 pub fn main_as(persona: Persona) -> ExitCode {
+    set_persona(persona);
     let CommandLine { global, threads, json, verb, request } = match persona.parse(std::env::args_os()) {
         Ok(parsed) => parsed,
         Err(error) => return usage_error(&error),

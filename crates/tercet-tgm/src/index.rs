@@ -31,8 +31,10 @@ pub(crate) use find::{IndexLookup, find, marked};
 pub(crate) const MARK: &str = "tercet_catalogue";
 /// The key in `base` that describes an object of the index.
 const ENTRY: &str = "catalogue";
-/// The version that this library writes and reads.
-const VERSION: u64 = 1;
+/// The version that this library writes.
+const VERSION: u64 = 2;
+/// The first version. Its values are those of the first object of a message that has the key: they are not used.
+const FIRST_VERSION: u64 = 1;
 /// Names of the objects.
 const LENGTHS: &str = "lengths";
 const GAPS: &str = "gaps";
@@ -84,6 +86,7 @@ impl GlobalMetadata {
 #[derive(Debug)]
 pub struct MessageIndex {
     span: Span,
+    version: u64,
     message: Message,
     scan: Arc<Scan>,
     /// The objects with the codes and values of each key.
@@ -95,8 +98,8 @@ pub struct MessageIndex {
 /// The values of one key in all messages.
 #[derive(Debug)]
 pub struct Column {
-    /// For each message: 0 if it does not have the key, [`NOT_STORED`] if its value is not in the index, else the number of
-    /// the value, from 1.
+    /// For each message: 0 if it does not have the key, [`NOT_STORED`] if its value is not in the index or its objects have
+    /// different values, else the number of the value, from 1.
     codes: Vec<u32>,
     values: Vec<Value>,
 }
@@ -107,7 +110,7 @@ impl MessageIndex {
         let mark = message.metadata().extra.get(MARK);
         let number = |key| mark.and_then(|mark| mark.get(key)?.as_u64());
         let version = number("version").ok_or(IndexError::Missing { what: "version" })?;
-        if version != VERSION {
+        if !(FIRST_VERSION..=VERSION).contains(&version) {
             return Err(IndexError::Version { found: version });
         }
         let count = number("messages").ok_or(IndexError::Missing { what: "messages" })?;
@@ -120,7 +123,8 @@ impl MessageIndex {
             (numbers(&message, objects.lengths, count)?, numbers(&message, objects.gaps, count)?);
         let scan = message_table(&lengths, &gaps, span)?;
         let (scan, columns) = (Arc::new(scan), Mutex::default());
-        Ok(Self { span, message, scan, keys: objects.keys, columns })
+        let keys = if version == VERSION { objects.keys } else { Vec::new() };
+        Ok(Self { span, version, message, scan, keys, columns })
     }
 
     /// The byte range in the file.
@@ -133,7 +137,13 @@ impl MessageIndex {
         &self.scan
     }
 
-    /// The indexed keys.
+    /// Whether this library would write the same version.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn is_current(&self) -> bool {
+        self.version == VERSION
+    }
+
+    /// The indexed keys. Those of an index of the first version are not used.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|(key, ..)| key.as_str())
     }
@@ -188,7 +198,8 @@ impl MessageIndex {
 }
 
 impl Column {
-    /// Whether the index has the value of a message, or knows that the message does not have the key. Long values are not stored.
+    /// Whether the index has the value of a message, or knows that the message does not have the key. Long values, and
+    /// those of messages whose objects differ, are not stored.
     pub fn is_stored(&self, message: u64) -> bool {
         let code = usize::try_from(message).ok().and_then(|message| self.codes.get(message));
         code.is_some_and(|&code| code != NOT_STORED)

@@ -66,12 +66,14 @@ mod asynchronous;
 pub mod cbor;
 pub mod compat;
 mod consistency;
+mod contents;
 mod decoder;
 mod descriptor;
 mod dtype;
 pub mod edit;
 mod encode;
 mod error;
+mod fields;
 mod file;
 mod follow;
 mod frame_body;
@@ -103,6 +105,7 @@ mod writer;
 #[cfg(feature = "async")]
 pub use asynchronous::{AsyncDecoder, AsyncStreamingEncoder};
 pub use cbor::{CborError, CborErrorKind, canonicalize, verify_canonical_cbor};
+pub use contents::{ArrayKind, Contents, KeyRange};
 pub use decoder::{Decoder, Event};
 pub use descriptor::DataObjectDescriptor;
 pub use dtype::{ByteOrder, DTYPES};
@@ -111,6 +114,7 @@ pub use encode::{
     encode_message_into, encode_pre_encoded,
 };
 pub use error::{Contradiction, Error, ErrorKind};
+pub use fields::{ArrayStats, Field};
 pub use file::{File, Messages};
 pub use follow::{FollowEvent, FollowedMessage, Follower};
 pub use index::{Column, IndexBuilder, IndexError, IndexKeys, MAX_KEYS, MessageIndex};

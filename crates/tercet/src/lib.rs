@@ -26,6 +26,7 @@
 //! | open any container | [`open`], [`open_with`], then `match` on [`Container`] |
 //! | read arrays | [`tet::File::open`], then `dataset(name)` |
 //! | read messages | [`tgm::File::open`], then `messages()` |
+//! | filter messages by metadata | [`MessageFilter`] |
 //! | read tables | [`tatami::File::open`], then `scan()` |
 //! | describe a file | [`summary`], which serializes to JSON |
 //! | see the byte layout of a file | [`outline`] |
@@ -45,6 +46,7 @@
 mod container;
 mod error;
 mod format;
+mod message_filter;
 mod other_format;
 pub mod plot;
 pub mod prelude;
@@ -69,6 +71,7 @@ pub use container::{Container, Report, verify_source};
 pub use container::{open, open_with, outline, summary, verify};
 pub use error::{Error, ErrorKind, OutputIsInput, UnknownFormat};
 pub use format::{Format, HEAD_LEN, detect, detect_source};
+pub use message_filter::{MessageFilter, MessageFilterError};
 pub use other_format::{OtherFormat, OtherFormatSupport, is_plain_text};
 #[cfg(any(unix, windows))]
 pub use salvage::{SalvageOptions, SalvageReport, salvage};

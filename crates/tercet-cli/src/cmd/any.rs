@@ -57,9 +57,10 @@ pub(crate) fn info(args: &tet::info::Args, out: &mut Ui) -> Result<Outcome, Fail
                 Format::Tatami if args.quiet => tatami::inspect::print_one_line(source, out),
                 Format::Tatami => tatami::inspect::run_on(false, None, source, out),
                 _ if args.json.json => {
-                    let summary = tgm::info::summary(source, out)?;
-                    out.json(&InfoJson::new(format, &summary.location, summary.file_len, &summary))?;
-                    Ok(Outcome::Done)
+                    let info = tgm::info::summary(source, out)?;
+                    let (location, len) = (&info.summary.location, info.summary.file_len);
+                    out.json(&InfoJson::new(format, location, len, &info))?;
+                    Ok(info.outcome())
                 }
                 _ => tgm::info::run_on(tgm::Form::new(false, args.quiet), source, out),
             }

@@ -46,9 +46,9 @@ pub(crate) struct Line {
 /// The verbs for `.tgm` files.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// Show message count, size and version
+    /// Show message count, names, shapes, key ranges and sizes
     Info(info::Args),
-    /// List messages with metadata values
+    /// List objects with shape, dtype, encoding, size and metadata
     Ls(ls::Args),
     /// Print all metadata and object descriptions
     ///

@@ -85,6 +85,45 @@ impl PartialEq for Matcher {
     }
 }
 
+impl Comparison<Scalar> {
+    /// Compiles the pattern of the comparison, if it has one.
+    pub fn compiled(self) -> Result<Self, String> {
+        compile(self)
+    }
+
+    /// Whether the comparison holds for a string. `None` if it compares with something else.
+    pub fn holds_for_string(&self, value: &str) -> Option<bool> {
+        let value = value.as_bytes();
+        let with = |literal: &Scalar, holds: &dyn Fn(&[u8]) -> bool| match literal {
+            Scalar::Bytes(literal) => Some(holds(literal)),
+            _ => None,
+        };
+        match self {
+            Self::Eq(literal) => with(literal, &|literal| value == literal),
+            Self::Ne(literal) => with(literal, &|literal| value != literal),
+            Self::Lt(literal) => with(literal, &|literal| value < literal),
+            Self::Le(literal) => with(literal, &|literal| value <= literal),
+            Self::Gt(literal) => with(literal, &|literal| value > literal),
+            Self::Ge(literal) => with(literal, &|literal| value >= literal),
+            Self::Between(low, high) => {
+                let above = with(low, &|low| value >= low)?;
+                Some(with(high, &|high| value <= high)? && above)
+            }
+            Self::In(literals) => {
+                let mut results = literals.iter().map(|literal| with(literal, &|literal| value == literal));
+                results.try_fold(false, |any, one| Some(any || one?))
+            }
+            Self::Prefix(literal) => with(literal, &|literal| value.starts_with(literal)),
+            Self::EndsWith(literal) => with(literal, &|literal| value.ends_with(literal)),
+            Self::Substring(literal) | Self::Contains(literal) => {
+                with(literal, &|literal| memchr::memmem::find(value, literal).is_some())
+            }
+            Self::Matches(matcher) => Some(matcher.is_match(value)),
+            Self::Like(_) | Self::ILike(_) | Self::Regexp(_) | Self::IsNull => None,
+        }
+    }
+}
+
 /// Compiles the pattern of a comparison, if it has one.
 pub(super) fn compile(test: Comparison<Scalar>) -> Result<Comparison<Scalar>, String> {
     match &test {

@@ -35,7 +35,7 @@ impl Operator {
     }
 
     /// Whether values in this order match. NaN has no order and differs from everything.
-    const fn holds(self, order: Option<Ordering>) -> bool {
+    pub const fn holds(self, order: Option<Ordering>) -> bool {
         match (self, order) {
             (Self::Ne, None) => true,
             (_, None) => false,

@@ -96,8 +96,11 @@ impl IndexBuilder {
         Self { finds_keys, columns, lengths: Vec::new(), gaps: Vec::new(), end: 0 }
     }
 
-    /// A builder that continues an existing index.
+    /// A builder that continues an existing index. One of an earlier version is not continued: it has no values.
     pub fn resume(message_index: &MessageIndex) -> Result<Self, IndexError> {
+        if message_index.version < VERSION {
+            return Err(IndexError::Version { found: message_index.version });
+        }
         let mut builder = Self::new(&IndexKeys::Only(Vec::new()));
         builder.finds_keys = message_index.has_all_keys();
         for key in message_index.keys() {
@@ -135,7 +138,12 @@ impl IndexBuilder {
             self.find_keys(metadata);
         }
         for column in &mut self.columns {
-            column.push(metadata.get(&column.key));
+            // Objects with different values are compared one by one.
+            if metadata.is_shared(&column.key) {
+                column.push(metadata.get(&column.key));
+            } else {
+                column.codes.push(NOT_STORED);
+            }
         }
         self.add_span(span);
     }

@@ -22,6 +22,33 @@ impl GlobalMetadata {
         walk_object(self.base.get(object)?, path)
     }
 
+    /// The value at a path for some objects: that of the first of them that has it, else that of the message.
+    ///
+    /// Like [`get`](Self::get) otherwise; the prefix `base.` restricts the lookup to the entries of the objects.
+    pub fn get_for_objects(&self, objects: &[u64], path: &str) -> Option<&Value> {
+        if let Some((EXTRA | "extra", path)) = path.split_once('.') {
+            return walk(&self.extra, path);
+        }
+        let in_objects = |path: &str| {
+            let entries = objects.iter().filter_map(|&object| self.base.get(usize::try_from(object).ok()?));
+            entries.into_iter().find_map(|entry| walk_object(entry, path))
+        };
+        match path.split_once('.') {
+            Some(("base", path)) => in_objects(path),
+            _ => in_objects(path).or_else(|| walk(&self.extra, path)),
+        }
+    }
+
+    /// Whether every object has the same value at a path, or none has it. Floats are compared bit by bit.
+    pub(crate) fn is_shared(&self, path: &str) -> bool {
+        let of = |object: usize| self.get_for_objects(&[object as u64], path);
+        let first = of(0);
+        (1..self.base.len()).all(|object| match (first, of(object)) {
+            (Some(first), Some(other)) => first.is_same(other),
+            (first, other) => first.is_none() && other.is_none(),
+        })
+    }
+
     /// The metadata that all objects share, and the rest of each.
     ///
     /// Shared are the keys other than `_reserved_` that have the same value in every entry; floats are compared

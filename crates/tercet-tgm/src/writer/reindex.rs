@@ -110,7 +110,10 @@ impl Writer {
         }
         let (lock, source) = hold(disk, path).map_err(named)?;
         let old = index::find_last(&*source, &how.reading()).map_err(named)?;
-        let kept = old.filter(|(old, _)| !how.rebuild && keys.is_none_or(|keys| has_keys(old, keys)));
+        let is_kept = |old: &MessageIndex| {
+            !how.rebuild && old.is_current() && keys.is_none_or(|keys| has_keys(old, keys))
+        };
+        let kept = old.filter(|(old, _)| is_kept(old));
         if let Some((old, after)) = &kept
             && after.is_empty()
         {

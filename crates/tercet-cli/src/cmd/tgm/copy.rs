@@ -11,7 +11,7 @@ use super::Globals;
 use super::editing::Sink;
 use super::open::{ReadArgs, for_each_message};
 use super::repack::{RepackOptions, Repacker, Tally};
-use super::select::Filter;
+use super::select::{Filter, Row};
 use crate::args::{ForceArgs, OutputArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
@@ -32,8 +32,7 @@ Examples:
   tgm copy run.tgm small.tgm --compression zstd   repack, like `tgm repack`
   tgm copy run.tgm s3://bucket/run.tgm            upload to an object store
 
-A placeholder [KEY] is replaced by the value of the key, or by `unknown` if the key is missing.
-Messages with equal values go to the same file. Values that would escape the directory are
+A placeholder [KEY] is replaced by the value of the key; a missing key is an error. Messages with equal values go to the same file. Values that would escape the directory are
 rejected.";
 
 #[derive(Debug, clap::Args)]
@@ -91,6 +90,9 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let repacker = args.repacking.is_wanted().then(|| Repacker::new(&args.repacking, globals, &file));
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;
+        if args.filter.note_if_none(targets.len() as u64, out)? {
+            return Ok(Outcome::CheckFailed);
+        }
         for target in targets.keys() {
             check_target(args, target)?;
             template.reject_links(target)?;
@@ -101,6 +103,9 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let output = check_target(args, args.output.path())?;
     let is_stdout = matches!(output, Output::Stdout);
     let found = matching(args, &file, out)?;
+    if args.filter.note_if_none(found.len() as u64, out)? {
+        return Ok(Outcome::CheckFailed);
+    }
     let bar = out.bar("copying", total(&found));
     let mut copying = Copying { file: &file, repacker, bar, force: args.force.force };
     let (_, summary) = copying.write(args.output.path(), output, &found, out)?;
@@ -130,7 +135,7 @@ fn matching(args: &Args, file: &File, out: &Ui) -> Result<Vec<MatchingMessage>, 
     }
     let mut found = Vec::new();
     let bar = out.bar("checking", file.len());
-    for_each_message(file, &args.filter, &mut { u64::MAX }, |message| {
+    for_each_message(file, &args.filter, &mut { u64::MAX }, |message, _| {
         args.read.check_objects(message)?;
         bar.advance(message.span().len());
         found.push(MatchingMessage { number: message.number(), span: message.span() });
@@ -148,8 +153,9 @@ fn plan(
 ) -> Result<BTreeMap<PathBuf, Vec<MatchingMessage>>, Failure> {
     let mut targets: BTreeMap<PathBuf, Vec<MatchingMessage>> = BTreeMap::new();
     let bar = out.bar("checking", file.len());
-    for_each_message(file, &args.filter, &mut { u64::MAX }, |message| {
-        let target = template.expand(message.metadata()).map_err(|reason| {
+    for_each_message(file, &args.filter, &mut { u64::MAX }, |message, objects| {
+        let target = template.expand(&Row::new(message.metadata(), Some(message), objects));
+        let target = target?.map_err(|reason| {
             Failure::request(format!("{}: message {}: {reason}", file.name(), message.number()))
         })?;
         args.read.check_objects(message)?;

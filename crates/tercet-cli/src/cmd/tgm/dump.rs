@@ -4,12 +4,12 @@ use serde_json::{Map, Value as Json};
 use tercet::core::escape;
 use tercet::tgm::{DataObjectDescriptor, Entry, Message, VERSION, Value};
 
-use super::ls::projection;
 use super::open::{ReadArgs, for_each_message};
-use super::select::{Filter, Keys};
+use super::select::{Filter, Keys, Row};
 use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
+use crate::persona::is_reference;
 use crate::ui::{HEADING, Ui, paint};
 
 const EXAMPLES: &str = "\
@@ -40,20 +40,27 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let mut left = args.limit.or(0);
+    let (mut left, mut matched) = (args.limit.or(0), 0);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
-        for_each_message(&file, &args.filter, &mut left, |message| {
+        matched += for_each_message(&file, &args.filter, &mut left, |message, objects| {
             args.read.check_objects(message)?;
+            let row = Row::new(message.metadata(), Some(message), objects);
             match (&args.keys, args.json.json) {
-                (Some(keys), true) => out.json(&projection(message.metadata(), keys)),
-                (Some(keys), false) => print_keys(message, keys, out),
-                (None, true) => out.json(&message_json(message, args.reserved)?),
+                (Some(keys), true) => print_json(&row.json(keys)?, out),
+                (Some(keys), false) => print_keys(message, &row, keys, out),
+                (None, true) => print_json(&message_json(message, args.reserved)?, out),
                 (None, false) => print(message, args.reserved, out),
             }
         })?;
     }
-    Ok(Outcome::Done)
+    let is_empty = args.filter.note_if_none(matched, out)?;
+    Ok(if is_empty { Outcome::CheckFailed } else { Outcome::Done })
+}
+
+/// Prints JSON Lines, or indented JSON in the form of the reference implementation.
+fn print_json(value: &Json, out: &mut Ui) -> Result<(), Failure> {
+    if is_reference() { out.json(value) } else { out.json_line(value) }
 }
 
 fn heading(message: &Message, out: &mut Ui) -> Result<(), Failure> {
@@ -91,12 +98,11 @@ fn print_entry(name: &str, entry: &Entry, out: &mut Ui) -> Result<(), Failure> {
     })
 }
 
-fn print_keys(message: &Message, keys: &Keys, out: &mut Ui) -> Result<(), Failure> {
+fn print_keys(message: &Message, row: &Row<'_>, keys: &Keys, out: &mut Ui) -> Result<(), Failure> {
     heading(message, out)?;
-    if let Json::Object(found) = projection(message.metadata(), keys) {
-        for (key, value) in found {
-            let value = value.as_str().unwrap_or_default();
-            out.line(format_args!("{}: {}", escape::name(&key), escape::name(value)))?;
+    if let Json::Object(found) = row.json(keys)? {
+        for key in found.keys() {
+            out.line(format_args!("{}: {}", escape::name(key), escape::name(&row.text(key)?)))?;
         }
     }
     out.line("")

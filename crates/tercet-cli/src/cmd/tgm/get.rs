@@ -2,9 +2,8 @@
 
 use tercet::core::escape;
 
-use super::ls::projection;
 use super::open::{ReadArgs, for_each_message};
-use super::select::{Filter, Keys, look_up};
+use super::select::{Filter, Keys, Row};
 use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
@@ -36,25 +35,26 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let mut left = args.limit.or(0);
+    let (mut left, mut matched) = (args.limit.or(0), 0);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
-        for_each_message(&file, &args.filter, &mut left, |message| {
+        matched += for_each_message(&file, &args.filter, &mut left, |message, objects| {
+            let row = Row::new(message.metadata(), Some(message), objects);
             let value = |key: &str| {
-                let found = look_up(message.metadata(), key);
-                let found = found.map(|value| escape::name(&value).into_owned());
-                found.ok_or_else(|| {
+                if row.value(key)?.is_none() {
                     let message = format!("{}: message {}: no key `{key}`", file.name(), message.number());
-                    Failure::request(message).with_hint("`tgm ls` prints N/A for missing keys")
-                })
+                    return Err(Failure::request(message).with_hint("`tgm ls` prints N/A for missing keys"));
+                }
+                Ok(escape::name(&row.text(key)?).into_owned())
             };
             if out.is_json() {
                 args.keys.iter().try_for_each(|key| value(key).map(drop))?;
-                return out.json_line(&projection(message.metadata(), &args.keys));
+                return out.json_line(&row.json(&args.keys)?);
             }
             let row = args.keys.iter().map(value).collect::<Result<Vec<_>, _>>()?;
             out.line(row.join(" "))
         })?;
     }
-    Ok(Outcome::Done)
+    let is_empty = args.filter.note_if_none(matched, out)?;
+    Ok(if is_empty { Outcome::CheckFailed } else { Outcome::Done })
 }

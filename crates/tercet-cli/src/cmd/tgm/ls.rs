@@ -1,27 +1,35 @@
-//! `tgm ls`: list messages with metadata values.
+//! `tgm ls`: list messages and objects.
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Map, Value as Json, json};
 use tercet::core::escape;
-use tercet::tgm::GlobalMetadata;
+use tercet::tgm::{Entry, File, Message};
 
 use super::open::{ReadArgs, for_each_message};
-use super::select::{Filter, Keys, look_up};
+use super::select::{Filter, Keys, Row};
 use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
+use crate::persona::is_reference;
 use crate::ui::Ui;
 
-/// The text of a missing value.
-pub(super) const MISSING: &str = "N/A";
+mod table;
+
+use table::Listing;
 
 const EXAMPLES: &str = "\
 Examples:
-  tgm ls run.tgm -p mars.param,mars.step        one tab-separated row per message
-  tgm ls run.tgm -w mars.param=2t/msl -p mars   matching messages
-  tgm ls run.tgm -w 'mars.step!=0' -j           one JSON object per message
+  tgm ls run.tgm                                 one row per object, with the keys that vary
+  tgm ls run.tgm -w step=6,name=t/z              objects with step 6 and name t or z
+  tgm ls run.tgm --where 'step > 6 and units = \"K\"'
+  tgm ls run.tgm -p name,step,shape,min,max      these columns, tab-separated
+  tgm ls run.tgm -j | jq .shape                  JSON Lines
 
-KEY is a path like mars.param, looked up in the objects first, then in the metadata of the
-message; extra.KEY looks in the latter only. `version` is the format version.";
+KEY is a metadata key, with dots for nested keys (mars.param): that of the object, else that of the \
+message. `base.KEY` and `extra.KEY` are restricted to object and message metadata. `version` is the format version. \
+Fields of an object: message object shape ndim dtype encoding filter compression size raw_size ratio offset; \
+min max mean nans decode its values. With a field, `-p` prints a row per object, else a row per message.
+
+Exit code 1: no message matches, or the file has damaged or unrecognized bytes.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages; 0 prints all [default: 0]")))]
@@ -30,7 +38,7 @@ pub(crate) struct Args {
     inputs: Inputs,
     #[command(flatten)]
     filter: Filter,
-    /// Print these keys [default: version]
+    /// Print these keys and fields [default: message, object, name, shape, dtype, encoding, size, keys that vary]
     #[arg(short = 'p', long, value_name = "KEYS")]
     keys: Option<Keys>,
     #[command(flatten)]
@@ -42,31 +50,94 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let keys = args.keys.clone().unwrap_or_default();
+    let keys = args.keys.clone().or_else(|| is_reference().then(Keys::default));
+    let inputs = args.inputs.each()?;
+    let mut listing = Listing::new(inputs.len() > 1);
     let mut has_heads = args.json.json;
-    let mut left = args.limit.or(0);
-    for input in args.inputs.each()? {
+    let (mut left, mut matched) = (args.limit.or(0), 0);
+    for input in inputs {
         let file = args.read.open(input.source()?, out)?;
-        if !has_heads {
+        if let Some(keys) = keys.as_ref().filter(|_| !has_heads) {
             out.line(keys.iter().map(escape::name).collect::<Vec<_>>().join("\t"))?;
             has_heads = true;
         }
-        for_each_message(&file, &args.filter, &mut left, |message| {
-            if args.json.json {
-                return out.json(&projection(message.metadata(), &keys));
-            }
-            let value = |key| look_up(message.metadata(), key).unwrap_or(MISSING.into());
-            let row: Vec<String> = keys.iter().map(|key| escape::name(&value(key)).into_owned()).collect();
-            out.line(row.join("\t"))
+        matched += for_each_message(&file, &args.filter, &mut left, |message, objects| match &keys {
+            Some(keys) => print_keys(message, objects, keys, args.json.json, out),
+            None if args.json.json => print_json(&file, message, objects, out),
+            None => listing.add(&file, message, objects, out),
         })?;
     }
-    Ok(Outcome::Done)
+    listing.finish(out)?;
+    let is_empty = args.filter.note_if_none(matched, out)?;
+    Ok(if is_empty { Outcome::CheckFailed } else { Outcome::Done })
 }
 
-/// The values of the given keys of a message, sorted by key.
-pub(super) fn projection(metadata: &GlobalMetadata, keys: &Keys) -> Json {
-    let value = |key: &str| Some((key.to_owned(), look_up(metadata, key)?.into_owned().into()));
-    let mut found: Vec<(String, Json)> = keys.iter().filter_map(value).collect();
-    found.sort_by(|a, b| a.0.cmp(&b.0));
-    Json::Object(found.into_iter().collect::<Map<_, _>>())
+/// Prints a row for each object if a key is a field of objects, else for the message.
+fn print_keys(
+    message: &Message,
+    objects: &[u64],
+    keys: &Keys,
+    json: bool,
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    let mut print = |objects: &[u64]| {
+        let row = Row::new(message.metadata(), Some(message), objects);
+        if json {
+            let values = row.json(keys)?;
+            return if is_reference() { out.json(&values) } else { out.json_line(&values) };
+        }
+        let values = keys.iter().map(|key| Ok(escape::name(&row.text(key)?).into_owned()));
+        out.line(values.collect::<Result<Vec<_>, Failure>>()?.join("\t"))
+    };
+    if keys.has_fields() && !objects.is_empty() {
+        return objects.iter().try_for_each(|object| print(&[*object]));
+    }
+    print(objects)
+}
+
+/// Prints an object as a line of JSON.
+fn print_json(file: &File, message: &Message, objects: &[u64], out: &mut Ui) -> Result<(), Failure> {
+    let (file, number) = (&**file.name(), message.number());
+    if objects.is_empty() {
+        return out.json_line(&json!({
+            "file": file,
+            "message": number,
+            "metadata": metadata(message, None),
+        }));
+    }
+    for &index in objects {
+        let object = message.object(index)?;
+        let descriptor = object.descriptor();
+        let row = Row::new(message.metadata(), Some(message), std::slice::from_ref(&index));
+        out.json_line(&json!({
+            "file": file,
+            "message": number,
+            "object": index,
+            "name": row.value("name")?.map(|value| value.to_json()),
+            "shape": descriptor.shape,
+            "dtype": descriptor.dtype.name(),
+            "encoding": row.text("encoding")?,
+            "size": object.stored_len(),
+            "offset": object.frame().span.start(),
+            "metadata": metadata(message, Some(index)),
+        }))?;
+    }
+    Ok(())
+}
+
+/// The metadata of an object and of its message, without the reserved keys.
+fn metadata(message: &Message, object: Option<u64>) -> Json {
+    let metadata = message.metadata();
+    let entry = object.and_then(|object| metadata.base.get(usize::try_from(object).ok()?));
+    let mut json = Map::new();
+    let mut add = |entry: &Entry| {
+        for (key, value) in entry.iter().filter(|(key, _)| *key != "_reserved_") {
+            json.insert(key.clone(), value.to_json());
+        }
+    };
+    add(&metadata.extra);
+    if let Some(entry) = entry {
+        add(entry);
+    }
+    Json::Object(json)
 }

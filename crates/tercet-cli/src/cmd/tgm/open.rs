@@ -87,20 +87,23 @@ impl ReadArgs {
     }
 }
 
-/// Calls `each` for matching messages, at most `left` of them. Stops at the first message that cannot be read. A message
-/// index with the key of the filter avoids reading the other messages.
+/// Calls `each` for matching messages and their matching objects, at most `left` messages; returns their number. Stops at
+/// the first message that cannot be read. A message index with the keys of the filter avoids reading the other messages.
 pub(super) fn for_each_message(
     file: &File,
     filter: &Filter,
     left: &mut u64,
-    mut each: impl FnMut(&Message) -> Result<(), Failure>,
-) -> Result<(), Failure> {
+    mut each: impl FnMut(&Message, &[u64]) -> Result<(), Failure>,
+) -> Result<u64, Failure> {
+    let mut matched = 0;
     if *left == 0 {
-        return Ok(());
+        return Ok(matched);
     }
     // Returns whether to go on.
     let mut each = |message: &Message| {
-        each(message)?;
+        let Some(objects) = filter.takes(message)? else { return Ok(true) };
+        each(message, &objects)?;
+        matched += 1;
         *left -= 1;
         Ok::<bool, Failure>(*left > 0)
     };
@@ -114,21 +117,21 @@ pub(super) fn for_each_message(
                 return Err(failure.with_hint("rebuild it with `tgm index FILE --rebuild`"));
             }
             stop_if_interrupted()?;
-            // Not in the index: read the message.
-            if filter.takes(&message) && !each(&message)? {
+            // The index does not have all values: the message decides.
+            if !each(&message)? {
                 break;
             }
         }
-        return Ok(());
+        return Ok(matched);
     }
     for message in file.messages()? {
         stop_if_interrupted()?;
         let message = message?;
-        if filter.takes(&message) && !each(&message)? {
+        if !each(&message)? {
             break;
         }
     }
-    Ok(())
+    Ok(matched)
 }
 
 fn stop_if_interrupted() -> Result<(), Failure> {

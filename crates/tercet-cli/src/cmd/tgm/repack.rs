@@ -103,7 +103,10 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let mut repacker = Repacker::new(&args.repacking, globals, &file);
     let mut tally = Tally::default();
     let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force.force)?);
-    args.each(&file, &mut repacker, &mut tally, &mut sink, out)?;
+    let matched = args.each(&file, &mut repacker, &mut tally, &mut sink, out)?;
+    if args.filter.note_if_none(matched, out)? {
+        return Ok(Outcome::CheckFailed);
+    }
     sink.finish()?;
     match (is_stdout, args.json.json) {
         (true, _) => {}
@@ -122,9 +125,9 @@ impl Args {
         tally: &mut Tally,
         sink: &mut Sink,
         out: &mut Ui,
-    ) -> Result<(), Failure> {
+    ) -> Result<u64, Failure> {
         let bar = out.bar("repacking", file.len());
-        for_each_message(file, &self.filter, &mut { u64::MAX }, |message| {
+        for_each_message(file, &self.filter, &mut { u64::MAX }, |message, _| {
             let bytes = repacker.message(message, tally, out)?;
             // Check for interrupts after each message.
             bar.check().map_err(|_| Failure::Interrupted)?;

@@ -48,6 +48,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.write.output(args.output.path(), [&args.input])?;
     let file = ReadArgs::default().open(args.input.source()?, out)?;
     let takes = args.check(&file, &changes, out)?;
+    let taken = takes.iter().filter(|(_, is_taken)| *is_taken).count() as u64;
+    if args.filter.note_if_none(taken, out)? {
+        return Ok(Outcome::CheckFailed);
+    }
     let (options, mut sink) = (args.write.options(), Sink::open(output, args.write.force.force)?);
     let bar = out.bar("writing", file.len());
     let mut changed = 0;
@@ -94,7 +98,7 @@ impl Args {
     fn check(&self, file: &File, changes: &Changes, out: &Ui) -> Result<Vec<(u64, bool)>, Failure> {
         let mut takes = Vec::new();
         check_each(file, out, |message| {
-            let is_taken = self.filter.takes(message);
+            let is_taken = self.filter.takes(message)?.is_some();
             takes.push((message.number(), is_taken));
             if is_taken {
                 edit::set(message, changes, &self.write.options())?;

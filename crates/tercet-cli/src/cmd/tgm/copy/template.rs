@@ -4,13 +4,15 @@ use std::fmt;
 use std::path::{Path, PathBuf, is_separator};
 
 use tercet::core::escape;
-use tercet::tgm::GlobalMetadata;
 
-use crate::cmd::tgm::select::look_up;
+use crate::cmd::tgm::select::{Row, printed};
 use crate::failure::Failure;
+use crate::persona::is_reference;
 
-/// The replacement of a missing value.
+/// The replacement of a missing value in the reference implementation.
 const MISSING: &str = "unknown";
+/// The reason why a name cannot be made.
+const MISSING_KEY: &str = "the key is missing";
 
 /// An output path with placeholders: a fixed directory, and names below it with values from the metadata. The metadata
 /// of an input file must not select the directory of an output.
@@ -39,6 +41,9 @@ pub(super) struct BadName {
 impl fmt::Display for BadName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, key, reason } = self;
+        if let (true, Some(key)) = (*reason == MISSING_KEY, key) {
+            return write!(f, "no key `{}` for the file name", escape::name(key));
+        }
         let name = escape::name(name);
         match key {
             Some(key) => {
@@ -46,6 +51,12 @@ impl fmt::Display for BadName {
             }
             None => write!(f, "invalid file name `{name}`: {reason}"),
         }
+    }
+}
+
+impl BadName {
+    fn missing(key: &str) -> Self {
+        Self { name: String::new(), key: Some(key.to_owned()), reason: MISSING_KEY }
     }
 }
 
@@ -85,7 +96,7 @@ impl Template {
     }
 
     /// The path for a message. Values are not expanded again.
-    pub(super) fn expand(&self, metadata: &GlobalMetadata) -> Result<PathBuf, BadName> {
+    pub(super) fn expand(&self, row: &Row<'_>) -> Result<Result<PathBuf, BadName>, Failure> {
         let mut path = self.directory.clone();
         for parts in &self.names {
             let mut name = String::new();
@@ -93,18 +104,24 @@ impl Template {
                 match part {
                     Part::Text(text) => name.push_str(text),
                     Part::Key(key) => {
-                        let value = look_up(metadata, key).unwrap_or(MISSING.into());
-                        check_value(key, &value)?;
+                        let value = match row.value(key)? {
+                            Some(value) => printed(&value).into_owned(),
+                            None if is_reference() => MISSING.to_owned(),
+                            None => return Ok(Err(BadName::missing(key))),
+                        };
+                        if let Err(error) = check_value(key, &value) {
+                            return Ok(Err(error));
+                        }
                         name.push_str(&value);
                     }
                 }
             }
             if matches!(name.as_str(), "." | "..") {
-                return Err(BadName { name, key: None, reason: "it refers to another directory" });
+                return Ok(Err(BadName { name, key: None, reason: "it refers to another directory" }));
             }
             path.push(name);
         }
-        Ok(path)
+        Ok(Ok(path))
     }
 
     /// Rejects a target that passes through a symbolic link below the directory.
@@ -170,6 +187,8 @@ fn check_value(key: &str, value: &str) -> Result<(), BadName> {
 
 #[cfg(test)]
 mod tests {
+    use tercet::tgm::GlobalMetadata;
+
     use super::*;
 
     fn metadata(pairs: &[(&str, &str)]) -> GlobalMetadata {
@@ -180,7 +199,9 @@ mod tests {
 
     fn expand(template: &str, pairs: &[(&str, &str)]) -> Result<String, String> {
         let template = Template::parse(Path::new(template)).unwrap().unwrap();
-        let path = template.expand(&metadata(pairs)).map_err(|reason| reason.to_string())?;
+        let metadata = metadata(pairs);
+        let expanded = template.expand(&Row::of_metadata(&metadata, &[])).map_err(|_| "lookup".to_owned())?;
+        let path = expanded.map_err(|reason| reason.to_string())?;
         Ok(path.to_str().unwrap().to_owned())
     }
 
@@ -193,11 +214,16 @@ mod tests {
             ("/abs/[a]/x_[b]", "/abs/2t/x_6"),
             ("../[a]", "../2t"),
             ("[a]//[b]", "2t/6"),
-            ("[c].tgm", "unknown.tgm"),
             ("x]y[version]", "x]y3"),
         ] {
             assert_eq!(expand(template, &pairs), Ok(path.to_owned()), "{template}");
         }
+    }
+
+    #[test]
+    fn missing_keys_are_errors() {
+        let refused = expand("x-[nosuch].tgm", &[("a", "1")]).unwrap_err();
+        assert_eq!(refused, "no key `nosuch` for the file name");
     }
 
     #[test]

@@ -9,8 +9,7 @@ use tercet::core::num::counted;
 use tercet::tgm::{self, ErrorKind, FollowEvent, FollowedMessage, Follower};
 
 use super::{Args, Flow};
-use crate::cmd::tgm::ls::{MISSING, projection};
-use crate::cmd::tgm::select::{Keys, look_up};
+use crate::cmd::tgm::select::{Keys, Row};
 use crate::failure::{Failure, Outcome};
 use crate::ui::{self, Ui, WARN, paint};
 
@@ -128,9 +127,11 @@ impl<'a> Printer<'a> {
     fn message(&mut self, message: &FollowedMessage, out: &mut Ui) -> Result<(), Failure> {
         let FollowedMessage { number, span, objects, metadata, .. } = message;
         // Skip message indexes.
-        if metadata.is_message_index() || !self.args.filter.takes_metadata(metadata) {
+        if metadata.is_message_index() || !self.args.filter.takes_metadata(metadata)? {
             return Ok(());
         }
+        let all: Vec<u64> = (0..metadata.base.len() as u64).collect();
+        let values = Row::of_metadata(metadata, &all);
         self.printed += 1;
         if self.args.json.json {
             return out.json_line(&Line {
@@ -138,14 +139,13 @@ impl<'a> Printer<'a> {
                 offset: span.start(),
                 length: span.len(),
                 objects: *objects,
-                keys: self.args.keys.as_ref().map(|keys| projection(metadata, keys)),
+                keys: self.args.keys.as_ref().map(|keys| values.json(keys)).transpose()?,
             });
         }
         let mut row = format!("{number}\t{}\t{}\t{objects}", span.start(), span.len());
         for key in self.args.keys.iter().flat_map(Keys::iter) {
-            let value = look_up(metadata, key).unwrap_or(MISSING.into());
             // Writing to a String cannot fail.
-            let _ = write!(row, "\t{}", escape::name(&value));
+            let _ = write!(row, "\t{}", escape::name(&values.text(key)?));
         }
         out.line(row)
     }
