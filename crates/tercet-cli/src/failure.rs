@@ -26,6 +26,13 @@ pub(crate) enum Outcome {
     Exit(u8),
 }
 
+impl Outcome {
+    /// The worse of two outcomes.
+    pub(crate) fn worse(self, other: Self) -> Self {
+        if self == Self::Done { other } else { self }
+    }
+}
+
 /// The result of a command that failed.
 #[derive(Debug)]
 pub(crate) enum Failure {
@@ -226,6 +233,9 @@ pub(crate) fn hint_text(hint: &Hint, program: &str) -> String {
         Hint::MemoryBudget => {
             "set `write` to `switch`, `spill` or `sidecar`, or raise `execution.memory_budget_bytes`"
                 .to_owned()
+        }
+        Hint::AllowGaps => {
+            "select the message by its keys with `-w`, or allow the gap with `--allow-gaps`".to_owned()
         }
         Hint::RebuildIndex => "rebuild it with `tgm index FILE --rebuild`".to_owned(),
         Hint::Repack => "change encoding, filter or compression with `tgm repack`".to_owned(),

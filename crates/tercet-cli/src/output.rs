@@ -5,7 +5,6 @@ use std::io::{self, BufWriter, IsTerminal as _, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use clap::ValueEnum;
 use tercet::core::publish::{AtomicFile, PublishError};
 use tercet::core::{ByteSource, Sink, SourceError, escape, source};
 
@@ -131,23 +130,6 @@ pub(crate) fn display_path(path: &Path) -> String {
 /// The name of an output in JSON: a path, or a URL without credentials.
 pub(crate) fn json_path(path: &Path) -> String {
     remote::url_of(path).map_or_else(|| path.to_string_lossy().into_owned(), remote::redacted)
-}
-
-/// The format of an extracted array.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ArrayFormat {
-    /// NumPy .npy file
-    Npy,
-    /// Values only: row-major, little-endian
-    Raw,
-}
-
-impl ArrayFormat {
-    /// The given format, or the one of the file extension.
-    pub(crate) fn infer(given: Option<Self>, output: &Path) -> Self {
-        let is_npy = output.extension().is_some_and(|end| end.eq_ignore_ascii_case("npy"));
-        given.unwrap_or(if is_npy { Self::Npy } else { Self::Raw })
-    }
 }
 
 /// An unnamed temporary file for output that is not written in order.

@@ -47,6 +47,8 @@ pub enum Hint {
     MemoryBudget,
     /// Set a fill value.
     FillValue,
+    /// Allow messages after a gap to be read by number, or select them by their metadata.
+    AllowGaps,
     /// Rebuild the index of the file.
     RebuildIndex,
     /// Re-encode the values with another encoding, filter or compression.
@@ -132,6 +134,7 @@ impl fmt::Display for Hint {
             Self::SpillDirectories => "allow the directory for results",
             Self::MemoryBudget => "raise the memory budget, or write the result to a file",
             Self::FillValue => "set the attribute `_FillValue`, or omit the filter",
+            Self::AllowGaps => "select messages by metadata, or allow gaps",
             Self::RebuildIndex => "rebuild the index",
             Self::Repack => "re-encode the values with another encoding, filter or compression",
             Self::UpdateMember => "add the file to the collection again",

@@ -104,6 +104,14 @@ pub enum ErrorKind {
         /// The number of messages.
         count: u64,
     },
+    /// The number of a message is not certain: another one may be lost before it.
+    #[error("message {index} follows a gap, in which messages may be lost\n  {gap}")]
+    AfterGap {
+        /// The requested number.
+        index: u64,
+        /// The first gap before it.
+        gap: crate::gaps::Gap,
+    },
     /// An object that does not exist.
     #[error("message {message} has no object {index}: it holds {count}, numbered from 0")]
     NoSuchObject {
@@ -253,6 +261,7 @@ impl Diagnostic for ErrorKind {
             | Self::Cbor { .. }
             | Self::Metadata { .. }
             | Self::PayloadLength { .. }
+            | Self::AfterGap { .. }
             | Self::TruncatedStream { .. } => Class::Malformed,
             Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
@@ -277,6 +286,7 @@ impl Diagnostic for ErrorKind {
             | Self::PayloadLength { span, .. }
             | Self::StaleIndex { span, .. }
             | Self::Pipeline { span, .. } => Some(*span),
+            Self::AfterGap { gap, .. } => Some(gap.span),
             _ => None,
         }
     }
@@ -289,6 +299,7 @@ impl Diagnostic for ErrorKind {
             Self::Common(error) => error.hint(),
             Self::Cbor { error, .. } if error.is_limit() => Some(Hint::RaiseLimit),
             Self::StaleIndex { .. } => Some(Hint::RebuildIndex),
+            Self::AfterGap { .. } => Some(Hint::AllowGaps),
             Self::Pipeline { error, .. } | Self::Encode(EncodeError::Pipeline { error, .. }) => error.hint(),
             Self::Edit(error) => error.hint(),
             _ => None,

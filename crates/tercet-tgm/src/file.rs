@@ -17,11 +17,12 @@ use tercet_core::{ByteSource, CommonError, Progress, Span};
 use tercet_remote::open_location;
 
 use crate::error::{Error, ErrorKind};
+use crate::gaps::Gap;
 use crate::index::{self, IndexError, IndexLookup, MessageIndex};
 use crate::message::Message;
 use crate::options::ReadOptions;
 use crate::region::Part;
-use crate::scan::{Scan, ScanOptions, scan_source};
+use crate::scan::{CutTail, Scan, ScanOptions, scan_source};
 use crate::verification_cache::VerificationCache;
 
 mod batch;
@@ -30,7 +31,7 @@ mod batch;
 ///
 /// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads a block around
 /// each preamble and postamble, and keeps the list. A file that ends with an index is not scanned: the index contains
-/// the positions, and is not counted as a message. Clones are cheap and share the list.
+/// the positions. Indexes are not counted as messages, wherever they are. Clones are cheap and share the list.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
@@ -69,6 +70,8 @@ struct MessageTable {
     message_index: Option<Arc<MessageIndex>>,
     /// The span of an index that is not used, and the reason.
     refused: Option<(Span, Arc<IndexError>)>,
+    /// The first gap of a file without a used index.
+    first_gap: Option<Gap>,
 }
 
 impl File {
@@ -177,7 +180,8 @@ impl File {
         if let IndexLookup::Found(message_index) = found {
             progress.advance(self.len());
             let scan = Arc::clone(message_index.scan());
-            return Ok(MessageTable { scan, message_index: Some(Arc::from(message_index)), refused: None });
+            let message_index = Some(Arc::from(message_index));
+            return Ok(MessageTable { scan, message_index, refused: None, first_gap: None });
         }
         let mut scan = scan_source(&*self.source, self.scan_options, progress)?;
         let refused = match found {
@@ -188,7 +192,21 @@ impl File {
             }
             _ => None,
         };
-        Ok(MessageTable { scan: Arc::new(scan), message_index: None, refused })
+        if self.scan_options.use_index {
+            scan.separate_indexes(&*self.source, &self.options)?;
+        }
+        let first_gap = scan.first_gap(&*self.source)?;
+        Ok(MessageTable { scan: Arc::new(scan), message_index: None, refused, first_gap })
+    }
+
+    /// The gaps between messages, in order.
+    pub fn gaps(&self) -> Result<Vec<Gap>, Error> {
+        self.scan()?.gaps(&*self.source).map_err(|fault| self.error(fault))
+    }
+
+    /// The incomplete message at the end of the file, if any.
+    pub fn cut_tail(&self) -> Result<Option<CutTail>, Error> {
+        self.scan()?.cut_tail(&*self.source).map_err(|fault| self.error(fault))
     }
 
     /// The number of messages.
@@ -215,6 +233,10 @@ impl File {
     }
 
     /// A message; its framing and metadata are verified.
+    ///
+    /// A message after a [gap](Self::gaps) is an error, unless the options allow it or the file has an index: another message
+    /// may be lost before it, so that it has another number than in the undamaged file. [`messages`](Self::messages)
+    /// returns all messages.
     pub fn message(&self, index: u64) -> Result<Message, Error> {
         self.message_with(index, self.options)
     }
@@ -222,6 +244,15 @@ impl File {
     /// Like [`message`](Self::message), with other read options.
     pub(crate) fn message_with(&self, index: u64, options: ReadOptions) -> Result<Message, Error> {
         let span = self.message_span(index)?;
+        let gap = self.message_table(&NoProgress)?.first_gap.filter(|_| !self.options.allow_gaps);
+        match gap.filter(|gap| gap.span.start() < span.start()) {
+            Some(gap) => Err(self.error(ErrorKind::AfterGap { index, gap })),
+            None => self.open_message(index, span),
+        }
+    }
+
+    /// Opens a message, whatever is before it.
+    fn open_message(&self, index: u64, span: Span) -> Result<Message, Error> {
         let verification_cache = Arc::clone(&self.verification_cache);
         let opened = Message::open_known(Arc::clone(&self.source), index, span, options, verification_cache);
         if self.message_table(&NoProgress)?.message_index.is_none() {
@@ -301,7 +332,8 @@ impl Iterator for Messages<'_> {
             end += 1;
         }
         let numbers: Vec<u64> = (self.next..end).collect();
-        let open = || numbers.into_par_iter().with_min_len(8).map(|index| self.file.message(index)).collect();
+        let open = |index| self.file.open_message(index, self.file.message_span(index)?);
+        let open = || numbers.into_par_iter().with_min_len(8).map(open).collect();
         let opened: Vec<_> = install(self.file.options.common.threads, open);
         self.batch = opened.into_iter();
         self.next = end;

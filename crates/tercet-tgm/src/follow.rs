@@ -13,7 +13,7 @@ use crate::wire::preamble::Preamble;
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub struct FollowedMessage {
-    /// The number, from 0, as in [`scan`](fn@crate::scan).
+    /// The number, from 0, as in a [`File`](crate::File). An index has that of the next message.
     pub number: u64,
     /// The byte range in the stream.
     pub span: Span,
@@ -79,6 +79,8 @@ pub struct Follower {
     /// Whether the last event was damage.
     after_damage: bool,
     is_finished: bool,
+    /// The number of message indexes, which are not numbered.
+    indexes: u64,
 }
 
 /// An incomplete message.
@@ -104,7 +106,7 @@ impl Follower {
     /// Sets the read options.
     pub fn with_options(options: ReadOptions) -> Self {
         let decoder = Decoder::with_options(options).with_resync(true);
-        Self { decoder, begun: None, after_damage: false, is_finished: false }
+        Self { decoder, begun: None, after_damage: false, is_finished: false, indexes: 0 }
     }
 
     /// Sets the position of the first byte and the number of the first message: the stream before them is known.
@@ -175,7 +177,8 @@ impl Follower {
             Event::End { metadata, .. } => {
                 let PartialMessage { start, preamble, objects } = self.begun.take()?;
                 let span = Span::between(start, self.decoder.position())?;
-                let number = self.decoder.message_number().saturating_sub(1);
+                let number = self.number().saturating_sub(1);
+                self.indexes += u64::from(metadata.is_message_index());
                 self.after_damage = false;
                 Some(FollowEvent::Message(Box::new(FollowedMessage {
                     number,
@@ -193,10 +196,15 @@ impl Follower {
         }
     }
 
+    /// The number of the next message.
+    fn number(&self) -> u64 {
+        self.decoder.message_number().saturating_sub(self.indexes)
+    }
+
     /// A damaged message; `at` is its offset if its preamble is invalid.
     fn damaged(&mut self, at: u64, fault: ErrorKind) -> FollowEvent {
         let start = self.begun.take().map_or(at, |begun| begun.start);
         self.after_damage = true;
-        FollowEvent::Damaged { number: self.decoder.message_number(), start, fault }
+        FollowEvent::Damaged { number: self.number(), start, fault }
     }
 }

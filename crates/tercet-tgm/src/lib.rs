@@ -77,6 +77,7 @@ mod fields;
 mod file;
 mod follow;
 mod frame_body;
+mod gaps;
 mod index;
 mod index_and_hash;
 mod indexed_message;
@@ -117,13 +118,14 @@ pub use error::{Contradiction, Error, ErrorKind};
 pub use fields::{ArrayStats, Field};
 pub use file::{File, Messages};
 pub use follow::{FollowEvent, FollowedMessage, Follower};
+pub use gaps::{Gap, GapKind};
 pub use index::{Column, IndexBuilder, IndexError, IndexKeys, MAX_KEYS, MessageIndex};
 pub use index_and_hash::{HashFrame, IndexFrame};
 pub use layout::Layout;
 pub use message::Message;
 pub use message_view::MessageView;
 pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
-pub use object::{Bitmaps, Object, Ranges, StreamedObject};
+pub use object::{Bitmaps, Object, Ranges, Selected, StreamedObject};
 pub use options::ReadOptions;
 pub use pipeline::{
     COMPRESSIONS, Compression, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineBuildError, PipelineBuilder,

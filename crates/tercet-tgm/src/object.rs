@@ -1,6 +1,7 @@
 //! Data objects: descriptor and payload.
 
 mod range;
+mod selection;
 mod spans;
 mod stored;
 mod streamed;
@@ -24,6 +25,7 @@ use crate::verification_cache::VerificationCache;
 use crate::wire::frame::Frame;
 use crate::wire::ids::{FRAME_HEADER_LEN, FrameFlags};
 pub use range::Ranges;
+pub use selection::Selected;
 use spans::{ObjectSpans, read_descriptor};
 use stored::Stored;
 pub use streamed::StreamedObject;

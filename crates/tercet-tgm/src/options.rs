@@ -17,6 +17,8 @@ pub struct ReadOptions {
     pub skip_unknown_frames: bool,
     /// Restore non-finite values from masks. Otherwise they are zeros.
     pub restore_non_finite: bool,
+    /// Read messages after a [gap](crate::Gap) by number. A message may be lost in a gap, which shifts the numbers.
+    pub allow_gaps: bool,
 }
 
 impl Default for ReadOptions {
@@ -28,7 +30,7 @@ impl Default for ReadOptions {
 /// The options that all formats share; the others have their defaults.
 impl From<tercet_core::ReadOptions> for ReadOptions {
     fn from(common: tercet_core::ReadOptions) -> Self {
-        Self { common, strict: true, skip_unknown_frames: false, restore_non_finite: true }
+        Self { common, strict: true, skip_unknown_frames: false, restore_non_finite: true, allow_gaps: false }
     }
 }
 
@@ -53,6 +55,12 @@ impl ReadOptions {
     /// Sets whether frames of unknown types are skipped.
     pub fn with_skip_unknown_frames(mut self, skip: bool) -> Self {
         self.skip_unknown_frames = skip;
+        self
+    }
+
+    /// Sets whether messages after a gap are read by number.
+    pub fn with_allow_gaps(mut self, allow: bool) -> Self {
+        self.allow_gaps = allow;
         self
     }
 

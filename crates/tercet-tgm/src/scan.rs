@@ -6,7 +6,7 @@ use tercet_core::{ByteSource, Progress, Span};
 
 use crate::error::ErrorKind;
 use crate::window::{Search, Window};
-use crate::wire::ids::{END_MAGIC, MAGIC, MIN_MESSAGE, POSTAMBLE_LEN, PREAMBLE_LEN};
+use crate::wire::ids::{END_MAGIC, MAGIC, MIN_MESSAGE, MessageFlags, POSTAMBLE_LEN, PREAMBLE_LEN};
 use crate::wire::postamble::Postamble;
 use crate::wire::preamble::Preamble;
 use crate::wire::walk::{Next, Walk};
@@ -75,10 +75,36 @@ pub struct Scan {
     pub messages: Vec<Span>,
     /// The byte ranges outside messages, which are skipped.
     pub unrecognized: Vec<Span>,
+    /// Messages that are damaged so that their end is a guess: each may be several.
+    pub unbounded: Vec<Span>,
+    /// Message indexes that a [`File`](crate::File) recognized: they are not counted as messages.
+    pub indexes: Vec<Span>,
+    /// Messages that may be indexes by their flags.
+    pub(crate) candidates: Vec<Span>,
+}
+
+/// A message that was found.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    span: Span,
+    /// Whether its lengths and frames lead to its end.
+    is_bounded: bool,
+    /// Whether it may be an index: its preamble has a length and the flags of one.
+    is_candidate: bool,
+}
+
+/// Whether a preamble may be that of an index.
+fn may_be_index(preamble: &Preamble) -> bool {
+    preamble.known_length().is_some()
+        && preamble.flags.contains(MessageFlags::PRECEDER_METADATA)
+        && preamble.flags.contains(MessageFlags::FOOTER_METADATA)
 }
 
 impl Scan {
-    fn new(messages: Vec<Span>, len: u64) -> Self {
+    fn new(found: &[Found], len: u64) -> Self {
+        let messages: Vec<Span> = found.iter().map(|found| found.span).collect();
+        let unbounded = found.iter().filter(|found| !found.is_bounded).map(|found| found.span).collect();
+        let candidates = found.iter().filter(|found| found.is_candidate).map(|found| found.span).collect();
         let mut unrecognized = Vec::new();
         let mut at = 0;
         for message in &messages {
@@ -86,12 +112,12 @@ impl Scan {
             at = message.end();
         }
         unrecognized.extend(Span::between(at, len).filter(|gap| !gap.is_empty()));
-        Self { messages, unrecognized }
+        Self { messages, unrecognized, unbounded, indexes: Vec::new(), candidates }
     }
 }
 
 /// A message at the end of a file that is incomplete: its writer was stopped, or the file was truncated.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[non_exhaustive]
 pub struct CutTail {
     /// The number of the message.
@@ -114,6 +140,28 @@ impl std::fmt::Display for CutTail {
 }
 
 impl Scan {
+    /// Moves the indexes among the messages to `indexes`: those of files that were concatenated, or to which another
+    /// program appended.
+    pub(crate) fn separate_indexes(
+        &mut self,
+        source: &dyn ByteSource,
+        options: &crate::options::ReadOptions,
+    ) -> Result<(), ErrorKind> {
+        for span in std::mem::take(&mut self.candidates) {
+            match crate::message::read_metadata(source, span, options) {
+                Ok(metadata) if metadata.is_message_index() => self.indexes.push(span),
+                Err(ErrorKind::Common(tercet_core::CommonError::Source(error))) => return Err(error.into()),
+                // A damaged message is reported when it is read.
+                _ => {}
+            }
+        }
+        let indexes = &self.indexes;
+        let is_index =
+            |message: &Span| indexes.binary_search_by_key(&message.start(), |span| span.start()).is_ok();
+        self.messages.retain(|message| !is_index(message));
+        Ok(())
+    }
+
     /// The incomplete message at the end of the scanned source, if any.
     pub fn cut_tail(&self, source: &dyn ByteSource) -> Result<Option<CutTail>, ErrorKind> {
         let Some(last) = self.unrecognized.last().filter(|last| last.end() == source.len()) else {
@@ -184,8 +232,8 @@ pub fn scan_source(
             let mut at = 0;
             while let Some(message) = scanner.forward(at, len)? {
                 progress.check()?;
-                progress.advance(message.end() - at);
-                at = message.end();
+                progress.advance(message.span.end() - at);
+                at = message.span.end();
                 found.push(message);
             }
             progress.advance(len - at);
@@ -194,15 +242,15 @@ pub fn scan_source(
             let mut end = len;
             while let Some(message) = scanner.backward(0, end, options.max_message_bytes)? {
                 progress.check()?;
-                progress.advance(message.len());
-                end = message.start();
+                progress.advance(message.span.len());
+                end = message.span.start();
                 found.push(message);
             }
             found.reverse();
         }
         Direction::Bidirectional => scanner.both_ends(options, progress, &mut found)?,
     }
-    Ok(Scan::new(found, len))
+    Ok(Scan::new(&found, len))
 }
 
 struct Scanner<'a> {
@@ -226,7 +274,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The next message that starts at `from` or later and ends at `limit` or earlier.
-    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<Span>, ErrorKind> {
+    fn forward(&mut self, from: u64, limit: u64) -> Result<Option<Found>, ErrorKind> {
         let mut at = from;
         loop {
             if at.checked_add(MIN_MESSAGE).is_none_or(|end| end > limit) {
@@ -238,8 +286,12 @@ impl<'a> Scanner<'a> {
                     Some(length) => self.known_end(at, length, limit)?,
                     None => self.walked_end(at, &preamble, limit)?,
                 };
-                if let Some(end) = end {
-                    return Ok(Span::between(at, end));
+                let is_candidate = may_be_index(&preamble);
+                let found = end.and_then(|(end, is_bounded)| {
+                    Some(Found { span: Span::between(at, end)?, is_bounded, is_candidate })
+                });
+                if found.is_some() {
+                    return Ok(found);
                 }
             }
             match self.starts.next(&mut self.ahead, at + 1)? {
@@ -249,25 +301,34 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The end of a message with a length, if it ends with a valid postamble.
-    fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<u64>, ErrorKind> {
+    /// The end of a message with a length, if it ends with a valid postamble, and whether the postamble agrees.
+    fn known_end(&mut self, at: u64, length: u64, limit: u64) -> Result<Option<(u64, bool)>, ErrorKind> {
         let Some(end) = at.checked_add(length).filter(|&end| end <= limit) else { return Ok(None) };
         let tail_at = end - POSTAMBLE_LEN;
         let is_long = length > LONG_MESSAGE;
         // The preamble of the next message follows: one read for both.
         let after = if is_long { PREAMBLE_LEN } else { 0 };
         let tail = self.ahead.peek(tail_at, POSTAMBLE_LEN + after)?;
-        let is_end = tail.get(..POSTAMBLE_BYTES).is_some_and(|tail| tail.ends_with(END_MAGIC));
-        if is_end && is_long {
+        let postamble = tail.get(..POSTAMBLE_BYTES).filter(|postamble| postamble.ends_with(END_MAGIC));
+        let Some(agrees) = postamble.map(|bytes| stored_length(bytes).is_none_or(|stored| stored == length)) else {
+            return Ok(None);
+        };
+        if is_long {
             self.ahead.keep(tail_at, tail);
         }
-        Ok(is_end.then_some(end))
+        Ok(Some((end, agrees)))
     }
 
-    /// The end of a message without a length.
-    fn walked_end(&mut self, at: u64, preamble: &Preamble, limit: u64) -> Result<Option<u64>, ErrorKind> {
+    /// The end of a message without a length, and whether its frames lead to it.
+    fn walked_end(
+        &mut self,
+        at: u64,
+        preamble: &Preamble,
+        limit: u64,
+    ) -> Result<Option<(u64, bool)>, ErrorKind> {
         let mut walk = Walk::new(0, at, preamble).skipping_unknown(true);
         let mut passed = Vec::new();
+        let mut has_gaps = false;
         let broken = loop {
             let here = walk.at();
             if here.checked_add(POSTAMBLE_LEN).is_none_or(|end| end > limit) || self.dead_ends.contains(&here)
@@ -275,8 +336,14 @@ impl<'a> Scanner<'a> {
                 break here;
             }
             match walk.look(self.ahead.get(here, walk.wants())?) {
-                Ok(Next::Postamble) => return Ok(Some(here + POSTAMBLE_LEN)),
+                Ok(Next::Postamble) => {
+                    let end = here + POSTAMBLE_LEN;
+                    // Zeros may have replaced the end of this message and the start of the next one.
+                    let stored = stored_length(&self.ahead.peek(here, POSTAMBLE_LEN)?);
+                    return Ok(Some((end, stored.map_or(!has_gaps, |stored| stored == end - at))));
+                }
                 Ok(Next::Gap(_)) => {
+                    has_gaps = true;
                     // Only the entry points into a run of zeros are remembered.
                     passed.push(here);
                     walk.skip(self.zeros(here, limit)?);
@@ -304,7 +371,7 @@ impl<'a> Scanner<'a> {
         // The padding before it may be missing, and its bytes be the start of that message.
         let next = self.starts.next(&mut self.ahead, broken.saturating_sub(7).max(at + 1))?;
         let whole = end - at >= MIN_MESSAGE && next.is_none_or(|next| end <= next);
-        Ok(whole.then_some(end))
+        Ok(whole.then_some((end, false)))
     }
 
     /// The number of zero bytes here, in steps of 8; at least 8.
@@ -322,7 +389,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// The message that ends at `end` and starts at `from` or later.
-    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<Span>, ErrorKind> {
+    fn backward(&mut self, from: u64, end: u64, longest: u64) -> Result<Option<Found>, ErrorKind> {
         if end < from.saturating_add(MIN_MESSAGE) {
             return Ok(None);
         }
@@ -337,28 +404,30 @@ impl<'a> Scanner<'a> {
         let head = self.backward.peek(at, PREAMBLE_LEN)?;
         let preamble = Preamble::parse(0, at, &head).ok();
         let agrees = preamble.is_some_and(|preamble| [0, length].contains(&preamble.total_length));
-        Ok(agrees.then(|| Span::between(at, end)).flatten())
+        let is_candidate = preamble.is_some_and(|preamble| may_be_index(&preamble));
+        let span = agrees.then(|| Span::between(at, end)).flatten();
+        Ok(span.map(|span| Found { span, is_bounded: true, is_candidate }))
     }
 
     fn both_ends(
         &mut self,
         options: ScanOptions,
         progress: &dyn Progress,
-        found: &mut Vec<Span>,
+        found: &mut Vec<Found>,
     ) -> Result<(), ErrorKind> {
         let (mut at, mut end) = (0, self.ahead.len());
         let mut back = Vec::new();
         let mut looks_back = true;
         while let Some(message) = self.forward(at, end)? {
             progress.check()?;
-            progress.advance(message.end() - at);
-            at = message.end();
+            progress.advance(message.span.end() - at);
+            at = message.span.end();
             found.push(message);
             if looks_back {
                 match self.backward(at, end, options.max_message_bytes)? {
                     Some(message) => {
-                        progress.advance(message.len());
-                        end = message.start();
+                        progress.advance(message.span.len());
+                        end = message.span.start();
                         back.push(message);
                     }
                     None => looks_back = false,
@@ -368,4 +437,10 @@ impl<'a> Scanner<'a> {
         found.extend(back.into_iter().rev());
         Ok(())
     }
+}
+
+/// The length of the message in a postamble, if it is stored.
+fn stored_length(postamble: &[u8]) -> Option<u64> {
+    let postamble = Postamble::parse(0, 0, postamble).ok()?;
+    Some(postamble.total_length).filter(|length| *length != 0)
 }

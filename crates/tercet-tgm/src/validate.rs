@@ -23,6 +23,7 @@ pub use report::{FileIssue, FileReport, Issue, MessageReport};
 
 use crate::cbor::CborErrorKind;
 use crate::error::{Error, ErrorKind};
+use crate::gaps::Gap;
 use crate::options::ReadOptions;
 use crate::scan::{ScanOptions, scan_source};
 use crate::window::Window;
@@ -135,9 +136,14 @@ fn validate_messages(
     let scan =
         scan_source(source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
     let mut report = FileReport::default();
-    report
-        .file_issues
-        .extend(scan.unrecognized.iter().map(|span| FileIssue::for_unrecognized(*span, source.len())));
+    let cut_tail = scan.cut_tail(&**source).map_err(fail)?;
+    for &span in &scan.unrecognized {
+        let detail = match cut_tail.filter(|cut| cut.span.end() == span.end()) {
+            Some(cut) => Some(cut.to_string()),
+            None => Gap::find(&**source, span).map_err(fail)?.map(|gap| gap.to_string()),
+        };
+        report.file_issues.push(FileIssue::for_unrecognized(span, source.len(), detail));
+    }
     for (&span, number) in scan.messages.iter().zip(0..) {
         report.messages.push(validate_message(source, number, span, options).map_err(fail)?);
         progress.check().map_err(|stopped| fail(stopped.into()))?;

@@ -87,7 +87,7 @@ impl FileReport {
 impl FileIssue {
     fn to_finding(&self) -> Finding {
         let span = tercet_core::Span::at(self.byte_offset, self.length);
-        Finding::fail("unrecognized_bytes", &self.description).with_site("file", span)
+        Finding::fail("unrecognized_bytes", &self.detail).with_site("file", span)
     }
 }
 

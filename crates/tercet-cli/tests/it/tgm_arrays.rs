@@ -1,6 +1,8 @@
 //! Tests of `tgm` commands: arrays into `.tgm` messages and out of them.
 
 mod advise;
+#[cfg(unix)]
+mod append_race;
 mod compare;
 mod create;
 mod edit;

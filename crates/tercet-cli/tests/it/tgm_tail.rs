@@ -87,7 +87,7 @@ impl Tail {
     fn steps(&self, count: usize) -> Vec<u64> {
         let step = |line: String| {
             let json: serde_json::Value = serde_json::from_str(&line).unwrap();
-            json["keys"]["step"].as_str().unwrap().parse().unwrap()
+            json["keys"]["step"].as_u64().unwrap()
         };
         (0..count).map(|_| step(self.line())).collect()
     }

@@ -178,6 +178,7 @@ impl TensogramError {
                 }
             }
             ErrorKind::NoSuchMessage { .. }
+            | ErrorKind::AfterGap { .. }
             | ErrorKind::NoSuchObject { .. }
             | ErrorKind::NoSuchElements { .. } => Self::Object(message),
             ErrorKind::PayloadLength { is_compressed: true, .. } => Self::Compression(message),

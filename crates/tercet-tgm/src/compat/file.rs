@@ -64,23 +64,28 @@ pub struct MessageLayout {
 /// Metadata, descriptor and values of an object.
 pub type ObjectOfMessage = (GlobalMetadata, DataObjectDescriptor, Vec<u8>);
 
+/// The documentation numbers the messages that a scan finds, also after bytes that are skipped.
+fn options() -> ReadOptions {
+    ReadOptions::new().with_allow_gaps(true)
+}
+
 impl TensogramFile {
     /// Opens a file. Reads nothing.
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Ok(Self { path: path.to_owned(), file: Arc::new(File::open(path)?) })
+        Ok(Self { path: path.to_owned(), file: Arc::new(File::open_with(path, options())?) })
     }
 
     /// Opens a path, or a URL with the feature `remote`. Reads nothing of a local file.
     pub fn open_source(source: impl AsRef<str>) -> Result<Self> {
         let source = source.as_ref();
-        Ok(Self { path: PathBuf::from(source), file: Arc::new(File::open(source)?) })
+        Ok(Self { path: PathBuf::from(source), file: Arc::new(File::open_with(source, options())?) })
     }
 
     /// Memory-maps a file and scans it for messages. If another program truncates the file, the process is killed.
     pub fn open_mmap(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let file = File::open_with(path, ReadOptions::new().with_access(Access::Mmap))?;
+        let file = File::open_with(path, options().with_access(Access::Mmap))?;
         file.scan()?;
         Ok(Self { path: path.to_owned(), file: Arc::new(file) })
     }
@@ -292,7 +297,10 @@ impl TensogramFile {
     /// Opens a file without blocking the runtime.
     pub async fn open_async(path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        Ok(Self { path: path.to_owned(), file: Arc::new(File::open_async(path).await?) })
+        Ok(Self {
+            path: path.to_owned(),
+            file: Arc::new(File::open_async(path).await?.with_options(options())),
+        })
     }
 
     /// The number of messages.

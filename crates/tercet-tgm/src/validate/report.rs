@@ -126,12 +126,16 @@ pub struct FileIssue {
     pub byte_offset: u64,
     /// The length.
     pub length: u64,
-    /// The description.
+    /// The description of the reference implementation.
     pub description: String,
+    /// What the bytes are: another version, a damaged message, or the start of an incomplete one.
+    #[serde(skip)]
+    pub detail: String,
 }
 
 impl FileIssue {
-    pub(super) fn for_unrecognized(span: Span, file_len: u64) -> Self {
+    /// `detail` is `None` for padding.
+    pub(super) fn for_unrecognized(span: Span, file_len: u64, detail: Option<String>) -> Self {
         let (at, length) = (span.start(), span.len());
         let description = if length == file_len {
             format!("{length} bytes with no valid messages")
@@ -140,7 +144,8 @@ impl FileIssue {
         } else {
             format!("{length} unrecognized bytes at offset {at}")
         };
-        Self { byte_offset: at, length, description }
+        let detail = detail.unwrap_or_else(|| format!("bytes {span}: padding after a message"));
+        Self { byte_offset: at, length, description, detail }
     }
 }
 

@@ -9,7 +9,7 @@ use tercet::tgm::File;
 
 use super::Globals;
 use super::editing::Sink;
-use super::open::{ReadArgs, for_each_message};
+use super::open::{DamageArgs, ReadArgs, for_each_message};
 use super::repack::{RepackOptions, Repacker, Tally};
 use super::select::{Filter, Row};
 use crate::args::{ForceArgs, OutputArgs};
@@ -20,7 +20,7 @@ use crate::remote;
 use crate::render::human_size;
 use crate::ui::{Bar, Ui};
 
-mod template;
+pub(super) mod template;
 
 use template::Template;
 
@@ -48,6 +48,8 @@ pub(crate) struct Args {
     force: ForceArgs,
     #[command(flatten)]
     read: ReadArgs,
+    #[command(flatten)]
+    damage: DamageArgs,
     #[command(flatten)]
     repacking: RepackOptions,
 }
@@ -86,7 +88,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
             Failure::request(format!("{}: placeholders are not supported in URLs", remote::redacted(url)));
         return Err(failure.with_hint("write local files first, then copy each of them"));
     }
-    let file = args.read.open(args.input.source()?, out)?;
+    let file = args.read.open_complete(args.input.source()?, args.damage, out)?;
     let repacker = args.repacking.is_wanted().then(|| Repacker::new(&args.repacking, globals, &file));
     if let Some(template) = &template {
         let targets = plan(args, &file, template, out)?;

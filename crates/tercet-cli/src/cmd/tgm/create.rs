@@ -1,13 +1,15 @@
 //! `tgm create`: create a message from arrays.
 
+use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use tercet::core::limits::check_limit;
 use tercet::core::publish::PublishError;
-use tercet::core::{Class, CommonError, Diagnostic as _, Progress as _, Sink as _};
+use tercet::core::{Class, CommonError, Diagnostic as _, Progress as _, Sink as _, Span, escape};
 use tercet::tgm::{
     self, EncodeError, EncodeOptions, ErrorKind, GlobalMetadata, Provenance, StreamingEncoder, Writer,
     WriterOptions,
@@ -35,6 +37,9 @@ use arrays::{Object, Payload, total_bytes};
 use meta::Pair;
 use stored::StoredObject;
 
+/// Interval of attempts to append to a file that another command creates.
+const CREATED_INTERVAL: Duration = Duration::from_millis(5);
+
 const STDOUT: &str = "standard output";
 
 const EXAMPLES: &str = "\
@@ -47,7 +52,7 @@ Examples:
   tgm create run.tgm --from t2m=t2m.npy --max-error 0.01 --widen --allow-nan
 
 A value of `--meta` is parsed as JSON if possible: numbers, `true`, `false`, `null`, `[…]`, `{…}` and quoted strings. \
-Anything else is a string. Dots in a key nest maps: `mars.step=6` sets `step` in `mars`.
+Anything else is a string, and so is a decimal number that would lose digits, like 130.10. Dots in a key nest maps: `mars.step=6` sets `step` in `mars`.
 
 The pipeline options apply to every array.";
 
@@ -59,9 +64,15 @@ pub(crate) struct Args {
     /// Add the array in FILE as object NAME: `t2m=t2m.npy`. Repeatable
     #[arg(long, value_name = "NAME=FILE", required = true, value_parser = named_file())]
     from: Vec<NamedFile>,
-    /// Set message metadata: `step=6`, `mars.class=od`. Repeatable
-    #[arg(long, value_name = "KEY=VALUE", value_parser = meta::pair)]
+    /// Set metadata of the message, or of an object by its name: `step=6`, `mars.class=od`, `t2m:units=K`. Repeatable
+    #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = meta::pair)]
     meta: Vec<Pair>,
+    /// Like --meta, but the value is always a string: `id=007`. Repeatable
+    #[arg(long, value_name = "[NAME:]KEY=VALUE", value_parser = meta::string_pair)]
+    meta_str: Vec<Pair>,
+    /// Read metadata from a JSON file: keys of the message, and in `base` those of objects by name
+    #[arg(long, value_name = "FILE")]
+    meta_json: Option<PathBuf>,
     /// Append the message to an existing file
     #[arg(long, conflicts_with = "force")]
     append: bool,
@@ -100,6 +111,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     let output = Output::open(args.output.path(), args.force.force || args.append)?;
     args.from.iter().try_for_each(|from| output.must_not_be(&from.path))?;
     let metadata = args.metadata()?;
+    meta::notes(&args.meta).try_for_each(|note| out.note(note))?;
     let objects = arrays::open(&args.from, &args.pipeline, out)?;
     let options = args.options(globals);
     match output {
@@ -109,19 +121,46 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
         Output::Stream(stream) if args.append => return Err(stream.cannot_append()),
         Output::Stdout => {
             let bar = out.bar("writing", total_bytes(&objects));
-            args.send(&metadata, objects, options, out.bytes()?, &bar, &of_stdout)?;
+            args.send(&metadata, &objects, options, out.bytes()?, &bar, &of_stdout)?;
         }
-        Output::Stream(stream) => args.stream(stream, &metadata, objects, options, out)?,
-        Output::Path(path) => args.write(&path, &metadata, objects, options, out)?,
+        Output::Stream(stream) => args.stream(stream, &metadata, &objects, options, out)?,
+        Output::Path(path) => {
+            let mut done = args.write(&path, &metadata, &objects, options.clone(), out)?;
+            // Another command created the file: append to it.
+            while !done {
+                done = args.write(&path, &metadata, &objects, options.clone(), out)?;
+            }
+        }
     }
     Ok(Outcome::Done)
 }
 
 impl Args {
     fn metadata(&self) -> Result<GlobalMetadata, Failure> {
-        let name = |from: &NamedFile| [("name".to_owned(), from.name.as_str().into())].into();
-        let base = self.from.iter().map(name).collect();
-        Ok(GlobalMetadata { base, extra: meta::section(&self.meta)?, ..GlobalMetadata::default() })
+        let pairs = [&self.meta[..], &self.meta_str[..]].concat();
+        let names = || self.from.iter().map(|from| from.name.as_str());
+        meta::check_objects(&pairs, names())?;
+        let (mut extra, mut objects) = match &self.meta_json {
+            Some(path) => read_json(path)?,
+            None => (tgm::Entry::new(), BTreeMap::new()),
+        };
+        if let Some(name) = objects.keys().find(|name| !names().any(|known| known == name.as_str())) {
+            let path = self.meta_json.as_deref().map(display_path).unwrap_or_default();
+            return Err(Failure::request(format!(
+                "{path}: `base`: no object is named `{}`",
+                escape::name(name)
+            )));
+        }
+        // Options replace values of the file.
+        extra.extend(meta::section(&pairs, None)?);
+        let mut entry = |name: &str| {
+            let mut entry = objects.remove(name).unwrap_or_default();
+            entry.extend(meta::section(&pairs, Some(name))?);
+            entry.insert("name".to_owned(), name.into());
+            Ok::<_, Failure>(entry)
+        };
+        let base = names().map(&mut entry).collect::<Result<_, _>>()?;
+        Ok(GlobalMetadata { base, extra, ..GlobalMetadata::default() })
     }
 
     fn options(&self, globals: &Globals) -> EncodeOptions {
@@ -130,50 +169,44 @@ impl Args {
         if self.style.reproducible { options.with_provenance(Provenance::Off) } else { options }
     }
 
+    /// Writes the message to a file; returns whether it is done. It is not if another command created the file that
+    /// `--append` would create.
     fn write(
         &self,
         path: &Path,
         metadata: &GlobalMetadata,
-        objects: Vec<Object>,
+        objects: &[Object],
         options: EncodeOptions,
         out: &mut Ui,
-    ) -> Result<(), Failure> {
+    ) -> Result<bool, Failure> {
         let (mut writer, before) = match (self.append, self.force.force) {
             (true, _) => extend(path, self.lock_timeout, out)?,
             (false, overwrite) => (Writer::create(path, WriterOptions::new().with_overwrite(overwrite))?, 0),
         };
         // An updated index is as reproducible as the message.
         writer = writer.with_provenance(options.provenance.clone());
-        let bar = out.bar("writing", total_bytes(&objects));
+        let bar = out.bar("writing", total_bytes(objects));
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         if self.style.stream {
             writer.stream(metadata, options, |encoder| write_each(encoder, objects, &bar, &Failure::from))?;
         } else {
-            let payloads = read_all(&objects)?;
-            let made = writer.message(metadata, &paired(&objects, &payloads), &options);
-            made.map_err(|error| explained(error, &objects))?;
+            let payloads = read_all(objects)?;
+            let made = writer.message(metadata, &paired(objects, &payloads), &options);
+            made.map_err(|error| explained(error, objects))?;
         }
         bar.check().map_err(|_| Failure::Interrupted)?;
-        writer.finish().map_err(|error| self.unpublished(error))?;
+        match writer.finish() {
+            Err(error) if self.append && is_created_by_another(&error) => return Ok(false),
+            finished => finished?,
+        };
         drop(bar);
-        let file = tgm::File::open(path)?;
+        let file = tgm::File::open_with(path, tgm::ReadOptions::new().with_allow_gaps(true))?;
         // Other commands may have appended more messages since.
         let added = file.message_span(before)?.len();
         let message = || Ok(file.message(before)?);
-        self.show(&Added { number: before, bytes: added, raw }, message, out)
-    }
-
-    /// The error of publishing the file. Two commands may create the same file by `--append`.
-    fn unpublished(&self, error: tgm::Error) -> Failure {
-        match error.kind() {
-            ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. })) if self.append => {
-                let message =
-                    format!("{}: another process created this file", display_path(self.output.path()));
-                Failure::new(Class::Io, message).with_hint("nothing was appended; run the command again")
-            }
-            _ => error.into(),
-        }
+        self.show(&Added { number: before, bytes: added, raw }, message, out)?;
+        Ok(true)
     }
 
     /// Writes the message to an object, or through a temporary file to a pipe or device, which cannot be read again.
@@ -181,11 +214,11 @@ impl Args {
         &self,
         mut stream: Stream,
         metadata: &GlobalMetadata,
-        objects: Vec<Object>,
+        objects: &[Object],
         options: EncodeOptions,
         out: &mut Ui,
     ) -> Result<(), Failure> {
-        let bar = out.bar("writing", total_bytes(&objects));
+        let bar = out.bar("writing", total_bytes(objects));
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
         let name = stream.name();
@@ -242,7 +275,7 @@ impl Args {
     fn send(
         &self,
         metadata: &GlobalMetadata,
-        objects: Vec<Object>,
+        objects: &[Object],
         options: EncodeOptions,
         sink: &mut dyn Write,
         bar: &Bar,
@@ -256,13 +289,26 @@ impl Args {
             // The sink cannot seek: the length field of the preamble stays 0.
             encoder.finish().map_err(to_failure)?;
         } else {
-            let payloads = read_all(&objects)?;
-            let message = tgm::encode_message(metadata, &paired(&objects, &payloads), &options);
-            let message = message.map_err(|error| explained(error, &objects))?;
+            let payloads = read_all(objects)?;
+            let message = tgm::encode_message(metadata, &paired(objects, &payloads), &options);
+            let message = message.map_err(|error| explained(error, objects))?;
             sink.write_all(&message).map_err(|error| to_failure(error.into()))?;
         }
         Ok(())
     }
+}
+
+/// The metadata of `--meta-json`.
+fn read_json(path: &Path) -> Result<(tgm::Entry, BTreeMap<String, tgm::Entry>), Failure> {
+    let source = open(path)?;
+    let fail =
+        |reason: String| Failure::request(format!("{}: {reason}", display_path(path))).with_location(path);
+    check_limit("metadata", source.len(), limits().metadata_bytes)
+        .map_err(|error| fail(error.to_string()))?;
+    let bytes =
+        source.read_at(Span::first(source.len())).map_err(|error| Failure::source(source.name(), error))?;
+    let text = std::str::from_utf8(&bytes).map_err(|_| fail("is not UTF-8".to_owned()))?;
+    meta::from_json_file(text).map_err(fail)
 }
 
 /// A written message.
@@ -287,12 +333,21 @@ fn extend(path: &Path, wait: Duration, out: &mut Ui) -> Result<(Writer, u64), Fa
     let len = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let bar = out.bar("scanning", len);
     let options = WriterOptions::new().with_limits(limits()).with_lock_wait(wait);
-    let writer = match Writer::append_with(path, options, &bar) {
-        Ok(writer) => writer,
-        Err(error) if is_missing(&error) => {
-            return Ok((Writer::create(path, WriterOptions::new())?, 0));
+    let until = Instant::now() + wait;
+    let writer = loop {
+        match Writer::append_with(path, options.clone(), &bar) {
+            Ok(writer) => break writer,
+            Err(error) if is_missing(&error) => match Writer::create(path, WriterOptions::new()) {
+                Ok(writer) => return Ok((writer, 0)),
+                // Another command creates the file: wait for it.
+                Err(error) if is_created_by_another(&error) && Instant::now() < until => {
+                    bar.check().map_err(|_| Failure::Interrupted)?;
+                    std::thread::sleep(CREATED_INTERVAL);
+                }
+                Err(error) => return Err(error.into()),
+            },
+            Err(error) => return Err(error.into()),
         }
-        Err(error) => return Err(error.into()),
     };
     drop(bar);
     // Scanned under the lock of the writer, so that nothing is appended in between.
@@ -316,6 +371,14 @@ fn extend(path: &Path, wait: Duration, out: &mut Ui) -> Result<(Writer, u64), Fa
     Ok((writer, scan.messages.len() as u64))
 }
 
+/// Whether the file that a command creates was created by another one meanwhile.
+fn is_created_by_another(error: &tgm::Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. } | PublishError::Busy { .. }))
+    )
+}
+
 fn is_missing(error: &tgm::Error) -> bool {
     error.is_not_found()
 }
@@ -323,14 +386,14 @@ fn is_missing(error: &tgm::Error) -> bool {
 /// Writes objects one by one, with one in memory at a time.
 fn write_each<W: std::io::Write>(
     encoder: &mut StreamingEncoder<W>,
-    objects: Vec<Object>,
+    objects: &[Object],
     bar: &Bar,
     to_failure: &dyn Fn(tgm::Error) -> Failure,
 ) -> Result<(), Failure> {
     for object in objects {
         bar.check().map_err(|_| Failure::Interrupted)?;
         let written = encoder.write_object(object.descriptor(), &object.read()?);
-        written.map_err(|error| refused(error.kind(), &object).unwrap_or_else(|| to_failure(error)))?;
+        written.map_err(|error| refused(error.kind(), object).unwrap_or_else(|| to_failure(error)))?;
         bar.advance(object.bytes());
     }
     Ok(())

@@ -4,7 +4,7 @@ use serde_json::{Map, Value as Json};
 use tercet::core::escape;
 use tercet::tgm::{DataObjectDescriptor, Entry, Message, VERSION, Value};
 
-use super::open::{ReadArgs, for_each_message};
+use super::open::{ReadArgs, for_each_message, listed};
 use super::select::{Filter, Keys, Row};
 use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
@@ -40,7 +40,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let (mut left, mut matched) = (args.limit.or(0), 0);
+    let (mut left, mut matched, mut outcome) = (args.limit.or(0), 0, Outcome::Done);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
         matched += for_each_message(&file, &args.filter, &mut left, |message, objects| {
@@ -53,9 +53,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
                 (None, false) => print(message, args.reserved, out),
             }
         })?;
+        outcome = outcome.worse(listed(&file)?);
     }
     let is_empty = args.filter.note_if_none(matched, out)?;
-    Ok(if is_empty { Outcome::CheckFailed } else { Outcome::Done })
+    Ok(if is_empty { Outcome::CheckFailed } else { outcome })
 }
 
 /// Prints JSON Lines, or indented JSON in the form of the reference implementation.
@@ -101,7 +102,9 @@ fn print_entry(name: &str, entry: &Entry, out: &mut Ui) -> Result<(), Failure> {
 fn print_keys(message: &Message, row: &Row<'_>, keys: &Keys, out: &mut Ui) -> Result<(), Failure> {
     heading(message, out)?;
     if let Json::Object(found) = row.json(keys)? {
-        for key in found.keys() {
+        let mut names: Vec<&String> = found.keys().collect();
+        names.sort_unstable();
+        for key in names {
             out.line(format_args!("{}: {}", escape::name(key), escape::name(&row.text(key)?)))?;
         }
     }

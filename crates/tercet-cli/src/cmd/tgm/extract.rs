@@ -1,63 +1,88 @@
-//! `tgm extract`: extract an array from a message.
+//! `tgm extract`: extract arrays from messages.
 
-use std::io::Write;
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use tercet::convert::npy;
-use tercet::core::publish::PublishError;
-use tercet::core::{Progress as _, Shape};
-use tercet::tgm::{DType, DataObjectDescriptor, Object, Tensor};
+use tercet::core::num::counted;
+use tercet::core::{Shape, escape};
+use tercet::tgm::{DType, File, Message};
 
-use super::object_id::{ObjectId, describe, parse_object_id};
+use super::copy::template::Template;
+use super::object_id::describe;
 use super::open::ReadArgs;
+use super::select::{Filter, Row};
 use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
-use crate::output::{ArrayFormat, Output, atomic_file, display_path, json_path, stream_failure};
+use crate::output::{Output, display_path, json_path};
 use crate::render::human_size;
-use crate::ui::{Bar, Ui};
+use crate::ui::Ui;
 
+mod csv;
+mod format;
 mod ranges;
+mod target;
+mod values;
 
+use format::ArrayFormat;
 use ranges::Span;
-
-/// Bytes written between two checks for interrupts.
-const PIECE: usize = 1 << 20;
+use target::{ObjectNumber, Target};
+use values::Taken;
 
 const EXAMPLES: &str = "\
 Examples:
   tgm extract run.tgm 0.1 -o land.npy               object 1 of message 0
-  tgm extract run.tgm 7 -o - | xxd                  the only object of message 7, raw
-  cat run.tgm | tgm extract - 0.0 --as npy -o -     from pipe to pipe
+  tgm extract run.tgm -1 -o last.npy                the only object of the last message
+  tgm extract run.tgm t2m -w step=6 -o t2m.npy      the object named t2m with step 6
+  tgm extract run.tgm 0 -s 0:2,0:3 -o corner.npy    a part, as in NumPy; reads only the needed bytes
+  tgm extract run.tgm -w name=t/z -o 'out/[name]-[step].npy'
+  tgm extract run.tgm t2m --stack step -o t2m.npy   all steps as the first axis
+  tgm extract run.tgm 7 -o - | xxd                  raw values
   tgm extract run.tgm 0.0 --range 100:50 -o x.npy   50 values, starting at index 100
 
-Messages, objects and values are numbered from 0; values in row-major order of the whole array.";
+Messages, objects and values are numbered from 0, negative numbers count from the end. A placeholder [KEY] in OUT is a \
+metadata key or a field (`message`, `object`); each object needs its own name.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
     #[command(flatten)]
     input: Input,
-    /// Message and object number: `3.1`. The object may be omitted if it is the only one
-    #[arg(value_name = "MSG[.OBJ]", value_parser = parse_object_id)]
-    object: ObjectId,
-    /// Output format [default: `npy` for *.npy, else `raw`, also for `-`]
+    /// Message and object number, or name of the object: `3.1`, `-1`, `t2m`. The object number may be omitted if the message
+    /// has one object [default: all objects that -w and --where select]
+    #[arg(value_name = "OBJECT", value_parser = target::parse, allow_negative_numbers = true)]
+    object: Option<Target>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Output format [default: by the extension: *.npy, *.csv, or *.bin, *.raw, *.dat for raw values, also for `-`]
     #[arg(long = "as", value_name = "FORMAT")]
     format: Option<ArrayFormat>,
-    /// Output file or URL; `-` writes raw values to standard output, or a .npy file with `--as npy`
+    /// Output file or URL; `[KEY]` writes one file per object; `-` writes raw values to standard output, or a .npy file with
+    /// `--as npy`
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+    /// Extract a part by axis: `0:2,0:3`, `start:stop:step` for each axis, outermost first; negative positions count from the
+    /// end. A single position keeps its axis
+    #[arg(short = 's', long = "slice", value_name = "SLICES", allow_hyphen_values = true)]
+    slices: Option<String>,
+    /// Stack all selected objects along a new first axis, ordered by the values of KEY
+    #[arg(long, value_name = "KEY", conflicts_with = "ranges")]
+    stack: Option<String>,
     /// Extract COUNT values from index START: `100:50`. Several ranges, separated by commas or repeated, are
     /// concatenated to a one-dimensional array
-    #[arg(long = "range", value_name = "START:COUNT", value_delimiter = ',', value_parser = ranges::span)]
+    #[arg(long = "range", value_name = "START:COUNT", value_delimiter = ',', value_parser = ranges::span,
+          conflicts_with = "slices")]
     ranges: Vec<Span>,
-    /// Verify the hash of the whole object before extracting ranges
+    /// Verify the hash of the whole object before extracting a part
     #[arg(long, conflicts_with = "ignore_checksums")]
     verify: bool,
     /// Write zeros instead of masked NaN and infinities
     #[arg(long)]
     no_restore: bool,
+    /// Number messages after a gap as if no message were lost in it
+    #[arg(long)]
+    allow_gaps: bool,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -65,196 +90,149 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let output = Output::open(&args.output, args.force.force)?;
+    let template = Template::parse(&args.output)?;
+    if template.is_none() {
+        open_output(args, &args.output)?;
+    }
+    let format = ArrayFormat::infer(args.format, &args.output)?;
+    let options = args.read.options().with_restore_non_finite(!args.no_restore);
+    let options = if args.allow_gaps { options.with_allow_gaps(true) } else { options };
+    let file = ReadArgs::open_with(args.input.source()?, options, out)?;
+    let found = target::find(args.object.as_ref(), &args.filter, &file)?;
+    if found.is_empty() {
+        if args.filter.note_if_none(0, out)? && args.object.is_none() {
+            return Ok(Outcome::CheckFailed);
+        }
+        return Err(target::nothing(args.object.as_ref(), &file));
+    }
+    let outputs = match &template {
+        Some(template) => by_name(args, &file, template, &found)?,
+        None if found.len() > 1 && args.stack.is_none() => return Err(too_many(&file, &found)),
+        None => BTreeMap::from([(args.output.clone(), found)]),
+    };
+    for (path, objects) in outputs {
+        if let Some(template) = &template {
+            template.create_directories(&path)?;
+        }
+        write(args, &file, format, &path, &objects, out)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Opens an output, which must not be the input.
+fn open_output(args: &Args, path: &Path) -> Result<Output, Failure> {
+    let output = Output::open(path, args.force.force)?;
     if !args.input.is_stdin() {
         output.must_not_be(&args.input.path)?;
     }
-    let options = args.read.options().with_restore_non_finite(!args.no_restore);
-    let file = ReadArgs::open_with(args.input.source()?, options, out)?;
-    let message = file.message(args.object.message)?;
-    let object = message.object(args.object.object_of(&message)?)?;
-    if args.verify {
-        object.verify()?;
+    Ok(output)
+}
+
+/// The objects of each output file.
+fn by_name(
+    args: &Args,
+    file: &File,
+    template: &Template,
+    found: &[ObjectNumber],
+) -> Result<BTreeMap<PathBuf, Vec<ObjectNumber>>, Failure> {
+    let mut outputs: BTreeMap<PathBuf, Vec<ObjectNumber>> = BTreeMap::new();
+    for &number in found {
+        let message = number.message(file)?;
+        let objects = [number.object];
+        let row = Row::new(message.metadata(), Some(&message), &objects);
+        let path = template.expand(&row)?.map_err(|reason| {
+            let name = escape::name(file.name());
+            Failure::request(format!(
+                "{name}: message {}, object {}: {reason}",
+                number.message, number.object
+            ))
+        })?;
+        let objects = outputs.entry(path.clone()).or_default();
+        objects.push(number);
+        if let ([first, second, ..], None) = (objects.as_slice(), &args.stack) {
+            let message = format!("{}: {first} and {second} have the same output name", display_path(&path));
+            return Err(Failure::request(message)
+                .with_hint("add another placeholder, like `[message]` and `[object]`, or `--stack KEY`"));
+        }
     }
-    if args.no_restore && !object.masks_span().is_empty() {
-        out.note("note: masked values are written as zeros")?;
+    for path in outputs.keys() {
+        open_output(args, path)?;
+        template.reject_links(path)?;
     }
-    let format = ArrayFormat::infer(args.format, &args.output);
-    let taken = if args.ranges.is_empty() {
-        let header = header(format, &object, &object.descriptor().shape, out)?;
-        let array = object.decode()?;
-        Taken { header, dtype: array.dtype(), shape: array.shape().clone(), values: array.into() }
-    } else {
-        let elements = ranges::total(&args.ranges)?;
-        let header = header(format, &object, &[elements], out)?;
-        let values = ranges::read(&object, &args.ranges, out)?;
-        Taken { header, dtype: object.descriptor().dtype, shape: Shape::new(vec![elements]), values }
+    Ok(outputs)
+}
+
+fn too_many(file: &File, found: &[ObjectNumber]) -> Failure {
+    let some: Vec<String> =
+        found.iter().take(4).map(|number| format!("{}.{}", number.message, number.object)).collect();
+    let more = if found.len() > 4 { ", …" } else { "" };
+    let count = counted(found.len() as u64, "object");
+    let message = format!("{}: {count} selected: {}{more}", escape::name(file.name()), some.join(", "));
+    Failure::request(message)
+        .with_hint("select one, write one file for each with `-o '[name]-[message].npy'`, or stack them with `--stack KEY`")
+}
+
+/// Extracts objects to one output.
+fn write(
+    args: &Args,
+    file: &File,
+    format: ArrayFormat,
+    path: &Path,
+    objects: &[ObjectNumber],
+    out: &mut Ui,
+) -> Result<(), Failure> {
+    let output = open_output(args, path)?;
+    let (taken, what, first) = match &args.stack {
+        Some(key) => {
+            let (taken, labels) = values::stack(args, file, format, objects, key, out)?;
+            let what = format!("{} by {}", counted(objects.len() as u64, "object"), escape::name(key));
+            (taken, format!("{what} ({labels})"), None)
+        }
+        None => {
+            let Some(&number) = objects.first() else { return Ok(()) };
+            let message = number.message(file)?;
+            let taken = values::take(args, &message, format, number.object, out)?;
+            let object = message.object(number.object)?;
+            (taken, describe(&message, &object), Some(number))
+        }
     };
-    let values = taken.values.bytes();
-    let bar = out.bar("extracting", values.len() as u64);
-    let bytes = match output {
-        Output::Path(path) => {
-            let mut atomic_file = atomic_file(&path, args.force.force)?;
-            write_all(&mut atomic_file, &taken.header, values, &bar, of_file)?;
-            atomic_file.publish()?;
-            (taken.header.len() + values.len()) as u64
-        }
-        Output::Stream(mut stream) => {
-            write_all(&mut stream, &taken.header, values, &bar, |error| stream_failure(&error))?;
-            stream.finish()?
-        }
-        Output::Stdout => {
-            write_all(out.bytes()?, &taken.header, values, &bar, |e| Failure::output(&e))?;
-            return Ok(Outcome::Done);
-        }
-    };
-    drop(bar);
+    let bytes = taken.write(output, format, args.force.force, out)?;
+    let Some(bytes) = bytes else { return Ok(()) };
     let Taken { dtype, shape, .. } = &taken;
     if out.is_json() {
-        out.json(&ExtractJson {
-            file: json_path(&args.output),
-            message: message.number(),
-            object: object.index(),
-            dtype: dtype.to_string(),
-            shape,
-            bytes,
-        })?;
-    } else {
-        let (path, what) = (display_path(&args.output), describe(&message, &object));
-        out.summary(format_args!("{path}: {what}, {dtype} {shape}, {}", human_size(bytes)))?;
+        let (message, object) = (first.map(|first| first.message), first.map(|first| first.object));
+        let json = ExtractJson { file: json_path(path), message, object, dtype: *dtype, shape, bytes };
+        return if objects.len() > 1 || args.output.as_path() != path {
+            out.json_line(&json)
+        } else {
+            out.json(&json)
+        };
     }
-    Ok(Outcome::Done)
+    out.summary(format_args!("{}: {what}, {dtype} {shape}, {}", display_path(path), human_size(bytes)))
 }
 
 /// The JSON summary.
 #[derive(Debug, Serialize)]
 struct ExtractJson<'a> {
     file: String,
-    message: u64,
-    object: u64,
-    dtype: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    message: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    object: Option<u64>,
+    #[serde(serialize_with = "as_text")]
+    dtype: DType,
     shape: &'a Shape,
     bytes: u64,
 }
 
-/// The extracted values with dtype and shape.
-struct Taken {
-    header: Vec<u8>,
-    dtype: DType,
-    shape: Shape,
-    values: Values,
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
+fn as_text<S: serde::Serializer>(dtype: &DType, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_str(dtype)
 }
 
-/// A complete array, or concatenated ranges.
-enum Values {
-    Complete(Tensor),
-    Joined(Vec<u8>),
-}
-
-impl From<Tensor> for Values {
-    fn from(array: Tensor) -> Self {
-        Self::Complete(array)
-    }
-}
-
-impl Values {
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Self::Complete(array) => array.bytes(),
-            Self::Joined(bytes) => bytes,
-        }
-    }
-}
-
-fn header(format: ArrayFormat, object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8>, Failure> {
-    match format {
-        ArrayFormat::Npy => npy_header(object, shape, out),
-        ArrayFormat::Raw => Ok(Vec::new()),
-    }
-}
-
-/// The .npy header of an object. Some dtypes are stored under another NumPy type.
-fn npy_header(object: &Object<'_>, shape: &[u64], out: &mut Ui) -> Result<Vec<u8>, Failure> {
-    let descriptor = object.descriptor();
-    // Report an unsupported pipeline first.
-    object.decoded_len()?;
-    let (rank, most) = (shape.len(), npy::MAX_RANK);
-    if rank > most && descriptor.dtype != DType::Bitmask {
-        let declared = format!("the object has {rank} axes; NumPy arrays have at most {most}");
-        return Err(Failure::request(declared).with_hint("use `--as raw` to write the values only"));
-    }
-    if is_in_another_order(descriptor) {
-        out.note(format_args!(
-            "note: strides {:?} of the object are ignored; values are row-major",
-            descriptor.strides
-        ))?;
-    }
-    let (dtype, shape) = match descriptor.dtype {
-        DType::BF16 => {
-            out.note("note: bfloat16 is not supported by NumPy; bits written as uint16")?;
-            (DType::U16, shape.to_vec())
-        }
-        DType::Bitmask => {
-            let shape = Shape::new(shape.to_vec());
-            let len = shape.elements().unwrap_or(0).div_ceil(8);
-            out.note(format_args!(
-                "note: bitmask is not supported by NumPy; {shape} bits written as {len} bytes of uint8, most significant bit first"
-            ))?;
-            (DType::U8, vec![len])
-        }
-        dtype => (dtype, shape.to_vec()),
-    };
-    npy::header(dtype, &shape).ok_or_else(|| Failure::request(format!("{dtype} is not supported by NumPy")))
-}
-
-/// Whether the strides differ from row-major order.
-fn is_in_another_order(descriptor: &DataObjectDescriptor) -> bool {
-    let row_major = DataObjectDescriptor::row_major_strides(&descriptor.shape);
-    // The stride of an axis of extent 1 is irrelevant.
-    let matters = |extent: &&u64| **extent > 1;
-    let axes = descriptor.shape.iter().zip(descriptor.strides.iter().zip(&row_major));
-    descriptor.elements() != Some(0)
-        && axes.filter(|(extent, _)| matters(extent)).any(|(_, (declared, taken))| declared != taken)
-}
-
-fn write_all(
-    sink: &mut dyn Write,
-    header: &[u8],
-    values: &[u8],
-    bar: &Bar,
-    to_failure: impl Fn(std::io::Error) -> Failure,
-) -> Result<(), Failure> {
-    sink.write_all(header).map_err(&to_failure)?;
-    for piece in values.chunks(PIECE) {
-        bar.check().map_err(|_| Failure::Interrupted)?;
-        sink.write_all(piece).map_err(&to_failure)?;
-        bar.advance(piece.len() as u64);
-    }
-    Ok(())
-}
-
-/// An error of writing the output file.
-fn of_file(error: std::io::Error) -> Failure {
-    match PublishError::recover(error) {
-        Ok(error) => error.into(),
-        Err(error) => Failure::io("cannot write the temporary file", &error),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_relevant_strides_are_reported() {
-        let with = |shape: &[u64], strides: &[u64]| {
-            let mut descriptor = DataObjectDescriptor::new(DType::U8, shape.to_vec());
-            descriptor.strides = strides.to_vec();
-            is_in_another_order(&descriptor)
-        };
-        assert!(
-            !with(&[2, 3], &[3, 1]) && !with(&[1, 3], &[9, 1]) && !with(&[0, 3], &[1, 1]) && !with(&[], &[])
-        );
-        assert!(with(&[2, 3], &[1, 2]) && with(&[4], &[8]));
+impl ObjectNumber {
+    /// Opens the message.
+    fn message(self, file: &File) -> Result<Message, Failure> {
+        target::open(file, self.message)
     }
 }

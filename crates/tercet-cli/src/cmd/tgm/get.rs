@@ -2,7 +2,7 @@
 
 use tercet::core::escape;
 
-use super::open::{ReadArgs, for_each_message};
+use super::open::{ReadArgs, for_each_message, listed};
 use super::select::{Filter, Keys, Row};
 use crate::args::LimitArgs;
 use crate::failure::{Failure, Outcome};
@@ -35,7 +35,7 @@ pub(crate) struct Args {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let (mut left, mut matched) = (args.limit.or(0), 0);
+    let (mut left, mut matched, mut outcome) = (args.limit.or(0), 0, Outcome::Done);
     for input in args.inputs.each()? {
         let file = args.read.open(input.source()?, out)?;
         matched += for_each_message(&file, &args.filter, &mut left, |message, objects| {
@@ -54,7 +54,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             let row = args.keys.iter().map(value).collect::<Result<Vec<_>, _>>()?;
             out.line(row.join(" "))
         })?;
+        outcome = outcome.worse(listed(&file)?);
     }
     let is_empty = args.filter.note_if_none(matched, out)?;
-    Ok(if is_empty { Outcome::CheckFailed } else { Outcome::Done })
+    Ok(if is_empty { Outcome::CheckFailed } else { outcome })
 }

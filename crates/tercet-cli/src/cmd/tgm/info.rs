@@ -6,7 +6,7 @@ use serde::Serialize;
 use tercet::Format;
 use tercet::core::num::counted;
 use tercet::core::{ByteSource, Shape, escape};
-use tercet::tgm::{ArrayKind, Contents, IndexSummary, KeyRange, Summary, VERSION, Value};
+use tercet::tgm::{ArrayKind, Contents, CutTail, Gap, IndexSummary, KeyRange, Summary, VERSION, Value};
 
 use super::Form;
 use super::open::ReadArgs;
@@ -40,17 +40,24 @@ pub(crate) struct Args {
 pub(crate) struct InfoJson {
     #[serde(flatten)]
     pub(crate) summary: Summary,
-    /// `None` in the form of the reference implementation, and for remote files, where it takes a request per message.
+    /// `None` in the form of the reference implementation, and for remote files of many messages.
     #[serde(skip_serializing_if = "Option::is_none")]
     contents: Option<Contents>,
+    /// The gaps between messages.
+    gaps: Vec<Gap>,
+    /// The incomplete message at the end of the file.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    cut_tail: Option<CutTail>,
 }
 
 /// Summarizes a file.
 pub(crate) fn summary(source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<InfoJson, Failure> {
     let file = ReadArgs::default().open(source, out)?;
-    let reads = !is_reference() && !file.source().is_remote();
+    let is_cheap = !file.source().is_remote() || file.message_count()? <= MAX_REMOTE;
+    let reads = !is_reference() && is_cheap;
     let contents = reads.then(|| file.contents(&out.bar("reading", file.len()))).transpose()?;
-    let info = InfoJson { summary: file.summary()?, contents };
+    let info =
+        InfoJson { summary: file.summary()?, contents, gaps: file.gaps()?, cut_tail: file.cut_tail()? };
     for (number, error) in info.contents.iter().flat_map(|contents| &contents.unreadable) {
         let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
         let error = escape::name(error);
@@ -63,7 +70,11 @@ impl InfoJson {
     /// Whether parts of the file are lost or damaged.
     pub(crate) fn outcome(&self) -> Outcome {
         let is_damaged = self.contents.as_ref().is_some_and(|contents| contents.unreadable_messages > 0);
-        if is_damaged { Outcome::CheckFailed } else { Outcome::Done }
+        if !is_reference() && (is_damaged || self.cut_tail.is_some()) {
+            Outcome::CheckFailed
+        } else {
+            Outcome::Done
+        }
     }
 }
 
@@ -80,15 +91,17 @@ fn print(info: &InfoJson, out: &mut Ui) -> Result<(), Failure> {
         out.line(format_args!("  Index: {} bytes, keys: {}", span.len(), keys.join(", ")))?;
     }
     if let Some(contents) = info.contents.as_ref().filter(|_| summary.messages > 0) {
-        print_contents(summary, contents, out)?;
+        print_contents(info, contents, out)?;
     }
     out.line("")
 }
 
+/// Messages of a remote file that are read for the contents: each takes requests.
+const MAX_REMOTE: u64 = 256;
 /// Lines of a kind that are printed.
 const SHOWN: usize = 16;
 
-fn print_contents(summary: &Summary, contents: &Contents, out: &mut Ui) -> Result<(), Failure> {
+fn print_contents(info: &InfoJson, contents: &Contents, out: &mut Ui) -> Result<(), Failure> {
     let (stored, decoded) = (human_size(contents.stored_bytes), human_size(contents.decoded_bytes));
     out.line(format_args!("  Objects: {}, {stored} stored, {decoded} decoded", contents.objects))?;
     for ArrayKind { name, dtype, shape, count, .. } in contents.arrays.iter().take(SHOWN) {
@@ -108,7 +121,7 @@ fn print_contents(summary: &Summary, contents: &Contents, out: &mut Ui) -> Resul
         let last = if first == last { String::new() } else { format!(" to {}", escape::name(last)) };
         out.line(format_args!("  Written: {}{last}", escape::name(first)))?;
     }
-    out.line(format_args!("  Integrity: {}", integrity(summary, contents)))
+    out.line(format_args!("  Integrity: {}", integrity(info, contents)))
 }
 
 fn print_more(count: usize, what: &str, out: &mut Ui) -> Result<(), Failure> {
@@ -134,7 +147,7 @@ fn values(range: &KeyRange) -> String {
 }
 
 /// What is known without reading payloads.
-fn integrity(summary: &Summary, contents: &Contents) -> String {
+fn integrity(info: &InfoJson, contents: &Contents) -> String {
     let Contents { objects, hashed_objects, unreadable_messages, .. } = contents;
     let hashes = match (objects, hashed_objects) {
         (0, _) => "no objects".to_owned(),
@@ -146,10 +159,12 @@ fn integrity(summary: &Summary, contents: &Contents) -> String {
     if *unreadable_messages > 0 {
         parts.push(format!("{} cannot be read", counted(*unreadable_messages, "message")));
     }
-    parts.push(match summary.unrecognized.len() as u64 {
-        0 => "no unrecognized bytes".to_owned(),
-        count => format!("{} of unrecognized bytes", counted(count, "range")),
+    let gaps = info.gaps.len() as u64 - u64::from(info.cut_tail.is_some() && !info.gaps.is_empty());
+    parts.push(match gaps {
+        0 => "no gaps".to_owned(),
+        count => counted(count, "gap"),
     });
+    parts.extend(info.cut_tail.map(|cut| cut.to_string()));
     parts.join(", ")
 }
 

@@ -2,9 +2,10 @@
 
 use serde_json::{Map, Value as Json, json};
 use tercet::core::escape;
+use tercet::tgm::precision::Candidate;
 use tercet::tgm::{Entry, File, Message};
 
-use super::open::{ReadArgs, for_each_message};
+use super::open::{ReadArgs, for_each_message, listed};
 use super::select::{Filter, Keys, Row};
 use crate::args::{JsonArgs, LimitArgs};
 use crate::failure::{Failure, Outcome};
@@ -26,10 +27,10 @@ Examples:
 
 KEY is a metadata key, with dots for nested keys (mars.param): that of the object, else that of the \
 message. `base.KEY` and `extra.KEY` are restricted to object and message metadata. `version` is the format version. \
-Fields of an object: message object shape ndim dtype encoding filter compression size raw_size ratio offset; \
+Fields of an object, unless the metadata has the key: message object shape ndim dtype encoding filter compression size raw_size ratio offset; \
 min max mean nans decode its values. With a field, `-p` prints a row per object, else a row per message.
 
-Exit code 1: no message matches, or the file has damaged or unrecognized bytes.";
+Exit code 1: no message matches, or the file ends inside a message.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, mut_arg("limit", |arg| arg.help("Print at most N messages; 0 prints all [default: 0]")))]
@@ -54,7 +55,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let inputs = args.inputs.each()?;
     let mut listing = Listing::new(inputs.len() > 1);
     let mut has_heads = args.json.json;
-    let (mut left, mut matched) = (args.limit.or(0), 0);
+    let (mut left, mut matched, mut outcome) = (args.limit.or(0), 0, Outcome::Done);
     for input in inputs {
         let file = args.read.open(input.source()?, out)?;
         if let Some(keys) = keys.as_ref().filter(|_| !has_heads) {
@@ -66,10 +67,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
             None if args.json.json => print_json(&file, message, objects, out),
             None => listing.add(&file, message, objects, out),
         })?;
+        outcome = outcome.worse(listed(&file)?);
     }
     listing.finish(out)?;
     let is_empty = args.filter.note_if_none(matched, out)?;
-    Ok(if is_empty { Outcome::CheckFailed } else { Outcome::Done })
+    Ok(if is_empty { Outcome::CheckFailed } else { outcome })
 }
 
 /// Prints a row for each object if a key is a field of objects, else for the message.
@@ -116,7 +118,7 @@ fn print_json(file: &File, message: &Message, objects: &[u64], out: &mut Ui) -> 
             "name": row.value("name")?.map(|value| value.to_json()),
             "shape": descriptor.shape,
             "dtype": descriptor.dtype.name(),
-            "encoding": row.text("encoding")?,
+            "encoding": Candidate::given(descriptor).to_string(),
             "size": object.stored_len(),
             "offset": object.frame().span.start(),
             "metadata": metadata(message, Some(index)),

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tercet::tgm::edit::{Merge, Strategy};
 
 use super::editing::{Sink, WriteArgs, check_each};
-use super::open::ReadArgs;
+use super::open::{DamageArgs, ReadArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Inputs;
 use crate::output::{display_path, json_path};
@@ -33,6 +33,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "STRATEGY", default_value = "first", value_parser = strategy())]
     strategy: Strategy,
     #[command(flatten)]
+    damage: DamageArgs,
+    #[command(flatten)]
     write: WriteArgs,
 }
 
@@ -56,7 +58,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut merge = Merge::new(args.strategy);
     let mut messages = 0;
     for input in &inputs {
-        let file = ReadArgs::default().open(input.one_of_many()?, out)?;
+        let file = ReadArgs::default().open_complete(input.one_of_many()?, args.damage, out)?;
         check_each(&file, out, |message| {
             messages += 1;
             Ok(merge.add(message)?)

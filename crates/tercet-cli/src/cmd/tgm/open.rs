@@ -5,12 +5,13 @@ use std::sync::Arc;
 use tercet::Format;
 use tercet::core::num::counted;
 use tercet::core::{ByteSource, Class, Diagnostic as _, Span, escape};
-use tercet::tgm::{File, MAGIC, Message, ReadOptions};
+use tercet::tgm::{File, Gap, MAGIC, Message, ReadOptions};
 
 use super::select::Filter;
 use crate::args::limits;
-use crate::failure::Failure;
+use crate::failure::{Failure, Outcome};
 use crate::input::must_be;
+use crate::persona::is_reference;
 use crate::ui::{Ui, WARN, is_interrupted, paint};
 
 /// Ranges of unrecognized bytes that are printed one by one.
@@ -24,7 +25,49 @@ pub(crate) struct ReadArgs {
     pub(crate) ignore_checksums: bool,
 }
 
+/// Options for files with gaps or an incomplete end.
+#[derive(Clone, Copy, Debug, Default, clap::Args)]
+pub(crate) struct DamageArgs {
+    /// Skip gaps between messages; messages may be lost in them
+    #[arg(long)]
+    pub(crate) allow_gaps: bool,
+    /// Skip an incomplete message at the end of the file
+    #[arg(long)]
+    pub(crate) allow_truncated: bool,
+}
+
 impl ReadArgs {
+    /// Opens a file whose messages are written to another one. Gaps and an incomplete end are errors unless they are
+    /// allowed, and so is a file without messages.
+    pub(super) fn open_complete(
+        self,
+        source: Arc<dyn ByteSource>,
+        damage: DamageArgs,
+        out: &mut Ui,
+    ) -> Result<File, Failure> {
+        let file = Self::open_with(source, self.options().with_allow_gaps(true), out)?;
+        if is_reference() {
+            return Ok(file);
+        }
+        let name = escape::name(file.name());
+        if file.message_count()? == 0 {
+            return Err(Failure::new(Class::Malformed, format!("{name}: contains no messages")));
+        }
+        let cut_tail = file.cut_tail()?;
+        let is_gap = |gap: &Gap| cut_tail.is_none_or(|cut| gap.span.end() != cut.span.end());
+        if let Some(gap) = file.gaps()?.into_iter().find(is_gap).filter(|_| !damage.allow_gaps) {
+            let failure = Failure::new(Class::Malformed, format!("{name}: {gap}; messages may be lost"));
+            return Err(failure.with_hint(
+                "recover what is left with `tgm repair FILE -o NEW`, or skip the gap with `--allow-gaps`",
+            ));
+        }
+        if let Some(cut) = cut_tail.filter(|_| !damage.allow_truncated) {
+            let failure = Failure::new(Class::Malformed, format!("{name}: {cut}"));
+            return Err(failure.with_hint("skip the incomplete message with `--allow-truncated`"));
+        }
+        Ok(file)
+    }
+
     /// Scans the messages of a file and warns about unrecognized bytes. A non-empty file without a message is an error.
     pub(super) fn open(self, source: Arc<dyn ByteSource>, out: &mut Ui) -> Result<File, Failure> {
         Self::open_with(source, self.options(), out)
@@ -34,7 +77,8 @@ impl ReadArgs {
     pub(super) fn options(self) -> ReadOptions {
         let options =
             ReadOptions::new().with_verify(!self.ignore_checksums).with_strict(!self.ignore_checksums);
-        options.with_limits(limits())
+        // The reference implementation numbers the messages that it finds.
+        options.with_limits(limits()).with_allow_gaps(is_reference())
     }
 
     /// Like [`open`](Self::open), with other options.
@@ -49,6 +93,12 @@ impl ReadArgs {
         drop(bar);
         if scan.messages.is_empty() && !file.is_empty() {
             // A file that starts like a message has a better error: truncated, or another version.
+            if let Some(cut) = file.cut_tail()?.filter(|_| !is_reference()) {
+                let message = format!("{}: {cut}", escape::name(file.name()));
+                return Err(
+                    Failure::new(Class::Malformed, message).with_hint("inspect the bytes with `tgm outline`")
+                );
+            }
             let whole = Span::first(file.len());
             let first = Message::open(Arc::clone(file.source()), 0, whole, options);
             if let Err(error) = first
@@ -66,7 +116,7 @@ impl ReadArgs {
             let reason = reason.to_string().replace("\n  ", ": ");
             out.note(format_args!("{warning} {name}: ignoring the message index: {reason}"))?;
         }
-        warn_of_unrecognized(file.name(), &scan.unrecognized, out)?;
+        warn_of_gaps(&file, out)?;
         Ok(file)
     }
 
@@ -138,18 +188,28 @@ fn stop_if_interrupted() -> Result<(), Failure> {
     if is_interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
 }
 
-/// Warns about unrecognized bytes: those outside messages.
-pub(super) fn warn_of_unrecognized(name: &str, spans: &[Span], out: &mut Ui) -> Result<(), Failure> {
-    let (warning, name) = (paint(WARN, "warning:"), escape::name(name));
-    for span in spans.iter().take(MAX_RANGES) {
-        out.note(format_args!("{warning} {name}: unrecognized bytes {span}: not part of a message"))?;
+/// Warns about gaps between messages and an incomplete message at the end.
+pub(super) fn warn_of_gaps(file: &File, out: &mut Ui) -> Result<(), Failure> {
+    let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
+    let cut_tail = file.cut_tail()?;
+    let mut gaps = file.gaps()?;
+    gaps.retain(|gap| cut_tail.is_none_or(|cut| gap.span.end() != cut.span.end()));
+    for gap in gaps.iter().take(MAX_RANGES) {
+        out.note(format_args!("{warning} {name}: {gap}"))?;
     }
-    match spans.get(MAX_RANGES..) {
-        Some(rest @ [_, ..]) => {
-            let bytes = counted(rest.iter().map(|span| span.len()).sum(), "unrecognized byte");
-            let more = counted(rest.len() as u64, "more range");
-            out.note(format_args!("{warning} {name}: … and {more}, {bytes}"))
-        }
-        _ => Ok(()),
+    if let Some(rest @ [_, ..]) = gaps.get(MAX_RANGES..) {
+        let bytes = counted(rest.iter().map(|gap| gap.span.len()).sum(), "byte");
+        let more = counted(rest.len() as u64, "more gap");
+        out.note(format_args!("{warning} {name}: … and {more}, {bytes}"))?;
     }
+    match cut_tail {
+        Some(cut) => out.note(format_args!("{warning} {name}: {cut}")),
+        None => Ok(()),
+    }
+}
+
+/// The outcome of listing a file: a file that ends inside a message is not listed completely.
+pub(super) fn listed(file: &File) -> Result<Outcome, Failure> {
+    let is_cut = !is_reference() && file.cut_tail()?.is_some();
+    Ok(if is_cut { Outcome::CheckFailed } else { Outcome::Done })
 }

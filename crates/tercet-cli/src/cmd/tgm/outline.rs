@@ -6,7 +6,7 @@ use tercet::Format;
 use tercet::core::{ByteSource, OutlineOptions};
 use tercet::tgm::{File, ReadOptions};
 
-use super::open::warn_of_unrecognized;
+use super::open::{listed, warn_of_gaps};
 use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
@@ -47,10 +47,10 @@ pub(crate) fn run_on(
 ) -> Result<Outcome, Failure> {
     let file = File::from_source(source, ReadOptions::new().with_limits(limits()))?;
     let bar = out.bar("scanning", file.len());
-    let scan = file.scan_with(&bar)?;
+    file.scan_with(&bar)?;
     drop(bar);
-    warn_of_unrecognized(file.name(), &scan.unrecognized, out)?;
+    warn_of_gaps(&file, out)?;
     let outline = file.outline(options)?;
     print_outline(file.name(), file.len(), &outline, json, out)?;
-    Ok(Outcome::Done)
+    listed(&file)
 }

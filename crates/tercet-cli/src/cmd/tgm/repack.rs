@@ -5,7 +5,7 @@ use tercet::tgm::File;
 
 use super::Globals;
 use super::editing::Sink;
-use super::open::{ReadArgs, for_each_message};
+use super::open::{DamageArgs, ReadArgs, for_each_message};
 use super::pipeline::Pipeline;
 use super::select::Filter;
 use crate::args::{ForceArgs, JsonArgs, OutputArgs};
@@ -45,6 +45,8 @@ pub(crate) struct Args {
     json: JsonArgs,
     #[command(flatten)]
     read: ReadArgs,
+    #[command(flatten)]
+    damage: DamageArgs,
     #[command(flatten)]
     repacking: RepackOptions,
 }
@@ -99,7 +101,7 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     if args.json.json && matches!(output, Output::Stdout) {
         return Err(Failure::request("cannot write both messages and JSON to standard output"));
     }
-    let file = args.read.open(args.input.source()?, out)?;
+    let file = args.read.open_complete(args.input.source()?, args.damage, out)?;
     let mut repacker = Repacker::new(&args.repacking, globals, &file);
     let mut tally = Tally::default();
     let (is_stdout, mut sink) = (matches!(output, Output::Stdout), Sink::open(output, args.force.force)?);

@@ -6,7 +6,7 @@ use tercet::core::{Progress as _, escape};
 use tercet::tgm::edit;
 
 use super::editing::{EditJson, Sink, WriteArgs, check_each};
-use super::open::ReadArgs;
+use super::open::{DamageArgs, ReadArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::Input;
 use crate::output::display_path;
@@ -28,12 +28,14 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "OUTPUT")]
     output: PathBuf,
     #[command(flatten)]
+    damage: DamageArgs,
+    #[command(flatten)]
     write: WriteArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = args.write.output(&args.output, [&args.input])?;
-    let file = ReadArgs::default().open(args.input.source()?, out)?;
+    let file = ReadArgs::default().open_complete(args.input.source()?, args.damage, out)?;
     let mut numbers = Vec::new();
     check_each(&file, out, |message| {
         numbers.push(message.number());

@@ -57,8 +57,12 @@ impl Filter {
                 let column = columns.iter().find(|(known, _)| known == key);
                 Ok::<_, Failure>(column.and_then(|(_, column)| column.value(number).cloned()))
             };
-            // A value that is not in the index is read from the message.
-            if columns.iter().any(|(_, column)| !column.is_stored(number)) || self.holds(&value)? {
+            // A value that is not in the index is read from the message, and so is a field of objects.
+            let is_unknown = |(key, column): &(String, Arc<Column>)| {
+                !column.is_stored(number)
+                    || (Field::from_name(key).is_some() && column.value(number).is_none())
+            };
+            if columns.iter().any(is_unknown) || self.holds(&value, &|_| false)? {
                 numbers.push(number);
             }
         }
@@ -87,7 +91,8 @@ impl Filter {
         }
         let holds = |objects: &[u64]| {
             let row = Row::new(metadata, message, objects);
-            self.holds(&|key: &str| Ok(row.value(key)?.map(std::borrow::Cow::into_owned)))
+            let value = |key: &str| Ok::<_, Failure>(row.value(key)?.map(std::borrow::Cow::into_owned));
+            self.holds(&value, &|key| metadata.get(key).is_some())
         };
         // The reference implementation compares the first value that the message has.
         if is_reference() || objects == 0 {
@@ -105,9 +110,10 @@ impl Filter {
     fn holds(
         &self,
         value: &dyn Fn(&str) -> Result<Option<tercet::tgm::Value>, Failure>,
+        exists: &dyn Fn(&str) -> bool,
     ) -> Result<bool, Failure> {
         for clauses in &self.clauses {
-            if !clauses.holds(value)? {
+            if !clauses.holds(value, exists)? {
                 return Ok(false);
             }
         }
@@ -138,7 +144,7 @@ fn columns<'a>(
 ) -> Option<Vec<(String, Arc<Column>)>> {
     let mut columns: Vec<(String, Arc<Column>)> = Vec::new();
     for key in keys {
-        if key == VERSION_KEY || Field::from_name(key).is_some() {
+        if key == VERSION_KEY {
             return None;
         }
         if columns.iter().all(|(known, _)| known != key) {

@@ -6,7 +6,7 @@ use tercet::tgm::{File, Value};
 
 use super::create::json_or_text;
 use super::editing::{EditJson, Sink, WriteArgs, check_each};
-use super::open::ReadArgs;
+use super::open::{DamageArgs, ReadArgs};
 use super::select::Filter;
 use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
@@ -40,13 +40,15 @@ pub(crate) struct Args {
     #[command(flatten)]
     filter: Filter,
     #[command(flatten)]
+    damage: DamageArgs,
+    #[command(flatten)]
     write: WriteArgs,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let changes = args.changes()?;
     let output = args.write.output(args.output.path(), [&args.input])?;
-    let file = ReadArgs::default().open(args.input.source()?, out)?;
+    let file = ReadArgs::default().open_complete(args.input.source()?, args.damage, out)?;
     let takes = args.check(&file, &changes, out)?;
     let taken = takes.iter().filter(|(_, is_taken)| *is_taken).count() as u64;
     if args.filter.note_if_none(taken, out)? {

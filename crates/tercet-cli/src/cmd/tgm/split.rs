@@ -8,7 +8,7 @@ use tercet::core::Progress as _;
 use tercet::tgm::{File, Message, edit};
 
 use super::editing::{Sink, WriteArgs, check_each};
-use super::open::ReadArgs;
+use super::open::{DamageArgs, ReadArgs};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
 use crate::output::{Output, is_stdout};
@@ -34,6 +34,8 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "TEMPLATE")]
     output: PathBuf,
     #[command(flatten)]
+    damage: DamageArgs,
+    #[command(flatten)]
     write: WriteArgs,
 }
 
@@ -57,7 +59,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Err(failure.with_hint("give a file name template: `-o part.tgm`"));
     }
     must_be_on_disk(&args.output, "split messages into")?;
-    let file = ReadArgs::default().open(args.input.source()?, out)?;
+    let file = ReadArgs::default().open_complete(args.input.source()?, args.damage, out)?;
     let parts = plan(&file, out)?;
     let targets: Vec<PathBuf> = (0..parts.len()).map(|number| numbered(&args.output, number)).collect();
     let outputs: Vec<Output> =

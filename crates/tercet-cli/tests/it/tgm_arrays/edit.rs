@@ -228,5 +228,5 @@ fn reshuffle_moves_the_index_to_the_header() {
 fn merging_no_messages_is_an_error() {
     let dir = TestDir::new();
     dir.write("empty.tgm", b"");
-    dir.refused("merge empty.tgm -o all.tgm", 8, "no messages to merge");
+    dir.refused("merge empty.tgm -o all.tgm", 4, "empty.tgm: contains no messages");
 }

@@ -175,11 +175,18 @@ fn invalid_extracts_are_errors() {
         ("run.tgm 1 -o x", 8, "run.tgm: message 1 has 2 objects\n  hint: select one: `1.0` to `1.1`"),
         ("none.tgm 0 -o x", 8, "none.tgm: message 0 has no objects"),
         ("empty.tgm 0 -o x", 8, "empty.tgm: has no message 0: it holds 0"),
-        ("run.tgm first -o x", 2, "invalid number `first`"),
-        ("run.tgm 0.x -o x", 2, "invalid number `x`"),
-        ("run.tgm -1 -o x", 2, "unexpected argument '-1'"),
+        ("run.tgm first -o x", 8, "run.tgm: no object is named `first`"),
+        ("run.tgm 3. -o x", 2, "invalid number `3.`"),
+        ("run.tgm -3 -o x", 8, "run.tgm: has no message -3: it holds 2"),
+        ("run.tgm 1.-3 -o x", 8, "message 1 has no object -3"),
+        ("run.tgm a -o x", 8, "run.tgm: 2 objects selected: 0.0, 1.0"),
+        ("run.tgm 0 -o x.nc", 8, "cannot write .nc files; the extensions are .npy and .csv"),
+        ("run.tgm 0 -s 0:9 -o x", 8, "`-s 0:9` of object 0 with shape 3×4"),
+        ("run.tgm -o [nosuch].npy", 8, "no key `nosuch` for the file name"),
+        ("run.tgm -o [name].npy", 8, "have the same output name"),
+        ("run.tgm a --stack nosuch -o x.npy", 8, "no key `nosuch`"),
         ("run.tgm 0", 2, "--output"),
-        ("run.tgm 0 -o x --as csv", 2, "possible values: npy, raw"),
+        ("run.tgm 0 -o x --as nc", 2, "possible values: npy, csv, raw"),
         ("packed.tgm 0 -o x", 4, "cannot be decoded\n  zstd"),
         ("packed.tgm 0 -o x.npy", 4, "cannot be decoded\n  zstd"),
         ("deep.tgm 0 -o x.npy", 8, "has 65 axes; NumPy arrays have at most 64"),
@@ -220,9 +227,60 @@ fn skipped_bytes_are_reported() {
     let whole = dir.read("run.tgm");
     let first = dir.message("run.tgm", 0).span();
     dir.write("cut.tgm", [&whole[..first.end() as usize / 2], &whole[first.end() as usize..]].concat());
-    let result = dir.ok("extract cut.tgm 0.1 -o -");
-    assert!(result.err.contains("not part of a message"), "{}", result.err);
+    // The first message is lost: message 0 of the rest was message 1.
+    dir.refused("extract cut.tgm 0.1 -o -", 4, "message 0 follows a gap, in which messages may be lost");
+    let result = dir.ok("extract cut.tgm 0.1 -o - --allow-gaps");
+    assert!(result.err.contains("a damaged message"), "{}", result.err);
     assert!(result.bytes == b.values());
+    // Names select safely.
+    assert!(dir.ok("extract cut.tgm b -o -").bytes == b.values());
+}
+
+#[test]
+fn objects_are_selected_by_name_key_and_from_the_end() {
+    let dir = TestDir::new();
+    let (a, b) = samples(&dir);
+    assert!(dir.ok("extract run.tgm -1.1 -o -").bytes == b.values());
+    assert!(dir.ok("extract run.tgm -2 -o -").bytes == a.values());
+    assert!(dir.ok("extract run.tgm b -o -").bytes == b.values());
+    assert!(dir.ok("extract run.tgm a -w message=0 -o -").bytes == a.values());
+    let result = dir.tgm("extract run.tgm -w name=zz -o x.npy");
+    assert_eq!((result.code, result.err.as_str()), (1, "no message matches\n"));
+    std::fs::create_dir(dir.path("out")).unwrap();
+    let result = dir.ok("extract run.tgm -o out/[name]-[message].npy");
+    let expected = ["out/a-0.npy", "out/a-1.npy", "out/b-1.npy"];
+    assert!(
+        expected.iter().all(|name| result.out.contains(name) && dir.path(name).is_file()),
+        "{}",
+        result.out
+    );
+    assert!(npy::parts(&dir.read("out/b-1.npy")).1 == b.values());
+}
+
+#[test]
+fn parts_are_selected_by_axis_and_objects_are_stacked() {
+    let dir = TestDir::new();
+    let field = DataObjectDescriptor::new(DType::U8, [2, 3]);
+    let mut writer =
+        tercet::tgm::Writer::create(dir.path("run.tgm"), tercet::tgm::WriterOptions::new()).unwrap();
+    for step in [12_u8, 0, 6] {
+        let mut metadata = GlobalMetadata::default();
+        metadata.base.push([("name".to_owned(), "t".into())].into());
+        metadata.extra.insert("step".to_owned(), step.into());
+        let values: Vec<u8> = (0..6).map(|value| value + step).collect();
+        writer.message(&metadata, &[(&field, &values)], &EncodeOptions::new()).unwrap();
+    }
+    writer.finish().unwrap();
+    assert_eq!(dir.ok("extract run.tgm 1 -s 0:2,1:3 -o -").bytes, [1, 2, 4, 5]);
+    assert_eq!(dir.ok("extract run.tgm 1 -s -1 -o -").bytes, [3, 4, 5]);
+    assert_eq!(dir.ok("extract run.tgm t -w step=6 -s :,::2 -o -").bytes, [6, 8, 9, 11]);
+    let result = dir.ok("extract run.tgm t --stack step -s :,0 -o t.npy");
+    insta::assert_snapshot!(result.out, @"t.npy: 3 objects by step (0..12), uint8 3×2×1, 134 B");
+    assert_eq!(npy::parts(&dir.read("t.npy")).1, [0, 3, 6, 9, 12, 15]);
+    assert_eq!(dir.ok("extract run.tgm t --stack step -o -").bytes[6..12], [6, 7, 8, 9, 10, 11]);
+    dir.ok("extract run.tgm 1 -s 1,: -o t.csv");
+    assert_eq!(String::from_utf8(dir.read("t.csv")).unwrap(), "dim_0,dim_1,value\n0,0,3\n0,1,4\n0,2,5\n");
+    dir.refused("extract run.tgm t --stack name -o x.npy", 8, "both have `name` t");
 }
 
 /// Metadata beyond the limit is not malformed.

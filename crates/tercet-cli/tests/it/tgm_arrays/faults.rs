@@ -32,7 +32,7 @@ fn a_full_disk_leaves_the_old_file() {
         "create old.tgm --from a=in.npy --append",
         "create old.tgm --from a=in.npy --append --stream",
         "create full.tgm --from a=small.npy --append",
-        "extract full.tgm 0 -o old.tgm --force",
+        "extract full.tgm 0 -o old.tgm --as raw --force",
         "extract full.tgm 0 -o new.npy",
         "extract full.tgm 0 --range 5:900000 -o new.npy",
         "repack full.tgm old.tgm --compression none --force",

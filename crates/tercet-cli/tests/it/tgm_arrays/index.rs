@@ -174,3 +174,51 @@ fn indexes_are_not_copied_into_messages() {
     }
     dir.refused("set -s extra.tercet_catalogue.version=1 run.tgm x.tgm", 8, "is the mark of an index");
 }
+
+/// An index inside a file, after `cat` or an append by another program, is not a message.
+#[test]
+fn an_index_inside_a_file_is_not_a_message() {
+    let dir = dir(4);
+    dir.ok("index run.tgm --reproducible");
+    let plain = dir.ok("create - --reproducible --from a=a.npy --meta step=4 --meta mars.param=z").bytes;
+    let indexed = dir.read("run.tgm");
+    dir.write("two.tgm", [&indexed[..], &indexed[..]].concat());
+    dir.write("foreign.tgm", [&indexed[..], &plain[..]].concat());
+    for (file, steps) in [("two.tgm", "0\n1\n2\n3\n0\n1\n2\n3\n"), ("foreign.tgm", "0\n1\n2\n3\n4\n")] {
+        let count = steps.lines().count() as u64;
+        assert_eq!(dir.ok(&format!("get -p step {file}")).out, steps, "{file}");
+        let info = dir.ok(&format!("info {file} -q")).out;
+        assert!(info.ends_with(&format!("messages={count}\n")), "{info}");
+        assert_eq!(tercet::tgm::File::open(dir.path(file)).unwrap().message_count().unwrap(), count);
+        let last = dir.ok(&format!("ls {file} -p message,step -w message={}", count - 1)).out;
+        assert_eq!(last, format!("message\tstep\n{}\t{}\n", count - 1, steps.lines().last().unwrap()));
+        let tail = dir.ok(&format!("tail {file} --no-follow -p step")).out;
+        let rows: Vec<&str> = tail.lines().skip(1).collect();
+        assert_eq!(rows.len() as u64, count, "{tail}");
+        assert!(rows[4].starts_with("4\t"), "{tail}");
+        dir.ok(&format!("extract {file} 4 -o -"));
+        dir.ok(&format!("copy {file} copy-{file}"));
+        assert_eq!(dir.ok(&format!("get -p step copy-{file}")).out, steps, "{file}");
+    }
+}
+
+/// Objects of a message with different values are found through an index, too.
+#[test]
+fn an_index_finds_every_object() {
+    let dir = TestDir::new();
+    dir.write("a.npy", npy::with_header("'|u1'", false, &[3], vec![1, 2, 3]));
+    for step in 0..3 {
+        dir.ok(&format!(
+            "create run.tgm --append --from t=a.npy --from u=a.npy --meta step={step} --meta u:level={step}"
+        ));
+    }
+    let commands = [
+        "ls run.tgm -w name=u -p step,object",
+        "ls run.tgm -w name=u,level=1 -p step,object",
+        "ls run.tgm -w step>1 -p object",
+    ];
+    let before = commands.map(|args| dir.ok(args).out);
+    assert_eq!(before[0], "step\tobject\n0\t1\n1\t1\n2\t1\n");
+    dir.ok("index run.tgm");
+    assert_eq!(commands.map(|args| dir.ok(args).out), before);
+}

@@ -76,7 +76,7 @@ fn tail_starts_with_new_messages() {
     let line: serde_json::Value = serde_json::from_str(&line).unwrap();
     let number = line["message"].as_u64().unwrap();
     assert!((1..=n).contains(&number), "{line}");
-    assert_eq!(line["keys"]["step"], number.to_string());
+    assert_eq!(line["keys"]["step"], number);
     assert_eq!(tail.end(), (0, vec![], vec![]));
 }
 

@@ -17,7 +17,7 @@ const MISSING_KEY: &str = "the key is missing";
 /// An output path with placeholders: a fixed directory, and names below it with values from the metadata. The metadata
 /// of an input file must not select the directory of an output.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Template {
+pub(in crate::cmd::tgm) struct Template {
     directory: PathBuf,
     names: Vec<Vec<Part>>,
 }
@@ -31,7 +31,7 @@ enum Part {
 
 /// A value that is not allowed in a file name.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct BadName {
+pub(in crate::cmd::tgm) struct BadName {
     name: String,
     /// The key of the value; `None` for the whole name.
     key: Option<String>,
@@ -62,7 +62,7 @@ impl BadName {
 
 impl Template {
     /// Parses a template; `None` without a placeholder.
-    pub(super) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
+    pub(in crate::cmd::tgm) fn parse(path: &Path) -> Result<Option<Self>, Failure> {
         // A path that is not UTF-8 has no placeholders.
         let Some(text) = path.to_str().filter(|text| text.contains('[')) else { return Ok(None) };
         let wrong = |reason: &str| Failure::request(format!("{}: {reason}", escape::name(text)));
@@ -96,7 +96,7 @@ impl Template {
     }
 
     /// The path for a message. Values are not expanded again.
-    pub(super) fn expand(&self, row: &Row<'_>) -> Result<Result<PathBuf, BadName>, Failure> {
+    pub(in crate::cmd::tgm) fn expand(&self, row: &Row<'_>) -> Result<Result<PathBuf, BadName>, Failure> {
         let mut path = self.directory.clone();
         for parts in &self.names {
             let mut name = String::new();
@@ -125,7 +125,7 @@ impl Template {
     }
 
     /// Rejects a target that passes through a symbolic link below the directory.
-    pub(super) fn reject_links(&self, target: &Path) -> Result<(), Failure> {
+    pub(in crate::cmd::tgm) fn reject_links(&self, target: &Path) -> Result<(), Failure> {
         for path in self.below(target) {
             if std::fs::symlink_metadata(path).is_ok_and(|meta| meta.is_symlink()) {
                 let message = format!("{}: is a symbolic link", escape::name(&path.to_string_lossy()));
@@ -136,7 +136,7 @@ impl Template {
     }
 
     /// Creates the directories of a target.
-    pub(super) fn create_directories(&self, target: &Path) -> Result<(), Failure> {
+    pub(in crate::cmd::tgm) fn create_directories(&self, target: &Path) -> Result<(), Failure> {
         let paths = self.below(target);
         for directory in paths.split_last().map_or(&[][..], |(_, directorys)| directorys) {
             match std::fs::create_dir(directory) {

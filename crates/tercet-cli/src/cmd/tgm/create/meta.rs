@@ -1,4 +1,4 @@
-//! `KEY=VALUE` of `--meta`.
+//! Metadata of new messages: `--meta`, `--meta-str` and `--meta-json`.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry as Slot;
@@ -11,20 +11,42 @@ use crate::failure::Failure;
 
 /// Maximum nesting depth of keys; readers have a limit, too.
 const MAX_DEPTH: usize = 32;
+/// The maximum number of digits that float64 keeps.
+const MAX_DIGITS: usize = 17;
 /// The metadata sections of a message.
 const SECTIONS: [&str; 3] = ["base", "_extra_", "_reserved_"];
 
 /// A key path and its value.
 #[derive(Clone, Debug)]
 pub(super) struct Pair {
+    /// The object of `NAME:KEY`; `None` for the message.
+    object: Option<String>,
     path: Vec<String>,
     value: Value,
+    /// Whether a number is kept as a string, because it would lose digits.
+    is_kept: bool,
 }
 
-/// Parses `KEY=VALUE`.
+/// Parses `KEY=VALUE` or `NAME:KEY=VALUE`; a value that is JSON is parsed.
 pub(super) fn pair(text: &str) -> Result<Pair, String> {
+    let mut pair = string_pair(text)?;
+    if let Value::Text(text) = &pair.value {
+        pair.is_kept = loses_digits(text);
+        if !pair.is_kept {
+            pair.value = parse(text)?;
+        }
+    }
+    Ok(pair)
+}
+
+/// Parses `KEY=VALUE` or `NAME:KEY=VALUE`; the value is a string.
+pub(super) fn string_pair(text: &str) -> Result<Pair, String> {
     let Some((key, value)) = text.split_once('=') else {
         return Err("expected KEY=VALUE, like `step=6`".to_owned());
+    };
+    let (object, key) = match key.split_once(':') {
+        Some((object, key)) => (Some(object.to_owned()), key),
+        None => (None, key),
     };
     let path: Vec<String> = key.split('.').map(str::to_owned).collect();
     if path.iter().any(String::is_empty) {
@@ -36,13 +58,32 @@ pub(super) fn pair(text: &str) -> Result<Pair, String> {
     if SECTIONS.contains(&path[0].as_str()) {
         return Err(format!("`{}` is a section of the message, not a metadata key", path[0]));
     }
-    Ok(Pair { path, value: parse(value)? })
+    Ok(Pair { object, path, value: value.into(), is_kept: false })
 }
 
-/// The metadata section with these pairs.
-pub(super) fn section(pairs: &[Pair]) -> Result<Entry, Failure> {
+/// Whether a decimal number is printed with other digits than it was written: a code like `130.10`, or more digits than
+/// float64 has.
+fn loses_digits(text: &str) -> bool {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let Some((whole, fraction)) = digits.split_once('.') else { return false };
+    let is_number = !whole.is_empty() && !fraction.is_empty();
+    let is_plain = [whole, fraction].iter().all(|part| part.bytes().all(|byte| byte.is_ascii_digit()));
+    let significant = format!("{whole}{fraction}").trim_start_matches('0').len();
+    is_number && is_plain && ((fraction.len() > 1 && fraction.ends_with('0')) || significant > MAX_DIGITS)
+}
+
+/// Notes about numbers that are stored as strings.
+pub(super) fn notes(pairs: &[Pair]) -> impl Iterator<Item = String> {
+    pairs.iter().filter(|pair| pair.is_kept).map(|pair| {
+        let (key, value) = (escape::name(&pair.path.join(".")).into_owned(), pair.value.printed());
+        format!("note: `{key}` is stored as the string \"{value}\": as a number it would lose digits")
+    })
+}
+
+/// The metadata section of the message, or of one of its objects.
+pub(super) fn section(pairs: &[Pair], object: Option<&str>) -> Result<Entry, Failure> {
     let mut root = BTreeMap::new();
-    for pair in pairs {
+    for pair in pairs.iter().filter(|pair| pair.object.as_deref() == object) {
         insert(&mut root, &pair.path, &pair.value).map_err(|(parts, reason)| {
             let show = |path: &[String]| escape::name(&path.join(".")).into_owned();
             Failure::request(format!(
@@ -53,6 +94,51 @@ pub(super) fn section(pairs: &[Pair]) -> Result<Entry, Failure> {
         })?;
     }
     Ok(root.into_iter().map(|(key, tree)| (key, tree.into_value())).collect())
+}
+
+/// Rejects pairs for objects that the message does not have.
+pub(super) fn check_objects<'a>(
+    pairs: &[Pair],
+    names: impl Iterator<Item = &'a str> + Clone,
+) -> Result<(), Failure> {
+    let is_unknown = |name: &&String| !names.clone().any(|known| known == name.as_str());
+    match pairs.iter().filter_map(|pair| pair.object.as_ref()).find(is_unknown) {
+        Some(name) => {
+            let failure =
+                Failure::request(format!("`--meta {0}:…`: no object is named `{0}`", escape::name(name)));
+            Err(failure.with_hint(
+                "`NAME:KEY=VALUE` sets metadata of an object; keys with colons can be set by `--meta-json`",
+            ))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The metadata in a JSON file: keys of the message, and in `base` those of its objects by name.
+pub(super) fn from_json_file(text: &str) -> Result<(Entry, BTreeMap<String, Entry>), String> {
+    if serde_json::from_str::<serde::de::IgnoredAny>(text).is_err() {
+        let error = serde_json::from_str::<serde_json::Value>(text).err();
+        return Err(error.map_or_else(|| "invalid JSON".to_owned(), |error| format!("invalid JSON: {error}")));
+    }
+    let map = |value: Value, what: &str| match value {
+        Value::Map(pairs) => pairs
+            .into_iter()
+            .map(|(key, value)| (key.printed(), value))
+            .map(
+                |(key, value)| {
+                    if key.is_empty() { Err(format!("empty key in {what}")) } else { Ok((key, value)) }
+                },
+            )
+            .collect::<Result<Entry, String>>(),
+        _ => Err(format!("{what} must be a JSON object")),
+    };
+    let mut extra = map(parse(text)?, "metadata")?;
+    let base = extra.remove("base").map(|base| map(base, "`base`")).transpose()?.unwrap_or_default();
+    if let Some(section) = SECTIONS.iter().find(|section| extra.contains_key(**section)) {
+        return Err(format!("`{section}` is a section of the message, not a metadata key"));
+    }
+    let objects = base.into_iter().map(|(name, entry)| Ok((name, map(entry, "an entry of `base`")?)));
+    Ok((extra, objects.collect::<Result<_, String>>()?))
 }
 
 enum Tree {
@@ -158,7 +244,7 @@ mod tests {
 
     fn json(pairs: &[&str]) -> Result<String, String> {
         let pairs: Vec<Pair> = pairs.iter().map(|text| pair(text).unwrap()).collect();
-        match section(&pairs) {
+        match section(&pairs, None) {
             Ok(entry) => Ok(Value::from(entry).printed()),
             Err(Failure::Error(report)) => Err(report.message),
             Err(other) => panic!("{other:?}"),
@@ -197,6 +283,43 @@ mod tests {
         }
         assert!(pair(&format!("{}=1", vec!["a"; MAX_DEPTH].join("."))).is_ok());
         assert!(pair(&format!("{}=1", vec!["a"; MAX_DEPTH + 1].join("."))).is_err());
+    }
+
+    #[test]
+    fn numbers_that_would_lose_digits_stay_strings() {
+        for text in ["130.10", "1.00", "-0.50", "0.12345678901234567890"] {
+            assert_eq!(value(text), text.into());
+            assert_eq!(notes(&[pair(&format!("k={text}")).unwrap()]).count(), 1);
+        }
+        assert_eq!(
+            (value("130.1"), value("6.0"), value("1000")),
+            (Value::Float(130.1), Value::Float(6.0), 1000.into())
+        );
+        assert_eq!(string_pair("k=6").unwrap().value, "6".into());
+    }
+
+    #[test]
+    fn names_select_objects() {
+        let pairs = [pair("step=6").unwrap(), pair("t2m:units=K").unwrap(), pair("t2m:a.b=1").unwrap()];
+        assert_eq!(Value::from(section(&pairs, None).unwrap()).printed(), r#"{"step":6}"#);
+        assert_eq!(
+            Value::from(section(&pairs, Some("t2m")).unwrap()).printed(),
+            r#"{"a":{"b":1},"units":"K"}"#
+        );
+        assert!(check_objects(&pairs, ["t2m"].into_iter()).is_ok());
+        assert!(check_objects(&pairs, ["u"].into_iter()).is_err());
+    }
+
+    #[test]
+    fn json_files_have_message_and_object_metadata() {
+        let (extra, base) =
+            from_json_file(r#"{"step": 6, "base": {"t2m": {"units": "K", "big": 9007199254740993}}}"#)
+                .unwrap();
+        assert_eq!(Value::from(extra).printed(), r#"{"step":6}"#);
+        assert_eq!(Value::from(base["t2m"].clone()).printed(), r#"{"big":9007199254740993,"units":"K"}"#);
+        for wrong in ["[1]", "{", "{\"base\": 1}", "{\"_extra_\": {}}", "{\"a\": 1, \"a\": 2}"] {
+            assert!(from_json_file(wrong).is_err(), "{wrong}");
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use tercet::tgm::{DType, Object, Tensor};
 
-use super::Values;
+use super::values::Values;
 use crate::failure::Failure;
 use crate::ui::Ui;
 
@@ -46,11 +46,15 @@ pub(super) fn read(object: &Object<'_>, spans: &[Span], out: &mut Ui) -> Result<
     let ranges: Vec<Range<u64>> = spans.iter().map(|span| span.range()).collect();
     let found = object.decode_ranges(&ranges)?;
     if !found.verified {
-        let reason =
-            if object.frame().hash().is_none() { "the object has no hash" } else { "use `--verify`" };
-        out.note(format_args!("note: hash not verified: {reason}"))?;
+        note_unverified(object, out)?;
     }
     Ok(Values::Joined(join(object.descriptor().dtype, spans, &found.arrays)))
+}
+
+/// Prints a note about values whose hash was not verified.
+pub(super) fn note_unverified(object: &Object<'_>, out: &mut Ui) -> Result<(), Failure> {
+    let reason = if object.frame().hash().is_none() { "the object has no hash" } else { "use `--verify`" };
+    out.note(format_args!("note: hash not verified: {reason}"))
 }
 
 fn join(dtype: DType, spans: &[Span], arrays: &[Tensor]) -> Vec<u8> {

@@ -60,12 +60,19 @@ impl Clauses {
         self.0.iter().map(|clause| clause.key.as_str())
     }
 
+    /// Whether all comparisons hold. `exists` is whether another object of the message has the key.
     pub(super) fn holds(
         &self,
         value: &dyn Fn(&str) -> Result<Option<Value>, Failure>,
+        exists: &dyn Fn(&str) -> bool,
     ) -> Result<bool, Failure> {
         for clause in &self.0 {
-            if !clause.holds(value(&clause.key)?.as_ref()) {
+            let holds = match value(&clause.key)? {
+                Some(found) => clause.holds(&found),
+                // An object without the key does not make its message match.
+                None => clause.operator == Operator::Ne && !exists(&clause.key),
+            };
+            if !holds {
                 return Ok(false);
             }
         }
@@ -106,9 +113,8 @@ impl Clause {
         Ok(Self { key: key.to_owned(), operator, values })
     }
 
-    /// Whether it holds for a value, or a missing key.
-    fn holds(&self, found: Option<&Value>) -> bool {
-        let Some(found) = found else { return self.operator == Operator::Ne };
+    /// Whether it holds for a value.
+    fn holds(&self, found: &Value) -> bool {
         let any = |holds: &dyn Fn(&str) -> bool| self.values.iter().any(|value| holds(value));
         let ordered = |wanted: &[Ordering]| {
             any(&|value| order(found, value).is_some_and(|order| wanted.contains(&order)))
@@ -165,7 +171,7 @@ mod tests {
     }
 
     fn holds(text: &str) -> bool {
-        text.parse::<Clauses>().unwrap().holds(&|key| Ok(value(key))).unwrap_or(false)
+        text.parse::<Clauses>().unwrap().holds(&|key| Ok(value(key)), &|_| false).unwrap_or(false)
     }
 
     #[test]

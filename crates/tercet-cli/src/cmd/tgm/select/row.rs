@@ -38,14 +38,15 @@ impl<'a> Row<'a> {
         Self::new(metadata, None, objects)
     }
 
-    /// The value of a key: `version`, a field of the object, or metadata.
+    /// The value of a key: `version`, metadata, or a field of the object. Metadata with the name of a field comes first.
     pub(in crate::cmd::tgm) fn value(&self, key: &str) -> Result<Option<Cow<'a, Value>>, Failure> {
         if key == VERSION_KEY {
             return Ok(Some(Cow::Owned(VERSION.into())));
         }
-        match Field::from_name(key).filter(|_| !is_reference()) {
-            Some(field) => self.field(field),
-            None => Ok(self.look_up(key).map(Cow::Borrowed)),
+        match (self.look_up(key), Field::from_name(key).filter(|_| !is_reference())) {
+            (Some(value), _) => Ok(Some(Cow::Borrowed(value))),
+            (None, Some(field)) => self.field(field),
+            (None, None) => Ok(None),
         }
     }
 
@@ -59,9 +60,8 @@ impl<'a> Row<'a> {
     /// A field of the first object.
     fn field(&self, field: Field) -> Result<Option<Cow<'a, Value>>, Failure> {
         let Some(message) = self.message else {
-            let name = Field::ALL.iter().find(|(_, known)| *known == field).map_or("", |(name, _)| name);
-            return Err(Failure::request(format!("`{name}` is not known here: only metadata is read"))
-                .with_hint(format!("`base.{name}` and `extra.{name}` are metadata keys")));
+            // Only metadata is known.
+            return Ok(None);
         };
         if field == Field::Message {
             return Ok(Some(Cow::Owned(message.number().into())));
@@ -89,7 +89,7 @@ impl<'a> Row<'a> {
         Ok(value.map_or_else(
             || MISSING.to_owned(),
             |value| match Field::from_name(key) {
-                Some(Field::Shape) if !is_reference() => shape_text(&value),
+                Some(Field::Shape) if !is_reference() && value.as_array().is_some() => shape_text(&value),
                 _ => printed(&value).into_owned(),
             },
         ))

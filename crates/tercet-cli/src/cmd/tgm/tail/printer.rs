@@ -13,6 +13,9 @@ use crate::cmd::tgm::select::{Keys, Row};
 use crate::failure::{Failure, Outcome};
 use crate::ui::{self, Ui, WARN, paint};
 
+/// Damaged messages without a complete one between them that are reported one by one.
+const MAX_BURST: u64 = 16;
+
 /// Prints the events of a follower and counts damage.
 #[derive(Debug)]
 pub(super) struct Printer<'a> {
@@ -20,6 +23,8 @@ pub(super) struct Printer<'a> {
     name: String,
     printed: u64,
     damaged: u64,
+    /// Damaged messages since the last complete one.
+    burst: u64,
     /// The number of unrecognized bytes: those outside messages, without those of damaged messages.
     unrecognized: u64,
     /// The incomplete message at the current end of the input.
@@ -53,7 +58,7 @@ impl<'a> Printer<'a> {
             out.line(heads.chain(keys).collect::<Vec<_>>().join("\t"))?;
             out.finish()?;
         }
-        Ok(Self { args, name, printed: 0, damaged: 0, unrecognized: 0, cut: None })
+        Ok(Self { args, name, printed: 0, damaged: 0, burst: 0, unrecognized: 0, cut: None })
     }
 
     /// Prints all new events and flushes. `seen` is called for every complete message, also
@@ -105,6 +110,7 @@ impl<'a> Printer<'a> {
         match report {
             FollowEvent::Message(message) => {
                 self.print_cut(out)?;
+                self.end_burst(out)?;
                 self.message(&message, out)
             }
             FollowEvent::Damaged { start, fault: fault @ ErrorKind::TruncatedStream { .. }, .. } => {
@@ -152,6 +158,10 @@ impl<'a> Printer<'a> {
 
     fn damage(&mut self, damage: Damage, out: &mut Ui) -> Result<(), Failure> {
         self.damaged += 1;
+        self.burst += 1;
+        if self.burst > MAX_BURST {
+            return Ok(());
+        }
         let start = damage.start;
         let passed = format!("skipped the message at byte {start}");
         if let Failure::Error(mut report) = self.failure(damage) {
@@ -159,6 +169,16 @@ impl<'a> Printer<'a> {
             out.note(format_args!("{}\n  {passed}", ui::error_text(&report, false)))?;
         }
         Ok(())
+    }
+
+    /// Prints the number of damaged messages that were not reported one by one.
+    fn end_burst(&mut self, out: &mut Ui) -> Result<(), Failure> {
+        let more = std::mem::take(&mut self.burst).saturating_sub(MAX_BURST);
+        if more == 0 {
+            return Ok(());
+        }
+        let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
+        out.note(format_args!("{warning} {name}: … and {}", counted(more, "more damaged message")))
     }
 
     /// An incomplete message is damage only if more bytes follow.
@@ -175,6 +195,7 @@ impl<'a> Printer<'a> {
 
     /// Prints the final summary.
     pub(super) fn end(&mut self, out: &mut Ui) -> Result<Outcome, Failure> {
+        self.end_burst(out)?;
         if self.damaged > 0 || self.unrecognized > 0 {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
             let damaged = counted(self.damaged, "damaged message");

@@ -1,12 +1,14 @@
 //! Validation reports as text and as JSON.
 
 use serde::Serialize;
+use serde_json::Value as Json;
 use tercet::core::num::counted;
 use tercet::core::{Severity, escape};
 use tercet::tgm::{FileIssue, FileReport, Issue, MessageReport};
 
 use super::against::Comparison;
 use crate::failure::Failure;
+use crate::persona::is_reference;
 use crate::ui::{BAD, GOOD, Ui, WARN, paint};
 
 /// The JSON report of a file.
@@ -17,8 +19,8 @@ pub(super) struct ValidateJson<'a> {
     messages: usize,
     objects: u64,
     hash_verified: bool,
-    file_issues: &'a [FileIssue],
-    message_reports: &'a [MessageReport],
+    file_issues: Vec<Json>,
+    message_reports: Vec<Json>,
     #[serde(skip_serializing_if = "Option::is_none")]
     against: Option<&'a Comparison>,
 }
@@ -31,8 +33,13 @@ impl<'a> ValidateJson<'a> {
             messages: report.messages.len(),
             objects: report.object_count(),
             hash_verified: report.hash_verified(),
-            file_issues: &report.file_issues,
-            message_reports: &report.messages,
+            file_issues: report.file_issues.iter().map(file_issue).collect(),
+            message_reports: report
+                .messages
+                .iter()
+                .zip(0..)
+                .map(|(report, number)| message_report(report, number))
+                .collect(),
             against: None,
         }
     }
@@ -47,6 +54,32 @@ impl<'a> ValidateJson<'a> {
     }
 }
 
+/// The JSON of unrecognized bytes.
+fn file_issue(issue: &FileIssue) -> Json {
+    let mut json = serde_json::json!(issue);
+    if !is_reference() {
+        json["description"] = issue.detail.as_str().into();
+    }
+    json
+}
+
+/// The JSON of a message. Bytes are absolute, except in the output of the reference implementation.
+fn message_report(report: &MessageReport, number: u64) -> Json {
+    let mut json = serde_json::json!(report);
+    if is_reference() {
+        return json;
+    }
+    json["message"] = number.into();
+    let issues = json.get_mut("issues").and_then(Json::as_array_mut);
+    for (json, issue) in issues.into_iter().flatten().zip(&report.issues) {
+        if let Some(fields) = json.as_object_mut() {
+            fields.remove("byte_offset");
+            fields.insert("bytes".to_owned(), serde_json::json!(issue.span));
+        }
+    }
+    json
+}
+
 fn status(report: &FileReport) -> &'static str {
     if report.is_ok() { "ok" } else { "failed" }
 }
@@ -55,12 +88,16 @@ fn status(report: &FileReport) -> &'static str {
 pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(), Failure> {
     let name = escape::name(name);
     for issue in &report.file_issues {
-        let FileIssue { byte_offset, length, description } = issue;
+        let FileIssue { byte_offset, length, description, detail } = issue;
+        if !is_reference() {
+            out.note(format_args!("{name}: {} — {}", paint(BAD, "FAILED"), escape::name(detail)))?;
+            continue;
+        }
         let (word, text) = (paint(WARN, "WARNING"), escape::name(description));
         let length = counted(*length, "byte");
         out.note(format_args!("{name}: {word} — {text} (at byte offset {byte_offset}, {length})"))?;
     }
-    for (message, number) in report.messages.iter().zip(1_u64..) {
+    for (message, number) in report.messages.iter().zip(0_u64..) {
         for issue in &message.issues {
             out.note(format_args!("{name}: {}", line(issue, number)))?;
         }
@@ -75,15 +112,22 @@ pub(super) fn print(name: &str, report: &FileReport, out: &mut Ui) -> Result<(),
     out.note(format_args!("{name}: {} ({errors}, {counts})", paint(BAD, "FAILED")))
 }
 
-/// An issue of a message. The reference output numbers messages and objects from 1.
+/// An issue of a message. The reference output numbers messages and objects from 1, and bytes from the start of the
+/// message.
 fn line(issue: &Issue, message: u64) -> String {
     let word = match issue.severity {
         Severity::Error => paint(BAD, "FAILED"),
         Severity::Warning | Severity::Info => paint(WARN, "WARNING"),
     };
+    let text = escape::name(&issue.description);
+    if !is_reference() {
+        let object = issue.object_index.map(|index| format!(" › object {index}")).unwrap_or_default();
+        let bytes = issue.span.map(|span| format!(" (bytes {span})")).unwrap_or_default();
+        return format!("{word} — message {message}{object}{bytes}: {text}");
+    }
+    let message = message.saturating_add(1);
     let object = issue.object_index.map(|index| format!(", object {}", index.saturating_add(1)));
     let place = issue.byte_offset.map(|at| format!(" (at byte {at})"));
-    let text = escape::name(&issue.description);
     format!("{word} — message {message}{}: {text}{}", object.unwrap_or_default(), place.unwrap_or_default())
 }
 

@@ -21,7 +21,7 @@ fn messages_are_copied_byte_for_byte() {
     let dir = dir();
     let whole = dir.read("run.tgm");
     dir.write("junk.tgm", &[b"before", &*whole, b"after"].concat());
-    let result = dir.tgm("copy junk.tgm clean.tgm");
+    let result = dir.tgm("copy junk.tgm clean.tgm --allow-gaps");
     assert_eq!(result.code, Some(0), "{}", result.stderr);
     assert!(result.stdout.starts_with("clean.tgm: 3 messages, "), "{}", result.stdout);
     assert_eq!(dir.read("clean.tgm"), whole);
@@ -34,22 +34,20 @@ fn messages_are_copied_byte_for_byte() {
     assert_eq!(piped.stdout, part(1));
     let piped = run(dir.command("tgm").args(["copy", "-", "again.tgm"]).write_stdin(whole.clone()));
     assert_eq!((piped.code, dir.read("again.tgm")), (Some(0), whole), "{}", piped.stderr);
-    assert_eq!(dir.tgm("copy -w mars.param=zz run.tgm empty.tgm").stdout, "empty.tgm: 0 messages, 0 B\n");
-    assert_eq!(dir.read("empty.tgm"), b"");
 }
 
 #[test]
 fn placeholders_write_one_file_per_value() {
     let dir = TestDir::new();
     write_texts(&dir.path("in.tgm"), &["a", "b", "a", "[k]"]);
-    let result = copy(&dir, &["in.tgm", "[k]/x_[nope].tgm"]);
+    let result = copy(&dir, &["in.tgm", "[k]/x_[version].tgm"]);
     assert_eq!(result.code, Some(0), "{}", result.stderr);
     assert_eq!(names(&dir, ""), ["[k]", "a", "b", "in.tgm"], "values are put in once");
-    assert!(result.stdout.contains("a/x_unknown.tgm: 2 messages, "), "{}", result.stdout);
+    assert!(result.stdout.contains("a/x_3.tgm: 2 messages, "), "{}", result.stdout);
     let (whole, file) = (dir.read("in.tgm"), "in.tgm");
     let part = |index| whole[message_range(&dir, file, index)].to_vec();
-    assert_eq!(dir.read("a/x_unknown.tgm"), [part(0), part(2)].concat());
-    assert_eq!(dir.read("[k]/x_unknown.tgm"), part(3));
+    assert_eq!(dir.read("a/x_3.tgm"), [part(0), part(2)].concat());
+    assert_eq!(dir.read("[k]/x_3.tgm"), part(3));
 }
 
 #[test]

@@ -66,7 +66,6 @@ fn clauses_select_messages() {
         ("mars.param=10u/2t", "2t\n10u\n"),
         ("mars.param!=2t/msl", "10u\n"),
         ("name!=quality", "2t\n10u\n"),
-        ("name=quality", "msl\n"),
         ("mars.step=6", "msl\n"),
         ("extra.scale=1", "2t\nmsl\n10u\n"),
         ("version=3", "2t\nmsl\n10u\n"),
