@@ -8,6 +8,7 @@
 //!   ├─ stages/interop.rs  our files read and verified by the reference implementations, queries by NumPy
 //!   └─ stages/nightly.rs  release build, large property counts, long fuzzing, many queries
 //! layers    only the layer check (layers.rs)
+//! wheel     the Python wheel (stages/python.rs)
 //! oracles   only the installation of the reference implementations (tools.rs)
 //! ```
 
@@ -39,6 +40,7 @@ usage: cargo xtask TASK
   nightly [--only STAGE]... [--list]   the same for what takes longer: release build, fuzzing, cargo-deny
   layers                               check which crate uses which
   oracles                              install the reference implementations into the cache
+  wheel [--out DIRECTORY]              build the Python wheel [default directory: target/wheels]
 
 With CI=true a missing golden directory, oracle or compile target is a failure; elsewhere it is
 skipped by name. TERCET_GOLDEN names the golden directory if it is not ../shared/golden.
@@ -53,6 +55,12 @@ fn main() -> ExitCode {
         ["layers"] => finish(layers::check(&context::checkout()), "layers: all crates in order"),
         ["oracles"] => {
             finish(Context::open().and_then(|found| tools::install_oracles(&found)), "oracles: ready")
+        }
+        ["wheel"] => {
+            finish(Context::open().and_then(|found| stages::wheel(&found, "target/wheels")), "wheel: built")
+        }
+        ["wheel", "--out", out] => {
+            finish(Context::open().and_then(|found| stages::wheel(&found, out)), "wheel: built")
         }
         ["help" | "--help" | "-h"] => {
             print!("{USAGE}");
@@ -96,7 +104,7 @@ fn chosen(all: &'static [Stage], options: &[&str]) -> Result<Choice, String> {
         }
     }
     // These run programs: without a build they would run old ones.
-    if only.iter().any(|name| ["interop", "fuzz", "demo"].contains(name)) {
+    if only.iter().any(|name| ["interop", "fuzz", "python", "demo"].contains(name)) {
         only.push("build");
     }
     Ok(Choice::Run(all.iter().filter(|stage| only.is_empty() || only.contains(&stage.name)).collect()))

@@ -3,6 +3,7 @@
 mod checks;
 mod interop;
 mod nightly;
+mod python;
 mod scratch;
 mod tests;
 
@@ -13,6 +14,8 @@ use std::time::{Duration, Instant};
 use crate::context::Context;
 use crate::report::Report;
 use crate::tally::Tally;
+
+pub(crate) use python::wheel;
 
 /// One step of a task.
 #[derive(Debug)]
@@ -41,6 +44,7 @@ pub(crate) const TEST: &[Stage] = &[
         run: interop::interop,
     },
     Stage { name: "fuzz", about: "corpus replay and a few seconds of mutation", run: tests::fuzz },
+    Stage { name: "python", about: "the Python package with the built module", run: python::python },
     Stage { name: "demo", about: "`tercet demo`", run: tests::demo },
     Stage { name: "features", about: "each feature of the lower crates alone", run: checks::features },
     Stage { name: "wasm", about: "core and formats compile for wasm32", run: checks::wasm },

@@ -1,0 +1,247 @@
+//! Handles of `.tatami` files.
+
+use std::sync::{Arc, OnceLock};
+
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyCapsule, PyDict};
+use tercet::Container;
+use tercet::arrow::{Options, Table};
+use tercet::tatami::scan::RowSelection;
+use tercet::tatami::search::{Query, Ranking, SearchOptions, Segment};
+use tercet::tatami::{Expr, File, Scan, Writer, WriterOptions};
+
+use crate::arrow_stream;
+use crate::error::{arrow_to_py, internal, request, to_py};
+
+/// An open `.tatami` file.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub(crate) struct Tatami {
+    file: File,
+    segment: OnceLock<Option<Arc<Segment>>>,
+}
+
+impl Tatami {
+    pub(crate) fn new(file: File) -> Self {
+        Self { file, segment: OnceLock::new() }
+    }
+
+    fn segment(&self, py: Python<'_>) -> PyResult<Arc<Segment>> {
+        if self.segment.get().is_none() {
+            let opened = py.detach(|| self.file.segment()).map_err(to_py)?;
+            // Another thread may have opened it meanwhile; both are the same.
+            let _ = self.segment.set(opened.map(Arc::new));
+        }
+        let segment = self.segment.get().and_then(Clone::clone);
+        segment.ok_or_else(|| request(py, &format!("{}: the file has no search index", self.file.name())))
+    }
+}
+
+/// A scan: columns, filter and rows of a file.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub(crate) struct NativeScan {
+    scan: Scan,
+}
+
+#[pymethods]
+impl NativeScan {
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer ignore the request.
+        drop(requested_schema);
+        arrow_stream::stream(py, &self.scan)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        arrow_stream::schema(py, &self.scan)
+    }
+
+    fn count(&self, py: Python<'_>) -> PyResult<u64> {
+        py.detach(|| self.scan.count()).map_err(to_py)
+    }
+
+    fn explain(&self, py: Python<'_>) -> PyResult<String> {
+        let explain = py.detach(|| self.scan.explain()).map_err(to_py)?;
+        serde_json::to_string(&explain).map_err(internal)
+    }
+}
+
+#[pymethods]
+impl Tatami {
+    /// Path or URL.
+    fn name(&self) -> String {
+        self.file.name().to_string()
+    }
+
+    fn summary(&self, py: Python<'_>) -> PyResult<String> {
+        py.detach(|| crate::summary(&Container::Tatami(self.file.clone())))
+    }
+
+    /// The names of the columns.
+    fn columns(&self) -> Vec<String> {
+        self.file.schema().fields().iter().map(|field| field.name.to_string()).collect()
+    }
+
+    fn rows(&self) -> u64 {
+        self.file.rows()
+    }
+
+    fn has_index(&self) -> bool {
+        self.file.footer().inverted.is_some()
+    }
+
+    #[pyo3(signature = (columns, filter, offset, limit, rows))]
+    fn scan(
+        &self,
+        py: Python<'_>,
+        columns: Option<Vec<String>>,
+        filter: Option<&str>,
+        offset: u64,
+        limit: Option<u64>,
+        rows: Option<Vec<u64>>,
+    ) -> PyResult<NativeScan> {
+        let mut scan = self.file.scan();
+        if let Some(columns) = columns {
+            scan = scan.columns(&columns).map_err(to_py)?;
+        }
+        if let Some(text) = filter {
+            let expr = Expr::parse(text)
+                .map_err(|error| request(py, &format!("invalid filter `{text}`: {error}")))?;
+            scan = scan.filter(&expr).map_err(to_py)?;
+        }
+        if let Some(rows) = rows {
+            scan = scan.rows(RowSelection::from(rows)).map_err(to_py)?;
+        }
+        scan = scan.offset(offset);
+        if let Some(limit) = limit {
+            scan = scan.limit(limit);
+        }
+        Ok(NativeScan { scan })
+    }
+
+    /// Hits as dictionaries: document, score, ID, URL, title, snippet, marks.
+    #[pyo3(signature = (query, k, *, bm25, filter, snippet_bytes, lenient))]
+    #[expect(clippy::too_many_arguments, reason = "options of a search")]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        query: &str,
+        k: usize,
+        bm25: bool,
+        filter: Option<&str>,
+        snippet_bytes: usize,
+        lenient: bool,
+    ) -> PyResult<Vec<Bound<'py, PyDict>>> {
+        let segment = self.segment(py)?;
+        let query = if lenient {
+            Query::terms(query)
+        } else {
+            Query::parse(query).map_err(|error| request(py, &format!("invalid query `{query}`: {error}")))?
+        };
+        let filter = match filter {
+            Some(text) => Some(
+                Expr::parse(text)
+                    .map_err(|error| request(py, &format!("invalid filter `{text}`: {error}")))?,
+            ),
+            None => None,
+        };
+        let found = py.detach(|| {
+            let mask = filter.map(|filter| segment.filter(&filter)).transpose()?;
+            let ranking = if bm25 { Ranking::Bm25 } else { Ranking::Native };
+            let options = SearchOptions::new(k).with_ranking(ranking).with_filter(mask.as_ref());
+            let hits = segment.find(&query, &options)?.hits;
+            let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();
+            let fields = segment.documents(&documents)?;
+            let mut excerpts = Vec::with_capacity(hits.len());
+            for &document in &documents {
+                excerpts.push(if snippet_bytes == 0 {
+                    None
+                } else {
+                    Some(segment.highlight(&query, document, snippet_bytes)?)
+                });
+            }
+            Ok::<_, tercet::tatami::Error>((hits, fields, excerpts))
+        });
+        let (hits, fields, excerpts) = found.map_err(to_py)?;
+        let mut dicts = Vec::with_capacity(hits.len());
+        for ((hit, stored), excerpt) in hits.into_iter().zip(fields).zip(excerpts) {
+            let dict = PyDict::new(py);
+            dict.set_item("row", hit.document)?;
+            dict.set_item("score", hit.score)?;
+            dict.set_item("id", stored.doc_id)?;
+            dict.set_item("url", stored.url)?;
+            dict.set_item("title", stored.title)?;
+            if let Some(excerpt) = excerpt {
+                // Positions of characters, not of bytes.
+                let at = |byte: usize| excerpt.text.get(..byte).map_or(0, |before| before.chars().count());
+                let marks: Vec<(usize, usize)> =
+                    excerpt.marks.iter().map(|mark| (at(mark.start), at(mark.end))).collect();
+                dict.set_item("snippet", &excerpt.text)?;
+                dict.set_item("marks", marks)?;
+            }
+            dicts.push(dict);
+        }
+        Ok(dicts)
+    }
+
+    /// The text of a document.
+    fn text<'py>(&self, py: Python<'py>, document: u32) -> PyResult<Bound<'py, PyBytes>> {
+        let segment = self.segment(py)?;
+        let text = py.detach(|| segment.text(document)).map_err(to_py)?;
+        Ok(PyBytes::new(py, &text))
+    }
+}
+
+/// Writes an Arrow stream to a new file. Returns the number of rows.
+#[pyfunction]
+#[pyo3(signature = (path, table, *, overwrite = false))]
+pub(crate) fn write_tatami(
+    py: Python<'_>,
+    path: &str,
+    table: &Bound<'_, PyAny>,
+    overwrite: bool,
+) -> PyResult<u64> {
+    let reader = arrow_stream::import(table)?;
+    let written = py.detach(move || write_batches(path, reader, overwrite));
+    match written {
+        Ok(rows) => Ok(rows),
+        Err(WriteError::Arrow(error)) => Err(arrow_to_py(&error)),
+        Err(WriteError::Tatami(error)) => Err(to_py(error)),
+        Err(WriteError::Stream(error)) => Err(internal(error)),
+    }
+}
+
+enum WriteError {
+    Arrow(tercet::arrow::Error),
+    Tatami(tercet::tatami::Error),
+    Stream(arrow_schema::ArrowError),
+}
+
+fn write_batches(
+    path: &str,
+    reader: arrow_array::ffi_stream::ArrowArrayStreamReader,
+    overwrite: bool,
+) -> Result<u64, WriteError> {
+    use arrow_array::RecordBatchReader as _;
+
+    let table =
+        Table::from_arrow(&path.into(), &reader.schema(), &Options::new()).map_err(WriteError::Arrow)?;
+    let mut options = WriterOptions::new().with_overwrite(overwrite);
+    for (key, value) in table.annotations() {
+        options = options.with_metadata(key, value);
+    }
+    let mut writer = Writer::create(path, table.schema().clone(), options).map_err(WriteError::Tatami)?;
+    for batch in reader {
+        let batch = batch.map_err(WriteError::Stream)?;
+        let columns = table.columns(&batch, writer.rows()).map_err(WriteError::Arrow)?;
+        writer.append(&columns).map_err(WriteError::Tatami)?;
+    }
+    let rows = writer.rows();
+    writer.finish().map_err(WriteError::Tatami)?;
+    Ok(rows)
+}

@@ -1,0 +1,91 @@
+"""What open files of all formats share."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+from typing import Any
+
+from . import _lib
+
+
+class File:
+    """An open file. It is closed when the last reference is gone; `with` closes it earlier."""
+
+    format = ""
+
+    def __init__(self, native: Any, location: str | None, options: dict[str, Any]) -> None:
+        self._native = native
+        self._location = location
+        self._options = options
+        self._load()
+
+    def _load(self) -> None:
+        pass
+
+    @property
+    def name(self) -> str:
+        """The path or URL."""
+        name: str = self._native.name()
+        return name
+
+    def summary(self) -> dict[str, Any]:
+        """What the file contains: the output of `tercet info --json`."""
+        summary: dict[str, Any] = json.loads(self._native.summary())
+        return summary
+
+    def __enter__(self) -> Any:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Closes the file. Arrays that were read stay valid."""
+        self._native = _Closed(self.name)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        if self._location is None:
+            raise TypeError("a file that was opened from bytes cannot be pickled; pickle the bytes")
+        return _reopen, (self._location, self._options)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        stamp: tuple[int, ...] = ()
+        if self._location is not None and "://" not in self._location:
+            try:
+                stat = os.stat(self._location)
+                stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
+            except OSError:
+                pass
+        return (type(self).__name__, self._location, stamp)
+
+    def _lines(self) -> list[str]:
+        return []
+
+    def __repr__(self) -> str:
+        lines = [f"<{type(self).__name__} {self.name!r}>"]
+        return "\n  ".join(lines + self._lines()[:20])
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<li><code>{html.escape(line)}</code></li>" for line in self._lines()[:50])
+        return f"<div><b>{html.escape(type(self).__name__)}</b> {html.escape(self.name)}<ul>{rows}</ul></div>"
+
+
+class _Closed:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def name(self) -> str:
+        return self._name
+
+    def __getattr__(self, attribute: str) -> Any:
+        if attribute.startswith("__"):
+            raise AttributeError(attribute)
+        raise ValueError(f"{self._name}: the file is closed")
+
+
+def _reopen(location: str, options: dict[str, Any]) -> Any:
+    from . import open
+
+    return open(location, **options)

@@ -1,0 +1,205 @@
+"""Tables and search: `.tatami` files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ._arrays import unknown
+from ._file import File
+
+
+class Scan:
+    """Rows of a table: columns, filter, offset, limit. Nothing is read until rows are asked for.
+
+    A scan is an Arrow stream (`__arrow_c_stream__`): DuckDB, Polars, pandas and pyarrow read it directly. It can be
+    read several times.
+    """
+
+    __slots__ = ("_arguments", "_file", "_native")
+
+    def __init__(self, file: TatamiFile, arguments: tuple[Any, ...]) -> None:
+        self._file = file
+        self._arguments = arguments
+        self._native = file._native.scan(*arguments)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._native.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._native.__arrow_c_schema__()
+
+    def to_arrow(self) -> Any:
+        """The rows as `pyarrow.Table`."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+
+    def to_batches(self) -> Iterator[Any]:
+        """The rows as batches of pyarrow, one at a time."""
+        import pyarrow
+
+        yield from pyarrow.RecordBatchReader.from_stream(self)
+
+    def to_polars(self) -> Any:
+        """The rows as `polars.DataFrame`."""
+        import polars
+
+        return polars.DataFrame(self)
+
+    def to_pandas(self) -> Any:
+        """The rows as `pandas.DataFrame`."""
+        return self.to_arrow().to_pandas()
+
+    def count(self) -> int:
+        """The number of rows, from statistics where they prove it."""
+        count: int = self._native.count()
+        return count
+
+    def explain(self) -> dict[str, Any]:
+        """Which row groups and pages are pruned, and by what."""
+        explain: dict[str, Any] = json.loads(self._native.explain())
+        return explain
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Scan, (self._file, self._arguments)
+
+    def __repr__(self) -> str:
+        columns, where, offset, limit, rows = self._arguments
+        parts = [f"columns={columns}", f"where={where!r}", f"offset={offset}", f"limit={limit}"]
+        return f"<tercet.Scan of {self._file.name!r}: {', '.join(parts)}>"
+
+
+class Hit:
+    """A document that was found."""
+
+    __slots__ = ("id", "marks", "row", "score", "snippet", "title", "url")
+
+    def __init__(self, native: dict[str, Any]) -> None:
+        self.row: int = native["row"]
+        self.score: float = native["score"]
+        self.id: str = native["id"]
+        self.url: str = native["url"]
+        self.title: str = native["title"]
+        #: An excerpt with the most query terms, and their positions in it.
+        self.snippet: str | None = native.get("snippet")
+        self.marks: list[tuple[int, int]] = native.get("marks", [])
+
+    def __repr__(self) -> str:
+        return f"<tercet.Hit {self.score:.3f} {self.title or self.url or self.id!r}>"
+
+
+class Hits(list):  # type: ignore[type-arg]
+    """The hits of a search, best first."""
+
+    def to_arrow(self) -> Any:
+        """The hits as `pyarrow.Table`."""
+        import pyarrow
+
+        names = ("score", "id", "url", "title", "snippet")
+        return pyarrow.table({name: [getattr(hit, name) for hit in self] for name in names})
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.to_arrow().__arrow_c_stream__(requested_schema)
+
+    def _repr_html_(self) -> str:
+        import html
+
+        def marked(hit: Hit) -> str:
+            text, at = hit.snippet or "", 0
+            parts = []
+            for start, end in hit.marks:
+                parts += [html.escape(text[at:start]), "<mark>", html.escape(text[start:end]), "</mark>"]
+                at = end
+            return "".join(parts) + html.escape(text[at:])
+
+        rows = "".join(f"<li><b>{html.escape(hit.title or hit.url)}</b> {hit.score:.3f}<br>{marked(hit)}</li>" for hit in self)
+        return f"<ol>{rows}</ol>"
+
+
+class TatamiFile(File):
+    """An open `.tatami` file: a table, and a search index if it has one."""
+
+    format = "tatami"
+
+    @property
+    def columns(self) -> list[str]:
+        """The names of the columns."""
+        columns: list[str] = self._native.columns()
+        return columns
+
+    def __len__(self) -> int:
+        rows: int = self._native.rows()
+        return rows
+
+    def scan(
+        self,
+        columns: Sequence[str] | None = None,
+        where: str | None = None,
+        *,
+        limit: int | None = None,
+        offset: int = 0,
+        rows: Sequence[int] | None = None,
+    ) -> Scan:
+        """Reads rows.
+
+        Args:
+            columns: Names; all columns by default.
+            where: A filter: `"status >= 400 and url like '%.pdf'"`.
+            rows: Row numbers.
+        """
+        if columns is not None:
+            known = self.columns
+            for name in columns:
+                if name not in known:
+                    raise unknown("column", name, known, self.name)
+        names = None if columns is None else list(columns)
+        picked = None if rows is None else [int(row) for row in rows]
+        return Scan(self, (names, where, offset, limit, picked))
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.scan().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.scan().__arrow_c_schema__()
+
+    @property
+    def has_index(self) -> bool:
+        """Whether the file has a search index."""
+        return bool(self._native.has_index())
+
+    def search(
+        self,
+        query: str,
+        k: int = 10,
+        *,
+        where: str | None = None,
+        rank: str = "bm25",
+        snippets: bool = True,
+        terms_only: bool = False,
+    ) -> Hits:
+        """The `k` best documents for a query: terms, `"phrases"`, `+must`, `-not`, `AND`, `OR`, `()`.
+
+        Args:
+            where: A filter of documents, as in `scan`.
+            rank: `"bm25"`, or `"native"` for the ranking of the format.
+            terms_only: Treat the query as plain terms; ignore operators.
+        """
+        if rank not in ("bm25", "native"):
+            from ._errors import RequestError
+
+            raise RequestError(f"unknown ranking {rank!r}; there are 'bm25' and 'native'")
+        found = self._native.search(
+            query, k, bm25=rank == "bm25", filter=where, snippet_bytes=200 if snippets else 0, lenient=terms_only
+        )
+        return Hits(Hit(one) for one in found)
+
+    def text(self, row: int) -> bytes:
+        """The stored text of a document."""
+        text: bytes = self._native.text(row)
+        return text
+
+    def _lines(self) -> list[str]:
+        index = ", with a search index" if self.has_index else ""
+        return [f"{len(self)} rows{index}", f"columns: {', '.join(self.columns)}"]

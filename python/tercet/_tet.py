@@ -1,0 +1,444 @@
+"""Arrays: `.tet` files."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Sequence
+
+import numpy as np
+
+from . import _lib
+from ._arrays import dtype_of, to_numpy, unknown
+from ._errors import RequestError
+from ._file import File
+
+Axis = int | str
+
+
+class Array:
+    """The result of a computation: values with dimensions, coordinates and attributes."""
+
+    __slots__ = ("attrs", "coords", "dims", "elements", "name", "skipped", "values")
+
+    def __init__(
+        self,
+        values: Any,
+        dims: tuple[str, ...],
+        coords: dict[str, Any],
+        attrs: dict[str, str],
+        name: str,
+        elements: int,
+        skipped: int,
+    ) -> None:
+        self.values: np.ndarray = values
+        self.dims = dims
+        self.coords = coords
+        self.attrs = attrs
+        self.name = name
+        #: The number of elements that were used, after filters.
+        self.elements = elements
+        #: The number of missing elements that were skipped.
+        self.skipped = skipped
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return self.values.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        return self.values.dtype
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        values = self.values if dtype is None else self.values.astype(dtype)
+        return values.copy() if copy else values
+
+    def item(self) -> Any:
+        """The only value, as a number of Python."""
+        return self.values.item()
+
+    def __float__(self) -> float:
+        return float(self.values.item())
+
+    def to_numpy(self) -> np.ndarray:
+        return self.values
+
+    def to_xarray(self) -> Any:
+        """The result as `xarray.DataArray`."""
+        import xarray
+
+        return xarray.DataArray(self.values, dims=self.dims, coords=self.coords, attrs=self.attrs, name=self.name)
+
+    def __repr__(self) -> str:
+        dims = ", ".join(f"{dim}: {size}" for dim, size in zip(self.dims, self.shape))
+        skipped = f", {self.skipped} missing values skipped" if self.skipped else ""
+        return f"<tercet.Array {self.name!r} ({dims}) {self.dtype}{skipped}>\n{self.values!r}"
+
+
+def _coords(native: tuple[str, list[Any], str | None]) -> np.ndarray:
+    kind, values, _units = native
+    if kind == "time":
+        try:
+            return np.array(values, dtype="datetime64[ns]")
+        except ValueError:
+            return np.array(values)  # A calendar that NumPy does not have.
+    return np.array(values)
+
+
+class Dataset:
+    """One array of a file. Nothing is read until values are asked for.
+
+    >>> import tercet, numpy as np, tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "a.tet"
+    >>> _ = tercet.write(path, {"t": np.arange(6.0).reshape(2, 3)}, dims={"t": ["time", "lat"]})
+    >>> t = tercet.open(path)["t"]
+    >>> t[1, ::2]
+    array([3., 5.])
+    >>> t.isel(time=0).mean("lat").item()
+    1.0
+    """
+
+    __slots__ = ("_file", "_number", "_steps", "_dropped", "attrs", "chunks", "dims", "dtype", "name", "shape")
+
+    def __init__(self, file: TetFile, number: int, steps: tuple[Any, ...] = (), dropped: frozenset[int] = frozenset()):
+        name, dtype, shape, chunks, dims, attrs = file._described[number]
+        self._file = file
+        self._number = number
+        self._steps = steps
+        self._dropped = dropped
+        self.name: str = name
+        self.attrs: dict[str, str] = dict(attrs)
+        if dtype is None:
+            raise RequestError(f"{file.name}: dataset {name!r} has an unknown element type", file.name)
+        self.dtype = dtype_of(dtype)
+        if steps:
+            shape = file._native.shape(number, list(steps))
+        kept = [axis for axis in range(len(shape)) if axis not in dropped]
+        self.shape: tuple[int, ...] = tuple(shape[axis] for axis in kept)
+        #: The stored chunk shape.
+        self.chunks: tuple[int, ...] = tuple(chunks[axis] for axis in kept)
+        #: The names of the axes; `dim_0` and so on if the file has none.
+        self.dims: tuple[str, ...] = tuple(dims[axis] or f"dim_{axis}" for axis in kept)
+
+    @property
+    def ndim(self) -> int:
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        size = 1
+        for extent in self.shape:
+            size *= extent
+        return size
+
+    @property
+    def nbytes(self) -> int:
+        return self.size * self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a scalar")
+        return self.shape[0]
+
+    def _axis(self, axis: Axis) -> int:
+        """The number of an axis in the file."""
+        kept = [number for number in range(self.ndim + len(self._dropped)) if number not in self._dropped]
+        if isinstance(axis, str):
+            if axis not in self.dims:
+                raise unknown("axis", axis, self.dims, self._file.name)
+            return kept[self.dims.index(axis)]
+        if not -self.ndim <= axis < self.ndim:
+            raise RequestError(f"{self._file.name}: axis {axis} of an array with {self.ndim} axes")
+        return kept[axis]
+
+    def _narrow(self, steps: Sequence[Any], dropped: frozenset[int] = frozenset()) -> Dataset:
+        return Dataset(self._file, self._number, self._steps + tuple(steps), self._dropped | dropped)
+
+    def isel(self, indexers: Mapping[Axis, Any] | None = None, **axes: Any) -> Dataset:
+        """Selects by position: integers drop their axis, slices keep it."""
+        steps: list[Any] = []
+        dropped = set()
+        for key, index in {**(indexers or {}), **axes}.items():
+            axis = self._axis(key)
+            if isinstance(index, slice):
+                steps.append((axis, index.start, index.stop, 1 if index.step is None else index.step))
+            elif isinstance(index, (int, np.integer)):
+                steps.append((axis, int(index)))
+                dropped.add(axis)
+            else:
+                raise RequestError(f"axis {key!r}: positions must be an integer or a slice, not {type(index).__name__}")
+        return self._narrow(steps, frozenset(dropped))
+
+    def sel(
+        self,
+        indexers: Mapping[Axis, Any] | None = None,
+        *,
+        method: str | None = None,
+        tolerance: float | None = None,
+        **axes: Any,
+    ) -> Dataset:
+        """Selects by label: single labels drop their axis, slices include both ends.
+
+        `method="nearest"` selects the nearest label, within `tolerance`.
+        """
+        if method not in (None, "nearest"):
+            raise RequestError(f"unknown method {method!r}; there is 'nearest'")
+        steps: list[Any] = []
+        dropped = set()
+        for key, label in {**(indexers or {}), **axes}.items():
+            axis = self._axis(key)
+            if isinstance(label, slice):
+                if label.step is not None:
+                    raise RequestError("slices of labels have no step; use isel")
+                steps.append((axis, "range", _label(label.start), _label(label.stop), None))
+                continue
+            kind = "nearest" if method else "one"
+            step = (axis, kind, _label(label), None, tolerance)
+            before = self._file._native.shape(self._number, list(self._steps + (step,)))
+            steps.append(step)
+            # A label such as `2024-06` selects several times.
+            if before[axis] == 1:
+                dropped.add(axis)
+        return self._narrow(steps, frozenset(dropped))
+
+    def coords(self) -> dict[str, np.ndarray]:
+        """The coordinates of the selected positions, by axis name."""
+        native = self._file._native.coordinates(self._number, list(self._steps))
+        kept = [one for axis, one in enumerate(native) if axis not in self._dropped]
+        return {dim: _coords(one) for dim, one in zip(self.dims, kept) if one is not None}
+
+    def to_numpy(self, *, decode: bool = False) -> np.ndarray:
+        """Reads the selection, verified. `decode` applies fill values, scale and offset (CF conventions)."""
+        array = to_numpy(self._file._native.read(self._number, list(self._steps), decode))
+        return array.reshape(self.shape)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        if copy is False:
+            raise ValueError("values of a file are always copied")
+        values = self.to_numpy()
+        return values if dtype is None else values.astype(dtype, copy=False)
+
+    def __getitem__(self, key: Any) -> np.ndarray:
+        """Reads by NumPy's rules: integers, slices, `...`, lists and boolean masks of one axis each."""
+        keys = list(key) if isinstance(key, tuple) else [key]
+        if any(one is None for one in keys):
+            raise RequestError("new axes are not supported; reshape the result")
+        if keys.count(Ellipsis) > 1 if not any(isinstance(k, np.ndarray) for k in keys) else False:
+            raise IndexError("an index can have one ellipsis only")
+        at = next((place for place, one in enumerate(keys) if one is Ellipsis), None)
+        if at is not None:
+            keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
+        if len(keys) > self.ndim:
+            raise IndexError(f"too many indices: {len(keys)} for {self.ndim} axes")
+        basic: dict[Axis, Any] = {}
+        fancy: list[tuple[int, np.ndarray]] = []
+        for axis, one in enumerate(keys):
+            if isinstance(one, (slice, int, np.integer)) and not isinstance(one, bool):
+                basic[axis] = one
+                continue
+            index = np.asarray(one)
+            if index.dtype == bool:
+                if index.shape != (self.shape[axis],):
+                    raise IndexError(f"a mask of shape {index.shape} for axis {axis} of extent {self.shape[axis]}")
+                index = np.flatnonzero(index)
+            if index.ndim != 1 or index.dtype.kind not in "iu" and index.size:
+                raise IndexError("indices must be integers, slices, `...`, or one-dimensional lists or masks")
+            fancy.append((axis, index.astype(np.int64)))
+        if len(fancy) > 1:
+            raise IndexError("one list or mask at most; select the other axes first")
+        for place, one in basic.items():
+            # A selection of a file has at least one position.
+            if isinstance(one, slice) and not range(*one.indices(self.shape[int(place)])):
+                return np.broadcast_to(np.int8(0), self.shape)[tuple(keys)].astype(self.dtype)
+        if not fancy:
+            return self.isel(basic).to_numpy()
+        axis, index = fancy[0]
+        extent = self.shape[axis]
+        index = np.where(index < 0, index + extent, index)
+        if index.size and (index.min() < 0 or index.max() >= extent):
+            raise IndexError(f"an index is out of range of axis {axis} of extent {extent}")
+        integers = sum(isinstance(one, (int, np.integer)) for number, one in basic.items() if int(number) < axis)
+        if not index.size:
+            return np.broadcast_to(np.int8(0), self.shape)[tuple(keys)].astype(self.dtype)
+        low, high = int(index.min()), int(index.max()) + 1
+        part = self.isel({**basic, axis: slice(low, high)}).to_numpy()
+        return np.take(part, index - low, axis=axis - integers)
+
+    def reduce(
+        self,
+        ops: str | Sequence[str],
+        over: Axis | Sequence[Axis] | None = None,
+        *,
+        where: str | None = None,
+        skipna: bool = True,
+        raw: bool = False,
+        group_by: str | None = None,
+        rolling: Mapping[str, int] | None = None,
+        weights: str | None = None,
+        q: float | Sequence[float] = (),
+        bins: int | None = None,
+        range: tuple[float, float] | None = None,
+    ) -> Any:
+        """Computes one or more operations in one pass over the selection.
+
+        Args:
+            ops: Names such as `mean`, `max`, `std`; one name gives one `Array`, a list a dictionary of them.
+            over: The axes to reduce; all by default, with groups or windows their axis.
+            where: A filter of values: `"value > 250"`.
+            skipna: Whether missing values are skipped.
+            raw: Use stored values: packed ones are not decoded, fill values are not skipped.
+            group_by: `"time.month"`, or an axis for one group per label.
+            rolling: One result per window: `{"time": 24}`.
+            weights: `"cos(lat)"`.
+        """
+        names = [ops] if isinstance(ops, str) else list(ops)
+        if over is None:
+            axes: list[int] = []
+        else:
+            axes = [self._axis(axis) for axis in ([over] if isinstance(over, (int, str)) else over)]
+        group = None
+        if group_by is not None:
+            axis_name, _, part = group_by.rpartition(".") if group_by not in self.dims else (group_by, "", "")
+            group = (self._axis(axis_name), part or None)
+            axes = axes or [group[0]]
+        window = None
+        if rolling is not None:
+            if len(rolling) != 1:
+                raise RequestError("rolling takes one axis: {'time': 24}")
+            [(axis_key, size)] = rolling.items()
+            window = (self._axis(axis_key), int(size))
+            axes = axes or [window[0]]
+        reduction = {
+            "ops": names,
+            "quantiles": [float(q)] if isinstance(q, (int, float)) else [float(one) for one in q],
+            "bins": bins,
+            "range": range,
+            "over": axes,
+            "group_by": group,
+            "rolling": window,
+            "weights": weights,
+            "filter": where,
+            "skipna": skipna,
+            "raw": raw,
+        }
+        results = [_array(one) for one in self._file._native.reduce(self._number, list(self._steps), reduction)]
+        if isinstance(ops, str) and len(results) == 1:
+            return results[0]
+        return {one.name: one for one in results}
+
+    def quantile(self, q: float | Sequence[float], over: Axis | Sequence[Axis] | None = None, **options: Any) -> Any:
+        """Quantiles between 0 and 1; several give a dictionary."""
+        return self.reduce("quantile", over, q=q, **options)
+
+    def histogram(self, bins: int = 10, range: tuple[float, float] | None = None, **options: Any) -> Any:
+        """Counts of values in bins of equal width; `coords["bin_edges"]` has the edges."""
+        return self.reduce("histogram", bins=bins, range=range, **options)
+
+    def __repr__(self) -> str:
+        dims = ", ".join(f"{dim}: {size}" for dim, size in zip(self.dims, self.shape))
+        return f"<tercet.Dataset {self.name!r} ({dims}) {self.dtype}, chunks {self.chunks}>"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Dataset, (self._file, self._number, self._steps, self._dropped)
+
+    def __dask_tokenize__(self) -> tuple[Any, ...]:
+        return ("tercet.Dataset", self._file.__dask_tokenize__(), self._number, self._steps, sorted(self._dropped))
+
+
+def _label(label: Any) -> Any:
+    if label is None or isinstance(label, str):
+        return label
+    if isinstance(label, np.datetime64) or hasattr(label, "isoformat"):
+        return str(np.datetime64(label, "s")) if isinstance(label, np.datetime64) else label.isoformat()
+    return float(label)
+
+
+def _array(native: dict[str, Any]) -> Array:
+    dims = tuple(dim for dim, _, _ in native["dims"])
+    shape = tuple(size for _, size, _ in native["dims"])
+    coords: dict[str, Any] = {dim: _coords(one) for dim, _, one in native["dims"] if one is not None}
+    if "positions" in native:
+        # One array for the positions on a single axis; for several axes their coordinates are in `coords`.
+        positions = native["positions"]
+        values = np.array(positions[0][1], dtype=np.int64).reshape(shape)
+        for axis, indices, labels in positions:
+            if labels is not None:
+                all_labels = _coords(labels)
+                picked = np.array(indices)
+                found = all_labels[np.clip(picked, 0, None)] if len(all_labels) else all_labels
+                coords[axis] = (dims, found.reshape(shape)) if shape else found.reshape(shape)
+            if len(positions) > 1:
+                coords[f"{axis}_position"] = (dims, np.array(indices, dtype=np.int64).reshape(shape))
+    else:
+        values = to_numpy(native["values"]).reshape(shape)
+        if native.get("flags"):
+            values = values.astype(bool)
+    if native["edges"] is not None:
+        native["attrs"] = {**native["attrs"]}
+        coords["bin_edges"] = np.array(native["edges"])
+    return Array(values, dims, coords, native["attrs"], native["name"], native["elements"], native["skipped"])
+
+
+def _operation(name: str, text: str) -> Any:
+    def method(self: Dataset, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        result: Array = self.reduce(name, over, **options)
+        return result
+
+    method.__name__ = name
+    method.__qualname__ = f"Dataset.{name}"
+    method.__doc__ = f"{text} over axes, of all values by default. Options are those of `reduce`."
+    return method
+
+
+for _name, _text in {
+    "sum": "The sum",
+    "mean": "The mean",
+    "min": "The minimum",
+    "max": "The maximum",
+    "std": "The standard deviation",
+    "var": "The variance",
+    "median": "The median",
+    "count": "The number of values",
+    "product": "The product",
+    "argmin": "The position of the first minimum",
+    "argmax": "The position of the first maximum",
+}.items():
+    setattr(Dataset, _name, _operation(_name, _text))
+
+
+class TetFile(File, Mapping):  # type: ignore[type-arg]
+    """An open `.tet` file: a mapping of names to datasets."""
+
+    format = "tet"
+
+    def _load(self) -> None:
+        self._described = self._native.datasets()
+        self._numbers: dict[str, int] = {}
+        for number, one in enumerate(self._described):
+            self._numbers.setdefault(one[0], number)
+
+    def __getitem__(self, name: str) -> Dataset:
+        number = self._numbers.get(name)
+        if number is None:
+            raise unknown("dataset", name, self._numbers, self.name)
+        return Dataset(self, number)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._numbers)
+
+    def __len__(self) -> int:
+        return len(self._numbers)
+
+    def labels(self, name: str, axis: int) -> list[str] | None:
+        """The labels of an axis, as stored."""
+        labels: list[str] | None = self._native.labels(self._numbers[name], axis)
+        return labels
+
+    def to_xarray(self, **options: Any) -> Any:
+        """The file as a lazy `xarray.Dataset`."""
+        from .xarray import open_dataset
+
+        return open_dataset(self, **options)
+
+    def _lines(self) -> list[str]:
+        return [repr(self[name])[8:-1] for name in self]

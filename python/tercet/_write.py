@@ -1,0 +1,162 @@
+"""Writing files."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _lib
+from ._arrays import to_bytes
+from ._errors import RequestError
+
+#: Chunks have about this many bytes by default.
+CHUNK_BYTES = 4 << 20
+
+
+def write(path: str | os.PathLike[str], data: Any, **options: Any) -> str:
+    """Writes a file; its extension decides the format. Returns the path.
+
+    * `.tet`: a dictionary of arrays, or an `xarray.Dataset`; see `write_tet`.
+    * `.tgm`: a list of messages; see `write_tgm`.
+    * `.tatami`: anything with `__arrow_c_stream__`: a table of pyarrow, Polars or DuckDB; see `write_tatami`.
+
+    The file appears complete or not at all. An existing file is an error unless `overwrite=True`.
+    """
+    name = os.fspath(path)
+    writers = {".tet": write_tet, ".tgm": write_tgm, ".tatami": write_tatami}
+    writer = writers.get(os.path.splitext(name)[1])
+    if writer is None:
+        raise RequestError(f"{name}: cannot infer the format from the file name; use .tet, .tgm or .tatami")
+    writer(name, data, **options)
+    return name
+
+
+def _attr(value: Any) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, (np.ndarray, np.generic)):
+        value = value.tolist()
+    return json.dumps(value)
+
+
+def default_chunks(shape: Sequence[int], itemsize: int) -> list[int]:
+    """Chunks of about 4 MiB: whole trailing axes first."""
+    chunks = [max(1, extent) for extent in shape]
+    size = itemsize
+    for extent in chunks:
+        size *= extent
+    for axis, extent in enumerate(chunks):
+        if size <= CHUNK_BYTES:
+            break
+        rest = size // extent
+        chunks[axis] = max(1, CHUNK_BYTES // rest)
+        size = rest * chunks[axis]
+    return chunks
+
+
+def write_tet(
+    path: str | os.PathLike[str],
+    datasets: Any,
+    *,
+    dims: Mapping[str, Sequence[str]] | None = None,
+    labels: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
+    attrs: Mapping[str, Mapping[str, Any]] | None = None,
+    chunks: Mapping[str, Sequence[int]] | Sequence[int] | None = None,
+    zstd: int | bool | None = None,
+    max_error: Mapping[str, float] | float | None = None,
+    keep_bits: Mapping[str, int] | int | None = None,
+    overwrite: bool = False,
+) -> int:
+    """Writes arrays to a `.tet` file. Returns its length in bytes.
+
+    Args:
+        datasets: Arrays by name, or an `xarray.Dataset`, whose coordinates become datasets.
+        dims: Axis names by dataset.
+        labels: Labels by dataset and axis name.
+        attrs: Attributes by dataset: `{"t2m": {"units": "K"}}`.
+        chunks: Chunk shapes, by dataset or for all.
+        zstd: A level, `True` for 3, `False` for none. By default compression is chosen from a sample.
+        max_error: The largest absolute error: values are rounded to as few bits as it allows.
+        keep_bits: The number of mantissa bits that are kept.
+    """
+    if hasattr(datasets, "data_vars") and hasattr(datasets, "variables"):
+        from .xarray import decompose
+
+        datasets, dims, attrs, labels = decompose(datasets)
+    new = []
+    for name, values in datasets.items():
+        array, data = to_bytes(values)
+        chunk = chunks.get(name) if isinstance(chunks, Mapping) else chunks
+
+        def per_dataset(option: Any, name: str = name) -> Any:
+            return option.get(name) if isinstance(option, Mapping) else option
+
+        is_float = array.dtype.kind == "f"
+        new.append(
+            {
+                "name": name,
+                "dtype": array.dtype.name,
+                "shape": list(array.shape),
+                "chunks": list(chunk) if chunk is not None else default_chunks(array.shape, array.dtype.itemsize),
+                "values": data,
+                "dims": list(dims[name]) if dims and name in dims else None,
+                "labels": [(axis, [str(one) for one in all_]) for axis, all_ in (labels or {}).get(name, {}).items()],
+                "attrs": [(key, _attr(value)) for key, value in (attrs or {}).get(name, {}).items()],
+                "zstd": 3 if zstd is True else None if zstd is False else zstd,
+                "raw": zstd is False,
+                "max_error": per_dataset(max_error) if is_float or isinstance(max_error, Mapping) else None,
+                "keep_bits": per_dataset(keep_bits) if is_float or isinstance(keep_bits, Mapping) else None,
+            }
+        )
+    length: int = _lib.write_tet(os.fspath(path), new, overwrite=overwrite)
+    return length
+
+
+def write_tgm(
+    path: str | os.PathLike[str],
+    messages: Any,
+    *,
+    compression: str = "zstd",
+    encoding: str = "none",
+    filter: str = "none",
+    params: Mapping[str, Any] | None = None,
+    overwrite: bool = False,
+    append: bool = False,
+) -> int:
+    """Writes messages to a `.tgm` file, or appends them. Returns their number.
+
+    Args:
+        messages: A list of `(metadata, objects)`; `objects` are arrays by name. NaN and infinity are kept by masks.
+        compression: `none`, `zstd`, `lz4`, `blosc2`, `szip`, `zfp`.
+        append: Append to an existing file, in place.
+    """
+    new = []
+    for metadata, objects in messages:
+        made = []
+        for name, values in objects.items():
+            array, data = to_bytes(values)
+            made.append(
+                {
+                    "dtype": array.dtype.name,
+                    "shape": list(array.shape),
+                    "values": data,
+                    "encoding": encoding,
+                    "filter": filter,
+                    "compression": compression,
+                    "params": dict(params or {}),
+                    "metadata": {"name": name},
+                }
+            )
+        new.append({"metadata": dict(metadata), "objects": made})
+    count: int = _lib.write_tgm(os.fspath(path), new, overwrite=overwrite, append=append)
+    return count
+
+
+def write_tatami(path: str | os.PathLike[str], table: Any, *, overwrite: bool = False) -> int:
+    """Writes an Arrow table to a `.tatami` file. Returns the number of rows."""
+    rows: int = _lib.write_tatami(os.fspath(path), table, overwrite=overwrite)
+    return rows
