@@ -253,10 +253,10 @@ pub(crate) fn table_files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     } else {
         return Ok(vec![path.to_owned()]);
     };
-    match paths.is_empty() {
-        true => Err(Failure::request(format!("{}: {reason}", display_path(path)))),
-        false => Ok(paths),
+    if paths.is_empty() {
+        return Err(Failure::request(format!("{}: {reason}", display_path(path))));
     }
+    Ok(paths)
 }
 
 fn is_directory(path: &Path) -> bool {

@@ -180,8 +180,10 @@ fn numbers_at(axis: &AxisPositions) -> Option<Vec<f64>> {
     Some((0..axis.indices.len()).map(number).collect())
 }
 
+type Attributes = Vec<(&'static str, String)>;
+
 /// The times of minima or maxima as numbers, with the attributes `units` and `calendar`, if the coordinates are times.
-fn times_at(axis: &AxisPositions) -> Option<(Vec<f64>, Vec<(&'static str, String)>)> {
+fn times_at(axis: &AxisPositions) -> Option<(Vec<f64>, Attributes)> {
     let (seconds, units, calendar) = axis.coordinates.epoch_seconds()?;
     let second =
         |result| axis.index(result).and_then(|index| seconds.get(index)).copied().unwrap_or(f64::NAN);

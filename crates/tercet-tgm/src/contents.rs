@@ -200,16 +200,15 @@ impl KeyRange {
             return;
         }
         let (low, high) = (self.min.as_ref().unwrap_or(value), self.max.as_ref().unwrap_or(value));
-        match (order(value, low), order(value, high)) {
-            (Some(below), Some(above)) => {
-                if self.min.is_none() || below == Ordering::Less {
-                    self.min = Some(value.clone());
-                }
-                if self.max.is_none() || above == Ordering::Greater {
-                    self.max = Some(value.clone());
-                }
-            }
-            _ => (self.min, self.max, self.is_mixed) = (None, None, true),
+        let (Some(below), Some(above)) = (order(value, low), order(value, high)) else {
+            (self.min, self.max, self.is_mixed) = (None, None, true);
+            return;
+        };
+        if self.min.is_none() || below == Ordering::Less {
+            self.min = Some(value.clone());
+        }
+        if self.max.is_none() || above == Ordering::Greater {
+            self.max = Some(value.clone());
         }
     }
 }

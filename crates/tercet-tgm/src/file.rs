@@ -244,15 +244,15 @@ impl File {
     /// Like [`message`](Self::message), with other read options.
     pub(crate) fn message_with(&self, index: u64, options: ReadOptions) -> Result<Message, Error> {
         let span = self.message_span(index)?;
-        let gap = self.message_table(&NoProgress)?.first_gap.filter(|_| !self.options.allow_gaps);
+        let gap = self.message_table(&NoProgress)?.first_gap.filter(|_| !options.allow_gaps);
         match gap.filter(|gap| gap.span.start() < span.start()) {
             Some(gap) => Err(self.error(ErrorKind::AfterGap { index, gap })),
-            None => self.open_message(index, span),
+            None => self.open_message(index, span, options),
         }
     }
 
     /// Opens a message, whatever is before it.
-    fn open_message(&self, index: u64, span: Span) -> Result<Message, Error> {
+    fn open_message(&self, index: u64, span: Span, options: ReadOptions) -> Result<Message, Error> {
         let verification_cache = Arc::clone(&self.verification_cache);
         let opened = Message::open_known(Arc::clone(&self.source), index, span, options, verification_cache);
         if self.message_table(&NoProgress)?.message_index.is_none() {
@@ -332,7 +332,7 @@ impl Iterator for Messages<'_> {
             end += 1;
         }
         let numbers: Vec<u64> = (self.next..end).collect();
-        let open = |index| self.file.open_message(index, self.file.message_span(index)?);
+        let open = |index| self.file.open_message(index, self.file.message_span(index)?, self.file.options);
         let open = || numbers.into_par_iter().with_min_len(8).map(open).collect();
         let opened: Vec<_> = install(self.file.options.common.threads, open);
         self.batch = opened.into_iter();

@@ -8,6 +8,7 @@ use tercet_core::source::Access;
 /// How messages are read. The default verifies everything.
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub struct ReadOptions {
     /// Verification of hashes, limits, file access and threads.
     pub common: tercet_core::ReadOptions,

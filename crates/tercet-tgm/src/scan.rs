@@ -310,7 +310,8 @@ impl<'a> Scanner<'a> {
         let after = if is_long { PREAMBLE_LEN } else { 0 };
         let tail = self.ahead.peek(tail_at, POSTAMBLE_LEN + after)?;
         let postamble = tail.get(..POSTAMBLE_BYTES).filter(|postamble| postamble.ends_with(END_MAGIC));
-        let Some(agrees) = postamble.map(|bytes| stored_length(bytes).is_none_or(|stored| stored == length)) else {
+        let Some(agrees) = postamble.map(|bytes| stored_length(bytes).is_none_or(|stored| stored == length))
+        else {
             return Ok(None);
         };
         if is_long {

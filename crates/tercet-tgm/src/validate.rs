@@ -136,11 +136,11 @@ fn validate_messages(
     let scan =
         scan_source(source, ScanOptions::default(), &tercet_core::progress::NoProgress).map_err(fail)?;
     let mut report = FileReport::default();
-    let cut_tail = scan.cut_tail(&**source).map_err(fail)?;
+    let cut_tail = scan.cut_tail(source).map_err(fail)?;
     for &span in &scan.unrecognized {
         let detail = match cut_tail.filter(|cut| cut.span.end() == span.end()) {
             Some(cut) => Some(cut.to_string()),
-            None => Gap::find(&**source, span).map_err(fail)?.map(|gap| gap.to_string()),
+            None => Gap::find(source, span).map_err(fail)?.map(|gap| gap.to_string()),
         };
         report.file_issues.push(FileIssue::for_unrecognized(span, source.len(), detail));
     }

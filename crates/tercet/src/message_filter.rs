@@ -247,6 +247,7 @@ fn holds(value: &Value, test: &Comparison<Literal>, pattern: Option<&Comparison<
 }
 
 /// The order of a value and a literal: `None` for different types, `Some(None)` for NaN.
+#[expect(clippy::option_option, reason = "the outer option is the type, the inner one NaN")]
 fn order(value: &Value, literal: &Literal) -> Option<Option<Ordering>> {
     match literal {
         Literal::Number(text) => match text.parse::<i128>() {
@@ -273,6 +274,7 @@ fn order(value: &Value, literal: &Literal) -> Option<Option<Ordering>> {
 }
 
 /// The order of two numbers: integers exactly.
+#[expect(clippy::option_option, reason = "the outer option is the type, the inner one NaN")]
 fn numeric(left: &Value, right: &Value) -> Option<Option<Ordering>> {
     match (left, right) {
         (Value::Integer(left), Value::Integer(right)) => Some(Some(left.cmp(right))),

@@ -221,7 +221,7 @@ fn write(
     for (number, (transfer, variable)) in plan.transfers.iter().zip(&plan.header.variables).enumerate() {
         match &transfer.how {
             Conversion::Strings(strings) | Conversion::Labels(strings) => {
-                sink.write_strings(number, strings)?
+                sink.write_strings(number, strings)?;
             }
             _ => {
                 let largest = Mutex::new(0f64);

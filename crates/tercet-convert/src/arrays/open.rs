@@ -35,12 +35,13 @@ pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, 
         Some(b"CDF\x01" | b"CDF\x02" | b"CDF\x05") => Ok(Box::new(NetCdf::open(source)?)),
         Some(b"TETR") => {
             let file = tercet_tet::File::from_source(source, ReadOptions::new())?;
-            Ok(Box::new(TetSource::new(Arc::new(file))?))
+            Ok(Box::new(TetSource::new(Arc::new(file))))
         }
         Some(b"\x93NUM") => Ok(Box::new(NpySource::open(source)?)),
         Some(b"PK\x03\x04") => {
             // Members of NumPy archives are `.npy` files; those of Zarr stores are metadata and chunks.
-            let is_npz = Archive::open(source.clone())?.names().all(|name| name.ends_with(".npy"));
+            let is_npy = |name: &str| name.rsplit_once('.').is_some_and(|(_, extension)| extension == "npy");
+            let is_npz = Archive::open(source.clone())?.names().all(is_npy);
             if is_npz {
                 Ok(Box::new(NpzSource::open(source)?))
             } else {

@@ -24,7 +24,11 @@ pub enum OutputFormat {
     Npz,
 }
 
+/// The stored value of an attribute, and what changes.
+type StoredAttribute = (AttrData, Option<String>);
+
 /// What a format can hold.
+#[expect(clippy::struct_excessive_bools, reason = "each is a property of its own")]
 pub(crate) struct Rules {
     /// The name of the format.
     pub(crate) name: &'static str,
@@ -49,7 +53,7 @@ pub(crate) struct Rules {
     pub(crate) unlimited_reason: &'static str,
     pub(crate) attributes: bool,
     /// The stored value of an attribute, and what changes. The type is that of the variable.
-    pub(crate) attribute: fn(&str, &AttrData, Option<DType>) -> (AttrData, Option<String>),
+    pub(crate) attribute: fn(&str, &AttrData, Option<DType>) -> StoredAttribute,
 }
 
 impl OutputFormat {
@@ -185,8 +189,7 @@ fn tet_type(dtype: DType) -> Option<DType> {
     match dtype {
         DType::I8 => Some(DType::I16),
         DType::Bool => Some(DType::U8),
-        DType::BF16 => Some(DType::F32),
-        DType::C64 => Some(DType::F32),
+        DType::BF16 | DType::C64 => Some(DType::F32),
         DType::C128 => Some(DType::F64),
         other => other.element().map(DType::from),
     }

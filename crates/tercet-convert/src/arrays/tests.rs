@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests look at the file as other programs do")]
+
 use std::path::{Path, PathBuf};
 
 use tercet_core::DType;
@@ -13,7 +15,7 @@ struct Memory {
 }
 
 impl ArraySource for Memory {
-    fn name(&self) -> &str {
+    fn name(&self) -> &'static str {
         "memory"
     }
     fn header(&self) -> &Header {

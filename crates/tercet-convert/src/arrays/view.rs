@@ -248,6 +248,18 @@ fn axis_file(source: &dyn ArraySource, dim: &str, len: u64, by_label: bool) -> R
     Ok(File::from_bytes(source.name(), bytes)?)
 }
 
+/// Attributes of packed values, which decoded values do not have.
+const DECODED: [&str; 8] = [
+    "scale_factor",
+    "add_offset",
+    "_FillValue",
+    "missing_value",
+    "valid_min",
+    "valid_max",
+    "valid_range",
+    "_Unsigned",
+];
+
 /// A variable of the view.
 fn part(
     variable: &Variable,
@@ -276,16 +288,6 @@ fn part(
             DType::F64
         };
         item.kind = Kind::Number(dtype);
-        const DECODED: [&str; 8] = [
-            "scale_factor",
-            "add_offset",
-            "_FillValue",
-            "missing_value",
-            "valid_min",
-            "valid_max",
-            "valid_range",
-            "_Unsigned",
-        ];
         item.attrs.retain(|attr| !DECODED.contains(&attr.name.as_str()));
         let nan = Numbers::parse(dtype, &["NaN"], false);
         item.attrs.extend(nan.map(|nan| Attr::new("_FillValue", AttrData::Numbers(nan))));

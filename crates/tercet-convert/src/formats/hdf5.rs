@@ -115,7 +115,9 @@ impl ArraySource for Hdf5 {
                 _ => {}
             }
             if item.kind == Kind::Number(DType::Bool) {
-                out.iter_mut().for_each(|byte| *byte = u8::from(*byte != 0));
+                for byte in out.iter_mut() {
+                    *byte = u8::from(*byte != 0);
+                }
             }
             Ok(())
         })

@@ -164,6 +164,7 @@ impl AtomicFile {
     }
 
     /// Opens the temporary file for reading, with all bytes that were written, to check them before they are published.
+    #[expect(clippy::disallowed_methods, reason = "this is the layer for the others to use")]
     pub fn reader(&mut self) -> Result<std::fs::File, PublishError> {
         self.write_buffer()?;
         std::fs::File::open(&self.temporary).map_err(|error| self.target.error(Operation::Open, error))

@@ -245,7 +245,7 @@ fn rest(low: Number, high: Number, fraction: f64) -> f64 {
     let whole = match fraction {
         0.0 => Some(a),
         _ if a == b => Some(a),
-        0.5 if (a + b) % 2 == 0 => Some((a + b) / 2),
+        0.5 if (a + b) % 2 == 0 => Some(i128::midpoint(a, b)),
         _ => None,
     };
     whole.map_or(f64::NAN, |whole| crate::sum::rest(whole, between(low, high, fraction)))

@@ -167,7 +167,7 @@ impl TensogramFile {
     fn message(&self, index: usize, options: &DecodeOptions) -> Result<Message> {
         Ok(self.file.message_with(
             index as u64,
-            ReadOptions::from(options).with_access(self.file.options().common.access),
+            ReadOptions::from(options).with_access(self.file.options().common.access).with_allow_gaps(true),
         )?)
     }
 

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tercet::convert::tables::{
     Dialect, Reject, Rows, Sample, SortError, Sorter, Table, TableError, TableOptions,
 };
+use tercet::core::Sink as _;
 use tercet::core::progress::NoProgress;
 use tercet::core::{Progress, escape};
 use tercet::tatami::{Field, LogicalType, Type};
@@ -504,9 +505,9 @@ impl Rejects {
 
     fn add(&mut self, reject: &Reject) {
         if reject.is_kept {
-            self.kept += 1
+            self.kept += 1;
         } else {
-            self.count += 1
+            self.count += 1;
         }
         if self.first.len() < Self::SHOWN {
             self.first.push(format!(
@@ -529,14 +530,11 @@ impl Rejects {
         let Self { count, kept, first, file, path, error } = self;
         if let Some(file) = file {
             let failed = |error: std::io::Error| Failure::io(&path, &error);
-            match error {
-                Some(error) => return Err(failed(error)),
-                None => {
-                    use tercet::core::Sink as _;
-                    let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
-                    drop(file.finish().map_err(failed)?);
-                }
+            if let Some(error) = error {
+                return Err(failed(error));
             }
+            let file = file.into_inner().map_err(|error| failed(error.into_error()))?;
+            drop(file.finish().map_err(failed)?);
         }
         if count + kept == 0 {
             return Ok(0);

@@ -3,7 +3,9 @@
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use tercet::convert::tables::{Batch, DeclaredColumns, TextFormat, TextTable};
+use tercet::convert::tables::{
+    Batch, CsvOptions, DeclaredColumns, Sample, TextFormat, TextOptions, TextTable,
+};
 use tercet::core::Progress;
 use tercet::core::progress::NoProgress;
 use tercet::tatami::{File, LogicalType, Schema};
@@ -39,20 +41,14 @@ impl NewRowsArgs {
         &self.from
     }
 
-    fn text_format(&self) -> TextFormat {
+    fn format(&self) -> RowsFormat {
         let extension =
             self.from.extension().map(|extension| extension.to_string_lossy().to_ascii_lowercase());
-        let by_name = match extension.as_deref() {
+        self.format.unwrap_or(match extension.as_deref() {
             Some("csv") => RowsFormat::Csv,
             Some("tsv") => RowsFormat::Tsv,
             _ => RowsFormat::Jsonl,
-        };
-        let csv = |delimiter| TextFormat::Csv { delimiter, has_header: true, nulls: Vec::new() };
-        match self.format.unwrap_or(by_name) {
-            RowsFormat::Jsonl => TextFormat::jsonl(),
-            RowsFormat::Csv => csv(b','),
-            RowsFormat::Tsv => csv(b'\t'),
-        }
+        })
     }
 
     /// Opens the new rows: with the columns of a file, or with inferred ones.
@@ -65,16 +61,25 @@ impl NewRowsArgs {
             let annotations = file.footer().pairs.iter().filter(is_annotation).cloned().collect();
             DeclaredColumns { fields: file.schema().fields().to_vec(), annotations }
         });
-        Ok(TextTable::open(source, self.text_format(), declared, &NoProgress)?)
+        let (format, delimiter) = match self.format() {
+            RowsFormat::Jsonl => (TextFormat::Jsonl, None),
+            RowsFormat::Csv => (TextFormat::Csv, None),
+            RowsFormat::Tsv => (TextFormat::Csv, Some(b'\t')),
+        };
+        let csv = CsvOptions::new().with_delimiter(delimiter).with_header(Some(true));
+        // Rows are written while they are read: no later row may change the types.
+        let options = TextOptions::new().with_csv(csv).with_sample(Sample::All);
+        Ok(TextTable::open(&[source], format, options, declared, &NoProgress)?)
     }
 }
 
 /// Passes all rows of a table to a function.
 pub(super) fn read(
-    table: TextTable,
+    table: &TextTable,
     schema: &Schema,
     progress: &(dyn Progress + Sync),
     mut append: impl FnMut(&Batch) -> Result<(), Failure> + Send,
 ) -> Result<(), Failure> {
-    table.read(schema, progress, |batch| append(&batch))
+    // Without `--on-error`, the first invalid record is an error.
+    table.read(schema, progress, &mut |_| {}, |_, batch| append(&batch))
 }

@@ -82,21 +82,18 @@ struct Pages {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let (name, files) = match collection_scan::collection(&args.input, out)? {
-        Some(collection) => {
-            let members = collection.members().iter();
-            let files: Vec<File> =
-                members.map(|member| collection.open_member(member)).collect::<Result<_, _>>()?;
-            let deleted = collection.deleted_rows();
-            if deleted > 0 {
-                out.note(format_args!("statistics include {}", counted(deleted, "deleted row")))?;
-            }
-            (collection_scan::name(&args.input.path), files)
+    let (name, files) = if let Some(collection) = collection_scan::collection(&args.input, out)? {
+        let members = collection.members().iter();
+        let files: Vec<File> =
+            members.map(|member| collection.open_member(member)).collect::<Result<_, _>>()?;
+        let deleted = collection.deleted_rows();
+        if deleted > 0 {
+            out.note(format_args!("statistics include {}", counted(deleted, "deleted row")))?;
         }
-        None => {
-            let file = open(args.input.source()?)?;
-            (file.name().to_string(), vec![file])
-        }
+        (collection_scan::name(&args.input.path), files)
+    } else {
+        let file = open(args.input.source()?)?;
+        (file.name().to_string(), vec![file])
     };
     let mut columns: Vec<Column> = Vec::new();
     for file in &files {

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let bar = out.bar("upserting", 0);
         let options = AppendOptions::new().with_writer(writer);
         let mut upsert = collection.upsert(&args.key, &schema, options)?;
-        read(table, &schema, &bar, |batch| Ok(upsert.append(&batch.columns)?))?;
+        read(&table, &schema, &bar, |batch| Ok(upsert.append(&batch.columns)?))?;
         upsert.finish(&bar)?
     } else {
         must_be_changeable(&args.file, "upsert into")?;
@@ -72,7 +72,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let table = args.rows.open(Some(upsert.file()))?;
         let schema = upsert.schema().clone();
         let bar = out.bar("upserting", 0);
-        read(table, &schema, &bar, |batch| Ok(upsert.append(&batch.columns)?))?;
+        read(&table, &schema, &bar, |batch| Ok(upsert.append(&batch.columns)?))?;
         upsert.finish(&bar)?
     };
     let name = args.file.to_string_lossy();
@@ -84,7 +84,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut text =
         format!("{}: upserted {}, {replaced} replaced", escape::name(&name), counted(upserted, "row"));
     if duplicates > 0 {
-        text.push_str(&format!(", {} in the input dropped", counted(duplicates, "duplicate")));
+        text = format!("{text}, {} in the input dropped", counted(duplicates, "duplicate"));
     }
     out.summary(format_args!("{text}, {} now", counted(rows, "row")))?;
     Ok(Outcome::Done)

@@ -182,19 +182,16 @@ fn write(
     out: &mut Ui,
 ) -> Result<(), Failure> {
     let output = open_output(args, path)?;
-    let (taken, what, first) = match &args.stack {
-        Some(key) => {
-            let (taken, labels) = values::stack(args, file, format, objects, key, out)?;
-            let what = format!("{} by {}", counted(objects.len() as u64, "object"), escape::name(key));
-            (taken, format!("{what} ({labels})"), None)
-        }
-        None => {
-            let Some(&number) = objects.first() else { return Ok(()) };
-            let message = number.message(file)?;
-            let taken = values::take(args, &message, format, number.object, out)?;
-            let object = message.object(number.object)?;
-            (taken, describe(&message, &object), Some(number))
-        }
+    let (taken, what, first) = if let Some(key) = &args.stack {
+        let (taken, labels) = values::stack(args, file, format, objects, key, out)?;
+        let what = format!("{} by {}", counted(objects.len() as u64, "object"), escape::name(key));
+        (taken, format!("{what} ({labels})"), None)
+    } else {
+        let Some(&number) = objects.first() else { return Ok(()) };
+        let message = number.message(file)?;
+        let taken = values::take(args, &message, format, number.object, out)?;
+        let object = message.object(number.object)?;
+        (taken, describe(&message, &object), Some(number))
     };
     let bytes = taken.write(output, format, args.force.force, out)?;
     let Some(bytes) = bytes else { return Ok(()) };

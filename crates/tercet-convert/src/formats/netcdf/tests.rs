@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "tests look at the file as other programs do")]
+
 use std::sync::Arc;
 
 use proptest::prelude::*;

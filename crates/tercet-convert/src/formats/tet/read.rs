@@ -35,7 +35,7 @@ enum Place {
 
 impl TetSource {
     /// The variables of a file.
-    pub(crate) fn new(file: Arc<File>) -> Result<Self, Error> {
+    pub(crate) fn new(file: Arc<File>) -> Self {
         let metadata = file.metadata().map(serde_json::to_value).and_then(Result::ok).unwrap_or_default();
         let mut dims = DimTable::new();
         let mut header = Header { format: "Tetration .tet".to_owned(), ..Header::default() };
@@ -67,7 +67,7 @@ impl TetSource {
         }
         labels(&file, &mut header, &mut places, &dims);
         header.dims = recorded_dims(file_record, dims);
-        Ok(Self { file, header, places })
+        Self { file, header, places }
     }
 
     fn dataset(&self, number: usize) -> Result<Dataset<'_>, Error> {

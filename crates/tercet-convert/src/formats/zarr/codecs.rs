@@ -124,7 +124,7 @@ impl Codecs {
         let len = byte_len(shape, size)?;
         for codec in self.bytes.iter().rev() {
             // A shard can be larger than its values: its index, and chunks that do not shrink.
-            bytes = codec.decode(bytes, len.saturating_mul(2).saturating_add(1 << 20))?;
+            bytes = codec.decode(&bytes, len.saturating_mul(2).saturating_add(1 << 20))?;
         }
         let mut values = match &self.serializer {
             Serializer::Little | Serializer::Big => bytes,
@@ -148,7 +148,7 @@ impl Codecs {
     /// Decodes the strings of a chunk.
     pub(super) fn decode_strings(&self, mut bytes: Vec<u8>) -> Decode<Vec<String>> {
         for codec in self.bytes.iter().rev() {
-            bytes = codec.decode(bytes, 1 << 30)?;
+            bytes = codec.decode(&bytes, 1 << 30)?;
         }
         let number = |at: usize| {
             let bytes = bytes.get(at..at + 4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes);
@@ -179,7 +179,7 @@ fn bytes_codec(name: &str) -> Decode<BytesCodec> {
 }
 
 impl BytesCodec {
-    fn decode(self, bytes: Vec<u8>, most: usize) -> Decode<Vec<u8>> {
+    fn decode(self, bytes: &[u8], most: usize) -> Decode<Vec<u8>> {
         let limited = |reader: &mut dyn std::io::Read| {
             let mut out = Vec::new();
             let read =
@@ -187,9 +187,9 @@ impl BytesCodec {
             if read > most { Err(format!("a chunk has more than {most} bytes")) } else { Ok(out) }
         };
         match self {
-            Self::Gzip => limited(&mut flate2::read::MultiGzDecoder::new(&bytes[..])),
-            Self::Zlib => limited(&mut flate2::read::ZlibDecoder::new(&bytes[..])),
-            Self::Zstd => limited(&mut zstd::Decoder::new(&bytes[..]).map_err(|error| error.to_string())?),
+            Self::Gzip => limited(&mut flate2::read::MultiGzDecoder::new(bytes)),
+            Self::Zlib => limited(&mut flate2::read::ZlibDecoder::new(bytes)),
+            Self::Zstd => limited(&mut zstd::Decoder::new(bytes).map_err(|error| error.to_string())?),
             Self::Lz4 => {
                 let len = bytes.first_chunk::<4>().map_or(0, |len| u32::from_le_bytes(*len) as usize);
                 if len > most {
@@ -206,7 +206,7 @@ impl BytesCodec {
                 if len > most {
                     return Err(format!("a chunk has {len} bytes"));
                 }
-                blosc2_pure_rs::compress::decompress(&bytes).map_err(|error| format!("blosc: {error}"))
+                blosc2_pure_rs::compress::decompress(bytes).map_err(|error| format!("blosc: {error}"))
             }
             Self::Crc32c => {
                 let (values, stored) = bytes.split_last_chunk::<4>().ok_or("a checksum is missing")?;
@@ -290,7 +290,7 @@ fn shard(
     let empty = fill.repeat(byte_len(chunk, size)? / size.max(1));
     for number in 0..count {
         let field =
-            |at: usize| table[number * 16 + at..][..8].try_into().map(u64::from_le_bytes).unwrap_or(u64::MAX);
+            |at: usize| table[number * 16 + at..][..8].try_into().map_or(u64::MAX, u64::from_le_bytes);
         let (offset, len) = (field(0), field(8));
         let values = if offset == u64::MAX && len == u64::MAX {
             empty.clone()

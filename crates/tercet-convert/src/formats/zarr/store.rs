@@ -2,8 +2,8 @@
 
 use std::path::{Path, PathBuf};
 
-use tercet_core::Limits;
 use tercet_core::limits::check_limit;
+use tercet_core::{ByteSource as _, Limits};
 
 use crate::arrays::source::malformed;
 use crate::formats::zip::Archive;
@@ -47,12 +47,11 @@ impl Store {
             Self::Zip(archive) => archive.read(key),
             Self::Directory(path) => {
                 let error = |kind: ErrorKind| Error::new(path.join(key).to_string_lossy().into(), kind);
-                let source = match tercet_core::source::File::open(&path.join(key)) {
+                let source = match tercet_core::source::File::open(path.join(key)) {
                     Ok(source) => source,
                     Err(missing) if tercet_core::Diagnostic::is_not_found(&missing) => return Ok(None),
                     Err(other) => return Err(error(other.into())),
                 };
-                use tercet_core::ByteSource as _;
                 check_limit("a chunk", source.len(), Limits::default().chunk_bytes)
                     .map_err(|limit| error(limit.into()))?;
                 let bytes = source.read_at(tercet_core::Span::first(source.len()));

@@ -302,7 +302,8 @@ fn rows_beyond_a_member_are_an_error() {
     let collection = Collection::open(dir.path()).unwrap();
     let bytes = fs::read(dir.path().join(MANIFEST)).unwrap();
     let member = &collection.members()[0];
-    for rows in [vec![0..member.rows + 1], vec![member.rows..member.rows + 1], vec![u64::MAX - 1..u64::MAX]] {
+    for (start, end) in [(0, member.rows + 1), (member.rows, member.rows + 1), (u64::MAX - 1, u64::MAX)] {
+        let rows: Vec<_> = std::iter::once(start..end).collect();
         let mut bytes = bytes.clone();
         log::Record::DeleteRows(member.id, rows.into()).put(&mut bytes);
         assert!(log::replay(&bytes).is_err());

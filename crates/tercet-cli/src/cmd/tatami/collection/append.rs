@@ -39,7 +39,7 @@ pub(super) fn run(args: &Args, out: &mut Ui) -> Result<(), Failure> {
     let writer = args.profile.writer_options();
     let options = AppendOptions::new().with_writer(writer).with_file_bytes(args.file_size);
     let mut append = collection.append(&schema, options)?;
-    read(table, &schema, &bar, |batch| Ok(append.append(&batch.columns)?))?;
+    read(&table, &schema, &bar, |batch| Ok(append.append(&batch.columns)?))?;
     let done = append.finish()?;
     drop(bar);
     if args.json.json {

@@ -40,6 +40,7 @@ impl WriteArgs {
 /// Options of text input.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Input")]
+#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Text {
     /// CSV delimiter: a character, or `\t` [default: detected]
     #[arg(long, value_name = "CHAR", value_parser = delimiter)]

@@ -262,9 +262,12 @@ fn write_failure(name: &Arc<str>, error: io::Error) -> Failure {
 fn explained(failed: Error, rows: &Rows, before: u64) -> Failure {
     let ErrorKind::Batch(error) = failed.kind() else { return failed.into() };
     let is_unsorted = matches!(**error, BatchError::Unsorted { .. });
-    let hint = |failure: Failure| match is_unsorted {
-        true => failure.with_hint("sort the rows with `--sort NAME`, or omit `--sort-key`"),
-        false => failure,
+    let hint = |failure: Failure| {
+        if is_unsorted {
+            failure.with_hint("sort the rows with `--sort NAME`, or omit `--sort-key`")
+        } else {
+            failure
+        }
     };
     let (row, column, reason) = match &**error {
         BatchError::Unsorted { column, row } => {

@@ -97,11 +97,9 @@ pub(super) fn section(pairs: &[Pair], object: Option<&str>) -> Result<Entry, Fai
 }
 
 /// Rejects pairs for objects that the message does not have.
-pub(super) fn check_objects<'a>(
-    pairs: &[Pair],
-    names: impl Iterator<Item = &'a str> + Clone,
-) -> Result<(), Failure> {
-    let is_unknown = |name: &&String| !names.clone().any(|known| known == name.as_str());
+pub(super) fn check_objects<'a>(pairs: &[Pair], names: impl Iterator<Item = &'a str>) -> Result<(), Failure> {
+    let known: Vec<&str> = names.collect();
+    let is_unknown = |name: &&String| !known.contains(&name.as_str());
     match pairs.iter().filter_map(|pair| pair.object.as_ref()).find(is_unknown) {
         Some(name) => {
             let failure =

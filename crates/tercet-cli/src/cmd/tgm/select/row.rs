@@ -69,12 +69,11 @@ impl<'a> Row<'a> {
         let Some(&object) = self.objects.first() else { return Ok(None) };
         let object = message.object(object)?;
         let value = if field.is_statistic() {
-            let stats = match self.stats.get() {
-                Some(stats) => stats,
-                None => {
-                    let stats = object.stats()?;
-                    self.stats.get_or_init(|| stats)
-                }
+            let stats = if let Some(stats) = self.stats.get() {
+                stats
+            } else {
+                let stats = object.stats()?;
+                self.stats.get_or_init(|| stats)
             };
             stats.get(field)
         } else {
