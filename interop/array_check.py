@@ -124,7 +124,7 @@ def fill_netcdf(path, format, types, layout, calendar):
         packed[:] = data
 
 
-def netcdf(check, folder):
+def netcdf(check, directory):
     formats = {"NETCDF3_CLASSIC": CLASSIC, "NETCDF3_64BIT_OFFSET": CLASSIC, "NETCDF3_64BIT_DATA": NUMBERS,
                "NETCDF4": NUMBERS, "NETCDF4_CLASSIC": CLASSIC}
     cases = [(format, layout, CALENDARS[number % len(CALENDARS)]) for number, (format, layout) in enumerate(
@@ -132,7 +132,7 @@ def netcdf(check, folder):
                         [(format, "contiguous") for format in list(formats)[:3]]))]
     for format, layout, calendar in cases:
         stem = f"{format}_{layout}"
-        source, tet, back = (folder / f"{stem}{suffix}" for suffix in (".nc", ".tet", "_back.nc"))
+        source, tet, back = (directory / f"{stem}{suffix}" for suffix in (".nc", ".tet", "_back.nc"))
         fill_netcdf(source, format, formats[format], layout, calendar)
 
         def round_trip():
@@ -142,25 +142,25 @@ def netcdf(check, folder):
             same_netcdf(source, back)
 
         def unpacked():
-            check.convert(source, folder / f"{stem}_u.nc", "--unpack", "--var", "packed", "--isel", "time=1..3")
-            with netCDF4.Dataset(source) as a, netCDF4.Dataset(folder / f"{stem}_u.nc") as b:
+            check.convert(source, directory / f"{stem}_u.nc", "--unpack", "--var", "packed", "--isel", "time=1..3")
+            with netCDF4.Dataset(source) as a, netCDF4.Dataset(directory / f"{stem}_u.nc") as b:
                 left, right = a["packed"][1:3].filled(np.nan).astype("f4"), np.ma.filled(b["packed"][:], np.nan)
                 assert right.dtype == np.float32 and np.allclose(left, right, rtol=1e-6, atol=1e-4, equal_nan=True)
                 assert set(b.variables) == {"packed", "time", "lat", "lon", "time_bnds"}, list(b.variables)
 
         check.case(f"{stem}: to .tet and back", round_trip)
         check.case(f"{stem}: --unpack", unpacked)
-    source, back = folder / "NETCDF3_CLASSIC_contiguous.nc", folder / "bytes.nc"
+    source, back = directory / "NETCDF3_CLASSIC_contiguous.nc", directory / "bytes.nc"
 
     def bytes_equal():
-        check.convert(folder / "NETCDF3_CLASSIC_contiguous.tet", back, "--to", "nc3")
+        check.convert(directory / "NETCDF3_CLASSIC_contiguous.tet", back, "--to", "nc3")
         same_netcdf(source, back)
 
     check.case("NetCDF classic from .tet", bytes_equal)
 
 
-def groups(check, folder):
-    source, tet = folder / "groups.nc", folder / "groups.tet"
+def groups(check, directory):
+    source, tet = directory / "groups.nc", directory / "groups.tet"
     with netCDF4.Dataset(source, "w") as file:
         file.createDimension("x", 3)
         group = file.createGroup("model/run")
@@ -173,8 +173,8 @@ def groups(check, folder):
     def run():
         report = check.convert(source, tet)
         assert any(item["name"] == "station" for item in report["fidelity"]["items"])
-        check.convert(tet, folder / "groups_back.nc")
-        with netCDF4.Dataset(folder / "groups_back.nc") as file:
+        check.convert(tet, directory / "groups_back.nc")
+        with netCDF4.Dataset(directory / "groups_back.nc") as file:
             same(file["model_run_v"][:].data, values("f4", (4, 3)), "v")
             assert file.getncattr("model_run_source") == "test"
             assert file["station"][:].tolist() == ["Köln", "", "a longer name"], file["station"][:]
@@ -182,7 +182,7 @@ def groups(check, folder):
     check.case("groups and strings", run)
 
 
-def hdf5(check, folder):
+def hdf5(check, directory):
     import h5py
     kinds = {"plain": {}, "gzip": {"chunks": (3, 4), "compression": "gzip", "shuffle": True, "fletcher32": True},
              "lzf": {"chunks": (3, 4), "compression": "lzf"}, "odd": {"chunks": (7, 2)},
@@ -193,7 +193,7 @@ def hdf5(check, folder):
                 if kind == "scaleoffset" and np.dtype(dtype).kind not in "iu":
                     continue
                 name = f"h5_{version}_{kind}_{np.dtype(dtype).name}"
-                source, tet = folder / f"{name}.h5", folder / f"{name}.tet"
+                source, tet = directory / f"{name}.h5", directory / f"{name}.tet"
                 data = values("f8", (10, 9), 3).astype(dtype) if np.dtype(dtype).kind in "fc" else values(np.dtype(dtype).newbyteorder("="), (10, 9)).astype(dtype)
                 if kind == "scaleoffset":
                     data = (data % 1000).astype(dtype)
@@ -204,7 +204,7 @@ def hdf5(check, folder):
                 def run():
                     report = check.convert(source, tet, "--strict")
                     assert report["verified"]
-                    out = folder / f"{name}_back.npz"
+                    out = directory / f"{name}_back.npz"
                     check.convert(tet, out)
                     with np.load(out) as back:
                         same(back["g/v"], data, name)
@@ -213,7 +213,7 @@ def hdf5(check, folder):
                 check.case(name, run)
 
 
-def zarr_stores(check, folder):
+def zarr_stores(check, directory):
     import zarr
     from zarr.codecs import BloscCodec, BytesCodec, Crc32cCodec, GzipCodec, ZstdCodec
     import numcodecs
@@ -225,7 +225,7 @@ def zarr_stores(check, folder):
     cases += [(2, name, codec, None, store) for name, codec in v2.items() for store in ["dir", "zip"]]
     for version, kind, codec, shards, store in cases:
         name = f"zarr{version}_{kind}{'_sharded' if shards else ''}_{store}"
-        source = folder / (name + (".zarr.zip" if store == "zip" else ".zarr"))
+        source = directory / (name + (".zarr.zip" if store == "zip" else ".zarr"))
         target = zarr.storage.ZipStore(source, mode="w") if store == "zip" else str(source)
         root = zarr.create_group(target, zarr_format=version, attributes={"title": "test", "list": [1, 2.5], "none": None})
         data = {}
@@ -243,7 +243,7 @@ def zarr_stores(check, folder):
             target.close()
 
         def run():
-            tet, back = folder / f"{name}.tet", folder / f"{name}_back.zarr"
+            tet, back = directory / f"{name}.tet", directory / f"{name}_back.zarr"
             check.convert(source, tet, "--strict")
             check.convert(tet, back, "--strict")
             group = zarr.open_group(str(back), mode="r", use_consolidated=True)
@@ -256,14 +256,14 @@ def zarr_stores(check, folder):
         check.case(name, run)
 
 
-def xarray_zarr(check, folder):
+def xarray_zarr(check, directory):
     import xarray
-    with xarray.open_dataset(folder / "NETCDF4_zlib.nc", decode_cf=False) as source:
+    with xarray.open_dataset(directory / "NETCDF4_zlib.nc", decode_cf=False) as source:
         source = source.load()
-    check.convert(folder / "NETCDF4_zlib.nc", folder / "x.zarr")
+    check.convert(directory / "NETCDF4_zlib.nc", directory / "x.zarr")
 
     def run():
-        with xarray.open_dataset(folder / "NETCDF4_zlib.nc") as left, xarray.open_zarr(folder / "x.zarr") as right:
+        with xarray.open_dataset(directory / "NETCDF4_zlib.nc") as left, xarray.open_zarr(directory / "x.zarr") as right:
             for name in ["packed", "v_f4", "v_i2", "lat", "time", "crs"]:
                 assert left[name].dims == right[name].dims, name
                 # xarray unpacks float32 with attributes of NetCDF, float64 with those of JSON.
@@ -277,11 +277,11 @@ def xarray_zarr(check, folder):
     check.case("xarray opens our Zarr store", run)
 
 
-def hostile(check, folder):
+def hostile(check, directory):
     """Damaged files: an error or the right values, never a crash."""
     rng = np.random.default_rng(1)
     for source in ["NETCDF3_64BIT_DATA_contiguous.nc", "NETCDF4_zlib.nc", "h5_latest_gzip_float32.h5", "zarr3_zstd_dir.tet"]:
-        data = (folder / source).read_bytes()
+        data = (directory / source).read_bytes()
 
         def run():
             for number in range(12):
@@ -291,25 +291,25 @@ def hostile(check, folder):
                 else:
                     for place in rng.integers(0, min(len(damaged), 4000), 3):
                         damaged[place] = rng.integers(0, 256)
-                path = folder / "damaged"
+                path = directory / "damaged"
                 path.write_bytes(damaged)
-                run = subprocess.run([check.tercet, "convert", str(path), str(folder / "damaged.tet"), "-f", "--max-memory", "1GiB"],
+                run = subprocess.run([check.tercet, "convert", str(path), str(directory / "damaged.tet"), "-f", "--max-memory", "1GiB"],
                                      capture_output=True, text=True, timeout=60)
                 assert 0 <= run.returncode <= 8, (number, run.returncode, run.stderr[-300:])
 
         check.case(f"damaged {source}", run)
 
 
-def real(check, folder):
+def real(check, directory):
     # A directory with real data, which is not part of the project.
     path = pathlib.Path(os.environ.get("TERCET_DATA", "../shared/data")) / "grid/eraint_uvz.nc"
     if not path.exists():
         return
 
     def run():
-        check.convert(path, folder / "real.tet", "--strict")
-        check.convert(folder / "real.tet", folder / "real.nc", "--strict")
-        same_netcdf(path, folder / "real.nc")
+        check.convert(path, directory / "real.tet", "--strict")
+        check.convert(directory / "real.tet", directory / "real.nc", "--strict")
+        same_netcdf(path, directory / "real.nc")
 
     check.case("ERA-Interim", run)
 
@@ -323,10 +323,10 @@ def main():
     check = Check(args.tercet)
     stages = [netcdf, groups, hdf5, zarr_stores, xarray_zarr, hostile, real]
     with tempfile.TemporaryDirectory() as temporary:
-        folder = pathlib.Path(args.keep or temporary)
+        directory = pathlib.Path(args.keep or temporary)
         for stage in stages:
             if not args.only or stage.__name__ in args.only:
-                stage(check, folder)
+                stage(check, directory)
     print(f"{check.passed} passed, {check.failed} failed, 0 skipped")
     sys.exit(check.failed > 0)
 

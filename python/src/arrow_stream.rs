@@ -76,8 +76,8 @@ pub(crate) fn import(object: &Bound<'_, PyAny>) -> PyResult<ArrowArrayStreamRead
     };
     let capsule = capsule.cast_into::<PyCapsule>()?;
     let pointer = capsule.pointer_checked(Some(STREAM))?.cast::<FFI_ArrowArrayStream>().as_ptr();
-    // SAFETY: a capsule of this name holds a stream, which the interface lets the consumer move out; the released stream
-    // that is left behind tells the destructor of the capsule that there is nothing to release.
+    // SAFETY: a capsule of this name holds a stream, which the interface lets the consumer move out; the capsule keeps
+    // a released stream, so that its destructor has nothing to release.
     let stream = unsafe { FFI_ArrowArrayStream::from_raw(pointer) };
     ArrowArrayStreamReader::try_new(stream).map_err(internal)
 }

@@ -133,7 +133,7 @@ impl Loop<'_> {
         values
     }
 
-    /// A field that is no value as it stands: null, with a decimal comma, or wrong.
+    /// A field that needs conversion: null, with a decimal comma, or wrong.
     #[cold]
     fn other<T: Copy + Default>(
         &mut self,
@@ -247,7 +247,7 @@ impl CsvReader<'_> {
         for (row, column, reason) in &rejects {
             let is_kept = self.on_error == OnError::Null && self.columns[*column].field.nullable;
             is_bad[*row] |= !is_kept;
-            // One report per row that is left out.
+            // One report per rejected row.
             if is_kept || last != Some(*row) {
                 let (line, reason) = (parsed.batch.lines[*row], explained(*column, reason));
                 let record = &chunk.bytes[spans[*row]..];

@@ -241,7 +241,7 @@ pub(super) fn encode(
         variable.dims.iter().for_each(|dim| out.count((*dim).into()));
         out.attributes(variable.attrs);
         out.u32(type_number(variable.kind, version).unwrap_or(2));
-        // The largest size that a field of 32 bits can hold stands for all larger ones.
+        // The largest size that a field of 32 bits can hold represents all larger ones.
         let size = if version == Version::Cdf5 { variable.size } else { variable.size.min(u32::MAX.into()) };
         out.count(size);
         out.offset(variable.begin);

@@ -29,7 +29,7 @@ pub(super) fn is_visible(name: &str, text: &str) -> bool {
     fits(name) && fits(text)
 }
 
-/// The records of attributes: name, type, text, in order. `visible` tells which are stored as attributes too.
+/// The records of attributes: name, type, text, in order. `visible` says which are stored as attributes too.
 pub(super) fn records(attrs: &[Attr], visible: impl Fn(&str) -> bool) -> Value {
     let record = |attr: &Attr| {
         let mut record = vec![json!(attr.name), json!(type_name(&attr.value)), json!(text(&attr.value))];
