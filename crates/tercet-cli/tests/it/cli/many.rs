@@ -151,7 +151,7 @@ fn limits_mean_the_same_everywhere() {
     }
     // Lines in all, and lines of an item.
     for (program, args, all, each) in [
-        ("tgm", "ls deep/run.tgm", 4, 1),
+        ("tgm", "ls deep/run.tgm", 5, 2),
         ("tgm", "get -p version deep/run.tgm", 3, 1),
         ("tgm", "get -p version deep/run.tgm deep/run.tgm", 6, 1),
         ("tgm", "tail --no-follow deep/run.tgm", 4, 1),
