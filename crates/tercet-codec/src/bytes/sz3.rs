@@ -133,7 +133,7 @@ pub fn encode(values: &[u8], bound: &Sz3, out: &mut Vec<u8>) -> Result<(), Codec
     let absolute = bound.absolute(&numbers);
     let mut body = Vec::new();
     let mut algorithm = LOSSLESS;
-    if absolute > 0.0 && absolute.is_finite() && numbers.len() <= MAX_VALUES {
+    if absolute > 0.0 && absolute.is_finite() && numbers.len() as u64 <= MAX_VALUES {
         body = interpolated(&numbers, absolute)?;
         algorithm = INTERPOLATION;
     }
@@ -244,7 +244,7 @@ pub fn decode(stored: &[u8], raw: &mut [u8]) -> Result<(), CodecError> {
     }
     // Stored values, codes of at most 17 bits on average, and a tree.
     let most = (n as u64).saturating_mul(24).saturating_add(MAX_TREE_BYTES);
-    let len = usize::try_from(inner_len).ok().filter(|_| inner_len <= most && n <= MAX_VALUES);
+    let len = usize::try_from(inner_len).ok().filter(|_| inner_len <= most && n as u64 <= MAX_VALUES);
     let len = len.ok_or_else(|| failed("its length is not that of its values"))?;
     let mut inner = Vec::new();
     zstd::decode_new(body.0, len, &mut inner).map_err(|error| failed(&error.to_string()))?;
@@ -304,7 +304,7 @@ const SAMPLE: usize = 1 << 16;
 /// The length of a tree of all symbols, and everything of a fixed size.
 const MAX_TREE_BYTES: u64 = 4 << 20;
 /// The maximum number of values: symbols are in memory.
-const MAX_VALUES: usize = 1 << 36;
+const MAX_VALUES: u64 = 1 << 36;
 
 fn must_be_built_in() -> Result<(), CodecError> {
     if is_built_in() { Ok(()) } else { Err(CodecError::NotBuilt { codec: CODEC, feature: "zstd" }) }

@@ -152,7 +152,8 @@ fn other_files_are_not_malformed_containers() {
     #[cfg(feature = "arrow")]
     {
         let output = dir.tatami("convert weather.tet rows.csv");
-        let text = "error: weather.tet: is a .tet file, not a table\n  hint: use `tet convert weather.tet …`\n";
+        let text =
+            "error: weather.tet: is a .tet file, not a table\n  hint: use `tet convert weather.tet …`\n";
         assert_eq!((output.code, output.stderr.as_str()), (Some(7), text));
     }
 }

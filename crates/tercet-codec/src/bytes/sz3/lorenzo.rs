@@ -34,7 +34,7 @@ impl Lorenzo {
             let count = usize::try_from(cursor.u64()?).unwrap_or(usize::MAX);
             if count > 0 {
                 let tree = Tree::read(cursor)?;
-                if count > super::MAX_VALUES {
+                if count as u64 > super::MAX_VALUES {
                     return Err(failed("too many blocks"));
                 }
                 choices = tree.decode(cursor, count)?;
