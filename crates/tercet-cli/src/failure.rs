@@ -323,6 +323,16 @@ impl_from_format_error!(arrow, "tatami", |cause| arrow::ErrorKind::Common(Common
 impl From<convert::Error> for Failure {
     fn from(error: convert::Error) -> Self {
         let location: std::sync::Arc<str> = error.location().into();
+        if let convert::ErrorKind::Malformed(_)
+        | convert::ErrorKind::Unsupported(_)
+        | convert::ErrorKind::UnknownFormat
+        | convert::ErrorKind::Differs(_)
+        | convert::ErrorKind::Source(_)
+        | convert::ErrorKind::Limit(_)
+        | convert::ErrorKind::OutOfMemory(_) = error.kind()
+        {
+            return Self::from_error(&error).with_location(&*location);
+        }
         match error.into_kind() {
             convert::ErrorKind::Tet(kind) => tet::Error::new(location, kind).into(),
             convert::ErrorKind::Npy(kind) => convert::npy::Error::new(location, kind).into(),

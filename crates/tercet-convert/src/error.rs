@@ -34,6 +34,9 @@ pub enum ErrorKind {
     /// A feature of another format that is not supported.
     #[error("{0}")]
     Unsupported(Box<str>),
+    /// The file has no format with arrays that is known.
+    #[error("not an array file of a known format")]
+    UnknownFormat,
     /// The output differs from the input.
     #[error("{0}")]
     Differs(Box<str>),
@@ -131,7 +134,7 @@ impl Diagnostic for ErrorKind {
     fn class(&self) -> Class {
         match self {
             Self::Malformed(_) => Class::Malformed,
-            Self::Unsupported(_) => Class::Unsupported,
+            Self::Unsupported(_) | Self::UnknownFormat => Class::Unsupported,
             Self::Differs(_) => Class::Corrupt,
             Self::Write(_) => Class::Io,
             Self::Limit(_) | Self::OutOfMemory(_) => Class::Limit,

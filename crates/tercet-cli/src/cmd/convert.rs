@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use tercet::convert::ErrorKind;
 use tercet::convert::arrays::{
     self, ArraySource, ConvertOptions, Fate, Fidelity, NetCdfVersion, OutputFormat, Plan, Subject, View,
     ViewOptions,
@@ -161,7 +162,15 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
     if path.is_dir() {
         return Ok(arrays::open_path(path)?);
     }
-    Ok(arrays::open_source(Input::new(path).source()?)?)
+    let source = Input::new(path).source()?;
+    match arrays::open_source(source.clone()) {
+        // The name of its format says more.
+        Err(error) if matches!(error.kind(), ErrorKind::UnknownFormat) => {
+            tercet::detect_source(&*source)?;
+            Err(error.into())
+        }
+        opened => Ok(opened?),
+    }
 }
 
 impl Args {

@@ -6,14 +6,14 @@ use std::sync::Arc;
 use tercet_core::source::Access;
 use tercet_core::{ByteSource, Location, ReadOptions, Span};
 
-use super::source::{ArraySource, unsupported};
-use crate::Error;
+use super::source::ArraySource;
 use crate::formats::hdf5::Hdf5;
 use crate::formats::netcdf::NetCdf;
 use crate::formats::npy::{NpySource, NpzSource};
 use crate::formats::tet::TetSource;
 use crate::formats::zarr::Zarr;
 use crate::formats::zip::Archive;
+use crate::{Error, ErrorKind};
 
 /// Opens an array file.
 pub fn open_path(path: &Path) -> Result<Box<dyn ArraySource>, Error> {
@@ -49,7 +49,7 @@ pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, 
             }
         }
         _ if is_hdf5(&*source) => Ok(Box::new(Hdf5::open(source)?)),
-        _ => Err(unsupported(&name, "not an array file of a known format")),
+        _ => Err(Error::new(name, ErrorKind::UnknownFormat)),
     }
 }
 

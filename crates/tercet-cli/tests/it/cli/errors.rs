@@ -158,6 +158,23 @@ fn other_files_are_not_malformed_containers() {
     }
 }
 
+#[test]
+fn inputs_of_convert_are_named_with_their_format() {
+    let dir = TestDir::new();
+    dir.write("field.grib", b"GRIB\x00\x00\x40\x01 and more bytes of a message");
+    dir.write("cut.nc", b"CDF\x01\x00\x00");
+    for (input, code, message) in [
+        ("field.grib", 7, "error: field.grib: is a GRIB edition 1 file"),
+        ("cut.nc", 4, "error: cut.nc: "),
+        ("none.nc", 3, "error: none.nc: "),
+    ] {
+        let output = dir.tercet(&format!("convert {input} out.tet"));
+        assert_eq!(output.code, Some(code), "{}", output.stderr);
+        assert!(output.stderr.starts_with(message), "{}", output.stderr);
+        assert!(!dir.path("out.tet").exists());
+    }
+}
+
 fn error_json(stderr: &str) -> serde_json::Value {
     assert_eq!(stderr.lines().count(), 1, "{stderr}");
     serde_json::from_str(stderr).unwrap()
