@@ -378,6 +378,23 @@ impl From<convert::tables::Error> for Failure {
     }
 }
 
+impl From<convert::documents::Error> for Failure {
+    fn from(error: convert::documents::Error) -> Self {
+        use convert::documents::ErrorKind;
+
+        let location: std::sync::Arc<str> = error.location().into();
+        match error.into_kind() {
+            ErrorKind::Cancelled(_) => Self::Interrupted,
+            #[cfg(feature = "arrow")]
+            ErrorKind::Parquet(kind) => tercet::arrow::Error::new(location, *kind).into(),
+            kind => {
+                let error = convert::documents::Error::new(std::sync::Arc::clone(&location), kind);
+                Self::for_program(&error, "tatami").with_location(&*location)
+            }
+        }
+    }
+}
+
 impl From<convert::npy::Error> for Failure {
     fn from(error: convert::npy::Error) -> Self {
         Self::from_error(&error).with_location(error.location())

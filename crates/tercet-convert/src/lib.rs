@@ -6,6 +6,7 @@
 //! tercet_tet::Dataset ──▶ Export ──▶ npy::header + values        (a .npy file is a header and the values)
 //! tercet_tet::Results ──▶ write_results ──▶ .npy, .tet, .csv, .json
 //! a.csv, a.jsonl, a.parquet, … ──▶ tables::Table ──batch by batch──▶ tercet_tatami::Writer
+//! a.md, a.html, a.trec, … ──▶ documents::read ──▶ tercet_tatami::search::SegmentBuilder
 //! ```
 //!
 //! ```
@@ -38,6 +39,7 @@
 //! | [`arrays`] | array files: NetCDF, `.npy`, `.tet`, from any to any |
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |
+//! | [`documents`] | documents of text files: plain text, Markdown, HTML, TREC, JSONL, Parquet |
 //! | [`tables`] | tables of any format: CSV, JSONL, Parquet, Arrow, `.tatami` |
 //! | [`write_results`] | results of computations as `.npy`, `.tet`, `.csv`, `.json` |
 #![deny(clippy::disallowed_methods)]
@@ -49,6 +51,8 @@
 #[cfg(any(unix, windows))]
 pub mod arrays;
 pub mod chunking;
+#[cfg(any(unix, windows))]
+pub mod documents;
 mod error;
 mod formats;
 mod results;

@@ -2,28 +2,24 @@
 
 use std::path::PathBuf;
 
+use clap::ValueEnum;
 use serde::Serialize;
+use tercet::convert::documents::{
+    self, Document, DocumentFile, DocumentFormat, DocumentOptions, DocumentReport, ErrorKind, FieldNames,
+    Files,
+};
 use tercet::core::num::counted;
-use tercet::core::{Progress as _, Sink};
+use tercet::core::{Sink, escape};
 use tercet::tatami::WriterOptions;
 use tercet::tatami::search::build::Built;
-use tercet::tatami::search::{Document, SegmentBuilder, SegmentOptions, StorageMode};
+use tercet::tatami::search::{SegmentBuilder, SegmentOptions, StorageMode};
 
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::failure::{Failure, Outcome};
+use crate::input::{binary_format, head, must_be_local, must_be_text};
 use crate::output::{Output, Spool, deliver};
 use crate::render::{human_size, parse_size};
-use crate::ui::{Bar, Ui, WARN, is_interrupted, paint};
-
-mod files;
-mod html;
-mod jsonl;
-mod markdown;
-#[cfg(feature = "arrow")]
-mod parquet;
-mod trec;
-
-use files::{Found, Kind, Source};
+use crate::ui::{Bar, Ui, WARN, paint};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -34,7 +30,8 @@ Examples:
   tatami index pages.parquet -o pages.tatami --body-field markdown
 
 The file type follows the extension: .txt, .md, .html, .jsonl, .trec and .parquet, or --format. Directories are searched \
-recursively, in the order of file names. Binary and compressed files are not indexed.
+recursively, in the order of file names; files that cannot be read are reported and skipped. Binary and compressed files \
+are not indexed. Text in another encoding than UTF-8 is decoded: as declared in HTML, else by a guess, which is reported.
 
 The URL of a document is --url-prefix followed by its path in the directory. Its ID is the SHA-256 of the URL, unless \
 the JSONL line, Parquet row or TREC document has an ID.";
@@ -54,6 +51,9 @@ pub(crate) struct Args {
     /// File type [default: by extension]
     #[arg(long, value_name = "KIND", value_enum)]
     format: Option<Kind>,
+    /// What to do with a file or document that cannot be read [default: stop for named files, skip in directories]
+    #[arg(long, value_name = "ACTION", value_enum)]
+    on_error: Option<OnErrorName>,
     /// Prefix of document URLs
     #[arg(long, value_name = "TEXT", default_value = "")]
     url_prefix: String,
@@ -69,20 +69,76 @@ pub(crate) struct Args {
     json: JsonArgs,
     // Last: its heading also applies to the options after it.
     #[command(flatten)]
-    names: jsonl::Names,
+    names: Names,
 }
 
-/// Warnings about files of other formats that are printed.
-const MAX_BINARY_FILES: usize = 10;
+/// Warnings about skipped files and documents that are printed.
+const MAX_SKIPPED: usize = 10;
 
-/// An input document.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Page {
-    id: Option<String>,
-    url: String,
-    title: String,
-    body: String,
-    anchor: String,
+/// The type of an input file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Kind {
+    /// Plain text, one document
+    Text,
+    /// Markdown, one document with its first heading as title
+    Markdown,
+    /// HTML, one document
+    Html,
+    /// JSON Lines, one document per line
+    Jsonl,
+    /// TREC, documents between <DOC> and </DOC>
+    Trec,
+    /// Parquet, one document per row
+    #[cfg(feature = "arrow")]
+    Parquet,
+}
+
+impl From<Kind> for DocumentFormat {
+    fn from(kind: Kind) -> Self {
+        match kind {
+            Kind::Text => Self::Text,
+            Kind::Markdown => Self::Markdown,
+            Kind::Html => Self::Html,
+            Kind::Jsonl => Self::Jsonl,
+            Kind::Trec => Self::Trec,
+            #[cfg(feature = "arrow")]
+            Kind::Parquet => Self::Parquet,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum OnErrorName {
+    /// Fail at the first one
+    Stop,
+    /// Skip and report it
+    Skip,
+}
+
+/// The field names of a document. Given names must exist.
+#[derive(Debug, clap::Args)]
+#[expect(clippy::struct_field_names, reason = "these are the names of the options")]
+#[command(next_help_heading = "Fields of JSONL, columns of Parquet")]
+struct Names {
+    /// ID field [default: `doc_id` or `id`, if present]
+    #[arg(long, value_name = "NAME")]
+    id_field: Option<String>,
+    /// URL field
+    #[arg(long, value_name = "NAME", help = "URL field [default: url]")]
+    url_field: Option<String>,
+    /// Title field
+    #[arg(long, value_name = "NAME", help = "Title field [default: title]")]
+    title_field: Option<String>,
+    /// Body field [default: body, text or contents]
+    #[arg(long, value_name = "NAME")]
+    body_field: Option<String>,
+    /// Anchor text field
+    #[arg(
+        long,
+        value_name = "NAME",
+        help = "Anchor text of inbound links; indexed, not stored [default: anchor]"
+    )]
+    anchor_field: Option<String>,
 }
 
 /// The summary of a written segment.
@@ -95,96 +151,90 @@ struct IndexJson {
     input_bytes: u64,
     /// Skipped files of directories.
     files_skipped: u64,
-}
-
-/// Warnings about the input.
-#[derive(Debug, Default)]
-struct Warnings {
-    /// Skipped files of directories that are not text, with their formats.
-    binary_files: Vec<(String, String)>,
-    /// Files with invalid UTF-8.
-    not_utf8: u64,
-    /// Files with documents without text, and their number.
-    no_text: Vec<(String, u64)>,
-}
-
-impl Warnings {
-    fn no_text(&mut self, source: &Source, documents: u64) {
-        if documents > 0 {
-            self.no_text.push((crate::output::display_path(&source.path), documents));
-        }
-    }
-
-    fn print(&self, out: &mut Ui) -> Result<(), Failure> {
-        for (name, format) in self.binary_files.iter().take(MAX_BINARY_FILES) {
-            out.note(format_args!("{} skipped {name}: is {format}", paint(WARN, "warning:")))?;
-        }
-        if let Some(more @ 1..) = self.binary_files.len().checked_sub(MAX_BINARY_FILES) {
-            let more = counted(more as u64, "more file");
-            out.note(format_args!("{} skipped {more} of binary formats", paint(WARN, "warning:")))?;
-        }
-        for (name, documents) in &self.no_text {
-            let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };
-            out.note(format_args!(
-                "{documents} document{plural} of {name} {have} no text: no field `body`, `text` or `contents`; \
-                 set the field with `--body-field`"
-            ))?;
-        }
-        match self.not_utf8 {
-            0 => Ok(()),
-            1 => out.note("1 file has invalid UTF-8, which is not indexed"),
-            count => out.note(format_args!("{count} files have invalid UTF-8, which is not indexed")),
-        }
-    }
+    /// Files and documents that could not be read.
+    problems: u64,
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let output = Output::open(&args.output, args.force.force)?;
     output.reserve_stdout(out)?;
-    let Found { sources, skipped, binary_files } = files::all(&args.inputs, args.format, &args.output)?;
-    let input_bytes = sources.iter().map(|source| source.bytes).sum();
+    let files = args.files()?;
+    let input_bytes = files.found.iter().map(|file| file.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
-    let (name, mut warnings) = (output.name(), Warnings { binary_files, ..Warnings::default() });
-    let (documents, terms, bytes) = if let Output::Path(path) = &output {
+    let name = output.name();
+    let (report, documents, terms, bytes) = if let Output::Path(path) = &output {
         let builder = SegmentBuilder::create(path, args.options().with_overwrite(args.force.force))?;
-        let Built { written, terms, .. } = args.build(builder, &sources, &bar, &mut warnings)?;
-        (written.rows, terms, written.bytes)
+        let (report, Built { written, terms, .. }) = args.build(builder, &files.found, &bar)?;
+        (report, written.rows, terms, written.bytes)
     } else {
         let builder = SegmentBuilder::new(Spool::new()?, args.options())?;
-        let Built { written, terms, .. } = args.build(builder, &sources, &bar, &mut warnings)?;
-        (written.rows, terms, deliver(written.output, output, out)?)
+        let (report, Built { written, terms, .. }) = args.build(builder, &files.found, &bar)?;
+        (report, written.rows, terms, deliver(written.output, output, out)?)
     };
     drop(bar);
-    let files_skipped = skipped + warnings.binary_files.len() as u64;
-    let summary = IndexJson { path: name, documents, terms, bytes, input_bytes, files_skipped };
-    show(&summary, skipped, args.json.json, out)?;
-    warnings.print(out)?;
+    let summary = IndexJson {
+        path: name,
+        documents,
+        terms,
+        bytes,
+        input_bytes,
+        files_skipped: files.unsupported + files.skipped.len() as u64,
+        problems: report.skipped,
+    };
+    show(&summary, files.unsupported, args.json.json, out)?;
+    warn(&files, &report, out)?;
     Ok(Outcome::Done)
 }
 
 impl Args {
+    /// Finds the input files.
+    fn files(&self) -> Result<Files, Failure> {
+        let mut files = Files::new();
+        for input in &self.inputs {
+            must_be_local(input, "index")?;
+            files.add(input, self.format.map(Into::into), binary_format).map_err(|error| {
+                let binary =
+                    matches!(error.kind(), ErrorKind::Binary(_)).then(|| head(input, tercet::HEAD_LEN));
+                // Its error names the command that reads the file.
+                match binary.flatten().map(|head| must_be_text(&input.to_string_lossy(), &head, "a document"))
+                {
+                    Some(Err(failure)) => failure,
+                    _ => error.into(),
+                }
+            })?;
+        }
+        let found = files.found.len();
+        files.found.retain(|file| file.is_named || file.path != self.output);
+        files.unsupported += (found - files.found.len()) as u64;
+        Ok(files)
+    }
+
     /// Indexes all files.
     fn build<S: Sink + Send>(
         &self,
         mut builder: SegmentBuilder<S>,
-        sources: &[Source],
+        files: &[DocumentFile],
         bar: &Bar,
-        warnings: &mut Warnings,
-    ) -> Result<Built<S::Output>, Failure> {
-        let mut add = |page: &Page| -> Result<(), Failure> {
-            if is_interrupted() {
-                return Err(Failure::Interrupted);
-            }
-            let mut document = Document::new(&page.url, &page.title)
-                .with_body(page.body.as_bytes())
-                .with_anchor(page.anchor.as_bytes());
-            document.doc_id = page.id.as_deref();
-            Ok(builder.add(&document)?)
-        };
-        for wave in files::waves(sources) {
-            self.read(wave, bar, &mut add, warnings)?;
-        }
-        Ok(builder.finish()?)
+    ) -> Result<(DocumentReport, Built<S::Output>), Failure> {
+        let names = &self.names;
+        let mut fields = FieldNames::new();
+        fields.id.clone_from(&names.id_field);
+        fields.url.clone_from(&names.url_field);
+        fields.title.clone_from(&names.title_field);
+        fields.body.clone_from(&names.body_field);
+        fields.anchor.clone_from(&names.anchor_field);
+        let on_error = self.on_error.map(|name| match name {
+            OnErrorName::Stop => documents::OnError::Stop,
+            OnErrorName::Skip => documents::OnError::Skip,
+        });
+        let options = DocumentOptions::new()
+            .with_url_prefix(&self.url_prefix)
+            .with_fields(fields)
+            .with_on_error(on_error);
+        let report = documents::read(files, &options, bar, |document: &Document| {
+            Ok::<_, Failure>(builder.add(&document.into())?)
+        })?;
+        Ok((report, builder.finish()?))
     }
 
     fn options(&self) -> SegmentOptions {
@@ -193,43 +243,42 @@ impl Args {
             ProfileName::Interop => WriterOptions::interop(),
         };
         let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
-        SegmentOptions::new().with_mode(mode).with_writer(writer).with_memory_bytes(self.buffer)
+        documents::segment_options(mode, writer).with_memory_bytes(self.buffer)
     }
+}
 
-    /// Reads files: those with one document in parallel, others sequentially.
-    fn read(
-        &self,
-        wave: &[Source],
-        bar: &Bar,
-        add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
-        warnings: &mut Warnings,
-    ) -> Result<(), Failure> {
-        use rayon::prelude::*;
-
-        match wave {
-            [source] if source.kind == Kind::Jsonl => {
-                warnings.no_text(source, jsonl::read(source, &self.names, bar, add)?);
-            }
-            [source] if source.kind == Kind::Trec => {
-                warnings.not_utf8 += u64::from(!trec::read(source, bar, add)?);
-            }
-            #[cfg(feature = "arrow")]
-            [source] if source.kind == Kind::Parquet => {
-                warnings.no_text(source, parquet::read(source, &self.names, bar, add)?);
-            }
-            wave => {
-                let pages: Vec<(Page, bool)> = wave
-                    .par_iter()
-                    .map(|source| files::page(source, &self.url_prefix))
-                    .collect::<Result<_, _>>()?;
-                for ((page, is_utf8), source) in pages.iter().zip(wave) {
-                    warnings.not_utf8 += u64::from(!is_utf8);
-                    add(page)?;
-                    bar.advance(source.bytes);
-                }
-            }
-        }
-        Ok(())
+/// Prints what was skipped, guessed or is missing.
+fn warn(files: &Files, report: &DocumentReport, out: &mut Ui) -> Result<(), Failure> {
+    let warning = paint(WARN, "warning:");
+    for error in files.skipped.iter().chain(&report.problems).take(MAX_SKIPPED) {
+        out.note(format_args!("{warning} skipped {error}"))?;
+    }
+    let skipped = files.skipped.len() as u64 + report.skipped;
+    if let Some(more @ 1..) = skipped.checked_sub(MAX_SKIPPED as u64) {
+        let more = counted(more, "more file or document").replace("file or documents", "files or documents");
+        out.note(format_args!("{warning} skipped {more}"))?;
+    }
+    for (name, documents) in &report.no_text {
+        let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };
+        out.note(format_args!(
+            "{documents} document{plural} of {} {have} no text: no field `body`, `text` or `contents`; \
+             set the field with `--body-field`",
+            escape::name(name)
+        ))?;
+    }
+    for (name, encoding) in report.guessed.iter().take(MAX_SKIPPED) {
+        let name = escape::name(name);
+        out.note(format_args!("{name}: no declared encoding and not UTF-8; read as {encoding} by a guess"))?;
+    }
+    if let Some(more @ 1..) = report.guessed.len().checked_sub(MAX_SKIPPED) {
+        out.note(format_args!("{} in a guessed encoding", counted(more as u64, "more file")))?;
+    }
+    match report.invalid_bytes {
+        0 => Ok(()),
+        1 => out.note("1 file has bytes that are invalid in its encoding; they are not indexed"),
+        count => out.note(format_args!(
+            "{count} files have bytes that are invalid in their encoding; they are not indexed"
+        )),
     }
 }
 

@@ -92,13 +92,79 @@ fn named_columns_must_exist() {
     assert!(result.err.contains("b.parquet: no ID and no field `url`"), "{}", result.err);
 }
 
+/// Text in another encoding is decoded: as declared, or by a guess that is reported.
 #[test]
-fn invalid_utf8_is_counted() {
+fn other_encodings_are_decoded() {
     let dir = TestDir::new();
-    dir.write("a.html", b"<meta charset=latin1><p>caf\xe9");
-    dir.write("b.txt", "caf\u{e9}");
-    let result = dir.ok("index a.html b.txt -o out.tatami");
-    assert!(result.err.contains("1 file has invalid UTF-8"), "{}", result.err);
+    let utf16: Vec<u8> =
+        [0xff, 0xfe].into_iter().chain("日本".encode_utf16().flat_map(u16::to_le_bytes)).collect();
+    for (name, bytes, body) in [
+        ("a.html", &b"<meta charset=latin1><p>caf\xe9"[..], "caf\u{e9}"),
+        ("b.txt", "caf\u{e9}".as_bytes(), "caf\u{e9}"),
+        ("c.html", b"<meta charset='shift_jis'><p>\x93\xfa\x96\x7b", "日本"),
+        (
+            "d.html",
+            b"<meta http-equiv=content-type content='text/html; charset=gbk'>\xd6\xd0\xce\xc4",
+            "中文",
+        ),
+        ("e.txt", &utf16, "日本"),
+    ] {
+        dir.write(name, bytes);
+        let result = dir.ok(&format!("index {name} -o out.tatami --force"));
+        assert_eq!(result.err, "", "{name}");
+        let printed = dir.ok("cat out.tatami --columns body").out;
+        assert_eq!(printed, format!("{{\"body\":\"{body}\"}}\n"), "{name}");
+    }
+    let text: &[u8] = b"Longtemps, je me suis couch\xe9 de bonne heure. \xc0 peine ma bougie \xe9teinte";
+    dir.write("guess.txt", text);
+    dir.write("damaged.txt", [&"日本".repeat(9).into_bytes()[..], b"\xff"].concat());
+    let result = dir.ok("index guess.txt damaged.txt -o out.tatami --force");
+    assert!(
+        result.err.contains("guess.txt: no declared encoding and not UTF-8; read as windows-1252 by a guess")
+    );
+    assert!(result.err.contains("1 file has bytes that are invalid in its encoding"), "{}", result.err);
+    assert!(dir.ok("cat out.tatami --columns body").out.contains("couché de bonne heure. À peine"));
+}
+
+/// Files of a directory that cannot be read are reported; the others are indexed. Named files are an error.
+#[test]
+fn one_bad_file_does_not_stop_a_directory() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("docs")).unwrap();
+    dir.write("docs/a.txt", "first words");
+    dir.write("docs/b.sgml", "<!doctype refentry>\n");
+    dir.write(
+        "docs/c.jsonl",
+        "{\"id\":1,\"text\":\"one\"}\nnot json\n{\"id\":2,\"text\":\"two\"}\n{\"x\":1}\n",
+    );
+    dir.write(
+        "docs/d.trec",
+        "<DOC><DOCNO>3</DOCNO>three</DOC><DOC>no number</DOC><DOC><DOCNO>4</DOCNO>four</DOC>",
+    );
+    let made = dir.ok("index docs -o out.tatami --json");
+    assert!(made.out.contains("\"problems\": 4"), "{}", made.out);
+    for reason in [
+        "warning: skipped docs/b.sgml: line 1: expected `<DOC>`\n",
+        "warning: skipped docs/c.jsonl: line 2, column 2: invalid JSON object: expected ident\n",
+        "warning: skipped docs/c.jsonl: line 4: no ID and no field `url`\n",
+        "warning: skipped docs/d.trec: line 1: document without <DOCNO>\n",
+    ] {
+        assert!(made.err.contains(reason), "{reason}: {}", made.err);
+    }
+    let bodies = dir.ok("cat out.tatami --columns body").out;
+    let expected =
+        ["first words", "one", "two", "three", "four"].map(|body| format!("{{\"body\":\"{body}\"}}\n"));
+    assert_eq!(bodies, expected.concat());
+    for (args, code) in [
+        ("index docs -o none.tatami --on-error stop", 4),
+        ("index docs/c.jsonl -o none.tatami", 4),
+        ("index docs/a.txt docs/none.txt -o none.tatami", 3),
+    ] {
+        assert_eq!(dir.run(args).code, code, "{args}");
+        assert!(!dir.names().contains(&"none.tatami".to_owned()), "{args}");
+    }
+    dir.ok("index docs/c.jsonl docs/b.sgml -o some.tatami --on-error skip");
+    assert_eq!(dir.ok("count some.tatami").out, "2\n");
 }
 
 #[test]
@@ -138,8 +204,16 @@ fn binary_files_are_not_documents() {
     std::fs::remove_file(dir.path("cities.jsonl")).unwrap();
     dir.write("e.txt", "BUFR is the name of a format.");
     let result = dir.ok("index . -o all.tatami");
-    assert!(result.err.contains("warning: skipped ./a.txt: is a .tatami file\n"), "{}", result.err);
-    assert!(result.err.contains("warning: skipped ./c.jsonl: is gzip-compressed\n"), "{}", result.err);
+    assert!(
+        result.err.contains("warning: skipped ./a.txt: is a .tatami file, not a document\n"),
+        "{}",
+        result.err
+    );
+    assert!(
+        result.err.contains("warning: skipped ./c.jsonl: is gzip-compressed, not a document\n"),
+        "{}",
+        result.err
+    );
     let urls = dir.ok("cat all.tatami --columns url").out;
     assert!(urls.contains("e.txt") && !urls.contains("a.txt"), "{urls}");
 }

@@ -6,20 +6,23 @@
 use std::cell::RefCell;
 
 use html5ever::tendril::StrTendril;
-use html5ever::tokenizer::states::{RawKind, ScriptEscapeKind};
+use html5ever::tokenizer::states::RawKind;
 use html5ever::tokenizer::{
     BufferQueue, Tag, TagKind, Token, TokenSink, TokenSinkResult, Tokenizer, TokenizerOpts,
 };
 
 /// Title and text of a page.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Stripped {
-    pub(super) title: String,
-    pub(super) text: String,
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct HtmlText {
+    /// The title, on one line.
+    pub title: String,
+    /// The visible text. Block elements are on lines of their own.
+    pub text: String,
 }
 
-/// Extracts title and text.
-pub(super) fn strip(page: &str) -> Stripped {
+/// Extracts title and text of a page.
+pub fn html_text(page: &str) -> HtmlText {
     let sink = Sink { state: RefCell::new(State::default()) };
     let tokenizer = Tokenizer::new(sink, TokenizerOpts::default());
     let input = BufferQueue::default();
@@ -32,25 +35,20 @@ pub(super) fn strip(page: &str) -> Stripped {
     let State { mut out, .. } = tokenizer.sink.state.take();
     out.title = out.title.split_whitespace().collect::<Vec<_>>().join(" ");
     out.text.truncate(out.text.trim_end().len());
+    out.text.drain(..out.text.len() - out.text.trim_start().len());
     out
 }
 
 #[derive(Debug, Default)]
 struct State {
-    out: Stripped,
+    out: HtmlText,
     /// Inside a title.
     title: bool,
     has_title: bool,
     /// Open `svg` elements, whose titles are not the page title.
     pictures: u32,
     /// Inside an element without visible text.
-    hidden: Option<Hidden>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hidden {
-    Script,
-    Style,
+    is_hidden: bool,
 }
 
 struct Sink {
@@ -75,7 +73,7 @@ const INLINE: [&str; 30] = [
 impl State {
     fn take(&mut self, token: Token) -> TokenSinkResult<()> {
         match token {
-            Token::CharacterTokens(text) if self.hidden.is_none() => {
+            Token::CharacterTokens(text) if !self.is_hidden => {
                 let out = if self.title { &mut self.out.title } else { &mut self.out.text };
                 out.push_str(&text);
             }
@@ -88,17 +86,11 @@ impl State {
     fn tag(&mut self, tag: &Tag) -> TokenSinkResult<()> {
         let starts = tag.kind == TagKind::StartTag;
         match &*tag.name {
-            "script" if starts => {
+            "script" | "style" | "noframes" | "iframe" | "noembed" if starts => {
                 self.gap();
-                self.hidden = Some(Hidden::Script);
-                return TokenSinkResult::RawData(RawKind::ScriptData);
+                self.is_hidden = true;
             }
-            "style" | "noframes" | "iframe" | "noembed" if starts => {
-                self.gap();
-                self.hidden = Some(Hidden::Style);
-                return TokenSinkResult::RawData(RawKind::Rawtext);
-            }
-            "script" | "style" | "noframes" | "iframe" | "noembed" => self.hidden = None,
+            "script" | "style" | "noframes" | "iframe" | "noembed" => self.is_hidden = false,
             "svg" => {
                 match starts {
                     true if !tag.self_closing => self.pictures += 1,
@@ -109,20 +101,23 @@ impl State {
             }
             "title" if starts && !self.has_title && self.pictures == 0 => {
                 (self.title, self.has_title) = (true, true);
-                return TokenSinkResult::RawData(RawKind::Rcdata);
+            }
+            // Another title, of a picture, has elements like any other.
+            "title" if starts => {
+                self.gap();
+                return TokenSinkResult::Continue;
             }
             "title" => {
                 self.title = false;
                 self.gap();
             }
-            "textarea" if starts => {
-                self.gap();
-                return TokenSinkResult::RawData(RawKind::Rcdata);
-            }
             name if INLINE.binary_search(&name).is_err() => self.gap(),
             _ => {}
         }
-        TokenSinkResult::Continue
+        match raw_text(tag) {
+            Some(raw) if starts => TokenSinkResult::RawData(raw),
+            _ => TokenSinkResult::Continue,
+        }
     }
 
     fn gap(&mut self) {
@@ -132,8 +127,16 @@ impl State {
     }
 }
 
-/// The tokenizer handles escaped script states itself.
-const _: fn(ScriptEscapeKind) -> RawKind = RawKind::ScriptDataEscaped;
+/// How the content of an element is tokenized, if it has no elements.
+pub(super) fn raw_text(tag: &Tag) -> Option<RawKind> {
+    match &*tag.name {
+        // The tokenizer handles escaped script states itself.
+        "script" => Some(RawKind::ScriptData),
+        "style" | "noframes" | "iframe" | "noembed" => Some(RawKind::Rawtext),
+        "title" | "textarea" => Some(RawKind::Rcdata),
+        _ => None,
+    }
+}
 
 #[cfg(test)]
 mod tests {
@@ -145,7 +148,7 @@ mod tests {
         let page = "<!doctype html><html><head><title>A &amp; B\n c</title><style>p { x: <b> }</style>\
             <script>if (a < b) { '<p>no</p>' }</script></head><body><h1>Head</h1><p>One<b>two</b> &eacute;&#33;\
             <!-- not this --><ul><li>x<li>y</ul><svg><title>picture</title></svg><br>end</body></html>";
-        let found = strip(page);
+        let found = html_text(page);
         assert_eq!(found.title, "A & B c");
         let words: Vec<&str> = found.text.split_whitespace().collect();
         assert_eq!(words, ["Head", "Onetwo", "é!", "x", "y", "picture", "end"]);
@@ -154,14 +157,14 @@ mod tests {
     #[test]
     fn hidden_elements_separate_words() {
         for hidden in ["script", "style", "svg", "textarea", "iframe"] {
-            let found = strip(&format!("one<{hidden}></{hidden}>two"));
+            let found = html_text(&format!("one<{hidden}></{hidden}>two"));
             assert_eq!(found.text.split_whitespace().collect::<Vec<_>>(), ["one", "two"], "{hidden}");
         }
     }
 
     #[test]
     fn svg_titles_are_not_the_page_title() {
-        let found = strip("<svg/><svg><title>picture</title></svg><title>page</title>text");
+        let found = html_text("<svg/><svg><title>picture</title></svg><title>page</title>text");
         assert_eq!(found.title, "page");
         assert_eq!(found.text.split_whitespace().collect::<Vec<_>>(), ["picture", "text"]);
     }
@@ -171,8 +174,8 @@ mod tests {
         for page in
             ["", "<", "<p", "<!--", "<script>", "<title>t", "a<b<c>d</", "&#x110000;&nbsp;\0", "</p></p>"]
         {
-            strip(page);
+            html_text(page);
         }
-        assert_eq!(strip("plain text").text, "plain text");
+        assert_eq!(html_text("plain text").text, "plain text");
     }
 }

@@ -2,62 +2,69 @@
 
 use std::io::{BufRead as _, BufReader};
 
-use super::files::{MAX_BYTES, Source, open, read_failure};
-use super::{Page, html};
-use crate::failure::Failure;
-use crate::ui::Bar;
-use tercet::core::Progress as _;
+use super::charset::decode_text;
+use super::error::ErrorKind;
+use super::html::html_text;
+use super::read::{Encoded, Reader};
+use super::{Document, MAX_BYTES, Stopped};
 
-/// Reads the documents of a file; returns whether it is valid UTF-8.
-pub(super) fn read(
-    source: &Source,
-    bar: &Bar,
-    add: &mut dyn FnMut(&Page) -> Result<(), Failure>,
-) -> Result<bool, Failure> {
-    let mut input = BufReader::with_capacity(1 << 18, open(source)?);
+/// Reads the documents of a file.
+pub(super) fn read<E>(reader: &mut Reader<'_, E>) -> Result<(), Stopped<E>> {
+    let mut input = BufReader::with_capacity(1 << 18, reader.open()?);
     let mut scanner = Scanner::default();
-    let mut is_utf8 = true;
+    let mut encoded = Encoded::default();
     loop {
-        let chunk = input.fill_buf().map_err(|error| read_failure(&source.path, &error))?;
+        let chunk = input.fill_buf().map_err(|error| reader.error(ErrorKind::Read(error)))?;
         let len = chunk.len();
         let mut each = |text: &[u8], line: u64| {
-            is_utf8 &= simdutf8::basic::from_utf8(text).is_ok();
-            let page = page(&String::from_utf8_lossy(text));
-            add(&page.ok_or(Stopped::Wrong(line, "document without <DOCNO>"))?).map_err(Stopped::Failed)
+            let decoded = decode_text(text.to_vec());
+            let found = Encoded::from(&decoded);
+            encoded.has_errors |= found.has_errors;
+            encoded.guessed = encoded.guessed.or(found.guessed);
+            match document(&decoded.text) {
+                Some(document) => reader.add(&document),
+                None => {
+                    let reason = "document without <DOCNO>".into();
+                    Ok(reader.problem(ErrorKind::Malformed { line, column: None, reason })?)
+                }
+            }
         };
         let scanned = if len == 0 { scanner.end() } else { scanner.feed(chunk, &mut each) };
-        scanned.map_err(|stopped| stopped.into_failure(source))?;
+        match scanned {
+            Ok(()) => {}
+            Err(Invalid::Consumer(stopped)) => return Err(stopped),
+            Err(Invalid::TooLarge(line)) => {
+                return Err(reader.error(ErrorKind::TooLarge { line: Some(line) }).into());
+            }
+            Err(Invalid::Structure(line, reason)) => {
+                let reason = reason.into();
+                return Err(reader.error(ErrorKind::Malformed { line, column: None, reason }).into());
+            }
+        }
         if len == 0 {
-            return Ok(is_utf8);
+            reader.note_encoding(&encoded);
+            return Ok(());
         }
         input.consume(len);
-        bar.advance(len as u64);
+        reader.advance(len as u64)?;
     }
 }
 
-enum Stopped {
+/// Why the scan ended.
+enum Invalid<S> {
     /// A line and the reason.
-    Wrong(u64, &'static str),
-    Failed(Failure),
-}
-
-impl Stopped {
-    fn into_failure(self, source: &Source) -> Failure {
-        match self {
-            Self::Wrong(line, reason) => Failure::request(format!(
-                "{}: line {line}: {reason}",
-                crate::output::display_path(&source.path)
-            )),
-            Self::Failed(failure) => failure,
-        }
-    }
+    Structure(u64, &'static str),
+    /// The line of a document that is too long.
+    TooLarge(u64),
+    /// The function that takes the documents stopped.
+    Consumer(S),
 }
 
 const NO_END: &str = "unterminated document";
 const NO_DOCUMENT: &str = "expected `<DOC>`";
 
 /// Called with a document and its first line.
-type Each<'a> = dyn FnMut(&[u8], u64) -> Result<(), Stopped> + 'a;
+type Each<'a, S> = dyn FnMut(&[u8], u64) -> Result<(), S> + 'a;
 
 /// Finds documents in a stream of bytes.
 #[derive(Default)]
@@ -87,7 +94,7 @@ enum Seen {
 }
 
 impl Scanner {
-    fn feed(&mut self, chunk: &[u8], each: &mut Each<'_>) -> Result<(), Stopped> {
+    fn feed<S>(&mut self, chunk: &[u8], each: &mut Each<'_, S>) -> Result<(), Invalid<S>> {
         self.bytes.extend_from_slice(chunk);
         if !self.is_started {
             if self.bytes.len() < 3 {
@@ -111,10 +118,10 @@ impl Scanner {
                     self.open = Some(self.line_of(found));
                     (self.at, from) = (found + len, found + len);
                 }
-                (None, _) => return Err(Stopped::Wrong(self.line_of(found), NO_DOCUMENT)),
-                (Some(line), Seen::Start(_)) => return Err(Stopped::Wrong(line, NO_END)),
+                (None, _) => return Err(Invalid::Structure(self.line_of(found), NO_DOCUMENT)),
+                (Some(line), Seen::Start(_)) => return Err(Invalid::Structure(line, NO_END)),
                 (Some(line), Seen::End(len)) => {
-                    each(&self.bytes[from..found], line)?;
+                    each(&self.bytes[from..found], line).map_err(Invalid::Consumer)?;
                     self.open = None;
                     self.documents += 1;
                     self.at = found + len;
@@ -128,13 +135,13 @@ impl Scanner {
         (self.at, self.counted) = (self.at - done, self.counted - done);
         if self.bytes.len() as u64 > MAX_BYTES {
             let line = self.open.unwrap_or(self.breaks + 1);
-            return Err(Stopped::Wrong(line, "document exceeds 1 GiB"));
+            return Err(Invalid::TooLarge(line));
         }
         Ok(())
     }
 
     /// The position of the next `<`; other text between documents is an error.
-    fn next_tag(&mut self) -> Result<Option<usize>, Stopped> {
+    fn next_tag<S>(&mut self) -> Result<Option<usize>, Invalid<S>> {
         let rest = &self.bytes[self.at..];
         let found = if self.open.is_some() {
             rest.iter().position(|byte| *byte == b'<')
@@ -146,7 +153,7 @@ impl Scanner {
             return Ok(None);
         };
         if self.bytes[found] != b'<' {
-            return Err(Stopped::Wrong(self.line_of(found), NO_DOCUMENT));
+            return Err(Invalid::Structure(self.line_of(found), NO_DOCUMENT));
         }
         Ok(Some(found))
     }
@@ -162,13 +169,13 @@ impl Scanner {
     }
 
     /// Ends the input.
-    fn end(&mut self) -> Result<(), Stopped> {
+    fn end<S>(&mut self) -> Result<(), Invalid<S>> {
         if let Some(line) = self.open {
-            return Err(Stopped::Wrong(line, NO_END));
+            return Err(Invalid::Structure(line, NO_END));
         }
         // An empty file is valid; a blank file is not.
         if (self.is_started && self.documents == 0) || !self.bytes.is_empty() {
-            return Err(Stopped::Wrong(self.breaks + 1, NO_DOCUMENT));
+            return Err(Invalid::Structure(self.breaks + 1, NO_DOCUMENT));
         }
         Ok(())
     }
@@ -194,23 +201,17 @@ fn seen(bytes: &[u8]) -> Seen {
     }
 }
 
-fn page(text: &str) -> Option<Page> {
+fn document(text: &str) -> Option<Document> {
     let (number, whole) = inside(text, "docno")?;
     let (before, after) = (&text[..whole.start], &text[whole.end..]);
     let id = Some(number.trim()).filter(|id| !id.is_empty())?.to_owned();
-    let mut stripped = html::strip(&format!("{before}\n{after}"));
+    let mut stripped = html_text(&format!("{before}\n{after}"));
     if stripped.title.is_empty()
         && let Some((title, _)) = ["headline", "head"].iter().find_map(|name| inside(text, name))
     {
         stripped.title = title.split_whitespace().collect::<Vec<_>>().join(" ");
     }
-    Some(Page {
-        id: Some(id),
-        url: String::new(),
-        title: stripped.title,
-        body: stripped.text,
-        anchor: String::new(),
-    })
+    Some(Document { id: Some(id), title: stripped.title, body: stripped.text, ..Document::default() })
 }
 
 /// The text of an element, and its range with tags.
@@ -232,12 +233,13 @@ mod tests {
     #[test]
     fn documents_have_id_title_and_text() {
         let found =
-            page("<DOCNO> 7 </DOCNO>\n<HEADLINE>On\nmemories</HEADLINE><TEXT>one &amp; two</TEXT>").unwrap();
+            document("<DOCNO> 7 </DOCNO>\n<HEADLINE>On\nmemories</HEADLINE><TEXT>one &amp; two</TEXT>")
+                .unwrap();
         assert_eq!((found.id.as_deref(), found.title.as_str()), (Some("7"), "On memories"));
         let words: Vec<&str> = found.body.split_whitespace().collect();
         assert_eq!(words, ["On", "memories", "one", "&", "two"]);
-        assert_eq!(page("<TEXT>no number</TEXT>"), None);
-        assert_eq!(page("<DOCNO> </DOCNO>"), None);
+        assert_eq!(document("<TEXT>no number</TEXT>"), None);
+        assert_eq!(document("<DOCNO> </DOCNO>"), None);
     }
 
     /// The documents with their lines, or the line of an error, for every chunk size.
@@ -246,13 +248,13 @@ mod tests {
             let (mut scanner, mut all) = (Scanner::default(), Vec::new());
             let mut each = |text: &[u8], line| {
                 all.push((String::from_utf8_lossy(text).into_owned(), line));
-                Ok(())
+                Ok::<_, ()>(())
             };
             let fed = text.as_bytes().chunks(piece).try_for_each(|chunk| scanner.feed(chunk, &mut each));
             match fed.and_then(|()| scanner.end()) {
                 Ok(()) => Ok(all),
-                Err(Stopped::Wrong(line, reason)) => Err((line, reason)),
-                Err(Stopped::Failed(_)) => unreachable!(),
+                Err(Invalid::Structure(line, reason)) => Err((line, reason)),
+                Err(_) => panic!("too large or stopped"),
             }
         };
         let whole = scan(1 << 20);
