@@ -81,6 +81,7 @@ pub(super) fn interop(context: &Context) -> Report {
     }
     guides(context, &mut report);
     tables(context, &mut report);
+    filters(context, &mut report);
     labels(context, &mut report);
     let script = "interop/xarray_cli_check.py";
     python_with_our_command(context, &mut report, "interop xarray commands", script, "tet");
@@ -126,6 +127,20 @@ fn labels(context: &Context, report: &mut Report) {
 /// Tables of other programs, converted by our command and back.
 fn tables(context: &Context, report: &mut Report) {
     python_with_our_command(context, report, "interop tables", "interop/table_check.py", "tatami");
+}
+
+/// Random filters of `.tatami` files, the same in every run, and CSV files of many dialects.
+fn filters(context: &Context, report: &mut Report) {
+    python_with_our_command(context, report, "interop csv", "interop/csv_check.py", "tatami");
+    let python = match tools::python(context) {
+        Ok(python) => python,
+        Err(reason) => return report.lack(context.ci, "interop filters", &reason),
+    };
+    let script = "interop/filter_check.py";
+    let mut command = Command::new(&python.program);
+    command.arg(script).arg("--tatami").arg(context.program("tatami"));
+    command.arg("--driver").arg(context.program("filter_tatami")).current_dir(&context.root);
+    driver(report, script, command.env("PYTHONDONTWRITEBYTECODE", "1"));
 }
 
 /// The Python of the guides, run with numpy and our command.
