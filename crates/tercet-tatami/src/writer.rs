@@ -101,6 +101,9 @@ pub struct Writer<S> {
     broken: bool,
 }
 
+/// Maximum values of a row group in memory, of all columns; more than 128 columns have shorter groups.
+const GROUP_VALUES: usize = 1 << 24;
+
 /// Bytes of pages, runs and dictionaries.
 #[derive(Clone, Copy, Debug, Default)]
 struct Totals {
@@ -225,7 +228,11 @@ impl<S: Sink> Writer<S> {
     fn take(&mut self, batch: &[Column], rows: usize) -> Result<(), ErrorKind> {
         let max_rows = usize::try_from(self.options.row_group_max_rows.max(1)).unwrap_or(usize::MAX);
         // The first row of a page is stored in 32 bits.
-        let max_rows = max_rows.min(1 << 31);
+        let mut max_rows = max_rows.min(1 << 31);
+        if self.options.is_native() {
+            // Empty strings and nulls take memory in every column.
+            max_rows = max_rows.min((GROUP_VALUES / self.schema.len().max(1)).max(1));
+        }
         let mut start = 0;
         while start < rows {
             let most = start..rows.min(start + (max_rows - self.group.rows));

@@ -51,6 +51,7 @@ pub(crate) enum Verb {
     /// Look up a row by its sort key
     ///
     /// Searches one page of the sort key column; of the other columns only the pages with the row are read.
+    #[command(visible_alias = "get")]
     Lookup(lookup::Args),
     /// Count rows, with an optional filter
     Count(count::Args),

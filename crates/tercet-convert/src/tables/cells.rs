@@ -10,7 +10,9 @@ use super::build::{Builder, ValueParser};
 use super::chunks::Chunk;
 use super::csv::{Cell, Records, unescaped};
 use super::dialect::{Dialect, point};
-use super::infer::{EXACT, Inference, MAX_COLUMNS, NULL_TOKENS, is_rounded, is_special, parse_bool};
+use super::infer::{
+    EXACT, Inference, MAX_COLUMNS, NULL_TOKENS, check_names, is_rounded, is_special, parse_bool,
+};
 use super::moment::{Moment, date};
 use super::parsed::{Batch, Parsed, Problem, in_column};
 use super::reject::{OnError, Reject};
@@ -527,6 +529,8 @@ pub(super) fn header_names(chunk: &Chunk, dialect: &Dialect) -> Result<Option<Ve
             let reason = format!("{} columns exceed the maximum of {MAX_COLUMNS}", record.fields);
             return Err((line, Problem::TooLarge(reason)));
         }
+        check_names(cells.len(), record.end - record.start)
+            .map_err(|reason| (line, Problem::TooLarge(reason)))?;
         let is_bare = |cell: &&Cell| !cell.is_quoted();
         if cells.iter().filter(is_bare).any(|cell| cell.bytes(&chunk.bytes).contains(&b'\r')) {
             let reason = "lines end with CR only; expected LF or CR LF";

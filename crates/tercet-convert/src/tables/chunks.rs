@@ -29,6 +29,22 @@ pub(super) struct Chunk {
     pub(super) read: u64,
 }
 
+impl Chunk {
+    /// Chunks of at most `most` lines.
+    pub(super) fn split(self, most: usize) -> impl Iterator<Item = Self> {
+        let Self { bytes, mut line, mut read } = self;
+        let mut start = 0;
+        std::iter::from_fn(move || {
+            let rest = bytes.get(start..).filter(|rest| !rest.is_empty())?;
+            let end = memchr_iter(b'\n', rest).nth(most.saturating_sub(1)).map_or(rest.len(), |at| at + 1);
+            let part = Self { bytes: rest[..end].to_vec(), line, read: std::mem::take(&mut read) };
+            line += memchr_iter(b'\n', &part.bytes).count() as u64;
+            start += end;
+            Some(part)
+        })
+    }
+}
+
 /// Where a record ends.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Boundary {

@@ -1,6 +1,6 @@
 //! Schema inference from values.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use tercet_core::escape;
 use tercet_tatami::logical_type::is_number;
@@ -18,11 +18,15 @@ pub(super) const NULL_TOKENS: [&str; 6] = ["NULL", "null", "NA", "N/A", "\\N", "
 /// Maximum columns of an inferred table. Each column of a file takes memory while it is written.
 pub(super) const MAX_COLUMNS: usize = 16_384;
 
+/// Maximum bytes of all column names.
+const MAX_NAME_BYTES: usize = 16 << 20;
+
 /// The inference state of all columns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Inference {
     columns: Vec<(String, Seen)>,
     by_name: HashMap<String, usize>,
+    name_bytes: usize,
     rows: u64,
 }
 
@@ -168,6 +172,17 @@ fn digits(text: &str) -> Option<(String, i64)> {
     Some((bare.to_owned(), power.checked_add(trailing_zeros)?.checked_sub(fraction)?))
 }
 
+/// Fails if there are too many columns, or their names are too long.
+pub(super) fn check_names(columns: usize, bytes: usize) -> Result<(), String> {
+    if columns > MAX_COLUMNS {
+        return Err(format!("more than {MAX_COLUMNS} columns"));
+    }
+    if bytes > MAX_NAME_BYTES {
+        return Err(format!("the column names exceed {} MiB", MAX_NAME_BYTES >> 20));
+    }
+    Ok(())
+}
+
 impl Inference {
     /// Adds a column.
     pub(super) fn column(&mut self, name: &str) -> usize {
@@ -175,6 +190,7 @@ impl Inference {
             return *index;
         }
         self.columns.push((name.to_owned(), Seen::default()));
+        self.name_bytes += name.len();
         self.by_name.insert(name.to_owned(), self.columns.len() - 1);
         self.columns.len() - 1
     }
@@ -196,9 +212,9 @@ impl Inference {
         self.columns.is_empty()
     }
 
-    /// The number of columns.
-    pub(super) fn len(&self) -> usize {
-        self.columns.len()
+    /// Fails if there are too many columns, or their names are too long.
+    pub(super) fn check_limits(&self) -> Result<(), String> {
+        check_names(self.columns.len(), self.name_bytes)
     }
 
     /// The number of rows.
@@ -218,10 +234,14 @@ impl Inference {
     /// The inferred columns in order of appearance.
     pub(super) fn finish(&self) -> Result<Inferred, String> {
         let mut out = Inferred::default();
+        let names: BTreeSet<&str> = self.columns.iter().map(|(name, _)| name.as_str()).collect();
+        let has_members = |name: &str| {
+            let path = format!("{name}.");
+            names.range(path.as_str()..).next().is_some_and(|other| other.starts_with(&path))
+        };
         for (name, seen) in &self.columns {
             // A null in place of an object.
-            let path = format!("{name}.");
-            if seen.is_unknown() && self.columns.iter().any(|(other, _)| other.starts_with(&path)) {
+            if seen.is_unknown() && has_members(name) {
                 continue;
             }
             let (field, annotation) =

@@ -1,13 +1,13 @@
 //! Columns from JSONL chunks.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use tercet_tatami::Field;
 
 use super::build::{Builder, ValueParser};
 use super::chunks::Chunk;
-use super::infer::{Inference, MAX_COLUMNS};
+use super::infer::{Inference, check_names};
 use super::json::{self, Nested, SyntaxError};
 use super::parsed::{Parsed, Problem};
 use super::reject::{OnError, Reject};
@@ -22,6 +22,8 @@ pub(super) struct JsonlReader<'a> {
     pub(super) only: Option<&'a [String]>,
     pub(super) fields: &'a [(Field, ValueParser)],
     pub(super) by_name: &'a HashMap<String, usize>,
+    /// The paths of objects that have columns.
+    pub(super) objects: &'a HashSet<String>,
     pub(super) on_error: OnError,
 }
 
@@ -93,7 +95,7 @@ impl JsonlReader<'_> {
         last: &mut Vec<u64>,
     ) -> Result<(), Problem> {
         let text = utf8(bytes)?;
-        let mut seen = Vec::new();
+        let (mut seen, mut name_bytes) = (Vec::new(), 0);
         json::object::<Problem>(
             text,
             self.nested,
@@ -102,9 +104,8 @@ impl JsonlReader<'_> {
                 if key.is_empty() {
                     return Err(Problem::Value("empty column name".to_owned()));
                 }
-                if seen.len() >= MAX_COLUMNS || inference.len() >= MAX_COLUMNS {
-                    return Err(Problem::TooLarge(format!("more than {MAX_COLUMNS} columns")));
-                }
+                name_bytes += key.len();
+                check_names(seen.len() + 1, name_bytes).map_err(Problem::TooLarge)?;
                 seen.push((key, token));
                 Ok(())
             },
@@ -118,7 +119,7 @@ impl JsonlReader<'_> {
             inference.see(column, &token, line);
         }
         inference.end_row();
-        Ok(())
+        inference.check_limits().map_err(Problem::TooLarge)
     }
 
     /// All column names of a chunk.
@@ -209,7 +210,7 @@ impl<'a> Rows<'a> {
                     None => match by_name.get(&*key) {
                         Some(column) => *column,
                         // A null in place of an object.
-                        None if token == Token::Null && has_members(builders, &key) => return Ok(()),
+                        None if token == Token::Null && reader.objects.contains(&*key) => return Ok(()),
                         None => return Err(Problem::in_column(&key, "not in the schema")),
                     },
                 };
@@ -244,7 +245,8 @@ impl<'a> Rows<'a> {
     }
 }
 
-/// Whether a column is a member of an object of this name.
-fn has_members(builders: &[Builder], name: &str) -> bool {
-    builders.iter().any(|builder| builder.name().strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+/// The paths of the objects that have columns: `a` and `a.b` of `a.b.c`.
+pub(super) fn objects<'a>(names: impl Iterator<Item = &'a str>) -> HashSet<String> {
+    let paths = |name: &'a str| name.match_indices('.').map(move |(at, _)| name[..at].to_owned());
+    names.flat_map(paths).collect()
 }

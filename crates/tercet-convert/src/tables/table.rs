@@ -191,11 +191,7 @@ impl Table {
                 for source in sources {
                     files.push(File::from_source(counted(source), tercet_tatami::ReadOptions::new())?);
                 }
-                let schemas = files.iter().map(|file| (file.name(), file.schema().fields()));
-                let fields = same_columns(schemas)?;
-                let is_kept = |(key, _): &&(String, String)| !key.starts_with("tatami.");
-                let pairs = files[0].footer().pairs.iter().filter(is_kept).cloned().collect();
-                (Kind::Tatami(files), fields, pairs)
+                return Self::with_files(files, options, read, input_bytes);
             }
             #[cfg(feature = "arrow")]
             _ => {
@@ -228,6 +224,39 @@ impl Table {
         Ok(Self {
             format,
             rows,
+            fields,
+            schema,
+            pairs,
+            predicate: None,
+            expr: None,
+            columns: None,
+            read,
+            batch_rows: options.batch_rows,
+            input_bytes,
+        })
+    }
+
+    /// Makes one table of open `.tatami` files, like the members of a collection. At least one file is needed.
+    pub fn from_files(files: Vec<File>, options: &TableOptions) -> Result<Self, TableError> {
+        let bytes = files.iter().map(File::len).sum();
+        Self::with_files(files, options, Arc::default(), bytes)
+    }
+
+    fn with_files(
+        files: Vec<File>,
+        options: &TableOptions,
+        read: Arc<AtomicU64>,
+        input_bytes: u64,
+    ) -> Result<Self, TableError> {
+        let Some(first) = files.first() else { return Err(refused(&"input".into(), "no input files")) };
+        let fields = same_columns(files.iter().map(|file| (file.name(), file.schema().fields())))?;
+        let is_kept = |(key, _): &&(String, String)| !key.starts_with("tatami.");
+        let pairs = first.footer().pairs.iter().filter(is_kept).cloned().collect();
+        let schema =
+            Schema::new(fields.clone()).map_err(|error| refused(first.name(), &error.to_string()))?;
+        Ok(Self {
+            format: TableFormat::Tatami,
+            rows: Kind::Tatami(files),
             fields,
             schema,
             pairs,

@@ -18,9 +18,14 @@ use super::error::{Error, ErrorKind};
 use super::format::{Compression, TableFormat, detect};
 use super::infer::{Inference, Inferred, MAX_COLUMNS};
 use super::json::Nested;
-use super::lines::{JsonlReader, is_wanted};
+use super::lines::{JsonlReader, is_wanted, objects};
 use super::parsed::{Batch, Parsed, Problem};
 use super::reject::{OnError, Reject};
+
+/// Maximum values of a batch of JSONL.
+const BATCH_VALUES: usize = 1 << 20;
+/// The length of the shortest JSON object with a line break.
+const MIN_LINE: usize = 3;
 
 /// Text format of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,10 +199,9 @@ impl TextTable {
                         found.map_err(|(line, problem)| problem.into_error(input.name(), line, false))?;
                     seen += found.rows();
                     all.merge(found);
-                    if all.len() > MAX_COLUMNS {
-                        let reason = format!("more than {MAX_COLUMNS} columns").into();
-                        return Err(input.error(ErrorKind::TooLarge { line: 1, reason }));
-                    }
+                    all.check_limits().map_err(|reason| {
+                        input.error(ErrorKind::TooLarge { line: 1, reason: reason.into() })
+                    })?;
                 }
                 is_partial |= seen >= most;
                 Ok(seen < most)
@@ -306,7 +310,7 @@ impl TextTable {
         for input in &self.inputs {
             let reader = self.reader(input, Some(schema));
             let is_sampled = self.is_sampled && self.options.on_error == OnError::Stop;
-            input.each_round(Self::boundary(input), Sample::All, progress, |chunks| {
+            let mut parse = |chunks: Vec<(Chunk, bool)>| {
                 let parsed: Vec<Parsed> =
                     chunks.into_par_iter().map(|(chunk, is_first)| reader.parse(&chunk, is_first)).collect();
                 for Parsed { batch, rejects, problem } in parsed {
@@ -319,6 +323,22 @@ impl TextTable {
                     }
                 }
                 Ok::<_, E>(true)
+            };
+            // A line of JSON can be short and still have a value in every column.
+            let most_lines = match self.format {
+                TextFormat::Jsonl => (BATCH_VALUES / schema.len().max(1)).max(1),
+                TextFormat::Csv => usize::MAX,
+            };
+            input.each_round(Self::boundary(input), Sample::All, progress, |chunks| {
+                if chunks.iter().all(|(chunk, _)| chunk.bytes.len() / MIN_LINE < most_lines) {
+                    return parse(chunks);
+                }
+                let per_round = rayon::current_num_threads().max(1) * 2;
+                let mut parts = chunks.into_iter().flat_map(|(chunk, _)| chunk.split(most_lines)).peekable();
+                while parts.peek().is_some() {
+                    parse(parts.by_ref().take(per_round).map(|part| (part, false)).collect())?;
+                }
+                Ok(true)
             })?;
         }
         Ok(())
@@ -383,12 +403,14 @@ impl TextTable {
             stored.iter().enumerate().map(|(index, field)| (field.clone(), parser(index))).collect();
         let by_name =
             fields.iter().zip(0..).map(|((field, _), index)| (field.name.to_string(), index)).collect();
+        let objects = objects(fields.iter().map(|(field, _)| &*field.name));
         Reader::Jsonl(Box::new(OwnedJsonl {
             input: input.name(),
             nested: self.options.nested,
             only: self.options.only.as_deref(),
             fields,
             by_name,
+            objects,
             on_error,
         }))
     }
@@ -401,6 +423,7 @@ struct OwnedJsonl<'a> {
     only: Option<&'a [String]>,
     fields: Vec<(Field, ValueParser)>,
     by_name: HashMap<String, usize>,
+    objects: HashSet<String>,
     on_error: OnError,
 }
 
@@ -410,8 +433,8 @@ impl OwnedJsonl<'_> {
     }
 
     fn borrowed(&self) -> JsonlReader<'_> {
-        let Self { input, nested, only, fields, by_name, on_error } = self;
-        JsonlReader { input, nested: *nested, only: *only, fields, by_name, on_error: *on_error }
+        let Self { input, nested, only, fields, by_name, objects, on_error } = self;
+        JsonlReader { input, nested: *nested, only: *only, fields, by_name, objects, on_error: *on_error }
     }
 }
 

@@ -11,8 +11,9 @@ use tercet::convert::tables::{
 use tercet::core::Sink as _;
 use tercet::core::progress::NoProgress;
 use tercet::core::{Progress, escape};
-use tercet::tatami::{Field, LogicalType, Type};
+use tercet::tatami::{Collection, Field, LogicalType, Type};
 
+use super::collection_scan;
 use super::columns::{Columns, no_column};
 use super::create::options::{Layout, Text, WriteArgs};
 use super::create::roles::Roles;
@@ -94,6 +95,52 @@ struct PlanColumn {
 
 /// Reads the inputs and writes the output; `None` for a dry run.
 pub(super) fn run(request: &Request<'_>, output: Output, out: &mut Ui) -> Result<Option<Done>, Failure> {
+    let Opened { mut table, from, inputs, input_bytes } = open(request, &output, out)?;
+    for (name, warning) in table.warnings() {
+        out.note(format_args!("{} {}: {warning}", paint(WARN, "warning:"), escape::name(&name)))?;
+    }
+    if request.text.dry_run {
+        select(&mut table, request, from, out)?;
+        plan(&table, from, inputs, request.write.json.json, out)?;
+        return Ok(None);
+    }
+    note_dialects(&table, out)?;
+    loop {
+        select(&mut table, request, from, out)?;
+        let mut rejects = Rejects::new(request.text.rejects.as_deref(), request.write.force.force)?;
+        match transfer(&mut table, request, &output, &mut rejects, out) {
+            Ok((target, warnings)) => {
+                let counts = target.finish(output, out)?;
+                for warning in warnings.into_iter().chain(counts.warnings.iter().cloned()) {
+                    out.note(warning)?;
+                }
+                let rejected = rejects.finish(out)?;
+                return Ok(Some(Done { inputs, from, input_bytes, counts, rejected }));
+            }
+            // The types of the sample do not hold all values. The incomplete output is discarded.
+            Err(Stopped::Table(error)) if error.is_outside_sample() => {
+                let bar = out.bar("inferring", input_bytes);
+                table.infer_all(&bar)?;
+            }
+            Err(Stopped::Table(error)) => return Err(explained(error, request)),
+            Err(Stopped::Failure(failure)) => return Err(failure),
+        }
+    }
+}
+
+/// The opened input.
+struct Opened {
+    table: Table,
+    from: Format,
+    inputs: Vec<String>,
+    input_bytes: u64,
+}
+
+/// Opens the inputs as one table.
+fn open(request: &Request<'_>, output: &Output, out: &mut Ui) -> Result<Opened, Failure> {
+    if let Some(opened) = open_collection(request, output, out)? {
+        return Ok(opened);
+    }
     let mut paths = Vec::new();
     for path in request.from {
         output.must_not_be(path)?;
@@ -124,38 +171,40 @@ pub(super) fn run(request: &Request<'_>, output: Output, out: &mut Ui) -> Result
     let progress: &dyn Progress = bar.as_ref().map_or(&NoProgress, |bar| bar);
     let opened = Table::open(&sources, from.in_library(), &options, progress);
     drop(bar);
-    let mut table = opened.map_err(|error| explained(error, request))?;
-    for (name, warning) in table.warnings() {
-        out.note(format_args!("{} {}: {warning}", paint(WARN, "warning:"), escape::name(&name)))?;
+    let table = opened.map_err(|error| explained(error, request))?;
+    let inputs = sources.iter().map(|source| source.name().to_string()).collect();
+    Ok(Opened { table, from, inputs, input_bytes })
+}
+
+/// Opens a collection, whose manifest names the files and their deleted rows; `None` for other inputs.
+fn open_collection(request: &Request<'_>, output: &Output, out: &mut Ui) -> Result<Option<Opened>, Failure> {
+    let Some(path) = request.from.iter().find(|path| is_collection(path)) else { return Ok(None) };
+    if request.from.len() > 1 {
+        let reason = format!("{}: a collection must be the only input", display_path(path));
+        return Err(Failure::request(reason));
     }
-    let inputs: Vec<String> = sources.iter().map(|source| source.name().to_string()).collect();
-    if request.text.dry_run {
-        select(&mut table, request, from, out)?;
-        plan(&table, from, inputs, request.write.json.json, out)?;
+    output.must_not_be(path)?;
+    if request.declared.is_some() {
+        return Err(Failure::request("`--schema` applies to CSV and JSONL input only"));
+    }
+    let Some(collection) = collection_scan::collection(&request.write.input(path), out)? else {
         return Ok(None);
+    };
+    let files = collection.members().iter().map(|member| collection.open_member(member));
+    let files = files.collect::<Result<Vec<_>, _>>()?;
+    if files.is_empty() {
+        return Err(Failure::request(format!("{}: the collection has no files", display_path(path))));
     }
-    note_dialects(&table, out)?;
-    loop {
-        select(&mut table, request, from, out)?;
-        let mut rejects = Rejects::new(request.text.rejects.as_deref(), request.write.force.force)?;
-        match transfer(&mut table, request, &output, &mut rejects, out) {
-            Ok((target, warnings)) => {
-                let counts = target.finish(output, out)?;
-                for warning in warnings.into_iter().chain(counts.warnings.iter().cloned()) {
-                    out.note(warning)?;
-                }
-                let rejected = rejects.finish(out)?;
-                return Ok(Some(Done { inputs, from, input_bytes, counts, rejected }));
-            }
-            // The types of the sample do not hold all values. The incomplete output is discarded.
-            Err(Stopped::Table(error)) if error.is_outside_sample() => {
-                let bar = out.bar("inferring", input_bytes);
-                table.infer_all(&bar)?;
-            }
-            Err(Stopped::Table(error)) => return Err(explained(error, request)),
-            Err(Stopped::Failure(failure)) => return Err(failure),
-        }
-    }
+    let table = Table::from_files(files, &options(request, Format::Tatami)?)?;
+    let inputs = vec![collection_scan::name(path)];
+    Ok(Some(Opened { table, from: Format::Tatami, inputs, input_bytes: collection.bytes() }))
+}
+
+/// Whether a path is a directory with a manifest, even a damaged one.
+fn is_collection(path: &Path) -> bool {
+    crate::input::is_local(path)
+        && path.is_dir()
+        && Collection::open(path).map_or(true, |collection| collection.manifest_path().exists())
 }
 
 /// The options of the library.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde_json::value::RawValue;
 use tercet::core::escape;
-use tercet::tatami::{File, KeyPosition, LogicalType, Scalar, Type};
+use tercet::tatami::{Column, File, KeyPosition, LogicalType, Scalar, Type};
 
 use super::cat::warn;
 use super::collection_scan;
@@ -21,6 +21,7 @@ Examples:
   tatami lookup years.tatami --columns events -- -753     a key that starts with a dash
   tatami lookup crawl.tatami https://example.org/ --json    with row group and row number
   tatami lookup crawl https://example.org/                  all files of a collection
+  tatami get crawl.tatami https://example.org/ --columns html --raw > page.html
 
 The first row with the key is printed.
 Exit code 0: found; 1: not found; others: the lookup failed.";
@@ -37,6 +38,9 @@ pub(crate) struct Args {
     columns: Columns,
     #[command(flatten)]
     values: AsStored,
+    /// Write the bytes of the value of one column, without quotes and line break; needs --columns NAME
+    #[arg(long, requires = "columns", conflicts_with = "json")]
+    raw: bool,
     #[command(flatten)]
     json: JsonArgs,
 }
@@ -68,9 +72,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(Outcome::CheckFailed);
     };
     let columns = args.columns.positions_in(&file)?;
+    let values = file.take(&[position.row], &columns)?;
+    if args.raw {
+        return raw(&file, &values, out);
+    }
     let mut writer = RowWriter::new(args.values.typed_columns(&file, &columns));
     let mut text = Vec::new();
-    writer.row(&file.take(&[position.row], &columns)?, 0, &mut text);
+    writer.row(&values, 0, &mut text);
     if args.json.json {
         let values = String::from_utf8(text).ok().and_then(|text| RawValue::from_string(text).ok());
         out.json(&lookup_json(args, file.name(), Some(position), values))?;
@@ -79,6 +87,23 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         out.bytes()?.write_all(&text).map_err(|error| Failure::output(&error))?;
     }
     warn(file.name(), &writer, out)?;
+    Ok(Outcome::Done)
+}
+
+/// Writes the bytes of a value.
+fn raw(file: &File, values: &[Column], out: &mut Ui) -> Result<Outcome, Failure> {
+    let [value] = values else {
+        return Err(Failure::request("`--raw` writes one value: name one column with `--columns`"));
+    };
+    let bytes = match value.scalar(0) {
+        Some(Scalar::Bytes(bytes)) => bytes,
+        Some(value) => value.to_string().into_bytes(),
+        None => {
+            out.side_summary(format_args!("{}: the value is null", escape::name(file.name())))?;
+            return Ok(Outcome::CheckFailed);
+        }
+    };
+    out.bytes()?.write_all(&bytes).map_err(|error| Failure::output(&error))?;
     Ok(Outcome::Done)
 }
 

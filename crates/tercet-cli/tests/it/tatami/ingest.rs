@@ -4,7 +4,7 @@ use std::io::Write as _;
 
 use serde_json::Value;
 
-use super::{TestDir, lines};
+use super::{TestDir, lines, run_command};
 
 #[test]
 fn create_reads_every_table_format_by_content() {
@@ -179,6 +179,60 @@ fn a_schema_can_be_a_file() {
     assert_eq!(dir.ok("cat t.tatami").out, "{\"a\":1,\"b\":2.50}\n");
 }
 
+/// The manifest of a collection names its files and their deleted rows.
+#[test]
+fn a_collection_is_converted_without_deleted_rows() {
+    let dir = TestDir::new();
+    dir.write("a.jsonl", lines(0..5, |row| format!("{{\"id\":{row},\"s\":\"a{row}\"}}")));
+    dir.write("b.jsonl", lines(5..9, |row| format!("{{\"id\":{row},\"s\":\"b{row}\"}}")));
+    std::fs::create_dir(dir.path("all")).unwrap();
+    dir.ok("create all/a.tatami --from a.jsonl --sort-key id");
+    dir.ok("create all/b.tatami --from b.jsonl --sort-key id");
+    dir.ok("create all/stray.tatami --from b.jsonl --sort-key id");
+    dir.ok("collection add all all/a.tatami all/b.tatami");
+    dir.ok("delete all --where id=3");
+    let rows = dir.ok("cat all").out;
+    assert_eq!(rows.lines().count(), 8, "{rows}");
+    dir.ok("convert all all.jsonl");
+    assert_eq!(String::from_utf8(dir.read("all.jsonl")).unwrap(), rows);
+    dir.ok("convert all some.jsonl --where id>3 --columns id");
+    assert_eq!(
+        String::from_utf8(dir.read("some.jsonl")).unwrap(),
+        lines(4..9, |row| format!("{{\"id\":{row}}}"))
+    );
+    dir.ok("create all.tatami --from all --sort-key id");
+    assert_eq!(dir.ok("cat all.tatami").out, rows);
+    let two = dir.run("create two.tatami --from all all.tatami");
+    assert!(two.code == 8 && two.err.contains("all: a collection must be the only input"), "{}", two.err);
+    let manifest = std::fs::read_dir(dir.path("all")).unwrap().map(|entry| entry.unwrap().file_name());
+    let manifest =
+        manifest.map(|name| name.into_string().unwrap()).find(|name| !name.ends_with(".tatami")).unwrap();
+    let mut bytes = dir.read(&format!("all/{manifest}"));
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 0x40;
+    dir.write(&format!("all/{manifest}"), bytes);
+    assert_ne!(dir.run("convert all damaged.jsonl").code, 0);
+}
+
+/// Text stored as blobs prints as text, and `get --raw` writes the bytes of a value.
+#[test]
+fn single_values_are_written_as_bytes() {
+    let dir = TestDir::new();
+    dir.write(
+        "t.jsonl",
+        "{\"k\":\"a\",\"html\":\"<p>\\n\u{e9}\",\"x\":null}\n{\"k\":\"b\",\"html\":\"\",\"x\":1}\n",
+    );
+    dir.ok("create t.tatami --from t.jsonl --sort-key k --blob html");
+    assert_eq!(dir.ok("lookup t.tatami a --columns html").out, "{\"html\":\"\\u003cp\\u003e\\n\u{e9}\"}\n");
+    assert_eq!(dir.ok("get t.tatami a --columns html --raw").bytes, "<p>\n\u{e9}".as_bytes());
+    assert_eq!(dir.ok("get t.tatami b --columns html --raw").bytes, b"");
+    assert_eq!(dir.ok("get t.tatami b --columns x --raw").bytes, b"1");
+    assert_eq!(dir.run("get t.tatami a --columns x --raw").code, 1, "null");
+    assert_eq!(dir.run("get t.tatami c --columns html --raw").code, 1, "not found");
+    assert_eq!(dir.run("get t.tatami a --columns html,x --raw").code, 8);
+    assert_eq!(dir.run("get t.tatami a --raw").code, 2);
+}
+
 /// Hostile input is an error with little memory.
 #[test]
 fn hostile_input_is_a_limit_error() {
@@ -194,4 +248,26 @@ fn hostile_input_is_a_limit_error() {
         let output = dir.run(&format!("create t.tatami --from {name}"));
         assert_eq!(output.code, 6, "{name}: {}", output.err);
     }
+    // A long record among short ones, and long names.
+    dir.write("long.csv", format!("a,b\n1,2\n{}\n", ",".repeat(5_000_000)));
+    assert_eq!(dir.run("create t.tatami --from long.csv").code, 4);
+    dir.write("names.jsonl", lines(1..4000, |key| format!("{{\"{}\":0}}", "k".repeat(key * 3))));
+    let output = dir.run("create t.tatami --from names.jsonl");
+    assert!(output.code == 6 && output.err.contains("the column names exceed 16 MiB"), "{}", output.err);
+}
+
+/// Few values in many columns take memory for one batch and one row group, not for a whole chunk of lines.
+#[cfg(unix)]
+#[test]
+fn sparse_columns_fit_into_memory() {
+    let dir = TestDir::new();
+    dir.write("sparse.jsonl", lines(0..6000, |row| format!("{{\"a\":{{\"k{}\":null}}}}", row % 5000)));
+    let args = format!(
+        "ulimit -v 900000; exec {} create t.tatami --from sparse.jsonl",
+        env!("CARGO_BIN_EXE_tatami")
+    );
+    let mut shell = assert_cmd::Command::new("sh");
+    let output = run_command(shell.current_dir(dir.0.path()).args(["-c", &args]));
+    assert_eq!(output.code, 0, "{}", output.err);
+    assert!(output.out.contains("6000 rows, 5000 columns, 2 row groups"), "{}", output.out);
 }

@@ -58,3 +58,26 @@ fn killed_changes_of_rows_leave_the_old_or_the_new_file() {
     dir.ok("create b.tatami --from rows.jsonl --sort-key id");
     kill_at_every_stage(&dir, "delete b.tatami --where id<2000", 0, "b.tatami");
 }
+
+#[test]
+fn killed_ingestion_leaves_the_old_or_the_new_file() {
+    let dir = TestDir::new();
+    let wide = |key: u64| {
+        let key = key * 7919 % 20_011;
+        format!(
+            r#"{{"id":{key},"text":"{:016x}{:016x}"}}"#,
+            key.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+            key << 40
+        )
+    };
+    dir.write("rows.jsonl", lines(0..20_000, wide));
+    dir.write("a.tatami", b"something else");
+    kill_at_every_stage(
+        &dir,
+        "create a.tatami --from rows.jsonl --force --row-group-rows 2000",
+        0,
+        "a.tatami",
+    );
+    let sorted = "create a.tatami --from rows.jsonl --force --row-group-rows 2000 --sort id";
+    kill_at_every_stage(&dir, sorted, 0, "a.tatami");
+}
