@@ -8,6 +8,7 @@ use tercet_core::escape;
 use tercet_tatami::logical_type::is_number;
 use tercet_tatami::{Bitmap, Column, Field, Lists, LogicalType, Scalar, Strings, Type, Values};
 
+use super::cells::{float64, int64};
 use super::infer::{EXACT, is_rounded, parse_bool};
 use super::json;
 use super::stamp::{stamp, unit};
@@ -150,6 +151,20 @@ fn push(values: &mut Values, kind: Type, parser: ValueParser, token: Token<'_>) 
             return Ok(8);
         }
         _ => {}
+    }
+    // Most numbers of inferred columns.
+    if let (ValueParser::Inferred, Token::Number(text)) = (parser, &token) {
+        match values {
+            Values::Int64(v) if let Some(value) = int64(text.as_bytes()) => {
+                v.push(value);
+                return Ok(8);
+            }
+            Values::Float64(v) if let Some(value) = float64(text.as_bytes()) => {
+                v.push(value);
+                return Ok(8);
+            }
+            _ => {}
+        }
     }
     match values {
         Values::Bool(v) => v.push(match token {

@@ -433,7 +433,7 @@ fn digits(bytes: &[u8]) -> Option<u64> {
 }
 
 #[inline]
-fn int64(bytes: &[u8]) -> Option<i64> {
+pub(super) fn int64(bytes: &[u8]) -> Option<i64> {
     match bytes {
         // Negative zero is a float.
         [b'-', b'0'] => None,
@@ -455,7 +455,7 @@ fn uint64(bytes: &[u8]) -> Option<u64> {
 
 /// A number that float64 holds exactly, or whose digits it keeps.
 #[inline]
-fn float64(bytes: &[u8]) -> Option<f64> {
+pub(super) fn float64(bytes: &[u8]) -> Option<f64> {
     /// Powers of ten that are exact.
     const POWERS: [f64; 16] =
         [1.0, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15];

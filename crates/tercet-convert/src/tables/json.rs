@@ -66,6 +66,26 @@ pub(super) fn list(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     }
 }
 
+/// The number of first bytes, eight at a time, without a quote, a backslash or a control character.
+#[inline]
+fn plain_len(bytes: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    // The high bit of bytes that are zero; bits above the first of them may be wrong.
+    let zero = |word: u64| word.wrapping_sub(ONES) & !word & HIGH;
+    let mut len = 0;
+    for word in bytes.as_chunks::<8>().0 {
+        let word = u64::from_le_bytes(*word);
+        let control = word.wrapping_sub(ONES * 0x20) & !word & HIGH;
+        let found = control | zero(word ^ (ONES * u64::from(b'"'))) | zero(word ^ (ONES * u64::from(b'\\')));
+        if found != 0 {
+            return len + (found.trailing_zeros() / 8) as usize;
+        }
+        len += 8;
+    }
+    len
+}
+
 struct Reader<'a> {
     text: &'a str,
     at: usize,
@@ -280,6 +300,7 @@ impl<'a> Reader<'a> {
         let mut start = self.at;
         let mut owned: Option<String> = None;
         loop {
+            self.at += plain_len(&bytes[self.at..]);
             match bytes.get(self.at) {
                 Some(b'"') => {
                     let rest = &self.text[start..self.at];
@@ -360,6 +381,22 @@ mod tests {
     use serde_json::{Map, Value};
 
     use super::*;
+
+    #[test]
+    fn plain_bytes_are_found_in_words() {
+        let all: Vec<u8> = (0..=255).collect();
+        let is_plain = |byte: &u8| !matches!(byte, 0..=0x1f | b'"' | b'\\');
+        for special in all.iter().filter(|byte| !is_plain(byte)) {
+            for at in 0..20 {
+                let mut bytes = vec![0xe9; 24];
+                bytes[at] = *special;
+                assert_eq!(plain_len(&bytes), at, "{special}");
+            }
+        }
+        for plain in all.iter().filter(|byte| is_plain(byte)) {
+            assert_eq!(plain_len(&[*plain; 17]), 16, "{plain}");
+        }
+    }
 
     /// Our result as a `serde_json` value.
     fn ours(line: &str) -> Result<Value, SyntaxError> {
