@@ -21,13 +21,11 @@ pub(super) fn read<E>(reader: &mut Reader<'_, E>) -> Result<(), Stopped<E>> {
             let found = Encoded::from(&decoded);
             encoded.has_errors |= found.has_errors;
             encoded.guessed = encoded.guessed.or(found.guessed);
-            match document(&decoded.text) {
-                Some(document) => reader.add(&document),
-                None => {
-                    let reason = "document without <DOCNO>".into();
-                    Ok(reader.problem(ErrorKind::Malformed { line, column: None, reason })?)
-                }
+            if let Some(document) = document(&decoded.text) {
+                return reader.add(&document);
             }
+            let reason = "document without <DOCNO>".into();
+            Ok(reader.problem(ErrorKind::Malformed { line, column: None, reason })?)
         };
         let scanned = if len == 0 { scanner.end() } else { scanner.feed(chunk, &mut each) };
         match scanned {
@@ -254,7 +252,7 @@ mod tests {
             match fed.and_then(|()| scanner.end()) {
                 Ok(()) => Ok(all),
                 Err(Invalid::Structure(line, reason)) => Err((line, reason)),
-                Err(_) => panic!("too large or stopped"),
+                Err(Invalid::TooLarge(_) | Invalid::Consumer(())) => panic!("too large or stopped"),
             }
         };
         let whole = scan(1 << 20);
