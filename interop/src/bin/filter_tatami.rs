@@ -7,7 +7,6 @@
 //! ```
 //!
 //! A count that differs from the rows of the same scan is an error.
-#![expect(clippy::disallowed_methods, reason = "the programs here are about real files")]
 
 use std::io::{BufRead, Write};
 
