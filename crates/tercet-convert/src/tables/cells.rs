@@ -299,7 +299,9 @@ impl CsvReader<'_> {
             let reason = record.error.map_or_else(|| ragged(record.fields, self.width), str::to_owned);
             if self.on_error == OnError::Stop {
                 // The line of the error within a long record.
-                parsed.problem = Some((line, Problem::Malformed(reason)));
+                let is_limit = record.fields > MAX_COLUMNS;
+                let problem = if is_limit { Problem::TooLarge(reason) } else { Problem::Malformed(reason) };
+                parsed.problem = Some((line, problem));
                 break;
             }
             let text = &bytes[record.start..record.end];
