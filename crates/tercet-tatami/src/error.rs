@@ -50,6 +50,12 @@ pub enum ErrorKind {
         /// The first few column names.
         available: Box<str>,
     },
+    /// A query that cannot be evaluated.
+    #[error("cannot evaluate the query: {reason}")]
+    Query {
+        /// Why.
+        reason: Box<str>,
+    },
     /// A phrase query on a segment that stores only snippets.
     #[error("is a snippet-only segment: phrase queries are not supported")]
     SnippetOnly,
@@ -366,6 +372,7 @@ impl Diagnostic for ErrorKind {
             | Self::PartitionChanged { .. }
             | Self::NotSorted
             | Self::SnippetOnly
+            | Self::Query { .. }
             | Self::KeyType { .. }
             | Self::Bind(_)
             | Self::NotASegment

@@ -12,12 +12,15 @@
 //! [`SegmentBuilder`] builds segments.
 
 pub mod analyze;
+mod analyzer;
 pub mod build;
 mod columns;
 mod cursor;
 #[cfg(any(unix, windows))]
 mod delete;
 mod disjunction;
+pub mod evaluate;
+mod expand;
 mod highlight;
 pub(crate) mod inverted;
 pub(crate) mod live;
@@ -36,7 +39,8 @@ mod terms;
 mod top;
 mod tree;
 
-pub use build::{Document, SegmentBuilder, SegmentOptions, StorageMode};
+pub use analyzer::{Analyzer, UnknownAnalyzer};
+pub use build::{AnalyzerChoice, Document, SegmentBuilder, SegmentOptions, StorageMode};
 #[cfg(any(unix, windows))]
 pub use delete::{DeleteBy, DeleteOptions, Deleted, delete, delete_on};
 pub use highlight::Highlight;

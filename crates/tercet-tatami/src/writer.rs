@@ -280,6 +280,12 @@ impl<S: Sink> Writer<S> {
         Ok(())
     }
 
+    /// Sets a key-value pair of the metadata, which replaces that of the options.
+    pub(crate) fn set_metadata(&mut self, key: &str, value: &str) {
+        self.options.metadata.retain(|(known, _)| known != key);
+        self.options.metadata.push((key.to_owned(), value.to_owned()));
+    }
+
     /// Makes the file a search segment of its rows.
     pub(crate) fn attach(&mut self, inverted: Inverted) {
         self.inverted = Some(inverted);

@@ -15,6 +15,7 @@ pub(crate) mod convert;
 pub(crate) mod count;
 pub(crate) mod create;
 pub(crate) mod delete;
+pub(crate) mod eval;
 pub(crate) mod explain;
 mod filter;
 pub(crate) mod head;
@@ -83,6 +84,8 @@ pub(crate) enum Verb {
     Index(index::Args),
     /// Search the documents of a segment or collection
     Search(search::Args),
+    /// Measure the relevance of search results by judged queries
+    Eval(eval::Args),
     /// Insert rows, or replace those with the same key
     ///
     /// Atomic: readers see the old rows or the new ones.
@@ -118,6 +121,7 @@ impl Verb {
             Self::Create(args) => create::run(args, out),
             Self::Index(args) => index::run(args, out),
             Self::Search(args) => search::run(args, out),
+            Self::Eval(args) => eval::run(args, out),
             Self::Upsert(args) => upsert::run(args, out),
             Self::Delete(args) => delete::run(args, out),
             Self::Merge(args) => merge::run(args, out),

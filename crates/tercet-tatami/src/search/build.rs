@@ -35,6 +35,7 @@ use tercet_core::Sink;
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
 use super::analyze::SNIPPET_CHARS;
+use super::analyzer::{self, Analyzer};
 use super::inverted::InvertedWriter;
 use crate::column::{Column, Strings, Values};
 use crate::error::{Error, ErrorKind};
@@ -50,6 +51,9 @@ const BLOCK_DOCUMENTS: usize = 1 << 16;
 /// Blocks inverted in parallel, per thread and in total: their text and terms are in memory.
 const THREAD_BLOCKS: usize = 3;
 const WAVE_BLOCKS: usize = 16;
+/// Bytes whose language is detected, in total and of one document.
+const SAMPLE_BYTES: usize = 64 << 10;
+const SAMPLE_DOCUMENT_BYTES: usize = 4 << 10;
 
 /// Storage mode of documents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +62,15 @@ pub enum StorageMode {
     Full,
     /// Store snippets of this many characters.
     Snippet(usize),
+}
+
+/// The choice of an analyzer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AnalyzerChoice {
+    /// This one.
+    Fixed(Analyzer),
+    /// That of the language of the first documents; see [`Analyzer::detect`].
+    Auto,
 }
 
 /// Options of a segment.
@@ -70,11 +83,14 @@ pub struct SegmentOptions {
     pub writer: WriterOptions,
     /// Indexing buffer in bytes; spills to temporary files beyond this size.
     pub memory_bytes: u64,
+    /// The analyzer; by default the tokens of the format.
+    pub analyzer: AnalyzerChoice,
 }
 
 impl Default for SegmentOptions {
     fn default() -> Self {
-        Self { mode: StorageMode::Full, writer: WriterOptions::new(), memory_bytes: 128 << 20 }
+        let analyzer = AnalyzerChoice::Fixed(Analyzer::PLAIN);
+        Self { mode: StorageMode::Full, writer: WriterOptions::new(), memory_bytes: 128 << 20, analyzer }
     }
 }
 
@@ -104,6 +120,12 @@ impl SegmentOptions {
     /// Sets whether an existing file is replaced.
     pub fn with_overwrite(mut self, overwrite: bool) -> Self {
         self.writer.overwrite = overwrite;
+        self
+    }
+
+    /// Sets the analyzer.
+    pub fn with_analyzer(mut self, analyzer: AnalyzerChoice) -> Self {
+        self.analyzer = analyzer;
         self
     }
 
@@ -198,6 +220,7 @@ struct Block {
 pub struct SegmentBuilder<S> {
     writer: Writer<S>,
     mode: StorageMode,
+    analyzer: AnalyzerChoice,
     directory: Option<PathBuf>,
     documents: u64,
     /// The open block, and full blocks before it.
@@ -218,6 +241,8 @@ pub struct Built<D> {
     pub written: Written<D>,
     /// The number of distinct terms.
     pub terms: u64,
+    /// The analyzer.
+    pub analyzer: Analyzer,
 }
 
 impl<S: Sink + Send> SegmentBuilder<S> {
@@ -225,13 +250,20 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     pub fn new(sink: S, options: SegmentOptions) -> Result<Self, Error> {
         let schema = schema(options.mode).map_err(|error| Error::new("output".into(), error.into()))?;
         let writer = Writer::new(sink, schema, options.writer)?;
-        Ok(Self::with_writer(writer, None, options.mode, options.memory_bytes))
+        Ok(Self::with_writer(writer, None, options.mode, options.analyzer, options.memory_bytes))
     }
 
-    fn with_writer(writer: Writer<S>, directory: Option<&Path>, mode: StorageMode, memory: u64) -> Self {
+    fn with_writer(
+        writer: Writer<S>,
+        directory: Option<&Path>,
+        mode: StorageMode,
+        analyzer: AnalyzerChoice,
+        memory: u64,
+    ) -> Self {
         Self {
             writer,
             mode,
+            analyzer,
             directory: directory.map(Path::to_owned),
             documents: 0,
             open: Block::default(),
@@ -294,13 +326,19 @@ impl<S: Sink + Send> SegmentBuilder<S> {
             firsts.push(self.next);
             self.next += u32::try_from(block.ids.len()).unwrap_or(u32::MAX);
         }
+        let analyzer = match self.analyzer {
+            AnalyzerChoice::Fixed(analyzer) => analyzer,
+            // Of the first block, whose end depends on the documents only.
+            AnalyzerChoice::Auto => blocks.first().map_or(Analyzer::STANDARD, detected),
+        };
+        self.analyzer = AnalyzerChoice::Fixed(analyzer);
         let (mode, writer, runs) = (self.mode, &mut self.writer, &mut self.runs);
         let (written, counted) = rayon::join(
             || put(writer, runs, before),
             || -> Vec<(Block, InvertedBlock)> {
                 let work = blocks.into_par_iter().zip(firsts);
                 work.map(|(block, first)| {
-                    let counted = invert::count(&block, first, mode);
+                    let counted = invert::count(&block, first, mode, analyzer);
                     (block, counted)
                 })
                 .collect()
@@ -313,7 +351,11 @@ impl<S: Sink + Send> SegmentBuilder<S> {
     /// Finishes the segment. A file on disk is published under its name.
     pub fn finish(mut self) -> Result<Built<S::Output>, Error> {
         let terms = self.complete().map_err(|kind| self.writer.error(kind))?;
-        Ok(Built { written: self.writer.finish()?, terms })
+        let analyzer = match self.analyzer {
+            AnalyzerChoice::Fixed(analyzer) => analyzer,
+            AnalyzerChoice::Auto => Analyzer::STANDARD,
+        };
+        Ok(Built { written: self.writer.finish()?, terms, analyzer })
     }
 
     /// Writes the remaining documents and attaches the inverted region; returns its number of terms.
@@ -324,6 +366,11 @@ impl<S: Sink + Send> SegmentBuilder<S> {
         self.invert_blocks()?;
         let last = std::mem::take(&mut self.counted);
         put(&mut self.writer, &mut self.runs, last)?;
+        if let AnalyzerChoice::Fixed(analyzer) = self.analyzer
+            && let Some(value) = analyzer.recorded()
+        {
+            self.writer.set_metadata(analyzer::KEY, &value);
+        }
         let mut inverted = InvertedWriter::new(self.directory.as_deref());
         std::mem::replace(&mut self.runs, Runs::new(None, 0)).merge_into(&mut inverted)?;
         let inverted = inverted.finish(None)?;
@@ -348,8 +395,24 @@ impl SegmentBuilder<AtomicFile> {
         let writer = Writer::create_on(disk, path, schema, options.writer)?;
         let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let directory = parent.unwrap_or(Path::new("."));
-        Ok(Self::with_writer(writer, Some(directory), options.mode, options.memory_bytes))
+        Ok(Self::with_writer(writer, Some(directory), options.mode, options.analyzer, options.memory_bytes))
     }
+}
+
+/// The analyzer for the language of a block.
+fn detected(block: &Block) -> Analyzer {
+    let mut sample = String::new();
+    let fields = block.titles.iter().zip(block.bodies.iter());
+    for (title, body) in fields {
+        if sample.len() >= SAMPLE_BYTES {
+            break;
+        }
+        for text in [title, body] {
+            sample.push_str(&String::from_utf8_lossy(&text[..text.len().min(SAMPLE_DOCUMENT_BYTES)]));
+            sample.push(' ');
+        }
+    }
+    Analyzer::detect(&sample)
 }
 
 /// Writes the rows of blocks and stores their runs.

@@ -206,6 +206,20 @@ impl<'a> Cursor<'a> {
         Ok(self.arrays.frequencies[self.at])
     }
 
+    /// The sum of all frequencies. The cursor is then at the end.
+    pub(super) fn sum_frequencies(&mut self) -> Result<u64, ErrorKind> {
+        let mut sum = 0;
+        while let Some(skip) = self.skip() {
+            let count = skip.count as usize;
+            self.decode_frequencies()?;
+            sum +=
+                self.arrays.frequencies[..count].iter().map(|frequency| u64::from(*frequency)).sum::<u64>();
+            self.block += 1;
+            self.at = 0;
+        }
+        Ok(sum)
+    }
+
     /// The score of the document found by [`find`](Self::find).
     #[inline]
     pub(super) fn score(&mut self) -> Result<f32, ErrorKind> {
@@ -228,7 +242,7 @@ impl<'a> Cursor<'a> {
                 &frequencies[..count],
                 &mut scores[..count],
             );
-            if let (Some(best), Some(known)) = (best, self.list.max_scores.get(self.block)) {
+            if let (Some(best), Some(known)) = (best, self.max_scores().get(self.block)) {
                 known.store(best.to_bits(), Ordering::Relaxed);
             }
             self.scores_of = self.block;
@@ -242,26 +256,28 @@ impl<'a> Cursor<'a> {
         Ok((&documents[..len], &self.arrays.scores[self.at..self.at + len]))
     }
 
+    /// The cached bounds of blocks; empty if there are none for this search.
+    fn max_scores(&self) -> &[AtomicU32] {
+        self.scorer.cached_max_scores().map_or(&[], |slot| &self.list.max_scores[slot])
+    }
+
     fn bound_of(&self, block: usize) -> f32 {
         let skip = &self.list.skips[block];
-        if self.scorer.has_cached_max_scores() {
-            let best =
-                self.list.max_scores.get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
-            if best != 0 {
-                return self.idf * f32::from_bits(best);
-            }
+        let best = self.max_scores().get(block).map_or(0, |best: &AtomicU32| best.load(Ordering::Relaxed));
+        if best != 0 {
+            return self.idf * f32::from_bits(best);
         }
         self.scorer.bound(self.idf, skip.max_frequency, skip.first, skip.last)
     }
 
     /// A score that at least `k` documents of the list reach, from the cached bounds of earlier searches; 0 if unknown.
     pub(super) fn reached_by(&self, k: usize) -> f32 {
-        if !self.scorer.has_cached_max_scores() || k == 0 || self.list.max_scores.len() < k {
+        let max_scores = self.max_scores();
+        if k == 0 || max_scores.len() < k {
             return 0.0;
         }
         // Scores are not negative, so their bits sort like their values.
-        let mut max_scores: Vec<u32> =
-            self.list.max_scores.iter().map(|best| best.load(Ordering::Relaxed)).collect();
+        let mut max_scores: Vec<u32> = max_scores.iter().map(|best| best.load(Ordering::Relaxed)).collect();
         let (_, kth, _) = max_scores.select_nth_unstable_by(k - 1, |a, b| b.cmp(a));
         self.idf * f32::from_bits(*kth)
     }

@@ -5,8 +5,10 @@ use std::ops::Range;
 
 use serde::Serialize;
 
+use super::Query;
+use super::analyzer::Tokenizer;
+use super::query::{Scored, TermQuery};
 use super::segment::Segment;
-use super::{Query, analyze};
 use crate::error::Error;
 
 /// Maximum number of terms examined from the start of a text.
@@ -28,15 +30,16 @@ pub struct Highlight {
 impl Segment {
     /// The excerpt of a document, of about `bytes` bytes, with the most query terms.
     pub fn highlight(&self, query: &Query, document: u32, bytes: usize) -> Result<Highlight, Error> {
-        Ok(highlight(&self.text(document)?, query, bytes))
+        let terms = self.expanded(query).map_err(|kind| self.file().error(kind))?;
+        Ok(highlight(&self.text(document)?, &terms, &mut self.analyzer().tokenizer(), bytes))
     }
 }
 
-pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
-    let wanted: HashSet<&str> = query.scored_terms().collect();
+fn highlight(text: &[u8], query: &TermQuery, tokenizer: &mut Tokenizer, bytes: usize) -> Highlight {
+    let wanted: HashSet<&str> = query.scored().map(Scored::text).collect();
     let mut found: Vec<(Range<usize>, String)> = Vec::new();
     let mut seen = 0;
-    analyze::spans(text, |range, term| {
+    tokenizer.spans(text, |range, term| {
         seen += 1;
         if seen <= MAX_TERMS && wanted.contains(term) {
             found.push((range, term.to_owned()));
@@ -53,6 +56,18 @@ pub(super) fn highlight(text: &[u8], query: &Query, bytes: usize) -> Highlight {
     let inside = found.iter().filter(|(range, _)| range.start >= start && range.end <= end);
     let mut at = start;
     for (range, _) in inside {
+        // Bigrams overlap: one mark covers them.
+        if range.start < at && range.end > at {
+            push(&mut out.text, &text[at..range.end]);
+            if let Some(last) = out.marks.last_mut() {
+                last.end = out.text.len();
+            }
+            at = range.end;
+            continue;
+        }
+        if range.start < at {
+            continue;
+        }
         push(&mut out.text, &text[at..range.start]);
         let from = out.text.len();
         push(&mut out.text, &text[range.clone()]);
@@ -122,9 +137,14 @@ fn push(out: &mut String, text: &[u8]) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::search::Analyzer;
+
+    fn plain(text: &[u8], query: &Query, bytes: usize) -> Highlight {
+        highlight(text, &query.analyze(Analyzer::PLAIN), &mut Analyzer::PLAIN.tokenizer(), bytes)
+    }
 
     fn display(text: &str, query: &str, bytes: usize) -> String {
-        let found = highlight(text.as_bytes(), &Query::parse(query).unwrap(), bytes);
+        let found = plain(text.as_bytes(), &Query::parse(query).unwrap(), bytes);
         let mut out = found.text.clone();
         for mark in found.marks.iter().rev() {
             out.insert(mark.end, ']');
@@ -151,7 +171,7 @@ mod tests {
             ["日本語 テキスト word ".repeat(30).leak().as_bytes(), b"\xff\xfe word \xc3", b"word", b"w"];
         for text in documents {
             for bytes in [0, 1, 2, 3, 5, 8, 40, 4000] {
-                let found = highlight(text, &Query::terms("word テキスト"), bytes);
+                let found = plain(text, &Query::terms("word テキスト"), bytes);
                 for mark in &found.marks {
                     assert!(found.text.is_char_boundary(mark.start) && found.text.is_char_boundary(mark.end));
                 }

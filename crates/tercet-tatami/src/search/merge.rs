@@ -110,6 +110,14 @@ fn check_same_schema(segments: &[Segment]) -> Result<(), Error> {
             let other = (&**first.file().name()).into();
             Err(segment.file().error(ErrorKind::SchemaMismatch { other, reason: reason.into() }))
         };
+        if segment.analyzer() != first.analyzer() {
+            let analyzers = format!(
+                "the analyzers differ ({} and {}); index the documents again with the same one",
+                first.analyzer(),
+                segment.analyzer()
+            );
+            return unlike(&analyzers);
+        }
         if segment.is_snippet_only() != first.is_snippet_only() {
             return unlike("one stores complete documents and the other snippets");
         }

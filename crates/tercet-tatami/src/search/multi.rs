@@ -10,9 +10,11 @@
 use std::collections::HashMap;
 use std::sync::OnceLock;
 
+use super::analyzer::Analyzer;
+use super::expand::expanded;
 use super::options::{Hit, SearchOptions, SearchStats, TermExplanation};
-use super::query::Query;
-use super::rank::{self, Norms, Ranking};
+use super::query::{Part, Query, Scored, TermQuery};
+use super::rank::{self, Norms, Ranking, WITH_NORMS};
 use super::segment::Segment;
 use super::{columns, score};
 use crate::error::Error;
@@ -100,7 +102,27 @@ pub struct Cluster<'a> {
     segments: &'a [Segment],
     documents: u64,
     /// Document norms of each segment, computed on first use.
-    norms: OnceLock<Vec<Norms>>,
+    norms: [OnceLock<Vec<Norms>>; WITH_NORMS],
+    /// Segments with the same analyzer, which are compared by global statistics.
+    groups: Vec<AnalyzerGroup>,
+}
+
+/// Segments with the same analyzer.
+#[derive(Debug)]
+struct AnalyzerGroup {
+    analyzer: Analyzer,
+    /// Positions.
+    segments: Vec<usize>,
+    /// Live documents, including duplicates.
+    documents: u64,
+}
+
+/// A query in terms of a group of segments, with their statistics.
+#[derive(Debug)]
+struct GroupQuery {
+    query: TermQuery,
+    known: HashMap<String, TermSummary>,
+    idf_overrides: HashMap<String, f32>,
 }
 
 /// Global statistics of a term.
@@ -108,15 +130,34 @@ pub struct Cluster<'a> {
 struct TermSummary {
     /// Documents of all segments with the term.
     found: u64,
-    /// The maximum frequency in each segment; 0 if the term does not occur.
+    /// The maximum frequency in each segment of the group; 0 if the term does not occur.
     most: Vec<u32>,
+    /// Occurrences in all documents, if the ranking needs them.
+    occurrences: u64,
 }
 
 impl<'a> Cluster<'a> {
     /// A cluster of segments.
     pub fn new(segments: &'a [Segment]) -> Self {
-        let documents = segments.iter().map(Segment::live_document_count).sum();
-        Self { segments, documents, norms: OnceLock::new() }
+        let mut groups: Vec<AnalyzerGroup> = Vec::new();
+        for (at, segment) in segments.iter().enumerate() {
+            let analyzer = segment.analyzer();
+            let known = groups.iter().position(|group| group.analyzer == analyzer);
+            let index = known.unwrap_or_else(|| {
+                groups.push(AnalyzerGroup { analyzer, segments: Vec::new(), documents: 0 });
+                groups.len() - 1
+            });
+            groups[index].segments.push(at);
+            groups[index].documents += segment.live_document_count();
+        }
+        let documents = groups.iter().map(|group| group.documents).sum();
+        Self { segments, documents, norms: Default::default(), groups }
+    }
+
+    /// The analyzers of the segments. With several, the terms of a query differ by segment, and the idf of a term is that of the
+    /// segments with the same analyzer.
+    pub fn analyzers(&self) -> Vec<Analyzer> {
+        self.groups.iter().map(|group| group.analyzer).collect()
     }
 
     /// The number of live documents, including duplicates.
@@ -152,38 +193,45 @@ impl<'a> Cluster<'a> {
         all_equal: bool,
     ) -> Result<(Vec<GlobalHit>, MultiSearchStats), Error> {
         let k = options.k;
-        let terms: Vec<&str> = query.scored_terms().collect();
-        let known = self.query_stats(query)?;
-        let idf_overrides = self.idf_overrides(&known);
+        let queries = self.group_queries(query, options.ranking)?;
         let norms = self.norms(options.ranking)?;
         let mut stats = MultiSearchStats::default();
-        let mut order: Vec<(f32, usize)> = Vec::new();
-        for at in 0..self.segments.len() {
-            let most = |term: &str| known.get(term).map_or(0, |known| known.most[at]);
-            if terms.iter().all(|term| most(term) == 0) {
-                continue;
+        let mut order: Vec<(f32, usize, &GroupQuery)> = Vec::new();
+        for (group, query) in self.groups.iter().zip(&queries) {
+            let terms: Vec<&Scored> = query.query.scored().collect();
+            // Matches of all documents have no terms.
+            let matches_all = query.query.any(&|part| matches!(part, Part::All));
+            for (position, at) in group.segments.iter().enumerate() {
+                let most = |term: &str| query.known.get(term).map_or(0, |known| known.most[position]);
+                if !matches_all && terms.iter().all(|scored| most(&scored.term) == 0) {
+                    continue;
+                }
+                // Added in query order, like scores, so that no score of the segment exceeds the bound by rounding.
+                let idf = |scored: &Scored| {
+                    query.idf_overrides.get(&scored.term).copied().unwrap_or(0.0) * scored.boost
+                };
+                let held = terms.iter().filter(|scored| most(&scored.term) > 0);
+                let bound =
+                    held.fold(0.0f32, |sum, scored| sum + score::term(idf(scored), most(&scored.term)));
+                let native = options.ranking == Ranking::Native;
+                order.push((if native { bound } else { f32::INFINITY }, *at, query));
             }
-            // Added in query order, like scores, so that no score of the segment exceeds the bound by rounding.
-            let idf = |term: &str| idf_overrides.get(term).copied().unwrap_or(0.0);
-            let held = terms.iter().filter(|term| most(term) > 0);
-            let bound = held.fold(0.0f32, |sum, term| sum + score::term(idf(term), most(term)));
-            order.push((if options.ranking == Ranking::Native { bound } else { f32::INFINITY }, at));
         }
         stats.candidates = order.len() as u64;
         order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
         let mut best = Best::new(k);
-        for (bound, at) in order.into_iter().take_while(|_| k > 0) {
+        for (bound, at, query) in order.into_iter().take_while(|_| k > 0) {
             let min_score = best.threshold();
             if bound < min_score {
                 break;
             }
             let segment = &self.segments[at];
-            let mut options = options.with_min_score(min_score).with_idf_overrides(&idf_overrides);
+            let mut options = options.with_min_score(min_score).with_idf_overrides(&query.idf_overrides);
             options.k = k.saturating_mul(2);
             options.filter = filters.and_then(|filters| filters.get(at));
             options.norms = norms.and_then(|norms| norms.get(at));
             loop {
-                let found = segment.find(query, &options)?;
+                let found = segment.find_terms(&query.query, &options)?;
                 stats.add(&found.stats);
                 let is_cut = found.hits.len() == options.k;
                 let last = found.hits.last().map_or(0.0, |hit| hit.score);
@@ -211,61 +259,77 @@ impl<'a> Cluster<'a> {
         hit: &GlobalHit,
     ) -> Result<Vec<TermExplanation>, Error> {
         let Some(segment) = self.segments.get(hit.segment) else { return Ok(Vec::new()) };
-        let known = self.query_stats(query)?;
-        let idf_overrides = self.idf_overrides(&known);
-        let mut options = options.with_idf_overrides(&idf_overrides);
+        let Some(group) = self.groups.iter().find(|group| group.segments.contains(&hit.segment)) else {
+            return Ok(Vec::new());
+        };
+        let query = self.group_query(group, query, options.ranking)?;
+        let mut options = options.with_idf_overrides(&query.idf_overrides);
         options.norms = self.norms(options.ranking)?.and_then(|norms| norms.get(hit.segment));
-        let mut out = segment.explain(query, &options, hit.document)?;
+        let mut out = segment.explain_terms(&query.query, &options, hit.document)?;
         for term in &mut out {
-            term.documents = known.get(term.term.as_str()).map_or(0, |known| known.found);
+            term.documents = query.known.get(&term.term).map_or(0, |known| known.found);
         }
         Ok(out)
     }
 
     /// The document norms, if the ranking needs them.
     fn norms(&self, ranking: Ranking) -> Result<Option<&Vec<Norms>>, Error> {
-        if ranking == Ranking::Native {
-            return Ok(None);
-        }
-        if let Some(norms) = self.norms.get() {
+        let Some(parameters) = ranking.parameters() else { return Ok(None) };
+        let own = &self.norms[parameters.2];
+        if let Some(norms) = own.get() {
             return Ok(Some(norms));
         }
         let lengths = self.segments.iter().map(Segment::lengths).collect::<Result<Vec<_>, _>>()?;
         let total = lengths.iter().map(|lengths| lengths.total).sum();
         let mean = rank::mean(total, lengths.iter().map(|lengths| lengths.len()).sum());
-        let norms = lengths.into_iter().map(|lengths| Norms::in_cluster(lengths, mean)).collect();
-        Ok(Some(self.norms.get_or_init(|| norms)))
+        let norms = lengths.into_iter().map(|lengths| Norms::in_cluster(lengths, mean, parameters)).collect();
+        Ok(Some(own.get_or_init(|| norms)))
     }
 
-    /// The idf of the terms of a query over all segments.
-    fn idf_overrides(&self, known: &HashMap<&str, TermSummary>) -> HashMap<String, f32> {
-        known
-            .iter()
-            .map(|(term, known)| ((*term).to_owned(), score::idf(self.documents, known.found)))
-            .collect()
+    fn group_queries(&self, query: &Query, ranking: Ranking) -> Result<Vec<GroupQuery>, Error> {
+        self.groups.iter().map(|group| self.group_query(group, query, ranking)).collect()
     }
 
-    /// Statistics of the query terms.
-    fn query_stats<'q>(&self, query: &'q Query) -> Result<HashMap<&'q str, TermSummary>, Error> {
+    /// The query in terms of a group, with the statistics of its terms.
+    fn group_query(
+        &self,
+        group: &AnalyzerGroup,
+        query: &Query,
+        ranking: Ranking,
+    ) -> Result<GroupQuery, Error> {
+        let segments: Vec<&Segment> = group.segments.iter().map(|at| &self.segments[*at]).collect();
+        let query = expanded(query, &segments).map_err(|kind| segments[0].file().error(kind))?;
         let mut known = HashMap::new();
-        for term in query.scored_terms() {
-            if !known.contains_key(term) {
-                known.insert(term, self.global_term_stats(term)?);
+        for scored in query.scored() {
+            if !known.contains_key(&scored.term) {
+                known.insert(scored.term.clone(), term_summary(&scored.term, &segments, ranking)?);
             }
         }
-        Ok(known)
+        let weight = |known: &TermSummary| {
+            let idf = score::idf(group.documents, known.found);
+            if ranking.is_weighted_by_frequency() {
+                rank::weight(idf, known.found, known.occurrences)
+            } else {
+                idf
+            }
+        };
+        let idf_overrides = known.iter().map(|(term, known)| (term.clone(), weight(known))).collect();
+        Ok(GroupQuery { query, known, idf_overrides })
     }
+}
 
-    /// Statistics of a term in every segment.
-    fn global_term_stats(&self, term: &str) -> Result<TermSummary, Error> {
-        let mut out = TermSummary { found: 0, most: Vec::with_capacity(self.segments.len()) };
-        for segment in self.segments {
-            let stats = segment.term_stats(term)?;
-            out.found += stats.map_or(0, |stats| stats.documents);
-            out.most.push(stats.map_or(0, |stats| stats.max_frequency));
+/// Statistics of a term in every segment.
+fn term_summary(term: &str, segments: &[&Segment], ranking: Ranking) -> Result<TermSummary, Error> {
+    let mut out = TermSummary { found: 0, most: Vec::with_capacity(segments.len()), occurrences: 0 };
+    for segment in segments {
+        let stats = segment.term_stats(term)?;
+        out.found += stats.map_or(0, |stats| stats.documents);
+        out.most.push(stats.map_or(0, |stats| stats.max_frequency));
+        if stats.is_some() && ranking.is_weighted_by_frequency() {
+            out.occurrences += segment.term_occurrences(term)?;
         }
-        Ok(out)
     }
+    Ok(out)
 }
 
 /// The best hits, one per ID.

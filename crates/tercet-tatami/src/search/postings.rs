@@ -14,6 +14,7 @@ use bytes::Bytes;
 use tercet_codec::ints::{self, Scheme};
 use tercet_core::{FieldReader, Malformed, Reason, Span};
 
+use super::rank::WITH_NORMS;
 use crate::block_codec::fault;
 use crate::error::ErrorKind;
 use crate::region::Region;
@@ -44,15 +45,15 @@ struct Opened {
     blocks: usize,
 }
 
-/// Maximum number of cached blocks; each takes 24 bytes.
+/// Maximum number of cached blocks; each takes 28 bytes.
 const MAX_CACHED_BLOCKS: usize = 2 << 20;
 
 /// A parsed posting list.
 #[derive(Debug)]
 pub(crate) struct List {
     pub(crate) skips: Box<[Skip]>,
-    /// The maximum score of each block without idf, for rankings that the skip table does not bound; 0 if unknown.
-    pub(crate) max_scores: Box<[AtomicU32]>,
+    /// The maximum score of each block without idf, for each ranking that the skip table does not bound; 0 if unknown.
+    pub(crate) max_scores: [Box<[AtomicU32]>; WITH_NORMS],
     pub(crate) max_frequency: u32,
     documents: u32,
     start: usize,
@@ -64,7 +65,14 @@ impl List {
     pub(crate) fn single(document: u32, frequency: u32) -> Self {
         let skip = Skip { first: document, last: document, max_frequency: frequency, offset: 0, count: 1 };
         let skips = Box::new([skip]);
-        Self { skips, max_scores: Box::default(), max_frequency: frequency, documents: 1, start: 0, len: 0 }
+        Self {
+            skips,
+            max_scores: Default::default(),
+            max_frequency: frequency,
+            documents: 1,
+            start: 0,
+            len: 0,
+        }
     }
 }
 
@@ -182,7 +190,7 @@ impl Postings {
         }
         let skips = self.skips(list, documents, limit)?;
         let offsets = self.lists[list as usize];
-        let max_scores = skips.iter().map(|_| AtomicU32::new(0)).collect();
+        let max_scores = std::array::from_fn(|_| skips.iter().map(|_| AtomicU32::new(0)).collect());
         let max_frequency = skips.iter().map(|skip| skip.max_frequency).max().unwrap_or(0);
         let (start, len) = (offsets.start as usize, offsets.len as usize);
         let new = Arc::new(List { skips: skips.into(), max_scores, max_frequency, documents, start, len });

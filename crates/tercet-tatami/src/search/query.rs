@@ -1,41 +1,48 @@
-//! Queries: terms, phrases and boolean operators.
+//! Queries: terms, phrases, fields and boolean operators.
 //!
 //! ```text
 //! query   clause … ("OR" between clauses is optional)
 //! clause  sign part ("AND" sign part) …
 //! sign    nothing (optional), "+" (required), "-" or "NOT" (excluded)
-//! part    term, "consecutive terms", ( query )
+//! part    [field:] word, word*, word~2, "consecutive terms", "near terms"~3, ( query ), all with ^boost; * alone
+//! field   title, body, anchor, url
 //! ```
 //!
 //! A document matches if it has all required parts, or one of the optional parts if none is required, and no excluded part.
 //! Next to required parts, optional ones affect only the score. `a AND b` is `(+a +b)`; it binds tighter than juxtaposition.
-//! The score is the sum over the terms of the matching parts, in query order; a list of plain terms is therefore ranked exactly
-//! as the format defines.
+//! `*` matches all documents, and so does a group with nothing but excluded parts, less these. The score is the sum over the terms of
+//! the matching parts, in query order; a list of plain terms is therefore ranked exactly as the format defines.
+//!
+//! A query holds words; the [`Analyzer`] of a segment turns them into terms.
 //!
 //! ```
-//! use tercet_tatami::search::Query;
+//! use tercet_tatami::search::{Analyzer, Query};
 //!
 //! let query = Query::parse("open +\"source code\" -beta")?;
-//! assert_eq!(query.scored_terms().collect::<Vec<_>>(), ["open", "source", "code"]);
+//! assert_eq!(query.scored_terms(Analyzer::PLAIN), ["open", "source", "code"]);
 //! let error = Query::parse("open (source").unwrap_err();
 //! assert_eq!((error.at, error.to_string().as_str()), (5, "unmatched `(`"));
 //! # Ok::<(), tercet_tatami::search::QueryError>(())
 //! ```
 
 mod parse;
+mod term_query;
 #[cfg(test)]
 mod tests;
 
-use std::collections::HashSet;
+use std::fmt;
 
 pub use parse::QueryError;
+pub(super) use term_query::{Group, Part, Phrase, Scored, TermQuery};
 
 use super::analyze;
+use super::analyzer::Analyzer;
 
 /// A query.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Query {
-    pub(super) root: Group,
+    root: Clauses,
+    dedup: bool,
 }
 
 /// Occurrence of a part in its group.
@@ -46,90 +53,180 @@ pub(super) enum Sign {
     Not,
 }
 
-/// A group of parts.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Group {
-    pub(super) parts: Vec<(Sign, Part)>,
+/// A field of documents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DocField {
+    Title,
+    Body,
+    Anchor,
+    Url,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Part {
-    Term(String),
-    /// Consecutive terms.
-    Phrase(Vec<String>),
-    Group(Group),
+impl DocField {
+    pub(super) const ALL: [Self; 4] = [Self::Title, Self::Body, Self::Anchor, Self::Url];
+    /// The fields whose terms are indexed by field as well.
+    pub(super) const INDEXED: [Self; 3] = [Self::Title, Self::Anchor, Self::Url];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Title => "title",
+            Self::Body => "body",
+            Self::Anchor => "anchor",
+            Self::Url => "url",
+        }
+    }
+
+    /// The dictionary entry of a term in this field. A colon is in no other term.
+    pub(super) fn term(self, term: &str) -> String {
+        format!("{}:{term}", self.name())
+    }
+}
+
+impl fmt::Display for DocField {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A group of parts, before analysis.
+#[derive(Clone, Debug, Default, PartialEq)]
+struct Clauses {
+    parts: Vec<(Sign, Clause)>,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+struct Clause {
+    /// The position in the text.
+    at: usize,
+    field: Option<DocField>,
+    kind: ClauseKind,
+    boost: f32,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+enum ClauseKind {
+    Words(String),
+    Prefix(String),
+    /// A word within this many edits.
+    Fuzzy(String, u8),
+    /// Terms in this order with at most this many others between them.
+    Phrase(String, u32),
+    Group(Clauses),
+    All,
 }
 
 impl Query {
     /// A query for any of the terms of a text, ignoring operators.
     pub fn terms(text: &str) -> Self {
-        let terms = analyze::tokens(text.as_bytes());
-        let parts = terms.into_iter().map(|term| (Sign::May, Part::Term(term))).collect();
-        Self { root: Group { parts } }
+        let kind = ClauseKind::Words(text.to_owned());
+        let parts = vec![(Sign::May, Clause { at: 0, field: None, kind, boost: 1.0 })];
+        Self { root: Clauses { parts }, dedup: false }
     }
 
-    /// Removes repeated optional terms of each group. The native ranking counts repeated terms; other rankings work better
+    /// Counts repeated optional terms of each group once. The native ranking counts repeated terms; other rankings work better
     /// without them.
     ///
     /// ```
-    /// use tercet_tatami::search::Query;
+    /// use tercet_tatami::search::{Analyzer, Query};
     ///
-    /// assert_eq!(Query::terms("to be or not to be").dedup_terms(), Query::terms("to be or not"));
+    /// let query = Query::terms("to be or not to be").dedup_terms();
+    /// assert_eq!(query.scored_terms(Analyzer::PLAIN), ["to", "be", "or", "not"]);
     /// ```
     #[must_use]
     pub fn dedup_terms(mut self) -> Self {
-        self.root.dedup_terms();
+        self.dedup = true;
         self
     }
 
-    /// The scored terms, in order, without excluded ones.
-    pub fn scored_terms(&self) -> impl Iterator<Item = &str> {
-        let mut out = Vec::new();
-        self.root.collect(&mut out);
-        out.into_iter()
+    /// The scored terms of an analyzer, in order, without excluded ones and without the terms that prefixes and fuzzy words stand for.
+    pub fn scored_terms(&self, analyzer: Analyzer) -> Vec<String> {
+        let query = self.analyze(analyzer);
+        query.scored().map(|scored| scored.term.clone()).collect()
     }
 
-    /// The terms, if all parts are optional terms.
-    pub(super) fn plain(&self) -> Option<Vec<&str>> {
-        let plain = |(sign, part): &(Sign, Part)| matches!((sign, part), (Sign::May, Part::Term(_)));
-        self.root.parts.iter().all(plain).then(|| self.scored_terms().collect())
+    /// The scored words of the query, each with a term of an analyzer, in order.
+    pub fn scored_words(&self, analyzer: Analyzer) -> Vec<(String, String)> {
+        let query = self.analyze(analyzer);
+        query.scored().map(|scored| (scored.word.to_string(), scored.term.clone())).collect()
     }
 
-    /// Whether there are phrases.
-    pub fn has_phrase(&self) -> bool {
-        self.root.has_phrase()
+    /// The terms of the query for an analyzer.
+    pub(super) fn analyze(&self, analyzer: Analyzer) -> TermQuery {
+        let mut query = TermQuery { root: group(&self.root, analyzer) };
+        if self.dedup {
+            query.root.dedup_terms();
+        }
+        query
     }
 }
 
-impl Group {
-    fn dedup_terms(&mut self) {
-        let mut seen = HashSet::new();
-        self.parts.retain_mut(|(sign, part)| match part {
-            Part::Term(term) if *sign == Sign::May => seen.insert(term.clone()),
-            Part::Group(group) => {
-                group.dedup_terms();
-                true
+fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
+    // Optional stop words are skipped next to other parts.
+    let is_stop = |word: &str| {
+        let tokens = analyze::tokens(word.as_bytes());
+        !tokens.is_empty() && tokens.iter().all(|token| analyzer.is_stop_word(token))
+    };
+    let only_stop = |(sign, clause): &(Sign, Clause)| match &clause.kind {
+        ClauseKind::Words(text) if *sign == Sign::May && clause.field.is_none() => {
+            text.split_whitespace().all(is_stop)
+        }
+        _ => *sign == Sign::Not,
+    };
+    let skip_stop_words = !clauses.parts.iter().all(only_stop);
+    let mut out = Group::default();
+    for (sign, clause) in &clauses.parts {
+        let boost = clause.boost;
+        let words = |text: &str| analyzer.terms(text.as_bytes());
+        let term = |term: String| Part::Term(Scored::new(term, clause.field, boost));
+        match &clause.kind {
+            ClauseKind::Words(text) => {
+                let skip = skip_stop_words && *sign == Sign::May && clause.field.is_none();
+                for word in text.split_whitespace().filter(|word| !(skip && is_stop(word))) {
+                    let scored = |found| Scored::new(found, clause.field, boost).with_word(word);
+                    out.parts.extend(words(word).into_iter().map(|found| (*sign, Part::Term(scored(found)))));
+                }
             }
-            Part::Term(_) | Part::Phrase(_) => true,
-        });
-    }
-
-    fn collect<'a>(&'a self, out: &mut Vec<&'a str>) {
-        for (sign, part) in &self.parts {
-            match part {
-                _ if *sign == Sign::Not => {}
-                Part::Term(term) => out.push(term),
-                Part::Phrase(terms) => out.extend(terms.iter().map(String::as_str)),
-                Part::Group(group) => group.collect(out),
+            ClauseKind::Prefix(text) => {
+                // The last term is the prefix; it is not stemmed, because it is not a word.
+                let prefix = if analyzer == Analyzer::PLAIN { analyzer } else { Analyzer::STANDARD };
+                let mut terms = prefix.terms(text.as_bytes());
+                let Some(last) = terms.pop() else { continue };
+                out.parts.extend(terms.into_iter().map(|found| (*sign, term(found))));
+                let stem = words(&last).pop().filter(|stem| !stem.starts_with(&last));
+                let mut either = Group::default();
+                either.parts.push((Sign::May, Part::Prefix(Scored::new(last, clause.field, boost))));
+                // A prefix that is a word also stands for its stem, which may be shorter.
+                either.parts.extend(stem.map(|stem| (Sign::May, term(stem))));
+                out.parts.push((*sign, Part::Group(either)));
             }
+            ClauseKind::Fuzzy(text, edits) => {
+                let mut terms = words(text);
+                let last = terms.pop();
+                out.parts.extend(terms.into_iter().map(|found| (*sign, term(found))));
+                let fuzzy = |last| Part::Fuzzy(Scored::new(last, clause.field, boost), *edits);
+                out.parts.extend(last.map(|last| (*sign, fuzzy(last))));
+            }
+            ClauseKind::Phrase(text, slop) => {
+                let mut terms = words(text);
+                if terms.len() < 2 {
+                    out.parts.extend(terms.pop().map(|found| (*sign, term(found))));
+                } else {
+                    let scored =
+                        terms.iter().map(|found| Scored::new(found.clone(), clause.field, boost)).collect();
+                    let phrase = Phrase { terms, field: clause.field, slop: *slop };
+                    out.parts.push((*sign, Part::Phrase(scored, phrase)));
+                }
+            }
+            ClauseKind::Group(inner) => {
+                let mut inner = group(inner, analyzer);
+                inner.boost(boost);
+                out.parts.push((*sign, Part::Group(inner)));
+            }
+            ClauseKind::All => out.parts.push((*sign, Part::All)),
         }
     }
-
-    fn has_phrase(&self) -> bool {
-        self.parts.iter().any(|(_, part)| match part {
-            Part::Term(_) => false,
-            Part::Phrase(_) => true,
-            Part::Group(group) => group.has_phrase(),
-        })
+    if !out.parts.is_empty() && out.parts.iter().all(|(sign, _)| *sign == Sign::Not) {
+        out.parts.push((Sign::May, Part::All));
     }
+    out
 }

@@ -8,9 +8,6 @@ use crate::column::Values;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 
-/// Length normalization of BM25.
-const B: f32 = 0.75;
-
 /// Ranking function.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -20,6 +17,34 @@ pub enum Ranking {
     Native,
     /// BM25 with `k1 = 1.2` and `b = 0.75`; the length of a document is the sum of its four norms.
     Bm25,
+    /// BM25 with `k1 = 0.9` and `b = 0.4`, and with the idf of a term multiplied by its mean frequency in the documents that
+    /// contain it: terms that recur in a document describe it.
+    Relevance,
+}
+
+/// Rankings with length normalization, which have norms of their own.
+pub(super) const WITH_NORMS: usize = 2;
+
+impl Ranking {
+    /// Saturation, length normalization and the position of its norms; `None` for the native ranking.
+    pub(super) const fn parameters(self) -> Option<(f32, f32, usize)> {
+        match self {
+            Self::Native => None,
+            Self::Bm25 => Some((K1, 0.75, 0)),
+            Self::Relevance => Some((0.9, 0.4, 1)),
+        }
+    }
+
+    /// Whether collection frequencies are needed.
+    pub(super) const fn is_weighted_by_frequency(self) -> bool {
+        matches!(self, Self::Relevance)
+    }
+}
+
+/// The weight of a term: its idf, times its mean frequency if the ranking uses it.
+#[expect(clippy::cast_possible_truncation, clippy::cast_precision_loss, reason = "scores are rounded")]
+pub(super) fn weight(idf: f32, documents: u64, occurrences: u64) -> f32 {
+    idf * (occurrences as f64 / documents.max(1) as f64) as f32
 }
 
 /// The lengths of the documents of a segment: the sums of their four norms.
@@ -65,6 +90,9 @@ pub(crate) struct Norms {
     /// The minimum factor of each [`CHUNK`] documents.
     min_factor: Vec<f32>,
     global_min: f32,
+    k1: f32,
+    /// The position of cached block bounds.
+    slot: usize,
     /// Whether the average is that of the segment, so that block bounds may be cached.
     is_own: bool,
 }
@@ -77,25 +105,23 @@ const MAX_CHUNKS: usize = 16;
 
 impl Norms {
     /// With the mean length of the segment.
-    pub(super) fn own(lengths: &Lengths) -> Self {
-        Self::with_average(lengths, mean(lengths.total, lengths.len()), true)
+    pub(super) fn own(lengths: &Lengths, parameters: (f32, f32, usize)) -> Self {
+        Self::with_average(lengths, mean(lengths.total, lengths.len()), parameters, true)
     }
 
     /// With the mean length of a cluster.
-    pub(super) fn in_cluster(lengths: &Lengths, average: f64) -> Self {
-        Self::with_average(lengths, average, false)
+    pub(super) fn in_cluster(lengths: &Lengths, average: f64, parameters: (f32, f32, usize)) -> Self {
+        Self::with_average(lengths, average, parameters, false)
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "scores are rounded")]
-    fn with_average(lengths: &Lengths, average: f64, is_own: bool) -> Self {
-        let factor = |length: &u32| K1 * (1.0 - B + B * (f64::from(*length) / average) as f32);
-        Self::new(lengths.each.iter().map(factor).collect(), is_own)
-    }
-
-    fn new(factors: Vec<f32>, is_own: bool) -> Self {
+    fn with_average(lengths: &Lengths, average: f64, parameters: (f32, f32, usize), is_own: bool) -> Self {
+        let (k1, b, slot) = parameters;
+        let factor = |length: &u32| k1 * (1.0 - b + b * (f64::from(*length) / average) as f32);
+        let factors: Vec<f32> = lengths.each.iter().map(factor).collect();
         let min_factor = |some: &[f32]| some.iter().copied().fold(f32::INFINITY, f32::min);
         let chunks: Vec<f32> = factors.chunks(CHUNK).map(min_factor).collect();
-        Self { global_min: min_factor(&chunks), min_factor: chunks, factors, is_own }
+        Self { global_min: min_factor(&chunks), min_factor: chunks, factors, k1, slot, is_own }
     }
 
     /// A lower bound of the factors of documents from `first` to `last`.
@@ -119,9 +145,9 @@ pub(super) enum TermScorer<'a> {
 /// The BM25 score of a frequency without idf.
 #[inline]
 #[expect(clippy::cast_precision_loss, reason = "scores are rounded")]
-fn part(frequency: u32, factor: f32) -> f32 {
+fn part(frequency: u32, factor: f32, k1: f32) -> f32 {
     let f = frequency as f32;
-    f * (K1 + 1.0) / (f + factor)
+    f * (k1 + 1.0) / (f + factor)
 }
 
 impl TermScorer<'_> {
@@ -132,14 +158,17 @@ impl TermScorer<'_> {
             Self::Native => score::term(idf, frequency),
             Self::Bm25(norms) => {
                 let factor = norms.factors.get(document as usize).copied().unwrap_or(norms.global_min);
-                idf * part(frequency, factor)
+                idf * part(frequency, factor, norms.k1)
             }
         }
     }
 
-    /// Whether cached block bounds are valid for this search.
-    pub(super) fn has_cached_max_scores(self) -> bool {
-        matches!(self, Self::Bm25(norms) if norms.is_own)
+    /// The position of cached block bounds, if they are valid for this search.
+    pub(super) fn cached_max_scores(self) -> Option<usize> {
+        match self {
+            Self::Bm25(norms) if norms.is_own => Some(norms.slot),
+            _ => None,
+        }
     }
 
     /// The scores of a block, and the maximum without idf if it may be cached.
@@ -161,7 +190,7 @@ impl TermScorer<'_> {
                 let mut best = 0.0f32;
                 for ((score, frequency), document) in out.iter_mut().zip(frequencies).zip(documents) {
                     let factor = norms.factors.get(*document as usize).copied().unwrap_or(norms.global_min);
-                    let part = part(*frequency, factor);
+                    let part = part(*frequency, factor, norms.k1);
                     best = best.max(part);
                     *score = idf * part;
                 }
@@ -175,7 +204,7 @@ impl TermScorer<'_> {
     pub(super) fn bound(self, idf: f32, frequency: u32, first: u32, last: u32) -> f32 {
         match self {
             Self::Native => score::term(idf, frequency),
-            Self::Bm25(norms) => idf * part(frequency, norms.min_factor(first, last)),
+            Self::Bm25(norms) => idf * part(frequency, norms.min_factor(first, last), norms.k1),
         }
     }
 }

@@ -1,17 +1,19 @@
 //! An open search segment.
 
-use std::sync::OnceLock;
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tercet_core::Reason;
 
+use super::analyzer::{self, Analyzer};
 use super::cursor::{Cursor, END};
 use super::live::Live;
 use super::options::{
     Hit, SearchOptions, SearchResult, SearchStats, StoredFields, TermExplanation, TermStats,
 };
 use super::postings::Postings;
-use super::query::Query;
-use super::rank::{Lengths, Norms, Ranking, TermScorer};
+use super::query::{DocField, Part, Phrase, Query, Scored, TermQuery};
+use super::rank::{self, Lengths, Norms, TermScorer, WITH_NORMS};
 use super::terms::{Entry, Terms};
 use super::{columns, disjunction, phrase, score, tree};
 use crate::block_codec::fault;
@@ -33,7 +35,10 @@ pub struct Segment {
     documents: u64,
     /// Document lengths and norms, computed on first use.
     lengths: OnceLock<Lengths>,
-    norms: OnceLock<Norms>,
+    norms: [OnceLock<Norms>; WITH_NORMS],
+    analyzer: Analyzer,
+    /// Occurrences of terms, by posting list.
+    occurrences: Mutex<HashMap<u32, u64>>,
 }
 
 /// A term of a segment and its postings.
@@ -98,13 +103,28 @@ impl Segment {
             let rows = usize::try_from(documents).unwrap_or(0);
             Mask::from_fn(rows, |row| u32::try_from(row).is_ok_and(|document| live.contains(document)))
         });
-        let (lengths, norms) = (OnceLock::new(), OnceLock::new());
-        Ok(Self { file: file.clone(), terms, postings, live, live_mask, documents, lengths, norms })
+        Ok(Self {
+            file: file.clone(),
+            terms,
+            postings,
+            live,
+            live_mask,
+            documents,
+            lengths: OnceLock::new(),
+            norms: Default::default(),
+            analyzer: recorded_analyzer(inner)?,
+            occurrences: Mutex::default(),
+        })
     }
 
     /// The file with the documents.
     pub fn file(&self) -> &File {
         &self.file
+    }
+
+    /// The analyzer of its documents and of queries.
+    pub fn analyzer(&self) -> Analyzer {
+        self.analyzer
     }
 
     /// The number of documents, including deleted ones.
@@ -143,7 +163,20 @@ impl Segment {
         if options.k == 0 {
             return Ok(SearchResult::default());
         }
-        if query.has_phrase() && self.is_snippet_only() {
+        let query = self.expanded(query).map_err(|kind| self.file.error(kind))?;
+        self.find_terms(&query, options)
+    }
+
+    /// The top documents for a query in terms of this segment.
+    pub(super) fn find_terms(
+        &self,
+        query: &TermQuery,
+        options: &SearchOptions<'_>,
+    ) -> Result<SearchResult, Error> {
+        if options.k == 0 {
+            return Ok(SearchResult::default());
+        }
+        if self.is_snippet_only() && query.any(&|part| matches!(part, Part::Phrase(..))) {
             return Err(self.file.error(ErrorKind::SnippetOnly));
         }
         let scorer = self.scorer(options)?;
@@ -163,14 +196,13 @@ impl Segment {
     }
 
     fn scorer<'a>(&'a self, options: &SearchOptions<'a>) -> Result<TermScorer<'a>, Error> {
-        if options.ranking == Ranking::Native {
-            return Ok(TermScorer::Native);
-        }
-        if let Some(norms) = options.norms.or(self.norms.get()) {
+        let Some(parameters) = options.ranking.parameters() else { return Ok(TermScorer::Native) };
+        let own = &self.norms[parameters.2];
+        if let Some(norms) = options.norms.or(own.get()) {
             return Ok(TermScorer::Bm25(norms));
         }
-        let norms = Norms::own(self.lengths()?);
-        Ok(TermScorer::Bm25(self.norms.get_or_init(|| norms)))
+        let norms = Norms::own(self.lengths()?, parameters);
+        Ok(TermScorer::Bm25(own.get_or_init(|| norms)))
     }
 
     /// The lengths of the documents, including deleted ones.
@@ -184,19 +216,43 @@ impl Segment {
 
     fn cursor<'a>(
         &'a self,
-        term: &str,
+        scored: &Scored,
         options: &SearchOptions<'_>,
         scorer: TermScorer<'a>,
     ) -> Result<Option<Cursor<'a>>, ErrorKind> {
-        let Some(entry) = self.terms.get(term.as_bytes())? else { return Ok(None) };
-        let given = options.idf_overrides.and_then(|idf_overrides| idf_overrides.get(term)).copied();
-        let idf = given.unwrap_or_else(|| score::idf(self.documents, entry.documents().into()));
-        Cursor::new(&self.postings, entry, idf, self.documents, scorer).map(Some)
+        let Some(entry) = self.terms.get(scored.term.as_bytes())? else { return Ok(None) };
+        let given = options.idf_overrides.and_then(|overrides| overrides.get(&scored.term)).copied();
+        let weight = if let Some(given) = given {
+            given
+        } else {
+            let idf = score::idf(self.documents, entry.documents().into());
+            if options.ranking.is_weighted_by_frequency() {
+                rank::weight(idf, entry.documents().into(), self.occurrences(entry)?)
+            } else {
+                idf
+            }
+        };
+        Cursor::new(&self.postings, entry, weight * scored.boost, self.documents, scorer).map(Some)
+    }
+
+    /// The occurrences of a term in all documents, including deleted ones.
+    pub(super) fn occurrences(&self, entry: Entry) -> Result<u64, ErrorKind> {
+        let list = match entry {
+            Entry::Singleton { frequency, .. } => return Ok(frequency.into()),
+            Entry::List { list, .. } => list,
+        };
+        if let Some(known) = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner).get(&list) {
+            return Ok(*known);
+        }
+        let mut cursor = Cursor::new(&self.postings, entry, 0.0, self.documents, TermScorer::Native)?;
+        let sum = cursor.sum_frequencies()?;
+        self.occurrences.lock().unwrap_or_else(PoisonError::into_inner).insert(list, sum);
+        Ok(sum)
     }
 
     fn any_of(
         &self,
-        terms: &[&str],
+        terms: &[&Scored],
         options: &SearchOptions<'_>,
         scorer: TermScorer<'_>,
         allowed: Option<&Mask>,
@@ -211,7 +267,7 @@ impl Segment {
 
     fn tree(
         &self,
-        query: &Query,
+        query: &TermQuery,
         options: &SearchOptions<'_>,
         scorer: TermScorer<'_>,
         allowed: Option<&Mask>,
@@ -219,20 +275,31 @@ impl Segment {
         // The body of the last document, for queries with several phrases.
         let mut body: Option<(u32, Vec<Vec<u8>>)> = None;
         let mut documents_read = 0;
-        let mut contains_phrase = |document: u32, phrase: &[String]| {
+        let mut tokenizer = self.analyzer.tokenizer();
+        let mut contains_phrase = |document: u32, phrase: &Phrase| {
+            let mut any = |fields: &[Vec<u8>]| {
+                fields.iter().any(|field| phrase::contains(field, phrase, &mut tokenizer))
+            };
+            match phrase.field {
+                Some(DocField::Title) => return Ok(any(&self.field_bytes(document, &[columns::TITLE])?)),
+                Some(DocField::Url) => return Ok(any(&self.field_bytes(document, &[columns::URL])?)),
+                Some(DocField::Body | DocField::Anchor) | None => {}
+            }
             if body.as_ref().is_none_or(|(held, _)| *held != document) {
                 body = Some((document, self.field_bytes(document, &[columns::BODY])?));
                 documents_read += 1;
             }
-            let any = |fields: &[Vec<u8>]| fields.iter().any(|field| phrase::contains(field, phrase));
-            // Title and URL, unless the body matches.
-            Ok(body.as_ref().is_some_and(|(_, body)| any(body))
-                || any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
+            if body.as_ref().is_some_and(|(_, body)| any(body)) {
+                return Ok(true);
+            }
+            // Title and URL, unless only the body counts.
+            Ok(phrase.field.is_none() && any(&self.field_bytes(document, &[columns::TITLE, columns::URL])?))
         };
         let (cursors, phrases) = (Vec::new(), Vec::new());
-        let mut search =
-            tree::Search { cursors, phrases, allowed, scored: 0, contains_phrase: &mut contains_phrase };
-        let root = search.bind(&query.root, &mut |term| self.cursor(term, options, scorer))?;
+        let documents = u32::try_from(self.documents).unwrap_or(END);
+        let contains_phrase = &mut contains_phrase;
+        let mut search = tree::Search { cursors, phrases, documents, allowed, scored: 0, contains_phrase };
+        let root = search.bind(&query.root, &mut |scored| self.cursor(scored, options, scorer))?;
         let best = search.best(&root, options.k, options.min_score)?;
         let (cursors, scored) = (search.cursors, search.scored);
         Ok(SearchResult::new(best, &cursors, scored, documents_read))
@@ -287,14 +354,25 @@ impl Segment {
         options: &SearchOptions<'_>,
         document: u32,
     ) -> Result<Vec<TermExplanation>, Error> {
+        let query = self.expanded(query).map_err(|kind| self.file.error(kind))?;
+        self.explain_terms(&query, options, document)
+    }
+
+    /// The same for a query in terms of this segment.
+    pub(super) fn explain_terms(
+        &self,
+        query: &TermQuery,
+        options: &SearchOptions<'_>,
+        document: u32,
+    ) -> Result<Vec<TermExplanation>, Error> {
         let scorer = self.scorer(options)?;
-        let one = |term: &str| -> Result<TermExplanation, ErrorKind> {
-            let mut out =
-                TermExplanation { term: term.to_owned(), documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
-            if let Some(entry) = self.terms.get(term.as_bytes())? {
+        let one = |scored: &Scored| -> Result<TermExplanation, ErrorKind> {
+            let term = scored.term.clone();
+            let mut out = TermExplanation { term, documents: 0, idf: 0.0, frequency: 0, score: 0.0 };
+            if let Some(entry) = self.terms.get(scored.term.as_bytes())? {
                 out.documents = entry.documents().into();
             }
-            if let Some(mut cursor) = self.cursor(term, options, scorer)? {
+            if let Some(mut cursor) = self.cursor(scored, options, scorer)? {
                 out.idf = cursor.idf;
                 if cursor.find(document)? {
                     out.frequency = cursor.frequency()?;
@@ -303,7 +381,7 @@ impl Segment {
             }
             Ok(out)
         };
-        query.scored_terms().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
+        query.scored().map(one).collect::<Result<_, _>>().map_err(|fault| self.file.error(fault))
     }
 
     /// Document frequency and maximum term frequency. No block is decoded.
@@ -323,6 +401,13 @@ impl Segment {
             Ok(Some(TermStats { documents: entry.documents().into(), max_frequency }))
         };
         found().map_err(|fault| self.file.error(fault))
+    }
+
+    /// The occurrences of a term in all documents.
+    pub(super) fn term_occurrences(&self, term: &str) -> Result<u64, Error> {
+        let entry = self.terms.get(term.as_bytes());
+        let found = entry.and_then(|entry| entry.map_or(Ok(0), |entry| self.occurrences(entry)));
+        found.map_err(|fault| self.file.error(fault))
     }
 
     /// A term with its postings.
@@ -354,6 +439,17 @@ impl Segment {
         let singleton = matches!(entry, Entry::Singleton { .. });
         Ok(TermInfo { documents: entry.documents().into(), singleton, postings })
     }
+}
+
+/// The analyzer that a file records; the tokens of the format without a record.
+fn recorded_analyzer(inner: &Inner) -> Result<Analyzer, ErrorKind> {
+    let Some((_, value)) = inner.footer.pairs.iter().find(|(key, _)| key == analyzer::KEY) else {
+        return Ok(Analyzer::PLAIN);
+    };
+    Analyzer::from_recorded(value).ok_or_else(|| {
+        let features = format!("analyzer `{}`", tercet_core::escape::name(value));
+        ErrorKind::UnsupportedFeatures { features: features.into() }
+    })
 }
 
 /// A record of the inverted region, checked against the footer.

@@ -184,6 +184,36 @@ impl Terms {
         Ok(())
     }
 
+    /// Calls `each` with every term that starts with `prefix`, in order, until it returns false.
+    pub(crate) fn with_prefix(
+        &self,
+        prefix: &[u8],
+        each: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Result<(), ErrorKind> {
+        // Terms before the prefix are passed; the first one after it ends the walk.
+        let more = std::cell::Cell::new(true);
+        let mut visit = |term: &[u8]| {
+            more.set(if term.starts_with(prefix) { each(term) } else { term < prefix });
+            more.get()
+        };
+        match &self.layout {
+            DictionaryLayout::Flat { entries } => {
+                let start = entries.partition_point(|(term, _)| term[..] < *prefix);
+                let _ = entries[start..].iter().all(|(term, _)| visit(term));
+            }
+            DictionaryLayout::Tree { blocks, .. } => {
+                let start = blocks.partition_point(|block| block.first[..] <= *prefix).saturating_sub(1);
+                for block in &blocks[start..] {
+                    self.walk(block, &mut |term, _| visit(term))?;
+                    if !more.get() {
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// The terms of a block, in order; `None` after the last block.
     pub(crate) fn terms(&self, block: usize) -> Result<Option<TermEntries>, ErrorKind> {
         let mut out = Vec::new();

@@ -5,7 +5,7 @@
 //! end. Text is read last, only for documents with all terms of a phrase whose score would reach the threshold.
 
 use super::cursor::{Cursor, END};
-use super::query::{Group, Part, Sign};
+use super::query::{DocField, Group, Part, Phrase, Scored, Sign};
 use super::rank::widened;
 use super::top::Top;
 use crate::error::ErrorKind;
@@ -18,17 +18,23 @@ pub(super) enum Node {
     Nothing,
     /// A posting list.
     Term(usize),
+    /// A posting list less the occurrences in other fields, which are in the lists of the range.
+    Body(usize, std::ops::Range<usize>),
+    /// All documents.
+    Every,
     All(Vec<(Sign, Node)>, Option<usize>),
 }
 
 /// Tests whether a document contains a phrase.
-pub(super) type ContainsPhrase<'c> = dyn FnMut(u32, &[String]) -> Result<bool, ErrorKind> + 'c;
+pub(super) type ContainsPhrase<'c> = dyn FnMut(u32, &Phrase) -> Result<bool, ErrorKind> + 'c;
 
 /// The state of a search.
 pub(super) struct Search<'c, 'a> {
     pub(super) cursors: Vec<Cursor<'a>>,
     /// The phrases of the query.
-    pub(super) phrases: Vec<Vec<String>>,
+    pub(super) phrases: Vec<Phrase>,
+    /// The number of documents.
+    pub(super) documents: u32,
     pub(super) allowed: Option<&'c Mask>,
     pub(super) scored: u64,
     /// Tests whether a document contains a phrase; reads its text.
@@ -49,16 +55,19 @@ impl<'a> Search<'_, 'a> {
     pub(super) fn bind(
         &mut self,
         group: &Group,
-        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, ErrorKind>,
+        open: &mut dyn FnMut(&Scored) -> Result<Option<Cursor<'a>>, ErrorKind>,
     ) -> Result<Node, ErrorKind> {
         let mut nodes = Vec::with_capacity(group.parts.len());
         for (sign, part) in &group.parts {
             let node = match part {
-                Part::Term(term) => self.term(term, open)?,
-                Part::Phrase(terms) => {
+                Part::Term(scored) => self.term(scored, open)?,
+                // Expanded before.
+                Part::Prefix(_) | Part::Fuzzy(..) => Node::Nothing,
+                Part::All => Node::Every,
+                Part::Phrase(terms, phrase) => {
                     let all = terms.iter().map(|term| Ok((Sign::Must, self.term(term, open)?)));
                     let all = all.collect::<Result<Vec<_>, ErrorKind>>()?;
-                    self.phrases.push(terms.clone());
+                    self.phrases.push(phrase.clone());
                     all_of(all, Some(self.phrases.len() - 1))
                 }
                 Part::Group(group) => self.bind(group, open)?,
@@ -70,12 +79,20 @@ impl<'a> Search<'_, 'a> {
 
     fn term(
         &mut self,
-        term: &str,
-        open: &mut dyn FnMut(&str) -> Result<Option<Cursor<'a>>, ErrorKind>,
+        scored: &Scored,
+        open: &mut dyn FnMut(&Scored) -> Result<Option<Cursor<'a>>, ErrorKind>,
     ) -> Result<Node, ErrorKind> {
-        let Some(cursor) = open(term)? else { return Ok(Node::Nothing) };
+        let Some(cursor) = open(scored)? else { return Ok(Node::Nothing) };
         self.cursors.push(cursor);
-        Ok(Node::Term(self.cursors.len() - 1))
+        let index = self.cursors.len() - 1;
+        if !scored.body_only {
+            return Ok(Node::Term(index));
+        }
+        for field in DocField::INDEXED {
+            let other = Scored { term: field.term(&scored.term), body_only: false, ..scored.clone() };
+            self.cursors.extend(open(&other)?);
+        }
+        Ok(Node::Body(index, index + 1..self.cursors.len()))
     }
 
     /// The top documents.
@@ -123,7 +140,8 @@ impl<'a> Search<'_, 'a> {
     fn seek(&mut self, node: &Node, target: u32) -> Result<u32, ErrorKind> {
         match node {
             Node::Nothing => Ok(END),
-            Node::Term(index) => self.cursors[*index].seek(target),
+            Node::Term(index) | Node::Body(index, _) => self.cursors[*index].seek(target),
+            Node::Every => Ok(if target < self.documents { target } else { END }),
             Node::All(nodes, _) if nodes.iter().any(|(sign, _)| *sign == Sign::Must) => {
                 let mut document = target;
                 'again: loop {
@@ -153,8 +171,8 @@ impl<'a> Search<'_, 'a> {
     /// An upper bound of the scores up to the returned document.
     fn bound(&mut self, node: &Node, document: u32) -> (f64, u32) {
         match node {
-            Node::Nothing => (0.0, END),
-            Node::Term(index) => {
+            Node::Nothing | Node::Every => (0.0, END),
+            Node::Term(index) | Node::Body(index, _) => {
                 let cursor = &mut self.cursors[*index];
                 let lower = cursor.lower(document);
                 if lower > document {
@@ -187,6 +205,20 @@ impl<'a> Search<'_, 'a> {
             Node::Term(index) => {
                 let cursor = &mut self.cursors[*index];
                 if cursor.find(document)? { Ok(Some(sum + cursor.score()?)) } else { Ok(None) }
+            }
+            Node::Every => Ok((document < self.documents).then_some(sum)),
+            Node::Body(index, others) => {
+                if !self.cursors[*index].find(document)? {
+                    return Ok(None);
+                }
+                let mut elsewhere = 0;
+                for other in others.clone() {
+                    if self.cursors[other].find(document)? {
+                        elsewhere += self.cursors[other].frequency()?;
+                    }
+                }
+                let cursor = &mut self.cursors[*index];
+                if cursor.frequency()? > elsewhere { Ok(Some(sum + cursor.score()?)) } else { Ok(None) }
             }
             Node::All(nodes, phrase) => {
                 let (mut total, mut found, mut must) = (sum, false, false);
@@ -231,7 +263,7 @@ impl<'a> Search<'_, 'a> {
 
 fn has_phrase(node: &Node) -> bool {
     match node {
-        Node::Nothing | Node::Term(_) => false,
+        Node::Nothing | Node::Term(_) | Node::Body(..) | Node::Every => false,
         Node::All(nodes, phrase) => phrase.is_some() || nodes.iter().any(|(_, node)| has_phrase(node)),
     }
 }

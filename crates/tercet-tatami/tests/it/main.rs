@@ -27,6 +27,7 @@ mod interop;
 mod invalid_values;
 #[cfg(any(unix, windows))]
 mod merges;
+mod query_language;
 mod remote;
 mod roundtrip;
 mod salvage;

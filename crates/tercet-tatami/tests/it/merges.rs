@@ -135,7 +135,7 @@ proptest! {
         let query = Query::terms(&query.join(" "));
         let cluster = Cluster::new(&segments);
         // Twice, because a search caches block statistics for the next one.
-        for rank in [Ranking::Bm25, Ranking::Native, Ranking::Bm25] {
+        for rank in [Ranking::Bm25, Ranking::Native, Ranking::Relevance, Ranking::Bm25, Ranking::Relevance] {
             let options = SearchOptions::new(k).with_ranking(rank);
             for segment in &segments {
                 segment.find(&query, &options).unwrap();

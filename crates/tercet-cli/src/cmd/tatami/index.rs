@@ -12,7 +12,9 @@ use tercet::core::num::counted;
 use tercet::core::{Sink, escape};
 use tercet::tatami::WriterOptions;
 use tercet::tatami::search::build::Built;
-use tercet::tatami::search::{SegmentBuilder, SegmentOptions, StorageMode};
+use tercet::tatami::search::{
+    Analyzer, AnalyzerChoice, SegmentBuilder, SegmentOptions, StorageMode, UnknownAnalyzer,
+};
 
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::failure::{Failure, Outcome};
@@ -60,6 +62,10 @@ pub(crate) struct Args {
     /// Output profile; `interop` writes only features that other readers support
     #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
     profile: ProfileName,
+    /// Analyzer of documents and queries: `auto` (language of the first documents), `plain` (tokens of the format), `standard` (no
+    /// stemming), or a language such as `english` [default: auto; plain with `--profile interop`]
+    #[arg(long, visible_alias = "language", value_name = "NAME")]
+    analyzer: Option<String>,
     /// Indexing buffer; spills to temporary files beyond this size
     #[arg(long, alias = "memory", value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
     buffer: u64,
@@ -147,6 +153,7 @@ struct IndexJson {
     path: String,
     documents: u64,
     terms: u64,
+    analyzer: &'static str,
     bytes: u64,
     input_bytes: u64,
     /// Skipped files of directories.
@@ -162,20 +169,22 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let input_bytes = files.found.iter().map(|file| file.bytes).sum();
     let bar = out.bar("indexing", input_bytes);
     let name = output.name();
-    let (report, documents, terms, bytes) = if let Output::Path(path) = &output {
-        let builder = SegmentBuilder::create(path, args.options().with_overwrite(args.force.force))?;
-        let (report, Built { written, terms, .. }) = args.build(builder, &files.found, &bar)?;
-        (report, written.rows, terms, written.bytes)
+    let options = args.options()?;
+    let (report, documents, terms, analyzer, bytes) = if let Output::Path(path) = &output {
+        let builder = SegmentBuilder::create(path, options.with_overwrite(args.force.force))?;
+        let (report, Built { written, terms, analyzer, .. }) = args.build(builder, &files.found, &bar)?;
+        (report, written.rows, terms, analyzer, written.bytes)
     } else {
-        let builder = SegmentBuilder::new(Spool::new()?, args.options())?;
-        let (report, Built { written, terms, .. }) = args.build(builder, &files.found, &bar)?;
-        (report, written.rows, terms, deliver(written.output, output, out)?)
+        let builder = SegmentBuilder::new(Spool::new()?, options)?;
+        let (report, Built { written, terms, analyzer, .. }) = args.build(builder, &files.found, &bar)?;
+        (report, written.rows, terms, analyzer, deliver(written.output, output, out)?)
     };
     drop(bar);
     let summary = IndexJson {
         path: name,
         documents,
         terms,
+        analyzer: analyzer.name(),
         bytes,
         input_bytes,
         files_skipped: files.unsupported + files.skipped.len() as u64,
@@ -237,13 +246,24 @@ impl Args {
         Ok((report, builder.finish()?))
     }
 
-    fn options(&self) -> SegmentOptions {
+    fn options(&self) -> Result<SegmentOptions, Failure> {
         let writer = match self.profile {
             ProfileName::Native => WriterOptions::new(),
             ProfileName::Interop => WriterOptions::interop(),
         };
         let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
-        documents::segment_options(mode, writer).with_memory_bytes(self.buffer)
+        let analyzer = match (self.analyzer.as_deref(), self.profile) {
+            (None, ProfileName::Interop) => AnalyzerChoice::Fixed(Analyzer::PLAIN),
+            (None | Some("auto"), _) => AnalyzerChoice::Auto,
+            (Some(name), _) => {
+                let parsed = name.parse();
+                AnalyzerChoice::Fixed(
+                    parsed.map_err(|error: UnknownAnalyzer| Failure::request(error.to_string()))?,
+                )
+            }
+        };
+        let options = documents::segment_options(mode, writer).with_memory_bytes(self.buffer);
+        Ok(options.with_analyzer(analyzer))
     }
 }
 
@@ -288,12 +308,13 @@ fn show(summary: &IndexJson, skipped: u64, json: bool, out: &mut Ui) -> Result<(
     }
     let plural = |count: u64| if count == 1 { "" } else { "s" };
     out.summary(format_args!(
-        "{}: {} document{}, {} term{}, {} (from {})",
+        "{}: {} document{}, {} term{}, analyzer {}, {} (from {})",
         summary.path,
         summary.documents,
         plural(summary.documents),
         summary.terms,
         plural(summary.terms),
+        summary.analyzer,
         human_size(summary.bytes),
         human_size(summary.input_bytes),
     ))?;

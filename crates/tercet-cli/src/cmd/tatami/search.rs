@@ -1,11 +1,11 @@
 //! `tatami search`: full-text search in a segment or collection.
 
-mod target;
+pub(super) mod target;
 
 use anstyle::Style;
 use serde::Serialize;
 use tercet::core::escape;
-use tercet::tatami::search::{Query, Ranking, SearchOptions, StoredFields, TermExplanation};
+use tercet::tatami::search::{Analyzer, Query, Ranking, SearchOptions, StoredFields, TermExplanation};
 
 use self::target::{Hit, SearchRequest, SearchTarget, Stats};
 use super::filter::Where;
@@ -27,6 +27,7 @@ Examples:
   tatami search docs.tatami 'memory safety'
   tatami search docs.tatami '+borrow checker -unsafe' -n 20
   tatami search docs.tatami '\"open source\" AND (licence OR license)'
+  tatami search docs.tatami 'title:rust salvag* colour~1'
   tatami search docs.tatami 'memory' --where 'norm_body > 100' --rank bm25 --json
   tatami search crawl/ 'memory'           all segments of a directory or collection, ranked as one
 
@@ -35,8 +36,13 @@ Query syntax:
   +a b            a is required; b increases the score
   a -b, a NOT b   a without b
   a AND b         both terms
-  \"a b\"           phrase
+  \"a b\"           phrase; \"a b\"~3 allows 3 other terms between
   (a b) AND c     grouping
+  title:a         in a field: title, body, anchor, url
+  salvag*         terms with this prefix
+  colour~1        terms within 1 or 2 edits
+  a^2 b           a counts twice
+  *, -a           all documents; all without a
 
 Exit code 0: hits; 1: no hits; others: the search failed.";
 
@@ -53,7 +59,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     filter: Where,
     /// Ranking function
-    #[arg(long, value_name = "RANK", value_enum, default_value_t = RankArg::Native)]
+    #[arg(long, value_name = "RANK", value_enum, default_value_t = RankArg::Relevance)]
     rank: RankArg,
     /// Treat the query as plain terms; ignore operators
     #[arg(long, alias = "words")]
@@ -69,12 +75,24 @@ pub(crate) struct Args {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-enum RankArg {
+pub(super) enum RankArg {
     /// BM25 of the format specification, with b = 0: no length normalization
     #[value(alias = "format")]
     Native,
     /// BM25 with k1 = 1.2 and b = 0.75; repeated query terms count once
     Bm25,
+    /// BM25 with k1 = 0.9 and b = 0.4, weighted by the mean frequency of terms
+    Relevance,
+}
+
+impl RankArg {
+    pub(super) fn ranking(self) -> Ranking {
+        match self {
+            Self::Native => Ranking::Native,
+            Self::Bm25 => Ranking::Bm25,
+            Self::Relevance => Ranking::Relevance,
+        }
+    }
 }
 
 /// The JSON output.
@@ -100,12 +118,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         })?
     };
     // The native ranking counts repeated terms.
-    let query = if args.rank == RankArg::Bm25 { query.dedup_terms() } else { query };
+    let query = if args.rank == RankArg::Native { query } else { query.dedup_terms() };
     let target = SearchTarget::open(&args.input, out)?;
-    let rank = match args.rank {
-        RankArg::Native => Ranking::Native,
-        RankArg::Bm25 => Ranking::Bm25,
-    };
+    let rank = args.rank.ranking();
     let answer = target.search(&SearchRequest {
         query: &query,
         options: SearchOptions::new(limit).with_ranking(rank),
@@ -128,12 +143,15 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Ok(outcome);
     }
     show(&result, args.explain, out)?;
-    for term in query.scored_terms() {
-        if !target.contains_term(term)? {
-            let prefix: String = term.chars().take(MAX_TERM_CHARS).collect();
-            let dots = if prefix.len() < term.len() { "…" } else { "" };
-            out.side_summary(format_args!("no document contains `{}{dots}`", escape::name(&prefix)))?;
-        }
+    let analyzers = target.analyzers();
+    if analyzers.len() > 1 {
+        let names: Vec<&str> = analyzers.iter().map(Analyzer::name).collect();
+        out.side_summary(format_args!("the segments have different analyzers: {}", names.join(", ")))?;
+    }
+    for word in target.missing_words(&query)? {
+        let prefix: String = word.chars().take(MAX_TERM_CHARS).collect();
+        let dots = if prefix.len() < word.len() { "…" } else { "" };
+        out.side_summary(format_args!("no document contains `{}{dots}`", escape::name(&prefix)))?;
     }
     Ok(outcome)
 }

@@ -7,6 +7,8 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 use super::{Block, StorageMode, run};
 use crate::column::Strings;
 use crate::search::analyze;
+use crate::search::analyzer::Analyzer;
+use crate::search::query::DocField;
 
 /// An inverted block.
 #[derive(Debug)]
@@ -19,15 +21,30 @@ pub(super) struct InvertedBlock {
 }
 
 /// Inverts a block whose first document has this number.
-pub(super) fn count(block: &Block, first: u32, mode: StorageMode) -> InvertedBlock {
+pub(super) fn count(block: &Block, first: u32, mode: StorageMode, analyzer: Analyzer) -> InvertedBlock {
     let mut terms = TermCounter::default();
+    let mut tokenizer = analyzer.tokenizer();
+    let mut entry = String::new();
     let mut norms: [Vec<u16>; 4] = std::array::from_fn(|_| Vec::with_capacity(block.ids.len()));
     for document in 0..block.ids.len() {
-        let fields = [&block.bodies, &block.titles, &block.anchors, &block.urls];
-        for (field, norm) in fields.into_iter().zip(&mut norms) {
+        let fields = [
+            (&block.bodies, None),
+            (&block.titles, Some(DocField::Title)),
+            (&block.anchors, Some(DocField::Anchor)),
+            (&block.urls, Some(DocField::Url)),
+        ];
+        for ((texts, field), norm) in fields.into_iter().zip(&mut norms) {
+            let field = field.filter(|_| analyzer.has_fields());
             let mut count = 0u32;
-            analyze::tokenize(field.get(document), |term| {
+            tokenizer.spans(texts.get(document), |_, term| {
                 terms.add(term.as_bytes());
+                if let Some(field) = field {
+                    entry.clear();
+                    entry.push_str(field.name());
+                    entry.push(':');
+                    entry.push_str(term);
+                    terms.add(entry.as_bytes());
+                }
                 count += 1;
             });
             norm.push(u16::try_from(count).unwrap_or(u16::MAX));

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use super::{Group, Part, Query, Sign};
+use super::{Clause, ClauseKind, Clauses, DocField, Query, Sign};
+use crate::search::Analyzer;
 use crate::search::analyze;
 
 /// Maximum nesting depth of parentheses.
@@ -10,6 +11,12 @@ const MAX_DEPTH: usize = 64;
 
 /// The maximum number of terms: each takes memory.
 const MAX_TERMS: usize = 1024;
+
+/// The maximum number of edits of a fuzzy word.
+const MAX_EDITS: u8 = 2;
+
+/// The maximum boost, and its reciprocal the minimum.
+const MAX_BOOST: f32 = 1e6;
 
 /// A syntax error in a query.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
@@ -35,8 +42,8 @@ impl Query {
         if parser.at < text.len() {
             return Err(QueryError::new(parser.at, "unmatched `)`"));
         }
-        let query = Self { root };
-        if query.scored_terms().count() > MAX_TERMS {
+        let query = Self { root, dedup: false };
+        if query.scored_terms(Analyzer::PLAIN).len() > MAX_TERMS {
             return Err(QueryError::new(0, format!("more than {MAX_TERMS} terms")));
         }
         Ok(query)
@@ -88,9 +95,8 @@ impl Parser<'_> {
     }
 
     /// Clauses up to the end or to a closing parenthesis.
-    fn group(&mut self) -> Result<Group, QueryError> {
-        let start = self.at;
-        let mut group = Group::default();
+    fn group(&mut self) -> Result<Clauses, QueryError> {
+        let mut group = Clauses::default();
         // Whether an operand came before, even without terms.
         let mut any = false;
         loop {
@@ -115,21 +121,17 @@ impl Parser<'_> {
             }
             debug_assert!(self.at > at, "the parser makes progress");
         }
-        let wanted = group.parts.iter().any(|(sign, _)| *sign != Sign::Not);
-        if !wanted && !group.parts.is_empty() {
-            return Err(QueryError::new(start, "only excluded terms: at least one other term is required"));
-        }
         Ok(group)
     }
 
-    fn clause(&mut self, group: &mut Group) -> Result<(), QueryError> {
+    fn clause(&mut self, group: &mut Clauses) -> Result<(), QueryError> {
         let first = self.signed()?;
         if self.next() != Next::And {
             group.parts.extend(first);
             return Ok(());
         }
-        let start = self.at;
-        let mut all = Group::default();
+        let at = self.at;
+        let mut all = Clauses::default();
         let must = |sign| if sign == Sign::May { Sign::Must } else { sign };
         all.parts.extend(first.into_iter().map(|(sign, part)| (must(sign), part)));
         while self.next() == Next::And {
@@ -140,15 +142,13 @@ impl Parser<'_> {
             }
             all.parts.extend(self.signed()?.into_iter().map(|(sign, part)| (must(sign), part)));
         }
-        if !all.parts.iter().any(|(sign, _)| *sign == Sign::Must) {
-            return Err(QueryError::new(start, "only excluded terms: at least one other term is required"));
-        }
-        group.parts.push((Sign::May, Part::Group(all)));
+        let kind = ClauseKind::Group(all);
+        group.parts.push((Sign::May, Clause { at, field: None, kind, boost: 1.0 }));
         Ok(())
     }
 
     /// A part with its sign. Parts without terms are dropped; a token with separators becomes several terms.
-    fn signed(&mut self) -> Result<Vec<(Sign, Part)>, QueryError> {
+    fn signed(&mut self) -> Result<Option<(Sign, Clause)>, QueryError> {
         let start = self.at;
         let mut sign = Sign::May;
         let run = self.run();
@@ -161,42 +161,137 @@ impl Parser<'_> {
             self.at += 1;
         }
         let part_at = self.at;
-        let rest = self.rest();
-        if sign != Sign::May && rest.starts_with(['+', '-']) {
+        if sign != Sign::May && self.rest().starts_with(['+', '-']) {
             return Err(QueryError::new(part_at, "duplicate sign"));
         }
-        let parts = if rest.starts_with('"') {
-            self.phrase()?.into_iter().collect()
-        } else if rest.starts_with('(') {
-            vec![Part::Group(self.parenthesis()?)]
+        let field = self.field()?;
+        let at = self.at;
+        let kind = if self.rest().starts_with('"') {
+            self.phrase()?
+        } else if self.rest().starts_with('(') {
+            if let Some(field) = field {
+                let what = format!("a group cannot have a field: write `{field}:` before each of its terms");
+                return Err(QueryError::new(part_at, what));
+            }
+            Some(ClauseKind::Group(self.parenthesis()?))
         } else {
-            let run = self.run();
-            let terms = analyze::tokens(run.as_bytes());
-            self.at += run.len();
-            terms.into_iter().map(Part::Term).collect()
+            self.word(field)?
         };
-        if sign != Sign::May && self.at == part_at {
+        if self.at == part_at && sign != Sign::May {
             let sign = &self.text[start..part_at];
             return Err(QueryError::new(start, format!("missing operand after `{}`", sign.trim_end())));
         }
-        Ok(parts.into_iter().map(|part| (sign, part)).collect())
+        if self.at == at
+            && let Some(field) = field
+        {
+            return Err(QueryError::new(part_at, format!("missing term after `{field}:`")));
+        }
+        let boost = self.boost()?;
+        Ok(kind.map(|kind| (sign, Clause { at, field, kind, boost })))
     }
 
-    fn phrase(&mut self) -> Result<Option<Part>, QueryError> {
+    /// A field and its colon. `std::vec`, `http://host` and `12:30` are words.
+    fn field(&mut self) -> Result<Option<DocField>, QueryError> {
+        let rest = self.rest();
+        let len =
+            rest.find(|letter: char| !letter.is_ascii_lowercase() && letter != '_').unwrap_or(rest.len());
+        let (name, after) = rest.split_at(len);
+        let Some(after) = after.strip_prefix(':').filter(|_| !name.is_empty()) else { return Ok(None) };
+        if after.is_empty()
+            || after.starts_with(|next: char| next.is_whitespace() || matches!(next, ':' | '/'))
+        {
+            return Ok(None);
+        }
+        let Some(field) = DocField::ALL.into_iter().find(|field| field.name() == name) else {
+            let known = DocField::ALL.map(DocField::name).join(", ");
+            let what =
+                format!("unknown field `{name}` (fields: {known}); quote the term to search for it as text");
+            return Err(QueryError::new(self.at, what));
+        };
+        if after.starts_with(['[', '{']) {
+            let what = format!("field `{field}` has no ranges; filter columns with a where expression");
+            return Err(QueryError::new(self.at, what));
+        }
+        self.at += len + 1;
+        Ok(Some(field))
+    }
+
+    /// A word, a prefix, a fuzzy word or `*`; the text of a word ends before a boost.
+    fn word(&mut self, field: Option<DocField>) -> Result<Option<ClauseKind>, QueryError> {
+        let start = self.at;
+        let run = self.run().to_owned();
+        let word = match run.rfind('^').filter(|at| is_number(&run[at + 1..])) {
+            Some(at) => &run[..at],
+            None => &run[..],
+        };
+        self.at += word.len();
+        if word == "*" {
+            if let Some(field) = field {
+                return Err(QueryError::new(
+                    start,
+                    format!("`{field}:*` is not supported; `*` matches all documents"),
+                ));
+            }
+            return Ok(Some(ClauseKind::All));
+        }
+        let has_letter = |text: &str| !analyze::tokens(text.as_bytes()).is_empty();
+        if let Some(prefix) = word.strip_suffix('*').filter(|prefix| ends_in_word(prefix)) {
+            reject_wildcards(prefix, start)?;
+            return Ok(Some(ClauseKind::Prefix(prefix.to_owned())));
+        }
+        reject_wildcards(word, start)?;
+        if let Some((text, edits)) = word.rsplit_once('~').filter(|(text, _)| ends_in_word(text)) {
+            let edits = match edits {
+                "" => Some(1),
+                edits => edits.parse().ok().filter(|edits| *edits <= MAX_EDITS),
+            };
+            let Some(edits) = edits else {
+                let what = format!("a fuzzy term has at most {MAX_EDITS} edits: `term~1` or `term~2`");
+                return Err(QueryError::new(start + text.len(), what));
+            };
+            return Ok(Some(ClauseKind::Fuzzy(text.to_owned(), edits)));
+        }
+        Ok(has_letter(word).then(|| ClauseKind::Words(word.to_owned())))
+    }
+
+    /// `^2` after a part.
+    fn boost(&mut self) -> Result<f32, QueryError> {
+        let Some(after) = self.rest().strip_prefix('^') else { return Ok(1.0) };
+        let len = after.find(|letter: char| !letter.is_ascii_digit() && letter != '.').unwrap_or(after.len());
+        let boost = after[..len].parse().ok();
+        let valid = boost.filter(|boost: &f32| (1.0 / MAX_BOOST..=MAX_BOOST).contains(boost));
+        let Some(boost) = valid else {
+            return Err(QueryError::new(self.at, "invalid boost: write a positive number, such as `term^2`"));
+        };
+        self.at += len + 1;
+        Ok(boost)
+    }
+
+    fn phrase(&mut self) -> Result<Option<ClauseKind>, QueryError> {
         let open = self.at;
         let inside = &self.text[open + 1..];
         let Some(len) = inside.find('"') else {
             return Err(QueryError::new(open, "unterminated `\"`"));
         };
         self.at = open + len + 2;
-        let mut terms = analyze::tokens(&inside.as_bytes()[..len]);
-        if terms.len() < 2 {
-            return Ok(terms.pop().map(Part::Term));
-        }
-        Ok(Some(Part::Phrase(terms)))
+        let inside = &inside[..len];
+        let slop = match self.rest().strip_prefix('~') {
+            None => 0,
+            Some(after) => {
+                let digits = after.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(after.len());
+                let Ok(slop) = after[..digits].parse() else {
+                    let what = "invalid distance: write the number of other terms, such as `\"a b\"~3`";
+                    return Err(QueryError::new(self.at, what));
+                };
+                self.at += digits + 1;
+                slop
+            }
+        };
+        let any = !analyze::tokens(inside.as_bytes()).is_empty();
+        Ok(any.then(|| ClauseKind::Phrase(inside.to_owned(), slop)))
     }
 
-    fn parenthesis(&mut self) -> Result<Group, QueryError> {
+    fn parenthesis(&mut self) -> Result<Clauses, QueryError> {
         let open = self.at;
         if self.depth == MAX_DEPTH {
             return Err(QueryError::new(open, format!("parentheses nested deeper than {MAX_DEPTH}")));
@@ -212,4 +307,28 @@ impl Parser<'_> {
         self.at += 1;
         Ok(group)
     }
+}
+
+fn is_number(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.')
+}
+
+/// Whether a text ends in a letter or a digit.
+fn ends_in_word(text: &str) -> bool {
+    text.chars()
+        .next_back()
+        .is_some_and(|last| !analyze::tokens(last.encode_utf8(&mut [0; 4]).as_bytes()).is_empty())
+}
+
+/// Wildcards are honoured at the end of a word only.
+fn reject_wildcards(word: &str, start: usize) -> Result<(), QueryError> {
+    let letters: Vec<(usize, char)> = word.char_indices().collect();
+    for pair in letters.windows(2) {
+        let ((at, first), (_, second)) = (pair[0], pair[1]);
+        if first == '*' && second.is_alphanumeric() {
+            let what = "a wildcard is supported at the end of a term only, as in `salvag*`";
+            return Err(QueryError::new(start + at, what));
+        }
+    }
+    Ok(())
 }

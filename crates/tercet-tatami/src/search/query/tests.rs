@@ -4,6 +4,15 @@ use super::*;
 
 /// Formats a query with all parentheses.
 fn display(text: &str) -> String {
+    fn one(scored: &Scored) -> String {
+        let field = if scored.body_only { "body:" } else { "" };
+        let boost = if (scored.boost - 1.0).abs() < f32::EPSILON {
+            String::new()
+        } else {
+            format!("^{}", scored.boost)
+        };
+        format!("{field}{}{boost}", scored.term)
+    }
     fn group(outer: &Group) -> String {
         let part = |(sign, part): &(Sign, Part)| {
             let sign = match sign {
@@ -12,16 +21,23 @@ fn display(text: &str) -> String {
                 Sign::Not => "-",
             };
             let part = match part {
-                Part::Term(term) => term.clone(),
-                Part::Phrase(terms) => format!("\"{}\"", terms.join(" ")),
+                Part::Term(scored) => one(scored),
+                Part::Prefix(scored) => format!("{}*", one(scored)),
+                Part::Fuzzy(scored, edits) => format!("{}~{edits}", one(scored)),
+                Part::Phrase(_, phrase) => {
+                    let field = phrase.field.map(|field| format!("{field}:")).unwrap_or_default();
+                    let slop = if phrase.slop > 0 { format!("~{}", phrase.slop) } else { String::new() };
+                    format!("{field}\"{}\"{slop}", phrase.terms.join(" "))
+                }
                 Part::Group(inner) => format!("({})", group(inner)),
+                Part::All => "*".to_owned(),
             };
             format!("{sign}{part}")
         };
         outer.parts.iter().map(part).collect::<Vec<_>>().join(" ")
     }
     match Query::parse(text) {
-        Ok(query) => group(&query.root),
+        Ok(query) => group(&query.analyze(Analyzer::PLAIN).root),
         Err(error) => format!("{}: {error}", error.at),
     }
 }
@@ -47,6 +63,17 @@ fn queries_are_parsed() {
         ("!!!", ""),
         ("!!! OR a", "a"),
         ("\"\" OR a", "a"),
+        ("-a", "-a *"),
+        ("a (-b)", "a (-b *)"),
+        ("*", "*"),
+        ("* -a", "* -a"),
+        ("salvag* +co*", "(salvag*) +(co*)"),
+        ("colour~ x~2", "colour~1 x~2"),
+        ("title:Rust body:x url:\"a b\"", "title:rust body:x url:\"a b\""),
+        ("\"a b\"~3 (a b)^2 c^0.5 +\"x y\"^3", "\"a b\"~3 (a^2 b^2) c^0.5 +\"x y\""),
+        ("std::vec http://a.b 12:30 Note: x", "std vec http a b 12 30 note x"),
+        ("what is rust?", "what is rust"),
+        ("** ~ ^ x^n", "x n"),
     ];
     for (text, expected) in cases {
         assert_eq!(display(text), expected, "{text}");
@@ -69,8 +96,23 @@ fn errors_have_byte_offsets() {
         ("a NOT", "2: missing operand after `NOT`"),
         ("+-a b", "1: duplicate sign"),
         ("a NOT -b", "6: duplicate sign"),
-        ("-a", "0: only excluded terms: at least one other term is required"),
-        ("a (-b)", "3: only excluded terms: at least one other term is required"),
+        (
+            "lang:de",
+            "0: unknown field `lang` (fields: title, body, anchor, url); quote the term to search for it as text",
+        ),
+        (
+            "price:[10 TO 20]",
+            "0: unknown field `price` (fields: title, body, anchor, url); quote the term to search for it as text",
+        ),
+        ("url:[a TO b]", "0: field `url` has no ranges; filter columns with a where expression"),
+        ("title:(a b)", "0: a group cannot have a field: write `title:` before each of its terms"),
+        ("a s*vage", "3: a wildcard is supported at the end of a term only, as in `salvag*`"),
+        ("a *ing", "2: a wildcard is supported at the end of a term only, as in `salvag*`"),
+        ("title:*", "6: `title:*` is not supported; `*` matches all documents"),
+        ("a~b", "1: a fuzzy term has at most 2 edits: `term~1` or `term~2`"),
+        ("colour~3", "6: a fuzzy term has at most 2 edits: `term~1` or `term~2`"),
+        ("(a b)^x", "5: invalid boost: write a positive number, such as `term^2`"),
+        ("\"a b\"~x", "5: invalid distance: write the number of other terms, such as `\"a b\"~3`"),
     ];
     for (text, expected) in cases {
         assert_eq!(display(text), expected, "{text}");
@@ -83,14 +125,29 @@ fn errors_have_byte_offsets() {
 #[test]
 fn plain_terms_are_a_list_of_terms() {
     let query = Query::parse("Red, green; RED blue").unwrap();
-    assert_eq!(query, Query::terms("Red, green; RED blue"));
-    assert_eq!(query.plain().unwrap(), ["red", "green", "red", "blue"]);
-    assert!(Query::parse("red +green").unwrap().plain().is_none());
+    let terms = query.analyze(Analyzer::PLAIN);
+    let same = Query::terms("Red, green; RED blue").analyze(Analyzer::PLAIN);
+    assert_eq!(terms, same);
+    assert_eq!(terms.plain().unwrap().len(), 4);
+    assert_eq!(query.scored_terms(Analyzer::PLAIN), ["red", "green", "red", "blue"]);
+    assert!(Query::parse("red +green").unwrap().analyze(Analyzer::PLAIN).plain().is_none());
+}
+
+#[test]
+fn stop_words_are_skipped_next_to_other_words() {
+    let english: Analyzer = "english".parse().unwrap();
+    let terms = |text: &str| Query::parse(text).unwrap().scored_terms(english);
+    assert_eq!(terms("the memory of a machine"), ["memori", "machin"]);
+    assert_eq!(Query::terms("the memory of a machine").scored_terms(english), ["memori", "machin"]);
+    assert_eq!(terms("to be or not to be").len(), 6);
+    assert_eq!(terms("+the memory"), ["the", "memori"]);
+    assert_eq!(terms("\"the who\""), ["the", "who"]);
+    assert_eq!(terms("the -memory"), ["the"]);
 }
 
 proptest! {
     #[test]
-    fn any_text_is_parsed_or_rejected(text in "[a-c+\\-\"() ANDORT]{0,24}|\\PC{0,20}") {
+    fn any_text_is_parsed_or_rejected(text in "[a-c+\\-\"() ANDORT*~^:]{0,24}|\\PC{0,20}") {
         if let Err(error) = Query::parse(&text) {
             prop_assert!(error.at <= text.len() && text.is_char_boundary(error.at));
         }

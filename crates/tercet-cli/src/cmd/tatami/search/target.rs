@@ -7,7 +7,7 @@ use tercet::core::escape;
 use tercet::tatami::Error;
 use tercet::tatami::predicate::Mask;
 use tercet::tatami::search::{
-    Cluster, GlobalHit, Highlight, MultiSearchStats, Query, SearchOptions, SearchStats, Segment,
+    Analyzer, Cluster, GlobalHit, Highlight, MultiSearchStats, Query, SearchOptions, SearchStats, Segment,
     StoredFields, TermExplanation,
 };
 
@@ -19,7 +19,7 @@ use crate::input::Input;
 use crate::ui::Ui;
 
 /// The searched segments.
-pub(super) enum SearchTarget {
+pub(in crate::cmd::tatami) enum SearchTarget {
     One(Box<Segment>),
     /// The segments of a directory or collection, ranked as one.
     All(Vec<Segment>),
@@ -83,7 +83,7 @@ pub(super) struct Answer {
 }
 
 impl SearchTarget {
-    pub(super) fn open(input: &Input, out: &mut Ui) -> Result<Self, Failure> {
+    pub(in crate::cmd::tatami) fn open(input: &Input, out: &mut Ui) -> Result<Self, Failure> {
         if input.is_on_disk() && input.path.is_dir() {
             return Ok(Self::All(segments_of(&input.path, out)?));
         }
@@ -95,7 +95,7 @@ impl SearchTarget {
         Ok(Self::One(Box::new(segment)))
     }
 
-    fn segments(&self) -> &[Segment] {
+    pub(in crate::cmd::tatami) fn segments(&self) -> &[Segment] {
         match self {
             Self::One(segment) => std::slice::from_ref(segment),
             Self::All(segments) => segments,
@@ -107,14 +107,26 @@ impl SearchTarget {
         self.segments().iter().map(Segment::live_document_count).sum()
     }
 
-    /// Whether any document contains a term.
-    pub(super) fn contains_term(&self, term: &str) -> Result<bool, Error> {
-        for segment in self.segments() {
-            if segment.term_stats(term)?.is_some() {
-                return Ok(true);
+    /// The analyzers of the segments.
+    pub(super) fn analyzers(&self) -> Vec<Analyzer> {
+        Cluster::new(self.segments()).analyzers()
+    }
+
+    /// The words of the query that no document contains, in any form of the analyzers.
+    pub(super) fn missing_words(&self, query: &Query) -> Result<Vec<String>, Error> {
+        let mut missing = Vec::new();
+        for analyzer in self.analyzers() {
+            for (word, term) in query.scored_words(analyzer) {
+                let mut segments = self.segments().iter().filter(|segment| segment.analyzer() == analyzer);
+                let found = segments.try_fold(false, |found, segment| -> Result<bool, Error> {
+                    Ok(found || segment.term_stats(&term)?.is_some())
+                })?;
+                if !found && !missing.contains(&word) {
+                    missing.push(word);
+                }
             }
         }
-        Ok(false)
+        Ok(missing)
     }
 
     /// Searches and reads the stored fields of the hits.
