@@ -4,9 +4,12 @@ use std::ffi::CStr;
 use std::sync::Arc;
 
 use arrow_array::ffi_stream::{ArrowArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{RecordBatch, RecordBatchReader};
+use arrow_array::{
+    Array as _, ArrayRef, Float64Array, Int64Array, RecordBatch, RecordBatchIterator, RecordBatchReader,
+    StringArray,
+};
 use arrow_schema::ffi::FFI_ArrowSchema;
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
 use tercet::arrow::{StringLayout, Table};
@@ -61,6 +64,52 @@ pub(crate) fn schema<'py>(py: Python<'py>, scan: &Scan) -> PyResult<Bound<'py, P
     let schema = arrow_schema(scan)?;
     let schema = FFI_ArrowSchema::try_from(schema.as_ref()).map_err(internal)?;
     PyCapsule::new_with_value(py, schema, SCHEMA)
+}
+
+/// A small table in memory: hits, an index of messages.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub(crate) struct NativeTable {
+    batch: RecordBatch,
+}
+
+#[pymethods]
+impl NativeTable {
+    /// Makes a table of columns: name, `int`, `float` or `string`, and values.
+    #[new]
+    fn new(py: Python<'_>, columns: Vec<(String, String, Bound<'_, PyAny>)>) -> PyResult<Self> {
+        let mut fields = Vec::with_capacity(columns.len());
+        let mut arrays: Vec<ArrayRef> = Vec::with_capacity(columns.len());
+        for (name, kind, values) in columns {
+            let array: ArrayRef = match kind.as_str() {
+                "int" => Arc::new(Int64Array::from(values.extract::<Vec<Option<i64>>>()?)),
+                "float" => Arc::new(Float64Array::from(values.extract::<Vec<Option<f64>>>()?)),
+                "string" => Arc::new(StringArray::from(values.extract::<Vec<Option<String>>>()?)),
+                other => return Err(request(py, &format!("unknown type of a column: `{other}`"))),
+            };
+            fields.push(Field::new(name, array.data_type().clone(), true));
+            arrays.push(array);
+        }
+        let batch = RecordBatch::try_new(Arc::new(Schema::new(fields)), arrays).map_err(internal)?;
+        Ok(Self { batch })
+    }
+
+    #[pyo3(signature = (requested_schema = None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // The interface lets a producer ignore the request.
+        drop(requested_schema);
+        let reader = RecordBatchIterator::new([Ok(self.batch.clone())], self.batch.schema());
+        PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(reader)), STREAM)
+    }
+
+    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyCapsule>> {
+        let schema = FFI_ArrowSchema::try_from(self.batch.schema().as_ref()).map_err(internal)?;
+        PyCapsule::new_with_value(py, schema, SCHEMA)
+    }
 }
 
 /// Takes the stream out of an object with `__arrow_c_stream__`.

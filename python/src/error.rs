@@ -2,7 +2,7 @@
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use tercet::core::{Class, Diagnostic};
+use tercet::core::{Class, Diagnostic, SourceError};
 
 /// Converts an error of the library to an exception of `tercet._errors`, which has the classes and their attributes.
 pub(crate) fn to_py(error: impl Into<tercet::Error>) -> PyErr {
@@ -12,6 +12,16 @@ pub(crate) fn to_py(error: impl Into<tercet::Error>) -> PyErr {
 
 /// Converts an error of Arrow tables.
 pub(crate) fn arrow_to_py(error: &tercet::arrow::Error) -> PyErr {
+    Python::attach(|py| exception(py, error, error.location()).unwrap_or_else(|failed| failed))
+}
+
+/// Converts an error of a file that cannot be opened.
+pub(crate) fn source_to_py(error: &SourceError, location: &str) -> PyErr {
+    Python::attach(|py| exception(py, error, location).unwrap_or_else(|failed| failed))
+}
+
+/// Converts an error of a conversion.
+pub(crate) fn convert_to_py(error: &tercet::convert::Error) -> PyErr {
     Python::attach(|py| exception(py, error, error.location()).unwrap_or_else(|failed| failed))
 }
 

@@ -6,17 +6,23 @@
 
 mod arrow_stream;
 mod buffer;
+mod convert;
 mod error;
+mod job;
+mod source;
 mod tatami;
 mod tet;
 mod tet_writer;
 mod tgm;
+mod tgm_compat;
 mod value;
+
+use std::sync::Arc;
 
 use pyo3::prelude::*;
 use tercet::core::ReadOptions;
 use tercet::core::source::Access;
-use tercet::{Container, VerifyOptions};
+use tercet::{Container, SalvageOptions, VerifyOptions};
 
 use crate::error::to_py;
 
@@ -61,15 +67,51 @@ fn open_bytes(py: Python<'_>, name: &str, bytes: Vec<u8>) -> PyResult<Py<PyAny>>
     handle(py, opened.map_err(to_py)?)
 }
 
+/// Opens a file that functions of Python read: `read([(start, length), …])` returns the bytes of each range.
+#[pyfunction]
+#[pyo3(signature = (name, len, read, *, verify = true, threads = None))]
+fn open_source(
+    py: Python<'_>,
+    name: &str,
+    len: u64,
+    read: Py<PyAny>,
+    verify: bool,
+    threads: Option<usize>,
+) -> PyResult<Py<PyAny>> {
+    let source = Arc::new(source::PythonSource::new(name, len, read));
+    let opened = py.detach(|| Container::from_source(source, options(verify, false, threads)));
+    handle(py, opened.map_err(to_py)?)
+}
+
 /// The findings of a verification as JSON, and whether the file is valid.
 #[pyfunction]
-#[pyo3(signature = (location))]
-fn verify(py: Python<'_>, location: &str) -> PyResult<(bool, String)> {
-    let report =
-        py.detach(|| tercet::verify(location, VerifyOptions::default(), &tercet::core::progress::NoProgress));
+#[pyo3(signature = (location, progress = None))]
+fn verify(py: Python<'_>, location: &str, progress: Option<Bound<'_, PyAny>>) -> PyResult<(bool, String)> {
+    let report = job::run(py, progress.as_ref(), |progress| {
+        tercet::verify(location, VerifyOptions::default(), progress)
+    })?;
     let report = report.map_err(to_py)?;
     let findings = serde_json::to_string(report.findings()).map_err(error::internal)?;
     Ok((report.is_ok(), findings))
+}
+
+/// Copies the intact parts of a damaged file into a new one. Returns whether nothing was lost, and the report as JSON.
+#[pyfunction]
+#[pyo3(signature = (location, output, *, overwrite = false, fill = None, progress = None))]
+fn salvage(
+    py: Python<'_>,
+    location: &str,
+    output: &str,
+    overwrite: bool,
+    fill: Option<f64>,
+    progress: Option<Bound<'_, PyAny>>,
+) -> PyResult<(bool, String)> {
+    let mut options = SalvageOptions::new().with_overwrite(overwrite);
+    options.fill = fill;
+    let report =
+        job::run(py, progress.as_ref(), |progress| tercet::salvage(location, output, options, progress))?;
+    let report = report.map_err(to_py)?;
+    Ok((report.is_complete(), serde_json::to_string(&report).map_err(error::internal)?))
 }
 
 /// The summary of a file as JSON.
@@ -83,12 +125,26 @@ fn _lib(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     module.add_function(wrap_pyfunction!(open, module)?)?;
     module.add_function(wrap_pyfunction!(open_bytes, module)?)?;
+    module.add_function(wrap_pyfunction!(open_source, module)?)?;
     module.add_function(wrap_pyfunction!(verify, module)?)?;
-    module.add_function(wrap_pyfunction!(tet_writer::write_tet, module)?)?;
+    module.add_function(wrap_pyfunction!(salvage, module)?)?;
+    module.add_function(wrap_pyfunction!(convert::convert, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_encode, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_decode, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_describe, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_ranges, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_scan, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_validate, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_validate_file, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_hash, module)?)?;
+    module.add_function(wrap_pyfunction!(tgm_compat::tgm_packing, module)?)?;
     module.add_function(wrap_pyfunction!(tgm::write_tgm, module)?)?;
     module.add_function(wrap_pyfunction!(tatami::write_tatami, module)?)?;
     module.add_class::<tet::Tet>()?;
     module.add_class::<tgm::Tgm>()?;
     module.add_class::<tatami::Tatami>()?;
+    module.add_class::<tet_writer::TetWriter>()?;
+    module.add_class::<tgm_compat::TgmEncoder>()?;
+    module.add_class::<arrow_stream::NativeTable>()?;
     module.add_class::<buffer::Buffer>()
 }

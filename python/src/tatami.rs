@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyCapsule, PyDict};
 use tercet::Container;
 use tercet::arrow::{Options, Table};
-use tercet::tatami::scan::RowSelection;
+use tercet::tatami::scan::{Partition, RowSelection};
 use tercet::tatami::search::{Query, Ranking, SearchOptions, Segment};
 use tercet::tatami::{Expr, File, Scan, Writer, WriterOptions};
 
@@ -65,6 +65,12 @@ impl NativeScan {
         py.detach(|| self.scan.count()).map_err(to_py)
     }
 
+    /// Parts of the scan that other processes can open, as JSON.
+    fn partitions(&self, py: Python<'_>, count: usize) -> PyResult<Vec<String>> {
+        let partitions = py.detach(|| self.scan.partitions(count)).map_err(to_py)?;
+        partitions.iter().map(|one| serde_json::to_string(one).map_err(internal)).collect()
+    }
+
     fn explain(&self, py: Python<'_>) -> PyResult<String> {
         let explain = py.detach(|| self.scan.explain()).map_err(to_py)?;
         serde_json::to_string(&explain).map_err(internal)
@@ -95,7 +101,15 @@ impl Tatami {
         self.file.footer().inverted.is_some()
     }
 
-    #[pyo3(signature = (columns, filter, offset, limit, rows))]
+    /// The scan of a partition.
+    fn partition(&self, py: Python<'_>, partition: &str) -> PyResult<NativeScan> {
+        let partition: Partition = serde_json::from_str(partition).map_err(internal)?;
+        let scan = py.detach(|| partition.scan(&self.file)).map_err(to_py)?;
+        Ok(NativeScan { scan })
+    }
+
+    #[pyo3(signature = (columns, filter, offset, limit, rows, batch_rows = None))]
+    #[expect(clippy::too_many_arguments, reason = "options of a scan")]
     fn scan(
         &self,
         py: Python<'_>,
@@ -104,6 +118,7 @@ impl Tatami {
         offset: u64,
         limit: Option<u64>,
         rows: Option<Vec<u64>>,
+        batch_rows: Option<u64>,
     ) -> PyResult<NativeScan> {
         let mut scan = self.file.scan();
         if let Some(columns) = columns {
@@ -120,6 +135,9 @@ impl Tatami {
         scan = scan.offset(offset);
         if let Some(limit) = limit {
             scan = scan.limit(limit);
+        }
+        if let Some(rows) = batch_rows {
+            scan = scan.with_batch_rows(rows);
         }
         Ok(NativeScan { scan })
     }

@@ -1,23 +1,18 @@
 //! Handles of `.tet` files.
 
-use std::sync::mpsc::{self, RecvTimeoutError};
-use std::time::Duration;
-
+use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tercet::Container;
-use tercet::core::progress::{Counter, Progress};
 use tercet::core::tensor::IndexSlice;
 use tercet::tet::{
-    Comparison, CoordinateValues, Coordinates, Dataset, File, Group, Label, LabelSelection, Op, Request,
-    ResultValues, Results, Select, TimePart, Weights, Window,
+    Codec, Comparison, CoordinateValues, Coordinates, Dataset, File, Group, Label, LabelSelection, Method,
+    Op, Query, Request, ResultValues, Results, RunOptions, Select, Syntax, TimePart, Weights, Window,
 };
 
-use crate::buffer::{self, Array};
+use crate::buffer::{self, Array, Buffer};
 use crate::error::{internal, request, to_py};
-
-/// How often signals are handled while work runs.
-const SIGNALS: Duration = Duration::from_millis(50);
+use crate::job;
 
 /// An open `.tet` file.
 #[pyclass(frozen)]
@@ -127,6 +122,86 @@ impl Tet {
         buffer::tensor(py, tensor.map_err(to_py)?)
     }
 
+    /// Reads a selection into an array of its size: contiguous, of the stored type. Signals stop it.
+    #[pyo3(signature = (dataset, steps, out, progress = None))]
+    fn read_into(
+        &self,
+        py: Python<'_>,
+        dataset: usize,
+        steps: Vec<Step>,
+        mut out: PyBuffer<u8>,
+        progress: Option<Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let dataset = self.dataset(py, dataset)?;
+        let out = buffer::bytes_mut(py, &mut out)?;
+        let read = job::run(py, progress.as_ref(), |progress| {
+            let selection = select(dataset, steps)?.selection()?;
+            dataset.read_into(&selection, out, progress)
+        })?;
+        read.map_err(to_py)
+    }
+
+    /// A read-only view of a dataset of one raw chunk, without a copy if the file is mapped; none for other datasets.
+    fn view(&self, py: Python<'_>, dataset: usize) -> PyResult<Option<Array>> {
+        let dataset = self.dataset(py, dataset)?;
+        let origin = vec![0; dataset.shape().len()];
+        let chunk = py.detach(|| {
+            let is_single = dataset.grid()?.chunk_count() == 1;
+            if is_single && dataset.chunk_ref(&origin)?.codec == Codec::Raw {
+                dataset.chunk(&origin).map(Some)
+            } else {
+                Ok(None)
+            }
+        });
+        let Some(chunk) = chunk.map_err(to_py)? else { return Ok(None) };
+        let (dtype, shape) = (chunk.dtype().name(), chunk.shape().to_vec());
+        Ok(Some((Py::new(py, Buffer::view(chunk))?, dtype, shape)))
+    }
+
+    /// Transforms a selection, in memory.
+    fn transform(
+        &self,
+        py: Python<'_>,
+        dataset: usize,
+        steps: Vec<Step>,
+        method: &str,
+        over: Vec<usize>,
+        raw: bool,
+    ) -> PyResult<Array> {
+        let dataset = self.dataset(py, dataset)?;
+        let method: Method = serde_json::from_value(method.into())
+            .map_err(|_| request(py, &format!("unknown transform `{method}`")))?;
+        let transformed = py.detach(|| {
+            let select = select(dataset, steps)?;
+            let select = if raw { select.raw() } else { select };
+            select.transform(method).over(over).in_memory().run()
+        });
+        let tensor = transformed.map_err(to_py)?.tensor;
+        buffer::tensor(py, tensor.ok_or_else(|| internal("the transform has no values"))?)
+    }
+
+    /// Runs or plans a query document: JSON or TOML. Returns the answer as JSON.
+    #[pyo3(signature = (text, *, preview = None, plan = false, reference = true))]
+    fn query(
+        &self,
+        py: Python<'_>,
+        text: &str,
+        preview: Option<u64>,
+        plan: bool,
+        reference: bool,
+    ) -> PyResult<String> {
+        let query =
+            Query::parse(text, Syntax::guess(text)).map_err(|error| request(py, &error.to_string()))?;
+        let mut options = RunOptions::new().with_reference(reference).with_overwrite(true);
+        if let Some(elements) = preview {
+            options = options.with_preview(elements);
+        }
+        let answer = job::run(py, None, |progress| {
+            if plan { query.plan(&self.file, &options) } else { query.run(&self.file, &options, progress) }
+        })?;
+        serde_json::to_string(&answer.map_err(to_py)?).map_err(internal)
+    }
+
     /// Dimensions and coordinates of a selection, without its values.
     fn coordinates<'py>(
         &self,
@@ -150,12 +225,14 @@ impl Tet {
     }
 
     /// Reduces a selection: one dictionary for each operation.
+    #[pyo3(signature = (dataset, steps, reduction, progress = None))]
     fn reduce<'py>(
         &self,
         py: Python<'py>,
         dataset: usize,
         steps: Vec<Step>,
         reduction: Reduction,
+        progress: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let dataset = self.dataset(py, dataset)?;
         let ops = ops(py, &reduction)?;
@@ -177,7 +254,7 @@ impl Tet {
             }),
         });
         let group = group.transpose()?;
-        let results = interruptible(py, |progress| {
+        let results = job::run(py, progress.as_ref(), |progress| {
             let mut select = select(dataset, steps)?.squeeze();
             select = filter.into_iter().fold(select, Select::filter);
             if reduction.raw {
@@ -198,42 +275,8 @@ impl Tet {
             let request: Request<'_> = reduce.over(reduction.over).with_shared_bins()?.request()?;
             request.results(progress)
         })?;
-        results_to_py(py, results)
+        results_to_py(py, results.map_err(to_py)?)
     }
-}
-
-/// Runs work on another thread; signals stop it.
-fn interruptible<T: Send>(
-    py: Python<'_>,
-    work: impl FnOnce(&dyn Progress) -> Result<T, tercet::tet::Error> + Send,
-) -> PyResult<T> {
-    let counter = Counter::default();
-    let (sender, mut receiver) = mpsc::channel();
-    std::thread::scope(|scope| {
-        let started = std::thread::Builder::new().spawn_scoped(scope, || {
-            // The receiver waits until the sender is gone.
-            let _ = sender.send(work(&counter));
-        });
-        started.map_err(internal)?;
-        let mut signal = None;
-        loop {
-            let receiver = &mut receiver;
-            match py.detach(move || receiver.recv_timeout(SIGNALS)) {
-                Ok(result) => return signal.map_or_else(|| result.map_err(to_py), Err),
-                Err(RecvTimeoutError::Disconnected) => {
-                    return Err(internal("a computation ended without a result"));
-                }
-                Err(RecvTimeoutError::Timeout) => {
-                    if signal.is_none()
-                        && let Err(raised) = py.check_signals()
-                    {
-                        counter.cancel();
-                        signal = Some(raised);
-                    }
-                }
-            }
-        }
-    })
 }
 
 fn select(dataset: Dataset<'_>, steps: Vec<Step>) -> Result<Select<'_>, tercet::tet::Error> {

@@ -1,14 +1,22 @@
 //! Writing `.tet` files.
 
+use std::sync::{Mutex, PoisonError};
+
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use tercet::core::TensorView;
+use tercet::core::publish::AtomicFile;
 use tercet::core::tensor::DType;
-use tercet::tet::{Compression, Error, Layout, Rounding, Writer, WriterOptions};
+use tercet::tet::{
+    Compression, DatasetId, HistoryRow, Layout, LayoutError, Rewrite, Rounding, Writer, WriterOptions,
+    unix_seconds,
+};
 
+use crate::buffer::bytes;
 use crate::error::{request, to_py};
+use crate::job;
 
-/// A dataset to be written. Values are contiguous, row-major and little-endian.
+/// The description of a dataset to be written.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
 pub(crate) struct NewDataset {
@@ -16,85 +24,149 @@ pub(crate) struct NewDataset {
     dtype: String,
     shape: Vec<u64>,
     chunks: Vec<u64>,
-    values: PyBuffer<u8>,
     dims: Option<Vec<String>>,
     labels: Vec<(String, Vec<String>)>,
     attrs: Vec<(String, String)>,
-    /// `auto`, `none`, or a level of Zstandard.
+    /// A level of Zstandard. Without one and `raw`, compression is chosen from a sample.
     zstd: Option<i32>,
     raw: bool,
     max_error: Option<f64>,
     keep_bits: Option<u32>,
 }
 
-/// Writes datasets to a new file. Returns its length.
-#[pyfunction]
-#[pyo3(signature = (path, datasets, *, overwrite = false))]
-pub(crate) fn write_tet(
+/// Adds datasets to the layout of a file.
+fn plan(
     py: Python<'_>,
-    path: &str,
-    datasets: Vec<NewDataset>,
-    overwrite: bool,
-) -> PyResult<u64> {
-    let mut layout = Layout::new();
+    layout: &mut Layout,
+    datasets: &[NewDataset],
+    history: Vec<(String, String)>,
+) -> PyResult<Vec<(DatasetId, DType)>> {
+    let refuse = |error: LayoutError| request(py, &error.to_string());
     let mut ids = Vec::with_capacity(datasets.len());
-    let layout_error = |error: tercet::tet::LayoutError| request(py, &error.to_string());
-    for dataset in &datasets {
+    for dataset in datasets {
         let dtype: DType = dataset
             .dtype
             .parse()
             .map_err(|_| request(py, &format!("unknown element type `{}`", dataset.dtype)))?;
         let id = layout
             .dataset(&dataset.name, dtype, dataset.shape.clone(), dataset.chunks.clone())
-            .map_err(layout_error)?;
+            .map_err(refuse)?;
         if let Some(dims) = &dataset.dims {
-            layout.dims(id, dims.iter().map(String::as_str)).map_err(layout_error)?;
+            layout.dims(id, dims.iter().map(String::as_str)).map_err(refuse)?;
         }
         for (axis, labels) in &dataset.labels {
-            layout.labels(id, axis, labels.clone()).map_err(layout_error)?;
+            layout.labels(id, axis, labels.clone()).map_err(refuse)?;
         }
         for (key, value) in &dataset.attrs {
-            layout.attr(id, key, value).map_err(layout_error)?;
+            layout.attr(id, key, value).map_err(refuse)?;
         }
         let compression = match dataset.zstd {
             Some(level) => Compression::Zstd { level },
             None if dataset.raw => Compression::None,
             None => Compression::Auto,
         };
-        layout.compress(id, compression).map_err(layout_error)?;
+        layout.compress(id, compression).map_err(refuse)?;
         if let Some(bound) = dataset.max_error {
-            layout.round(id, Rounding::MaxError(bound)).map_err(layout_error)?;
+            layout.round(id, Rounding::MaxError(bound)).map_err(refuse)?;
         } else if let Some(bits) = dataset.keep_bits {
-            layout.round(id, Rounding::KeepBits(bits)).map_err(layout_error)?;
+            layout.round(id, Rounding::KeepBits(bits)).map_err(refuse)?;
         }
         ids.push((id, dtype));
     }
-    let views = datasets.iter().zip(ids).map(|(dataset, (id, dtype))| {
-        let view = TensorView::new(dtype, &dataset.shape, bytes(py, &dataset.values)?)
-            .map_err(|error| request(py, &format!("dataset `{}`: {error}", dataset.name)))?;
-        Ok((id, view))
-    });
-    let views = views.collect::<PyResult<Vec<_>>>()?;
-    let written = py.detach(|| -> Result<u64, Error> {
-        let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(overwrite))?;
-        for (id, view) in views {
-            writer.array(id, view)?;
-        }
-        Ok(writer.finish()?.bytes)
-    });
-    written.map_err(to_py)
+    for (op, source) in history {
+        layout.history(HistoryRow::now(&op, &source)).map_err(refuse)?;
+    }
+    Ok(ids)
 }
 
-/// The bytes of a contiguous buffer.
-#[expect(unsafe_code, reason = "buffers of Python are pointers")]
-pub(crate) fn bytes<'b>(py: Python<'_>, buffer: &'b PyBuffer<u8>) -> PyResult<&'b [u8]> {
-    if !buffer.is_c_contiguous() {
-        return Err(request(py, "the array is not contiguous"));
+/// A file that is written chunk by chunk or array by array. It appears, complete, when it is finished.
+#[pyclass(frozen)]
+#[derive(Debug)]
+pub(crate) struct TetWriter {
+    /// None when finished.
+    writer: Mutex<Option<Writer<AtomicFile>>>,
+    ids: Vec<(DatasetId, DType)>,
+}
+
+impl TetWriter {
+    /// Runs work with the writer. The lock is only waited for without the interpreter lock.
+    fn with<T: Send>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Writer<AtomicFile>) -> Result<T, tercet::tet::Error> + Send,
+    ) -> PyResult<T> {
+        let done = py.detach(|| {
+            let mut writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+            writer.as_mut().map(work)
+        });
+        done.ok_or_else(|| request(py, "the file is finished"))?.map_err(to_py)
     }
-    if buffer.len_bytes() == 0 {
-        return Ok(&[]);
+
+    fn id(&self, py: Python<'_>, dataset: usize) -> PyResult<(DatasetId, DType)> {
+        self.ids.get(dataset).copied().ok_or_else(|| request(py, "no such dataset"))
     }
-    // SAFETY: the buffer is contiguous and has `len_bytes` bytes; `buffer` holds a view that keeps the memory and its
-    // length until it is dropped. Callers pass arrays that only this call uses, as every function of NumPy assumes.
-    Ok(unsafe { std::slice::from_raw_parts(buffer.buf_ptr().cast::<u8>(), buffer.len_bytes()) })
+}
+
+#[pymethods]
+impl TetWriter {
+    /// Starts a new file, or the replacement of a file with more datasets.
+    #[new]
+    #[pyo3(signature = (path, datasets, *, history = Vec::new(), overwrite = false, append = false))]
+    fn new(
+        py: Python<'_>,
+        path: &str,
+        datasets: Vec<NewDataset>,
+        history: Vec<(String, String)>,
+        overwrite: bool,
+        append: bool,
+    ) -> PyResult<Self> {
+        let options = WriterOptions::new().with_overwrite(overwrite);
+        let (writer, ids) = if append {
+            let mut rewrite = py.detach(|| Rewrite::open(path)).map_err(to_py)?;
+            let ids = plan(py, rewrite.layout(), &datasets, history)?;
+            let row = HistoryRow::now("append", "tercet");
+            let started = job::run(py, None, |progress| rewrite.start(row, options, progress))?;
+            (started.map_err(to_py)?, ids)
+        } else {
+            let mut layout = Layout::new();
+            if !history.is_empty() {
+                layout.file_info("tercet", env!("CARGO_PKG_VERSION"), unix_seconds());
+            }
+            let ids = plan(py, &mut layout, &datasets, history)?;
+            (py.detach(|| Writer::create(path, layout, options)).map_err(to_py)?, ids)
+        };
+        Ok(Self { writer: Mutex::new(Some(writer)), ids })
+    }
+
+    /// Writes a dataset. Values are contiguous, row-major and little-endian.
+    fn array(&self, py: Python<'_>, dataset: usize, shape: Vec<u64>, values: PyBuffer<u8>) -> PyResult<()> {
+        let (id, dtype) = self.id(py, dataset)?;
+        let view = TensorView::new(dtype, &shape, bytes(py, &values)?)
+            .map_err(|error| request(py, &error.to_string()))?;
+        self.with(py, |writer| writer.array(id, view))
+    }
+
+    /// Writes one chunk, of the shape that it has in the array.
+    fn chunk(
+        &self,
+        py: Python<'_>,
+        dataset: usize,
+        coords: Vec<u64>,
+        shape: Vec<u64>,
+        values: PyBuffer<u8>,
+    ) -> PyResult<()> {
+        let (id, dtype) = self.id(py, dataset)?;
+        let view = TensorView::new(dtype, &shape, bytes(py, &values)?)
+            .map_err(|error| request(py, &error.to_string()))?;
+        self.with(py, |writer| writer.chunk(id, &coords, view))
+    }
+
+    /// Finishes the file. Returns its length.
+    fn finish(&self, py: Python<'_>) -> PyResult<u64> {
+        let finished = py.detach(|| {
+            let writer = self.writer.lock().unwrap_or_else(PoisonError::into_inner).take();
+            writer.map(|writer| writer.finish().map(|written| written.bytes))
+        });
+        finished.ok_or_else(|| request(py, "the file is finished"))?.map_err(to_py)
+    }
 }

@@ -186,7 +186,7 @@ pub(crate) fn write_tgm(
                 descriptor = descriptor.with_param(&key, item);
             }
             metadata.base.push(to_entry(&object.metadata)?);
-            objects.push((descriptor, crate::tet_writer::bytes(py, &object.values)?));
+            objects.push((descriptor, crate::buffer::bytes(py, &object.values)?));
         }
         encoded.push((metadata, objects));
     }

@@ -88,6 +88,7 @@ def write_tet(
 
         datasets, dims, attrs, labels = decompose(datasets)
     new = []
+    arrays = []
     for name, values in datasets.items():
         array, data = to_bytes(values)
         chunk = chunks.get(name) if isinstance(chunks, Mapping) else chunks
@@ -96,13 +97,13 @@ def write_tet(
             return option.get(name) if isinstance(option, Mapping) else option
 
         is_float = array.dtype.kind == "f"
+        arrays.append((array.shape, data))
         new.append(
             {
                 "name": name,
                 "dtype": array.dtype.name,
                 "shape": list(array.shape),
                 "chunks": list(chunk) if chunk is not None else default_chunks(array.shape, array.dtype.itemsize),
-                "values": data,
                 "dims": list(dims[name]) if dims and name in dims else None,
                 "labels": [(axis, [str(one) for one in all_]) for axis, all_ in (labels or {}).get(name, {}).items()],
                 "attrs": [(key, _attr(value)) for key, value in (attrs or {}).get(name, {}).items()],
@@ -112,7 +113,10 @@ def write_tet(
                 "keep_bits": per_dataset(keep_bits) if is_float or isinstance(keep_bits, Mapping) else None,
             }
         )
-    length: int = _lib.write_tet(os.fspath(path), new, overwrite=overwrite)
+    writer = _lib.TetWriter(os.fspath(path), new, overwrite=overwrite)
+    for number, (shape, data) in enumerate(arrays):
+        writer.array(number, list(shape), data)
+    length: int = writer.finish()
     return length
 
 

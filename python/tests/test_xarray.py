@@ -81,7 +81,7 @@ def test_string_coordinates_become_labels(tmp_path):
 def test_messages(tmp_path):
     path = tmp_path / "a.tgm"
     tercet.write_tgm(path, [({"step": 1}, {"t": np.ones((2, 3))}), ({"step": 2}, {"t": np.zeros((2, 3))})])
-    assert xr.open_dataset(path, message=1)["t"].sum() == 0
+    assert xr.open_dataset(path, engine="tercet", message=1)["t"].sum() == 0
     assert xr.open_dataset(path)["t"].shape == (2, 3)
 
 
