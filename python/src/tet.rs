@@ -1,5 +1,7 @@
 //! Handles of `.tet` files.
 
+use std::path::PathBuf;
+
 use pyo3::buffer::PyBuffer;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -180,8 +182,9 @@ impl Tet {
         buffer::tensor(py, tensor.ok_or_else(|| internal("the transform has no values"))?)
     }
 
-    /// Runs or plans a query document: JSON or TOML. Returns the answer as JSON.
-    #[pyo3(signature = (text, *, preview = None, plan = false, reference = true))]
+    /// Runs or plans a query document: JSON or TOML. Returns the answer as JSON. Files are written beside this one, or
+    /// into the allowed directories.
+    #[pyo3(signature = (text, *, preview = None, plan = false, reference = true, allowed = Vec::new()))]
     fn query(
         &self,
         py: Python<'_>,
@@ -189,10 +192,12 @@ impl Tet {
         preview: Option<u64>,
         plan: bool,
         reference: bool,
+        allowed: Vec<PathBuf>,
     ) -> PyResult<String> {
         let query =
             Query::parse(text, Syntax::guess(text)).map_err(|error| request(py, &error.to_string()))?;
         let mut options = RunOptions::new().with_reference(reference).with_overwrite(true);
+        options.spill_allow = allowed;
         if let Some(elements) = preview {
             options = options.with_preview(elements);
         }

@@ -230,7 +230,13 @@ pub(crate) fn tgm_ranges(
         ranges.into_iter().map(|(start, count)| start..start.saturating_add(count)).collect();
     let message = py.detach(|| args.open(data)).map_err(raise)?;
     let object = message.object(object).map_err(raise)?;
-    let decoded = py.detach(|| object.decode_ranges(&ranges)).map_err(raise)?;
+    let decoded = py.detach(|| object.decode_ranges(&ranges)).map_err(|error| {
+        // A range outside of an object is not a missing object.
+        raise(match TensogramError::from(error) {
+            TensogramError::Object(message) => TensogramError::Encoding(message),
+            other => other,
+        })
+    })?;
     let arrays =
         decoded.arrays.into_iter().map(|array| buffer::tensor(py, array)).collect::<PyResult<_>>()?;
     Ok((described(py, &object)?, arrays))

@@ -11,7 +11,7 @@
 
 What differs:
 
-* Checksums are verified on read; a damaged file is a `TetError` and never an answer.
+* Checksums are verified on read; damaged bytes are a `TetError` and never values.
 * Arrays are read into memory; a memory map is `tercet.open(path, mmap=True)`.
 * `convert` and `export` convert with `tercet.convert`: NetCDF, HDF5, Zarr, `.npy`, `.npz`; no tables.
 * Packages (`.tet.d`) can be opened. Writing them, `MemoryStore`, `S3Store` and `run_job` raise `TetError`.
@@ -167,6 +167,8 @@ QUERY_OP_KEYS: frozenset[str] = frozenset(REDUCTION_OPS) | {
 }
 
 _METHODS = ("zscore", "minmax", "l1", "l2", "center", "scale", "log1p", "sqrt", "softmax")
+
+_SUMMARY_KEYS = ("superblock", "datasets", "chunks", "file_execution", "history", "metadata")
 
 _DTYPES = {
     1: "<f4",
@@ -515,11 +517,6 @@ def _beside(path: PathLike, file: Path) -> Path:
     return made if made.is_absolute() else (file.resolve().parent / made).resolve()
 
 
-def _logical_shape(answer: dict[str, Any]) -> tuple[int, ...] | None:
-    shape = (answer.get("catalog") or {}).get("shape")
-    return tuple(int(extent) for extent in shape) if isinstance(shape, list) else None
-
-
 class _Sink:
     """The transforms with one kind of output."""
 
@@ -681,7 +678,8 @@ class TetFile:
     def summary(self) -> dict[str, Any]:
         """The catalog of the file."""
         if self._summary is None:
-            self._summary = json.loads(self._inner.summary())
+            summary: dict[str, Any] = json.loads(self._inner.summary())
+            self._summary = {key: summary[key] for key in _SUMMARY_KEYS if key in summary}
         return dict(self._summary)
 
     def info(self) -> dict[str, Any]:
@@ -724,10 +722,15 @@ class TetFile:
                     labels = self._inner.labels(number, axis) or []
                     if label not in labels:
                         raise TetError(f"unknown label {label!r} of axis {axis} of dataset {dataset.name!r}")
-                    ends[end] = labels.index(label) + (end == "stop")
+                    ends[end] = labels.index(label)
             step = given.get("step")
             steps.append((axis, ends["start"], ends["stop"], 1 if step is None else step))
         return steps
+
+    def _shape(self, dataset: Dataset, selection: Selection | None) -> tuple[int, ...]:
+        """The shape of a selection."""
+        number = self.dataset_names.index(dataset.name)
+        return tuple(self._inner.shape(number, self._steps(dataset, selection)))
 
     def read_numpy(self, dataset: str, selection: Selection | None = None) -> Array:
         """Reads a dataset, or a selection of it."""
@@ -751,7 +754,7 @@ class TetFile:
         spilled, length, _ = _spill_path(execution)
         return SpillReadResult(
             path=spilled,
-            shape=_logical_shape(answer) or found.shape,
+            shape=self._shape(found, selection),
             dtype_tag=found.dtype,
             byte_len=length,
             memory_strategy=execution.get("memory_strategy"),
@@ -776,9 +779,11 @@ class TetFile:
             op = ops[0] if len(ops) == 1 else None
         text = document if isinstance(document, str) else json.dumps(document)
         try:
-            answer: dict[str, Any] = json.loads(self._inner.query(text, preview=preview, plan=plan))
+            allowed = [str(self.path.resolve().parent)]
+            native = self._inner.query(text, preview=preview or 0, plan=plan, allowed=allowed)
         except _TercetError as error:
             raise TetError(str(error)) from None
+        answer: dict[str, Any] = json.loads(native)
         answer.setdefault("accepted", True)
         _check(answer, self.path, not plan and (op is not None or isinstance(document, str)))
         return answer, op
@@ -1047,7 +1052,7 @@ class TetFile:
         fields: dict[str, Any] = {
             "method": method,
             "stats": TransformStats.from_execution(execution),
-            "shape": _logical_shape(answer) or found.shape,
+            "shape": self._shape(found, selection),
             "dtype_tag": found.dtype,
             "accepted": True,
             "message": answer.get("message"),
@@ -1064,6 +1069,8 @@ class TetFile:
 def _open(location: str) -> Any:
     try:
         native = _lib.open(location)
+    except FileNotFoundError as error:
+        raise FileNotFoundError(str(error)) from None
     except _TercetOSError as error:
         raise OSError(str(error)) from None
     except _TercetError as error:
