@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import difflib
-from typing import Any, Iterable
+from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ._errors import RequestError, UnknownNameError
 
 
-def to_numpy(native: tuple[Any, str, list[int]]) -> np.ndarray:
+def to_numpy(native: tuple[Any, str, list[int]]) -> npt.NDArray[Any]:
     """The array of a native result, without a copy."""
     buffer, name, shape = native
     if name == "bitmask":
@@ -19,7 +21,7 @@ def to_numpy(native: tuple[Any, str, list[int]]) -> np.ndarray:
     return np.frombuffer(buffer, dtype_of(name)).reshape(shape)
 
 
-def dtype_of(name: str) -> np.dtype:
+def dtype_of(name: str) -> np.dtype[Any]:
     """The NumPy type of an element type. `bfloat16` needs the package `ml_dtypes`."""
     if name != "bfloat16":
         return np.dtype(name)
@@ -27,10 +29,11 @@ def dtype_of(name: str) -> np.dtype:
         import ml_dtypes
     except ImportError:
         raise RequestError("elements of type bfloat16 need the package `ml_dtypes`: pip install ml_dtypes") from None
-    return np.dtype(ml_dtypes.bfloat16)
+    made: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+    return made
 
 
-def to_bytes(values: Any) -> tuple[np.ndarray, np.ndarray]:
+def to_bytes(values: Any) -> tuple[npt.NDArray[Any], npt.NDArray[np.uint8]]:
     """A contiguous little-endian array, and its bytes."""
     array = np.asarray(values)
     if array.dtype.hasobject or array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":

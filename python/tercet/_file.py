@@ -5,9 +5,7 @@ from __future__ import annotations
 import html
 import json
 import os
-from typing import Any
-
-from . import _lib
+from typing import Any, Self
 
 
 class File:
@@ -15,10 +13,15 @@ class File:
 
     format = ""
 
-    def __init__(self, native: Any, location: str | None, options: dict[str, Any]) -> None:
+    def __init__(
+        self, native: Any, location: str | None, options: dict[str, Any], origin: tuple[Any, str | None] | None = None
+    ) -> None:
         self._native = native
+        #: The absolute path or the URL; None for bytes and objects.
         self._location = location
         self._options = options
+        #: The object that is read, and the path in it.
+        self._origin = origin
         self._load()
 
     def _load(self) -> None:
@@ -35,7 +38,7 @@ class File:
         summary: dict[str, Any] = json.loads(self._native.summary())
         return summary
 
-    def __enter__(self) -> Any:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -46,9 +49,11 @@ class File:
         self._native = _Closed(self.name)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        if self._location is None:
-            raise TypeError("a file that was opened from bytes cannot be pickled; pickle the bytes")
-        return _reopen, (self._location, self._options)
+        if self._location is not None:
+            return _reopen, (self._location, None, self._options)
+        if self._origin is not None:
+            return _reopen, (*self._origin, self._options)
+        raise TypeError("a file that was opened from bytes cannot be pickled; pickle the bytes")
 
     def __dask_tokenize__(self) -> tuple[Any, ...]:
         stamp: tuple[int, ...] = ()
@@ -58,7 +63,7 @@ class File:
                 stamp = (stat.st_mtime_ns, stat.st_size, stat.st_ino)
             except OSError:
                 pass
-        return (type(self).__name__, self._location, stamp)
+        return (type(self).__name__, self._location or self.name, stamp)
 
     def _lines(self) -> list[str]:
         return []
@@ -85,7 +90,7 @@ class _Closed:
         raise ValueError(f"{self._name}: the file is closed")
 
 
-def _reopen(location: str, options: dict[str, Any]) -> Any:
+def _reopen(source: Any, path: str | None, options: dict[str, Any]) -> Any:
     from . import open
 
-    return open(location, **options)
+    return open(source, path, **options)

@@ -6,7 +6,9 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from . import _lib
 from ._arrays import unknown
+from ._errors import RequestError
 from ._file import File
 
 
@@ -42,6 +44,10 @@ class Scan:
 
         yield from pyarrow.RecordBatchReader.from_stream(self)
 
+    def partitions(self, count: int) -> list[Partition]:
+        """At most `count` parts of about the same number of rows, which other processes can read; without offset and limit."""
+        return [Partition(text) for text in self._native.partitions(count)]
+
     def to_polars(self) -> Any:
         """The rows as `polars.DataFrame`."""
         import polars
@@ -66,9 +72,43 @@ class Scan:
         return Scan, (self._file, self._arguments)
 
     def __repr__(self) -> str:
-        columns, where, offset, limit, rows = self._arguments
+        columns, where, offset, limit, *_ = self._arguments
         parts = [f"columns={columns}", f"where={where!r}", f"offset={offset}", f"limit={limit}"]
         return f"<tercet.Scan of {self._file.name!r}: {', '.join(parts)}>"
+
+
+class Partition:
+    """A part of a scan: row groups, columns and filter of a file. It can be pickled, and read where the file can be opened."""
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @property
+    def location(self) -> str:
+        """The path or URL of the file."""
+        return str(json.loads(self._text)["location"])
+
+    @property
+    def groups(self) -> list[int]:
+        """The numbers of the row groups."""
+        groups: list[int] = json.loads(self._text)["groups"]
+        return groups
+
+    def scan(self, file: TatamiFile | None = None) -> PartitionScan:
+        """The rows. Fails if the file has changed since it was divided."""
+        if file is None:
+            from . import open
+
+            file = open(self.location)
+        return PartitionScan(file, self)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Partition, (self._text,)
+
+    def __repr__(self) -> str:
+        return f"<tercet.Partition of {self.location!r}: row groups {self.groups}>"
 
 
 class Hit:
@@ -90,18 +130,24 @@ class Hit:
         return f"<tercet.Hit {self.score:.3f} {self.title or self.url or self.id!r}>"
 
 
-class Hits(list):  # type: ignore[type-arg]
-    """The hits of a search, best first."""
+class Hits(list[Hit]):
+    """The hits of a search, best first. They are an Arrow stream, too."""
+
+    def _table(self) -> _lib.NativeTable:
+        kinds = {"row": "int", "score": "float", "id": "string", "url": "string", "title": "string", "snippet": "string"}
+        return _lib.NativeTable([(name, kind, [getattr(hit, name) for hit in self]) for name, kind in kinds.items()])
 
     def to_arrow(self) -> Any:
         """The hits as `pyarrow.Table`."""
         import pyarrow
 
-        names = ("score", "id", "url", "title", "snippet")
-        return pyarrow.table({name: [getattr(hit, name) for hit in self] for name in names})
+        return pyarrow.RecordBatchReader.from_stream(self).read_all()
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
-        return self.to_arrow().__arrow_c_stream__(requested_schema)
+        return self._table().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._table().__arrow_c_schema__()
 
     def _repr_html_(self) -> str:
         import html
@@ -116,6 +162,24 @@ class Hits(list):  # type: ignore[type-arg]
 
         rows = "".join(f"<li><b>{html.escape(hit.title or hit.url)}</b> {hit.score:.3f}<br>{marked(hit)}</li>" for hit in self)
         return f"<ol>{rows}</ol>"
+
+
+class PartitionScan(Scan):
+    """The rows of a partition."""
+
+    __slots__ = ("_partition",)
+
+    def __init__(self, file: TatamiFile, partition: Partition) -> None:
+        self._file = file
+        self._partition = partition
+        self._arguments = (None, None, 0, None, None)
+        self._native = file._native.partition(partition._text)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return PartitionScan, (self._file, self._partition)
+
+    def __repr__(self) -> str:
+        return repr(self._partition)
 
 
 class TatamiFile(File):
@@ -141,13 +205,21 @@ class TatamiFile(File):
         limit: int | None = None,
         offset: int = 0,
         rows: Sequence[int] | None = None,
+        batch_rows: int | None = None,
     ) -> Scan:
         """Reads rows.
+
+        >>> import pyarrow as pa, tempfile, tercet
+        >>> path = tempfile.mkdtemp() + "/a.tatami"
+        >>> _ = tercet.write(path, pa.table({"url": ["a", "b"], "status": [200, 404]}))
+        >>> tercet.open(path).scan(["url"], where="status >= 400").to_arrow()["url"].to_pylist()
+        ['b']
 
         Args:
             columns: Names; all columns by default.
             where: A filter: `"status >= 400 and url like '%.pdf'"`.
             rows: Row numbers.
+            batch_rows: The largest number of rows of a batch.
         """
         if columns is not None:
             known = self.columns
@@ -156,7 +228,19 @@ class TatamiFile(File):
                     raise unknown("column", name, known, self.name)
         names = None if columns is None else list(columns)
         picked = None if rows is None else [int(row) for row in rows]
-        return Scan(self, (names, where, offset, limit, picked))
+        return Scan(self, (names, where, offset, limit, picked, batch_rows))
+
+    def to_dataset(self) -> Any:
+        """The table as `pyarrow.dataset.Dataset`: DuckDB, Polars and others push columns and filters down to the file."""
+        from ._dataset import TatamiDataset
+
+        return TatamiDataset(self)
+
+    def scan_polars(self) -> Any:
+        """The table as `polars.LazyFrame`, which reads the columns and row groups that a query needs."""
+        from ._polars import scan
+
+        return scan(self)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         return self.scan().__arrow_c_stream__(requested_schema)
@@ -187,8 +271,6 @@ class TatamiFile(File):
             terms_only: Treat the query as plain terms; ignore operators.
         """
         if rank not in ("bm25", "native"):
-            from ._errors import RequestError
-
             raise RequestError(f"unknown ranking {rank!r}; there are 'bm25' and 'native'")
         found = self._native.search(
             query, k, bm25=rank == "bm25", filter=where, snippet_bytes=200 if snippets else 0, lenient=terms_only

@@ -7,13 +7,18 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Sequence
 
 import numpy as np
+import numpy.typing as npt
 
-from . import _lib
 from ._arrays import dtype_of, to_numpy, unknown
 from ._errors import RequestError
 from ._file import File
+from ._progress import Progress, reporting
 
 Axis = int | str
+Values = npt.NDArray[Any]
+
+#: Smaller selections are read at once: nobody waits for them.
+_SMALL = 1 << 16
 
 
 class Array:
@@ -31,7 +36,7 @@ class Array:
         elements: int,
         skipped: int,
     ) -> None:
-        self.values: np.ndarray = values
+        self.values: Values = values
         self.dims = dims
         self.coords = coords
         self.attrs = attrs
@@ -46,10 +51,10 @@ class Array:
         return self.values.shape
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:
         return self.values.dtype
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         values = self.values if dtype is None else self.values.astype(dtype)
         return values.copy() if copy else values
 
@@ -60,8 +65,14 @@ class Array:
     def __float__(self) -> float:
         return float(self.values.item())
 
-    def to_numpy(self) -> np.ndarray:
+    def to_numpy(self) -> Values:
         return self.values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.values.__dlpack_device__()
 
     def to_xarray(self) -> Any:
         """The result as `xarray.DataArray`."""
@@ -75,7 +86,7 @@ class Array:
         return f"<tercet.Array {self.name!r} ({dims}) {self.dtype}{skipped}>\n{self.values!r}"
 
 
-def _coords(native: tuple[str, list[Any], str | None]) -> np.ndarray:
+def _coords(native: tuple[str, list[Any], str | None]) -> Values:
     kind, values, _units = native
     if kind == "time":
         try:
@@ -100,7 +111,7 @@ class Dataset:
 
     __slots__ = ("_file", "_number", "_steps", "_dropped", "attrs", "chunks", "dims", "dtype", "name", "shape")
 
-    def __init__(self, file: TetFile, number: int, steps: tuple[Any, ...] = (), dropped: frozenset[int] = frozenset()):
+    def __init__(self, file: TetFile, number: int, steps: tuple[Any, ...] = (), dropped: frozenset[int] = frozenset()) -> None:
         name, dtype, shape, chunks, dims, attrs = file._described[number]
         self._file = file
         self._number = number
@@ -158,7 +169,9 @@ class Dataset:
         """Selects by position: integers drop their axis, slices keep it."""
         steps: list[Any] = []
         dropped = set()
-        for key, index in {**(indexers or {}), **axes}.items():
+        selected: dict[Axis, Any] = {**(indexers or {})}
+        selected.update(axes)
+        for key, index in selected.items():
             axis = self._axis(key)
             if isinstance(index, slice):
                 steps.append((axis, index.start, index.stop, 1 if index.step is None else index.step))
@@ -185,7 +198,9 @@ class Dataset:
             raise RequestError(f"unknown method {method!r}; there is 'nearest'")
         steps: list[Any] = []
         dropped = set()
-        for key, label in {**(indexers or {}), **axes}.items():
+        selected: dict[Axis, Any] = {**(indexers or {})}
+        selected.update(axes)
+        for key, label in selected.items():
             axis = self._axis(key)
             if isinstance(label, slice):
                 if label.step is not None:
@@ -201,68 +216,103 @@ class Dataset:
                 dropped.add(axis)
         return self._narrow(steps, frozenset(dropped))
 
-    def coords(self) -> dict[str, np.ndarray]:
+    def coords(self) -> dict[str, Values]:
         """The coordinates of the selected positions, by axis name."""
         native = self._file._native.coordinates(self._number, list(self._steps))
         kept = [one for axis, one in enumerate(native) if axis not in self._dropped]
         return {dim: _coords(one) for dim, one in zip(self.dims, kept) if one is not None}
 
-    def to_numpy(self, *, decode: bool = False) -> np.ndarray:
-        """Reads the selection, verified. `decode` applies fill values, scale and offset (CF conventions)."""
-        array = to_numpy(self._file._native.read(self._number, list(self._steps), decode))
-        return array.reshape(self.shape)
+    def to_numpy(
+        self,
+        *,
+        decode: bool = False,
+        dtype: npt.DTypeLike | None = None,
+        out: Values | None = None,
+        progress: Progress = None,
+    ) -> Values:
+        """Reads the selection, verified.
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        Args:
+            decode: Apply fill values, scale and offset (CF conventions).
+            dtype: Convert to this element type.
+            out: Read into this array, of the shape of the selection.
+            progress: `True` for a bar, or a function that gets the bytes processed so far.
+        """
+        if out is not None and (decode or dtype is not None):
+            raise RequestError("`out` has an element type of its own; use it without `decode` and `dtype`")
+        if out is not None and out.shape != self.shape:
+            raise RequestError(f"`out` has the shape {out.shape}, the selection {self.shape}")
+        native = self._file._native
+        reversed_ = any(len(step) == 4 and step[3] < 0 for step in self._steps)
+        if decode or reversed_ or (out is None and self.nbytes < _SMALL):
+            array = to_numpy(native.read(self._number, list(self._steps), decode)).reshape(self.shape)
+        else:
+            fits = out is not None and out.dtype == self.dtype and out.flags.c_contiguous and out.flags.writeable
+            array = out if fits and out is not None else np.empty(self.shape, self.dtype)
+            with reporting(progress, self.nbytes, f"reading {self.name}") as report:
+                native.read_into(self._number, list(self._steps), array.reshape(-1).view(np.uint8), report)
+        if out is not None and array is not out:
+            np.copyto(out, array, casting="same_kind")
+            return out
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def view(self) -> Values:
+        """The values as a read-only view of the mapped file, without a copy.
+
+        The file must have been opened with `mmap=True`, and the dataset must be one chunk without compression. The checksum is
+        verified once. The view keeps the file mapped; if another process truncates the file, reading the view ends this
+        process.
+        """
+        if not self._file._options.get("mmap"):
+            raise RequestError(f"{self._file.name}: open the file with mmap=True for views", self._file.name)
+        native = None if self._steps else self._file._native.view(self._number)
+        if native is None:
+            what = "a selection" if self._steps else "a dataset of several or compressed chunks"
+            raise RequestError(f"{self._file.name}: {self.name!r}: {what} has no view; use to_numpy()", self._file.name)
+        return to_numpy(native)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Values:
         if copy is False:
             raise ValueError("values of a file are always copied")
-        values = self.to_numpy()
-        return values if dtype is None else values.astype(dtype, copy=False)
+        return self.to_numpy(dtype=dtype)
 
-    def __getitem__(self, key: Any) -> np.ndarray:
-        """Reads by NumPy's rules: integers, slices, `...`, lists and boolean masks of one axis each."""
-        keys = list(key) if isinstance(key, tuple) else [key]
-        if any(one is None for one in keys):
-            raise RequestError("new axes are not supported; reshape the result")
-        if keys.count(Ellipsis) > 1 if not any(isinstance(k, np.ndarray) for k in keys) else False:
-            raise IndexError("an index can have one ellipsis only")
-        at = next((place for place, one in enumerate(keys) if one is Ellipsis), None)
-        if at is not None:
-            keys[at : at + 1] = [slice(None)] * (self.ndim - len(keys) + 1)
-        if len(keys) > self.ndim:
-            raise IndexError(f"too many indices: {len(keys)} for {self.ndim} axes")
-        basic: dict[Axis, Any] = {}
-        fancy: list[tuple[int, np.ndarray]] = []
-        for axis, one in enumerate(keys):
-            if isinstance(one, (slice, int, np.integer)) and not isinstance(one, bool):
-                basic[axis] = one
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.to_numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+    def __getitem__(self, key: Any) -> Any:
+        """Reads by NumPy's rules: integers, slices, `...`, new axes, lists and boolean masks."""
+        keys = _normalized(key, self.shape)
+        axes: dict[Axis, Any] = {}
+        rest: list[Any] = []
+        axis = 0
+        for one in keys:
+            if one is None:
+                rest.append(None)
                 continue
-            index = np.asarray(one)
-            if index.dtype == bool:
-                if index.shape != (self.shape[axis],):
-                    raise IndexError(f"a mask of shape {index.shape} for axis {axis} of extent {self.shape[axis]}")
-                index = np.flatnonzero(index)
-            if index.ndim != 1 or index.dtype.kind not in "iu" and index.size:
-                raise IndexError("indices must be integers, slices, `...`, or one-dimensional lists or masks")
-            fancy.append((axis, index.astype(np.int64)))
-        if len(fancy) > 1:
-            raise IndexError("one list or mask at most; select the other axes first")
-        for place, one in basic.items():
-            # A selection of a file has at least one position.
-            if isinstance(one, slice) and not range(*one.indices(self.shape[int(place)])):
-                return np.broadcast_to(np.int8(0), self.shape)[tuple(keys)].astype(self.dtype)
-        if not fancy:
-            return self.isel(basic).to_numpy()
-        axis, index = fancy[0]
-        extent = self.shape[axis]
-        index = np.where(index < 0, index + extent, index)
-        if index.size and (index.min() < 0 or index.max() >= extent):
-            raise IndexError(f"an index is out of range of axis {axis} of extent {extent}")
-        integers = sum(isinstance(one, (int, np.integer)) for number, one in basic.items() if int(number) < axis)
-        if not index.size:
-            return np.broadcast_to(np.int8(0), self.shape)[tuple(keys)].astype(self.dtype)
-        low, high = int(index.min()), int(index.max()) + 1
-        part = self.isel({**basic, axis: slice(low, high)}).to_numpy()
-        return np.take(part, index - low, axis=axis - integers)
+            extent = self.shape[axis]
+            if isinstance(one, slice):
+                picked = range(*one.indices(extent))
+                if not picked:
+                    return _empty(self.shape, keys, self.dtype)
+                axes[axis] = one
+                rest.append(slice(None))
+            elif isinstance(one, int):
+                axes[axis] = slice(one, one + 1)
+                rest.append(0)
+            else:
+                if not one.size:
+                    return _empty(self.shape, keys, self.dtype)
+                low = int(one.min())
+                axes[axis] = slice(low, int(one.max()) + 1)
+                rest.append(one - low)
+            axis += 1
+        part = self.isel(axes).to_numpy()
+        simple = all(one is None or isinstance(one, (int, slice)) for one in rest)
+        found = part[tuple(rest)]
+        return found if simple or found.base is None else found.copy()
 
     def reduce(
         self,
@@ -278,6 +328,7 @@ class Dataset:
         q: float | Sequence[float] = (),
         bins: int | None = None,
         range: tuple[float, float] | None = None,
+        progress: Progress = None,
     ) -> Any:
         """Computes one or more operations in one pass over the selection.
 
@@ -290,6 +341,7 @@ class Dataset:
             group_by: `"time.month"`, or an axis for one group per label.
             rolling: One result per window: `{"time": 24}`.
             weights: `"cos(lat)"`.
+            progress: `True` for a bar, or a function that gets the bytes processed so far.
         """
         names = [ops] if isinstance(ops, str) else list(ops)
         if over is None:
@@ -321,10 +373,72 @@ class Dataset:
             "skipna": skipna,
             "raw": raw,
         }
-        results = [_array(one) for one in self._file._native.reduce(self._number, list(self._steps), reduction)]
+        with reporting(progress, self.nbytes, "computing") as report:
+            native = self._file._native.reduce(self._number, list(self._steps), reduction, report)
+        results = [_array(one) for one in native]
         if isinstance(ops, str) and len(results) == 1:
             return results[0]
         return {one.name: one for one in results}
+
+    def _one(self, op: str, over: Axis | Sequence[Axis] | None, options: dict[str, Any]) -> Array:
+        result: Array = self.reduce(op, over, **options)
+        return result
+
+    def sum(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The sum over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("sum", over, options)
+
+    def mean(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The mean over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("mean", over, options)
+
+    def min(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The minimum over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("min", over, options)
+
+    def max(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The maximum over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("max", over, options)
+
+    def std(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The standard deviation over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("std", over, options)
+
+    def var(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The variance over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("var", over, options)
+
+    def median(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The median over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("median", over, options)
+
+    def count(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The number of values over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("count", over, options)
+
+    def product(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The product over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("product", over, options)
+
+    def argmin(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The position of the first minimum over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("argmin", over, options)
+
+    def argmax(self, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
+        """The position of the first maximum over axes, of all values by default. Options are those of `reduce`."""
+        return self._one("argmax", over, options)
+
+    def transform(
+        self, method: str, over: Axis | Sequence[Axis] | None = None, *, raw: bool = False
+    ) -> Array:
+        """An array of the same shape: `center`, `zscore`, `scale`, `minmax`, `l1`, `l2`, `log1p`, `sqrt`, `softmax`.
+
+        Statistics are over axes, over all of them by default.
+        """
+        axes = [] if over is None else [self._axis(axis) for axis in ([over] if isinstance(over, (int, str)) else over)]
+        values = to_numpy(self._file._native.transform(self._number, list(self._steps), method, axes, raw))
+        name = f"{self.name}-{method}"
+        return Array(values.reshape(self.shape), self.dims, dict(self.coords()), {}, name, self.size, 0)
 
     def quantile(self, q: float | Sequence[float], over: Axis | Sequence[Axis] | None = None, **options: Any) -> Any:
         """Quantiles between 0 and 1; several give a dictionary."""
@@ -349,7 +463,7 @@ def _label(label: Any) -> Any:
     if label is None or isinstance(label, str):
         return label
     if isinstance(label, np.datetime64) or hasattr(label, "isoformat"):
-        return str(np.datetime64(label, "s")) if isinstance(label, np.datetime64) else label.isoformat()
+        return str(label.astype("datetime64[s]")) if isinstance(label, np.datetime64) else label.isoformat()
     return float(label)
 
 
@@ -379,34 +493,67 @@ def _array(native: dict[str, Any]) -> Array:
     return Array(values, dims, coords, native["attrs"], native["name"], native["elements"], native["skipped"])
 
 
-def _operation(name: str, text: str) -> Any:
-    def method(self: Dataset, over: Axis | Sequence[Axis] | None = None, **options: Any) -> Array:
-        result: Array = self.reduce(name, over, **options)
-        return result
+def _normalized(key: Any, shape: tuple[int, ...]) -> list[Any]:
+    """One index for each axis, and None for new axes: integers and arrays of positions that are not negative, slices."""
+    given = list(key) if isinstance(key, tuple) else [key]
+    keys: list[Any] = []
+    for one in given:
+        if isinstance(one, (bool, np.bool_)):
+            raise IndexError("indices must be integers, slices, `...`, `None`, lists or masks, not bools")
+        if one is None or one is Ellipsis or isinstance(one, slice):
+            keys.append(one)
+        elif isinstance(one, (int, np.integer)):
+            keys.append(int(one))
+        else:
+            index = np.asarray(one)
+            if index.dtype != bool and index.dtype.kind not in "iu" and index.size:
+                raise IndexError("indices must be integers, slices, `...`, `None`, lists or masks")
+            keys.append(index if index.dtype == bool else index.astype(np.int64))
 
-    method.__name__ = name
-    method.__qualname__ = f"Dataset.{name}"
-    method.__doc__ = f"{text} over axes, of all values by default. Options are those of `reduce`."
-    return method
+    def axes_of(one: Any) -> int:
+        if one is None or one is Ellipsis:
+            return 0
+        return one.ndim if isinstance(one, np.ndarray) and one.dtype == bool else 1
+
+    used = sum(axes_of(one) for one in keys)
+    ellipses = [place for place, one in enumerate(keys) if one is Ellipsis]
+    if len(ellipses) > 1:
+        raise IndexError("an index can have one ellipsis only")
+    if used > len(shape):
+        raise IndexError(f"too many indices: {used} for {len(shape)} axes")
+    missing: list[Any] = [slice(None)] * (len(shape) - used)
+    if ellipses:
+        keys[ellipses[0] : ellipses[0] + 1] = missing
+    else:
+        keys += missing
+    made: list[Any] = []
+    axis = 0
+    for one in keys:
+        if one is None or isinstance(one, slice):
+            made.append(one)
+            axis += one is not None
+        elif isinstance(one, np.ndarray) and one.dtype == bool:
+            if one.shape != shape[axis : axis + one.ndim]:
+                raise IndexError(f"a mask of shape {one.shape} for axes of shape {shape[axis : axis + one.ndim]}")
+            made += list(one.nonzero())
+            axis += one.ndim
+        else:
+            extent = shape[axis]
+            index = np.where(np.asarray(one) < 0, np.asarray(one) + extent, one)
+            if index.size and (index.min() < 0 or index.max() >= extent):
+                raise IndexError(f"an index is out of range of axis {axis} of extent {extent}")
+            made.append(int(index) if isinstance(one, int) else index)
+            axis += 1
+    return made
 
 
-for _name, _text in {
-    "sum": "The sum",
-    "mean": "The mean",
-    "min": "The minimum",
-    "max": "The maximum",
-    "std": "The standard deviation",
-    "var": "The variance",
-    "median": "The median",
-    "count": "The number of values",
-    "product": "The product",
-    "argmin": "The position of the first minimum",
-    "argmax": "The position of the first maximum",
-}.items():
-    setattr(Dataset, _name, _operation(_name, _text))
+def _empty(shape: tuple[int, ...], keys: list[Any], dtype: np.dtype[Any]) -> Values:
+    """The result of a selection without elements."""
+    made: Values = np.broadcast_to(np.int8(0), shape)[tuple(keys)].astype(dtype)
+    return made
 
 
-class TetFile(File, Mapping):  # type: ignore[type-arg]
+class TetFile(File, Mapping[str, Dataset]):
     """An open `.tet` file: a mapping of names to datasets."""
 
     format = "tet"

@@ -6,7 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
+from . import _lib
 from ._arrays import dtype_of, to_numpy, unknown
 from ._errors import RequestError
 from ._file import File
@@ -35,7 +37,7 @@ class Object:
         return tuple(self._descriptor["shape"])
 
     @property
-    def dtype(self) -> np.dtype:
+    def dtype(self) -> np.dtype[Any]:
         name = self._descriptor["dtype"]
         return np.dtype(bool) if name == "bitmask" else dtype_of(name)
 
@@ -44,15 +46,21 @@ class Object:
         """Element type, shape, encoding, filter, compression and their parameters."""
         return dict(self._descriptor)
 
-    def to_numpy(self) -> np.ndarray:
+    def to_numpy(self) -> npt.NDArray[Any]:
         """Decodes the array, verified. Masked values are NaN or infinite."""
         return to_numpy(self._message._native.decode(self.number))
 
-    def ranges(self, ranges: Sequence[tuple[int, int]]) -> list[np.ndarray]:
+    def ranges(self, ranges: Sequence[tuple[int, int]]) -> list[npt.NDArray[Any]]:
         """Decodes ranges of elements, in row-major order; only the blocks that they need."""
         return [to_numpy(one) for one in self._message._native.decode_ranges(self.number, list(ranges))]
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.to_numpy().__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return (1, 0)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         values = self.to_numpy()
         return values if dtype is None else values.astype(dtype, copy=False)
 
@@ -129,7 +137,59 @@ class Message(Mapping):  # type: ignore[type-arg]
         return data
 
 
-class TgmFile(File, Sequence):  # type: ignore[type-arg]
+def flatten(metadata: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """The scalar values of metadata, with paths such as `mars.param` as keys."""
+    found: dict[str, Any] = {}
+    for key, value in metadata.items():
+        if isinstance(value, dict):
+            if key != "_reserved_":
+                found.update(flatten(value, f"{prefix}{key}."))
+        elif isinstance(value, (str, int, float)):
+            found[f"{prefix}{key}"] = value
+    return found
+
+
+class MessageTable:
+    """The objects of a file as a table."""
+
+    def __init__(self, file: TgmFile) -> None:
+        rows: list[dict[str, Any]] = []
+        for message in file:
+            start, end = message._native.span()
+            for one in message.objects:
+                row = {**flatten(message.metadata), **flatten(one.metadata)}
+                shape = ",".join(map(str, one.shape))
+                fixed = {"message": message.number, "object": one.number, "name": one.name, "dtype": one.descriptor["dtype"]}
+                rows.append({**row, **fixed, "shape": shape, "offset": start, "length": end - start})
+        first = ["message", "object", "name", "dtype", "shape", "offset", "length"]
+        names = first + sorted({key for row in rows for key in row} - set(first))
+        self._table = _lib.NativeTable([(name, *_column([row.get(name) for row in rows], name)) for name in names])
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self._table.__arrow_c_schema__()
+
+    def to_arrow(self) -> Any:
+        """The rows as `pyarrow.Table`."""
+        import pyarrow
+
+        return pyarrow.RecordBatchReader.from_stream(self).read_all()
+
+
+def _column(values: list[Any], name: str) -> tuple[str, list[Any]]:
+    """The type of a column, and its values; strings if they are mixed."""
+    kinds = {type(value) for value in values if value is not None}
+    fits = all(-(2**63) <= value < 2**63 for value in values if isinstance(value, int))
+    if name in ("message", "object", "offset", "length") or kinds == {int} and fits:
+        return "int", values
+    if kinds and kinds <= {int, float} and bool not in kinds:
+        return "float", [None if value is None else float(value) for value in values]
+    return "string", [None if value is None else str(value) for value in values]
+
+
+class TgmFile(File, Sequence[Message]):
     """An open `.tgm` file: a sequence of messages."""
 
     format = "tgm"
@@ -145,6 +205,19 @@ class TgmFile(File, Sequence):  # type: ignore[type-arg]
         if not -count <= key < count:
             raise IndexError(f"{self.name} has {count} messages, no message {key}")
         return Message(self._native.message(key % count))
+
+    def table(self) -> MessageTable:
+        """One row for each object: message, object, name, type, shape, position, and the scalar keys of the metadata.
+
+        It is an Arrow stream: `pyarrow.table(file.table())`, `polars.DataFrame(file.table())`.
+        """
+        return MessageTable(self)
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
+        return self.table().__arrow_c_stream__(requested_schema)
+
+    def __arrow_c_schema__(self) -> Any:
+        return self.table().__arrow_c_schema__()
 
     def __iter__(self) -> Iterator[Message]:
         for number in range(len(self)):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def write(path: str | os.PathLike[str], data: Any, **options: Any) -> str:
     The file appears complete or not at all. An existing file is an error unless `overwrite=True`.
     """
     name = os.fspath(path)
-    writers = {".tet": write_tet, ".tgm": write_tgm, ".tatami": write_tatami}
+    writers: dict[str, Callable[..., int]] = {".tet": write_tet, ".tgm": write_tgm, ".tatami": write_tatami}
     writer = writers.get(os.path.splitext(name)[1])
     if writer is None:
         raise RequestError(f"{name}: cannot infer the format from the file name; use .tet, .tgm or .tatami")
@@ -87,23 +87,28 @@ def write_tet(
         from .xarray import decompose
 
         datasets, dims, attrs, labels = decompose(datasets)
-    new = []
-    arrays = []
+    new: list[dict[str, Any]] = []
+    arrays: list[tuple[tuple[int, ...], Any]] = []
     for name, values in datasets.items():
-        array, data = to_bytes(values)
+        if hasattr(values, "dask"):
+            # Computed chunk by chunk, when it is written.
+            array, data = np.empty((0,) * values.ndim, values.dtype.newbyteorder("<")), values
+        else:
+            array, data = to_bytes(values)
+        extents = values.shape if data is values else array.shape
         chunk = chunks.get(name) if isinstance(chunks, Mapping) else chunks
 
         def per_dataset(option: Any, name: str = name) -> Any:
             return option.get(name) if isinstance(option, Mapping) else option
 
         is_float = array.dtype.kind == "f"
-        arrays.append((array.shape, data))
+        arrays.append((extents, data))
         new.append(
             {
                 "name": name,
                 "dtype": array.dtype.name,
-                "shape": list(array.shape),
-                "chunks": list(chunk) if chunk is not None else default_chunks(array.shape, array.dtype.itemsize),
+                "shape": list(extents),
+                "chunks": list(chunk) if chunk is not None else default_chunks(extents, array.dtype.itemsize),
                 "dims": list(dims[name]) if dims and name in dims else None,
                 "labels": [(axis, [str(one) for one in all_]) for axis, all_ in (labels or {}).get(name, {}).items()],
                 "attrs": [(key, _attr(value)) for key, value in (attrs or {}).get(name, {}).items()],
@@ -115,9 +120,36 @@ def write_tet(
         )
     writer = _lib.TetWriter(os.fspath(path), new, overwrite=overwrite)
     for number, (shape, data) in enumerate(arrays):
-        writer.array(number, list(shape), data)
+        if isinstance(data, np.ndarray):
+            writer.array(number, list(shape), data)
+        else:
+            _write_dask(writer, number, data, new[number]["chunks"])
     length: int = writer.finish()
     return length
+
+
+def _write_dask(writer: _lib.TetWriter, number: int, data: Any, stored: list[int]) -> None:
+    """Computes the blocks of an array of Dask, some at a time, and writes their chunks."""
+    from dask import compute
+
+    blocks = data.to_delayed()
+    for sizes, extent, dim in zip(data.chunks, stored, range(data.ndim)):
+        if any(size % extent for size in sizes[:-1]):
+            raise RequestError(f"chunks {sizes} of axis {dim} are not made of whole stored chunks of {extent}; rechunk the array")
+    starts = [np.cumsum([0, *sizes[:-1]]) for sizes in data.chunks]
+    places = list(np.ndindex(blocks.shape))
+    # As many at once as workers are busy with, and no more in memory.
+    step = 8
+    for first in range(0, len(places), step):
+        some = places[first : first + step]
+        for place, block in zip(some, compute(*(blocks[place] for place in some))):
+            origin = [int(starts[axis][at]) // stored[axis] for axis, at in enumerate(place)]
+            counts = [-(-extent // size) for extent, size in zip(block.shape, stored)]
+            for offset in np.ndindex(*counts):
+                part = block[tuple(slice(at * size, (at + 1) * size) for at, size in zip(offset, stored))]
+                values, buffer = to_bytes(part)
+                coords = [start + at for start, at in zip(origin, offset)]
+                writer.chunk(number, coords, list(values.shape), buffer)
 
 
 def write_tgm(
@@ -128,6 +160,7 @@ def write_tgm(
     encoding: str = "none",
     filter: str = "none",
     params: Mapping[str, Any] | None = None,
+    object_metadata: Sequence[Mapping[str, Mapping[str, Any]]] | None = None,
     overwrite: bool = False,
     append: bool = False,
 ) -> int:
@@ -136,10 +169,12 @@ def write_tgm(
     Args:
         messages: A list of `(metadata, objects)`; `objects` are arrays by name. NaN and infinity are kept by masks.
         compression: `none`, `zstd`, `lz4`, `blosc2`, `szip`, `zfp`.
+        object_metadata: More metadata of the objects: one dictionary by name for each message.
         append: Append to an existing file, in place.
     """
     new = []
-    for metadata, objects in messages:
+    for number, (metadata, objects) in enumerate(messages):
+        described = object_metadata[number] if object_metadata is not None else {}
         made = []
         for name, values in objects.items():
             array, data = to_bytes(values)
@@ -152,7 +187,7 @@ def write_tgm(
                     "filter": filter,
                     "compression": compression,
                     "params": dict(params or {}),
-                    "metadata": {"name": name},
+                    "metadata": {**described.get(name, {}), "name": name},
                 }
             )
         new.append({"metadata": dict(metadata), "objects": made})

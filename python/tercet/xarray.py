@@ -1,32 +1,130 @@
-"""The xarray backend `tercet`: `xr.open_dataset("era5.tet")`, lazily."""
+"""The xarray backend `tercet`: `xr.open_dataset("era5.tet")`, lazily; and the accessor `ds.tercet`, which writes.
+
+>>> import numpy as np, tempfile, tercet, xarray as xr
+>>> import tercet.xarray
+>>> path = tempfile.mkdtemp() + "/weather.tet"
+>>> ds = xr.Dataset({"t2m": (("time", "lat"), np.ones((2, 3)))}, coords={"lat": [60.0, 50.0, 40.0]})
+>>> _ = ds.tercet.to_tet(path)
+>>> float(xr.open_dataset(path)["t2m"].sel(lat=50).sum())
+2.0
+"""
 
 from __future__ import annotations
 
+import asyncio
+import math
 import os
-from typing import Any, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import xarray as xr
 from xarray.backends import BackendArray, BackendEntrypoint
 from xarray.core import indexing
 
 import tercet
 
+from ._tgm import flatten
+
 _MAGIC = {b"TETR": "tet", b"TENSOGRM": "tgm"}
+
+Values = npt.NDArray[Any]
 
 
 class LazyArray(BackendArray):
-    """A dataset of a file that xarray reads by selection."""
+    """An array of a file that xarray reads by selection."""
 
-    def __init__(self, dataset: tercet.Dataset) -> None:
-        self.dataset = dataset
-        self.shape = dataset.shape
-        self.dtype = dataset.dtype
+    def __init__(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        self.shape = shape
+        self.dtype = dtype
+
+    def read(self, key: tuple[Any, ...]) -> Any:
+        """Reads integers, slices and at most one array of positions, each for its axis."""
+        raise NotImplementedError
 
     def __getitem__(self, key: Any) -> Any:
-        return indexing.explicit_indexing_adapter(
-            key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self.dataset.__getitem__
+        return indexing.explicit_indexing_adapter(key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, self.read)
+
+    async def async_getitem(self, key: Any) -> Any:
+        """Reads on another thread."""
+
+        async def read(key: tuple[Any, ...]) -> Any:
+            return await asyncio.to_thread(self.read, key)
+
+        return await indexing.async_explicit_indexing_adapter(
+            key, self.shape, indexing.IndexingSupport.OUTER_1VECTOR, read
         )
+
+
+class TetArray(LazyArray):
+    """A dataset of a `.tet` file."""
+
+    def __init__(self, dataset: tercet.Dataset) -> None:
+        super().__init__(dataset.shape, dataset.dtype)
+        self.dataset = dataset
+
+    def read(self, key: tuple[Any, ...]) -> Any:
+        numbers: dict[int | str, Any] = {axis: one for axis, one in enumerate(key) if isinstance(one, (int, np.integer))}
+        rest = tuple(one for axis, one in enumerate(key) if axis not in numbers)
+        return self.dataset.isel(numbers)[rest]
+
+    def __dask_tokenize__(self) -> Any:
+        return self.dataset.__dask_tokenize__()
+
+
+class TgmArray(LazyArray):
+    """Objects of messages, stacked along new axes. Only the objects of a selection are decoded."""
+
+    def __init__(self, file: tercet.TgmFile, places: Values, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
+        #: Message and object: one pair for each position of the new axes.
+        self.places = places
+        super().__init__((*places.shape[:-1], *shape), dtype)
+        self.file = file
+
+    def read(self, key: tuple[Any, ...]) -> Any:
+        outer = self.places.ndim - 1
+        picked = self.places[_outer(self.places.shape[:-1], key[:outer])]
+        inner = key[outer:]
+        cached: tuple[int, tercet.Message] | None = None
+        found = []
+        for message, number in picked.reshape(-1, 2).tolist():
+            if cached is None or cached[0] != message:
+                cached = (message, self.file[message])
+            found.append(np.asarray(cached[1][number].to_numpy())[_outer(self.shape[outer:], inner)])
+        lead = picked.shape[:-1]
+        if not found:
+            rest = np.empty(self.shape[outer:], bool)[_outer(self.shape[outer:], inner)].shape
+            return np.empty((*lead, *rest), self.dtype)
+        return np.stack(found).reshape(*lead, *found[0].shape)
+
+    def __dask_tokenize__(self) -> Any:
+        return (self.file.__dask_tokenize__(), self.places.tobytes(), self.shape)
+
+
+def _outer(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """An index of NumPy for one array at most: integers as well would move its axis."""
+    if not any(isinstance(one, np.ndarray) for one in key):
+        return key
+    arrays = [np.atleast_1d(np.arange(extent)[one]) for extent, one in zip(shape, key)]
+    return np.ix_(*arrays) if not any(isinstance(one, (int, np.integer)) for one in key) else _mixed(shape, key)
+
+
+def _mixed(shape: tuple[int, ...], key: tuple[Any, ...]) -> tuple[Any, ...]:
+    """Slices as arrays, so that the axes of all arrays are beside each other and in order."""
+    kept = [axis for axis, one in enumerate(key) if not isinstance(one, (int, np.integer))]
+    made: list[Any] = []
+    for axis, one in enumerate(key):
+        if axis not in kept:
+            made.append(one)
+            continue
+        place = [1] * len(kept)
+        place[kept.index(axis)] = -1
+        made.append(np.arange(shape[axis])[one].reshape(place))
+    return tuple(made)
+
+
+_NUMBERS = ("scale_factor", "add_offset", "valid_min", "valid_max")
 
 
 def _attrs(dataset: tercet.Dataset) -> dict[str, Any]:
@@ -36,7 +134,7 @@ def _attrs(dataset: tercet.Dataset) -> dict[str, Any]:
         attrs[key] = text
         if key in ("_FillValue", "missing_value"):
             number = _number(text, dataset.dtype)
-        elif key in ("scale_factor", "add_offset", "valid_min", "valid_max"):
+        elif key in _NUMBERS:
             number = _number(text, np.dtype(float))
         else:
             continue
@@ -45,45 +143,14 @@ def _attrs(dataset: tercet.Dataset) -> dict[str, Any]:
     return attrs
 
 
-def _number(text: str, dtype: np.dtype) -> Any:
+def _number(text: str, dtype: np.dtype[Any]) -> Any:
     try:
         return dtype.type(text)
     except (TypeError, ValueError):
         return None
 
 
-def open_dataset(
-    source: Any, *, drop_variables: str | Iterable[str] | None = None, decode_cf: bool = True, message: int = 0
-) -> xr.Dataset:
-    """A file as a lazy `xarray.Dataset`."""
-    file = source if isinstance(source, tercet.File) else tercet.open(source)
-    dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
-    variables: dict[str, Any] = {}
-    if isinstance(file, tercet.TetFile):
-        for name in file:
-            if name not in dropped:
-                variables[name] = _variable(file[name])
-        for name, variable in list(variables.items()):
-            for axis, dim in enumerate(variable.dims):
-                labels = file.labels(name, axis)
-                if labels is not None and dim not in variables and dim not in dropped:
-                    variables[dim] = xr.Variable((dim,), _typed(labels))
-    elif isinstance(file, tercet.TgmFile):
-        for one in file[message].objects:
-            if one.name not in dropped:
-                dims = [f"{one.name}_dim_{axis}" for axis in range(len(one.shape))]
-                attrs = {key: value for key, value in one.metadata.items() if isinstance(value, (str, int, float))}
-                variables[one.name] = xr.Variable(dims, one.to_numpy(), attrs)
-    else:
-        raise tercet.RequestError(f"{file.name}: tables have no xarray form; use scan().to_arrow()")
-    coords = {name for name, one in variables.items() if one.dims == (name,)}
-    dataset = xr.Dataset({name: one for name, one in variables.items() if name not in coords})
-    dataset = dataset.assign_coords({name: variables[name] for name in coords})
-    dataset.encoding["source"] = file.name
-    return xr.decode_cf(dataset) if decode_cf else dataset
-
-
-def _typed(labels: list[str]) -> np.ndarray:
+def _typed(labels: list[str]) -> Values:
     try:
         return np.array([float(label) for label in labels])
     except ValueError:
@@ -95,14 +162,243 @@ def _typed(labels: list[str]) -> np.ndarray:
 
 
 def _variable(dataset: tercet.Dataset) -> xr.Variable:
-    data = indexing.LazilyIndexedArray(LazyArray(dataset))
-    dims = [dim if not dim.startswith("dim_") else f"{dataset.name}_{dim}" for dim in dataset.dims]
+    data = indexing.LazilyIndexedArray(TetArray(dataset))
+    name = dataset.name.rpartition("/")[2]
+    dims = [dim if not dim.startswith("dim_") else f"{name}_{dim}" for dim in dataset.dims]
     chunks = dict(zip(dims, dataset.chunks))
     encoding = {"preferred_chunks": chunks, "chunks": dataset.chunks}
     return xr.Variable(dims, data, _attrs(dataset), encoding)
 
 
-def decompose(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, dict[str, Any]], dict[str, Any]]:
+def _tet_variables(file: tercet.TetFile, group: str, dropped: set[str]) -> dict[str, xr.Variable]:
+    """The variables of a group; names such as `surface/t2m` are in the group `surface`."""
+    variables: dict[str, xr.Variable] = {}
+    labels: dict[str, Values] = {}
+    for full in file:
+        inside, _, name = full.rpartition("/")
+        if inside != group or name in dropped:
+            continue
+        variables[name] = _variable(file[full])
+        for axis, dim in enumerate(variables[name].dims):
+            found = file.labels(full, axis)
+            if found is not None:
+                labels.setdefault(str(dim), _typed(found))
+    for dim, values in labels.items():
+        if dim not in variables and dim not in dropped:
+            variables[dim] = xr.Variable((dim,), values)
+    return variables
+
+
+#: Names of objects that are coordinates.
+_COORDINATES = {
+    "lat": "latitude",
+    "latitude": "latitude",
+    "lon": "longitude",
+    "longitude": "longitude",
+    "x": "x",
+    "y": "y",
+    "time": "time",
+    "level": "level",
+    "pressure": "pressure",
+    "height": "height",
+    "depth": "depth",
+    "frequency": "frequency",
+    "step": "step",
+}
+
+Where = Mapping[str, Any] | Callable[[dict[str, Any]], bool]
+
+
+def _matches(where: Where | None, keys: dict[str, Any]) -> bool:
+    if where is None:
+        return True
+    if callable(where):
+        return bool(where(keys))
+    for key, wanted in where.items():
+        value = keys.get(key, _MISSING)
+        if isinstance(wanted, slice):
+            if value is _MISSING or wanted.start is not None and value < wanted.start:
+                return False
+            if wanted.stop is not None and value > wanted.stop:
+                return False
+        elif value not in (list(wanted) if isinstance(wanted, (list, tuple, set, np.ndarray)) else [wanted]):
+            return False
+    return True
+
+
+_MISSING = object()
+
+
+def _tgm_variables(
+    file: tercet.TgmFile,
+    message: int | None,
+    where: Where | None,
+    dim_names: Sequence[str] | None,
+    variable_key: str | None,
+    dropped: set[str],
+) -> dict[str, xr.Variable]:
+    """The objects of messages by name. Keys that differ between messages become dimensions."""
+    found: dict[str, list[tuple[tercet.Object, int, dict[str, Any]]]] = {}
+    coordinates: dict[str, tercet.Object] = {}
+    hints: dict[int, str] = {}
+    for one in [file[message]] if message is not None else file:
+        named = one.metadata.get("dim_names")
+        if isinstance(named, dict):
+            hints.update({int(size): str(name) for size, name in named.items()})
+        for member in one.objects:
+            keys = {**flatten(one.metadata), **flatten(member.metadata)}
+            if not _matches(where, keys):
+                continue
+            name = str(keys.get(variable_key, member.name)) if variable_key else member.name
+            if name.lower() in _COORDINATES and len(member.shape) == 1:
+                coordinates.setdefault(name, member)
+            elif name not in dropped:
+                found.setdefault(name, []).append((member, one.number, keys))
+    if not found and not coordinates:
+        raise tercet.RequestError(f"{file.name}: no object matches", file.name)
+    sizes = {member.shape[0]: name for name, member in coordinates.items()}
+    variables: dict[str, xr.Variable] = {
+        name: xr.Variable((name,), member.to_numpy(), _plain(member.metadata))
+        for name, member in coordinates.items()
+        if name not in dropped
+    }
+    for name, members in found.items():
+        first, _, first_keys = members[0]
+        if any((member.shape, member.dtype) != (first.shape, first.dtype) for member, _, _ in members):
+            raise tercet.RequestError(
+                f"{file.name}: objects {name!r} have several shapes or types; select with `where` or `message`", file.name
+            )
+        axes = _hypercube(file.name, name, [keys for _, _, keys in members])
+        extents = [len(values) for _, values in axes]
+        places = np.zeros((*extents, 2), np.int64)
+        for member, number, keys in members:
+            at = tuple(values.index(keys[key]) for key, values in axes)
+            places[at] = (number, member.number)
+        own = first.metadata.get("dim_names")
+        dims = _dims(name, first.shape, dim_names, own if isinstance(own, list) else None, sizes, hints, len(found))
+        data = indexing.LazilyIndexedArray(TgmArray(file, places, first.shape, first.dtype))
+        chunks = dict(zip([*(key for key, _ in axes), *dims], [*([1] * len(axes)), *first.shape]))
+        attrs = {key: value for key, value in first_keys.items() if all(keys.get(key) == value for _, _, keys in members)}
+        variables[name] = xr.Variable([key for key, _ in axes] + dims, data, attrs, {"preferred_chunks": chunks})
+        for key, values in axes:
+            variables.setdefault(key, xr.Variable((key,), np.array(values)))
+    return variables
+
+
+def _plain(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in metadata.items() if isinstance(value, (str, int, float))}
+
+
+def _hypercube(file: str, name: str, all_keys: list[dict[str, Any]]) -> list[tuple[str, list[Any]]]:
+    """The keys that tell the objects apart, and their values in order."""
+    if len(all_keys) == 1:
+        return []
+    common = [key for key in all_keys[0] if all(key in keys for keys in all_keys)]
+    varying = [(key, list(dict.fromkeys(keys[key] for keys in all_keys))) for key in common]
+    varying = [(key, values) for key, values in varying if len(values) > 1]
+    chosen: list[tuple[str, list[Any]]] = []
+    for key, values in varying:
+        before = {tuple(keys[one] for one, _ in chosen) for keys in all_keys}
+        after = {(*(keys[one] for one, _ in chosen), keys[key]) for keys in all_keys}
+        # A key that follows from the others, as a valid time from a step, is no dimension.
+        if len(after) > len(before):
+            chosen.append((key, values))
+    combinations = {tuple(keys[key] for key, _ in chosen) for keys in all_keys}
+    full = math.prod(len(values) for _, values in chosen)
+    if len(combinations) != len(all_keys) or full != len(all_keys):
+        keys_ = ", ".join(f"{key} ({len(values)})" for key, values in chosen) or "no key"
+        raise tercet.RequestError(
+            f"{file}: the {len(all_keys)} objects {name!r} are no hypercube of {keys_}; select with `where` or `message`", file
+        )
+    return [(key, _sorted(values)) for key, values in chosen]
+
+
+def _sorted(values: list[Any]) -> list[Any]:
+    try:
+        return sorted(values)
+    except TypeError:
+        return values
+
+
+def _dims(
+    name: str,
+    shape: tuple[int, ...],
+    given: Sequence[str] | None,
+    own: list[Any] | None,
+    sizes: Mapping[int, str],
+    hints: Mapping[int, str],
+    variables: int,
+) -> list[str]:
+    """The names of the axes of an object: given, of coordinates of this size, of the metadata, or numbers."""
+    if given is not None and len(given) == len(shape):
+        return list(given)
+    if own is not None and len(own) == len(shape):
+        return [str(one) for one in own]
+    dims: list[str] = []
+    for axis, extent in enumerate(shape):
+        known = sizes.get(extent) or hints.get(extent)
+        fallback = f"dim_{axis}" if variables == 1 else f"{name}_dim_{axis}"
+        dims.append(known if known is not None and known not in dims else fallback)
+    return dims
+
+
+def _build(variables: Mapping[str, xr.Variable], source: str) -> xr.Dataset:
+    coords = {name for name, one in variables.items() if one.dims == (name,)}
+    dataset = xr.Dataset({name: one for name, one in variables.items() if name not in coords})
+    dataset = dataset.assign_coords({name: variables[name] for name in coords})
+    dataset.encoding["source"] = source
+    return dataset
+
+
+def _open(source: Any) -> Any:
+    return source if isinstance(source, tercet.File) else tercet.open(source)
+
+
+def open_dataset(
+    source: Any,
+    *,
+    drop_variables: str | Iterable[str] | None = None,
+    decode_cf: bool = True,
+    group: str = "",
+    message: int | None = None,
+    where: Where | None = None,
+    dim_names: Sequence[str] | None = None,
+    variable_key: str | None = None,
+) -> xr.Dataset:
+    """A file as a lazy `xarray.Dataset`.
+
+    Args:
+        group: A group of a `.tet` file: `surface` for datasets such as `surface/t2m`.
+        message: One message of a `.tgm` file; by default all are merged, and the keys that differ become dimensions.
+        where: Values of metadata keys: `{"mars.param": "2t", "step": [0, 6]}`, slices, or a function of the keys.
+        dim_names: The names of the axes of objects.
+        variable_key: The metadata key with the names of variables.
+    """
+    file = _open(source)
+    dropped = {drop_variables} if isinstance(drop_variables, str) else set(drop_variables or ())
+    if isinstance(file, tercet.TetFile):
+        variables = _tet_variables(file, group.strip("/"), dropped)
+        if not variables and group:
+            raise tercet.UnknownNameError(f"{file.name}: no group {group!r}", file.name)
+    elif isinstance(file, tercet.TgmFile):
+        variables = _tgm_variables(file, message, where, dim_names, variable_key, dropped)
+    else:
+        raise tercet.RequestError(f"{file.name}: tables have no xarray form; use scan().to_arrow()")
+    dataset = _build(variables, file.name)
+    return xr.decode_cf(dataset) if decode_cf else dataset
+
+
+def _groups(file: tercet.TetFile) -> list[str]:
+    groups = {""}
+    for name in file:
+        parts = name.split("/")[:-1]
+        groups.update("/".join(parts[: depth + 1]) for depth in range(len(parts)))
+    return sorted(groups)
+
+
+def decompose(
+    dataset: xr.Dataset,
+) -> tuple[dict[str, Any], dict[str, list[str]], dict[str, dict[str, Any]], dict[str, dict[str, list[str]]]]:
     """Arrays, axis names, attributes and labels of an `xarray.Dataset`, encoded by the CF conventions."""
     arrays: dict[str, Any] = {}
     dims: dict[str, list[str]] = {}
@@ -111,28 +407,32 @@ def decompose(dataset: xr.Dataset) -> tuple[dict[str, Any], dict[str, list[str]]
     text_coords: dict[str, list[str]] = {}
     for name, variable in dataset.variables.items():
         encoded = xr.conventions.encode_cf_variable(variable, name=name)
-        values = np.asarray(encoded.values)
-        if values.dtype.kind in "OUS":
+        if encoded.dtype.kind in "OUS":
             if variable.dims == (name,):
                 text_coords[str(name)] = [str(one) for one in np.asarray(variable.values)]
                 continue
             raise tercet.RequestError(f"variable {name!r} holds strings; `.tet` stores numbers, and strings as labels")
-        arrays[str(name)] = values
+        arrays[str(name)] = encoded.data if _is_dask(encoded.data) else np.asarray(encoded.values)
         dims[str(name)] = [str(dim) for dim in variable.dims]
         attrs[str(name)] = dict(encoded.attrs)
-    for name, names in dims.items():
+    for name_, names in dims.items():
         found = {dim: text_coords[dim] for dim in names if dim in text_coords}
         if found:
-            labels[name] = found
+            labels[name_] = found
     return arrays, dims, attrs, labels
 
 
+def _is_dask(data: Any) -> bool:
+    return hasattr(data, "dask") and hasattr(data, "chunks")
+
+
 class TercetBackend(BackendEntrypoint):
-    """Opens `.tet` files and messages of `.tgm` files."""
+    """Opens `.tet` and `.tgm` files."""
 
     description = "Open .tet and .tgm files with Tercet"
+    supports_groups = True
 
-    def open_dataset(  # type: ignore[override]
+    def open_dataset(
         self,
         filename_or_obj: Any,
         *,
@@ -143,32 +443,149 @@ class TercetBackend(BackendEntrypoint):
         drop_variables: Any = None,
         use_cftime: bool | None = None,
         decode_timedelta: Any = None,
-        message: int = 0,
+        group: str = "",
+        message: int | None = None,
+        where: Where | None = None,
+        dim_names: Sequence[str] | None = None,
+        variable_key: str | None = None,
     ) -> xr.Dataset:
-        raw = open_dataset(filename_or_obj, drop_variables=drop_variables, decode_cf=False, message=message)
+        raw = open_dataset(
+            filename_or_obj,
+            drop_variables=drop_variables,
+            decode_cf=False,
+            group=group,
+            message=message,
+            where=where,
+            dim_names=dim_names,
+            variable_key=variable_key,
+        )
         source = raw.encoding["source"]
+        cftime: dict[str, Any] = {} if use_cftime is None else {"use_cftime": use_cftime}
         decoded = xr.decode_cf(
             raw,
             concat_characters=concat_characters,
             mask_and_scale=mask_and_scale,
             decode_times=decode_times,
             decode_coords=decode_coords,
-            **({} if use_cftime is None else {"use_cftime": use_cftime}),
+            **cftime,
             decode_timedelta=decode_timedelta,
         )
         decoded.encoding["source"] = source
         return decoded
 
+    def open_groups_as_dict(self, filename_or_obj: Any, **options: Any) -> dict[str, xr.Dataset]:
+        """The groups of a `.tet` file by path."""
+        file = _open(filename_or_obj)
+        if not isinstance(file, tercet.TetFile):
+            return {"/": self.open_dataset(file, **options)}
+        found = {}
+        for group in _groups(file):
+            try:
+                found[f"/{group}"] = self.open_dataset(file, group=group, **options)
+            except tercet.UnknownNameError:
+                # A group of groups only.
+                found[f"/{group}"] = xr.Dataset()
+        return found
+
+    def open_datatree(self, filename_or_obj: Any, **options: Any) -> xr.DataTree:
+        """The groups of a `.tet` file as a tree."""
+        return xr.DataTree.from_dict(self.open_groups_as_dict(filename_or_obj, **options))
+
     def guess_can_open(self, filename_or_obj: Any) -> bool:
+        if isinstance(filename_or_obj, tercet.File):
+            return filename_or_obj.format in ("tet", "tgm")
+        if isinstance(filename_or_obj, (bytes, bytearray)):
+            return any(bytes(filename_or_obj[:8]).startswith(magic) for magic in _MAGIC)
         try:
             name = os.fspath(filename_or_obj)
         except TypeError:
             return False
         if "://" in name:
-            return name.split("?")[0].endswith((".tet", ".tgm"))
+            return bool(name.split("?")[0].endswith((".tet", ".tgm")))
         try:
             with open(name, "rb") as file:
                 head = file.read(8)
         except OSError:
             return False
         return any(head.startswith(magic) for magic in _MAGIC)
+
+
+@xr.register_dataset_accessor("tercet")  # type: ignore[no-untyped-call]
+class TercetAccessor:
+    """Writes an `xarray.Dataset`: `ds.tercet.to_tet("out.tet")`."""
+
+    def __init__(self, dataset: xr.Dataset) -> None:
+        self._dataset = dataset
+
+    def to_tet(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        compute: bool = True,
+        chunks: Mapping[Hashable, int] | None = None,
+        zstd: int | bool | None = None,
+        max_error: Mapping[str, float] | float | None = None,
+        keep_bits: Mapping[str, int] | int | None = None,
+        overwrite: bool = False,
+    ) -> Any:
+        """Writes a `.tet` file. Chunks of Dask are computed by its workers and written one at a time.
+
+        Args:
+            compute: Whether to write now; otherwise an object of `dask.delayed` is returned.
+            chunks: Chunk extents by dimension. By default those of Dask; its chunks must consist of whole stored chunks.
+        """
+
+        def write() -> int:
+            arrays, dims, attrs, labels = decompose(self._dataset)
+            shapes = {name: _chunk_shape(name, array, dims[name], chunks) for name, array in arrays.items()}
+            return tercet.write_tet(
+                path,
+                arrays,
+                dims=dims,
+                attrs=attrs,
+                labels=labels,
+                chunks={name: shape for name, shape in shapes.items() if shape is not None},
+                zstd=zstd,
+                max_error=max_error,
+                keep_bits=keep_bits,
+                overwrite=overwrite,
+            )
+
+        if compute:
+            return write()
+        from dask import delayed
+
+        return delayed(write, pure=False)()
+
+    def to_tgm(self, path: str | os.PathLike[str], *, metadata: Mapping[str, Any] | None = None, **options: Any) -> int:
+        """Writes one message with all variables to a `.tgm` file. Options are those of `tercet.write_tgm`."""
+        arrays, dims, attrs, _ = decompose(self._dataset)
+        objects = {name: np.asarray(array) for name, array in arrays.items()}
+        described = {name: {**_texts(attrs[name]), "dim_names": dims[name]} for name in arrays}
+        return tercet.write_tgm(path, [(dict(metadata or {}), objects)], object_metadata=[described], **options)
+
+
+def _texts(attrs: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value.tolist() if isinstance(value, (np.ndarray, np.generic)) else value for key, value in attrs.items()}
+
+
+def _chunk_shape(
+    name: str, array: Any, dims: Sequence[str], chunks: Mapping[Hashable, int] | None
+) -> list[int] | None:
+    """The stored chunk shape; none for the default."""
+    if not _is_dask(array):
+        if chunks is None:
+            return None
+        return [max(1, min(chunks.get(dim, extent), extent)) for dim, extent in zip(dims, array.shape)]
+    shape = []
+    for axis, (dim, sizes) in enumerate(zip(dims, array.chunks)):
+        asked = (chunks or {}).get(dim)
+        stored = max(1, sizes[0] if asked is None else int(asked))
+        if any(size % stored for size in sizes[:-1]):
+            best = max(stored, max(sizes) // stored * stored)
+            raise tercet.RequestError(
+                f"variable {name!r}: chunks {sizes} of {dim!r} are not made of whole stored chunks of {stored}; "
+                f"use ds.chunk({{{dim!r}: {best}}})"
+            )
+        shape.append(min(stored, max(1, array.shape[axis])))
+    return shape

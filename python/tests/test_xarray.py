@@ -89,3 +89,129 @@ def test_results_become_data_arrays(weather):
     mean = tercet.open(weather[0])["t2m"].mean("time").to_xarray()
     assert mean.dims == ("lat", "lon") and mean.attrs["units"] == "K"
     np.testing.assert_array_equal(mean["lat"], [60, 50, 40])
+
+
+def test_groups_are_a_tree(tmp_path):
+    path = tmp_path / "groups.tet"
+    tercet.write(
+        path,
+        {"lat": np.array([1.0, 2.0]), "surface/t2m": np.ones((2, 3)), "upper/air/u": np.zeros(2)},
+        dims={"lat": ["lat"], "surface/t2m": ["lat", "lon"], "upper/air/u": ["lat"]},
+    )
+    tree = xr.open_datatree(path, engine="tercet")
+    assert tree["surface"]["t2m"].shape == (2, 3)
+    assert tree["upper/air"]["u"].dims == ("lat",)
+    assert xr.open_dataset(path, group="surface")["t2m"].sum() == 6
+    with pytest.raises(KeyError):
+        xr.open_dataset(path, group="ocean")
+
+
+def steps(path, members=(1, 2)):
+    messages = []
+    for step in (0, 6, 12):
+        for member in members:
+            values = np.full((2, 3), step * 10 + member, np.float32)
+            messages.append(({"step": step, "valid": f"v{step}"}, {"t": values, "lat": np.array([1.0, 2.0])}))
+            messages[-1][0]["member"] = member
+    tercet.write_tgm(path, messages)
+
+
+def test_messages_are_merged_to_a_hypercube(tmp_path):
+    path = tmp_path / "run.tgm"
+    steps(path)
+    ds = xr.open_dataset(path, engine="tercet", chunks={})
+    assert ds["t"].dims == ("member", "step", "lat", "dim_1")
+    assert ds["t"].chunksizes["step"] == (1, 1, 1)
+    np.testing.assert_array_equal(ds["t"][:, :, 0, 0], [[1, 61, 121], [2, 62, 122]])
+    np.testing.assert_array_equal(ds["t"].sel(step=6, member=2).values, np.full((2, 3), 62))
+    np.testing.assert_array_equal(ds["t"].isel(step=[2, 0], member=1, dim_1=0).values, [[122, 122], [2, 2]])
+    lazy = xr.open_dataset(path, engine="tercet")
+    np.testing.assert_array_equal(lazy["t"].isel(step=1, lat=[1], dim_1=slice(0, 2)).values, [[[61, 61]], [[62, 62]]])
+    assert pickle.loads(pickle.dumps(lazy))["t"].equals(lazy["t"])
+    part = xr.open_dataset(path, engine="tercet", where={"step": [0, 12], "member": 1})
+    np.testing.assert_array_equal(part["t"].values[:, 0, 0], [1, 121])
+    assert xr.open_dataset(path, engine="tercet", where={"step": slice(6, None)})["t"].sizes["step"] == 2
+    assert xr.open_dataset(path, engine="tercet", where=lambda keys: keys["member"] == 2)["t"].sizes["step"] == 3
+    assert xr.open_dataset(path, engine="tercet", message=0)["t"].dims == ("lat", "dim_1")
+    with pytest.raises(tercet.RequestError, match="no object matches"):
+        xr.open_dataset(path, engine="tercet", where={"step": 99})
+
+
+def test_messages_that_are_no_hypercube_are_refused(tmp_path):
+    path = tmp_path / "run.tgm"
+    arrays = {"t": np.zeros(2)}
+    tercet.write_tgm(path, [({"step": 0, "level": 1}, arrays), ({"step": 6, "level": 1}, arrays), ({"step": 6, "level": 2}, arrays)])
+    with pytest.raises(tercet.RequestError, match="hypercube"):
+        xr.open_dataset(path, engine="tercet")
+
+
+def test_reads_without_blocking_the_loop(weather):
+    import asyncio
+
+    path, values = weather
+    ds = xr.open_dataset(path)
+    loaded = asyncio.run(ds.load_async())
+    np.testing.assert_array_equal(loaded["t2m"].values, values)
+
+
+def test_accessor(tmp_path, weather):
+    import tercet.xarray  # noqa: F401
+
+    ds = xr.open_dataset(weather[0])
+    ds.tercet.to_tet(tmp_path / "copy.tet", zstd=3)
+    xr.testing.assert_identical(xr.open_dataset(tmp_path / "copy.tet").load().drop_encoding(), ds.load().drop_encoding())
+    ds[["t2m"]].tercet.to_tgm(tmp_path / "copy.tgm", metadata={"step": 1})
+    again = xr.open_dataset(tmp_path / "copy.tgm", engine="tercet")
+    np.testing.assert_array_equal(again["t2m"].values, ds["t2m"].values)
+    assert again["t2m"].dims == ds["t2m"].dims
+    assert again["t2m"].attrs["units"] == "K"
+
+
+def test_chunks_of_dask_are_written_one_by_one(tmp_path):
+    import tercet.xarray  # noqa: F401
+
+    da = pytest.importorskip("dask.array")
+    values = np.arange(10 * 7 * 5, dtype=np.float64).reshape(10, 7, 5)
+    ds = xr.Dataset({"x": (("t", "y", "z"), da.from_array(values, chunks=(4, 7, 2)))})
+    path = tmp_path / "a.tet"
+    ds.tercet.to_tet(path)
+    stored = tercet.open(path)["x"]
+    assert stored.chunks == (4, 7, 2)
+    np.testing.assert_array_equal(stored.to_numpy(), values)
+    ds.tercet.to_tet(path, chunks={"t": 2, "y": 7, "z": 1}, overwrite=True)
+    assert tercet.open(path)["x"].chunks == (2, 7, 1)
+    np.testing.assert_array_equal(tercet.open(path)["x"].to_numpy(), values)
+    later = ds.tercet.to_tet(tmp_path / "later.tet", compute=False)
+    assert not (tmp_path / "later.tet").exists()
+    later.compute()
+    np.testing.assert_array_equal(tercet.open(tmp_path / "later.tet")["x"].to_numpy(), values)
+    with pytest.raises(tercet.RequestError, match=r"ds.chunk\(\{'t': "):
+        ds.tercet.to_tet(tmp_path / "b.tet", chunks={"t": 3})
+    assert not (tmp_path / "b.tet").exists()
+
+
+def test_tokens_of_dask_follow_the_file(weather):
+    tokenize = pytest.importorskip("dask.base").tokenize
+    path, values = weather
+    first = tokenize(tercet.open(path)["t2m"])
+    assert tokenize(tercet.open(path)["t2m"]) == first
+    assert tokenize(tercet.open(path)["t2m"].isel(time=0)) != first
+    tercet.write(path, {"t2m": values + 1}, overwrite=True)
+    assert tokenize(tercet.open(path)["t2m"]) != first
+
+
+def test_dask_distributed(weather, tmp_path):
+    import tercet.xarray  # noqa: F401
+
+    distributed = pytest.importorskip("distributed")
+    path, values = weather
+    with (
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, host="127.0.0.1"
+        ) as cluster,
+        distributed.Client(cluster),
+    ):
+        ds = xr.open_dataset(path, chunks={"time": 1})
+        np.testing.assert_allclose(ds["t2m"].mean("time").compute(), values.mean(0))
+        (ds[["t2m"]] + 1).tercet.to_tet(tmp_path / "plus.tet")
+    np.testing.assert_array_equal(tercet.open(tmp_path / "plus.tet")["t2m"].to_numpy(), values + 1)

@@ -64,7 +64,13 @@ impl Container {
     /// Opens a path or a URL.
     #[cfg(any(unix, windows))]
     pub fn open_with(location: impl Into<Location>, options: ReadOptions) -> Result<Self, Error> {
-        Self::from_source(crate::source::open_location(&location.into(), options.access)?, options)
+        let location = location.into();
+        let source = crate::source::open_location(&location, options.access)?;
+        match detect_source(&source)? {
+            // Its partitions name the location.
+            Format::Tatami => Ok(Self::Tatami(tatami::File::open_with(location, options.into())?)),
+            _ => Self::from_source(source, options),
+        }
     }
 
     /// Opens a file in memory; `name` is used in messages.

@@ -347,9 +347,9 @@ def _payload(descriptor: dict[str, Any], data: Any, pre_encoded: bool) -> Any:
     array = np.ascontiguousarray(data)
     if array.dtype.kind in "iufc":
         # Values in the order of the file: of the host if an array has it, as in the package.
-        order = "<" if descriptor["byte_order"] == "little" else ">"
+        is_big = descriptor["byte_order"] == "big"
         if array.dtype.byteorder not in ("=", "|"):
-            array = array.astype(array.dtype.newbyteorder(order))
+            array = array.astype(array.dtype.newbyteorder(">" if is_big else "<"))
     return array.reshape(-1).view(np.uint8)
 
 
@@ -550,7 +550,7 @@ def decode_range(
 ) -> Any:
     """Decodes ranges of elements, each an offset and a count: a list of arrays, or one array with `join`."""
     args = _reading(None, threads, restore_non_finite)
-    described, natives = _lib.tgm_ranges(_bytes(buf), object_index, [tuple(one) for one in ranges], args)
+    described, natives = _lib.tgm_ranges(_bytes(buf), object_index, [(start, count) for start, count in ranges], args)
     descriptor = DataObjectDescriptor(described)
     arrays = [_values(native, descriptor, native_byte_order) for native in natives]
     if not join:
