@@ -15,6 +15,7 @@ use crate::job;
 /// What is converted, and how it is stored.
 #[derive(FromPyObject)]
 #[pyo3(from_item_all)]
+#[expect(clippy::struct_excessive_bools, reason = "each is an option of its own")]
 pub(crate) struct ConvertArgs {
     variables: Vec<String>,
     sel: Vec<(String, String)>,

@@ -148,9 +148,9 @@ impl DecodeArgs {
     }
 }
 
-type Sections<'py> = (Py<PyAny>, Py<PyAny>, Py<PyAny>);
+type Sections = (Py<PyAny>, Py<PyAny>, Py<PyAny>);
 
-fn sections<'py>(py: Python<'py>, metadata: &GlobalMetadata) -> PyResult<Sections<'py>> {
+fn sections(py: Python<'_>, metadata: &GlobalMetadata) -> PyResult<Sections> {
     let section = |value: Value| value::to_python(py, &value);
     let base = Value::Array(metadata.base.iter().cloned().map(Value::from).collect());
     Ok((section(metadata.extra.clone().into())?, section(base)?, section(metadata.reserved.clone().into())?))
@@ -167,13 +167,13 @@ type Decoded = (Py<PyAny>, Array, Vec<(&'static str, Py<PyBytes>)>);
 
 /// Metadata, and descriptor, values and masks of the objects of a message.
 #[pyfunction]
-pub(crate) fn tgm_decode<'py>(
-    py: Python<'py>,
+pub(crate) fn tgm_decode(
+    py: Python<'_>,
     buffer: PyBuffer<u8>,
     args: DecodeArgs,
     objects: Option<Vec<u64>>,
     masks: bool,
-) -> PyResult<(Sections<'py>, Vec<Decoded>)> {
+) -> PyResult<(Sections, Vec<Decoded>)> {
     let data = bytes(py, &buffer)?;
     let message = py.detach(|| args.open(data)).map_err(raise)?;
     let wanted = objects.unwrap_or_else(|| (0..message.object_count()).collect());
@@ -204,11 +204,11 @@ pub(crate) fn tgm_decode<'py>(
 
 /// Metadata and descriptors of a message.
 #[pyfunction]
-pub(crate) fn tgm_describe<'py>(
-    py: Python<'py>,
+pub(crate) fn tgm_describe(
+    py: Python<'_>,
     buffer: PyBuffer<u8>,
     args: DecodeArgs,
-) -> PyResult<(Sections<'py>, Vec<Py<PyAny>>)> {
+) -> PyResult<(Sections, Vec<Py<PyAny>>)> {
     let data = bytes(py, &buffer)?;
     let message = py.detach(|| args.open(data)).map_err(raise)?;
     let objects = (0..message.object_count()).map(|index| message.object(index).map_err(raise));
