@@ -143,24 +143,35 @@ impl Tatami {
     }
 
     /// Hits as dictionaries: document, score, ID, URL, title, snippet, marks.
-    #[pyo3(signature = (query, k, *, bm25, filter, snippet_bytes, lenient))]
+    #[pyo3(signature = (query, k, *, rank, filter, snippet_bytes, lenient))]
     #[expect(clippy::too_many_arguments, reason = "options of a search")]
     fn search<'py>(
         &self,
         py: Python<'py>,
         query: &str,
         k: usize,
-        bm25: bool,
+        rank: &str,
         filter: Option<&str>,
         snippet_bytes: usize,
         lenient: bool,
     ) -> PyResult<Vec<Bound<'py, PyDict>>> {
         let segment = self.segment(py)?;
+        let ranking = match rank {
+            "relevance" => Ranking::Relevance,
+            "bm25" => Ranking::Bm25,
+            "native" => Ranking::Native,
+            other => {
+                let known = "'relevance', 'bm25' and 'native'";
+                return Err(request(py, &format!("unknown ranking '{other}'; there are {known}")));
+            }
+        };
         let query = if lenient {
             Query::terms(query)
         } else {
             Query::parse(query).map_err(|error| request(py, &format!("invalid query `{query}`: {error}")))?
         };
+        // The ranking of the format counts repeated terms.
+        let query = if ranking == Ranking::Native { query } else { query.dedup_terms() };
         let filter = match filter {
             Some(text) => Some(
                 Expr::parse(text)
@@ -170,7 +181,6 @@ impl Tatami {
         };
         let found = py.detach(|| {
             let mask = filter.map(|filter| segment.filter(&filter)).transpose()?;
-            let ranking = if bm25 { Ranking::Bm25 } else { Ranking::Native };
             let options = SearchOptions::new(k).with_ranking(ranking).with_filter(mask.as_ref());
             let hits = segment.find(&query, &options)?.hits;
             let documents: Vec<u32> = hits.iter().map(|hit| hit.document).collect();

@@ -259,7 +259,7 @@ class TatamiFile(File):
         k: int = 10,
         *,
         where: str | None = None,
-        rank: str = "bm25",
+        rank: str = "relevance",
         snippets: bool = True,
         terms_only: bool = False,
     ) -> Hits:
@@ -267,13 +267,11 @@ class TatamiFile(File):
 
         Args:
             where: A filter of documents, as in `scan`.
-            rank: `"bm25"`, or `"native"` for the ranking of the format.
+            rank: `"relevance"`, `"bm25"`, or `"native"` for the ranking of the format.
             terms_only: Treat the query as plain terms; ignore operators.
         """
-        if rank not in ("bm25", "native"):
-            raise RequestError(f"unknown ranking {rank!r}; there are 'bm25' and 'native'")
         found = self._native.search(
-            query, k, bm25=rank == "bm25", filter=where, snippet_bytes=200 if snippets else 0, lenient=terms_only
+            query, k, rank=rank, filter=where, snippet_bytes=200 if snippets else 0, lenient=terms_only
         )
         return Hits(Hit(one) for one in found)
 
