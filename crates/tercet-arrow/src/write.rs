@@ -26,6 +26,11 @@ use crate::table::{StringLayout, Table};
 /// Maximum rows and bytes of a Parquet row group.
 const GROUP_ROWS: usize = 1 << 20;
 const GROUP_BYTES: usize = 128 << 20;
+/// Bytes of the unfinished pages of all columns …
+const COLUMNS_BYTES: usize = 64 << 20;
+/// … but each has at least this size, and at most the default.
+const MIN_PAGE_BYTES: usize = 16 << 10;
+const MAX_PAGE_BYTES: usize = 1 << 20;
 
 /// Maximum bytes of strings per column that are written at once.
 const PIECE_BYTES: u64 = 64 << 20;
@@ -303,7 +308,11 @@ fn properties(schema: &SchemaRef) -> WriterProperties {
     let mut pairs: Vec<KeyValue> =
         schema.metadata().iter().map(|(key, value)| KeyValue::new(key.clone(), value.clone())).collect();
     pairs.sort_by(|a, b| a.key.cmp(&b.key));
+    // Every column has a dictionary and a page in memory, with hash tables of a few times their size.
+    let share = (COLUMNS_BYTES / schema.fields().len().max(1)).clamp(MIN_PAGE_BYTES, MAX_PAGE_BYTES);
     WriterProperties::builder()
+        .set_dictionary_page_size_limit(share)
+        .set_data_page_size_limit(share)
         .set_coerce_types(true)
         .set_key_value_metadata(Some(pairs).filter(|pairs| !pairs.is_empty()))
         .set_created_by(concat!("tercet ", env!("CARGO_PKG_VERSION")).to_owned())

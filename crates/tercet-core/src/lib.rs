@@ -30,6 +30,7 @@
 //! | [`diagnostic`] | [`Diagnostic`], [`Site`], [`Class`], [`Hint`], [`CommonError`]: the shared parts of every error |
 //! | [`limits`] | [`Limits`] and [`Budget`]: bounds on allocations |
 //! | [`checksum`] | CRC-32C, xxh3-64, [`checksum::Mismatch`] |
+//! | [`clock`] | the time that writers record; `SOURCE_DATE_EPOCH` |
 //! | [`finding`], [`outline`] | results of a verification; the byte layout of a file |
 //! | [`progress`] | progress and cancellation |
 //! | [`tensor`] | element types, shapes, selections, tensors |
@@ -41,6 +42,7 @@
 
 pub mod cf_time;
 pub mod checksum;
+pub mod clock;
 mod common_error;
 pub mod diagnostic;
 pub mod escape;

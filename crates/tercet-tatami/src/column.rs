@@ -201,6 +201,22 @@ impl Values {
         reserved.map_err(|_| OutOfMemory { bytes })
     }
 
+    /// Allocates slots for more rows, with less spare capacity than usual.
+    pub(crate) fn reserve_tightly(&mut self, rows: usize) {
+        fn vector<T>(values: &mut Vec<T>, rows: usize) {
+            if values.len() + rows > values.capacity() {
+                values.reserve_exact(rows.max(values.len() / 8));
+            }
+        }
+        each_values!(
+            self,
+            fixed(v) => vector(v, rows),
+            bool(v) => vector(v, rows),
+            bytes(v) => vector(v.views_mut(), rows),
+            list(v) => vector(&mut v.ends, rows),
+        );
+    }
+
     /// Appends zero or empty slots.
     pub fn push_zeros(&mut self, rows: usize) {
         each_values!(
@@ -291,6 +307,11 @@ impl Column {
     /// Whether a row is not null.
     pub fn is_present(&self, row: usize) -> bool {
         self.validity.as_ref().is_none_or(|validity| validity.get(row))
+    }
+
+    /// Bytes in memory, without the validity bitmap.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        self.values.slot_bytes() * self.len() as u64 + self.values.grown((0, 0))
     }
 
     /// The number of null rows.

@@ -236,7 +236,7 @@ impl File {
         self.inner.header.rows
     }
 
-    /// The file without some rows, which a collection or a change deleted. Scans, streams, lookups and searches skip them; row numbers do
+    /// The file without some rows, which a collection or a change deleted. Scans, lookups and searches skip them; row numbers do
     /// not change. Columns, row groups and rows read by number still contain them.
     #[must_use]
     pub fn without_rows(&self, deleted: &RowSelection) -> Self {
@@ -246,6 +246,11 @@ impl File {
         let live = deleted.complement(self.rows());
         let live = self.live.as_ref().map_or(live.clone(), |old| old.intersection(&live));
         Self { inner: Arc::clone(&self.inner), live: Some(Arc::new(live)) }
+    }
+
+    /// The file with the rows that [`without_rows`](Self::without_rows) hides.
+    pub(crate) fn with_deleted_rows(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner), live: None }
     }
 
     /// The rows that are not deleted; `None` if none is.
@@ -303,7 +308,7 @@ impl Inner {
         check_equal("row_count", 32, header.rows, footer.statistics.rows, "the statistics of the footer")?;
         let in_groups = footer.groups.last().map_or(0, |group| group.first_row + group.rows);
         check_equal("row_count", 32, header.rows, in_groups, "the rows of the row groups")?;
-        check_chunks(&footer)?;
+        check_chunks(&footer, footer_span.start())?;
         Self::assemble(source, options, location, header, footer, footer_span, footer_crc)
     }
 
@@ -463,9 +468,9 @@ fn read_footer(source: &dyn ByteSource, limits: &Limits) -> Result<(Span, u32, B
     Ok((span, stored, bytes))
 }
 
-/// Rejects chunks that declare more rows than their pages can hold, and overlapping chunks: otherwise a small file could
-/// declare any number of rows.
-fn check_chunks(footer: &Footer) -> Result<(), ErrorKind> {
+/// Rejects chunks that declare more rows than their pages can hold, chunks outside of the bytes before the footer, and
+/// overlapping chunks: otherwise a small file could declare any number of rows.
+fn check_chunks(footer: &Footer, end: u64) -> Result<(), ErrorKind> {
     let mut spans: Vec<(Span, u32, u32)> = Vec::new();
     for (group, entry) in (0..).zip(&footer.groups) {
         for (column, chunk) in (0..).zip(&entry.chunks) {
@@ -475,7 +480,19 @@ fn check_chunks(footer: &Footer) -> Result<(), ErrorKind> {
                 return Err(fault(Region::Chunk { group, column }, "num_values", chunk.offset, 0, reason));
             }
             let len = chunk.pages.saturating_mul(HEADER_LEN).saturating_add(chunk.stored_bytes);
-            spans.extend(Span::at(chunk.offset, len).filter(|_| len > 0).map(|span| (span, group, column)));
+            let inside = Span::at(chunk.offset, len).filter(|span| span.end() <= end);
+            if len > 0 && inside.is_none() {
+                let what = "the bytes before the footer";
+                let reason = Reason::OutOfBounds { offset: chunk.offset, len, end, what };
+                return Err(fault(
+                    Region::Chunk { group, column },
+                    "data_page_offset",
+                    chunk.offset,
+                    0,
+                    reason,
+                ));
+            }
+            spans.extend(inside.filter(|_| len > 0).map(|span| (span, group, column)));
         }
     }
     // Writers store chunks in this order already.

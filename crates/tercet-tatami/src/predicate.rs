@@ -123,6 +123,8 @@ pub enum Predicate {
         column: usize,
         /// The comparison.
         test: Comparison<Scalar>,
+        /// The number of the comparison in the filter, from the left. Plans refer to comparisons by number.
+        number: usize,
     },
     /// A comparison of two columns.
     Columns(ColumnPair),
@@ -135,6 +137,27 @@ pub enum Predicate {
 }
 
 impl Predicate {
+    /// The filter with its comparisons numbered.
+    fn numbered(mut self) -> Self {
+        fn visit(predicate: &mut Predicate, next: &mut usize) {
+            match predicate {
+                Predicate::Comparison { number, .. } => {
+                    *number = *next;
+                    *next += 1;
+                }
+                Predicate::Columns(_) => {}
+                Predicate::And(parts) | Predicate::Or(parts) => {
+                    for part in parts {
+                        visit(part, next);
+                    }
+                }
+                Predicate::Not(part) => visit(part, next),
+            }
+        }
+        visit(&mut self, &mut 0);
+        self
+    }
+
     /// The distinct columns of the filter, ascending.
     pub fn columns(&self) -> Vec<usize> {
         fn visit(predicate: &Predicate, out: &mut Vec<usize>) {

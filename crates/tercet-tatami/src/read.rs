@@ -1,4 +1,4 @@
-//! Readers of columns, row groups, single rows and streams.
+//! Readers of columns, row groups and single rows.
 
 use rayon::prelude::*;
 use tercet_core::{Budget, Class, CommonError, Diagnostic as _, Limits};
@@ -9,11 +9,9 @@ use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner};
 
 mod range;
-mod stream;
 mod take;
 
 pub(crate) use range::LastPage;
-pub use stream::Stream;
 
 impl File {
     /// All rows of a column.

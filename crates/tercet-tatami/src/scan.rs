@@ -60,6 +60,8 @@ pub struct Scan {
     offset: u64,
     limit: Option<u64>,
     batch_rows: u64,
+    /// Whether batches are read ahead, in parallel.
+    reads_ahead: bool,
 }
 
 /// A filter as it was given, and bound to the columns of the file.
@@ -114,6 +116,7 @@ impl File {
             offset: 0,
             limit: None,
             batch_rows: 0,
+            reads_ahead: true,
         }
     }
 }
@@ -121,13 +124,18 @@ impl File {
 impl File {
     /// Estimates, from the footer, how many rows of some columns take about this many bytes in memory; at least one.
     pub fn estimate_batch_rows(&self, columns: &[usize], bytes: u64) -> u64 {
-        let groups = self.footer().groups.iter();
-        let chunks = groups.flat_map(|group| columns.iter().filter_map(|column| group.chunks.get(*column)));
-        let in_pages = total(chunks.map(|chunk| chunk.raw_bytes));
-        let blobs = self.footer().blobs.iter();
-        let blobs = blobs.filter(|blob| columns.iter().any(|column| *column as u64 == blob.column));
-        let in_runs = total(blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes));
-        let per_row = in_pages.saturating_add(in_runs) / self.rows().max(1);
+        let rows = self.rows().max(1);
+        let per_row = total(columns.iter().map(|column| {
+            let Some(field) = self.schema().fields().get(*column) else { return 0 };
+            let groups = self.footer().groups.iter();
+            let chunks = groups.filter_map(|group| group.chunks.get(*column));
+            let in_pages = total(chunks.map(|chunk| chunk.raw_bytes)) / rows;
+            let blobs = self.footer().blobs.iter().filter(|blob| *column as u64 == blob.column);
+            let in_runs = total(blobs.flat_map(|blob| &blob.runs).map(|run| run.raw_bytes)) / rows;
+            // Numbers are shorter in pages than in memory; strings and lists have a slot and bytes.
+            let width = field.kind.memory_width();
+            if field.kind.width().is_some() { width } else { width + in_pages + in_runs }
+        }));
         (bytes / per_row.max(1)).max(1)
     }
 }
@@ -197,6 +205,12 @@ impl Scan {
     /// Sets the maximum number of rows in a batch.
     pub fn with_batch_rows(mut self, rows: u64) -> Self {
         self.batch_rows = rows;
+        self
+    }
+
+    /// Reads one batch at a time, with about one page per column in memory: for merges, which scan many files at once.
+    pub(crate) fn without_read_ahead(mut self) -> Self {
+        self.reads_ahead = false;
         self
     }
 

@@ -34,6 +34,7 @@ mod compress;
 mod flush;
 mod group;
 mod options;
+mod provenance;
 mod spool;
 
 use std::ops::Range;
@@ -41,6 +42,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::Sink;
+use tercet_core::checksum::Xxh3;
 #[cfg(any(unix, windows))]
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
@@ -55,9 +57,9 @@ use crate::wire::ids::Codec;
 use blobs::BlobRuns;
 use check::Order;
 use chunk::ColumnWriter;
-pub(crate) use compress::Compressor;
+pub(crate) use compress::{Choice, Compressor};
 use group::Group;
-pub use options::{Profile, WriterOptions};
+pub use options::{Profile, Provenance, WriterOptions};
 
 /// Validates a batch and returns its number of rows.
 #[cfg(any(unix, windows))]
@@ -95,6 +97,8 @@ pub struct Writer<S> {
     /// Offsets are relative to the spool until the file is finished.
     indexes: Vec<footer::IndexEntry>,
     totals: Totals,
+    /// The checksums of all payloads.
+    contents: Xxh3,
     /// The inverted region of a search segment.
     inverted: Option<Inverted>,
     /// A write failed: the output is incomplete.
@@ -165,13 +169,18 @@ impl<S: Sink> Writer<S> {
             at: header::LEN,
             rows: 0,
             group: Group::new(&schema),
-            columns: schema.fields().iter().map(|field| ColumnWriter::new(field, &options)).collect(),
+            columns: schema
+                .fields()
+                .iter()
+                .map(|field| ColumnWriter::new(field, &options, schema.len()))
+                .collect(),
             blobs,
             order: schema.sort_key().filter(|_| options.require_sorted).map(Order::new),
             groups: Vec::new(),
             blooms: Spool::new(directory),
             indexes: Vec::new(),
             totals: Totals::default(),
+            contents: Xxh3::new(),
             inverted: None,
             broken: false,
             schema,
@@ -249,7 +258,7 @@ impl<S: Sink> Writer<S> {
                 self.group.rows >= max_rows || self.group.bytes >= self.options.row_group_max_bytes.max(1);
             // Without rows, the next row does not fit into the group.
             if is_full || fitting_rows.is_empty() {
-                self.flush()?;
+                self.flush(false)?;
             }
         }
         Ok(())
@@ -299,7 +308,7 @@ impl<S: Sink> Writer<S> {
 
     fn close(mut self) -> Result<Written<S::Output>, ErrorKind> {
         self.check_usable()?;
-        self.flush()?;
+        self.flush(true)?;
         close::close(self)
     }
 }

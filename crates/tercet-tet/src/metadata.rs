@@ -8,6 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value};
 
 use crate::attribute::{self, AttrValue, FILE_ATTRS};
+pub use tercet_core::clock::unix_seconds;
 
 /// The metadata of a file: everything in the footer but history.
 ///
@@ -185,22 +186,6 @@ impl HistoryRow {
         self.params.insert(key.to_owned(), value.into());
         self
     }
-}
-
-/// The current time in Unix seconds, or `SOURCE_DATE_EPOCH` if that is a number.
-pub fn unix_seconds() -> u64 {
-    let fixed = std::env::var("SOURCE_DATE_EPOCH").ok().and_then(|text| text.trim().parse().ok());
-    fixed.unwrap_or_else(clock)
-}
-
-#[cfg(not(target_arch = "wasm32"))]
-fn clock() -> u64 {
-    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_secs())
-}
-
-#[cfg(target_arch = "wasm32")]
-fn clock() -> u64 {
-    0 // no clock without a host
 }
 
 impl<'de> Deserialize<'de> for HistoryRow {

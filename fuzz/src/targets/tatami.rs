@@ -18,7 +18,7 @@ pub(super) mod page;
 /// Rows compared between the ways of reading.
 const ROWS: u64 = 2000;
 /// Rows per batch, so that batches and pages are not aligned.
-const BATCH_ROWS: usize = 7;
+const BATCH_ROWS: u64 = 7;
 
 /// Far below [`Limits::small`], so that a larger allocation is detected. Few bytes can encode many equal rows, so page limits
 /// are smaller still.
@@ -122,25 +122,25 @@ fn one_column(file: &File, column: usize, is_key: bool) -> Result<Vec<Cell>, Cla
     Ok(cells(&whole))
 }
 
-/// A stream and single rows give the same as the whole column; without one they return.
+/// A scan and single rows give the same as the whole column; without one they return.
 fn parts_are_parts(file: &File, column: usize, whole: Option<&Column>) {
-    let stream = file.stream(&[column], BATCH_ROWS);
+    let scan = file.scan().with_batch_rows(BATCH_ROWS).limit(ROWS).column_positions(&[column]);
     let mut at = 0;
-    for batch in stream.into_iter().flat_map(|stream| stream.with_limit(ROWS)) {
+    for batch in scan.into_iter().flat_map(|scan| scan.batches()) {
         match (batch, whole) {
             (Ok(batch), Some(whole)) => {
-                for row in 0..batch[0].len() {
+                for row in 0..batch.columns[0].len() {
                     assert!(
-                        cell(&batch[0], row) == cell(whole, at + row),
-                        "a stream differs from the column"
+                        cell(&batch.columns[0], row) == cell(whole, at + row),
+                        "a scan differs from the column"
                     );
                 }
-                at += batch[0].len();
+                at += batch.columns[0].len();
             }
             (Ok(_), None) => {}
             (Err(error), _) => {
                 explain(&error);
-                assert!(whole.is_none(), "what can be read can be streamed: {error}");
+                assert!(whole.is_none(), "what can be read can be scanned: {error}");
             }
         }
     }

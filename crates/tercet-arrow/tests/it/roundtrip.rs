@@ -19,6 +19,7 @@ use tercet_arrow::{
     ErrorKind, Format, Options, StringLayout, Table, TableReader, TableWriter, Timestamps, detect,
 };
 use tercet_core::source::Memory;
+use tercet_tatami::format::Codec;
 use tercet_tatami::{Expr, File, ReadOptions, Writer, WriterOptions};
 
 fn bits() -> impl Strategy<Value = Vec<Bits>> {
@@ -136,6 +137,37 @@ fn round_trip(
         tercet_arrow::batches(&tatami.scan(), StringLayout::View).unwrap().collect::<Result<_, _>>().unwrap();
     if let Some(first) = found.first() {
         assert_same(expected, &first.schema(), &found, "views");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(300)))]
+
+    #[test]
+    fn random_tables_round_trip_bit_for_bit(
+        rows in bits(),
+        picks in prop::collection::vec(any::<prop::sample::Index>(), 1..9),
+        cuts in prop::collection::vec(0usize..100, 0..4),
+        codec in prop::sample::select(vec![Codec::None, Codec::Lz4, Codec::Zstd]),
+        group_rows in 1u64..60,
+        page_rows in 1u32..40,
+    ) {
+        // Random columns, in random order.
+        let table = table(&rows);
+        let mut columns: Vec<usize> = Vec::new();
+        for pick in picks.iter().map(|pick| pick.index(table.num_columns())) {
+            if !columns.contains(&pick) {
+                columns.push(pick);
+            }
+        }
+        let expected = table.project(&columns).unwrap();
+        let bytes = ipc(&expected, Format::ArrowStream, &cuts, None);
+        let opened = TableReader::open(source(bytes), Format::ArrowStream, &Options::new(), None).unwrap();
+        let options = WriterOptions::new().with_codec(codec);
+        let options = options.with_page_max_values(page_rows).with_row_group_max_rows(group_rows);
+        let file = to_tatami(opened, options);
+        let (schema, found) = read_back(from_tatami(&file, Format::ArrowStream), Format::ArrowStream);
+        assert_same(&expected, &schema, &found, "a random table");
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) mod head;
 pub(crate) mod index;
 mod ingest;
 pub(crate) mod inspect;
+mod layout;
 pub(crate) mod lookup;
 pub(crate) mod merge;
 mod names;

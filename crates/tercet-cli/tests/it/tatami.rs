@@ -9,6 +9,8 @@ mod damage;
 mod documents;
 mod exactness;
 mod golden;
+#[cfg(all(target_os = "linux", feature = "arrow"))]
+mod hostile;
 #[cfg(feature = "arrow")]
 mod ingest;
 #[cfg(unix)]

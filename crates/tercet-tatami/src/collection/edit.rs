@@ -64,7 +64,13 @@ impl Collection {
                     check_same_schema(first, file, &names)?;
                 }
             }
-            for (member, file) in &members {
+            for (index, (member, file)) in members.iter().enumerate() {
+                let mut before = members[..index].iter();
+                if let Some((other, _)) =
+                    before.find(|(other, _)| other.id == member.id && other.path != member.path)
+                {
+                    return Err(file.error(ErrorKind::DuplicateId { other: other.path.as_str().into() }));
+                }
                 for old in &replay.members {
                     if old.id == member.id && old.path != member.path {
                         let there = old.location(root).is_some_and(|path| path.exists());

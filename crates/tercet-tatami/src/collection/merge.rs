@@ -10,13 +10,13 @@ use super::{Collection, Member};
 use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
-use crate::read::Stream;
 use crate::scalar::Scalar;
+use crate::scan::Batches;
 use crate::schema::{Field, Schema};
 use crate::writer::{Writer, WriterOptions, Written};
 
 /// Rows per input in memory.
-const BATCH_ROWS: usize = 2048;
+const BATCH_ROWS: u64 = 2048;
 
 impl Collection {
     /// Writes the rows of some members to a new member that replaces them, atomically: readers see the old members or
@@ -139,7 +139,7 @@ fn check_same_schema(schema: &Schema, files: &[File], file: &File) -> Result<(),
 
 /// An input file.
 struct Input {
-    stream: Stream,
+    batches: Batches,
     key: Option<usize>,
     batch: Vec<Column>,
     at: usize,
@@ -149,9 +149,8 @@ struct Input {
 
 impl Input {
     fn new(file: &File, key: Option<usize>) -> Result<Self, Error> {
-        let columns: Vec<usize> = (0..file.schema().len()).collect();
-        let stream = file.stream(&columns, BATCH_ROWS)?;
-        let mut out = Self { stream, key, batch: Vec::new(), at: 0, head: None };
+        let batches = file.scan().with_batch_rows(BATCH_ROWS).without_read_ahead().batches();
+        let mut out = Self { batches, key, batch: Vec::new(), at: 0, head: None };
         out.fill()?;
         Ok(out)
     }
@@ -163,8 +162,8 @@ impl Input {
     /// Reads the next batch if the current one is exhausted.
     fn fill(&mut self) -> Result<(), Error> {
         while self.left() == 0 {
-            let Some(batch) = self.stream.next() else { break };
-            (self.batch, self.at) = (batch?, 0);
+            let Some(batch) = self.batches.next() else { break };
+            (self.batch, self.at) = (batch?.columns, 0);
         }
         if self.left() > 0 {
             self.head = self.key_at(self.at);

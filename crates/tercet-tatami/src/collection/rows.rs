@@ -139,7 +139,7 @@ fn may_hold(member: &Member, predicate: &Predicate, schema: &Schema) -> bool {
     };
     let tri_state = predicate.tri_state(&mut |leaf| {
         Ok::<_, std::convert::Infallible>(match leaf {
-            Leaf::Test(column, test) => test.tri_state(&known(column)),
+            Leaf::Test(_, column, test) => test.tri_state(&known(column)),
             Leaf::Columns(pair) => pair.tri_state(&known(pair.left), &known(pair.right)),
         })
     });

@@ -462,14 +462,24 @@ fn spread(values: &mut Values, start: usize, present: usize, validity: &Bitmap) 
     fn vector<T: Copy + Default>(values: &mut Vec<T>, start: usize, present: usize, validity: &Bitmap) {
         values.resize(start + validity.len(), T::default());
         let mut from = start + present;
-        for row in (0..validity.len()).rev() {
-            let value = if validity.get(row) {
-                from -= 1;
-                values[from]
-            } else {
-                T::default()
-            };
-            values[start + row] = value;
+        // From the end, eight rows at a time: a value never moves to an earlier slot.
+        for (index, bits) in validity.as_bytes().iter().enumerate().rev() {
+            let rows = 8 * index..validity.len().min(8 * index + 8);
+            let slots = start + rows.start..start + rows.end;
+            match *bits {
+                0 => values[slots].fill(T::default()),
+                0xff => {
+                    from -= 8;
+                    values.copy_within(from..from + 8, slots.start);
+                }
+                bits => {
+                    for row in (0..rows.len()).rev() {
+                        let is_present = bits >> row & 1 == 1;
+                        from -= usize::from(is_present);
+                        values[slots.start + row] = if is_present { values[from] } else { T::default() };
+                    }
+                }
+            }
         }
     }
     each_values!(

@@ -24,7 +24,7 @@ use crate::scalar::Scalar;
 use crate::schema::{Field, Type};
 use crate::wire::footer::Zone;
 use crate::wire::ids::Encoding;
-use crate::writer::WriterOptions;
+use crate::writer::{Choice, WriterOptions};
 
 pub(crate) use dictionary::ValueDictionary;
 use number::FloatTools;
@@ -45,12 +45,13 @@ pub(crate) struct Tools {
 }
 
 impl Tools {
-    pub(crate) fn new(field: &Field, options: &WriterOptions) -> Self {
+    /// `columns` is the number of columns, which share the memory of the dictionaries.
+    pub(crate) fn new(field: &Field, options: &WriterOptions, columns: usize) -> Self {
         let native = options.is_native();
         Self {
             native,
             floats: FloatTools::new(field.kind, options),
-            values: native.then(|| ValueDictionary::new(field.scalar(), options)).flatten(),
+            values: native.then(|| ValueDictionary::new(field.scalar(), options, columns)).flatten(),
             text: StringEncoder::new(field.scalar(), options),
         }
     }
@@ -67,6 +68,8 @@ pub(crate) struct Encoded {
     /// Whether floats are byte-split.
     pub(crate) split: bool,
     pub(crate) bounds: Bounds,
+    /// The compressed payload, if it is known from the choice of the encoding.
+    pub(crate) compressed: Option<Choice>,
 }
 
 /// The encoded values of a page.
@@ -75,11 +78,13 @@ struct Stream {
     encoding: Encoding,
     split: bool,
     bounds: Bounds,
+    /// The compressed payload that ends with these values.
+    compressed: Option<Choice>,
 }
 
 impl Stream {
     fn new(encoding: Encoding, bounds: Bounds) -> Self {
-        Self { encoding, split: false, bounds }
+        Self { encoding, split: false, bounds, compressed: None }
     }
 }
 
@@ -102,12 +107,12 @@ pub(crate) fn page(
     let rows = Rows::new(column, rows);
     let mut payload = Vec::new();
     rows.put_bitmap(&mut payload);
-    let Stream { encoding, split, bounds } = match &column.values {
+    let Stream { encoding, split, bounds, compressed } = match &column.values {
         _ if field.kind == Type::BlobRef => Stream::new(Encoding::Plain, Bounds::default()),
         Values::List(lists) => list::encode(lists, &rows, tools, &mut payload)?,
         values => stream(values, &rows, tools, &mut payload)?,
     };
-    Ok(Encoded { encoding, nulls: rows.nulls, payload, split, bounds })
+    Ok(Encoded { encoding, nulls: rows.nulls, payload, split, bounds, compressed })
 }
 
 /// Appends the non-null values in the shortest encoding, and returns it.

@@ -106,7 +106,7 @@ impl Expr {
         schema: &Schema,
         logical_types: &[Option<LogicalType>],
     ) -> Result<Predicate, BindError> {
-        Binder::new(schema, logical_types).bind(self)
+        Binder::new(schema, logical_types).bind_filter(self)
     }
 }
 
@@ -132,7 +132,12 @@ impl<'a> Binder<'a> {
         Self { schema, logical_types, tests: 0, part: Part::Column }
     }
 
-    pub(super) fn bind(&mut self, expr: &Expr) -> Result<Predicate, BindError> {
+    /// Binds a whole filter.
+    pub(super) fn bind_filter(&mut self, expr: &Expr) -> Result<Predicate, BindError> {
+        self.bind(expr).map(Predicate::numbered)
+    }
+
+    fn bind(&mut self, expr: &Expr) -> Result<Predicate, BindError> {
         let mut all = |parts: &[Expr], operator| {
             if parts.is_empty() {
                 return Err(BindError::Empty { operator });
@@ -264,7 +269,7 @@ impl<'a> Binder<'a> {
                     BindError::Pattern { column, operator, reason }
                 })?,
             };
-            return Ok(Predicate::Comparison { column, test });
+            return Ok(Predicate::Comparison { column, test, number: 0 });
         };
         let test = test.try_map(|literal| {
             next();

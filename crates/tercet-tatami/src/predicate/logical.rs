@@ -121,7 +121,7 @@ struct Column {
 
 impl Column {
     fn leaf(self, test: Comparison<Scalar>) -> Predicate {
-        Predicate::Comparison { column: self.column, test }
+        Predicate::Comparison { column: self.column, test, number: 0 }
     }
 
     /// The smallest bytes of negative numbers, which sort after those of positive numbers.

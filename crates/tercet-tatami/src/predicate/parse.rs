@@ -121,7 +121,7 @@ impl ParsedFilter {
         logical_types: &[Option<LogicalType>],
     ) -> Result<Predicate, (BindError, Range<usize>)> {
         let mut binder = Binder::new(schema, logical_types);
-        binder.bind(&self.expr).map_err(|error| {
+        binder.bind_filter(&self.expr).map_err(|error| {
             let test = binder.tests.checked_sub(1).and_then(|index| self.tests.get(index));
             let span = test.and_then(|test| match binder.part {
                 Part::Column => Some(test.column.clone()),

@@ -65,7 +65,7 @@ impl Predicate {
         leaf: &mut impl FnMut(Leaf<'_>) -> Result<TriState, E>,
     ) -> Result<TriState, E> {
         match self {
-            Self::Comparison { column, test } => leaf(Leaf::Test(*column, test)),
+            Self::Comparison { column, test, number } => leaf(Leaf::Test(*number, *column, test)),
             Self::Columns(pair) => leaf(Leaf::Columns(pair)),
             Self::Not(part) => Ok(part.tri_state(leaf)?.not()),
             Self::And(parts) => {

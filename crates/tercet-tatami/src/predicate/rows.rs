@@ -33,7 +33,8 @@ impl Truth {
 /// A comparison of a filter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Leaf<'a> {
-    Test(usize, &'a Comparison<Scalar>),
+    /// The number of the comparison, its column, and the comparison.
+    Test(usize, usize, &'a Comparison<Scalar>),
     Columns(&'a ColumnPair),
 }
 
@@ -44,7 +45,7 @@ impl Predicate {
         let nothing = || Truth { yes: Mask::filled(rows, false), no: Mask::filled(rows, false) };
         let truth = self.evaluate::<std::convert::Infallible>(&mut |leaf| {
             let found = match leaf {
-                Leaf::Test(column, test) => batch.get(column).map(|column| test.rows(column)),
+                Leaf::Test(_, column, test) => batch.get(column).map(|column| test.rows(column)),
                 Leaf::Columns(pair) => batch
                     .get(pair.left)
                     .zip(batch.get(pair.right))
@@ -63,7 +64,7 @@ impl Predicate {
         leaf: &mut impl FnMut(Leaf<'_>) -> Result<Truth, E>,
     ) -> Result<Truth, E> {
         Ok(match self {
-            Self::Comparison { column, test } => leaf(Leaf::Test(*column, test))?,
+            Self::Comparison { column, test, number } => leaf(Leaf::Test(*number, *column, test))?,
             Self::Columns(pair) => leaf(Leaf::Columns(pair))?,
             Self::And(parts) => join(parts, leaf, |a, b| a.and(&b))?,
             Self::Or(parts) => join(parts, leaf, |a, b| a.or(&b))?,

@@ -34,8 +34,8 @@ pub struct Batches {
     /// Matching rows that are still to be skipped, and to be returned after them.
     offset: u64,
     limit: u64,
-    /// Units whose rows are known and whose values are not read yet.
-    units: VecDeque<Unit>,
+    /// Groups whose rows are known and whose values are not read yet.
+    filtered: VecDeque<Units>,
     ready: VecDeque<Result<Batch, ErrorKind>>,
     pages: Pages,
     failed: bool,
@@ -52,17 +52,15 @@ struct Unit {
 
 impl Batches {
     pub(super) fn new(scan: Scan) -> Self {
-        let threads = scan.file.inner().on_threads(rayon::current_num_threads);
-        let pages = Pages::new(2 * (scan.columns.len() + 1) * threads);
         let (offset, limit) = (scan.offset, scan.limit.unwrap_or(u64::MAX));
         Self {
             scan,
             next_group: 0,
             offset,
             limit,
-            units: VecDeque::new(),
+            filtered: VecDeque::new(),
             ready: VecDeque::new(),
-            pages,
+            pages: Pages::default(),
             failed: false,
         }
     }
@@ -77,7 +75,8 @@ impl Batches {
             return Ok(false);
         }
         // A filter with a limit often needs one group only: the others are not read ahead.
-        let ahead = if self.scan.limit.is_some() { 1 } else { 2 * rayon::current_num_threads() };
+        let is_single = self.scan.limit.is_some() || !self.scan.reads_ahead;
+        let ahead = if is_single { 1 } else { 2 * rayon::current_num_threads() };
         let end = groups.min(self.next_group + ahead);
         let mut found: Vec<Selected> = self.scan.groups[self.next_group..end]
             .par_iter()
@@ -90,20 +89,39 @@ impl Batches {
             }
         }
         let rows = self.scan.unit_rows();
-        self.units.extend(found.into_iter().flat_map(|selected| units(selected, rows)));
+        self.filtered.extend(found.into_iter().map(|selected| Units::new(selected, rows)));
         Ok(true)
+    }
+
+    /// The next units, at most `most`.
+    fn next_units(&mut self, most: usize) -> Vec<Unit> {
+        let mut out = Vec::new();
+        while out.len() < most
+            && let Some(units) = self.filtered.front_mut()
+        {
+            out.extend(units.by_ref().take(most - out.len()));
+            if out.len() < most {
+                self.filtered.pop_front();
+            }
+        }
+        out
     }
 
     /// Reads the values of the next units in parallel.
     fn fill(&mut self) -> Result<(), ErrorKind> {
-        while self.units.is_empty() {
+        let most = if self.scan.reads_ahead { rayon::current_num_threads() } else { 1 };
+        let mut units = self.next_units(most);
+        while units.is_empty() {
             if !self.filter()? {
                 return Ok(());
             }
+            units = self.next_units(most);
         }
-        let count = self.units.len().min(rayon::current_num_threads());
-        let units: Vec<Unit> = self.units.drain(..count).collect();
         let inner = self.scan.file.inner();
+        if let Some(unit) = units.first() {
+            let first = unit.ranges.first().map_or(0, |range| range.start);
+            self.pages.need_from(inner.group(unit.group)?.first_row + first);
+        }
         let batches: Vec<Result<Batch, ErrorKind>> =
             units.par_iter().map(|unit| unit.read(inner, &self.scan.columns, &self.pages)).collect();
         self.ready.extend(batches);
@@ -130,26 +148,44 @@ impl Iterator for Batches {
     }
 }
 
-/// Splits the rows of a group into units of `rows` file rows, so that few units share a page.
-fn units(selected: Selected, rows: u64) -> Vec<Unit> {
-    let mut out: Vec<Unit> = Vec::new();
-    let mut unit = u64::MAX;
-    for range in selected.ranges {
-        let mut at = range.start;
-        while at < range.end {
-            let number = at / rows;
-            let end = range.end.min((number + 1).saturating_mul(rows));
-            if number != unit {
-                out.push(Unit { group: selected.group, span: rows, ranges: Vec::new() });
-                unit = number;
-            }
-            if let Some(last) = out.last_mut() {
-                last.ranges.push(at..end);
-            }
-            at = end;
-        }
+/// The units of a group: `rows` file rows each, so that few units share a page. They are made one by one, because a few bytes
+/// can declare billions of rows.
+#[derive(Debug)]
+struct Units {
+    selected: Selected,
+    rows: u64,
+    /// The current range and the next row in it.
+    index: usize,
+    at: u64,
+}
+
+impl Units {
+    fn new(selected: Selected, rows: u64) -> Self {
+        let at = selected.ranges.first().map_or(0, |range| range.start);
+        Self { selected, rows: rows.max(1), index: 0, at }
     }
-    out
+}
+
+impl Iterator for Units {
+    type Item = Unit;
+
+    fn next(&mut self) -> Option<Unit> {
+        let number = self.at / self.rows;
+        let mut ranges = Vec::new();
+        while let Some(range) = self.selected.ranges.get(self.index)
+            && self.at / self.rows == number
+        {
+            let end = range.end.min((number + 1).saturating_mul(self.rows));
+            ranges.push(self.at..end);
+            self.at = end;
+            if end == range.end {
+                self.index += 1;
+                self.at = self.selected.ranges.get(self.index).map_or(end, |next| next.start);
+            }
+        }
+        let unit = Unit { group: self.selected.group, span: self.rows, ranges };
+        (!unit.ranges.is_empty()).then_some(unit)
+    }
 }
 
 impl Unit {
@@ -165,6 +201,7 @@ impl Unit {
 
     fn column(&self, inner: &Inner, column: usize, pages: &Pages) -> Result<Column, ErrorKind> {
         let mut out = Column::empty(inner.field(column));
+        let budget = inner.budget();
         let table = inner.page_table(self.group, column)?;
         let blob = if inner.is_blob(column) { Some(inner.blob(column)?) } else { None };
         let mut index = 0;
@@ -202,10 +239,20 @@ impl Unit {
                     None => break,
                 }
             }
+            let mark = out.values.mark();
+            budget.reserve((rows.len() as u64).saturating_mul(inner.field(column).kind.memory_width()))?;
             // A few rows are read individually, unless the page is already decoded or many batches need it.
             let few = rows.len() as u64 * SPARSE_RATIO <= end - first && end - first <= 2 * self.span;
             if few && blob.is_none() && pages.cached(self.group, column, page).is_none() {
                 inner.pick_rows(self.group, column, page, &table, &rows, &mut out)?;
+                budget.reserve(out.values.grown(mark))?;
+                continue;
+            }
+            let is_whole = rows.len() as u64 == end - first;
+            if is_whole && blob.is_none() && pages.cached(self.group, column, page).is_none() {
+                // No other batch needs the page.
+                inner.decode_page(self.group, column, page, &table, &mut out)?;
+                budget.reserve(out.values.grown(mark))?;
                 continue;
             }
             let decoded = pages.get(inner, self.group, column, page)?;
@@ -217,6 +264,7 @@ impl Unit {
                 let Values::Bytes(strings) = &mut out.values else { continue };
                 blob.gather(inner, base, decoded.validity.as_ref(), &rows, strings)?;
             }
+            budget.reserve(out.values.grown(mark))?;
         }
         Ok(out)
     }

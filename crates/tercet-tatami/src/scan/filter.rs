@@ -93,7 +93,8 @@ fn walk(
     plan: &GroupPlan,
     each: &mut dyn FnMut(Matches),
 ) -> Result<(), ErrorKind> {
-    let pages = Pages::new(2 * predicate.columns().len());
+    let pages = Pages::default();
+    let first_row = inner.group(plan.group)?.first_row;
     // The rows tested last: those of a page are tested together, even if only scattered ones are selected.
     let mut tested: (Range<u64>, Mask) = (0..0, Mask::filled(0, false));
     for (number, segment) in plan.segments.iter().enumerate() {
@@ -106,6 +107,7 @@ fn walk(
                     if !tested.0.contains(&at) {
                         let page_end = next_page_end(inner, predicate, plan.group, at)?;
                         let rows = at..last_undecided(&plan.segments[number..], page_end);
+                        pages.need_from(first_row + at);
                         tested = (rows.clone(), test_rows(inner, predicate, plan, rows, &pages)?);
                     }
                     let (rows, mask) = &tested;
@@ -156,8 +158,8 @@ fn test_rows(
 ) -> Result<Mask, ErrorKind> {
     let group = plan.group;
     let truth = predicate.evaluate(&mut |leaf| match leaf {
-        Leaf::Test(column, test) => {
-            if let Some(values) = plan.dictionary_answer(test)
+        Leaf::Test(number, column, test) => {
+            if let Some(values) = plan.dictionary_answer(number)
                 && inner.field(column).kind.is_bytes()
                 && let Some(truth) = test_codes(inner, group, column, rows.clone(), values)?
             {

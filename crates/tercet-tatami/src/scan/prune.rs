@@ -64,8 +64,8 @@ pub(super) struct GroupPlan {
 /// The results of a comparison for the values of a dictionary.
 #[derive(Debug)]
 struct DictionaryAnswer {
-    /// Identifies the comparison.
-    key: usize,
+    /// The number of the comparison.
+    comparison: usize,
     values: Mask,
     /// Whether any value makes it true, and whether any makes it false.
     yes: bool,
@@ -74,9 +74,8 @@ struct DictionaryAnswer {
 
 impl GroupPlan {
     /// The results of a comparison for each dictionary value of its column, if they are known.
-    pub(super) fn dictionary_answer(&self, test: &Comparison<Scalar>) -> Option<&Mask> {
-        let key = comparison_key(test);
-        self.answers.iter().find(|answer| answer.key == key).map(|answer| &answer.values)
+    pub(super) fn dictionary_answer(&self, comparison: usize) -> Option<&Mask> {
+        self.answers.iter().find(|answer| answer.comparison == comparison).map(|answer| &answer.values)
     }
 
     /// The plan without a filter.
@@ -115,7 +114,7 @@ impl GroupPlan {
         let mut by = PrunedBy::Zone;
         let tri_state = predicate.tri_state(&mut |leaf| {
             let (column, test) = match leaf {
-                Leaf::Test(column, test) => (column, test),
+                Leaf::Test(_, column, test) => (column, test),
                 Leaf::Columns(pair) => {
                     let left = chunk_summary(inner, group, pair.left)?;
                     return Ok(pair.tri_state(&left, &chunk_summary(inner, group, pair.right)?));
@@ -177,8 +176,8 @@ impl GroupPlan {
                 let pages_of = |column: usize| {
                     column_pages.iter().zip(&cursors).find(|(column_pages, _)| column_pages.column == column)
                 };
-                let (column, test) = match leaf {
-                    Leaf::Test(column, test) => (column, test),
+                let (number, column, test) = match leaf {
+                    Leaf::Test(number, column, test) => (number, column, test),
                     Leaf::Columns(pair) => {
                         let summary = |column| {
                             pages_of(column).and_then(|(pages, cursor)| pages.summaries.get(*cursor))
@@ -190,7 +189,7 @@ impl GroupPlan {
                 let Some((column_pages, cursor)) = pages_of(column) else {
                     return Ok::<_, ErrorKind>(TriState::ANY);
                 };
-                let (tri_state, dictionary) = column_pages.tri_state(*cursor, test);
+                let (tri_state, dictionary) = column_pages.tri_state(*cursor, number, test);
                 if dictionary {
                     by = PrunedBy::Dictionary;
                 }
@@ -290,7 +289,7 @@ impl ColumnPages {
     }
 
     /// The possible results of a comparison in a page, and whether the dictionary decided it.
-    fn tri_state(&self, page: usize, test: &Comparison<Scalar>) -> (TriState, bool) {
+    fn tri_state(&self, page: usize, number: usize, test: &Comparison<Scalar>) -> (TriState, bool) {
         let Some((summary, entry)) = self.summaries.get(page).zip(self.table.pages.get(page)) else {
             return (TriState::ANY, false);
         };
@@ -298,19 +297,13 @@ impl ColumnPages {
         if entry.header.encoding != Encoding::Dictionary {
             return (tri_state, false);
         }
-        let key = comparison_key(test);
-        let Some(answer) = self.dictionary.iter().find(|answer| answer.key == key) else {
+        let Some(answer) = self.dictionary.iter().find(|answer| answer.comparison == number) else {
             return (tri_state, false);
         };
         let decided = (tri_state.yes && !answer.yes) || (tri_state.no && !answer.no);
         let (yes, no) = (tri_state.yes && answer.yes, tri_state.no && answer.no);
         (TriState { yes, no, ..tri_state }, decided)
     }
-}
-
-/// Identifies a comparison by address: a filter does not move during evaluation.
-fn comparison_key(test: &Comparison<Scalar>) -> usize {
-    std::ptr::from_ref(test) as usize
 }
 
 fn dictionary_answers(
@@ -326,20 +319,21 @@ fn dictionary_answers(
     }
     let mut out = Vec::new();
     // No short circuit, so that every comparison is visited.
-    visit(predicate, &mut |tested, test| {
+    visit(predicate, &mut |comparison, tested, test| {
         if tested == column && !matches!(test, Comparison::IsNull) {
             let mask = test.values(&values);
             let yes = mask.count();
             let (yes, no) = (yes > 0, yes < values.len());
-            out.push(DictionaryAnswer { key: comparison_key(test), values: mask, yes, no });
+            out.push(DictionaryAnswer { comparison, values: mask, yes, no });
         }
     });
     Ok(out)
 }
 
-fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, &'a Comparison<Scalar>)) {
+/// Visits the comparisons of a filter: number, column, comparison.
+fn visit<'a>(predicate: &'a Predicate, each: &mut impl FnMut(usize, usize, &'a Comparison<Scalar>)) {
     match predicate {
-        Predicate::Comparison { column, test } => each(*column, test),
+        Predicate::Comparison { column, test, number } => each(*number, *column, test),
         Predicate::Columns(_) => {}
         Predicate::And(parts) | Predicate::Or(parts) => parts.iter().for_each(|part| visit(part, each)),
         Predicate::Not(part) => visit(part, each),

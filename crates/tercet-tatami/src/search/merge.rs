@@ -22,7 +22,7 @@ use crate::scalar::Scalar;
 use crate::writer::{Writer, WriterOptions, Written};
 
 /// Rows per batch.
-const BATCH_ROWS: usize = 2048;
+const BATCH_ROWS: u64 = 2048;
 
 /// The new number of a dropped document.
 const DROPPED: u32 = u32::MAX;
@@ -146,8 +146,9 @@ fn drop_duplicates(segments: &[Segment], kept: &mut [Vec<bool>]) -> Result<u64, 
     for (at, segment) in segments.iter().enumerate() {
         let segment_number = u32::try_from(at).unwrap_or(u32::MAX);
         let mut row = 0u32;
-        for batch in segment.file().stream_all(&[columns::DOC_ID], BATCH_ROWS)? {
-            let batch = batch?;
+        let scan = segment.file().with_deleted_rows().scan().column_positions(&[columns::DOC_ID])?;
+        for batch in scan.with_batch_rows(BATCH_ROWS).without_read_ahead().batches() {
+            let batch = batch?.columns;
             for inside in 0..batch[0].len() {
                 if kept[at][row as usize]
                     && let Some(Scalar::Bytes(id)) = batch[0].scalar(inside)
@@ -194,11 +195,10 @@ fn copy_rows<S: Sink>(
     progress: &dyn Progress,
 ) -> Result<(), Error> {
     let file = segment.file();
-    let columns: Vec<usize> = (0..file.schema().len()).collect();
     let mut row = 0;
-    for batch in file.stream_all(&columns, BATCH_ROWS)? {
+    for batch in file.with_deleted_rows().scan().with_batch_rows(BATCH_ROWS).without_read_ahead().batches() {
         progress.check().map_err(|stopped| file.error(stopped.into()))?;
-        let batch = batch?;
+        let batch = batch?.columns;
         let count = batch.first().map_or(0, Column::len);
         let wanted: Vec<usize> = (0..count).filter(|inside| numbers[row + inside] != DROPPED).collect();
         row += count;

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use tercet_codec::bytes::zstd::{self, Dictionary};
-use tercet_core::checksum::crc32c;
+use tercet_core::checksum::{Xxh3, crc32c};
 
 use super::WriterOptions;
 use super::compress::{Compressor, is_worthwhile};
@@ -39,6 +39,10 @@ const TRIAL_BYTES: usize = 8 << 20;
 /// Minimum gain of a dictionary in the native profile: compression takes 1.5 times as long, and a run must be decoded completely
 /// to read one value. If a raw dictionary has less gain, none is trained.
 const MIN_GAIN_PERCENT: usize = 5;
+/// Runs of this size are tried with a dictionary: one value is read by decoding up to the size of its run …
+const SMALL_TARGET: u64 = 256 << 10;
+/// … and they may be this much larger than long runs.
+const MAX_LOSS_PERCENT: usize = 2;
 /// Space before the values of a run, for their number and lengths.
 const HEAD_SPACE: usize = 16 << 10;
 /// The initial capacity of a run.
@@ -65,6 +69,8 @@ pub(super) struct BlobRuns {
     spool: Spool,
     /// Spooled runs, with offsets relative to the spool.
     runs: Vec<Run>,
+    /// The checksums of the runs.
+    contents: Xxh3,
 }
 
 /// The result for a column.
@@ -75,6 +81,8 @@ pub(super) struct Blobs {
     pub(super) dictionary: Option<(DictionaryKind, Vec<u8>)>,
     pub(super) spool: Spool,
     pub(super) runs: Vec<Run>,
+    /// A hash of the contents of the runs.
+    pub(super) contents: u64,
 }
 
 impl BlobRuns {
@@ -100,6 +108,7 @@ impl BlobRuns {
             spare: Vec::new(),
             spool: Spool::new(directory),
             runs: Vec::new(),
+            contents: Xxh3::new(),
         }
     }
 
@@ -144,7 +153,8 @@ impl BlobRuns {
             let kind = if dictionary.is_trained() { DictionaryKind::Trained } else { DictionaryKind::Raw };
             (kind, dictionary.bytes().to_vec())
         });
-        Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
+        let contents = self.contents.digest();
+        Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs, contents })
     }
 
     /// Closes the open run and frees spare capacity.
@@ -160,13 +170,21 @@ impl BlobRuns {
 
     /// Compresses and spools the closed runs.
     fn spool_closed(&mut self) -> Result<(), ErrorKind> {
-        let runs = std::mem::take(&mut self.closed);
+        let mut runs = std::mem::take(&mut self.closed);
         let stored = if self.decided || runs.is_empty() {
             self.compress(&runs, self.dictionary.as_ref())?
         } else {
-            let (dictionary, stored) = self.choose_dictionary(&runs)?;
-            (self.dictionary, self.decided) = (dictionary, true);
-            stored
+            self.decided = true;
+            if let Some(dictionary) = self.try_small_runs(&runs)? {
+                self.target = SMALL_TARGET;
+                self.dictionary = Some(dictionary);
+                runs = runs.into_iter().flat_map(|run| run.split(SMALL_TARGET)).collect();
+                self.compress(&runs, self.dictionary.as_ref())?
+            } else {
+                let (dictionary, stored) = self.choose_dictionary(&runs)?;
+                self.dictionary = dictionary;
+                stored
+            }
         };
         for (run, stored) in runs.iter().zip(&stored) {
             self.push(run, stored)?;
@@ -197,6 +215,43 @@ impl BlobRuns {
                 Ok(CompressedRun { raw_bytes: payload.len(), bytes })
             })
             .collect()
+    }
+
+    /// A dictionary with which small runs are about as short as long ones, if there is one: the pieces that records share
+    /// are in the dictionary, and single values are read much faster.
+    fn try_small_runs(&self, runs: &[Values]) -> Result<Option<Dictionary>, ErrorKind> {
+        let (bytes, values) = size(runs);
+        let are_short = bytes as u64 <= (values as u64).saturating_mul(SMALL_TARGET / 4);
+        let sample = sample(runs);
+        if !self.native || 2 * SMALL_TARGET > self.target || !are_short || bytes as u64 <= 2 * SMALL_TARGET {
+            return Ok(None);
+        }
+        let stride = bytes.div_ceil(TRIAL_BYTES);
+        let some: Vec<&Values> = runs.iter().step_by(stride).collect();
+        let small: Vec<Values> = some.iter().flat_map(|run| run.split(SMALL_TARGET)).collect();
+        let raw: usize = some.iter().map(|run| run.payload().len()).sum();
+        let plain = total(&self.compress(&some, None)?);
+        if !is_worthwhile(raw, plain) {
+            return Ok(None);
+        }
+        let cost = |candidate: &Dictionary, stored: Vec<CompressedRun>| {
+            Ok::<_, ErrorKind>(total(&stored) + self.compressor.record(candidate.bytes())?.1.len() / stride)
+        };
+        let candidate = Dictionary::raw(sample);
+        let with = cost(&candidate, self.compress(&small, Some(&candidate))?)?;
+        if with > plain + plain / 100 * MAX_LOSS_PERCENT {
+            return Ok(None);
+        }
+        let long = cost(&candidate, self.compress(&some, Some(&candidate))?)?;
+        if with > long + long / 100 * MAX_LOSS_PERCENT {
+            return Ok(None);
+        }
+        let Some(trained) = zstd::train(&training(runs), DICTIONARY_BYTES)? else {
+            return Ok(Some(candidate));
+        };
+        let trained = Dictionary::trained(trained)?;
+        let is_better = cost(&trained, self.compress(&small, Some(&trained))?)? < with;
+        Ok(Some(if is_better { trained } else { candidate }))
     }
 
     /// The best dictionary for the buffered runs, if any, and the compressed runs.
@@ -262,6 +317,7 @@ impl BlobRuns {
             first_row: 0,
             payload_crc: crc32c(&stored.bytes),
         };
+        self.contents.update(&header.payload_crc.to_le_bytes());
         let offset = self.spool.push(&[&header.to_bytes(), &stored.bytes])?;
         self.runs.push(Run {
             offset,
@@ -302,6 +358,28 @@ impl Values {
             self.bytes.splice(..HEAD_SPACE.min(self.bytes.len()), head);
             self.start = 0;
         }
+    }
+
+    /// The same values in closed runs of another size.
+    fn split(&self, target: u64) -> Vec<Self> {
+        let mut out: Vec<Self> = Vec::new();
+        let mut open = Self::default();
+        for value in self.iter() {
+            if run::ends(open.lengths.len(), open.values_len() as u64, value.len() as u64, target) {
+                open.put_head();
+                out.push(std::mem::take(&mut open));
+            }
+            if open.bytes.is_empty() {
+                open.bytes.resize(HEAD_SPACE, 0);
+            }
+            open.bytes.extend_from_slice(value);
+            open.lengths.push(u32::try_from(value.len()).unwrap_or(u32::MAX));
+        }
+        if !open.lengths.is_empty() {
+            open.put_head();
+            out.push(open);
+        }
+        out
     }
 
     /// The payload of a closed run.

@@ -11,7 +11,7 @@ use super::compress::{Choice, Compressor};
 use crate::column::{Column, Values};
 use crate::error::ErrorKind;
 use crate::page::bounds;
-use crate::page::encode::{self, Encoded, Number, Tools};
+use crate::page::encode::{self, Encoded, Number, Tools, ValueDictionary};
 use crate::prune::bloom;
 use crate::schema::{Field, Type};
 use crate::wire::footer::Zone;
@@ -33,6 +33,8 @@ pub(super) struct ColumnWriter {
     pub(super) page_dictionary: PageDictionary,
     /// Features required by the pages so far.
     pub(super) requires: u64,
+    /// Whether the value dictionary has been compared with the other encodings.
+    is_proven: bool,
 }
 
 /// The compression dictionary of pages.
@@ -58,42 +60,88 @@ pub(super) struct Page {
 }
 
 impl ColumnWriter {
-    pub(super) fn new(field: &Field, options: &WriterOptions) -> Self {
+    /// `columns` is the number of columns, which share memory.
+    pub(super) fn new(field: &Field, options: &WriterOptions, columns: usize) -> Self {
         let may_try = options.is_native() && options.codec == Codec::Zstd;
         Self {
             field: field.clone(),
-            tools: Tools::new(field, options),
+            tools: Tools::new(field, options, columns),
             page_dictionary: if may_try { PageDictionary::Untried } else { PageDictionary::Disabled },
             requires: 0,
+            is_proven: false,
         }
     }
 
-    /// The pages of some rows: encoded sequentially, because they share a dictionary, and compressed in parallel.
+    /// The pages of some rows: encoded sequentially, because they share a dictionary, and compressed in parallel. `is_last`:
+    /// no rows follow that could use the same dictionary.
     pub(super) fn pages(
         &mut self,
         column: &Column,
         cuts: &[Range<usize>],
         options: &WriterOptions,
+        is_last: bool,
     ) -> Result<Vec<Page>, ErrorKind> {
-        let encoded = cuts
-            .iter()
-            .map(|rows| encode::page(&self.field, column, rows.clone(), &mut self.tools))
-            .collect::<Result<Vec<_>, ErrorKind>>()?;
         let compressor = Compressor::new(options);
+        let mut encoded = self.encode(column, cuts)?;
         let dictionary = match &self.page_dictionary {
             PageDictionary::Kept { dictionary, .. } => Some(dictionary),
             _ => None,
         };
-        let mut choices = compress(compressor, &encoded, dictionary)?;
+        let mut choices = compress(compressor, &mut encoded, dictionary)?;
+        if !self.is_proven
+            && let Some(payload) = self.tools.values.as_ref().and_then(ValueDictionary::payload)
+        {
+            self.is_proven = true;
+            let pages = (&encoded[..], &choices[..]);
+            if let Some(other) = self.without_values(column, cuts, compressor, pages, &payload, is_last)? {
+                (encoded, choices) = other;
+            }
+        }
         if let PageDictionary::Untried = self.page_dictionary {
             self.page_dictionary = PageDictionary::Disabled;
-            if let Some((dictionary, better)) = try_dictionary(compressor, &encoded, &choices)? {
+            if let Some((dictionary, better)) = try_dictionary(compressor, &mut encoded, &choices)? {
                 self.page_dictionary = PageDictionary::Kept { dictionary, used: false };
                 choices = better;
             }
         }
         let pages = encoded.into_iter().zip(choices).zip(cuts);
         Ok(pages.map(|((encoded, choice), rows)| self.page(encoded, choice, rows, options)).collect())
+    }
+
+    fn encode(&mut self, column: &Column, cuts: &[Range<usize>]) -> Result<Vec<Encoded>, ErrorKind> {
+        cuts.iter().map(|rows| encode::page(&self.field, column, rows.clone(), &mut self.tools)).collect()
+    }
+
+    /// The first pages without the value dictionary, which is then dropped, if that is shorter.
+    ///
+    /// The encoding is chosen before compression, where a dictionary of values that hardly repeat looks better than it is.
+    fn without_values(
+        &mut self,
+        column: &Column,
+        cuts: &[Range<usize>],
+        compressor: Compressor,
+        (pages, choices): (&[Encoded], &[Choice]),
+        payload: &[u8],
+        is_last: bool,
+    ) -> Result<Option<(Vec<Encoded>, Vec<Choice>)>, ErrorKind> {
+        let raw: usize = pages.iter().map(|page| page.payload.len()).sum();
+        // Few values in many rows always pay.
+        let is_decided = matches!(self.page_dictionary, PageDictionary::Kept { .. });
+        if compressor.codec == Codec::None || payload.len() < raw / 4 || is_decided {
+            return Ok(None);
+        }
+        let record = compressor.record(payload)?.1.len();
+        // Later row groups use the same values.
+        let charge = if is_last { record } else { record / 2 };
+        let with = stored_len(pages, choices) + charge;
+        let values = self.tools.values.take();
+        let mut other = self.encode(column, cuts)?;
+        let choices = compress(compressor, &mut other, None)?;
+        if stored_len(&other, &choices) < with {
+            return Ok(Some((other, choices)));
+        }
+        self.tools.values = values;
+        Ok(None)
     }
 
     fn page(
@@ -103,7 +151,7 @@ impl ColumnWriter {
         rows: &Range<usize>,
         options: &WriterOptions,
     ) -> Page {
-        let Encoded { encoding, nulls, payload, split, bounds } = encoded;
+        let Encoded { encoding, nulls, payload, split, bounds, .. } = encoded;
         let block = bounds
             .zone
             .as_ref()
@@ -176,16 +224,25 @@ fn required_features(field: &Field, encoding: Encoding, codec: Codec, flags: u8)
 
 fn compress(
     compressor: Compressor,
-    pages: &[Encoded],
+    pages: &mut [Encoded],
     dictionary: Option<&Dictionary>,
 ) -> Result<Vec<Choice>, ErrorKind> {
-    pages.par_iter().map(|page| compressor.payload(&page.payload, dictionary)).collect()
+    let compress = |page: &mut Encoded| match page.compressed.take().filter(|_| dictionary.is_none()) {
+        Some(known) => Ok(known),
+        None => compressor.payload(&page.payload, dictionary),
+    };
+    pages.par_iter_mut().map(compress).collect()
+}
+
+/// The stored size of pages.
+fn stored_len(pages: &[Encoded], choices: &[Choice]) -> usize {
+    choices.iter().zip(pages).map(|(choice, page)| choice.stored_len(&page.payload)).sum()
 }
 
 /// A dictionary trained on the first pages of a column, if it makes them shorter.
 fn try_dictionary(
     compressor: Compressor,
-    pages: &[Encoded],
+    pages: &mut [Encoded],
     without: &[Choice],
 ) -> Result<Option<(Dictionary, Vec<Choice>)>, ErrorKind> {
     let payloads: Vec<&[u8]> =
@@ -198,10 +255,7 @@ fn try_dictionary(
     let record = compressor.record(&trained)?.1.len();
     let dictionary = Dictionary::trained(trained)?;
     let with = compress(compressor, pages, Some(&dictionary))?;
-    let total = |choices: &[Choice]| -> usize {
-        choices.iter().zip(pages).map(|(choice, page)| choice.stored_len(&page.payload)).sum()
-    };
-    Ok((total(&with) + record < total(without)).then_some((dictionary, with)))
+    Ok((stored_len(pages, &with) + record < stored_len(pages, without)).then_some((dictionary, with)))
 }
 
 /// The bloom filter of the non-null values of a column; `None` if there are none.

@@ -8,6 +8,7 @@ use tercet_core::checksum::crc32c;
 
 use super::chunk::{ColumnWriter, PageDictionary};
 use super::compress::Compressor;
+use super::provenance::Stamp;
 use super::{Writer, Written};
 use crate::error::ErrorKind;
 use crate::page::encode::ValueDictionary;
@@ -60,7 +61,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
     writer.write(&len.to_le_bytes())?;
     writer.write(&crc32c(&bytes).to_le_bytes())?;
     writer.write(MAGIC)?;
-    let header = writer.header(&footer, footer_offset);
+    let header = writer.header(&footer, footer_offset, crc32c(&bytes));
     writer.sink.seek(SeekFrom::Start(0))?;
     writer.sink.write_all(&header.to_bytes())?;
     let (rows, groups, bytes) = (writer.rows, footer.groups.len() as u64, writer.at);
@@ -88,6 +89,7 @@ impl<S: Sink> Writer<S> {
             if blobs.codec == Codec::Lz4 && !runs.is_empty() {
                 features.requires |= requires::LZ4;
             }
+            self.contents.update(&blobs.contents.to_le_bytes());
             kept.push(blobs.dictionary);
             out.push(BlobColumn { column: blobs.column as u64, dictionary: 0, codec: blobs.codec, runs });
         }
@@ -141,6 +143,7 @@ impl<S: Sink> Writer<S> {
         dictionaries.push(DictionaryEntry { offset: self.at, raw_bytes: payload.len() as u64 });
         self.totals.raw += payload.len() as u64;
         self.totals.stored += stored.len() as u64;
+        self.contents.update(&header.payload_crc.to_le_bytes());
         self.write(&header.to_bytes())?;
         self.write(&stored)?;
         Ok(dictionaries.len() as u64)
@@ -188,6 +191,7 @@ impl<S: Sink> Writer<S> {
             return Err(ErrorKind::from(error));
         };
         let header = PageHeader::index(bytes, payload.crc());
+        self.contents.update(&header.payload_crc.to_le_bytes());
         self.write(&header.to_bytes())?;
         payload.copy_to(&mut self.sink)?;
         self.at += len;
@@ -204,7 +208,7 @@ impl<S: Sink> Writer<S> {
         out
     }
 
-    fn header(&self, footer: &Footer, footer_offset: u64) -> Header {
+    fn header(&self, footer: &Footer, footer_offset: u64, footer_crc: u32) -> Header {
         let has_blobs = self.schema.fields().iter().any(|field| field.kind == Type::BlobRef);
         let flags = [
             (self.schema.sort_key().is_some(), file_flags::SORTED),
@@ -214,6 +218,7 @@ impl<S: Sink> Writer<S> {
             (footer.inverted.is_some(), file_flags::ROLE_SEARCH_SEG | file_flags::BLOCK_TREE),
         ];
         let default_codec = if self.options.codec == Codec::Lz4 { Codec::Lz4 } else { Codec::Zstd };
+        let stamp = Stamp::new(&self.options, self.contents.digest(), footer_crc);
         Header {
             major: VERSION.0,
             minor: VERSION.1,
@@ -221,11 +226,11 @@ impl<S: Sink> Writer<S> {
             checksum: CRC32C,
             default_codec,
             page_size_hint: self.options.hint(),
-            uuid: self.options.uuid,
+            uuid: stamp.uuid,
             rows: self.rows,
             footer_offset,
-            created_millis: self.options.created_millis,
-            creator_id: self.options.creator_id,
+            created_millis: stamp.created_millis,
+            creator_id: stamp.creator_id,
         }
     }
 }

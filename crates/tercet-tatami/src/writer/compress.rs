@@ -82,7 +82,7 @@ impl Compressor {
     }
 
     /// Compresses a dictionary record, regardless of the codec of the pages, as all readers expect.
-    pub(super) fn record(self, payload: &[u8]) -> Result<(Codec, Vec<u8>), ErrorKind> {
+    pub(crate) fn record(self, payload: &[u8]) -> Result<(Codec, Vec<u8>), ErrorKind> {
         if !zstd::is_built_in() {
             return Ok((Codec::None, payload.to_vec()));
         }

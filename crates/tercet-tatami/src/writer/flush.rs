@@ -25,8 +25,8 @@ const ZONE_BYTES: usize = 1024;
 const WINDOW_BYTES: u64 = 32 << 20;
 
 impl<S: Sink> Writer<S> {
-    /// Writes the buffered row group.
-    pub(super) fn flush(&mut self) -> Result<(), ErrorKind> {
+    /// Writes the buffered row group; `is_last` if no rows follow.
+    pub(super) fn flush(&mut self, is_last: bool) -> Result<(), ErrorKind> {
         let mut group = std::mem::replace(&mut self.group, Group::new(&self.schema));
         if group.rows == 0 {
             return Ok(());
@@ -35,7 +35,7 @@ impl<S: Sink> Writer<S> {
         let mut chunks = Vec::with_capacity(group.columns.len());
         for window in windows(&self.schema, &group) {
             let columns: Vec<Column> = group.columns[window.clone()].iter_mut().map(std::mem::take).collect();
-            self.write_columns(window, &columns, &mut chunks)?;
+            self.write_columns(window, &columns, &mut chunks, is_last)?;
         }
         if self.options.profile == Profile::Native {
             let is_long = |zone: &Zone| zone.min.len().max(zone.max.len()) > ZONE_BYTES;
@@ -61,6 +61,7 @@ impl<S: Sink> Writer<S> {
         window: Range<usize>,
         columns: &[Column],
         chunks: &mut Vec<footer::Chunk>,
+        is_last: bool,
     ) -> Result<(), ErrorKind> {
         let options = self.options.clone();
         let cuts: Vec<Vec<Range<usize>>> = self.columns[window.clone()]
@@ -82,7 +83,8 @@ impl<S: Sink> Writer<S> {
         if let ([column], [cuts]) = (columns, &cuts[..]) {
             let mut chunk = UnfinishedChunk::new(self.at, self.columns[window.start].field.scalar());
             for some in page_windows(&self.columns[window.start].field, column, cuts) {
-                let pages = self.columns[window.start].pages(column, some, &options)?;
+                let is_last = is_last && some.last() == cuts.last();
+                let pages = self.columns[window.start].pages(column, some, &options, is_last)?;
                 self.write_pages(pages, &mut chunk)?;
             }
             return self.end_chunk(window.start, chunk, filters.into_iter().next().flatten(), chunks);
@@ -90,7 +92,7 @@ impl<S: Sink> Writer<S> {
         let made: Vec<Vec<Page>> = self.columns[window.clone()]
             .par_iter_mut()
             .zip(columns.par_iter().zip(&cuts))
-            .map(|(writer, (column, cuts))| writer.pages(column, cuts, &options))
+            .map(|(writer, (column, cuts))| writer.pages(column, cuts, &options, is_last))
             .collect::<Result<_, ErrorKind>>()?;
         for ((index, pages), filter) in window.zip(made).zip(filters) {
             let mut chunk = UnfinishedChunk::new(self.at, self.columns[index].field.scalar());
@@ -103,6 +105,7 @@ impl<S: Sink> Writer<S> {
     fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut UnfinishedChunk) -> Result<(), ErrorKind> {
         for page in pages {
             chunk.add(&page, self.at);
+            self.contents.update(&page.header.payload_crc.to_le_bytes());
             self.write(&page.header.to_bytes())?;
             self.write(&page.stored)?;
         }

@@ -14,6 +14,9 @@ const PAGE_BYTES: u64 = 1 << 31;
 /// Rows per size estimate.
 const BLOCK_ROWS: usize = 1024;
 
+/// Groups of more columns grow in smaller steps: the spare capacity of all columns is a large part of the memory.
+const WIDE_COLUMNS: usize = 256;
+
 /// The buffered rows.
 #[derive(Debug)]
 pub(super) struct Group {
@@ -32,8 +35,12 @@ impl Group {
 
     /// Appends rows of a batch.
     pub(super) fn extend(&mut self, schema: &Schema, batch: &[Column], rows: Range<usize>) {
+        let is_wide = self.columns.len() > WIDE_COLUMNS;
         for ((field, mine), theirs) in schema.fields().iter().zip(&mut self.columns).zip(batch) {
             self.bytes += estimate(field, theirs, &rows);
+            if is_wide {
+                mine.values.reserve_tightly(rows.len());
+            }
             if field.kind == Type::BlobRef {
                 let mut nothing = Column::empty(field);
                 nothing.values.push_zeros(rows.len());

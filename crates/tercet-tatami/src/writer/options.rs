@@ -12,6 +12,17 @@ pub enum Profile {
     Interop,
 }
 
+/// Whether the header records when and by which program a file was written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Provenance {
+    /// A new UUID, the current time and the ID of this library, where the options set none. `SOURCE_DATE_EPOCH` replaces the
+    /// clock; the UUID then follows from the contents, so that files are reproducible.
+    #[default]
+    Recorded,
+    /// Only what the options set: equal rows make equal files.
+    Off,
+}
+
 /// Writer options. The defaults are those of the native profile; see [`interop`](Self::interop).
 ///
 /// ```
@@ -48,11 +59,13 @@ pub struct WriterOptions {
     pub dictionary_max_bytes: u32,
     /// Whether to write page statistics.
     pub inline_bounds: bool,
-    /// File UUID.
+    /// Whether UUID, creation time and creator are recorded if they are not set.
+    pub provenance: Provenance,
+    /// File UUID; zero if it is not set.
     pub uuid: [u8; 16],
-    /// Creation time in milliseconds since 1970.
+    /// Creation time in milliseconds since 1970; 0 if it is not set.
     pub created_millis: u64,
-    /// Creator ID.
+    /// Creator ID; 0 if it is not set.
     pub creator_id: u32,
     /// Whether to check that rows are sorted by the sort key. Lookups in an unsorted file return wrong results.
     pub require_sorted: bool,
@@ -69,7 +82,7 @@ impl Default for WriterOptions {
             codec: Codec::Zstd,
             level: tercet_codec::bytes::zstd::DEFAULT_LEVEL,
             row_group_max_rows: 131_072,
-            row_group_max_bytes: 256 << 20,
+            row_group_max_bytes: 128 << 20,
             page_max_values: 65_536,
             page_max_bytes: 1 << 20,
             page_size_hint: None,
@@ -77,6 +90,7 @@ impl Default for WriterOptions {
             dictionary_max_values: 1 << 20,
             dictionary_max_bytes: 16 << 20,
             inline_bounds: true,
+            provenance: Provenance::default(),
             uuid: [0; 16],
             created_millis: 0,
             creator_id: 0,
@@ -122,6 +136,8 @@ setters! {
     with_dictionary_max_bytes: dictionary_max_bytes = u32;
     /// Sets whether to write page statistics.
     with_inline_bounds: inline_bounds = bool;
+    /// Sets whether UUID, creation time and creator are recorded.
+    with_provenance: provenance = Provenance;
     /// Sets the file UUID.
     with_uuid: uuid = [u8; 16];
     /// Sets the creation time.
@@ -140,13 +156,15 @@ impl WriterOptions {
         Self::default()
     }
 
-    /// The defaults of the interop profile.
+    /// The defaults of the interop profile. Like other writers, it records no provenance.
     pub fn interop() -> Self {
         Self {
             profile: Profile::Interop,
+            row_group_max_bytes: 256 << 20,
             page_max_bytes: 0,
             blob_run_target_bytes: 1 << 20,
             inline_bounds: false,
+            provenance: Provenance::Off,
             ..Self::default()
         }
     }

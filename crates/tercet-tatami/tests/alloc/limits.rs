@@ -203,7 +203,7 @@ fn everything(bytes: &[u8]) -> Option<Class> {
             if file.rows() > 0 {
                 _ = file.take(&[0], &[0]);
             }
-            _ = file.stream(&[0], 100).map(|mut stream| stream.next());
+            _ = file.scan().with_batch_rows(100).batches().next();
             _ = file.outline(OutlineOptions::new());
         }
         Err(error) => record(&error),

@@ -36,10 +36,10 @@ fn contents(bytes: Vec<u8>) -> Result<Vec<Vec<Option<Vec<u8>>>>, Error> {
     let all: Vec<usize> = (0..file.schema().len()).collect();
     let columns = file.read_columns(&all)?;
     let mut out: Vec<Vec<Option<Vec<u8>>>> = columns.iter().map(values).collect();
-    let streamed: Vec<_> = file.stream(&all, 16)?.collect::<Result<_, _>>()?;
+    let scanned: Vec<_> = file.scan().with_batch_rows(16).batches().collect::<Result<_, _>>()?;
     for (column, whole) in columns.iter().enumerate() {
-        let parts: Vec<_> = streamed.iter().flat_map(|batch| values(&batch[column])).collect();
-        assert_eq!(parts, values(whole), "a stream differs from the whole column");
+        let parts: Vec<_> = scanned.iter().flat_map(|batch| values(&batch.columns[column])).collect();
+        assert_eq!(parts, values(whole), "a scan differs from the whole column");
     }
     if let Some(key) = file.schema().sort_key() {
         let mut places = Vec::new();

@@ -13,7 +13,9 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::format::{Codec, Encoding, page_flags, requires};
 use tercet_tatami::schema::TYPES;
-use tercet_tatami::{Column, Field, Schema, Type, Values, VerifyOptions, Writer, WriterOptions, verify};
+use tercet_tatami::{
+    Column, Field, Provenance, Schema, Type, Values, VerifyOptions, Writer, WriterOptions, verify,
+};
 
 fn part(column: &Column, from: usize, to: usize) -> Column {
     let mut out = column.take(&[]);
@@ -197,6 +199,7 @@ fn threads_do_not_change_the_output() {
     let made = |threads: usize| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         let options = WriterOptions::new()
+            .with_provenance(Provenance::Off)
             .with_page_max_values(128)
             .with_row_group_max_rows(1100)
             .with_blob_run_target_bytes(2000);

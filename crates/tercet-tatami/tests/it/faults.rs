@@ -8,7 +8,7 @@ use crate::columns::{Noise, Shape, column};
 use tercet_core::publish::{Disk, RealDisk};
 use tercet_core::{Class, Diagnostic as _};
 use tercet_tatami::search::{Document, SegmentBuilder, SegmentOptions};
-use tercet_tatami::{Column, Error, Field, File, Schema, Type, Writer, WriterOptions};
+use tercet_tatami::{Column, Error, Field, File, Provenance, Schema, Type, Writer, WriterOptions};
 use tercet_testkit::faults::for_each_fault;
 use tercet_testkit::old_or_new;
 use tercet_testkit::powercut::for_each_cut;
@@ -28,9 +28,14 @@ fn columns() -> Vec<Column> {
     fields().iter().map(|field| column(field, 300, Shape::Rising, &mut noise)).collect()
 }
 
+/// The new file is known by its bytes.
+fn reproducible() -> WriterOptions {
+    WriterOptions::new().with_provenance(Provenance::Off)
+}
+
 fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let path = dir.join(NAME);
-    let options = WriterOptions::new().with_row_group_max_rows(100).with_overwrite(true);
+    let options = reproducible().with_row_group_max_rows(100).with_overwrite(true);
     let mut writer = Writer::create_on(Arc::clone(disk), &path, Schema::new(fields()).unwrap(), options)?;
     writer.append(&columns())?;
     writer.finish().map(drop)
@@ -39,7 +44,7 @@ fn create(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
 /// A search segment whose postings spill to temporary files.
 fn index(disk: &Arc<dyn Disk>, dir: &Path) -> Result<(), Error> {
     let path = dir.join(NAME);
-    let options = SegmentOptions::new().with_memory_bytes(1).with_overwrite(true);
+    let options = SegmentOptions::new().with_writer(reproducible()).with_memory_bytes(1).with_overwrite(true);
     let mut builder = SegmentBuilder::create_on(Arc::clone(disk), &path, options)?;
     for number in 0..300 {
         let body = format!("document {number} of three hundred");

@@ -72,7 +72,7 @@ fn column_values_match_the_reference() {
 }
 
 #[test]
-fn streams_and_single_rows_equal_whole_columns() {
+fn scans_and_single_rows_equal_whole_columns() {
     let Some((dir, manifest)) = manifest() else { return };
     for entry in files(&manifest) {
         let file = open(&dir, entry);
@@ -80,8 +80,8 @@ fn streams_and_single_rows_equal_whole_columns() {
         let whole = file.read_columns(&all).unwrap();
         for batch_rows in [1, 7, 64, 1000] {
             let mut rows = 0;
-            for batch in file.stream(&all, batch_rows).unwrap() {
-                let batch = batch.unwrap();
+            for batch in file.scan().with_batch_rows(batch_rows).batches() {
+                let batch = batch.unwrap().columns;
                 let count = batch[0].len();
                 for (column, part) in whole.iter().zip(&batch) {
                     for row in 0..count {

@@ -9,7 +9,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_tatami::format::{Codec, Encoding};
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
+    Bitmap, Column, Field, File, Lists, Provenance, ReadOptions, Schema, Type, Values, VerifyOptions, Writer,
     WriterOptions, verify,
 };
 
@@ -252,11 +252,11 @@ proptest! {
             assert_same(column, &columns[index], "whole");
         }
         let mut at = 0;
-        for part in file.stream(&all, 97).unwrap() {
-            let part = part.unwrap();
+        for part in file.scan().with_batch_rows(97).batches() {
+            let part = part.unwrap().columns;
             for (index, column) in part.iter().enumerate() {
                 for row in 0..column.len() {
-                    assert_eq!(bits(column, row), bits(&columns[index], at + row), "streamed");
+                    assert_eq!(bits(column, row), bits(&columns[index], at + row), "scanned");
                 }
             }
             at += part[0].len();
@@ -365,6 +365,7 @@ fn threads_do_not_change_a_byte() {
     let fields: Vec<Field> = shapes.iter().enumerate().map(|(index, shape)| shape.field(index)).collect();
     let columns: Vec<Column> = shapes.iter().map(|shape| shape.column(5000)).collect();
     let options = WriterOptions::new().with_page_max_values(200).with_row_group_max_rows(900);
+    let options = options.with_provenance(Provenance::Off);
     let make = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
         pool.install(|| write(fields.clone(), &columns, &options, 777))

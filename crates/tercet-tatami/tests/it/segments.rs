@@ -13,7 +13,7 @@ use tercet_tatami::search::{
     Analyzer, AnalyzerChoice, Document, Query, Ranking, SearchOptions, Segment, SegmentBuilder,
     SegmentOptions, StorageMode, analyze, build, score,
 };
-use tercet_tatami::{Expr, File, ReadOptions, Values, WriterOptions};
+use tercet_tatami::{Expr, File, Provenance, ReadOptions, Values, WriterOptions};
 
 #[derive(Clone, Debug, Default)]
 struct Page {
@@ -216,7 +216,9 @@ fn threads_and_memory_change_no_byte() {
     pages[500].body = (0..400_000).map(|n| format!("long{}", n % 50_000)).collect::<Vec<_>>().join(" ");
     let make = |threads: usize, memory: u64| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| built(&pages, SegmentOptions::new().with_memory_bytes(memory)))
+        let writer = WriterOptions::new().with_provenance(Provenance::Off);
+        let options = SegmentOptions::new().with_writer(writer).with_memory_bytes(memory);
+        pool.install(|| built(&pages, options))
     };
     let one = make(1, 1 << 30);
     assert_eq!(make(8, 1 << 30), one, "threads");

@@ -7,8 +7,8 @@ use crate::pages::Bytes;
 use tercet_core::{CommonError, Sink};
 use tercet_tatami::format::{Codec, Encoding, Kind, page_flags, requires};
 use tercet_tatami::{
-    BatchError, Bitmap, Column, Error, ErrorKind, Field, Lists, OptionsError, Schema, SchemaError, Type,
-    Values, Writer, WriterOptions,
+    BatchError, Bitmap, Column, Error, ErrorKind, Field, Lists, OptionsError, Provenance, Schema,
+    SchemaError, Type, Values, Writer, WriterOptions,
 };
 
 fn writer(fields: Vec<Field>, options: WriterOptions) -> Writer<Cursor<Vec<u8>>> {
@@ -89,7 +89,7 @@ fn sort_keys_have_a_page_index() {
 
 #[test]
 fn a_complete_file_has_the_expected_bytes() {
-    let options = none(WriterOptions::new()).with_inline_bounds(false);
+    let options = none(WriterOptions::new()).with_inline_bounds(false).with_provenance(Provenance::Off);
     let made =
         write(vec![Field::new("s", Type::String)], &[strings(&["red", "blue", "red", "red"])], options);
     let expected = [

@@ -11,7 +11,8 @@ use tercet::core::{Class, Diagnostic as _, SourceError, escape};
 use tercet::tatami::collection::{Compacted, ManifestWarning, Member};
 use tercet::tatami::{Access, Collection, ReadOptions, WriterOptions};
 
-use crate::args::{ForceArgs, JsonArgs, LimitArgs, ProfileName, limits};
+use super::layout::Layout;
+use crate::args::{ForceArgs, JsonArgs, LimitArgs, limits};
 use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
 use crate::input::{check_format, must_be_on_disk};
@@ -95,13 +96,12 @@ enum Verb {
         /// New member, in the directory of the collection
         #[arg(short, long, value_name = "OUT")]
         output: PathBuf,
-        /// Output profile; `interop` writes only features that other readers support
-        #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-        profile: ProfileName,
         #[command(flatten)]
         force: ForceArgs,
         #[command(flatten)]
         json: JsonArgs,
+        #[command(flatten)]
+        layout: Layout,
     },
     /// Verify the manifest, deleted rows and all members
     Verify {
@@ -233,8 +233,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         }
         Verb::Compact { directory, salvage } => compact(directory, *salvage, out)?,
         Verb::Append(args) => append::run(args, out)?,
-        Verb::Merge { directory, files, output, profile, force, json } => {
-            let options = profile.writer_options().with_overwrite(force.force);
+        Verb::Merge { directory, files, output, force, json, layout } => {
+            let options = layout.options()?.with_overwrite(force.force);
             merge(directory, files, output, options, json.json, out)?;
         }
         Verb::Verify { directory, deep, json, quiet } => {

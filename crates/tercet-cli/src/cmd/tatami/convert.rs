@@ -8,12 +8,13 @@ use tercet::core::num::counted;
 use tercet::tatami::Field;
 
 use super::columns::Columns;
-use super::create::options::{Layout, Text, WriteArgs};
+use super::create::options::{Text, WriteArgs};
 use super::create::roles::Roles;
 use super::create::schema::SchemaArgs;
 use super::filter::Where;
 use super::ingest::format::Format;
 use super::ingest::{self, Request};
+use super::layout::Layout;
 use crate::args::OutputArgs;
 use crate::failure::{Failure, Outcome};
 use crate::output::Output;

@@ -20,7 +20,8 @@ pub(super) mod options;
 pub(super) mod roles;
 pub(super) mod schema;
 
-use options::{Layout, Text, WriteArgs};
+use super::layout::Layout;
+use options::{Text, WriteArgs};
 use roles::Roles;
 use schema::{Declared, SchemaArgs};
 

@@ -13,7 +13,8 @@ use tercet::tatami::{Access, File, ReadOptions};
 
 use super::collection_scan;
 use super::filter::FilterText;
-use crate::args::{JsonArgs, ProfileName, limits};
+use super::layout::Layout;
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, check_format, must_be_changeable};
 use crate::ui::{Ui, WARN, paint};
@@ -48,11 +49,10 @@ pub(crate) struct Args {
     /// Read document IDs from a file, one per line; `-` reads standard input
     #[arg(long, value_name = "PATH")]
     ids_from: Option<PathBuf>,
-    /// Output profile of a rewritten file; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    profile: ProfileName,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 /// The JSON summary of deleted rows.
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         let filter = rows_filter(args)?.bind_to(&file)?;
         drop(file);
         let bar = out.bar("deleting", 0);
-        let deleted = delete_rows(&args.file, &filter, options, args.profile.writer_options(), &bar)?;
+        let deleted = delete_rows(&args.file, &filter, options, args.layout.options()?, &bar)?;
         drop(bar);
         return show_rows(args, deleted, out);
     }

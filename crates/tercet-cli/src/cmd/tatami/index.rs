@@ -10,12 +10,12 @@ use tercet::convert::documents::{
 };
 use tercet::core::num::counted;
 use tercet::core::{Sink, escape};
-use tercet::tatami::WriterOptions;
 use tercet::tatami::search::build::Built;
 use tercet::tatami::search::{
     Analyzer, AnalyzerChoice, SegmentBuilder, SegmentOptions, StorageMode, UnknownAnalyzer,
 };
 
+use super::layout::Layout;
 use crate::args::{ForceArgs, JsonArgs, ProfileName};
 use crate::failure::{Failure, Outcome};
 use crate::input::{binary_format, head, must_be_local, must_be_text};
@@ -59,9 +59,6 @@ pub(crate) struct Args {
     /// Prefix of document URLs
     #[arg(long, value_name = "TEXT", default_value = "")]
     url_prefix: String,
-    /// Output profile; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    profile: ProfileName,
     /// Analyzer of documents and queries: `auto` (language of the first documents), `plain` (tokens of the format), `standard` (no
     /// stemming), or a language such as `english` [default: auto; plain with `--profile interop`]
     #[arg(long, visible_alias = "language", value_name = "NAME")]
@@ -76,6 +73,8 @@ pub(crate) struct Args {
     // Last: its heading also applies to the options after it.
     #[command(flatten)]
     names: Names,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 /// Warnings about skipped files and documents that are printed.
@@ -247,12 +246,9 @@ impl Args {
     }
 
     fn options(&self) -> Result<SegmentOptions, Failure> {
-        let writer = match self.profile {
-            ProfileName::Native => WriterOptions::new(),
-            ProfileName::Interop => WriterOptions::interop(),
-        };
+        let writer = self.layout.options()?;
         let mode = self.snippet_only.map_or(StorageMode::Full, StorageMode::Snippet);
-        let analyzer = match (self.analyzer.as_deref(), self.profile) {
+        let analyzer = match (self.analyzer.as_deref(), self.layout.profile()) {
             (None, ProfileName::Interop) => AnalyzerChoice::Fixed(Analyzer::PLAIN),
             (None | Some("auto"), _) => AnalyzerChoice::Auto,
             (Some(name), _) => {

@@ -15,10 +15,11 @@ use tercet::tatami::{Collection, Field, LogicalType, Type};
 
 use super::collection_scan;
 use super::columns::{Columns, no_column};
-use super::create::options::{Layout, Text, WriteArgs};
+use super::create::options::{Text, WriteArgs};
 use super::create::roles::Roles;
 use super::create::schema::Declared;
 use super::filter::{Where, bind_failure};
+use super::layout::Layout;
 use crate::args::can_start;
 use crate::failure::Failure;
 use crate::input::Input;

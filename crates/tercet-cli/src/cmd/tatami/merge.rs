@@ -10,7 +10,8 @@ use tercet::tatami::collection::merge_files;
 use tercet::tatami::search::{MergeOptions, MergePolicy, Segment, SegmentSize, merge};
 use tercet::tatami::{Access, Collection, File, ReadOptions};
 
-use crate::args::{ForceArgs, JsonArgs, ProfileName, limits};
+use super::layout::Layout;
+use crate::args::{ForceArgs, JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be_on_disk};
 use crate::output::display_path;
@@ -39,9 +40,6 @@ pub(crate) struct Args {
     /// Keep only the last document with the same ID
     #[arg(long)]
     dedup: bool,
-    /// Output profile; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    profile: ProfileName,
     #[command(flatten)]
     force: ForceArgs,
     /// List the segments of a directory that the tiered merge policy selects; writes nothing
@@ -49,6 +47,8 @@ pub(crate) struct Args {
     policy: Option<PathBuf>,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 /// The JSON summary of a merge.
@@ -146,7 +146,7 @@ fn merge_into<S: Sink + Send>(
     for file in files {
         segments.extend(file.segment()?);
     }
-    let writer = args.profile.writer_options();
+    let writer = args.layout.options()?;
     let output = args.output.as_deref().map(json_path).unwrap_or_default();
     if segments.len() == files.len() {
         let options = MergeOptions::default().with_dedup(args.dedup).with_writer(writer);

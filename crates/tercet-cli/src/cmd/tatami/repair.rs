@@ -12,7 +12,8 @@ use tercet::tatami::salvage::{SalvageOptions, SalvageReport, salvage};
 use tercet::tatami::{Schema, WriterOptions};
 
 use super::create::schema::Declared;
-use crate::args::{ForceArgs, JsonArgs, ProfileName, QuietArgs, limits};
+use super::layout::Layout;
+use crate::args::{ForceArgs, JsonArgs, QuietArgs, limits};
 use crate::cmd::tgm::Form;
 use crate::failure::{Failure, Outcome};
 use crate::many::{Files, JsonList};
@@ -50,15 +51,14 @@ pub(crate) struct Args {
     /// Sort key of such a file
     #[arg(long, value_name = "NAME", requires = "schema")]
     sort_key: Option<String>,
-    /// Output profile; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    profile: ProfileName,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
     json: JsonArgs,
     #[command(flatten)]
     quiet: QuietArgs,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 /// A request of `tatami repair` or `tercet repair`.
@@ -67,7 +67,7 @@ pub(crate) struct Request<'a> {
     pub(crate) output: Option<&'a Path>,
     pub(crate) force: bool,
     pub(crate) schema: Option<Schema>,
-    pub(crate) interop: bool,
+    pub(crate) writer: WriterOptions,
     pub(crate) form: Form,
 }
 
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         output: args.output.as_deref(),
         force: args.force.force,
         schema,
-        interop: args.profile == ProfileName::Interop,
+        writer: args.layout.options()?,
         form: Form::new(args.json.json, args.quiet.quiet),
     };
     args.files.only_one_if(args.output.is_some(), "repair")?;
@@ -108,8 +108,7 @@ pub(crate) fn run_on(
         target.reserve_stdout(out)?;
     }
     let name = source.name().to_string();
-    let writer = if request.interop { WriterOptions::interop() } else { WriterOptions::new() };
-    let mut options = SalvageOptions::new().with_writer(writer);
+    let mut options = SalvageOptions::new().with_writer(request.writer);
     options.read = options.read.with_limits(limits());
     options.schema = request.schema;
     let bar = out.bar("repairing", source.len());

@@ -11,8 +11,9 @@ use tercet::tatami::collection::AppendOptions;
 use tercet::tatami::{Access, ReadOptions, Schema};
 
 use super::collection_scan;
+use super::layout::Layout;
 use super::new_rows::{NewRowsArgs, read};
-use crate::args::{JsonArgs, ProfileName, limits};
+use crate::args::{JsonArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, check_format, must_be_changeable};
 use crate::ui::Ui;
@@ -38,11 +39,10 @@ pub(crate) struct Args {
     key: String,
     #[command(flatten)]
     rows: NewRowsArgs,
-    /// Output profile; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    profile: ProfileName,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 /// The JSON summary.
@@ -54,7 +54,7 @@ struct UpsertJson {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let writer = args.profile.writer_options();
+    let writer = args.layout.options()?;
     let upserted = if let Some(mut collection) = collection_scan::collection(&Input::new(&args.file), out)? {
         let table = args.rows.open(collection_scan::first_of(&collection)?.as_ref())?;
         let schema = schema_of(table.fields())?;

@@ -103,7 +103,7 @@ impl Args {
             output: self.output.as_deref(),
             force: self.force.force,
             schema: None,
-            interop: false,
+            writer: tercet::tatami::WriterOptions::new(),
             form: self.form(),
         }
     }

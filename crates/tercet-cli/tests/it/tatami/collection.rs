@@ -213,9 +213,14 @@ fn no_command_reads_a_truncated_or_damaged_manifest() {
     let cuts = [0, 3, 5, 12, 19, whole.len() / 2, whole.len() - 1].map(|len| whole[..len].to_vec());
     for damaged in cuts.into_iter().chain([last]) {
         dir.write("days/tatami.manifest", &damaged);
-        for args in
-            ["count days", "cat days", "lookup days 1", "explain days --where key=1", "search days mon"]
-        {
+        for args in [
+            "count days",
+            "cat days",
+            "lookup days 1",
+            "explain days --where key=1",
+            "search days mon",
+            "convert days days.csv",
+        ] {
             let refused = dir.run(args);
             assert_eq!(refused.code, 5, "{args}, {} bytes: {}", damaged.len(), refused.err);
             assert!(refused.err.contains("--salvage"), "{args}: {}", refused.err);
@@ -268,6 +273,14 @@ fn rows_of_a_collection_are_upserted_deleted_and_merged() {
     assert!(dir.ok("verify days --deep").out.contains("summary: members=4 rows=101 deleted=52 deep=true"));
     dir.ok("merge days -o one.tatami");
     assert_eq!(dir.ok("count one.tatami").out, "101\n");
+    // Deleted rows are not converted, nor files that are not in the manifest.
+    std::fs::copy(dir.path("one.tatami"), dir.path("days/other.tatami")).unwrap();
+    dir.ok("convert days days.csv");
+    let csv = String::from_utf8(dir.read("days.csv")).unwrap();
+    assert_eq!(csv.lines().count(), 102, "{csv}");
+    assert!(!csv.contains("wed") && csv.matches("10,new").count() == 1, "{csv}");
+    assert_eq!(dir.run("convert days one.tatami days.csv -f").code, 2);
+    assert_eq!(dir.run("create two.tatami --from days one.tatami").code, 8);
     assert_eq!(
         dir.ok("collection merge days -o days/all.tatami").out,
         "all.tatami: 101 rows of 4 members, 52 deleted dropped\n"

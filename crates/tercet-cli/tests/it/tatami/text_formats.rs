@@ -211,10 +211,9 @@ fn table(random: &mut Random, rows: usize, any: bool) -> (Schema, Vec<Column>, S
 
 fn rows_of(dir: &TestDir, name: &str) -> Vec<Column> {
     let file = File::open(dir.path(name)).unwrap();
-    let columns: Vec<usize> = (0..file.schema().len()).collect();
     let mut all: Option<Vec<Column>> = None;
-    for batch in file.stream(&columns, 1 << 20).unwrap() {
-        let batch = batch.unwrap();
+    for batch in file.scan().with_batch_rows(1 << 20).batches() {
+        let batch = batch.unwrap().columns;
         match &mut all {
             Some(all) => {
                 for (mine, theirs) in all.iter_mut().zip(&batch) {

@@ -20,6 +20,11 @@ use crate::writer::WriterOptions;
 const CODE_CASCADE: [Scheme; 5] =
     [Scheme::BitpackFor, Scheme::Delta, Scheme::Rle, Scheme::GroupVarint, Scheme::Pfor];
 
+/// Values of the dictionaries of all columns …
+const MAX_TOTAL_BYTES: u64 = 256 << 20;
+/// … of which each column has at least this share.
+const MIN_SHARE_BYTES: u64 = 64 << 10;
+
 /// Maximum number of pieces in a sample of a page …
 const MAX_PIECES: usize = 64;
 /// … minimum …
@@ -74,7 +79,10 @@ impl Entries {
 
 impl ValueDictionary {
     /// An empty dictionary; `None` for unsupported types.
-    pub(super) fn new(kind: Type, options: &WriterOptions) -> Option<Self> {
+    ///
+    /// `columns` is the number of columns, which share the memory.
+    pub(super) fn new(kind: Type, options: &WriterOptions, columns: usize) -> Option<Self> {
+        let share = (MAX_TOTAL_BYTES / columns.max(1) as u64).max(MIN_SHARE_BYTES);
         let entries = match (kind, kind.width()) {
             (_, Some(width)) => Entries::Numbers { keys: Vec::new(), width },
             (Type::String | Type::Bytes, _) => Entries::Strings { bytes: Vec::new(), ends: Vec::new() },
@@ -86,7 +94,7 @@ impl ValueDictionary {
             seed: RandomState::new().build_hasher().finish(),
             plain_bytes: 0,
             max_values: usize::try_from(options.dictionary_max_values).unwrap_or(usize::MAX),
-            max_bytes: options.dictionary_max_bytes.into(),
+            max_bytes: u64::from(options.dictionary_max_bytes).min(share),
             used: false,
         })
     }

@@ -84,7 +84,7 @@ pub(super) fn encode<T: Number>(
     }
     if T::FLOAT && tools.floats.compressor.is_some() {
         let (scheme, split) = tools.floats.encode(lanes, scheme, out)?;
-        return Ok(Stream { encoding: encoding_of(scheme), split, bounds });
+        return Ok(Stream { split, ..Stream::new(encoding_of(scheme), bounds) });
     }
     ints::encode(scheme, lanes, out)?;
     Ok(Stream::new(encoding_of(scheme), bounds))

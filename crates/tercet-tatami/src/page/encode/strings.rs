@@ -14,9 +14,10 @@
 //! | 100,000 wiki titles | 2,342,244 | 1,497,783 | 1,208,638 | 1,216,602 | +0.7 % |
 //! | 2,301 Japanese strings | 208,425 | 105,950 | 73,217 | 75,435 | +3.0 % |
 //!
-//! A sample of one page in [`MEASURED_PAGES`] of a column is compressed in both encodings; FSST is used until the next measured
-//! page if its sample is at least [`BETTER_PERCENT`] shorter. Without a codec the shorter payload wins. In both cases FSST must
-//! make the payload shorter, including the symbol table for the first page that uses it.
+//! One page in [`MEASURED_PAGES`] of a column is measured: a sample of it is compressed in both encodings, and where the
+//! samples differ little ([`CLEARLY_BETTER_PERCENT`]) the entire page is. The shorter encoding is used until the next measured
+//! page. Without a codec the shorter payload wins. In both cases FSST must make the payload shorter, including the symbol
+//! table for the first page that uses it.
 
 use bytes::Bytes;
 use tercet_codec::strings::fsst::Symbols;
@@ -28,11 +29,16 @@ use crate::error::ErrorKind;
 use crate::schema::Type;
 use crate::wire::footer::Zone;
 use crate::wire::ids::{Codec, Encoding};
-use crate::writer::{Compressor, WriterOptions};
+use crate::writer::{Choice, Compressor, WriterOptions};
 
-/// Minimum gain of a compressed FSST sample: the sample is too short for distant repeats, which compress better without
-/// FSST, and FSST takes longer to read.
-const BETTER_PERCENT: usize = 4;
+/// A sample that is shorter by this with FSST decides alone, and so does one that is longer by [`CLEARLY_WORSE_PERCENT`].
+/// Otherwise the page decides: a sample is too short for distant repeats, which compress better without FSST, and for the
+/// statistics of symbols, which compress better with it.
+const CLEARLY_BETTER_PERCENT: usize = 4;
+const CLEARLY_WORSE_PERCENT: usize = 4;
+
+/// Larger pages are decided by the sample.
+const MAX_COMPARED_BYTES: u64 = 4 << 20;
 
 /// Larger pages are PLAIN: FSST codes can be twice as long as the values.
 const MAX_PAGE_BYTES: u64 = 1 << 30;
@@ -80,8 +86,8 @@ impl StringEncoder {
         self.symbols.as_ref().filter(|_| self.used).map(symbols_payload)
     }
 
-    /// FSST-encoded values, if they are shorter than `plain_len` and compress well enough.
-    fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Vec<u8>>, ErrorKind> {
+    /// FSST-encoded values, if they are shorter than `plain_len` and may compress better.
+    fn encode(&mut self, values: &[&[u8]], plain_len: u64) -> Result<Option<Coded>, ErrorKind> {
         let Some(compressor) = self.compressor.as_ref().filter(|_| plain_len <= MAX_PAGE_BYTES) else {
             return Ok(None);
         };
@@ -91,36 +97,76 @@ impl StringEncoder {
             return Ok(None);
         }
         let symbols = self.symbols.get_or_insert_with(|| Symbols::train(values.iter().copied()));
+        let mut is_close = false;
         if measured {
-            self.is_worthwhile = is_worthwhile(*compressor, symbols, values, plain_len)?;
+            let gain = sampled_gain(*compressor, symbols, values, plain_len)?;
+            is_close = gain == Gain::Close && plain_len <= MAX_COMPARED_BYTES;
+            self.is_worthwhile = is_close || gain == Gain::Clear;
             if !self.is_worthwhile {
                 return Ok(None);
             }
         }
-        let coded = with_fsst(symbols, values)?;
+        let bytes = with_fsst(symbols, values)?;
         // The first page that uses the table also stores it.
         let table = if self.used { 0 } else { symbols_payload(symbols).len() as u64 };
-        Ok((coded.len() as u64 + table < plain_len).then_some(coded))
+        let is_shorter = bytes.len() as u64 + table < plain_len;
+        if is_close && !is_shorter {
+            self.is_worthwhile = false;
+        }
+        Ok(is_shorter.then_some(Coded { bytes, is_close }))
+    }
+
+    /// Whether the page that ends with these values is shorter with FSST when both are compressed, and its compressed form.
+    fn compare(&mut self, plain: &[u8], coded: &[u8]) -> Result<(bool, Option<Choice>), ErrorKind> {
+        let (Some(compressor), Some(symbols)) = (self.compressor, &self.symbols) else {
+            return Ok((false, None));
+        };
+        let table = if self.used { 0 } else { compressor.record(&symbols_payload(symbols))?.1.len() };
+        let (with, without) = (compressor.payload(coded, None)?, compressor.payload(plain, None)?);
+        self.is_worthwhile = with.stored_len(coded) + table < without.stored_len(plain);
+        Ok((self.is_worthwhile, Some(if self.is_worthwhile { with } else { without })))
     }
 }
 
-/// Whether a sample of a page compresses well enough with FSST.
-fn is_worthwhile(
+/// FSST-encoded values.
+#[derive(Debug)]
+struct Coded {
+    bytes: Vec<u8>,
+    /// Whether the entire page must be compared.
+    is_close: bool,
+}
+
+/// The gain of FSST.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Gain {
+    None,
+    Close,
+    Clear,
+}
+
+/// The gain of FSST for a sample of a page, compressed.
+fn sampled_gain(
     compressor: Compressor,
     symbols: &Symbols,
     values: &[&[u8]],
     plain_len: u64,
-) -> Result<bool, ErrorKind> {
+) -> Result<Gain, ErrorKind> {
     let sample = sample(values, plain_len);
     let mut plain = Vec::new();
     put_plain(&sample, self::plain_len(&sample), &mut plain);
     let coded = with_fsst(symbols, &sample)?;
     if coded.len() >= plain.len() {
-        return Ok(false);
+        return Ok(Gain::None);
     }
     let stored = |payload: &[u8]| Ok::<_, ErrorKind>(compressor.payload(payload, None)?.stored_len(payload));
-    let without = stored(&plain)?;
-    Ok(stored(&coded)? <= without - without / 100 * BETTER_PERCENT)
+    let (with, without) = (stored(&coded)?, stored(&plain)?);
+    Ok(if with <= without - without / 100 * CLEARLY_BETTER_PERCENT {
+        Gain::Clear
+    } else if with <= without + without / 100 * CLEARLY_WORSE_PERCENT {
+        Gain::Close
+    } else {
+        Gain::None
+    })
 }
 
 /// Consecutive values from a few positions of a page.
@@ -158,19 +204,32 @@ pub(super) fn encode(values: &[&[u8]], tools: &mut Tools, out: &mut Vec<u8>) -> 
     let coded = if unbeaten { None } else { tools.text.encode(values, plain_len)? };
     if let (Some(dictionary), Some(trial)) = (&mut tools.values, trial) {
         // Ties: PLAIN, then DICTIONARY, then FSST.
-        if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.len() as u64) {
+        if coded.as_ref().is_none_or(|coded| trial.bytes <= coded.bytes.len() as u64) {
             dictionary.keep(&trial, out)?;
             return Ok(Stream::new(Encoding::Dictionary, bounds));
         }
         dictionary.roll_back(&trial);
     }
-    if let Some(coded) = coded {
-        tools.text.used = true;
-        out.extend_from_slice(&coded);
-        return Ok(Stream::new(Encoding::Fsst, bounds));
+    let Some(coded) = coded else {
+        put_plain(values, plain_len, out);
+        return Ok(Stream::new(Encoding::Plain, bounds));
+    };
+    let (mut is_fsst, mut compressed) = (true, None);
+    if coded.is_close {
+        // The values are the end of the payload, so that the compressed form of the page can be kept.
+        let mut plain = out.clone();
+        put_plain(values, plain_len, &mut plain);
+        out.extend_from_slice(&coded.bytes);
+        (is_fsst, compressed) = tools.text.compare(&plain, out)?;
+        if !is_fsst {
+            *out = plain;
+        }
+    } else {
+        out.extend_from_slice(&coded.bytes);
     }
-    put_plain(values, plain_len, out);
-    Ok(Stream::new(Encoding::Plain, bounds))
+    tools.text.used |= is_fsst;
+    let encoding = if is_fsst { Encoding::Fsst } else { Encoding::Plain };
+    Ok(Stream { compressed, ..Stream::new(encoding, bounds) })
 }
 
 /// `uvarint raw_total`, the lengths, and the codes.

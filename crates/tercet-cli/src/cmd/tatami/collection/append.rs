@@ -6,7 +6,8 @@ use tercet::core::num::counted;
 use tercet::tatami::collection::AppendOptions;
 
 use super::Directory;
-use crate::args::{JsonArgs, ProfileName};
+use crate::args::JsonArgs;
+use crate::cmd::tatami::layout::Layout;
 use crate::cmd::tatami::new_rows::{NewRowsArgs, read};
 use crate::cmd::tatami::upsert::schema_of;
 use crate::failure::Failure;
@@ -22,11 +23,10 @@ pub(super) struct Args {
     /// Maximum size of the rows of a member, before compression
     #[arg(long, value_name = "SIZE", default_value = "128MiB", value_parser = parse_size)]
     file_size: u64,
-    /// Output profile; `interop` writes only features that other readers support
-    #[arg(long, value_name = "PROFILE", value_enum, default_value_t)]
-    profile: ProfileName,
     #[command(flatten)]
     json: JsonArgs,
+    #[command(flatten)]
+    layout: Layout,
 }
 
 pub(super) fn run(args: &Args, out: &mut Ui) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub(super) fn run(args: &Args, out: &mut Ui) -> Result<(), Failure> {
     let table = args.rows.open(first.as_ref())?;
     let schema = schema_of(table.fields())?;
     let bar = out.bar("appending", 0);
-    let writer = args.profile.writer_options();
+    let writer = args.layout.options()?;
     let options = AppendOptions::new().with_writer(writer).with_file_bytes(args.file_size);
     let mut append = collection.append(&schema, options)?;
     read(&table, &schema, &bar, |batch| Ok(append.append(&batch.columns)?))?;

@@ -13,7 +13,7 @@ use tercet::core::{Sink as _, escape};
 use tercet::tatami::{BatchError, Column, Error, ErrorKind, LogicalType, Writer, Written};
 
 use super::format::Format;
-use crate::cmd::tatami::create::options::Layout;
+use crate::cmd::tatami::layout::Layout;
 use crate::cmd::tatami::warnings::warning;
 use crate::failure::Failure;
 use crate::output::{Output, Spool, atomic_file, send, stream_file};

@@ -10,7 +10,7 @@ fn encode(values: &mut ValueDictionary, page: &[&[u8]], best: u64, out: &mut Vec
 }
 
 fn strings(options: &WriterOptions) -> ValueDictionary {
-    ValueDictionary::new(Type::String, options).unwrap()
+    ValueDictionary::new(Type::String, options, 1).unwrap()
 }
 
 #[test]
@@ -50,7 +50,7 @@ proptest! {
         pages in prop::collection::vec((prop::collection::vec(0u8..60, 1..200), any::<bool>()), 1..12),
     ) {
         let mut strings = strings(&WriterOptions::new());
-        let mut numbers = ValueDictionary::new(Type::UInt16, &WriterOptions::new()).unwrap();
+        let mut numbers = ValueDictionary::new(Type::UInt16, &WriterOptions::new(), 1).unwrap();
         let mut known: Vec<u8> = Vec::new();
         for (page, keeps) in pages {
             let mut would = known.clone();
@@ -107,7 +107,7 @@ fn outcome(different: u64, best: u64) -> (bool, bool) {
             (noise >> 33) % different
         })
         .collect();
-    let mut dictionary = ValueDictionary::new(Type::UInt64, &WriterOptions::new()).unwrap();
+    let mut dictionary = ValueDictionary::new(Type::UInt64, &WriterOptions::new(), 1).unwrap();
     let unpromising = dictionary.is_unpromising(
         &values,
         best,
