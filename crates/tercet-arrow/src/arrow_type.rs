@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow_schema::{DataType, Field as ArrowField, FieldRef, TimeUnit};
+use tercet_tatami::logical_type::Annotation;
 use tercet_tatami::{Field, Type};
 
 use crate::annotation;
@@ -37,37 +38,34 @@ impl ArrowType {
     /// The annotation that restores the type; `None` if the stored type implies it.
     pub(crate) fn annotation(&self, column: &Field) -> Option<String> {
         let default_arrow_type = default_arrow_type(column.scalar());
-        let plain =
-            |value: &DataType| if *value == default_arrow_type { None } else { annotation::text(value) };
-        let value = match &self.value {
-            DataType::Dictionary(key, value) => {
-                annotation::dictionary(self.is_ordered, key, plain(value).as_deref())
-            }
-            value => plain(value),
+        let plain = |value: &DataType| {
+            if *value == default_arrow_type { None } else { annotation::value_type(value) }
         };
-        match self.len {
-            Some(len) => Some(annotation::fixed_list(len, value.as_deref())),
-            None => value,
+        let mut out = Annotation { fixed_len: self.len, ..Annotation::default() };
+        match &self.value {
+            DataType::Dictionary(key, value) => {
+                out.dictionary = annotation::dictionary_key(self.is_ordered, key);
+                out.value = plain(value);
+            }
+            value => out.value = plain(value),
         }
+        (out != Annotation::default()).then(|| out.to_string())
     }
 
     /// Parses an annotation; `None` if it does not fit the stored type.
     pub(crate) fn from_annotation(text: &str, column: &Field) -> Option<Self> {
         let default_arrow_type = default_arrow_type(column.scalar());
-        let (len, text) = match annotation::parse_fixed_list(text) {
-            Some((len, rest)) => (Some(len), rest),
-            None => (None, Some(text)),
-        };
+        let Annotation { fixed_len: len, dictionary, value } = Annotation::parse(text)?;
         if len.is_some() && column.kind != Type::List {
             return None;
         }
-        let (is_ordered, value) = match text.map(|text| (annotation::parse_dictionary(text), text)) {
-            None => (false, default_arrow_type),
-            Some((Some((is_ordered, key, value)), _)) => {
-                let value = value.map_or(Some(default_arrow_type), annotation::parse)?;
-                (is_ordered, DataType::Dictionary(Box::new(key), Box::new(value)))
+        let value = value.map_or(default_arrow_type, |value| annotation::arrow_type(&value));
+        let (is_ordered, value) = match dictionary {
+            None => (false, value),
+            Some(key) => {
+                let kind = annotation::key_type(key)?;
+                (key.is_ordered, DataType::Dictionary(Box::new(kind), Box::new(value)))
             }
-            Some((None, text)) => (false, annotation::parse(text)?),
         };
         can_store(column.scalar(), &value).then_some(Self { is_ordered, len, ..Self::new(value) })
     }
@@ -164,7 +162,8 @@ fn describe(kind: &DataType) -> String {
         DataType::Boolean => "bool".to_owned(),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView => "bytes".to_owned(),
         // The names of numeric types only differ in case.
-        kind => annotation::text(kind).unwrap_or_else(|| kind.to_string().to_lowercase()),
+        kind => annotation::value_type(kind)
+            .map_or_else(|| kind.to_string().to_lowercase(), |value| value.to_string()),
     }
 }
 

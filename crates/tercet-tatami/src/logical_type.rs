@@ -4,6 +4,7 @@
 //! unscaled integer. An annotation in the footer names the type: `arrow.type:price` = `decimal128[10, 2]`. A [`LogicalType`] is a parsed
 //! annotation. It formats and parses values, and finds the position of a literal among stored values.
 
+pub mod annotation;
 mod int256;
 mod text;
 
@@ -12,6 +13,8 @@ pub(crate) use text::LiteralPosition;
 pub use text::{StoredValue, is_number};
 
 use std::fmt;
+
+pub use annotation::{Annotation, DictionaryKey, ValueType};
 
 use crate::schema::{Field, Type};
 
@@ -67,58 +70,50 @@ impl Unit {
         }
     }
 
+    /// The abbreviation: `s`, `ms`, `us` or `ns`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Seconds => "s",
+            Self::Millis => "ms",
+            Self::Micros => "us",
+            Self::Nanos => "ns",
+        }
+    }
+
     fn parse(name: &str) -> Option<Self> {
-        Some(match name {
-            "s" => Self::Seconds,
-            "ms" => Self::Millis,
-            "us" => Self::Micros,
-            "ns" => Self::Nanos,
-            _ => return None,
-        })
+        [Self::Seconds, Self::Millis, Self::Micros, Self::Nanos].into_iter().find(|unit| unit.name() == name)
     }
 }
 
 impl LogicalType {
-    /// Parses an annotation into logical type and storage type; `None` for other annotations.
+    /// Parses the annotation of values into logical type and storage type; `None` for other annotations.
     pub fn parse(annotation: &str) -> Option<(Self, Type)> {
-        let (name, inside) = match annotation.split_once('[') {
-            Some((name, rest)) => (name, rest.strip_suffix(']')?),
-            None => (annotation, ""),
-        };
-        let decimal = |width: u8, most: u8, least: Type| {
-            let (precision, scale) = inside.split_once(", ")?;
-            let (precision, scale): (u8, i8) = (precision.parse().ok()?, scale.parse().ok()?);
-            let fits = (1..=most).contains(&precision) && i16::from(scale) <= i16::from(precision);
-            let stored = match precision {
-                _ if least == Type::Int64 => Type::Int64,
-                0..=9 => Type::Int32,
-                10..=18 => Type::Int64,
-                _ => Type::Bytes,
-            };
-            fits.then_some((Self::Decimal { precision, scale, width }, stored))
-        };
-        match name {
-            "string" => Some((Self::Utf8, Type::String)),
-            "date32" => Some((Self::Date32, Type::Int32)),
-            "date64" => Some((Self::Date64, Type::Int64)),
-            "time" => match Unit::parse(inside)? {
-                unit @ (Unit::Seconds | Unit::Millis) => Some((Self::Time(unit), Type::Int32)),
-                unit => Some((Self::Time(unit), Type::Int64)),
-            },
-            "duration" => Some((Self::Duration(Unit::parse(inside)?), Type::Int64)),
-            "timestamp" => {
-                let (unit, logical_type) = match inside.split_once(", ") {
-                    Some((unit, _)) => (unit, Self::Timestamp),
-                    None => (inside, Self::LocalTimestamp),
+        Self::from_value_type(&ValueType::parse(annotation)?)
+    }
+
+    /// The logical type of annotated values and their storage type; `None` if values need no formatting.
+    fn from_value_type(value: &ValueType) -> Option<(Self, Type)> {
+        Some(match value {
+            ValueType::Null | ValueType::Float16 | ValueType::FixedBinary(_) => return None,
+            ValueType::Utf8 => (Self::Utf8, Type::String),
+            ValueType::Date32 => (Self::Date32, Type::Int32),
+            ValueType::Date64 => (Self::Date64, Type::Int64),
+            ValueType::Time(unit @ (Unit::Seconds | Unit::Millis)) => (Self::Time(*unit), Type::Int32),
+            ValueType::Time(unit) => (Self::Time(*unit), Type::Int64),
+            ValueType::Duration(unit) => (Self::Duration(*unit), Type::Int64),
+            ValueType::Timestamp(_, Some(_)) => (Self::Timestamp, Type::TimestampMicros),
+            ValueType::Timestamp(_, None) => (Self::LocalTimestamp, Type::TimestampMicros),
+            ValueType::Decimal { bits, precision, scale } => {
+                let stored = match precision {
+                    _ if *bits == 64 => Type::Int64,
+                    0..=9 => Type::Int32,
+                    10..=18 => Type::Int64,
+                    _ => Type::Bytes,
                 };
-                Unit::parse(unit).map(|_| (logical_type, Type::TimestampMicros))
+                let width = u8::try_from(bits / 8).unwrap_or(u8::MAX);
+                (Self::Decimal { precision: *precision, scale: *scale, width }, stored)
             }
-            "decimal32" => decimal(4, 9, Type::Int32),
-            "decimal64" => decimal(8, 18, Type::Int64),
-            "decimal128" => decimal(16, 38, Type::Int32),
-            "decimal256" => decimal(32, 76, Type::Int32),
-            _ => None,
-        }
+        })
     }
 
     /// The logical type of a column, or of its list elements. An annotation that does not match the column type is
@@ -126,7 +121,7 @@ impl LogicalType {
     pub fn for_field(field: &Field, pairs: &[(String, String)]) -> Option<Self> {
         let is_about = |key: &str| key.strip_prefix(KEY) == Some(&field.name);
         let (_, annotation) = pairs.iter().find(|(key, _)| is_about(key))?;
-        let (logical_type, stored) = Self::parse(unwrapped(annotation))?;
+        let (logical_type, stored) = Self::from_value_type(&Annotation::parse(annotation)?.value?)?;
         let kind = field.scalar();
         let apart = kind == Type::BlobRef && matches!(stored, Type::String | Type::Bytes);
         (stored == kind || apart).then_some(logical_type)
@@ -163,15 +158,6 @@ impl LogicalType {
     pub const fn is_number(self) -> bool {
         matches!(self, Self::Decimal { .. })
     }
-}
-
-/// The value type of a nested annotation: `fixed_list[2, date32]`, `dictionary[int8, date32]`.
-fn unwrapped(annotation: &str) -> &str {
-    let inside = ["fixed_list[", "dictionary[", "ordered_dictionary["].iter().find_map(|head| {
-        let inside = annotation.strip_prefix(head)?.strip_suffix(']')?;
-        inside.split_once(", ").map(|(_, value)| value)
-    });
-    inside.map_or(annotation, unwrapped)
 }
 
 impl fmt::Display for LogicalType {

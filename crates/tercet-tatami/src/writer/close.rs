@@ -218,7 +218,7 @@ impl<S: Sink> Writer<S> {
             (footer.inverted.is_some(), file_flags::ROLE_SEARCH_SEG | file_flags::BLOCK_TREE),
         ];
         let default_codec = if self.options.codec == Codec::Lz4 { Codec::Lz4 } else { Codec::Zstd };
-        let stamp = Stamp::new(&self.options, self.contents.digest(), footer_crc);
+        let stamp = Stamp::new(&self.options, self.contents.digest(), footer_crc, &self.name);
         Header {
             major: VERSION.0,
             minor: VERSION.1,

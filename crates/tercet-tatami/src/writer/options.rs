@@ -16,7 +16,7 @@ pub enum Profile {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Provenance {
     /// A new UUID, the current time and the ID of this library, where the options set none. `SOURCE_DATE_EPOCH` replaces the
-    /// clock; the UUID then follows from the contents, so that files are reproducible.
+    /// clock; the UUID then follows from the contents and the file name, so that files are reproducible.
     #[default]
     Recorded,
     /// Only what the options set: equal rows make equal files.

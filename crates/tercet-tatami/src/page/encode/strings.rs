@@ -122,7 +122,9 @@ impl StringEncoder {
             return Ok((false, None));
         };
         let table = if self.used { 0 } else { compressor.record(&symbols_payload(symbols))?.1.len() };
-        let (with, without) = (compressor.payload(coded, None)?, compressor.payload(plain, None)?);
+        let (with, without) =
+            rayon::join(|| compressor.payload(coded, None), || compressor.payload(plain, None));
+        let (with, without) = (with?, without?);
         self.is_worthwhile = with.stored_len(coded) + table < without.stored_len(plain);
         Ok((self.is_worthwhile, Some(if self.is_worthwhile { with } else { without })))
     }
