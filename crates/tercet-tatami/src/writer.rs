@@ -42,7 +42,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tercet_core::Sink;
-use tercet_core::checksum::Xxh3;
 #[cfg(any(unix, windows))]
 use tercet_core::publish::{AtomicFile, Disk, RealDisk};
 
@@ -97,8 +96,6 @@ pub struct Writer<S> {
     /// Offsets are relative to the spool until the file is finished.
     indexes: Vec<footer::IndexEntry>,
     totals: Totals,
-    /// The checksums of all payloads.
-    contents: Xxh3,
     /// The inverted region of a search segment.
     inverted: Option<Inverted>,
     /// A write failed: the output is incomplete.
@@ -180,7 +177,6 @@ impl<S: Sink> Writer<S> {
             blooms: Spool::new(directory),
             indexes: Vec::new(),
             totals: Totals::default(),
-            contents: Xxh3::new(),
             inverted: None,
             broken: false,
             schema,

@@ -15,7 +15,7 @@ use tercet_core::source::Memory;
 use tercet_tatami::collection::{Member, Record};
 use tercet_tatami::format::Codec;
 use tercet_tatami::{
-    Bitmap, Column, Field, File, Lists, ReadOptions, Schema, Type, Values, Writer, WriterOptions,
+    Bitmap, Column, Field, File, Lists, Provenance, ReadOptions, Schema, Type, Values, Writer, WriterOptions,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -34,6 +34,7 @@ fn main() -> Outcome<()> {
 type Seeds = Vec<(String, Vec<u8>)>;
 
 fn write(fields: Vec<Field>, columns: &[Column], options: WriterOptions) -> Outcome<Vec<u8>> {
+    let options = options.with_provenance(Provenance::Off);
     let mut writer = Writer::new(Cursor::new(Vec::new()), Schema::new(fields)?, options)?;
     writer.append(columns)?;
     Ok(writer.finish()?.output)

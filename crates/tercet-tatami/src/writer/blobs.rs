@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rayon::prelude::*;
 use tercet_codec::bytes::zstd::{self, Dictionary};
-use tercet_core::checksum::{Xxh3, crc32c};
+use tercet_core::checksum::crc32c;
 
 use super::WriterOptions;
 use super::compress::{Compressor, is_worthwhile};
@@ -69,8 +69,6 @@ pub(super) struct BlobRuns {
     spool: Spool,
     /// Spooled runs, with offsets relative to the spool.
     runs: Vec<Run>,
-    /// The checksums of the runs.
-    contents: Xxh3,
 }
 
 /// The result for a column.
@@ -81,8 +79,6 @@ pub(super) struct Blobs {
     pub(super) dictionary: Option<(DictionaryKind, Vec<u8>)>,
     pub(super) spool: Spool,
     pub(super) runs: Vec<Run>,
-    /// A hash of the contents of the runs.
-    pub(super) contents: u64,
 }
 
 impl BlobRuns {
@@ -108,7 +104,6 @@ impl BlobRuns {
             spare: Vec::new(),
             spool: Spool::new(directory),
             runs: Vec::new(),
-            contents: Xxh3::new(),
         }
     }
 
@@ -153,8 +148,7 @@ impl BlobRuns {
             let kind = if dictionary.is_trained() { DictionaryKind::Trained } else { DictionaryKind::Raw };
             (kind, dictionary.bytes().to_vec())
         });
-        let contents = self.contents.digest();
-        Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs, contents })
+        Ok(Blobs { column: self.column, codec, dictionary, spool: self.spool, runs: self.runs })
     }
 
     /// Closes the open run and frees spare capacity.
@@ -317,7 +311,6 @@ impl BlobRuns {
             first_row: 0,
             payload_crc: crc32c(&stored.bytes),
         };
-        self.contents.update(&header.payload_crc.to_le_bytes());
         let offset = self.spool.push(&[&header.to_bytes(), &stored.bytes])?;
         self.runs.push(Run {
             offset,

@@ -61,7 +61,7 @@ pub(super) fn close<S: Sink>(mut writer: Writer<S>) -> Result<Written<S::Output>
     writer.write(&len.to_le_bytes())?;
     writer.write(&crc32c(&bytes).to_le_bytes())?;
     writer.write(MAGIC)?;
-    let header = writer.header(&footer, footer_offset, crc32c(&bytes));
+    let header = writer.header(&footer, footer_offset);
     writer.sink.seek(SeekFrom::Start(0))?;
     writer.sink.write_all(&header.to_bytes())?;
     let (rows, groups, bytes) = (writer.rows, footer.groups.len() as u64, writer.at);
@@ -89,7 +89,6 @@ impl<S: Sink> Writer<S> {
             if blobs.codec == Codec::Lz4 && !runs.is_empty() {
                 features.requires |= requires::LZ4;
             }
-            self.contents.update(&blobs.contents.to_le_bytes());
             kept.push(blobs.dictionary);
             out.push(BlobColumn { column: blobs.column as u64, dictionary: 0, codec: blobs.codec, runs });
         }
@@ -143,7 +142,6 @@ impl<S: Sink> Writer<S> {
         dictionaries.push(DictionaryEntry { offset: self.at, raw_bytes: payload.len() as u64 });
         self.totals.raw += payload.len() as u64;
         self.totals.stored += stored.len() as u64;
-        self.contents.update(&header.payload_crc.to_le_bytes());
         self.write(&header.to_bytes())?;
         self.write(&stored)?;
         Ok(dictionaries.len() as u64)
@@ -191,7 +189,6 @@ impl<S: Sink> Writer<S> {
             return Err(ErrorKind::from(error));
         };
         let header = PageHeader::index(bytes, payload.crc());
-        self.contents.update(&header.payload_crc.to_le_bytes());
         self.write(&header.to_bytes())?;
         payload.copy_to(&mut self.sink)?;
         self.at += len;
@@ -208,7 +205,7 @@ impl<S: Sink> Writer<S> {
         out
     }
 
-    fn header(&self, footer: &Footer, footer_offset: u64, footer_crc: u32) -> Header {
+    fn header(&self, footer: &Footer, footer_offset: u64) -> Header {
         let has_blobs = self.schema.fields().iter().any(|field| field.kind == Type::BlobRef);
         let flags = [
             (self.schema.sort_key().is_some(), file_flags::SORTED),
@@ -218,7 +215,7 @@ impl<S: Sink> Writer<S> {
             (footer.inverted.is_some(), file_flags::ROLE_SEARCH_SEG | file_flags::BLOCK_TREE),
         ];
         let default_codec = if self.options.codec == Codec::Lz4 { Codec::Lz4 } else { Codec::Zstd };
-        let stamp = Stamp::new(&self.options, self.contents.digest(), footer_crc, &self.name);
+        let stamp = Stamp::new(&self.options);
         Header {
             major: VERSION.0,
             minor: VERSION.1,

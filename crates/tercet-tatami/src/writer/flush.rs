@@ -105,7 +105,6 @@ impl<S: Sink> Writer<S> {
     fn write_pages(&mut self, pages: Vec<Page>, chunk: &mut UnfinishedChunk) -> Result<(), ErrorKind> {
         for page in pages {
             chunk.add(&page, self.at);
-            self.contents.update(&page.header.payload_crc.to_le_bytes());
             self.write(&page.header.to_bytes())?;
             self.write(&page.stored)?;
         }

@@ -15,8 +15,8 @@ pub enum Profile {
 /// Whether the header records when and by which program a file was written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Provenance {
-    /// A new UUID, the current time and the ID of this library, where the options set none. `SOURCE_DATE_EPOCH` replaces the
-    /// clock; the UUID then follows from the contents and the file name, so that files are reproducible.
+    /// A random UUID, the current time and the ID of this library, where the options set none. `SOURCE_DATE_EPOCH` replaces the
+    /// clock; there is no UUID then, so that files are reproducible.
     #[default]
     Recorded,
     /// Only what the options set: equal rows make equal files.

@@ -2,7 +2,6 @@
 
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 
-use tercet_core::checksum::Xxh3;
 use tercet_core::clock;
 
 use super::{Provenance, WriterOptions};
@@ -19,39 +18,29 @@ pub(super) struct Stamp {
 }
 
 impl Stamp {
-    /// The stamp of a file with these contents (a hash of all payloads, and the checksum of the footer) and location.
-    pub(super) fn new(options: &WriterOptions, contents: u64, footer_crc: u32, location: &str) -> Self {
+    /// The stamp of a new file.
+    pub(super) fn new(options: &WriterOptions) -> Self {
         let WriterOptions { uuid, created_millis, creator_id, .. } = *options;
         if options.provenance == Provenance::Off {
             return Self { uuid, created_millis, creator_id };
         }
-        let created_millis = if created_millis == 0 { clock::unix_millis() } else { created_millis };
-        // In a collection, UUIDs are IDs: equal files with different names have different ones.
-        let name = location.rsplit(['/', '\\']).next().unwrap_or_default();
-        let uuid = if uuid == [0; 16] { new_uuid(contents, footer_crc, created_millis, name) } else { uuid };
-        Self { uuid, created_millis, creator_id: if creator_id == 0 { CREATOR_ID } else { creator_id } }
+        // Reproducible builds set the time. Other platforms have no random numbers.
+        let is_random = cfg!(any(unix, windows)) && clock::source_date_epoch().is_none();
+        Self {
+            uuid: if uuid == [0; 16] && is_random { random_uuid() } else { uuid },
+            created_millis: if created_millis == 0 { clock::unix_millis() } else { created_millis },
+            creator_id: if creator_id == 0 { CREATOR_ID } else { creator_id },
+        }
     }
 }
 
-/// A version 8 UUID: random bits and a hash of the file. A reproducible build has no random bits.
-fn new_uuid(contents: u64, footer_crc: u32, created_millis: u64, name: &str) -> [u8; 16] {
-    let is_fixed = clock::source_date_epoch().is_some();
-    let half = |number: u8| {
-        let mut hash = Xxh3::new();
-        hash.update(&[number]);
-        hash.update(&contents.to_le_bytes());
-        hash.update(&footer_crc.to_le_bytes());
-        hash.update(&created_millis.to_le_bytes());
-        hash.update(name.as_bytes());
-        if !is_fixed {
-            hash.update(&RandomState::new().build_hasher().finish().to_le_bytes());
-        }
-        hash.digest().to_be_bytes()
-    };
+/// A version 4 UUID. The keys of a hash table of the standard library are random.
+fn random_uuid() -> [u8; 16] {
     let mut out = [0; 16];
-    out[..8].copy_from_slice(&half(0));
-    out[8..].copy_from_slice(&half(1));
-    out[6] = out[6] & 0x0f | 0x80;
+    for half in out.chunks_mut(8) {
+        half.copy_from_slice(&RandomState::new().build_hasher().finish().to_le_bytes());
+    }
+    out[6] = out[6] & 0x0f | 0x40;
     out[8] = out[8] & 0x3f | 0x80;
     out
 }
@@ -63,30 +52,21 @@ mod tests {
     #[test]
     fn unset_fields_are_recorded() {
         let options = WriterOptions::new();
-        let (a, b) = (Stamp::new(&options, 1, 2, "a"), Stamp::new(&options, 1, 2, "a"));
-        assert_eq!((a.uuid[6] >> 4, a.uuid[8] >> 6, a.creator_id), (8, 2, CREATOR_ID));
-        assert!(a.created_millis > 1_700_000_000_000 - 1);
+        let (a, b) = (Stamp::new(&options), Stamp::new(&options));
+        assert!(a.created_millis > 0);
+        assert_eq!(a.creator_id, CREATOR_ID);
         if clock::source_date_epoch().is_none() {
             assert_ne!(a.uuid, b.uuid);
+            assert_eq!((a.uuid[6] >> 4, a.uuid[8] >> 6), (4, 2));
         }
         let set = options.with_uuid([7; 16]).with_created_millis(5).with_creator_id(9);
-        assert_eq!(Stamp::new(&set, 1, 2, "a"), Stamp { uuid: [7; 16], created_millis: 5, creator_id: 9 });
-    }
-
-    #[test]
-    fn uuids_depend_on_contents_and_name() {
-        let same = new_uuid(1, 2, 3, "a");
-        assert!(
-            [new_uuid(9, 2, 3, "a"), new_uuid(1, 9, 3, "a"), new_uuid(1, 2, 3, "b")]
-                .iter()
-                .all(|id| *id != same)
-        );
+        assert_eq!(Stamp::new(&set), Stamp { uuid: [7; 16], created_millis: 5, creator_id: 9 });
     }
 
     #[test]
     fn nothing_is_recorded_on_request() {
         let none = Stamp { uuid: [0; 16], created_millis: 0, creator_id: 0 };
-        assert_eq!(Stamp::new(&WriterOptions::new().with_provenance(Provenance::Off), 1, 2, "a"), none);
-        assert_eq!(Stamp::new(&WriterOptions::interop(), 1, 2, "a"), none);
+        assert_eq!(Stamp::new(&WriterOptions::new().with_provenance(Provenance::Off)), none);
+        assert_eq!(Stamp::new(&WriterOptions::interop()), none);
     }
 }
