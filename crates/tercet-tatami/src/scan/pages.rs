@@ -1,6 +1,6 @@
 //! Cache of decoded pages.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -22,7 +22,7 @@ pub(super) struct Pages {
 
 #[derive(Debug, Default)]
 struct Cache {
-    columns: HashMap<usize, Vec<CachedPage>>,
+    columns: BTreeMap<usize, Vec<CachedPage>>,
     bytes: u64,
 }
 

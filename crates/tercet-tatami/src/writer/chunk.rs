@@ -51,6 +51,9 @@ pub(super) enum PageDictionary {
     },
 }
 
+/// Encoded pages and their compression.
+type CompressedPages = (Vec<Encoded>, Vec<Choice>);
+
 /// A compressed page.
 #[derive(Debug)]
 pub(super) struct Page {
@@ -123,7 +126,7 @@ impl ColumnWriter {
         (pages, choices): (&[Encoded], &[Choice]),
         payload: &[u8],
         is_last: bool,
-    ) -> Result<Option<(Vec<Encoded>, Vec<Choice>)>, ErrorKind> {
+    ) -> Result<Option<CompressedPages>, ErrorKind> {
         let raw: usize = pages.iter().map(|page| page.payload.len()).sum();
         // Few values in many rows always pay.
         let is_decided = matches!(self.page_dictionary, PageDictionary::Kept { .. });

@@ -276,16 +276,17 @@ fn blobs_share_a_dictionary_if_smaller() {
 fn templated_blobs_are_stored_in_small_runs() {
     let mut noise = Noise(13);
     let field = Field::new("body", Type::BlobRef);
-    let record = |noise: &mut Noise| {
+    let record = |id: u32, noise: &mut Noise| {
+        let (user, mail, sku, cents) =
+            (noise.below(9999), noise.below(99_999), noise.below(999_999), noise.below(10_000));
+        let (day, hour, count) = (noise.below(28) + 1, noise.below(24), noise.below(5));
         format!(
-            r#"{{"type":"purchase","user":{{"name":"user{}","country":"DE"}},"status":"completed","price":{}}}"#,
-            noise.below(9999),
-            noise.below(99_999)
+            r#"{{"id": {id}, "type": "purchase", "user": {{"name": "user{user}", "country": "DE", "email": "u{mail}@example.org"}}, "items": [{{"sku": "SKU-{sku:06}", "price": {cents}, "qty": {count}}}], "status": "completed", "created_at": "2024-06-{day:02}T{hour:02}:00:00Z"}}"#
         )
     };
-    let records: Vec<String> = (0..20_000).map(|_| record(&mut noise)).collect();
+    let records: Vec<String> = (0..50_000).map(|id| record(id, &mut noise)).collect();
     let column = Column::new(Values::Bytes(records.iter().collect()));
-    let bytes = write(slice::from_ref(&field), slice::from_ref(&column), 700, WriterOptions::new());
+    let bytes = write(slice::from_ref(&field), slice::from_ref(&column), 50_000, WriterOptions::new());
     let made = Bytes::new(bytes);
     check(slice::from_ref(&field), slice::from_ref(&column), &made, "records");
     let blob = &made.file.footer().blobs[0];
