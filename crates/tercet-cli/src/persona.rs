@@ -247,6 +247,7 @@ Examples:
 
 /// The verbs of `tercet`.
 #[derive(Debug, Subcommand)]
+#[allow(clippy::large_enum_variant, reason = "one is made for each run")]
 pub(crate) enum TercetVerb {
     /// Run a demo on generated files
     Demo(cmd::demo::Args),

@@ -17,7 +17,6 @@ const LEVELS: RangeInclusive<i32> = -7..=22;
 /// Writer options of the verbs that write a file.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "File")]
-#[expect(clippy::struct_excessive_bools, reason = "each is a flag of the command line")]
 pub(crate) struct Layout {
     /// Output profile; `interop` writes only features that other readers support
     #[arg(long, value_name = "PROFILE", default_value = "native")]
