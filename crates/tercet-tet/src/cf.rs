@@ -1,5 +1,6 @@
 //! CF conventions: missing values and packing of a dataset, from its attributes.
 
+use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use tercet_core::tensor::{OutOfMemory, f16};
 use tercet_core::{ElementType, Tensor, with_element};
 use tercet_kernel::{ComputeType, Decode};
 
-use crate::compute::Select;
+use crate::compute::{Select, compare};
 use crate::error::{Error, ErrorKind};
 use crate::exec::{compute_fill, compute_filter, fill_value};
 use crate::file::Dataset;
@@ -69,8 +70,13 @@ impl CfEncoding {
         self.valid_min.is_some() || self.valid_max.is_some()
     }
 
-    /// How a computation treats the values of an element type.
-    pub(crate) fn values(&self, dtype: ElementType, skip_missing: bool) -> (Option<Scalar>, Values) {
+    /// How a computation treats the values of an element type. If `selects_missing`, its filter selects missing values.
+    pub(crate) fn values(
+        &self,
+        dtype: ElementType,
+        skip_missing: bool,
+        selects_missing: bool,
+    ) -> (Option<Scalar>, Values) {
         let exists = |number: &Scalar| with_element!(dtype, |T| fill_value::<T>(*number).is_some());
         let mut fills: Vec<Scalar> = Vec::new();
         for &fill in self.missing_values.iter().filter(|fill| exists(fill)) {
@@ -79,25 +85,32 @@ impl CfEncoding {
             }
         }
         let masks = !fills.is_empty() || self.has_valid_range();
-        if self.is_packed() || self.has_valid_range() || fills.len() > 2 || (masks && !skip_missing) {
+        let is_null_of_range = selects_missing && self.has_valid_range();
+        // Stored values are compared as they are where possible: f64 rounds 64-bit integers.
+        if self.is_packed() || fills.len() > 2 || (masks && !skip_missing) || is_null_of_range {
             let decode = Some(Arc::new(self.decode(dtype)));
-            return (None, Values { skip_missing, other_fill: None, decode });
+            return (None, Values { skip_missing, decode, ..Values::default() });
         }
-        let values = Values { skip_missing, other_fill: fills.get(1).copied(), decode: None };
+        let valid = self.bounds(dtype);
+        let values = Values { skip_missing, other_fill: fills.get(1).copied(), valid, decode: None };
         (fills.first().copied(), values)
     }
 
-    /// Decoding of stored values of an element type.
-    pub(crate) fn decode(&self, dtype: ElementType) -> Decode {
-        // Bounds are values of the element type, as in the attributes of other formats.
+    /// The range of valid values. Bounds are values of the element type, as in the attributes of other formats.
+    fn bounds(&self, dtype: ElementType) -> [Option<Scalar>; 2] {
         let rounded = |bound: Scalar| match (bound, dtype) {
             (Scalar::Float(bound), ElementType::F16) => Scalar::Float(f16::from_f64(bound).to_f64()),
             #[expect(clippy::cast_possible_truncation, reason = "rounded to the nearest")]
             (Scalar::Float(bound), ElementType::F32) => Scalar::Float(f64::from(bound as f32)),
             _ => bound,
         };
-        let bounds = (self.valid_min.map(rounded), self.valid_max.map(rounded));
-        let valid = Filter { ge: bounds.0, le: bounds.1, ..Filter::default() };
+        [self.valid_min, self.valid_max].map(|bound| bound.map(rounded))
+    }
+
+    /// Decoding of stored values of an element type.
+    pub(crate) fn decode(&self, dtype: ElementType) -> Decode {
+        let [ge, le] = self.bounds(dtype);
+        let valid = Filter { ge, le, ..Filter::default() };
         let bounds = compute_filter(&valid, [None; 2], dtype, ComputeType::for_dtype(dtype));
         Decode {
             missing: self.missing_values.iter().filter_map(|&number| compute_fill(number, dtype)).collect(),
@@ -208,6 +221,16 @@ impl CfEncoding {
             [min, max] => (valid_min, valid_max) = (Some(min), Some(max)),
             _ => return Err(invalid_attribute("valid_range", &attrs["valid_range"], "not two numbers")),
         }
+        let order = valid_min.zip(valid_max).and_then(|(min, max)| compare(min, max));
+        if order == Some(Ordering::Greater) {
+            // All values would be missing.
+            let (name, what) = if attrs.contains_key("valid_range") {
+                ("valid_range", "not a minimum and a maximum")
+            } else {
+                ("valid_min", "greater than `valid_max`")
+            };
+            return Err(invalid_attribute(name, &attrs[name], what));
+        }
         let float = |name: &str| -> Result<Option<f64>, String> {
             let number = number(name)?.map(Scalar::to_f64);
             match number {
@@ -252,6 +275,22 @@ mod tests {
         assert_eq!(parse_numbers(""), None);
         assert_eq!(parse_numbers("none"), None);
         assert_eq!(parse_numbers("1,x"), None);
+    }
+
+    #[test]
+    fn the_minimum_is_not_greater_than_the_maximum() {
+        let encoding = |attrs: &[(&str, &str)]| {
+            let attrs = attrs.iter().map(|&(key, text)| (key.to_owned(), text.to_owned())).collect();
+            CfEncoding::from_attrs(&attrs)
+        };
+        assert!(encoding(&[("valid_range", "[1, 5]")]).is_ok());
+        assert!(encoding(&[("valid_range", "5 5")]).is_ok());
+        assert!(encoding(&[("valid_range", "[5, 1]")]).unwrap_err().contains("`valid_range` is `[5, 1]`"));
+        assert!(encoding(&[("valid_min", "2.5"), ("valid_max", "2")]).unwrap_err().contains("`valid_min`"));
+        // Both are 2^53 in f64.
+        let (less, greater) = ("9007199254740992", "9007199254740993");
+        assert!(encoding(&[("valid_min", less), ("valid_max", greater)]).is_ok());
+        assert!(encoding(&[("valid_min", greater), ("valid_max", less)]).is_err());
     }
 
     #[test]

@@ -35,6 +35,7 @@ pub use transform::{Transform, Transformed};
 pub use weights::Weights;
 pub use window::{Group, TimePart, Window};
 
+pub(crate) use filter::compare;
 pub(crate) use reduce::{check_reversed, reduced_dims};
 pub(crate) use request::{Settings, ValueMode};
 pub(crate) use window::{WindowSpan, groups_of};

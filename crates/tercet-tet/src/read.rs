@@ -113,6 +113,7 @@ impl Dataset<'_> {
             selection,
             planned: None,
             positions: None,
+            reversed: &[],
             progress,
             bytes_read: None,
             parallel: true,

@@ -47,6 +47,8 @@ pub struct Results {
     pub skipped: u64,
     /// How the results were computed; `None` for a selection that was read.
     pub execution: Option<Execution>,
+    /// What is missing in the results: coordinates that cannot be read.
+    pub warnings: Vec<String>,
 }
 
 /// One result.
@@ -142,6 +144,7 @@ impl Request<'_> {
             elements: 0,
             skipped: 0,
             execution: Some(outcome.execution),
+            warnings: self.warnings(),
         };
         match outcome.computed {
             Computed::Reduced(reduced) => {
@@ -339,6 +342,9 @@ impl Request<'_> {
             return Ok(None);
         }
         let Some(coordinate) = self.dataset.coordinate_dataset(axis) else { return Ok(None) };
+        if self.dataset.readable_coordinates(axis)?.is_none() {
+            return Ok(None);
+        }
         let selection = Selection::new(vec![slice], coordinate.shape())
             .map_err(|error| self.dataset.file.error(error.into()))?;
         let all = coordinate.read(&selection)?;
@@ -365,12 +371,31 @@ impl Request<'_> {
         (0..operation.roles.len()).filter(is_reduced).map(|axis| axis_title(&self.dataset, axis)).collect()
     }
 
+    /// Warnings of axes whose coordinates would be in the results, but cannot be read.
+    fn warnings(&self) -> Vec<String> {
+        let has_positions = self.ops.iter().any(|op| matches!(op, Kind::ArgMin | Kind::ArgMax));
+        let is_shown = |axis: &usize| match &self.resolved.operation {
+            Some(operation) if matches!(operation.roles[*axis], Role::Reduced) => {
+                has_positions || self.dropped.contains(axis)
+            }
+            _ => true,
+        };
+        let axes = (0..self.resolved.selection.axes().len()).filter(is_shown);
+        let warnings = axes.filter_map(|axis| {
+            let error = self.dataset.coordinate_error(axis)?;
+            let title = axis_title(&self.dataset, axis);
+            let (title, kind) = (tercet_core::escape::name(&title), error.kind());
+            Some(format!("the coordinates of axis `{title}` cannot be read, and positions are used: {kind}"))
+        });
+        warnings.collect()
+    }
+
     /// Coordinates of the dropped axes.
     fn single(&self) -> Result<Vec<(String, Coordinates)>, Error> {
         let mut single = Vec::new();
         for &axis in &self.dropped {
             let slice = self.resolved.selection.axes()[axis];
-            let found = self.dataset.coordinates(axis)?.map(|all| all.selected(slice, false));
+            let found = self.dataset.readable_coordinates(axis)?.map(|all| all.selected(slice, false));
             let coordinates =
                 found.unwrap_or_else(|| Coordinates::from_labels(vec![slice.start.to_string()]));
             single.push((axis_title(&self.dataset, axis), coordinates));
@@ -397,6 +422,7 @@ impl Select<'_> {
             elements,
             skipped: 0,
             execution: None,
+            warnings: request.warnings(),
         })
     }
 }

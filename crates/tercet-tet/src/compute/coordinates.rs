@@ -4,7 +4,7 @@ use std::fmt;
 
 use tercet_core::cf_time::{Calendar, CfTime, PartialTime, TimeUnits};
 use tercet_core::tensor::AxisSlice;
-use tercet_core::{ElementType, escape};
+use tercet_core::{Class, Diagnostic as _, ElementType, escape};
 
 use crate::error::Error;
 use crate::file::Dataset;
@@ -51,12 +51,31 @@ impl Dataset<'_> {
         }
     }
 
+    /// Coordinates of an axis, like [`coordinates`](Self::coordinates); `None` if they are damaged or invalid. Positions are
+    /// selected and computed without them.
+    pub fn readable_coordinates(&self, axis: usize) -> Result<Option<Coordinates>, Error> {
+        match self.coordinates(axis) {
+            Err(error) if is_unusable(&error) => Ok(None),
+            coordinates => coordinates,
+        }
+    }
+
+    /// The error of coordinates that are damaged or invalid.
+    pub(crate) fn coordinate_error(&self, axis: usize) -> Option<Error> {
+        self.coordinates(axis).err().filter(is_unusable)
+    }
+
     /// The coordinate dataset of an axis: the 1-D dataset with the name and the length of the axis.
     pub fn coordinate_dataset(&self, axis: usize) -> Option<Self> {
         let name = self.axis_name(axis)?;
         let extent = self.shape().get(axis)?;
         self.file.datasets().find(|other| other.name() == name && other.shape() == [*extent])
     }
+}
+
+/// Whether an error is one of the stored coordinates, not of the system.
+fn is_unusable(error: &Error) -> bool {
+    matches!(error.class(), Class::Malformed | Class::Corrupt | Class::Unsupported | Class::Request)
 }
 
 impl Coordinates {

@@ -64,7 +64,7 @@ fn bound(slot: &mut Option<Scalar>, number: Scalar, tighter: Ordering) -> Result
     Ok(())
 }
 
-fn compare(a: Scalar, b: Scalar) -> Option<Ordering> {
+pub(crate) fn compare(a: Scalar, b: Scalar) -> Option<Ordering> {
     match (a, b) {
         (Scalar::Whole(a), Scalar::Whole(b)) => Some(a.cmp(&b)),
         _ => a.to_f64().partial_cmp(&b.to_f64()),

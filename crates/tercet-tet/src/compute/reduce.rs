@@ -145,7 +145,7 @@ impl<'f> Reduce<'f> {
         let mut dims = reduced_dims(&select.dataset, &select.axes, &select.reversed, &roles, &names)?;
         name_groups(&select, &groups, &roles, &mut dims)?;
         let mut operation = Operation { kind: first, axes, roles };
-        check_reversed(&select.dataset, &select.reversed, &ops, &operation)?;
+        check_reversed(&select.dataset, &select.reversed, &operation)?;
         let weights = weights.map(|weights| weights.resolve(&select)).transpose()?;
         if let Some(weights) = &weights {
             AxisWeights::partial_kinds(&ops).map_err(|detail| select.refuse(&detail))?;
@@ -266,17 +266,13 @@ fn check(select: &Select<'_>, op: Kind, axes: &[usize], roles: &[Role]) -> Resul
 pub(crate) fn check_reversed(
     dataset: &Dataset<'_>,
     reversed: &[bool],
-    ops: &[Kind],
     operation: &Operation,
 ) -> Result<(), Error> {
-    let indexed = ops.iter().any(|op| matches!(op, Kind::ArgMin | Kind::ArgMax));
     let is_transform = matches!(operation.kind, Kind::Transform { .. });
     for (axis, role) in operation.roles.iter().enumerate().filter(|(axis, _)| reversed[*axis]) {
         let what = match role {
             _ if is_transform => "a transform",
-            Role::Kept => continue,
-            Role::Reduced if !indexed => continue,
-            Role::Reduced => "the index of a minimum or maximum",
+            Role::Kept | Role::Reduced => continue,
             Role::Grouped(_) => "groups",
             Role::Rolling(_) => "windows",
         };
@@ -338,9 +334,15 @@ pub(crate) fn reduced_dims(
     for (axis, role) in roles.iter().enumerate() {
         let Some(len) = role.output_len(axes[axis].count()) else { continue };
         let coordinates = match role {
-            Role::Kept => dataset.coordinates(axis)?.map(|all| all.selected(axes[axis], reversed[axis])),
+            Role::Kept => {
+                let coordinates = dataset.readable_coordinates(axis)?;
+                coordinates.map(|all| all.selected(axes[axis], reversed[axis]))
+            }
             Role::Rolling(rolling) => match rolling.last_positions() {
-                Some(last) => dataset.coordinates(axis)?.map(|all| all.selected(axes[axis], false).at(&last)),
+                Some(last) => {
+                    let coordinates = dataset.readable_coordinates(axis)?;
+                    coordinates.map(|all| all.selected(axes[axis], false).at(&last))
+                }
                 None => None,
             },
             _ => None,

@@ -12,12 +12,13 @@ use super::reduce::{Counts, reduced};
 use super::weights::{AxisWeights, Parts};
 use super::{Dim, Reduced, Transformed};
 use crate::error::{Error, ErrorKind};
+use crate::exec::integers::{self, Integers};
 use crate::exec::job::{Job, held_bytes};
 use crate::exec::locate::locate;
 use crate::exec::memory::{self, Memory};
 use crate::exec::reduce::{self, Numbers, compute, compute_all, is_linear_scan};
 use crate::exec::target::Outputs;
-use crate::exec::{blank, explain, integers, preview, spill, transform};
+use crate::exec::{blank, explain, preview, spill, transform};
 use crate::file::Dataset;
 use crate::plan::ReadPlan;
 use crate::query::document::ExecutionOptions;
@@ -81,8 +82,10 @@ impl ValueMode {
             return Ok(());
         };
         let Some(dtype) = dataset.element() else { return Ok(()) };
-        let (fill, values) = dataset.read_cf_encoding()?.values(dtype, skip_missing);
-        if values.decode.is_some() && matches!(operation.kind, Kind::Transform { .. }) {
+        let selects_missing = resolved.filter.is_some_and(|filter| filter.is_null);
+        let (fill, values) = dataset.read_cf_encoding()?.values(dtype, skip_missing, selects_missing);
+        let is_decoded = values.decode.is_some() || values.valid.iter().any(Option::is_some);
+        if is_decoded && matches!(operation.kind, Kind::Transform { .. }) {
             let detail = "transforms of packed values, or of values with a valid range, are not supported";
             return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail: detail.into() });
         }
@@ -323,12 +326,8 @@ impl<'f> Request<'f> {
             (None, _) => compute_all(job, &kinds, operation)?,
         };
         self.propagate_missing(job, operation, &kinds, &mut computed)?;
-        let is_exact = !self.settings.as_reference && self.weights.is_none();
         let exact = kinds.iter().zip(&computed).map(|(&kind, computed)| {
-            if !is_exact {
-                return Ok(None);
-            }
-            integers::exact(job, &Operation { kind, ..operation.clone() }, &computed.numbers)
+            self.exact(job, &Operation { kind, ..operation.clone() }, &computed.numbers)
         });
         let exact = exact.collect::<Result<Vec<_>, ErrorKind>>()?;
         let counts = if self.settings.counts { computed.pop() } else { None };
@@ -353,6 +352,42 @@ impl<'f> Request<'f> {
             Ok(result)
         });
         Ok((results.collect::<Result<_, ErrorKind>>()?, execution))
+    }
+
+    /// Exact results of an operation on integers, from its results as f64.
+    fn exact(
+        &self,
+        job: &Job<'_>,
+        operation: &Operation,
+        numbers: &Numbers,
+    ) -> Result<Option<Integers>, ErrorKind> {
+        if self.settings.as_reference {
+            return Ok(None);
+        }
+        if let Some(weights) = &self.weights {
+            // Minima and maxima have no weights, and sums of weighted integers are not integers.
+            if !matches!(operation.kind, Kind::Min | Kind::Max) {
+                return Ok(None);
+            }
+            let mut roles = operation.roles.clone();
+            roles[weights.axis] = Role::Reduced;
+            return integers::exact(job, &Operation { roles, ..operation.clone() }, numbers);
+        }
+        let skip_missing = ValueMode::Decoded { skip_missing: true };
+        let Numbers::Values(values) = numbers else { return Ok(None) };
+        if self.settings.values != (ValueMode::Decoded { skip_missing: false })
+            || self.resolved.values.decode.is_none()
+            || values.iter().any(|value| value.is_nan())
+        {
+            return integers::exact(job, operation, numbers);
+        }
+        // Missing values would be NaN in f64, but there are none: the stored integers have the same results.
+        let mut stored = self.clone();
+        skip_missing.apply(&self.dataset, &mut stored.resolved)?;
+        stored.with_job(job.plan, job.progress, |job, _| {
+            let numbers = compute(job, operation)?.numbers;
+            integers::exact(job, operation, &numbers)
+        })
     }
 
     /// Removes minima and maxima of missing values, if these are not skipped. Other operations return NaN by

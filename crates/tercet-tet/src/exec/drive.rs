@@ -185,7 +185,7 @@ impl Missing {
             let predicate = Predicate::<T>::new(&missing, resolved.fills());
             for chunk in &job.plan.chunks {
                 let stats = job.stats(&chunk.stored)?;
-                if stats.is_none_or(|stats| !predicate.has_no_null(&stats)) {
+                if stats.is_none_or(|stats| !predicate.passes_all(&stats)) {
                     chunks.insert(chunk.stored.row);
                 }
             }
@@ -499,9 +499,9 @@ impl<'a> Run<'a> {
         }
         let Some(cell) = self.visitor.geometry.single_cell(task, block, region) else { return Ok(None) };
         let Some(stats) = self.job.stats(&region.stored)? else { return Ok(None) };
-        // NaN is counted apart from the other values, fill values are not.
-        let has_fills = || self.job.resolved.fills().iter().any(Option::is_some);
-        if self.missing.as_ref().is_some_and(|missing| missing.may_be_in(region) && has_fills()) {
+        // NaN is counted apart from the other values, other missing values are not.
+        let may_miss = self.missing.as_ref().is_some_and(|missing| missing.may_be_in(region));
+        if may_miss && self.job.resolved.has_missing_values() {
             return Ok(None);
         }
         Ok(Some((cell, kernel_statistics(&stats, self.job.plan.grid.element()))))

@@ -24,6 +24,8 @@ pub(crate) struct Scope<'a> {
     pub(crate) planned: Option<&'a [PlannedChunk]>,
     /// Included positions of one axis; `None` includes all.
     pub(crate) positions: Option<&'a Positions>,
+    /// Axes whose positions are indexed in descending order; empty if there are none.
+    pub(crate) reversed: &'a [bool],
     pub(crate) progress: &'a dyn Progress,
     /// Counter of stored bytes. Without it, progress counts decoded bytes.
     pub(crate) bytes_read: Option<&'a AtomicU64>,
@@ -120,6 +122,7 @@ impl Job<'_> {
             selection: &self.plan.selection,
             planned: Some(&self.plan.chunks),
             positions: self.resolved.positions.as_ref(),
+            reversed: &self.resolved.reversed,
             progress: self.progress,
             bytes_read: Some(&self.bytes_read),
             parallel: self.threads() > 1,

@@ -91,8 +91,7 @@ fn prune(
         for chunk in chunks.drain(..) {
             let linear = chunk.number;
             let stats = stats(dataset, &chunk)?;
-            if missing.as_ref().is_some_and(|one| stats.as_ref().is_none_or(|stats| !one.has_no_null(stats)))
-            {
+            if missing.as_ref().is_some_and(|one| stats.as_ref().is_none_or(|stats| !one.passes_all(stats))) {
                 kept.push(chunk);
                 continue;
             }

@@ -89,20 +89,25 @@ impl<T: Number> Predicate<T> {
         }
     }
 
-    /// Whether no value of a chunk is null, by its statistics.
-    pub(crate) fn has_no_null(&self, stats: &Stats) -> bool {
-        let is_outside = |min: f64, max: f64| {
-            let inside = |fill: T::Rank| min <= fill.to_f64() && fill.to_f64() <= max;
-            !(min.is_nan() || max.is_nan() || self.fills.into_iter().flatten().any(inside))
+    /// Whether all values of a chunk are between the bounds and none is null, by its statistics.
+    pub(crate) fn passes_all(&self, stats: &Stats) -> bool {
+        let between = match stats.range {
+            Range::Signed { min, max, .. } => {
+                self.encloses(i128::from(min), i128::from(max), Number::to_i128)
+            }
+            Range::Unsigned { min, max, .. } => {
+                self.encloses(i128::from(min), i128::from(max), Number::to_i128)
+            }
+            // An invalid range proves nothing: comparisons with NaN are false.
+            Range::Float { min, max, .. } => self.encloses(min, max, Number::to_f64),
         };
-        // Bounds of 64-bit integers are rounded; rounding keeps their order, so that no fill value is missed.
-        #[expect(clippy::cast_precision_loss, reason = "monotonic")]
-        let outside = match stats.range {
-            Range::Signed { min, max, .. } => is_outside(min as f64, max as f64),
-            Range::Unsigned { min, max, .. } => is_outside(min as f64, max as f64),
-            Range::Float { min, max, .. } => is_outside(min, max),
-        };
-        stats.nan_count == 0 && outside
+        stats.nan_count == 0 && between && self.barred.is_none()
+    }
+
+    /// Whether all values from `min` to `max` are between the bounds and none is a fill value.
+    fn encloses<V: PartialOrd>(&self, min: V, max: V, exact: impl Fn(T::Rank) -> V) -> bool {
+        let is_apart = |fill: T::Rank| exact(fill) < min || max < exact(fill);
+        exact(self.low) <= min && max <= exact(self.high) && self.fills.into_iter().flatten().all(is_apart)
     }
 
     /// Whether any value from `min` to `max` may pass; `exact` converts the bounds for the comparison.

@@ -502,12 +502,13 @@ impl<'a> Geometry<'a> {
             let (from, to) = (to_usize(first), to_usize(end));
             let positions = self.scope.positions.filter(|keep| keep.axis == axis);
             let keep = task.parts[axis].keep.as_deref().or(positions.map(|keep| &keep.counts[..]));
+            let is_reversed = self.scope.reversed.get(axis) == Some(&true);
             let mut lane = AxisRun {
                 first,
                 count: to - from,
                 stride: to_usize(slice.step).saturating_mul(value_stride[axis]),
                 cells: CellStep::Same,
-                index: self.index[axis],
+                index: if is_reversed { self.index[axis].wrapping_neg() } else { self.index[axis] },
                 keep: keep.map(|keep| &keep[from..to]),
             };
             let role = &self.roles[axis];
@@ -527,7 +528,8 @@ impl<'a> Geometry<'a> {
                     }
                 }
             }
-            piece.index += (first + self.index_lead(axis)) * self.index[axis];
+            let place = if is_reversed { slice.count() - 1 - first } else { first };
+            piece.index += (place + self.index_lead(axis)) * self.index[axis];
             piece.lanes.push(lane);
         }
         Some(piece)

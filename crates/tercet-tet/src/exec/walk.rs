@@ -18,10 +18,17 @@ pub(crate) struct AxisRun<'a> {
     /// Stride from one position to the next, in values.
     pub(crate) stride: usize,
     pub(crate) cells: CellStep<'a>,
-    /// Stride among the reduced positions.
+    /// Stride among the reduced positions; modulo 2^64, because it is negative on a reversed axis.
     pub(crate) index: u64,
     /// Mask of included positions; `None` includes all.
     pub(crate) keep: Option<&'a [bool]>,
+}
+
+impl AxisRun<'_> {
+    /// Index of a position among the reduced positions, from that of the first.
+    fn index_at(&self, first: u64, position: usize) -> u64 {
+        first.wrapping_add((position as u64).wrapping_mul(self.index))
+    }
 }
 
 /// Step of the output cell from one position to the next.
@@ -63,9 +70,9 @@ impl Piece<'_> {
                 continue;
             };
             let cells = match (outer.cells, lane.cells) {
-                (CellStep::Same, CellStep::Same) => {
-                    (!indexed || outer.index == lane.index * lane.count as u64).then_some(CellStep::Same)
-                }
+                (CellStep::Same, CellStep::Same) => (!indexed
+                    || outer.index == lane.index.wrapping_mul(lane.count as u64))
+                .then_some(CellStep::Same),
                 // Windows keep positions separate and count them as well.
                 (CellStep::Each(far), CellStep::Each(near)) => {
                     let counted = indexed && (outer.index, lane.index) != (0, 0);
@@ -300,7 +307,7 @@ impl<'w, 'b> Walker<'w, 'b> {
                     return self.narrow(bytes, (outer, inner), offset, cell, index);
                 }
                 for i in 0..outer.count {
-                    let (offset, index) = (offset + i * outer.stride, index + i as u64 * outer.index);
+                    let (offset, index) = (offset + i * outer.stride, outer.index_at(index, i));
                     self.push(bytes, (offset, inner.count, inner.stride), cell, index);
                 }
                 Ok(())
@@ -314,7 +321,7 @@ impl<'w, 'b> Walker<'w, 'b> {
                     if outer.keep.is_some_and(|keep| !keep[i]) {
                         continue;
                     }
-                    let (cell, index) = (cell + outer.cells.offset(i), index + i as u64 * outer.index);
+                    let (cell, index) = (cell + outer.cells.offset(i), outer.index_at(index, i));
                     self.descend(bytes, rest, offset + i * outer.stride, cell, index)?;
                 }
                 Ok(())
@@ -505,7 +512,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         if self.indexed && outer.index != 1 {
             // The index of a run grows by 1.
             for i in 0..len {
-                let (offset, index) = (offset + i * outer.stride, index + i as u64 * outer.index);
+                let (offset, index) = (offset + i * outer.stride, outer.index_at(index, i));
                 self.push(bytes, (offset, count, inner.stride), cell, index);
             }
             return;
@@ -544,7 +551,7 @@ impl<'w, 'b> Walker<'w, 'b> {
                         let one = AxisRun { count: 1, stride: 0, ..SINGLE };
                         let part = AxisRun { count: run.len(), cells: CellStep::Same, ..*lane };
                         let offset = offset + at * lane.stride;
-                        self.runs(bytes, (&one, &part), offset, of(run[0]), index + at as u64 * lane.index);
+                        self.runs(bytes, (&one, &part), offset, of(run[0]), lane.index_at(index, at));
                         at += run.len();
                     }
                 } else {
@@ -643,7 +650,7 @@ impl<'w, 'b> Walker<'w, 'b> {
         let places = range.zip(&*mask).filter(|(_, passes)| **passes).map(|(place, _)| place);
         let cell_of = |place: usize| u32::try_from(cell + lane.cells.offset(place)).unwrap_or(u32::MAX);
         if self.indexed {
-            let indices = places.clone().map(|place| index + place as u64 * lane.index);
+            let indices = places.clone().map(|place| lane.index_at(index, place));
             chosen.indices.extend(indices);
         }
         chosen.cells.extend(places.map(cell_of));

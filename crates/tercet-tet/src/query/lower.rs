@@ -54,7 +54,7 @@ impl Query {
         let settings = Settings { execution: *self.execution(), values, ..settings };
         let ops: Vec<super::Kind> = resolved.operation.iter().map(|operation| operation.kind).collect();
         if let Some(operation) = &resolved.operation {
-            check_reversed(dataset, &resolved.reversed, &ops, operation).map_err(Error::into_kind)?;
+            check_reversed(dataset, &resolved.reversed, operation).map_err(Error::into_kind)?;
         } else if resolved.spill.is_some() && resolved.reversed.contains(&true) {
             let detail = "a negative step is not supported for `spill`".into();
             return Err(ErrorKind::Compute { dataset: dataset.name().into(), detail });

@@ -41,6 +41,8 @@ pub(crate) struct Values {
     pub(crate) skip_missing: bool,
     /// A second fill value.
     pub(crate) other_fill: Option<Scalar>,
+    /// The minimum and the maximum of valid stored values: others are missing.
+    pub(crate) valid: [Option<Scalar>; 2],
     /// Decoding of packed values to f64, with missing ones as NaN.
     pub(crate) decode: Option<Arc<Decode>>,
 }
@@ -170,11 +172,21 @@ impl Resolved {
     /// The filter that excludes missing values, for elements of a type that may be missing.
     pub(crate) fn missing_filter(&self, dtype: ElementType) -> Option<Filter> {
         let is_float = matches!(dtype, ElementType::F16 | ElementType::F32 | ElementType::F64);
-        let may_miss = is_float || self.values.decode.is_some() || self.fills().iter().any(Option::is_some);
+        let may_miss = is_float || self.values.decode.is_some() || self.has_missing_values();
         // A filter for missing values includes them.
         let includes = self.filter.is_some_and(|filter| filter.is_null);
-        (self.values.skip_missing && may_miss && !includes)
-            .then_some(Filter { is_not_null: true, ..Filter::default() })
+        let [ge, le] = self.values.valid;
+        (self.values.skip_missing && may_miss && !includes).then_some(Filter {
+            ge,
+            le,
+            is_not_null: true,
+            ..Filter::default()
+        })
+    }
+
+    /// Whether stored values other than NaN are missing.
+    pub(crate) fn has_missing_values(&self) -> bool {
+        self.fills().iter().chain(&self.values.valid).any(Option::is_some)
     }
 
     /// The filter of a dense result of stored values: the filter of the query, without missing values.

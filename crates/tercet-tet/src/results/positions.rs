@@ -72,14 +72,19 @@ pub(super) fn positions(
         };
         let indices = indices.iter().enumerate().map(place).collect();
         let slice = slices[axis];
-        let coordinates = request.dataset.coordinates(axis)?;
+        let coordinates = request.dataset.readable_coordinates(axis)?;
         let has_coordinates = coordinates.is_some();
+        let reversed = request.resolved.reversed[axis];
         let coordinates = coordinates.map_or_else(
             || {
-                let numbers = (0..slice.count()).map(|at| (slice.start + at * slice.step).to_string());
+                let number = |at: u64| slice.start + at * slice.step;
+                let numbers = (0..slice.count()).map(|at| {
+                    let at = if reversed { slice.count() - 1 - at } else { at };
+                    number(at).to_string()
+                });
                 Coordinates::from_labels(numbers.collect())
             },
-            |all| all.selected(slice, false),
+            |all| all.selected(slice, reversed),
         );
         let axis = axis_title(&request.dataset, axis);
         found.push(AxisPositions { axis, indices, coordinates, has_coordinates });

@@ -4,7 +4,7 @@ use std::io::Cursor;
 
 use tercet_core::tensor::Scalar;
 use tercet_core::{Element, TensorView};
-use tercet_tet::{Comparison, File, Layout, Op, Select, Window, Writer, WriterOptions};
+use tercet_tet::{Comparison, File, Layout, Op, Select, Weights, Window, Writer, WriterOptions};
 
 /// A file with one dataset `a` in chunks of three values.
 fn file<T: Element + Scalar>(values: &[T], attrs: &[(&str, &str)], statistics: bool) -> File {
@@ -54,6 +54,51 @@ fn results_of_64_bit_integers_are_not_rounded() {
         assert_eq!(exact::<u64>(&part, Op::Sum), None);
         assert_eq!(exact(&part.clone().raw(), Op::Max), Some(vec![u64::MAX]));
     }
+}
+
+#[test]
+fn integers_with_missing_values_are_not_rounded() {
+    let values = [BIG + 1, 7, BIG + 3, -5, BIG + 5, BIG + 9, BIG + 7];
+    let range = format!("[7, {}]", BIG + 7);
+    for statistics in [true, false] {
+        // -5 and 2^53 + 9 are outside of the range.
+        let valid = [BIG + 1, 7, BIG + 3, BIG + 5, BIG + 7];
+        let file_range = file(&values, &[("valid_range", &range)], statistics);
+        let part = file_range.dataset("a").unwrap().select();
+        assert_eq!(exact(&part, Op::Min), Some(vec![7i64]));
+        assert_eq!(exact(&part, Op::Max), Some(vec![BIG + 7]));
+        assert_eq!(exact(&part, Op::Sum), Some(vec![valid.iter().sum::<i64>()]));
+        assert_eq!(exact(&part, Op::Median), Some(vec![BIG + 3]));
+        let max = part.reduce([Op::Max]).run().unwrap();
+        assert_eq!((max.elements, max.skipped), (5, 2));
+        let large = part.clone().filter(Comparison::parse("value > 9007199254740995").unwrap().remove(0));
+        assert_eq!(exact(&large, Op::Min), Some(vec![BIG + 5]));
+        // With a fill value as well.
+        let file_fill = file(&values, &[("valid_range", &range), ("_FillValue", "7")], statistics);
+        let part = file_fill.dataset("a").unwrap().select();
+        assert_eq!(exact(&part, Op::Min), Some(vec![BIG + 1]));
+        // Missing values that are not skipped make no integer; without any, results are exact.
+        assert_eq!(exact::<i64>(&part.clone().skipna(false), Op::Max), None);
+        let present = part.isel("x", 4..5).unwrap().skipna(false);
+        for op in [Op::Min, Op::Max, Op::Sum, Op::Median] {
+            assert_eq!(exact(&present, op), Some(vec![BIG + 5]), "{op:?}");
+        }
+        let file_plain = file(&values, &[("valid_max", "9007199254740993")], statistics);
+        let part = file_plain.dataset("a").unwrap().select();
+        assert_eq!(exact(&part, Op::Max), Some(vec![BIG + 1]));
+        let null = part.filter(Comparison::parse("value is null").unwrap().remove(0));
+        assert_eq!(null.reduce([Op::Count]).run().unwrap().elements, 4);
+    }
+}
+
+#[test]
+fn extremes_beside_weighted_means_are_not_rounded() {
+    let file = file(&[BIG + 1, 3, BIG + 3, BIG + 5], &[], true);
+    let part = file.dataset("a").unwrap().select();
+    let weights = Weights::values("x", vec![1.0, 0.5, 2.0, 1.0]);
+    let results = part.reduce([Op::Mean, Op::Max, Op::Min]).over(["x"]).weights(weights).run_all().unwrap();
+    let exact = |number: usize| results[number].exact.as_ref().map(|it| it.to_vec::<i64>().unwrap());
+    assert_eq!([exact(0), exact(1), exact(2)], [None, Some(vec![BIG + 5]), Some(vec![3])]);
 }
 
 #[test]

@@ -4,9 +4,11 @@ use std::io::Cursor;
 
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
+use tercet_core::tensor::IndexSlice;
 use tercet_core::{ElementType, TensorView};
 use tercet_tet::{
-    File, Group, Layout, Op, Reduce, ResultValues, TimePart, Weights, Window, Writer, WriterOptions,
+    Compression, File, Group, Layout, Op, Reduce, ResultValues, TimePart, Weights, Window, Writer,
+    WriterOptions,
 };
 
 /// `t`, f32, time × lat × lon, with coordinates.
@@ -138,6 +140,97 @@ proptest! {
             }
         }
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(tercet_testkit::cases(64)))]
+    /// Of equal values the first in the order of the selection is found, also on reversed axes.
+    #[test]
+    fn positions_of_maxima_on_reversed_axes_equal_a_plain_loop(
+        shape in [1u64..6, 1u64..7, 1u64..5],
+        chunks in [1u64..4, 1u64..4, 1u64..4],
+        seed in prop::collection::vec(prop_oneof![6 => (0i16..4).prop_map(f32::from), 1 => Just(f32::NAN)], 120),
+        reversed in prop::array::uniform3(any::<bool>()),
+        reduced in prop::array::uniform3(any::<bool>()),
+    ) {
+        let elements = shape.iter().product::<u64>() as usize;
+        let file = file(shape, chunks, &seed[..elements]);
+        let mut part = file.dataset("t").unwrap().select();
+        for (axis, _) in reversed.iter().enumerate().filter(|(_, reversed)| **reversed) {
+            part = part.isel(axis, IndexSlice::parse("::-1").unwrap()).unwrap();
+        }
+        let axes: Vec<usize> = (0..3).filter(|&axis| reduced[axis]).collect();
+        prop_assume!(!axes.is_empty());
+        let request = part.arg_max(axes.clone()).request().unwrap();
+        let results = request.results(&NoProgress).unwrap();
+        let ResultValues::Positions(found) = &results.arrays[0].values else { panic!("positions") };
+        let values = part.read().unwrap();
+        let values = values.as_slice::<f32>().unwrap();
+        let count = |axis: usize, is_reduced: bool| if reduced[axis] == is_reduced { shape[axis] } else { 1 };
+        let (mut output, at) = (0, |kept: [u64; 3], inner: [u64; 3]| {
+            let place = |axis: usize| kept[axis] + inner[axis];
+            values[((place(0) * shape[1] + place(1)) * shape[2] + place(2)) as usize]
+        });
+        let boxes = |is_reduced: bool| {
+            let [a, b, c] = [0, 1, 2].map(|axis| count(axis, is_reduced));
+            (0..a).flat_map(move |x| (0..b).flat_map(move |y| (0..c).map(move |z| [x, y, z])))
+        };
+        for kept in boxes(false) {
+            let mut best: Option<([u64; 3], f32)> = None;
+            for inner in boxes(true) {
+                let value = at(kept, inner);
+                if value > best.map_or(f32::NEG_INFINITY, |(_, value)| value) {
+                    best = Some((inner, value));
+                }
+            }
+            for (axis, found) in axes.iter().zip(found) {
+                let index = best.map(|(place, _)| place[*axis] as usize);
+                prop_assert_eq!(found.index(output), index);
+                // The coordinate is that of the selected position.
+                if let (Some(index), Some(coordinates)) = (index, part.coordinates(*axis).unwrap()) {
+                    prop_assert_eq!(found.text(output), Some(coordinates.text(index)));
+                }
+            }
+            output += 1;
+        }
+    }
+}
+
+/// Coordinates that are damaged or invalid are not in the results; positions need none.
+#[test]
+fn damaged_coordinates_do_not_refuse_positions() {
+    let values: Vec<f32> = (0..24).map(|n| n as f32).collect();
+    let mut layout = Layout::new();
+    let t = layout.dataset("t", ElementType::F32, [4, 6], [2, 6]).unwrap();
+    layout.dims(t, ["time", "x"]).unwrap();
+    let time = layout.dataset("time", ElementType::F64, [4], [4]).unwrap();
+    let x = layout.dataset("x", ElementType::F64, [6], [6]).unwrap();
+    layout.attr(x, "valid_min", "2").unwrap();
+    layout.attr(x, "valid_max", "1").unwrap();
+    layout.compress(time, Compression::None).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(t, TensorView::from_slice(&[4, 6], &values).unwrap()).unwrap();
+    writer.array(time, TensorView::from_slice(&[4], &[1e9, 2e9, 3e9, 4e9]).unwrap()).unwrap();
+    writer.array(x, TensorView::from_slice(&[6], &[0.0, 1.0, 2.0, 3.0, 4.0, 5.0]).unwrap()).unwrap();
+    let mut bytes = writer.finish().unwrap().output;
+    let at = bytes.windows(8).position(|found| found == 2e9f64.to_le_bytes()).unwrap();
+    bytes[at] ^= 1;
+    let file = File::from_bytes("m", bytes).unwrap();
+    let part = file.dataset("t").unwrap().select().isel("time", 1..3).unwrap();
+    let results = part.mean(["x"]).request().unwrap().results(&NoProgress).unwrap();
+    let ResultValues::Numbers(means) = &results.arrays[0].values else { panic!("numbers") };
+    assert_eq!(means.as_slice::<f64>(), Some(&[8.5, 14.5][..]));
+    assert_eq!(results.arrays[0].dims[0].coordinates.as_ref().unwrap().text(0), "1");
+    assert_eq!(results.warnings.len(), 1, "{:?}", results.warnings);
+    assert!(results.warnings[0].contains("axis `time` cannot be read"), "{:?}", results.warnings);
+    let read = part.clone().results(false).unwrap();
+    assert_eq!(read.warnings.len(), 2, "{:?}", read.warnings);
+    assert!(read.warnings[1].contains("`valid_min` is `2`"), "{:?}", read.warnings);
+    let first = part.clone().isel("time", 0).unwrap().squeeze().arg_max(["x"]).request().unwrap();
+    let first = first.results(&NoProgress).unwrap();
+    assert_eq!((first.warnings.len(), first.single[0].1.text(0)), (2, "1".to_owned()));
+    let error = part.sel("time", 1e9).unwrap_err().to_string();
+    assert!(error.contains("checksum"), "{error}");
 }
 
 fn sample() -> File {

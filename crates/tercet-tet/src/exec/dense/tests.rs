@@ -28,6 +28,7 @@ fn partly_visited_chunks_are_checked() {
                 selection: &Selection::full(&shape),
                 planned: None,
                 positions: None,
+                reversed: &[],
                 progress: &NoProgress,
                 bytes_read: None,
                 parallel: false,
