@@ -41,7 +41,7 @@
 //! | [`chunking`] | default chunk shapes |
 //! | [`documents`] | documents of text files: plain text, Markdown, HTML, TREC, JSONL, Parquet |
 //! | [`tables`] | tables of any format: CSV, JSONL, Parquet, Arrow, `.tatami` |
-//! | [`write_results`] | results of computations as `.npy`, `.tet`, `.csv`, `.json` |
+//! | [`write_results`], [`write_selection`] | results of computations, and selections, as `.npy`, `.tet`, `.csv`, `.json` |
 #![deny(clippy::disallowed_methods)]
 #![cfg_attr(
     test,
@@ -63,5 +63,5 @@ pub use error::{Error, ErrorKind};
 pub use formats::npy;
 #[cfg(any(unix, windows))]
 pub use results::save_results;
-pub use results::{ResultFormat, UnknownExtension, write_results};
+pub use results::{ResultFormat, UnknownExtension, write_results, write_selection};
 pub use store::{largest_error, store};

@@ -9,9 +9,8 @@ mod tests;
 use std::fmt;
 use std::path::Path;
 
-use tercet_core::Sink;
-use tercet_core::{DType, TensorView};
-use tercet_tet::{AxisPositions, CoordinateValues, ResultArray, ResultValues, Results};
+use tercet_core::{DType, Progress, Sink, TensorView};
+use tercet_tet::{AxisPositions, CoordinateValues, ResultArray, ResultValues, Results, Select};
 
 use crate::{Error, ErrorKind, npy};
 
@@ -90,10 +89,10 @@ pub fn write_results<S: Sink>(
     mut sink: S,
     name: &str,
 ) -> Result<S::Output, Error> {
-    let io = |error: std::io::Error| Error::from(tercet_tet::Error::new(name.into(), error.into()));
+    let io = |error: std::io::Error| io_error(name, error);
     match format {
-        ResultFormat::Tet => return tet::write(results, sink, name),
-        ResultFormat::Csv => csv::write(results, &mut sink, name)?,
+        ResultFormat::Tet => return tet::write(results, None, sink, name),
+        ResultFormat::Csv => csv::write(results, None, &mut sink, name)?,
         ResultFormat::Json => {
             serde_json::to_writer_pretty(&mut sink, results).map_err(|error| io(error.into()))?;
             sink.write_all(b"\n").map_err(io)?;
@@ -131,6 +130,54 @@ pub fn write_results<S: Sink>(
     sink.finish().map_err(io)
 }
 
+/// Writes a selection to a sink, as stored or decoded by the CF conventions: it may be larger than memory. `name` is that of
+/// the output, for errors.
+///
+/// Returns the output and the names of the selection.
+pub fn write_selection<S: Sink>(
+    select: &Select<'_>,
+    decode: bool,
+    format: ResultFormat,
+    mut sink: S,
+    name: &str,
+    progress: &dyn Progress,
+) -> Result<(S::Output, Results), Error> {
+    let io = |error: std::io::Error| io_error(name, error);
+    let results = select.lazy_results(decode)?;
+    if format == ResultFormat::Tet {
+        let values = tet::Selected { select, decode, progress };
+        return Ok((tet::write(&results, Some(values), sink, name)?, results));
+    }
+    match format {
+        ResultFormat::Csv | ResultFormat::Json => {
+            let values = select.lazy_values(decode, progress)?;
+            let written = if format == ResultFormat::Csv {
+                csv::write(&results, Some(&values), &mut sink, name)
+            } else {
+                let json = serde_json::to_writer_pretty(&mut sink, &results.with_values(&values));
+                json.map_err(|error| io(error.into()))
+            };
+            // The cause of a failed output may be the input.
+            values.finish()?;
+            written?;
+            if format == ResultFormat::Json {
+                sink.write_all(b"\n").map_err(io)?;
+            }
+        }
+        ResultFormat::Npy | ResultFormat::Raw | ResultFormat::Tet => {
+            if format == ResultFormat::Npy {
+                let (dtype, shape) = (select.value_type(decode)?, select.shape());
+                let header = npy::header(dtype, &shape);
+                let header =
+                    header.ok_or_else(|| refused(name, format!("{dtype} is not supported by NumPy")))?;
+                sink.write_all(&header).map_err(io)?;
+            }
+            select.write_values(decode, &mut sink, progress)?;
+        }
+    }
+    Ok((sink.finish().map_err(io)?, results))
+}
+
 /// Writes results to a new file, in the format of its extension. The file appears when it is complete; an existing one
 /// is an error unless `overwrite` is set.
 #[cfg(any(unix, windows))]
@@ -143,6 +190,10 @@ pub fn save_results(results: &Results, path: impl AsRef<Path>, overwrite: bool) 
     let file = if overwrite { AtomicFile::create(path) } else { AtomicFile::create_new(path) };
     let file = file.map_err(|error| tercet_tet::Error::new(name.as_ref().into(), error.into()))?;
     write_results(results, format, file, &name).map(drop)
+}
+
+fn io_error(name: &str, error: std::io::Error) -> Error {
+    tercet_tet::Error::new(name.into(), error.into()).into()
 }
 
 fn refused(name: &str, detail: String) -> Error {

@@ -23,6 +23,10 @@ pub struct Plot {
     pub range: Option<(f64, f64)>,
     /// The number of missing values before means were taken, and of all values.
     pub missing: (u64, u64),
+    /// The number of infinite values before means were taken. They are drawn as missing ones.
+    pub infinite: u64,
+    /// Further remarks, printed below the plot.
+    pub remarks: Vec<String>,
 }
 
 /// An axis.
@@ -159,7 +163,9 @@ impl Plot {
     /// A series: values over one axis.
     pub fn series(title: &str, units: Option<String>, x: Axis, values: Vec<f64>) -> Self {
         let shape = (1, values.len());
-        Self { title: title.to_owned(), units, x, y: None, values, shape, range: None, missing: (0, 0) }
+        let title = title.to_owned();
+        let (range, missing, infinite, remarks) = (None, (0, 0), 0, Vec::new());
+        Self { title, units, x, y: None, values, shape, range, missing, infinite, remarks }
     }
 
     /// A field: rows of values over two axes.
@@ -173,8 +179,7 @@ impl Plot {
         mut values: Vec<f64>,
     ) -> Self {
         values.resize(shape.0 * shape.1, f64::NAN);
-        let (title, y) = (title.to_owned(), Some(rows));
-        let mut plot = Self { title, units, x: columns, y, values, shape, range: None, missing: (0, 0) };
+        let mut plot = Self { y: Some(rows), shape, ..Self::series(title, units, columns, values) };
         plot.transpose_maps();
         plot
     }
@@ -188,6 +193,18 @@ impl Plot {
     /// Sets the number of missing values and of all values.
     pub fn with_missing(mut self, missing: u64, total: u64) -> Self {
         self.missing = (missing, total);
+        self
+    }
+
+    /// Sets the number of infinite values.
+    pub fn with_infinite(mut self, infinite: u64) -> Self {
+        self.infinite = infinite;
+        self
+    }
+
+    /// Adds a remark, printed below the plot.
+    pub fn with_remark(mut self, remark: impl Into<String>) -> Self {
+        self.remarks.push(remark.into());
         self
     }
 
@@ -243,10 +260,16 @@ impl Plot {
 
     /// Remarks about missing values and means; `cells` is the number of rows and columns that are drawn.
     pub(crate) fn remarks(&self, cells: (usize, usize)) -> Vec<String> {
-        let mut remarks = Vec::new();
-        if let (missing @ 1.., total) = self.missing {
+        let mut remarks = self.remarks.clone();
+        let (missing, total) = self.missing;
+        let absent: Vec<String> = [(missing, "missing"), (self.infinite, "infinite")]
+            .into_iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, kind)| format!("{kind}, {count} of {total} values"))
+            .collect();
+        if !absent.is_empty() {
             let what = if self.y.is_some() { "blank" } else { "gaps" };
-            remarks.push(format!("{what}: missing, {missing} of {total} values"));
+            remarks.push(format!("{what}: {}", absent.join("; ")));
         }
         let block = |extent: u64, cells: usize| extent.div_ceil(cells.max(1) as u64);
         let columns = block(self.x.extent, cells.1);

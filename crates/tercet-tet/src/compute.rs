@@ -31,6 +31,7 @@ pub use filter::Comparison;
 pub use positions::{Axis, PositionRange};
 pub use reduce::{Dim, Reduce, Reduced};
 pub use request::{Computed, Execution, Outcome, OutputFile, Plan, Preview, Request};
+pub use stream::LazyValues;
 pub use transform::{Transform, Transformed};
 pub use weights::Weights;
 pub use window::{Group, TimePart, Window};
@@ -149,6 +150,11 @@ impl<'f> Select<'f> {
         kept.map(|(_, slice)| slice.count()).collect()
     }
 
+    /// The axes of the dataset that are dimensions of results.
+    pub fn kept_axes(&self) -> Vec<usize> {
+        (0..self.axes.len()).filter(|&axis| !self.is_dropped(axis)).collect()
+    }
+
     /// Whether positions of an axis are in descending order, by a negative step.
     pub fn is_reversed(&self) -> bool {
         self.reversed.contains(&true)
@@ -163,6 +169,13 @@ impl<'f> Select<'f> {
     pub fn coordinates<'a>(&self, axis: impl Into<Axis<'a>>) -> Result<Option<Coordinates>, Error> {
         let axis = self.axis(axis.into())?;
         let coordinates = self.dataset.coordinates(axis)?;
+        Ok(coordinates.map(|all| all.selected(self.axes[axis], self.reversed[axis])))
+    }
+
+    /// Coordinates of the selected positions of an axis; `None` if they are damaged or invalid.
+    pub fn readable_coordinates<'a>(&self, axis: impl Into<Axis<'a>>) -> Result<Option<Coordinates>, Error> {
+        let axis = self.axis(axis.into())?;
+        let coordinates = self.dataset.readable_coordinates(axis)?;
         Ok(coordinates.map(|all| all.selected(self.axes[axis], self.reversed[axis])))
     }
 

@@ -104,8 +104,8 @@ pub use chunk::Chunk;
 pub use compat::RunOptions;
 pub use compute::{
     Axis, BlockMeans, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError,
-    Group, Label, LabelSelection, Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced, Request, Select,
-    TimePart, Transform, Transformed, Weights, Window,
+    Group, Label, LabelSelection, LazyValues, Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced,
+    Request, Select, TimePart, Transform, Transformed, Weights, Window,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use tercet_core::tensor::{AxisSlice, FromVecError, Scalar};
-use tercet_core::{Progress, Selection, Shape, Tensor};
+use tercet_core::{DType, Progress, Selection, Shape, Tensor};
 
 use crate::compute::{Computed, Coordinates, Dim, Execution, Reduced, Request, Select, ValueMode};
 use crate::error::{Error, ErrorKind};
@@ -81,6 +81,8 @@ pub enum ResultValues {
     Flags(Tensor),
     /// The positions of minima or maxima on each reduced axis.
     Positions(Vec<AxisPositions>),
+    /// Values of this type that were not read: see [`Select::lazy_results`].
+    Unread(DType),
 }
 
 /// A dimension of a result.
@@ -159,13 +161,14 @@ impl Request<'_> {
             }
             Computed::Read(tensor) => {
                 results.elements = tensor.shape().elements().unwrap_or(0);
-                results.arrays.push(self.values(tensor, None)?);
+                results.arrays.push(self.values(ResultValues::Numbers(tensor), None)?);
             }
             Computed::Transformed(made) => {
                 (results.elements, results.skipped) = (made.elements, made.skipped);
                 let made = *made;
                 let Some(tensor) = made.tensor else { return Err(self.refuse(NOT_IN_MEMORY)) };
-                results.arrays.push(self.values(tensor, Some(Kind::Transform { method: made.method }))?);
+                let op = Kind::Transform { method: made.method };
+                results.arrays.push(self.values(ResultValues::Numbers(tensor), Some(op))?);
             }
             Computed::Written(_) => return Err(self.refuse(NOT_IN_MEMORY)),
         }
@@ -198,7 +201,7 @@ impl Request<'_> {
     }
 
     /// An array of the shape of the selection.
-    fn values(&self, tensor: Tensor, op: Option<Kind>) -> Result<ResultArray, Error> {
+    fn values(&self, values: ResultValues, op: Option<Kind>) -> Result<ResultArray, Error> {
         let mut dims = self.result_dims()?;
         let dropped = |axis: usize| self.dropped.contains(&axis);
         let mut axes = 0..;
@@ -209,16 +212,11 @@ impl Request<'_> {
         };
         let name = op.map_or("value", Kind::key).to_owned();
         let shape: Vec<u64> = dims.iter().map(|dim| dim.len).collect();
-        let tensor = self.reshaped(tensor, shape)?;
-        Ok(ResultArray {
-            op,
-            name,
-            dims,
-            values: ResultValues::Numbers(tensor),
-            attrs,
-            edges: None,
-            outside: None,
-        })
+        let values = match values {
+            ResultValues::Numbers(tensor) => ResultValues::Numbers(self.reshaped(tensor, shape)?),
+            other => other,
+        };
+        Ok(ResultArray { op, name, dims, values, attrs, edges: None, outside: None })
     }
 
     fn reshaped(&self, tensor: Tensor, shape: Vec<u64>) -> Result<Tensor, Error> {
@@ -407,11 +405,21 @@ impl Request<'_> {
 impl Select<'_> {
     /// Reads the selection, as stored or decoded by the CF conventions, with names.
     pub fn results(&self, decode: bool) -> Result<Results, Error> {
+        let tensor = if decode { self.read_decoded()? } else { self.read()? };
+        self.named(ResultValues::Numbers(tensor), decode)
+    }
+
+    /// The names of a selection, as stored or decoded by the CF conventions, without its values. These are read block by
+    /// block with [`lazy_values`](Self::lazy_values).
+    pub fn lazy_results(&self, decode: bool) -> Result<Results, Error> {
+        self.named(ResultValues::Unread(self.value_type(decode)?.into()), decode)
+    }
+
+    fn named(&self, values: ResultValues, decode: bool) -> Result<Results, Error> {
         let request = self.request()?;
         let dataset = request.dataset;
-        let tensor = if decode { self.read_decoded()? } else { self.read()? };
-        let elements = tensor.shape().elements().unwrap_or(0);
-        let mut array = request.values(tensor, None)?;
+        let elements = request.resolved.selection.shape().elements().unwrap_or(0);
+        let mut array = request.values(values, None)?;
         array.attrs = attributes::of_values(&dataset, decode);
         Ok(Results {
             dataset: dataset.name().to_owned(),

@@ -104,8 +104,10 @@ pub fn from_tet(select: &Select<'_>, most: u64) -> Result<Plot, PlotError> {
     if !(1..=2).contains(&long.len()) {
         let mut axes = Vec::with_capacity(long.len());
         for axis in long {
-            let first =
-                select.coordinates(axis)?.filter(|found| !found.is_empty()).map(|found| found.text(0));
+            let first = select
+                .readable_coordinates(axis)?
+                .filter(|found| !found.is_empty())
+                .map(|found| found.text(0));
             axes.push(LongAxis { name: axis_name(&dataset, axis), extent: extents[axis], first });
         }
         return Err(PlotError::Dimensions { dataset: dataset.name().to_owned(), axes });
@@ -123,7 +125,12 @@ pub fn from_tet(select: &Select<'_>, most: u64) -> Result<Plot, PlotError> {
         }
         _ => unreachable!("one or two axes"),
     };
-    Ok(plot.with_missing(means.missing, means.count))
+    let plot = plot.with_missing(means.missing, means.count).with_infinite(means.infinite);
+    let unreadable = (0..extents.len())
+        .filter_map(|axis| dataset.coordinate_error(axis).map(|error| (axis_name(&dataset, axis), error)));
+    Ok(unreadable.fold(plot, |plot, (name, error)| {
+        plot.with_remark(format!("axis {name}: the coordinates cannot be read: {}", error.kind()))
+    }))
 }
 
 fn axis_name(dataset: &Dataset<'_>, axis: usize) -> String {
@@ -141,7 +148,7 @@ fn title(select: &Select<'_>, extents: &[u64]) -> Result<String, Error> {
     let selection = select.selection()?;
     for (axis, _) in extents.iter().enumerate().filter(|(_, extent)| **extent == 1) {
         let name = axis_name(&dataset, axis);
-        match select.coordinates(axis)?.filter(|found| !found.is_empty()) {
+        match select.readable_coordinates(axis)?.filter(|found| !found.is_empty()) {
             Some(coordinates) => parts.push(format!("{name} {}", coordinates.text(0))),
             None if dataset.shape()[axis] > 1 => {
                 parts.push(format!("{name} at position {}", selection.axes()[axis].start));
@@ -159,7 +166,7 @@ fn plot_axis(select: &Select<'_>, axis: usize, extent: u64) -> Result<Axis, Erro
         None => format!("axis {axis}"),
     };
     let plain = Axis::new(&name, extent);
-    let Some(found) = select.coordinates(axis)? else { return Ok(plain) };
+    let Some(found) = select.readable_coordinates(axis)? else { return Ok(plain) };
     let coordinates = match found.values {
         CoordinateValues::Numbers(numbers) => Coordinates::Numbers(numbers),
         CoordinateValues::Times(times) => Coordinates::Times(times),

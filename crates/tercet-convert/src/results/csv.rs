@@ -5,13 +5,19 @@ use std::io::{self, Write};
 
 use tercet_core::tensor::f16;
 use tercet_core::{DType, Tensor};
-use tercet_tet::{ResultArray, ResultDim, ResultValues, Results};
+use tercet_tet::{LazyValues, ResultArray, ResultDim, ResultValues, Results};
 
 use super::refused;
 use crate::Error;
 
-/// Writes a header and one row for each value: its coordinates, then a column for each operation.
-pub(super) fn write(results: &Results, out: &mut impl Write, name: &str) -> Result<(), Error> {
+/// Writes a header and one row for each value: its coordinates, then a column for each operation. Values that were not read
+/// are in `lazy`.
+pub(super) fn write(
+    results: &Results,
+    lazy: Option<&LazyValues<'_, '_>>,
+    out: &mut impl Write,
+    name: &str,
+) -> Result<(), Error> {
     let Some(first) = results.arrays.first() else { return Ok(()) };
     let names = |array: &ResultArray| array.dims.iter().map(|dim| dim.name.clone()).collect::<Vec<_>>();
     if results.arrays.iter().any(|array| names(array) != names(first) || array.shape() != first.shape()) {
@@ -20,7 +26,7 @@ pub(super) fn write(results: &Results, out: &mut impl Write, name: &str) -> Resu
         return Err(refused(name, detail.to_owned()));
     }
     let mut table = || -> io::Result<()> {
-        let columns: Vec<Column<'_>> = results.arrays.iter().flat_map(columns).collect();
+        let columns: Vec<Column<'_>> = results.arrays.iter().flat_map(|array| columns(array, lazy)).collect();
         let places: Vec<Place<'_>> = first.dims.iter().flat_map(|dim| places(first, dim)).collect();
         let heads =
             places.iter().map(|place| place.head.as_str()).chain(columns.iter().map(|it| it.head.as_str()));
@@ -32,8 +38,10 @@ pub(super) fn write(results: &Results, out: &mut impl Write, name: &str) -> Resu
                 let extent = usize::try_from(place.dim.len).unwrap_or(usize::MAX).max(1);
                 (place.text)(number / strides[dim] % extent)
             };
-            let cells = places.iter().map(at).chain(columns.iter().map(|column| (column.text)(number)));
-            row(out, cells.map(|cell| quoted(&cell).into_owned()))?;
+            let values: Option<Vec<String>> = columns.iter().map(|column| (column.text)(number)).collect();
+            // The caller has the error of values that cannot be read.
+            let Some(values) = values else { return Ok(()) };
+            row(out, places.iter().map(at).chain(values).map(|cell| quoted(&cell).into_owned()))?;
         }
         Ok(())
     };
@@ -43,7 +51,8 @@ pub(super) fn write(results: &Results, out: &mut impl Write, name: &str) -> Resu
 /// A column with the values of a result.
 struct Column<'a> {
     head: String,
-    text: Box<dyn Fn(usize) -> String + 'a>,
+    /// `None` if the value cannot be read.
+    text: Box<dyn Fn(usize) -> Option<String> + 'a>,
 }
 
 /// A column with the coordinates of a dimension.
@@ -53,22 +62,27 @@ struct Place<'a> {
     text: Box<dyn Fn(usize) -> String + 'a>,
 }
 
-fn columns(array: &ResultArray) -> Vec<Column<'_>> {
+fn columns<'a>(array: &'a ResultArray, lazy: Option<&'a LazyValues<'_, '_>>) -> Vec<Column<'a>> {
     let head = array.name.clone();
     match &array.values {
         ResultValues::Numbers(tensor) => {
-            vec![Column { head, text: Box::new(move |at| element(tensor, at)) }]
+            vec![Column { head, text: Box::new(move |at| Some(element(tensor, at))) }]
+        }
+        ResultValues::Unread(_) => {
+            let text = move |at: usize| lazy.and_then(|values| values.with(at as u64, element));
+            vec![Column { head, text: Box::new(text) }]
         }
         ResultValues::Flags(tensor) => {
             let flags = tensor.as_slice::<u8>().unwrap_or_default();
-            let text = move |at: usize| flags.get(at).is_some_and(|&flag| flag > 0).to_string();
+            let text = move |at: usize| Some(flags.get(at).is_some_and(|&flag| flag > 0).to_string());
             vec![Column { head, text: Box::new(text) }]
         }
         ResultValues::Positions(axes) => axes
             .iter()
             .flat_map(|axis| {
-                let coordinate = move |at: usize| axis.text(at).unwrap_or_default();
-                let index = move |at: usize| axis.index(at).map(|at| at.to_string()).unwrap_or_default();
+                let coordinate = move |at: usize| Some(axis.text(at).unwrap_or_default());
+                let index =
+                    move |at: usize| Some(axis.index(at).map(|at| at.to_string()).unwrap_or_default());
                 [
                     Column { head: format!("{}_{}", array.name, axis.axis), text: Box::new(coordinate) },
                     Column { head: format!("{}_{}_index", array.name, axis.axis), text: Box::new(index) },

@@ -1,8 +1,9 @@
 use std::io::Cursor;
 
 use tercet_core::progress::NoProgress;
+use tercet_core::tensor::IndexSlice;
 use tercet_core::{DType, TensorView};
-use tercet_tet::{File, Layout, Op, Results, Writer, WriterOptions};
+use tercet_tet::{Compression, File, Layout, Op, Results, Select, Writer, WriterOptions};
 
 use super::*;
 
@@ -54,6 +55,63 @@ fn csv_has_one_row_for_each_value() {
     assert_eq!(text(&bare), "dim_1,sum\n0,4\n1,6\n");
     let mixed = results(&file, "bare", &[Op::Sum, Op::Histogram { bins: 2, range: None }], &[]);
     assert!(written(&mixed, ResultFormat::Csv).unwrap_err().to_string().contains("different dimensions"));
+}
+
+/// Values that are read block by block make the same files.
+#[test]
+fn selections_are_written_without_holding_them() {
+    let file = file();
+    let t = file.dataset("t").unwrap();
+    let streamed = |select: &Select<'_>, decode, format| {
+        let sink = Cursor::new(Vec::new());
+        write_selection(select, decode, format, sink, "out", &NoProgress).map(|(bytes, _)| bytes)
+    };
+    let reversed = t.select().isel("x", IndexSlice::parse("::-2").unwrap()).unwrap();
+    for select in [t.select(), reversed.clone(), t.select().sel("city", "Rome").unwrap().squeeze()] {
+        for decode in [false, true] {
+            let results = select.results(decode).unwrap();
+            for format in [ResultFormat::Npy, ResultFormat::Csv, ResultFormat::Json, ResultFormat::Raw] {
+                let expected = written(&results, format).unwrap();
+                assert!(streamed(&select, decode, format).unwrap() == expected, "{format:?} {decode}");
+            }
+            let read = |bytes: Vec<u8>| {
+                let file = File::from_bytes("out", bytes).unwrap();
+                let t = file.dataset("t").unwrap();
+                let coordinates = t.coordinates(t.shape().len() - 1).unwrap();
+                let cities = t.labels(0).map(<[String]>::to_vec);
+                (t.read_all().unwrap().bytes().to_vec(), coordinates, cities, t.info().cloned())
+            };
+            let expected = read(written(&results, ResultFormat::Tet).unwrap());
+            assert_eq!(read(streamed(&select, decode, ResultFormat::Tet).unwrap()), expected);
+        }
+    }
+    // One value.
+    let one = t.select().isel(0, 1u64).unwrap().isel(1, 0u64).unwrap().squeeze();
+    let bytes = streamed(&one, false, ResultFormat::Tet).unwrap();
+    let one = File::from_bytes("out", bytes).unwrap();
+    assert_eq!(one.dataset("t").unwrap().read_all().unwrap().as_slice::<f32>(), Some(&[4.0][..]));
+}
+
+/// Damage of the input is an error of the input, in every format.
+#[test]
+fn damaged_chunks_are_not_written() {
+    let mut layout = Layout::new();
+    let t = layout.dataset("t", DType::F32, [4, 3], [2, 3]).unwrap();
+    layout.compress(t, Compression::None).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    let values: Vec<f32> = (0..12).map(|n| n as f32 + 0.25).collect();
+    writer.array(t, TensorView::from_slice(&[4, 3], &values).unwrap()).unwrap();
+    let mut bytes = writer.finish().unwrap().output;
+    let at = bytes.windows(4).position(|found| found == 10.25f32.to_le_bytes()).unwrap();
+    bytes[at] ^= 1;
+    let file = File::from_bytes("in.tet", bytes).unwrap();
+    let select = file.dataset("t").unwrap().select();
+    for format in [ResultFormat::Tet, ResultFormat::Csv, ResultFormat::Json, ResultFormat::Npy] {
+        let sink = Cursor::new(Vec::new());
+        let error = write_selection(&select, false, format, sink, "out", &NoProgress).unwrap_err();
+        let text = error.to_string();
+        assert!(text.starts_with("in.tet: ") && text.contains("checksum"), "{format:?}: {text}");
+    }
 }
 
 #[test]

@@ -1,9 +1,9 @@
 //! Results as a `.tet` file.
 
-use tercet_core::{ElementType, Sink, TensorView};
+use tercet_core::{DType, ElementType, Progress, Sink, TensorView};
 use tercet_tet::{
-    DatasetId, HistoryRow, Layout, LayoutError, ResultArray, ResultDim, ResultValues, Results, Writer,
-    WriterOptions,
+    DatasetId, HistoryRow, Layout, LayoutError, ResultArray, ResultDim, ResultValues, Results, Select,
+    Writer, WriterOptions,
 };
 
 use super::{numbers_at, several_axes, times_at, view_of};
@@ -18,10 +18,55 @@ enum Values<'r> {
     View(TensorView<'r>),
     Floats(Vec<f64>),
     Integers(&'r [i64]),
+    /// Values of a selection, which are read chunk by chunk.
+    Unread(DType),
 }
 
-/// Writes one dataset for each result, and the coordinate datasets of its dimensions.
-pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S::Output, Error> {
+/// A selection whose values were not read.
+#[derive(Clone, Copy)]
+pub(super) struct Selected<'s> {
+    pub(super) select: &'s Select<'s>,
+    pub(super) decode: bool,
+    pub(super) progress: &'s dyn Progress,
+}
+
+impl Selected<'_> {
+    /// The chunk shape of the dataset, where it is selected: so few chunks are decoded twice.
+    fn chunk_shape(&self) -> Result<Vec<u64>, Error> {
+        let selection = self.select.selection()?;
+        let stored = self.select.dataset().chunk_shape();
+        let kept = self.select.kept_axes();
+        let chunk = |axis: usize| {
+            let slice = selection.axes()[axis];
+            stored[axis].div_ceil(slice.step).clamp(1, slice.count().max(1))
+        };
+        Ok(kept.into_iter().map(chunk).collect())
+    }
+
+    /// Reads a chunk of the output.
+    fn read(&self, coords: &[u64], chunks: &[u64], out: &mut [u8]) -> Result<(), tercet_tet::Error> {
+        let mut part = self.select.clone();
+        for ((axis, &coord), (&chunk, extent)) in
+            self.select.kept_axes().into_iter().zip(coords).zip(chunks.iter().zip(self.select.shape()))
+        {
+            let start = coord * chunk;
+            part = part.isel(axis, start..extent.min(start + chunk))?;
+        }
+        let tensor = if self.decode { part.read_decoded()? } else { part.read()? };
+        let bytes = tensor.bytes();
+        out[..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// Writes one dataset for each result, and the coordinate datasets of its dimensions. Values that were not read are those
+/// of `selected`.
+pub(super) fn write<S: Sink>(
+    results: &Results,
+    selected: Option<Selected<'_>>,
+    sink: S,
+    name: &str,
+) -> Result<S::Output, Error> {
     let laid_out = |error: LayoutError| Error::from(tercet_tet::Error::new(name.into(), error.into()));
     let mut layout = Layout::new();
     let mut datasets: Vec<(DatasetId, Vec<u64>, Values<'_>)> = Vec::new();
@@ -31,6 +76,7 @@ pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S
                 Values::View(view) => view.dtype().element(),
                 Values::Floats(_) => Some(ElementType::F64),
                 Values::Integers(_) => Some(ElementType::I64),
+                Values::Unread(dtype) => dtype.element(),
             };
             let Some(element) = element else {
                 return Err(super::refused(name, several_axes(array, ResultFormat::Tet)));
@@ -39,7 +85,10 @@ pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S
             if shape.is_empty() {
                 shape.push(1);
             }
-            let chunks = default_chunk_shape(&shape, element.size());
+            let chunks = match (&values, &selected) {
+                (Values::Unread(_), Some(selected)) if !array.dims.is_empty() => selected.chunk_shape()?,
+                _ => default_chunk_shape(&shape, element.size()),
+            };
             let id = layout.dataset(&title, element, &shape, &chunks).map_err(laid_out)?;
             describe(&mut layout, id, array, &attrs).map_err(laid_out)?;
             datasets.push((id, shape, values));
@@ -65,6 +114,12 @@ pub(super) fn write<S: Sink>(results: &Results, sink: S, name: &str) -> Result<S
             Values::View(view) => writer.array(*id, reshaped(view, shape, name)?)?,
             Values::Floats(numbers) => writer.array(*id, view_of(shape, numbers, name)?)?,
             Values::Integers(numbers) => writer.array(*id, view_of(shape, numbers, name)?)?,
+            Values::Unread(_) => {
+                let Some(selected) = &selected else { continue };
+                let chunks = writer.grid(*id).chunk_shape().to_vec();
+                let read = |coords: &[u64], out: &mut [u8]| selected.read(coords, &chunks, out);
+                writer.fill(*id, read, selected.progress)?;
+            }
         }
     }
     Ok(writer.finish()?.output)
@@ -85,6 +140,7 @@ fn variables<'r>(results: &'r Results, array: &'r ResultArray) -> Vec<(String, V
         ResultValues::Numbers(tensor) | ResultValues::Flags(tensor) => {
             vec![(title, Values::View(tensor.view()), Vec::new())]
         }
+        ResultValues::Unread(dtype) => vec![(title, Values::Unread(*dtype), Vec::new())],
         ResultValues::Positions(axes) => axes
             .iter()
             .flat_map(|axis| {

@@ -92,10 +92,13 @@ fn infinities_are_drawn_as_missing_values() {
         Plot::field("a", None, (y, x), (2, 2), values)
             .to_text(&TextOptions::default().with_colors(Colors::True))
     };
-    // Lines with the number of missing values belong to the caller.
     assert_eq!(text(f64::INFINITY), text(f64::NAN));
     assert_eq!(text(f64::NEG_INFINITY), text(f64::NAN));
     assert_ne!(text(3.0), text(f64::NAN));
+    let axes = || (Axis::new("y", 2), Axis::new("x", 2));
+    let plot = Plot::field("a", None, axes(), (2, 2), vec![1.0, f64::NAN, f64::NAN, 3.0]);
+    let text = plot.with_missing(1, 4).with_infinite(1).to_text(&TextOptions::default());
+    assert!(text.contains("blank: missing, 1 of 4 values; infinite, 1 of 4 values"), "{text}");
 }
 
 #[test]

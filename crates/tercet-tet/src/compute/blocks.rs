@@ -16,6 +16,8 @@ pub struct BlockMeans {
     pub values: Vec<f64>,
     /// The number of missing values of the selection.
     pub missing: u64,
+    /// The number of infinite values of the selection, which are in no mean.
+    pub infinite: u64,
     /// The number of values of the selection.
     pub count: u64,
 }
@@ -45,7 +47,9 @@ impl Select<'_> {
         #[expect(clippy::cast_precision_loss, reason = "a count of values")]
         let values = values.map(|(sum, &count)| if count == 0 { f64::NAN } else { sum / count as f64 });
         let present: u64 = sums.counts.iter().sum();
-        Ok(BlockMeans { shape, values: values.collect(), missing: count.saturating_sub(present), count })
+        let (values, infinite) = (values.collect(), sums.infinite);
+        let missing = count.saturating_sub(present).saturating_sub(infinite);
+        Ok(BlockMeans { shape, values, missing, infinite, count })
     }
 
     /// Adds the values of a box. A large box is divided along its first axes.
@@ -110,6 +114,7 @@ impl Select<'_> {
                 sums.sums[base + place] += number;
                 sums.counts[base + place] += 1;
             }
+            sums.infinite += numbers.iter().filter(|number| number.is_infinite()).count() as u64;
         }
         Ok(())
     }
@@ -118,6 +123,7 @@ impl Select<'_> {
 struct Sums {
     sums: Vec<f64>,
     counts: Vec<u64>,
+    infinite: u64,
 }
 
 impl Sums {
@@ -128,7 +134,7 @@ impl Sums {
         counts.try_reserve_exact(len).map_err(failed)?;
         sums.resize(len, 0.0);
         counts.resize(len, 0);
-        Ok(Self { sums, counts })
+        Ok(Self { sums, counts, infinite: 0 })
     }
 }
 
@@ -164,6 +170,19 @@ mod tests {
         let all = file.dataset("a").unwrap().select().block_means(&[100, 100]).unwrap();
         assert!(all.values[0].is_nan());
         assert_eq!(all.values[1..4], [0.5, 1.0, 1.5]);
+    }
+
+    #[test]
+    fn infinities_are_in_no_mean() {
+        let mut layout = Layout::new();
+        let id = layout.dataset("a", DType::F32, [6], [6]).unwrap();
+        let values = [1.0, f32::INFINITY, 3.0, f32::NAN, f32::NEG_INFINITY, 5.0];
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+        writer.array(id, TensorView::from_slice(&[6], &values).unwrap()).unwrap();
+        let file = File::from_bytes("a", writer.finish().unwrap().output).unwrap();
+        let means = file.dataset("a").unwrap().select().block_means(&[2]).unwrap();
+        assert_eq!(means.values, [2.0, 5.0]);
+        assert_eq!((means.missing, means.infinite, means.count), (1, 2, 6));
     }
 
     #[test]

@@ -60,8 +60,8 @@ impl Dataset<'_> {
         }
     }
 
-    /// The error of coordinates that are damaged or invalid.
-    pub(crate) fn coordinate_error(&self, axis: usize) -> Option<Error> {
+    /// The error of coordinates that are damaged or invalid; `None` if they are not.
+    pub fn coordinate_error(&self, axis: usize) -> Option<Error> {
         self.coordinates(axis).err().filter(is_unusable)
     }
 

@@ -1,39 +1,52 @@
 //! Results as JSON.
 
 use serde::Serialize;
-use serde::ser::{SerializeMap as _, SerializeSeq as _, Serializer};
+use serde::ser::{Error as _, SerializeMap as _, SerializeSeq as _, Serializer};
 use tercet_core::tensor::f16;
 use tercet_core::{DType, ElementType, Tensor};
 
 use super::{AxisPositions, ResultArray, ResultValues, Results};
-use crate::compute::{CoordinateValues, Coordinates, Execution};
+use crate::compute::{CoordinateValues, Coordinates, Execution, LazyValues};
 
 impl Serialize for Results {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        self.json(true).serialize(serializer)
+        self.json(Source::Results).serialize(serializer)
     }
 }
 
 impl Results {
     /// The results as JSON, without the values: for results that are stored elsewhere.
     pub fn summary(&self) -> impl Serialize + '_ {
-        self.json(false)
+        self.json(Source::None)
     }
 
-    fn json(&self, with_values: bool) -> All<'_> {
-        All { results: self, with_values }
+    /// The results as JSON, with values that are read block by block.
+    pub fn with_values<'a>(&'a self, values: &'a LazyValues<'_, '_>) -> impl Serialize + 'a {
+        self.json(Source::Lazy(values))
     }
+
+    fn json<'a>(&'a self, source: Source<'a>) -> All<'a> {
+        All { results: self, source }
+    }
+}
+
+/// Where the values are.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    None,
+    Results,
+    Lazy(&'a LazyValues<'a, 'a>),
 }
 
 struct All<'a> {
     results: &'a Results,
-    with_values: bool,
+    source: Source<'a>,
 }
 
 impl Serialize for All<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { results, with_values } = *self;
-        let one = |array| One { results, array, with_values };
+        let Self { results, source } = *self;
+        let one = |array| One { results, array, source };
         match &results.arrays[..] {
             [array] => one(array).serialize(serializer),
             arrays => serializer.collect_seq(arrays.iter().map(one)),
@@ -44,12 +57,12 @@ impl Serialize for All<'_> {
 struct One<'a> {
     results: &'a Results,
     array: &'a ResultArray,
-    with_values: bool,
+    source: Source<'a>,
 }
 
 impl Serialize for One<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let Self { results, array, with_values } = *self;
+        let Self { results, array, source } = *self;
         let shape = array.shape();
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("dataset", &results.dataset)?;
@@ -67,27 +80,33 @@ impl Serialize for One<'_> {
             map.serialize_entry("below", &below)?;
             map.serialize_entry("above", &above)?;
         }
-        if with_values {
-            match &array.values {
-                ResultValues::Numbers(tensor) => {
-                    let element = |at: usize| Number { tensor, at };
-                    map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
-                }
-                ResultValues::Flags(tensor) => {
-                    let flags = tensor.as_slice::<u8>().unwrap_or_default();
-                    let element = |at: usize| flags.get(at).map(|&flag| flag > 0);
-                    map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
-                }
-                ResultValues::Positions(axes) => {
-                    map.serialize_entry("values", &Places { axes, shape: &shape, coordinates: true })?;
-                    map.serialize_entry("indices", &Places { axes, shape: &shape, coordinates: false })?;
-                }
+        match (&array.values, source) {
+            (_, Source::None) | (ResultValues::Unread(_), Source::Results) => {}
+            (_, Source::Lazy(values)) => {
+                let element = |at: usize| LazyNumber { values, at };
+                map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
+            }
+            (ResultValues::Numbers(tensor), _) => {
+                let element = |at: usize| Number { tensor, at };
+                map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
+            }
+            (ResultValues::Flags(tensor), _) => {
+                let flags = tensor.as_slice::<u8>().unwrap_or_default();
+                let element = |at: usize| flags.get(at).map(|&flag| flag > 0);
+                map.serialize_entry("values", &Nested { shape: &shape, at: 0, element: &element })?;
+            }
+            (ResultValues::Positions(axes), _) => {
+                map.serialize_entry("values", &Places { axes, shape: &shape, coordinates: true })?;
+                map.serialize_entry("indices", &Places { axes, shape: &shape, coordinates: false })?;
             }
         }
         map.serialize_entry("elements", &results.elements)?;
         map.serialize_entry("skipped", &results.skipped)?;
         if let Some(execution) = &results.execution {
             map.serialize_entry("read", &Read(execution))?;
+        }
+        if !results.warnings.is_empty() {
+            map.serialize_entry("warnings", &results.warnings)?;
         }
         map.end()
     }
@@ -99,6 +118,7 @@ fn dtype(array: &ResultArray) -> &'static str {
         ResultValues::Numbers(tensor) => tensor.dtype().name(),
         ResultValues::Flags(_) => DType::Bool.name(),
         ResultValues::Positions(_) => "coordinates",
+        ResultValues::Unread(dtype) => dtype.name(),
     }
 }
 
@@ -159,6 +179,21 @@ impl Serialize for Number<'_> {
         }
         try_types!(f64, f32, i64, i32, i16, u8, u16, u32, u64);
         serializer.serialize_none()
+    }
+}
+
+/// An element that is read with its block.
+struct LazyNumber<'a> {
+    values: &'a LazyValues<'a, 'a>,
+    at: usize,
+}
+
+impl Serialize for LazyNumber<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let number =
+            self.values.with(self.at as u64, |tensor, at| Number { tensor, at }.serialize(serializer));
+        // The caller has the error of the block.
+        number.unwrap_or_else(|| Err(S::Error::custom("cannot read the values")))
     }
 }
 

@@ -5,7 +5,7 @@ use tercet::tet::{self, Comparison, Dataset, Group, Op, ReadOptions, Reduce, Tim
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
 use super::result_text;
-use super::save::{SaveArgs, explain};
+use super::save::{SaveArgs, explain, warn};
 use super::selection::{SelectArgs, split};
 use crate::args::{LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
@@ -151,8 +151,14 @@ fn run_ops(args: &Args, mut ops: Vec<Op>, out: &mut Ui) -> Result<Outcome, Failu
     drop(bar);
     match target {
         Some(target) => target.save(&results, out)?,
-        None if out.is_json() => out.json(&results)?,
-        None => result_text::print(&results, args.limit.or(result_text::ROWS), out)?,
+        None => {
+            warn(&results, out)?;
+            if out.is_json() {
+                out.json(&results)?;
+            } else {
+                result_text::print(&results, args.limit.or(result_text::ROWS), out)?;
+            }
+        }
     }
     if args.explain {
         explain(&results, out)?;

@@ -93,7 +93,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         stream(args, &select, target, out)?;
     } else {
         target.output.reserve_stdout(out)?;
-        target.save(&select.results(args.decode).map_err(too_large)?, out)?;
+        target.save_selection(&select, args.decode, out)?;
     }
     Ok(Outcome::Done)
 }
@@ -220,20 +220,6 @@ impl Args {
             _ => self.input.open_tet(options),
         }
     }
-}
-
-/// An error of a selection that must fit in memory for its format.
-fn too_large(error: tet::Error) -> Failure {
-    let is_memory =
-        matches!(error.kind(), tet::ErrorKind::Common(CommonError::Limit(_) | CommonError::OutOfMemory(_)));
-    let failure = Failure::from(error);
-    if !is_memory {
-        return failure;
-    }
-    failure.with_hint(
-        "select less, raise `--max-memory`, write a .npy or .bin file, which may be larger than memory, or copy the \
-         dataset with `tet copy`",
-    )
 }
 
 /// An error of the output, not of the input file.

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use serde::Serialize;
-use tercet::convert::{ResultFormat, write_results};
-use tercet::core::escape;
+use tercet::convert::{ResultFormat, write_results, write_selection};
 use tercet::core::num::counted;
-use tercet::tet::{ResultValues, Results};
+use tercet::core::{Shape, escape};
+use tercet::tet::{ResultValues, Results, Select};
 
 use crate::args::ForceArgs;
 use crate::failure::Failure;
@@ -115,20 +115,61 @@ impl Target {
         let bytes = match self.output {
             Output::Path(path) => {
                 let file = atomic_file(&path, self.force)?;
-                let path = write_results(results, self.format, file, &name)?;
-                std::fs::metadata(&path).map_or(0, |metadata| metadata.len())
+                file_size(&write_results(results, self.format, file, &name)?)
             }
             output => deliver(write_results(results, self.format, Spool::new()?, &name)?, output, out)?,
         };
-        if is_stdout(&self.path) {
-            return Ok(());
-        }
-        if out.is_json() {
-            let path = json_path(&self.path);
-            return out.json(&SavedJson { path, bytes, result: results.summary() });
-        }
-        out.summary(format_args!("{name}: {}, {}", describe(results), human_size(bytes)))
+        report(&self.path, results, bytes, out)
     }
+
+    /// Writes a selection of any size, and prints what was written.
+    pub(crate) fn save_selection(
+        self,
+        select: &Select<'_>,
+        decode: bool,
+        out: &mut Ui,
+    ) -> Result<(), Failure> {
+        let (name, format) = (display_path(&self.path), self.format);
+        let size = select.value_type(decode)?.size();
+        let bar = out.bar("extracting", Shape::new(select.shape()).bytes(size).unwrap_or(u64::MAX));
+        let (results, bytes) = match self.output {
+            Output::Path(path) => {
+                let file = atomic_file(&path, self.force)?;
+                let (path, results) = write_selection(select, decode, format, file, &name, &bar)?;
+                drop(bar);
+                (results, file_size(&path))
+            }
+            output => {
+                let (file, results) = write_selection(select, decode, format, Spool::new()?, &name, &bar)?;
+                drop(bar);
+                (results, deliver(file, output, out)?)
+            }
+        };
+        report(&self.path, &results, bytes, out)
+    }
+}
+
+fn file_size(path: &Path) -> u64 {
+    std::fs::metadata(path).map_or(0, |metadata| metadata.len())
+}
+
+/// Prints what was written.
+fn report(path: &Path, results: &Results, bytes: u64, out: &mut Ui) -> Result<(), Failure> {
+    warn(results, out)?;
+    if is_stdout(path) {
+        return Ok(());
+    }
+    if out.is_json() {
+        let path = json_path(path);
+        return out.json(&SavedJson { path, bytes, result: results.summary() });
+    }
+    let name = display_path(path);
+    out.summary(format_args!("{name}: {}, {}", describe(results), human_size(bytes)))
+}
+
+/// Prints the warnings of results, on standard error.
+pub(crate) fn warn(results: &Results, out: &mut Ui) -> Result<(), Failure> {
+    results.warnings.iter().try_for_each(|warning| out.note(escape::name(warning)))
 }
 
 /// Prints how results were computed, on standard error.
@@ -153,6 +194,7 @@ pub(crate) fn describe(results: &Results) -> String {
         let shape = if extents.is_empty() { "1 value".to_owned() } else { extents.join("×") };
         let dtype = match &array.values {
             ResultValues::Numbers(tensor) => format!("{} ", tensor.dtype()),
+            ResultValues::Unread(dtype) => format!("{dtype} "),
             _ => String::new(),
         };
         text = format!("{text}, {dtype}{shape}");

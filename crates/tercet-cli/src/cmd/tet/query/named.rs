@@ -3,7 +3,7 @@
 use serde_json::json;
 use tercet::tet::{Computed, File, Query, RunOptions};
 
-use super::super::save::{Target, explain};
+use super::super::save::{Target, explain, warn};
 use crate::failure::Failure;
 use crate::ui::Ui;
 
@@ -57,7 +57,10 @@ pub(super) fn run(
     drop(bar);
     match target {
         Some(target) => target.save(&results, out)?,
-        None => out.json(&results)?,
+        None => {
+            warn(&results, out)?;
+            out.json(&results)?;
+        }
     }
     if options.explain {
         explain(&results, out)?;
