@@ -454,26 +454,35 @@ pub enum LabelSelection {
 
 impl LabelSelection {
     /// Parses `LABEL`, `FROM..TO` or `~LABEL`. Both ends of a range are included and optional; `~` selects the nearest
-    /// label.
+    /// label. A label in double quotes may contain `..` and start with `~`; a quotation mark in it is doubled.
     ///
     /// ```
-    /// use tercet_tet::LabelSelection;
+    /// use tercet_tet::{Label, LabelSelection};
     ///
     /// assert_eq!(LabelSelection::parse("60..30"), (60.0..=30.0).into());
     /// assert_eq!(LabelSelection::parse("2024-06"), "2024-06".into());
+    /// assert_eq!(LabelSelection::parse(r#""a..b""#), LabelSelection::One(Label::Text("a..b".to_owned())));
     /// ```
     pub fn parse(text: &str) -> Self {
         if let Some(label) = text.strip_prefix('~') {
             return Self::nearest(Label::parse(label.trim()));
         }
-        match text.split_once("..") {
-            Some((from, to)) => {
-                let bound = |text: &str| {
-                    let text = text.strip_prefix('=').unwrap_or(text).trim();
-                    (!text.is_empty()).then(|| Label::parse(text))
-                };
-                Self::Range(bound(from), bound(to))
+        let bound = |text: &str| {
+            let text = text.strip_prefix('=').unwrap_or(text).trim();
+            match quoted(text) {
+                Some((label, "")) => Some(Label::Text(label)),
+                _ => (!text.is_empty()).then(|| Label::parse(text)),
             }
+        };
+        if let Some((label, rest)) = quoted(text.trim()) {
+            match rest.trim_start().strip_prefix("..") {
+                Some(to) => return Self::Range(Some(Label::Text(label)), bound(to)),
+                None if rest.is_empty() => return Self::One(Label::Text(label)),
+                None => {}
+            }
+        }
+        match text.split_once("..") {
+            Some((from, to)) => Self::Range(bound(from), bound(to)),
             None => Self::One(Label::parse(text)),
         }
     }
@@ -481,6 +490,19 @@ impl LabelSelection {
     /// The position with the nearest label.
     pub fn nearest(label: impl Into<Label>) -> Self {
         Self::Nearest { label: label.into(), tolerance: None }
+    }
+}
+
+/// A label in double quotes at the start of a text, and the text after it. Two quotation marks in it are one.
+fn quoted(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.strip_prefix('"')?;
+    let mut label = String::new();
+    loop {
+        let (part, after) = rest.split_once('"')?;
+        label.push_str(part);
+        let Some(more) = after.strip_prefix('"') else { return Some((label, after)) };
+        label.push('"');
+        rest = more;
     }
 }
 
@@ -696,6 +718,13 @@ mod tests {
         assert_eq!(parsed("a..b"), Ok((1, 2)));
         assert_eq!(parsed("~b"), Ok((3, 4)));
         assert_eq!(parsed("a..~b"), Ok((0, 4)));
+        let quoted = labels(&["0", "a..b", "b \"x\"", "c", "~d"]);
+        assert_eq!(find(&quoted, r#""a..b""#), Ok((1, 2)));
+        assert_eq!(find(&quoted, r#""~d""#), Ok((4, 5)));
+        assert_eq!(find(&quoted, r#""a..b".."c""#), Ok((1, 4)));
+        assert_eq!(find(&quoted, r#"..="c""#), Ok((0, 4)));
+        assert_eq!(find(&quoted, r#""b ""x""".."#), Ok((2, 5)));
+        assert!(find(&quoted, r#""a"b"#).is_err());
         let numbers = labels(&["001", "1", "1.0", "2.00"]);
         assert_eq!(find(&numbers, "1"), Ok((1, 2)));
         assert_eq!(find(&numbers, "001"), Ok((0, 1)));

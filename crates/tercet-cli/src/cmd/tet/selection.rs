@@ -8,7 +8,7 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct SelectArgs {
     /// Select by coordinate or label: `level=850`, `lat=60..30` (both ends included), `lat=~52.3` (nearest),
-    /// `time=2024-06`. Repeatable
+    /// `time=2024-06`; quote a label that contains `..`: `site="a..b"`. Repeatable
     #[arg(long, value_name = "AXIS=LABELS")]
     sel: Vec<String>,
     /// Select by position, from 0: `time=0..24` (without 24), `time=-1`, `lat=::2`. Repeatable
