@@ -43,7 +43,7 @@ def fields(grid):
 
 
 def packed(field, bits, decimal):
-    """Section 7 and the largest error of a field in so many bits."""
+    """Section 7 and the largest error of a field packed in N bits."""
     message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
     eccodes.codes_set(message, "Ni", field.shape[1])
     eccodes.codes_set(message, "Nj", field.shape[0])

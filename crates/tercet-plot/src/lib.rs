@@ -18,7 +18,7 @@
 //! |---|---|
 //! | `plot` | [`Plot`], [`Axis`]: values and what they mean |
 //! | `ticks` | tick positions and labels of numbers and times |
-//! | `resample` | means of blocks, for fewer cells than values |
+//! | `resample` | means of blocks, for fewer pixels than values |
 //! | `colormap` | [`Colormap`] |
 //! | `text` | output for terminals |
 //! | `image` | RGB images and PNG |

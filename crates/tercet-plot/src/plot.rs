@@ -19,7 +19,7 @@ pub struct Plot {
     /// The number of rows and columns of the values: 1 row for a series. There may be fewer than positions on the axes: then each
     /// value is the mean of a block.
     pub shape: (usize, usize),
-    /// Smallest and largest value that is shown; all values if not set.
+    /// Min and max that are shown; those of all values if not set.
     pub range: Option<(f64, f64)>,
     /// The number of missing values before means were taken, and of all values.
     pub missing: (u64, u64),
@@ -184,7 +184,7 @@ impl Plot {
         plot
     }
 
-    /// Sets the smallest and the largest value that is shown.
+    /// Sets the min and the max that are shown.
     pub fn with_range(mut self, range: Option<(f64, f64)>) -> Self {
         self.range = range;
         self

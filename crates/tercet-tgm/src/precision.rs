@@ -121,10 +121,10 @@ pub fn choose(
 
 /// Larger arrays are judged by a sample first.
 const SAMPLE_FROM: usize = 4 << 20;
-/// A sample is so many pieces of the array, spread evenly, each of so many bytes.
+/// Number of pieces of a sample, spread evenly over the array, and bytes of each.
 const SAMPLE_PIECES: usize = 16;
 const SAMPLE_PIECE: usize = 128 << 10;
-/// The candidates whose samples are so much larger than the smallest are not tried, and not more than so many.
+/// Candidates are not tried if their samples are larger than the smallest by this factor; at most this number is tried.
 const SAMPLE_SLACK: f64 = 1.03;
 const MAX_TRIED: usize = 4;
 

@@ -201,7 +201,7 @@ impl ReduceRequest {
             part = part.with_labels(*axis, |other| other == label)?;
         }
         for (key, number) in &self.filter {
-            part = part.filter(condition(key, number)?);
+            part = part.filter(comparison(key, number)?);
         }
         if let Some(budget) = self.budget {
             part = part.memory_budget(budget);
@@ -224,7 +224,7 @@ impl ReduceRequest {
     }
 }
 
-fn condition(key: &str, number: &str) -> Result<Comparison, Failure> {
+fn comparison(key: &str, number: &str) -> Result<Comparison, Failure> {
     let whole = number.parse().map(Scalar::Whole);
     let scalar = whole.or_else(|_| number.parse().map(Scalar::Float))?;
     Ok(match key {
@@ -236,7 +236,7 @@ fn condition(key: &str, number: &str) -> Result<Comparison, Failure> {
         "ge" => Comparison::Ge(scalar),
         "is_null" => Comparison::IsNull,
         "is_not_null" => Comparison::IsNotNull,
-        _ => return Err(format!("unknown condition `{key}`").into()),
+        _ => return Err(format!("unknown comparison `{key}`").into()),
     })
 }
 

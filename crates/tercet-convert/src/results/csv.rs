@@ -27,13 +27,14 @@ pub(super) fn write(
     }
     let mut table = || -> io::Result<()> {
         let columns: Vec<Column<'_>> = results.arrays.iter().flat_map(|array| columns(array, lazy)).collect();
-        let places: Vec<Place<'_>> = first.dims.iter().flat_map(|dim| places(first, dim)).collect();
+        let places: Vec<CoordinateColumn<'_>> =
+            first.dims.iter().flat_map(|dim| coordinate_columns(first, dim)).collect();
         let heads =
             places.iter().map(|place| place.head.as_str()).chain(columns.iter().map(|it| it.head.as_str()));
         row(out, heads.map(quoted))?;
         let strides = strides(&first.dims);
         for number in 0..first.len() {
-            let at = |place: &Place<'_>| {
+            let at = |place: &CoordinateColumn<'_>| {
                 let dim = first.dims.iter().position(|dim| std::ptr::eq(dim, place.dim)).unwrap_or(0);
                 let extent = usize::try_from(place.dim.len).unwrap_or(usize::MAX).max(1);
                 (place.text)(number / strides[dim] % extent)
@@ -56,7 +57,7 @@ struct Column<'a> {
 }
 
 /// A column with the coordinates of a dimension.
-struct Place<'a> {
+struct CoordinateColumn<'a> {
     head: String,
     dim: &'a ResultDim,
     text: Box<dyn Fn(usize) -> String + 'a>,
@@ -93,21 +94,21 @@ fn columns<'a>(array: &'a ResultArray, lazy: Option<&'a LazyValues<'_, '_>>) -> 
     }
 }
 
-fn places<'a>(array: &'a ResultArray, dim: &'a ResultDim) -> Vec<Place<'a>> {
+fn coordinate_columns<'a>(array: &'a ResultArray, dim: &'a ResultDim) -> Vec<CoordinateColumn<'a>> {
     let is_bin = std::ptr::eq(dim, array.dims.last().unwrap_or(dim));
     if let Some(edges) = array.edges.as_ref().filter(|_| is_bin) {
         let edge =
             |offset: usize| move |at: usize| edges.get(at + offset).map(f64::to_string).unwrap_or_default();
         return vec![
-            Place { head: "from".to_owned(), dim, text: Box::new(edge(0)) },
-            Place { head: "to".to_owned(), dim, text: Box::new(edge(1)) },
+            CoordinateColumn { head: "from".to_owned(), dim, text: Box::new(edge(0)) },
+            CoordinateColumn { head: "to".to_owned(), dim, text: Box::new(edge(1)) },
         ];
     }
     let text = move |at: usize| match &dim.coordinates {
         Some(coordinates) if at < coordinates.len() => coordinates.text(at),
         _ => at.to_string(),
     };
-    vec![Place { head: dim.name.clone(), dim, text: Box::new(text) }]
+    vec![CoordinateColumn { head: dim.name.clone(), dim, text: Box::new(text) }]
 }
 
 /// The number of values of each position of a dimension.

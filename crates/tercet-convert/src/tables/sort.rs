@@ -261,7 +261,7 @@ fn sorted(key: &Column, rows: usize) -> Vec<usize> {
     order
 }
 
-/// The number of first rows for which a condition holds.
+/// The number of leading rows that match a predicate.
 fn partition(key: &Column, holds: impl Fn(usize) -> bool) -> usize {
     let (mut from, mut to) = (0, key.len());
     while from < to {

@@ -115,7 +115,7 @@ impl ColumnPair {
         }
         same!(Bool, Int8, Int16, Int32, Int64, UInt8, UInt16, UInt32, UInt64, Float32, Float64);
         Mask::from_fn(rows, |row| {
-            let number = |values: &Values| Number::of(values, row);
+            let number = |values: &Values| Number::at(values, row);
             let (Some(a), Some(b)) = (number(left), number(right)) else { return false };
             self.operator.holds(a.order(b))
         })
@@ -171,7 +171,7 @@ enum Number {
 }
 
 impl Number {
-    fn of(values: &Values, row: usize) -> Option<Self> {
+    fn at(values: &Values, row: usize) -> Option<Self> {
         Some(match values {
             Values::Int8(v) => Self::Integer((*v.get(row)?).into()),
             Values::Int16(v) => Self::Integer((*v.get(row)?).into()),

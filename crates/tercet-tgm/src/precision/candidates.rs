@@ -209,7 +209,7 @@ struct Step {
 
 /// The number of packing steps that are tried.
 const STEPS: usize = 3;
-/// The decimal scales that are tried. Among so many products of powers one is within a few percent of any number.
+/// The decimal scales that are tried. Among these products of powers one is within a few percent of any number.
 const DECIMAL_SCALES: std::ops::RangeInclusive<i32> = -20..=20;
 
 impl Step {

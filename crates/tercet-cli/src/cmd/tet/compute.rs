@@ -101,7 +101,7 @@ pub(crate) struct HistogramArgs {
     /// Number of bins of equal width
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=4096))]
     bins: u32,
-    /// Range of the bins; values outside are in no bin and are counted apart [default: min and max of all values]
+    /// Range of the bins; values outside are in no bin and are counted separately [default: min and max of all values]
     #[arg(long, value_name = "MIN..MAX", allow_hyphen_values = true)]
     range: Option<String>,
 }

@@ -49,7 +49,7 @@ pub(crate) struct Args {
     /// Colours of the values
     #[arg(long, value_name = "NAME", default_value = "viridis")]
     cmap: ColormapName,
-    /// Smallest and largest value of the scale: `250..300` [default: those of the values]
+    /// Min and max of the scale: `250..300` [default: those of the values]
     #[arg(long, value_name = "MIN..MAX", allow_hyphen_values = true, value_parser = parse_range)]
     range: Option<(f64, f64)>,
     #[command(flatten)]
