@@ -110,7 +110,7 @@ impl CfEncoding {
     /// Decoding of stored values of an element type.
     pub(crate) fn decode(&self, dtype: ElementType) -> Decode {
         let [ge, le] = self.bounds(dtype);
-        let valid = Filter { ge, le, ..Filter::default() };
+        let valid = Filter { le, ge, ..Filter::default() };
         let bounds = compute_filter(&valid, [None; 2], dtype, ComputeType::for_dtype(dtype));
         Decode {
             missing: self.missing_values.iter().filter_map(|&number| compute_fill(number, dtype)).collect(),

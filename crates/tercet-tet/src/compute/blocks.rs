@@ -43,7 +43,7 @@ impl Select<'_> {
         let full = extents.iter().map(|&extent| (0, extent)).collect::<Vec<_>>();
         self.visit(&full, &extents, &shape, &mut sums)?;
         let count = extents.iter().fold(1u64, |product, &extent| product.saturating_mul(extent));
-        let values = sums.sums.iter().zip(&sums.counts);
+        let values = sums.totals.iter().zip(&sums.counts);
         #[expect(clippy::cast_precision_loss, reason = "a count of values")]
         let values = values.map(|(sum, &count)| if count == 0 { f64::NAN } else { sum / count as f64 });
         let present: u64 = sums.counts.iter().sum();
@@ -111,7 +111,7 @@ impl Select<'_> {
                 stride *= saturating_usize(shape[axis]);
             }
             for (&number, &place) in numbers.iter().zip(last).filter(|(number, _)| number.is_finite()) {
-                sums.sums[base + place] += number;
+                sums.totals[base + place] += number;
                 sums.counts[base + place] += 1;
             }
             sums.infinite += numbers.iter().filter(|number| number.is_infinite()).count() as u64;
@@ -121,7 +121,7 @@ impl Select<'_> {
 }
 
 struct Sums {
-    sums: Vec<f64>,
+    totals: Vec<f64>,
     counts: Vec<u64>,
     infinite: u64,
 }
@@ -129,12 +129,12 @@ struct Sums {
 impl Sums {
     fn new(len: usize) -> Result<Self, ErrorKind> {
         let failed = |_| OutOfMemory { bytes: len.saturating_mul(16) };
-        let (mut sums, mut counts) = (Vec::new(), Vec::new());
-        sums.try_reserve_exact(len).map_err(failed)?;
+        let (mut totals, mut counts) = (Vec::new(), Vec::new());
+        totals.try_reserve_exact(len).map_err(failed)?;
         counts.try_reserve_exact(len).map_err(failed)?;
-        sums.resize(len, 0.0);
+        totals.resize(len, 0.0);
         counts.resize(len, 0);
-        Ok(Self { sums, counts, infinite: 0 })
+        Ok(Self { totals, counts, infinite: 0 })
     }
 }
 

@@ -149,16 +149,11 @@ fn run_ops(args: &Args, mut ops: Vec<Op>, out: &mut Ui) -> Result<Outcome, Failu
     let bar = out.bar("computing", 0);
     let results = request.results(&bar)?;
     drop(bar);
+    warn(&results, out)?;
     match target {
         Some(target) => target.save(&results, out)?,
-        None => {
-            warn(&results, out)?;
-            if out.is_json() {
-                out.json(&results)?;
-            } else {
-                result_text::print(&results, args.limit.or(result_text::ROWS), out)?;
-            }
-        }
+        None if out.is_json() => out.json(&results)?,
+        None => result_text::print(&results, args.limit.or(result_text::ROWS), out)?,
     }
     if args.explain {
         explain(&results, out)?;

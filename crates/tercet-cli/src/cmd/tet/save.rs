@@ -145,6 +145,7 @@ impl Target {
                 (results, deliver(file, output, out)?)
             }
         };
+        warn(&results, out)?;
         report(&self.path, &results, bytes, out)
     }
 }
@@ -155,7 +156,6 @@ fn file_size(path: &Path) -> u64 {
 
 /// Prints what was written.
 fn report(path: &Path, results: &Results, bytes: u64, out: &mut Ui) -> Result<(), Failure> {
-    warn(results, out)?;
     if is_stdout(path) {
         return Ok(());
     }

@@ -55,12 +55,10 @@ pub(super) fn run(
     }
     let results = request.results(&bar)?;
     drop(bar);
+    warn(&results, out)?;
     match target {
         Some(target) => target.save(&results, out)?,
-        None => {
-            warn(&results, out)?;
-            out.json(&results)?;
-        }
+        None => out.json(&results)?,
     }
     if options.explain {
         explain(&results, out)?;
