@@ -98,7 +98,7 @@ fn run(path: &Path, document: &str) -> Outcome {
     on_threads(threads, || {
         // The first run maps the file; numpy's map is warm as well.
         let answer = query.run(&file, &options, &NoProgress).expect("an answer");
-        let read = answer.execution.map_or(0, |execution| execution.total_bytes_read_from_disk);
+        let read = answer.outcome.map_or(0, |outcome| outcome.execution.bytes_read);
         eprintln!("read {read} of {bytes} bytes");
         report(number("--repeat", 5), bytes, || {
             std::hint::black_box(query.run(&file, &options, &NoProgress).expect("an answer"));

@@ -58,7 +58,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 
     // A query document is the same request as text.
     let query = Query::parse(r#"{"dataset": "t2m", "mean": ["time"]}"#, Syntax::Json)?;
-    let Computed::Reduced(results) = query.compute(&file)?.computed else {
+    let Computed::Reduced(results) = query.request(&file)?.run(&NoProgress)?.computed else {
         return Err("no reduction".into());
     };
     assert_eq!(results[0].tensor.bytes(), mean.tensor.bytes());

@@ -443,7 +443,7 @@ fn refuse(dataset: &Dataset<'_>, detail: &str) -> Error {
 }
 
 /// Reverses the order of the positions of some axes.
-fn reverse(tensor: &mut Tensor, reversed: &[bool]) {
+pub(crate) fn reverse(tensor: &mut Tensor, reversed: &[bool]) {
     let shape = tensor.shape().clone();
     for axis in (0..shape.len()).filter(|&axis| reversed.get(axis) == Some(&true)) {
         let below: u64 = shape[axis + 1..].iter().product();

@@ -101,10 +101,9 @@ pub use advise::{Advice, Measured, Trial, advise};
 pub use attribute::{AttrError, AttrType, AttrValue};
 pub use cf::CfEncoding;
 pub use chunk::Chunk;
-pub use compat::RunOptions;
 pub use compute::{
     Axis, BlockMeans, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError,
-    Group, Label, LabelSelection, LazyValues, Outcome, OutputFile, Plan, PositionRange, Reduce, Reduced,
+    Group, Label, LabelSelection, LazyValues, Outcome, OutputFile, Plan, PositionRange, Preview, Reduce, Reduced,
     Request, Select, TimePart, Transform, Transformed, Weights, Window,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
@@ -124,7 +123,7 @@ pub use query::alignment::{Alignment, AxisAlignment};
 pub use query::error::{QueryError, QueryErrorKind};
 pub use query::operation::{Kind as Op, Method, Scalar, UnknownOp};
 pub use query::tree::Syntax;
-pub use query::{Query, Target};
+pub use query::{Query, QueryResult, RunOptions, Target};
 pub use region::Region;
 #[cfg(any(unix, windows))]
 pub use repair::{

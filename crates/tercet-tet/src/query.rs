@@ -6,6 +6,7 @@
 //! | `de`, `document`, `schema` | syntax tree → typed document; JSON Schema of the same types |
 //! | `flat`, `check` | pipelines → flat form; rules between keys |
 //! | `resolve`, `alignment`, `lower` | query and dataset → request |
+//! | `run` | request → plan and result |
 
 pub(crate) mod alignment;
 mod check;
@@ -17,6 +18,7 @@ mod lower;
 pub(crate) mod operation;
 pub(crate) mod resolve;
 pub(crate) mod resolved;
+mod run;
 mod schema;
 mod source;
 pub(crate) mod tree;
@@ -37,6 +39,7 @@ use source::Source;
 use tree::Syntax;
 
 pub(crate) use resolve::fill_value_of;
+pub use run::{QueryResult, RunOptions};
 
 use crate::compute::ValueMode;
 
@@ -130,6 +133,17 @@ impl Query {
     /// The kind of the operation.
     pub fn operation_kind(&self) -> Option<Kind> {
         self.flat.operation.as_ref().map(|operation| operation.value.kind)
+    }
+
+    /// The axes of the operation as written: names or numbers.
+    pub fn operation_axes(&self) -> Vec<String> {
+        self.operation()
+            .map_or_else(Vec::new, |written| written.axes.iter().map(ToString::to_string).collect())
+    }
+
+    /// Why the CPU computes although the key `execution.device` requests another device.
+    pub fn device_fallback(&self) -> Option<&'static str> {
+        self.execution.device.fallback_reason()
     }
 
     /// The key `spill`: the path for the selection.

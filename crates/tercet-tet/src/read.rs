@@ -10,7 +10,7 @@ use tercet_core::{Malformed, Progress, Reason, Selection, Site, Tensor};
 use crate::Region;
 use crate::error::{Error, ErrorKind};
 use crate::exec::dense::{self, Copy};
-use crate::exec::job::Scope;
+use crate::exec::job::{Counters, Scope};
 use crate::file::Dataset;
 use crate::grid::Grid;
 
@@ -25,16 +25,22 @@ impl Dataset<'_> {
     /// # Ok::<(), tercet_tet::Error>(())
     /// ```
     pub fn read(&self, selection: &Selection) -> Result<Tensor, Error> {
-        let read = || {
-            let grid = self.checked_grid()?;
-            let bytes = self.selection_bytes(grid, selection)?;
-            check_limit("the selection", bytes, self.file.options.limits.array_bytes)?;
-            self.check_touched(grid, selection)?;
-            let mut tensor = Tensor::zeros(grid.element(), selection.shape())?;
-            self.fill(grid, selection, tensor.bytes_mut(), &NoProgress)?;
-            Ok(tensor)
-        };
-        read().map_err(|fault| self.file.error(fault))
+        self.read_counted(selection, (None, &NoProgress)).map_err(|fault| self.file.error(fault))
+    }
+
+    /// Reads a selection and counts what is read.
+    pub(crate) fn read_counted(
+        &self,
+        selection: &Selection,
+        counted: (Option<&Counters>, &dyn Progress),
+    ) -> Result<Tensor, ErrorKind> {
+        let grid = self.checked_grid()?;
+        let bytes = self.selection_bytes(grid, selection)?;
+        check_limit("the selection", bytes, self.file.options.limits.array_bytes)?;
+        self.check_touched(grid, selection)?;
+        let mut tensor = Tensor::zeros(grid.element(), selection.shape())?;
+        self.fill(grid, selection, tensor.bytes_mut(), counted)?;
+        Ok(tensor)
     }
 
     /// Reads the whole array.
@@ -59,7 +65,7 @@ impl Dataset<'_> {
                 return Err(ErrorKind::BufferSize { expected, found: out.len() as u64 });
             }
             self.check_touched(grid, selection)?;
-            self.fill(grid, selection, out, progress)
+            self.fill(grid, selection, out, (None, progress))
         };
         read().map_err(|fault| self.file.error(fault))
     }
@@ -105,7 +111,7 @@ impl Dataset<'_> {
         grid: &Grid,
         selection: &Selection,
         out: &mut [u8],
-        progress: &dyn Progress,
+        (counters, progress): (Option<&Counters>, &dyn Progress),
     ) -> Result<(), ErrorKind> {
         let scope = Scope {
             dataset: *self,
@@ -115,7 +121,7 @@ impl Dataset<'_> {
             positions: None,
             reversed: &[],
             progress,
-            bytes_read: None,
+            counters,
             parallel: true,
         };
         let ranges: Vec<Range<u64>> = selection.axes().iter().map(|slice| 0..slice.count()).collect();

@@ -170,7 +170,7 @@ impl Request<'_> {
                 let op = Kind::Transform { method: made.method };
                 results.arrays.push(self.values(ResultValues::Numbers(tensor), Some(op))?);
             }
-            Computed::Written(_) => return Err(self.refuse(NOT_IN_MEMORY)),
+            Computed::Written(_) | Computed::Preview => return Err(self.refuse(NOT_IN_MEMORY)),
         }
         Ok(results)
     }

@@ -5,6 +5,7 @@ use std::sync::LazyLock;
 
 use tercet_core::progress::NoProgress;
 use tercet_core::{Diagnostic as _, ElementType, TensorView};
+use tercet_tet::compat::Answer;
 use tercet_tet::{Error, File, Layout, Query, RunOptions, Syntax, Writer, WriterOptions};
 
 /// Elements of a preview.
@@ -73,10 +74,9 @@ fn execute(query: &Query) {
         return;
     }
     let answers = [(true, false), (false, false), (true, true)].map(|(statistics, parallel)| {
-        let options =
-            options.clone().with_statistics(statistics).with_parallel(Some(parallel)).with_explain(true);
+        let options = options.clone().with_statistics(statistics).with_parallel(Some(parallel));
         match query.run(&FILE, &options, &NoProgress) {
-            Ok(answer) => answer.execution.map(|execution| format!("{:?}", execution.results)),
+            Ok(result) => Answer::new(&result).execution.map(|execution| format!("{:?}", execution.results)),
             Err(error) => {
                 explain(&error);
                 Some(error.to_string())

@@ -1,4 +1,6 @@
-//! [`Answer`]: the result of a query.
+//! [`Answer`]: the result of a query as the reference implementation prints it.
+
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::ser::{SerializeMap as _, Serializer};
@@ -8,16 +10,16 @@ use crate::compute::Preview;
 use crate::plan::ReadPlan;
 use crate::wire::index::MemoryBudget;
 
-/// The answer to a query.
+/// The answer to a query: borrows its result.
 ///
 /// Serializes to the JSON of the reference implementation, which starts with the constants `"status": "planned"` and
 /// `"accepted": true`.
 #[derive(Debug)]
-pub struct Answer {
+pub struct Answer<'a> {
     /// The value in the query.
     pub layout_version: Option<u32>,
     /// The value in the query.
-    pub dataset: String,
+    pub dataset: &'a str,
     /// The number of axes of the selection.
     pub selection_axes: Option<usize>,
     /// The operation; axes are numbers if the dataset is known.
@@ -25,18 +27,18 @@ pub struct Answer {
     /// A message for people.
     pub message: String,
     /// The path or URL of the file.
-    pub tet_file: Option<String>,
+    pub tet_file: Option<&'a str>,
     /// The catalog entry of the dataset.
     pub catalog: Option<Catalog>,
     /// The chunks that are read.
-    pub read_plan: Option<ReadPlan>,
+    pub read_plan: Option<&'a ReadPlan>,
     /// The results.
-    pub execution: Option<Execution>,
+    pub execution: Option<Execution<'a>>,
     /// How the results are computed, if requested.
-    pub explain: Option<Explain>,
+    pub explain: Option<Explain<'a>>,
 }
 
-impl Serialize for Answer {
+impl Serialize for Answer<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("status", "planned")?;
@@ -91,49 +93,46 @@ pub struct MatchedDataset {
 
 /// The results of a query.
 #[derive(Debug, Default)]
-pub struct Execution {
+pub struct Execution<'a> {
     /// Stored bytes of the chunks read, every pass counted.
     pub total_bytes_read_from_disk: u64,
     /// The first elements of the selection, or of the result of a transform.
-    pub preview: Option<Preview>,
+    pub preview: Option<&'a Preview>,
     /// Results and further members, in order: `operation_mean`, `operation_reduced_shape`, …
-    pub results: Vec<(&'static str, Value)>,
+    pub results: Vec<(&'static str, Value<'a>)>,
     /// The memory strategy.
     pub memory_strategy: &'static str,
     /// Optional members, in order.
-    pub details: Vec<(&'static str, Value)>,
-    /// The result of a transform in memory.
-    pub tensor: Option<Tensor>,
-    /// The number of missing elements that were skipped. Not a member of the JSON.
-    pub skipped: u64,
+    pub details: Vec<(&'static str, Value<'a>)>,
 }
 
 /// A member of an answer.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 #[expect(missing_docs, reason = "the names are the documentation")]
-pub enum Value {
+pub enum Value<'a> {
     Flag(bool),
     Count(u64),
     /// NaN and infinities are written as `null`.
     Number(f64),
     Index(Option<u64>),
-    Text(String),
+    Text(Cow<'a, str>),
     Shape(Vec<u64>),
-    Numbers(Vec<f64>),
-    /// `None` if a window has too few positions.
-    Flags(Vec<Option<bool>>),
+    Numbers(Cow<'a, [f64]>),
+    /// 1 and 0, written as `true` and `false`; NaN, written as `null`, if a window has too few positions.
+    #[serde(serialize_with = "serialize_flags")]
+    Flags(Cow<'a, [f64]>),
     /// −1, written as `null`, for no index.
     #[serde(serialize_with = "serialize_indices")]
-    Indices(Vec<i64>),
+    Indices(Cow<'a, [i64]>),
     Json(serde_json::Value),
 }
 
 /// How an answer is computed.
 #[derive(Clone, Debug, Default, Serialize)]
-pub struct Explain {
+pub struct Explain<'a> {
     /// The steps, in order.
-    pub steps: Vec<String>,
+    pub steps: &'a [String],
     /// Chunks answered from statistics.
     pub chunks_by_statistics: u64,
     /// Chunks that are read.
@@ -144,9 +143,9 @@ pub struct Explain {
     pub threads: usize,
 }
 
-impl Execution {
+impl<'a> Execution<'a> {
     /// A result by its name: `operation_mean`, `operation_reduced_shape`, …
-    pub fn get(&self, name: &str) -> Option<&Value> {
+    pub fn get(&self, name: &str) -> Option<&Value<'a>> {
         let mut all = self.results.iter().chain(&self.details);
         all.find(|(other, _)| *other == name).map(|(_, value)| value)
     }
@@ -189,12 +188,12 @@ const PREVIEWS: [ElementType; 10] = [
     ElementType::F16,
 ];
 
-impl Serialize for Execution {
+impl Serialize for Execution<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(None)?;
         map.serialize_entry("total_bytes_read_from_disk", &self.total_bytes_read_from_disk)?;
         for dtype in PREVIEWS {
-            let own = self.preview.as_ref().filter(|preview| preview.dtype == dtype);
+            let own = self.preview.filter(|preview| preview.dtype == dtype);
             let values = own.and_then(|preview| preview.values.as_ref());
             map.serialize_entry(&format!("{dtype}_preview"), &PreviewValues(values))?;
             let truncated = own.is_some_and(|preview| preview.truncated);
@@ -215,6 +214,10 @@ impl Serialize for Execution {
         }
         map.end()
     }
+}
+
+fn serialize_flags<S: Serializer>(flags: &[f64], serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.collect_seq(flags.iter().map(|flag| (!flag.is_nan()).then_some(*flag > 0.0)))
 }
 
 fn serialize_indices<S: Serializer>(indices: &[i64], serializer: S) -> Result<S::Ok, S::Error> {

@@ -3,17 +3,17 @@
 
 use std::fmt;
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
-use tercet_core::{Progress, Tensor};
+use tercet_core::{Progress, Selection, Tensor};
 use tercet_kernel::Outliers;
 
-use super::reduce::{Counts, reduced};
+use super::reduce::{Counts, reduced, reduced_dims};
 use super::weights::{AxisWeights, Parts};
 use super::{Dim, Reduced, Transformed};
 use crate::error::{Error, ErrorKind};
 use crate::exec::integers::{self, Integers};
-use crate::exec::job::{Job, held_bytes};
+use crate::exec::job::{Counters, Job, held_bytes};
 use crate::exec::locate::locate;
 use crate::exec::memory::{self, Memory};
 use crate::exec::reduce::{self, Numbers, compute, compute_all, is_linear_scan};
@@ -119,7 +119,8 @@ pub struct Outcome {
     pub computed: Computed,
     /// How it was computed.
     pub execution: Execution,
-    pub(crate) preview: Option<Preview>,
+    /// The first elements of the selection or of the result of a transform, if a query document was run.
+    pub preview: Option<Preview>,
 }
 
 /// What a request computes.
@@ -127,6 +128,8 @@ pub struct Outcome {
 pub enum Computed {
     /// The values of a selection.
     Read(Tensor),
+    /// Only the preview.
+    Preview,
     /// A selection that was written to a file.
     Written(OutputFile),
     /// One result per operation.
@@ -163,6 +166,10 @@ pub struct Execution {
     pub steps: Vec<String>,
     /// Stored bytes of the chunks read, every pass counted.
     pub bytes_read: u64,
+    /// Chunks that were decompressed, every pass counted.
+    pub chunks_decoded: u64,
+    /// The decoded bytes of these chunks.
+    pub bytes_decoded: u64,
     /// Chunks whose values were read.
     pub chunks_read: u64,
     /// Chunks answered from statistics.
@@ -181,6 +188,13 @@ pub struct Execution {
     pub is_out_of_core: bool,
     /// Whether the dataset was read as one contiguous span.
     pub is_linear_scan: bool,
+}
+
+impl Execution {
+    /// `out_of_core` if the selection is larger than most of the available memory, else `in_core`.
+    pub fn io_regime(&self) -> &'static str {
+        if self.is_out_of_core { "out_of_core" } else { "in_core" }
+    }
 }
 
 impl fmt::Display for Execution {
@@ -230,6 +244,58 @@ impl<'f> Request<'f> {
     /// The dimensions of the result.
     pub fn dims(&self) -> &[Dim] {
         &self.dims
+    }
+
+    /// The operation, with the resolved fill value of `null_count`.
+    pub fn operation_kind(&self) -> Option<Kind> {
+        self.resolved.operation.as_ref().map(|operation| operation.kind)
+    }
+
+    /// The axes that are reduced, or whose statistics a transform uses; empty means all.
+    pub fn operation_axes(&self) -> &[usize] {
+        self.resolved.operation.as_ref().map_or(&[], |operation| &operation.axes)
+    }
+
+    /// The axis that windows move along.
+    pub fn window_axis(&self) -> Option<usize> {
+        let is_window = |role: &Role| match role {
+            Role::Rolling(_) => true,
+            Role::Grouped(groups) => groups.size > 0,
+            Role::Reduced | Role::Kept => false,
+        };
+        self.resolved.operation.as_ref()?.roles.iter().position(is_window)
+    }
+
+    /// The selection.
+    pub fn selection(&self) -> &Selection {
+        &self.resolved.selection
+    }
+
+    /// The dimensions of the selection, in the order of the result.
+    pub fn selection_dims(&self) -> Result<Vec<Dim>, Error> {
+        let axes = self.resolved.selection.axes();
+        let kept = vec![Role::Kept; axes.len()];
+        reduced_dims(&self.dataset, axes, &self.resolved.reversed, &kept, &[])
+    }
+
+    /// Whether the result of a reduction is a scalar.
+    pub fn is_scalar(&self) -> bool {
+        self.resolved.operation.as_ref().is_some_and(Operation::is_scalar)
+    }
+
+    /// The number of groups, if positions are grouped.
+    pub fn group_count(&self) -> Option<u64> {
+        self.resolved.group_count
+    }
+
+    /// The number of windows, if there are windows.
+    pub fn window_count(&self) -> Option<u64> {
+        self.resolved.window_count
+    }
+
+    /// Whether the request is a selection that is neither computed nor written.
+    pub(crate) fn is_read(&self) -> bool {
+        self.resolved.operation.is_none() && self.resolved.spill.is_none()
     }
 
     /// Plans the request. No values are read.
@@ -286,22 +352,17 @@ impl<'f> Request<'f> {
     }
 
     /// The first elements of the selection, without its operation.
-    pub(crate) fn preview(
-        &self,
-        plan: &ReadPlan,
-        progress: &dyn Progress,
-    ) -> Result<(Preview, Execution), ErrorKind> {
+    pub(crate) fn preview(&self, plan: &ReadPlan, progress: &dyn Progress) -> Result<Outcome, ErrorKind> {
         self.with_job(plan, progress, |job, memory| {
-            let preview = preview::preview(job, self.settings.preview)?;
-            Ok((preview, Self::execution(job, memory)))
+            let preview = Some(preview::preview(job, self.settings.preview)?);
+            Ok(Outcome { computed: Computed::Preview, preview, execution: Self::execution(job, memory) })
         })
     }
 
     /// Reads the selection. Excluded values become NaN, or the fill value of integers.
     fn read(&self, job: &Job<'_>) -> Result<Tensor, ErrorKind> {
         let selection = &self.resolved.selection;
-        let mut tensor = self.dataset.read(selection).map_err(Error::into_kind)?;
-        job.count(job.plan.total_stored_bytes());
+        let mut tensor = self.dataset.read_counted(selection, (Some(&job.counters), job.progress))?;
         blank(job, selection, tensor.bytes_mut())?;
         super::reverse(&mut tensor, &self.resolved.reversed);
         Ok(tensor)
@@ -439,8 +500,8 @@ impl<'f> Request<'f> {
         Ok(all)
     }
 
-    /// Axes of the dataset that the dimensions of the result belong to.
-    pub(crate) fn output_axes(&self) -> Vec<usize> {
+    /// The axes of the dataset that the dimensions of the result belong to.
+    pub fn output_axes(&self) -> Vec<usize> {
         let rank = self.resolved.selection.axes().len();
         let weighted = self.weights.as_ref().map(|weights| weights.axis);
         let is_kept = |axis: &usize| match &self.resolved.operation {
@@ -493,10 +554,13 @@ impl<'f> Request<'f> {
     }
 
     fn execution(job: &Job<'_>, memory: &Memory) -> Execution {
-        let by_statistics = job.by_statistics.load(Ordering::Relaxed).min(job.plan.chunks.len() as u64);
+        let by_statistics =
+            job.counters.by_statistics.load(Ordering::Relaxed).min(job.plan.chunks.len() as u64);
         Execution {
             steps: explain::steps(job, Some(by_statistics)),
-            bytes_read: job.bytes_read.load(Ordering::Relaxed),
+            bytes_read: job.counters.bytes_read.load(Ordering::Relaxed),
+            chunks_decoded: job.counters.chunks_decoded.load(Ordering::Relaxed),
+            bytes_decoded: job.counters.bytes_decoded.load(Ordering::Relaxed),
             chunks_read: job.plan.chunks.len() as u64 - by_statistics,
             chunks_by_statistics: by_statistics,
             chunks_skipped: job.plan.zone_filter_skipped + job.plan.index_filter_skipped,
@@ -535,8 +599,7 @@ impl<'f> Request<'f> {
             statistics: settings.statistics,
             outliers: if settings.as_reference { Outliers::InEndBins } else { Outliers::Separate },
             progress,
-            by_statistics: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
+            counters: Counters::default(),
         };
         file.on_threads(|| work(&job, &memory))
     }

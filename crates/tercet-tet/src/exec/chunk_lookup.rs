@@ -43,7 +43,7 @@ pub(crate) fn for_each_chunk(
 }
 
 /// Converts a range of the selected positions of a slice to a slice of the array.
-pub(crate) fn clip(slice: AxisSlice, range: &Range<u64>) -> AxisSlice {
+fn clip(slice: AxisSlice, range: &Range<u64>) -> AxisSlice {
     let start = slice.start + range.start * slice.step;
     let last = slice.start + (range.end - 1) * slice.step;
     AxisSlice { start, stop: last + 1, step: slice.step }

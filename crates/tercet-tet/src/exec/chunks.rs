@@ -333,6 +333,9 @@ impl<'a> Chunks<'a> {
         let (scope, stored) = (&self.scope, &region.stored);
         scope.dataset.load(&region.coords[..scope.grid.rank()], stored, out)?;
         scope.count(stored.span.len(), stored.raw_len);
+        if stored.codec != Codec::Raw {
+            scope.count_decoded(stored.raw_len);
+        }
         Ok(())
     }
 

@@ -437,7 +437,7 @@ impl<'a> Run<'a> {
                 if let Some(counts) = &mut states.counts {
                     counts[cell] += statistics.count;
                 }
-                self.job.by_statistics.fetch_add(1, Ordering::Relaxed);
+                self.job.counters.by_statistics.fetch_add(1, Ordering::Relaxed);
                 rest = later;
                 continue;
             }

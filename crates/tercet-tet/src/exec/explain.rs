@@ -60,7 +60,7 @@ pub(crate) fn steps(job: &Job<'_>, executed: Option<u64>) -> Vec<String> {
         });
     }
     if executed.is_some() {
-        steps.push(format!("{} stored bytes read", job.bytes_read.load(Ordering::Relaxed)));
+        steps.push(format!("{} stored bytes read", job.counters.bytes_read.load(Ordering::Relaxed)));
     }
     steps
 }

@@ -27,8 +27,8 @@ pub(crate) struct Scope<'a> {
     /// Axes whose positions are indexed in descending order; empty if there are none.
     pub(crate) reversed: &'a [bool],
     pub(crate) progress: &'a dyn Progress,
-    /// Counter of stored bytes. Without it, progress counts decoded bytes.
-    pub(crate) bytes_read: Option<&'a AtomicU64>,
+    /// Counters of an execution. Without them, progress counts decoded bytes.
+    pub(crate) counters: Option<&'a Counters>,
     /// Whether several threads process chunks.
     pub(crate) parallel: bool,
 }
@@ -36,12 +36,20 @@ pub(crate) struct Scope<'a> {
 impl Scope<'_> {
     /// Counts the bytes of a chunk that were read.
     pub(crate) fn count(&self, stored: u64, decoded: u64) {
-        match self.bytes_read {
-            Some(bytes_read) => {
-                bytes_read.fetch_add(stored, Ordering::Relaxed);
+        match self.counters {
+            Some(counters) => {
+                counters.bytes_read.fetch_add(stored, Ordering::Relaxed);
                 self.progress.advance(stored);
             }
             None => self.progress.advance(decoded),
+        }
+    }
+
+    /// Counts a chunk that was decompressed.
+    pub(crate) fn count_decoded(&self, bytes: u64) {
+        if let Some(counters) = self.counters {
+            counters.chunks_decoded.fetch_add(1, Ordering::Relaxed);
+            counters.bytes_decoded.fetch_add(bytes, Ordering::Relaxed);
         }
     }
 
@@ -49,6 +57,19 @@ impl Scope<'_> {
     pub(crate) fn threads(&self) -> usize {
         if self.parallel { rayon::current_num_threads().max(1) } else { 1 }
     }
+}
+
+/// Counters of an execution.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    /// Stored bytes of chunks that were read.
+    pub(crate) bytes_read: AtomicU64,
+    /// Number of chunks that were decompressed, every time counted.
+    pub(crate) chunks_decoded: AtomicU64,
+    /// Bytes of these chunks.
+    pub(crate) bytes_decoded: AtomicU64,
+    /// Number of chunks whose statistics replaced their values.
+    pub(crate) by_statistics: AtomicU64,
 }
 
 /// An execution of a plan.
@@ -71,10 +92,7 @@ pub(crate) struct Job<'a> {
     /// Where histograms count values outside of their range.
     pub(crate) outliers: Outliers,
     pub(crate) progress: &'a dyn Progress,
-    /// Number of chunks whose statistics replaced their values.
-    pub(crate) by_statistics: AtomicU64,
-    /// Stored bytes of chunks read so far.
-    pub(crate) bytes_read: AtomicU64,
+    pub(crate) counters: Counters,
 }
 
 /// Whether parts of a chunk can be read again without decoding or downloading more than them.
@@ -124,7 +142,7 @@ impl Job<'_> {
             positions: self.resolved.positions.as_ref(),
             reversed: &self.resolved.reversed,
             progress: self.progress,
-            bytes_read: Some(&self.bytes_read),
+            counters: Some(&self.counters),
             parallel: self.threads() > 1,
         }
     }
@@ -150,7 +168,7 @@ impl Job<'_> {
 
     /// Counts stored bytes that were read.
     pub(crate) fn count(&self, bytes: u64) {
-        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+        self.counters.bytes_read.fetch_add(bytes, Ordering::Relaxed);
         self.progress.advance(bytes);
     }
 

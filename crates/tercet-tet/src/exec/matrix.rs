@@ -1,14 +1,18 @@
 //! Covariance and correlation matrices of the columns of a table, in one visit.
 
-use tercet_core::tensor::{AxisSlice, OutOfMemory};
-use tercet_core::{Selection, with_element};
+use std::ops::Range;
+
+use tercet_core::tensor::OutOfMemory;
+use tercet_core::with_element;
 use tercet_kernel::Covariance;
 
+use super::dense;
 use super::drive::as_values;
 use super::job::Job;
 use super::number::Number;
 use super::predicate::Predicate;
 use super::task::to_usize;
+use super::visit::Visitor;
 use crate::error::ErrorKind;
 use crate::query::resolved::Operation;
 
@@ -34,21 +38,30 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
     let (observations, variables) = (axes[axis].count(), axes[1 - axis].count());
     let order = to_usize(variables);
     let bands = bands(job, axis, observations, variables);
+    let mut visitor = dense::visitor(job.scope());
+    // Chunks longer than a band are decoded once for all of them.
+    let chunk_of =
+        |position: u64| (axes[axis].start + position * axes[axis].step) / job.plan.grid.chunk_shape()[axis];
+    if bands.iter().skip(1).any(|&(start, _)| chunk_of(start - 1) == chunk_of(start)) {
+        visitor.chunks.keep_decoded(job.budget / 4);
+    }
     let each = bands.len().div_ceil(SEGMENTS).max(1);
     let segments: Vec<&[(u64, u64)]> = bands.chunks(each).collect();
     let partials = with_element!(job.plan.grid.element(), |T| job.each(&segments, |bands| {
         let mut total = Covariance::new(order);
         for band in *bands {
             job.progress.check()?;
-            total.merge(&band_covariance::<T>(job, axis, *band, order)?);
+            total.merge(&band_covariance::<T>(job, &visitor, axis, *band)?);
         }
         Ok(total)
-    }))?;
+    }));
+    // Values that are not finite may be damaged ones: checksums first.
+    visitor.chunks.finish()?;
+    let partials = partials?;
     let mut total = Covariance::new(order);
     for partial in &partials {
         total.merge(partial);
     }
-    job.count(job.plan.total_stored_bytes());
     let values = if correlation { total.correlations() } else { total.covariances() };
     Ok(Matrix { values, order, elements: job.plan.element_count() })
 }
@@ -77,17 +90,17 @@ fn bands(job: &Job<'_>, axis: usize, observations: u64, variables: u64) -> Vec<(
 /// Moments of a band of observations.
 fn band_covariance<T: Number>(
     job: &Job<'_>,
+    visitor: &Visitor<'_>,
     axis: usize,
     (start, end): (u64, u64),
-    order: usize,
 ) -> Result<Covariance, ErrorKind> {
-    let mut axes: Vec<AxisSlice> = job.plan.selection.axes().to_vec();
-    axes[axis] = super::chunk_lookup::clip(axes[axis], &(start..end));
-    let grid = &job.plan.grid;
-    let selection = Selection::new(axes, grid.shape())?;
+    let mut ranges: Vec<Range<u64>> =
+        job.plan.selection.axes().iter().map(|slice| 0..slice.count()).collect();
+    let order = to_usize(ranges[1 - axis].end);
+    ranges[axis] = start..end;
     let rows = to_usize(end - start);
     let mut bytes = vec![0; rows * order * size_of::<T>()];
-    job.dataset.fill(grid, &selection, &mut bytes, &tercet_core::progress::NoProgress)?;
+    dense::write(visitor, &ranges, &mut bytes, &dense::Copy { size: size_of::<T>() })?;
     let count = rows * order;
     let mut values: Vec<f64> = Vec::new();
     values.try_reserve_exact(count).map_err(|_| OutOfMemory { bytes: count * 8 })?;

@@ -3,7 +3,6 @@
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{Selection, Tensor};
 
-use super::chunk_lookup::for_each_chunk;
 use super::job::Job;
 use crate::compute::Preview;
 use crate::error::ErrorKind;
@@ -17,19 +16,19 @@ pub(crate) fn preview(job: &Job<'_>, most: u64) -> Result<Preview, ErrorKind> {
     if most == 0 {
         return Ok(Preview { values: None, dtype: grid.element(), truncated });
     }
-    let head = head(&job.plan.selection, most);
+    let reversed = &job.resolved.reversed;
+    let head = head(&job.plan.selection, reversed, most);
     let bytes = job.dataset.selection_bytes(grid, &head)?;
     tercet_core::limits::check_limit("the preview", bytes, job.dataset.file.options.limits.array_bytes)?;
     let mut tensor = Tensor::zeros(grid.element(), head.shape())?;
-    job.dataset.fill(grid, &head, tensor.bytes_mut(), job.progress)?;
-    if job.resolved.operation.is_none() {
-        let ranges: Vec<_> = head.axes().iter().map(|slice| 0..slice.count()).collect();
-        for_each_chunk(&job.scope(), &ranges, |_, stored| {
-            job.count(stored.span.len());
-            Ok(())
-        })?;
+    let is_input = job.resolved.operation.is_some();
+    // The inputs of an operation are printed beside it, and not part of its reads.
+    let counters = (!is_input).then_some(&job.counters);
+    job.dataset.fill(grid, &head, tensor.bytes_mut(), (counters, job.progress))?;
+    if !is_input {
         super::spill::blank(job, &head, tensor.bytes_mut())?;
     }
+    crate::compute::reverse(&mut tensor, reversed);
     first(&tensor, most).map(|values| Preview { values: Some(values), dtype: grid.element(), truncated })
 }
 
@@ -41,14 +40,17 @@ pub(crate) fn first(tensor: &Tensor, most: u64) -> Result<Tensor, ErrorKind> {
     Ok(values)
 }
 
-/// Smallest leading part of a selection with `most` elements.
-fn head(selection: &Selection, most: u64) -> Selection {
+/// Smallest leading part of a selection with `most` elements; of reversed axes, the trailing part.
+fn head(selection: &Selection, reversed: &[bool], most: u64) -> Selection {
     let mut axes: Vec<AxisSlice> = selection.axes().to_vec();
     let mut wanted = most;
     // Starting at the innermost axis: the complete axis while more elements are wanted than it has.
-    for slice in axes.iter_mut().rev() {
+    for (axis, slice) in axes.iter_mut().enumerate().rev() {
         let count = slice.count();
         let take = wanted.min(count).max(1);
+        if reversed.get(axis) == Some(&true) {
+            slice.start += (count - take) * slice.step;
+        }
         slice.stop = slice.start + (take - 1) * slice.step + 1;
         wanted = wanted.div_ceil(count);
     }
@@ -63,12 +65,15 @@ mod tests {
     #[test]
     fn heads_hold_enough_and_little_more() {
         let selection = Selection::parse("1:9:2,0:6,2:5", &[10, 6, 8]).unwrap();
-        let shape = |most| head(&selection, most).shape().to_vec();
+        let shape = |most| head(&selection, &[], most).shape().to_vec();
         assert_eq!(shape(1), [1, 1, 1]);
         assert_eq!(shape(3), [1, 1, 3]);
         assert_eq!(shape(4), [1, 2, 3]);
         assert_eq!(shape(18), [1, 6, 3]);
         assert_eq!(shape(19), [2, 6, 3]);
         assert_eq!(shape(72), [4, 6, 3]);
+        let reversed = head(&selection, &[true, false, true], 2);
+        let first: Vec<u64> = reversed.axes().iter().map(|slice| slice.start).collect();
+        assert_eq!((first, reversed.shape().to_vec()), (vec![7, 0, 3], vec![1, 1, 2]));
     }
 }

@@ -3,14 +3,13 @@
 #![expect(clippy::cast_possible_wrap, reason = "test values are small")]
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::AxisSlice;
 use tercet_core::{ElementType, Selection, TensorView};
 
-use super::job::Job;
+use super::job::{Counters, Job};
 use super::locate::locate;
 use super::number::Number;
 use super::predicate::{Predicate, fill_value};
@@ -77,7 +76,6 @@ impl Sample {
         let plan = locate(&dataset, &self.resolved, true).unwrap();
         let (resolved, progress) = (&self.resolved, &NoProgress);
         let (statistics, out_of_core, plan) = (true, false, &plan);
-        let (by_statistics, bytes_read) = (AtomicU64::new(0), AtomicU64::new(0));
         work(&Job {
             dataset,
             plan,
@@ -90,8 +88,7 @@ impl Sample {
             statistics,
             outliers: tercet_kernel::Outliers::Separate,
             progress,
-            by_statistics,
-            bytes_read,
+            counters: Counters::default(),
         })
     }
 

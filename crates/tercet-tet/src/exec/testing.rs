@@ -2,14 +2,13 @@
 
 use std::io::Cursor;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use tercet_core::source::Memory;
 use tercet_testkit::counting::Counting;
 
 use tercet_core::{Element, Progress, Selection, TensorView};
 
-use super::job::Job;
+use super::job::{Counters, Job};
 use crate::plan::{PlannedChunk, ReadPlan};
 use crate::query::operation::{Kind, Method};
 use crate::query::resolved::{Operation, Resolved, Role};
@@ -87,7 +86,6 @@ pub(super) fn job<'a>(
         statistics: false,
         outliers: tercet_kernel::Outliers::Separate,
         progress,
-        by_statistics: AtomicU64::new(0),
-        bytes_read: AtomicU64::new(0),
+        counters: Counters::default(),
     }
 }

@@ -6,6 +6,8 @@ use std::ops::Range;
 
 use tercet_core::{Class, Diagnostic, Hint, escape};
 
+use crate::error::ErrorKind;
+
 /// The error of a query document.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryError(Box<Inner>);
@@ -244,6 +246,12 @@ fn distance(a: &str, b: &str) -> usize {
         rows.push(row);
     }
     rows[a.len()][b.len()]
+}
+
+impl From<QueryError> for ErrorKind {
+    fn from(error: QueryError) -> Self {
+        Self::Query(Box::new(error))
+    }
 }
 
 #[cfg(test)]

@@ -1,11 +1,9 @@
 //! Lowers a query document to the request that the typed API makes.
 
-use tercet_core::progress::NoProgress;
-
 use super::Query;
 use super::alignment::Alignment;
-use crate::compat::RunOptions;
-use crate::compute::{Outcome, Request, Settings, check_reversed, groups_of, reduced_dims};
+use super::run::RunOptions;
+use crate::compute::{Request, Settings, check_reversed, groups_of, reduced_dims};
 use crate::error::{Error, ErrorKind};
 use crate::file::{Dataset, File};
 use crate::query::resolved::{Resolved, Role};
@@ -36,11 +34,6 @@ impl Query {
     pub fn align(&self, file: &File) -> Result<Option<Alignment>, Error> {
         let dataset = file.dataset(self.dataset())?;
         self.alignment(file, &dataset).map_err(|error| file.error(error.into()))
-    }
-
-    /// Runs the query; returns a typed result.
-    pub fn compute(&self, file: &File) -> Result<Outcome, Error> {
-        self.request(file)?.run(&NoProgress)
     }
 
     pub(crate) fn lower<'f>(

@@ -8,7 +8,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{Class, Diagnostic as _, ElementType, Tensor, TensorView};
 use tercet_testkit::counting::Counting;
-use tercet_tet::compat::Value;
+use tercet_tet::compat::{Answer, Value};
 use tercet_tet::{
     Comparison, Compression, Computed, File, Group, Layout, Method, Op, Query, ReadOptions, RunOptions,
     Scalar, Syntax, Window, Writer, WriterOptions,
@@ -45,10 +45,10 @@ fn numbers(tensor: &Tensor) -> Vec<f64> {
 /// Numbers in the result of a query.
 fn answer(file: &File, query: &str, name: &str) -> Vec<f64> {
     let query = Query::parse(query, Syntax::Json).unwrap();
-    let answer = query.run(file, &RunOptions::new(), &NoProgress).unwrap();
-    match answer.execution.unwrap().get(name).cloned() {
-        Some(Value::Numbers(numbers)) => numbers,
-        Some(Value::Number(number)) => vec![number],
+    let result = query.run(file, &RunOptions::new(), &NoProgress).unwrap();
+    match Answer::new(&result).execution.unwrap().get(name) {
+        Some(Value::Numbers(numbers)) => numbers.to_vec(),
+        Some(Value::Number(number)) => vec![*number],
         other => panic!("{other:?}"),
     }
 }
@@ -297,16 +297,23 @@ fn transforms_match_queries_and_name_their_statistics() {
     let query = r#"{"dataset": "t", "selection": [{"start": 2, "stop": 8}, {}, {}],
         "transform": {"method": "zscore", "axes": ["time"]}, "write": {"target": "ram"}}"#;
     let query = Query::parse(query, Syntax::Json).unwrap();
-    let answer = query.run(&file, &RunOptions::new(), &NoProgress).unwrap().execution.unwrap();
-    assert_eq!(made.tensor.as_ref().unwrap().bytes(), answer.tensor.as_ref().unwrap().bytes());
+    let result = query.run(&file, &RunOptions::new(), &NoProgress).unwrap();
+    let Some(Computed::Transformed(same)) = result.outcome.as_ref().map(|outcome| &outcome.computed) else {
+        panic!("{result:?}");
+    };
+    assert_eq!(made.tensor.as_ref().unwrap().bytes(), same.tensor.as_ref().unwrap().bytes());
+    let answer = Answer::new(&result).execution.unwrap();
     assert_eq!(made.dims.iter().map(|dim| dim.len).collect::<Vec<_>>(), [6, 6, 10]);
     assert_eq!(
         made.statistics.iter().map(|(op, of)| (*op, of.len())).collect::<Vec<_>>(),
         [(Op::Mean, 60), (Op::Std, 60)]
     );
-    assert_eq!(Some(&Value::Numbers(made.statistics[1].1.clone())), answer.get("operation_reduced_std"));
+    assert_eq!(
+        Some(&Value::Numbers(made.statistics[1].1.as_slice().into())),
+        answer.get("operation_reduced_std")
+    );
     // The answer has all six, empty if they were not needed.
-    assert_eq!(answer.get("operation_reduced_min"), Some(&Value::Numbers(Vec::new())));
+    assert_eq!(answer.get("operation_reduced_min"), Some(&Value::Numbers(Vec::new().into())));
     assert!(made.execution.to_string().contains("stored bytes read"), "{}", made.execution);
 
     let raw = directory.path().join("out/z.bin");

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tercet_core::progress::NoProgress;
+use tercet_tet::compat::Answer;
 use tercet_tet::{File, Query, RunOptions, Syntax};
 
 #[derive(Deserialize)]
@@ -92,11 +93,16 @@ fn golden_queries() {
         let query = Query::parse(&case.query.to_string(), Syntax::Json);
         let options = RunOptions::new().with_preview(case.preview.unwrap_or(0));
         let answer = query.map_err(|error| error.to_string()).and_then(|query| {
-            let answer = match case.preview {
+            let result = match case.preview {
+                _ if file.dataset(query.dataset()).is_err() => {
+                    return Ok(serde_json::to_string(&Answer::not_found(&query, &file)).unwrap());
+                }
                 Some(_) => query.run(&file, &options, &NoProgress),
                 None => query.plan(&file, &options),
             };
-            answer.map_err(|error| error.to_string())
+            let result = result.map_err(|error| error.to_string())?;
+            // As text, so that single precision is printed as such.
+            Ok(serde_json::to_string(&Answer::new(&result)).unwrap())
         });
         let refused = case.reference_error.is_some() && case.numpy.is_none();
         match answer {
@@ -104,8 +110,6 @@ fn golden_queries() {
             Err(_) if refused => {}
             Err(error) => wrong.push(format!("{}: {error}", case.id)),
             Ok(answer) => {
-                // Through the text, so that single precision is printed as such.
-                let answer = serde_json::to_string(&answer).unwrap();
                 let answer: Value = serde_json::from_str(&answer).unwrap();
                 if let Some(reference) = &case.reference {
                     agree(case, &case.id, reference, &answer, &mut wrong);
@@ -178,7 +182,7 @@ fn golden_queries_in_toml() {
             (Some(expected), Ok(query)) => {
                 let options = RunOptions::new().with_preview(case.preview);
                 let answer = query.run(&file, &options, &NoProgress).unwrap();
-                let execution = serde_json::to_string(&answer.execution.unwrap()).unwrap();
+                let execution = serde_json::to_string(&Answer::new(&answer).execution.unwrap()).unwrap();
                 let execution: Value = serde_json::from_str(&execution).unwrap();
                 let case = Case {
                     id: case.toml.clone(),

@@ -5,6 +5,7 @@ use std::io::Cursor;
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::IndexSlice;
 use tercet_core::{ElementType, TensorView};
+use tercet_tet::compat::Answer;
 use tercet_tet::{
     Comparison, File, Group, LabelSelection, Layout, Op, Query, RunOptions, Scalar, Syntax, TimePart, Window,
     Writer, WriterOptions,
@@ -160,7 +161,7 @@ fn documents_opt_in() {
         );
         let query = Query::parse(&text, Syntax::Json).unwrap();
         let answer = query.run(&file, &RunOptions::new(), &NoProgress).unwrap();
-        serde_json::to_value(answer.execution.unwrap()).unwrap()["operation_mean"].as_f64()
+        serde_json::to_value(Answer::new(&answer).execution.unwrap()).unwrap()["operation_mean"].as_f64()
     };
     assert_eq!(mean(""), Some(-248.25));
     assert_eq!(mean(r#", "skipna": true"#), Some(2.0));

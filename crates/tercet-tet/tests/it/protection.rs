@@ -11,6 +11,7 @@ use tercet_core::progress::NoProgress;
 use tercet_core::source::Memory;
 use tercet_core::{Class, Diagnostic as _, Outline, OutlineOptions, TensorView};
 use tercet_testkit::damage::patched;
+use tercet_tet::compat::Answer;
 use tercet_tet::{
     ActionState, Compression, DatasetId, File, HistoryRow, IntegrityStatus, Layout, Query, ReadOptions,
     RepairOptions, Report, Rewrite, RunOptions, SalvageOptions, Syntax, VerifyOptions, Writer, WriterOptions,
@@ -145,12 +146,12 @@ fn answers(bytes: &[u8], query: &Query) -> Option<Answers> {
     Some(Answers {
         summary: file.summary().ok().map(|summary| serde_json::to_value(summary).unwrap()),
         values: file.datasets().map(|dataset| Some(dataset.read_all().ok()?.bytes().to_vec())).collect(),
-        query: answer.map(|answer| operation(&answer)),
+        query: answer.map(|result| operation(&Answer::new(&result))),
     })
 }
 
 /// The result of a query, without the memory and time it took.
-fn operation(answer: &tercet_tet::compat::Answer) -> Value {
+fn operation(answer: &Answer<'_>) -> Value {
     let execution = serde_json::to_value(answer.execution.as_ref().unwrap()).unwrap();
     let members = execution.as_object().unwrap();
     members

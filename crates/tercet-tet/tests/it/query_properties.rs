@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use tercet_core::progress::NoProgress;
 use tercet_core::tensor::f16;
 use tercet_core::{ElementType, TensorView};
+use tercet_tet::compat::Answer;
 use tercet_tet::{Compression, File, Layout, Query, RunOptions, Syntax, Writer, WriterOptions};
 
 /// The operations with one number per output element.
@@ -351,7 +352,7 @@ fn check(case: &QueryCase) -> Result<(), TestCaseError> {
             RunOptions::new().with_preview(0).with_statistics(case.statistics).with_parallel(Some(parallel));
         let answer = query.run(&file, &options, &NoProgress);
         let answer = answer.map_err(|error| TestCaseError::fail(format!("{document}: {error}")))?;
-        answers.push(serde_json::to_value(answer.execution.unwrap()).unwrap());
+        answers.push(serde_json::to_value(Answer::new(&answer).execution.unwrap()).unwrap());
     }
     prop_assert_eq!(&answers[0]["total_bytes_read_from_disk"], &answers[1]["total_bytes_read_from_disk"]);
     let name = case.operation.replace("arg_m", "argm");

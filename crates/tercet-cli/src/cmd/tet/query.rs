@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::ValueEnum;
 use tercet::Format as Container;
 use tercet::tet::compat::Answer;
-use tercet::tet::{ErrorKind, File, Query, ReadOptions, RunOptions};
+use tercet::tet::{ErrorKind, File, Query, QueryResult, ReadOptions, RunOptions};
 
 use super::extract::Access;
 use super::report::warn_if_partly_protected;
@@ -27,7 +27,7 @@ mod table;
 mod text;
 
 pub(super) use document::Document;
-use result::AnswerContext;
+use result::Context;
 
 use super::history;
 
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     run_query(&document, args.tet.as_deref(), args.execute, &args.options, out)
 }
 
-/// Runs a query and prints the answer.
+/// Runs a query and prints its result.
 pub(super) fn run_query(
     document: &Document,
     tet: Option<&Path>,
@@ -171,8 +171,7 @@ pub(super) fn run_query(
     query_args.check(&query, tet.is_some(), execute)?;
     out.hush(query_args.format() == Format::Quiet);
     let Some(path) = tet else {
-        let answer = query.check();
-        show(&AnswerContext { query: &query, answer: &answer, file: None }, query_args, out)?;
+        show(&Context { query: &query, result: None }, query_args, out)?;
         return Ok(Outcome::Done);
     };
     let target = query_args.save().open(Some(path).filter(|path| path.as_os_str() != "-"), out)?;
@@ -180,24 +179,26 @@ pub(super) fn run_query(
     warn_if_partly_protected(&file, out)?;
     let format = query_args.format();
     let execute = execute && format != Format::Plan;
-    if query_args.strict || !format.is_reference() {
-        file.dataset(query.dataset())?;
+    let is_missing = !file.datasets().any(|dataset| dataset.name() == query.dataset());
+    if is_missing && format.is_reference() && !query_args.strict {
+        print_json(&Answer::not_found(&query, &file), format, out)?;
+        missing::hint(query.dataset(), &file, out)?;
+        return Ok(Outcome::Done);
     }
     if execute && (target.is_some() || format == Format::Clean) {
-        named::run(&query, &file, &query_args.options(&query), target, out).map_err(|error| match error {
-            named::Error::Tet(error) => query_failure(document, error),
-            named::Error::Failure(failure) => failure,
-        })?;
+        let options = query_args.options(&query);
+        named::run(&query, &file, (&options, query_args.explain), target, out).map_err(
+            |error| match error {
+                named::Error::Tet(error) => query_failure(document, error),
+                named::Error::Failure(failure) => failure,
+            },
+        )?;
         history::record(path, execute, &query, out)?;
         return Ok(Outcome::Done);
     }
-    let answer =
-        answer(&query, &file, execute, query_args, out).map_err(|error| query_failure(document, error))?;
-    show(&AnswerContext { query: &query, answer: &answer, file: Some(&file) }, query_args, out)?;
-    if missing::is_missing(&answer) {
-        missing::hint(&answer, &file, out)?;
-        return Ok(Outcome::Done);
-    }
+    let result =
+        result(&query, &file, execute, query_args, out).map_err(|error| query_failure(document, error))?;
+    show(&Context { query: &query, result: Some(&result) }, query_args, out)?;
     history::record(path, execute, &query, out)?;
     Ok(Outcome::Done)
 }
@@ -210,13 +211,13 @@ fn query_failure(document: &Document, error: tercet::tet::Error) -> Failure {
     }
 }
 
-fn answer(
-    query: &Query,
-    file: &File,
+fn result<'a>(
+    query: &'a Query,
+    file: &'a File,
     execute: bool,
     query_args: &QueryArgs,
     out: &Ui,
-) -> Result<Answer, tercet::tet::Error> {
+) -> Result<QueryResult<'a>, tercet::tet::Error> {
     let options = query_args.options(query);
     if !execute {
         return query.plan(file, &options);
@@ -225,19 +226,34 @@ fn answer(
     query.run(file, &options, &bar)
 }
 
-fn show(context: &AnswerContext<'_>, query_args: &QueryArgs, out: &mut Ui) -> Result<(), Failure> {
+fn show(context: &Context<'_>, query_args: &QueryArgs, out: &mut Ui) -> Result<(), Failure> {
+    let explanation = if query_args.explain { text::explanation(context) } else { Vec::new() };
     match query_args.format() {
-        Format::Full => text::print(context, query_args.preview.is_some(), out),
-        Format::Reference => out.json(context.answer),
-        Format::Clean => out.json(&compact_json::Checked(context.answer)),
-        Format::Stats => out.json(&compact_json::Stats(context.answer)),
-        Format::Plan => out.json(&compact_json::Plan(context.answer)),
+        Format::Full => text::print(context, query_args.preview.is_some(), out)?,
+        Format::Table => table::print(context, false, out)?,
+        Format::TableVerbose => table::print(context, true, out)?,
         Format::Quiet => {
-            out.line(one_line::format(context.answer))?;
-            text::explanation(context.answer).into_iter().try_for_each(|line| out.note(line))
+            out.line(one_line::format(context))?;
+            return explanation.into_iter().try_for_each(|line| out.note(line));
         }
-        Format::Table => table::print(context, false, out),
-        Format::TableVerbose => table::print(context, true, out),
+        format @ (Format::Reference | Format::Clean | Format::Stats | Format::Plan) => {
+            let answer = match context.result {
+                Some(result) if query_args.explain => Answer::new(result).with_explain(result),
+                Some(result) => Answer::new(result),
+                None => Answer::without_file(context.query),
+            };
+            return print_json(&answer, format, out);
+        }
+    }
+    explanation.into_iter().try_for_each(|line| out.line(line))
+}
+
+fn print_json(answer: &Answer<'_>, format: Format, out: &mut Ui) -> Result<(), Failure> {
+    match format {
+        Format::Stats => out.json(&compact_json::Stats(answer)),
+        Format::Plan => out.json(&compact_json::Plan(answer)),
+        Format::Clean => out.json(&compact_json::Checked(answer)),
+        _ => out.json(answer),
     }
 }
 
@@ -300,7 +316,6 @@ impl QueryArgs {
         let mut options = RunOptions::default();
         options.preview = self.preview(query);
         options.statistics = !self.no_stats;
-        options.explain = self.explain;
         options.spill_allow.clone_from(&self.spill_allow);
         options.overwrite = self.force.force;
         options.reference = self.format().is_reference();

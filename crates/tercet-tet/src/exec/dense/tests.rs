@@ -30,7 +30,7 @@ fn partly_visited_chunks_are_checked() {
                 positions: None,
                 reversed: &[],
                 progress: &NoProgress,
-                bytes_read: None,
+                counters: None,
                 parallel: false,
             };
             let visitor = visitor(scope);

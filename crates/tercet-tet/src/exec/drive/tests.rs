@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
 use tercet_core::progress::NoProgress;
@@ -12,6 +11,7 @@ use tercet_core::{ElementType, Selection, TensorView};
 use tercet_kernel::{Counts, Runs, Scan};
 
 use super::*;
+use crate::exec::job::Counters;
 use crate::exec::locate::locate;
 use crate::query::operation::Scalar;
 use crate::query::resolved::{Filter, Groups, Padding, Positions, Resolved, Rolling};
@@ -243,8 +243,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             statistics: true,
             outliers: tercet_kernel::Outliers::Separate,
             progress: &NoProgress,
-            by_statistics: AtomicU64::new(0),
-            bytes_read: AtomicU64::new(0),
+            counters: Counters::default(),
         };
         let plain = fold_with(&job, &Tracing(false), roles).unwrap();
         if !windows {
@@ -356,8 +355,8 @@ fn a_step_beyond_all_positions_leaves_one_window() {
         let window = format!(r#"{{"axis": 0, "size": 8, "mode": "rolling", "step": {step}}}"#);
         let text = format!(r#"{{"dataset": "a", "sum": [], "window": {window}}}"#);
         let query = crate::Query::parse(&text, crate::Syntax::Json).unwrap();
-        let answer = query.run(&file, &crate::RunOptions::new(), &NoProgress).unwrap();
-        let sums = answer.execution.unwrap().get("operation_reduced_sum").cloned();
-        assert_eq!(sums, Some(crate::compat::Value::Numbers(vec![(0..8).map(value_at).sum()])), "{step}");
+        let outcome = query.request(&file).unwrap().run(&NoProgress).unwrap();
+        let crate::Computed::Reduced(sums) = outcome.computed else { panic!("{step}") };
+        assert_eq!(sums[0].tensor.to_vec(), Some(vec![(0..8).map(value_at).sum::<f64>()]), "{step}");
     }
 }

@@ -113,5 +113,5 @@ fn chunks_that_the_plan_leaves_out_are_blank() {
     let values = elements::<f64>(&fs::read(spilled.path.unwrap()).unwrap());
     assert!(values[..10].iter().all(|value| value.is_nan()));
     assert_eq!(values[10..], [10.0, 11.0]);
-    assert_eq!(job.bytes_read.into_inner(), plan.total_stored_bytes(), "they are not read");
+    assert_eq!(job.counters.bytes_read.into_inner(), plan.total_stored_bytes(), "they are not read");
 }

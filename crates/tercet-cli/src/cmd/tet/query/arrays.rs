@@ -1,12 +1,9 @@
 //! Arrays as tables: a row per position of the outer axes, a column per position of the last axis.
 
-use std::collections::BTreeSet;
-
 use tercet::core::escape;
-use tercet::core::tensor::AxisSlice;
-use tercet::tet::{Coordinates, Dataset};
+use tercet::tet::{Coordinates, Dataset, Dim, Request};
 
-use super::result::{AnswerContext, List, Operation, Write, member};
+use super::result::{List, Operation, Write};
 use crate::render::Table;
 
 /// Rows printed of a table.
@@ -15,60 +12,28 @@ const ROWS: usize = 32;
 const COLUMNS: usize = 8;
 
 /// An axis of a table.
-pub(super) struct Head<'a> {
+pub(super) struct Head {
     pub(super) name: String,
     extent: usize,
-    labels: Labels<'a>,
+    coordinates: Option<Coordinates>,
 }
 
-/// The labels of the positions of an axis.
-enum Labels<'a> {
-    Numbers,
-    Selected { slice: AxisSlice, coordinates: Option<Coordinates> },
-    Groups(Vec<&'a str>),
-}
-
-impl<'a> Head<'a> {
+impl Head {
     /// An axis whose positions are numbers.
     pub(super) fn numbered(name: impl Into<String>, extent: u64) -> Self {
-        Self { name: name.into(), extent: to_usize(extent), labels: Labels::Numbers }
+        Self { name: name.into(), extent: to_usize(extent), coordinates: None }
     }
 
-    /// The selected positions of an axis of a dataset.
-    fn selected(dataset: &Dataset<'a>, axis: usize, slice: AxisSlice) -> Self {
-        // Coordinates that cannot be read are not shown: the values are.
-        let labels = Labels::Selected { slice, coordinates: dataset.coordinates(axis).ok().flatten() };
-        Self { name: axis_name(Some(dataset), axis), extent: to_usize(slice.count()), labels }
-    }
-
-    /// The groups of an axis, if its labels make that many.
-    fn grouped(dataset: &Dataset<'a>, axis: usize, slice: AxisSlice, groups: u64) -> Option<Self> {
-        let labels = dataset.labels(axis)?;
-        let step = usize::try_from(slice.step).ok()?;
-        let selected = labels.get(usize::try_from(slice.start).ok()?..usize::try_from(slice.stop).ok()?)?;
-        let mut seen = BTreeSet::new();
-        let distinct = selected.iter().map(String::as_str).step_by(step).filter(|label| seen.insert(*label));
-        let words: Vec<&str> = distinct.collect();
-        let fits = words.len() as u64 == groups;
-        let (name, extent) = (axis_name(Some(dataset), axis), words.len());
-        fits.then_some(Self { name, extent, labels: Labels::Groups(words) })
+    fn new(dim: &Dim, axis: usize) -> Self {
+        let name = display_name(dim.name.as_deref(), axis);
+        Self { name, extent: to_usize(dim.len), coordinates: dim.coordinates.clone() }
     }
 
     /// The label of a position.
     pub(super) fn label(&self, at: usize) -> String {
-        match &self.labels {
-            Labels::Numbers => at.to_string(),
-            Labels::Groups(words) => {
-                words.get(at).map_or_else(|| at.to_string(), |label| escape::name(label).into_owned())
-            }
-            Labels::Selected { slice, coordinates } => {
-                let position = slice.start.saturating_add((at as u64).saturating_mul(slice.step));
-                let coordinates = coordinates.as_ref().filter(|all| position < all.len() as u64);
-                match coordinates {
-                    Some(all) => escape::name(&all.text(to_usize(position))).into_owned(),
-                    None => position.to_string(),
-                }
-            }
+        match self.coordinates.as_ref().filter(|coordinates| at < coordinates.len()) {
+            Some(coordinates) => escape::name(&coordinates.text(at)).into_owned(),
+            None => at.to_string(),
         }
     }
 }
@@ -77,73 +42,42 @@ fn to_usize(extent: u64) -> usize {
     usize::try_from(extent).unwrap_or(usize::MAX)
 }
 
-/// The name of an axis.
-pub(super) fn axis_name(dataset: Option<&Dataset<'_>>, axis: usize) -> String {
-    let name = dataset.and_then(|dataset| dataset.axis_name(axis)).filter(|name| !name.is_empty());
+fn display_name(name: Option<&str>, axis: usize) -> String {
+    let name = name.filter(|name| !name.is_empty());
     name.map_or_else(|| format!("axis {axis}"), |name| escape::name(name).into_owned())
 }
 
+/// The name of an axis.
+pub(super) fn axis_name(dataset: Option<&Dataset<'_>>, axis: usize) -> String {
+    display_name(dataset.and_then(|dataset| dataset.axis_name(axis)), axis)
+}
+
 /// The axes of the selection.
-pub(super) fn selection_heads<'a>(context: &AnswerContext<'a>) -> Vec<Head<'a>> {
-    let (Some(plan), Some(dataset)) = (&context.answer.read_plan, context.dataset()) else {
-        return Vec::new();
-    };
-    let slices = plan.selection().axes().iter().enumerate();
-    slices.map(|(axis, slice)| Head::selected(&dataset, axis, *slice)).collect()
+pub(super) fn selection_heads(request: &Request<'_>) -> Vec<Head> {
+    // Coordinates that cannot be read are not shown: the values are.
+    let dims = request.selection_dims().unwrap_or_default();
+    dims.iter().enumerate().map(|(axis, dim)| Head::new(dim, axis)).collect()
 }
 
-/// The axes of a result of these extents.
-pub(super) fn result_heads<'a>(
-    context: &AnswerContext<'a>,
-    operation: &Operation<'_>,
-    shape: &[u64],
-) -> Vec<Head<'a>> {
-    known_heads(context, operation, shape).unwrap_or_else(|| {
-        let axes = shape.iter().enumerate();
-        axes.map(|(axis, extent)| Head::numbered(axis_name(None, axis), *extent)).collect()
-    })
-}
-
-fn known_heads<'a>(
-    context: &AnswerContext<'a>,
-    operation: &Operation<'_>,
-    shape: &[u64],
-) -> Option<Vec<Head<'a>>> {
-    let (plan, dataset) = (context.answer.read_plan.as_ref()?, context.dataset()?);
-    let reduced = operation.axis_numbers();
-    let window = window_axis(context, &dataset);
-    let slices = plan.selection().axes().iter().enumerate();
-    let kept: Vec<_> = slices.filter(|(axis, _)| !reduced.contains(axis) || window == Some(*axis)).collect();
-    if kept.len() != shape.len() {
-        return None;
+/// The axes of the results of a request; of the statistics of a transform.
+pub(super) fn result_heads(request: &Request<'_>, operation: &Operation) -> Vec<Head> {
+    if operation.is_transform() {
+        let reduced = operation.axis_numbers();
+        let heads = selection_heads(request).into_iter().enumerate();
+        return heads.filter(|(axis, _)| !reduced.contains(axis)).map(|(_, head)| head).collect();
     }
-    let heads = kept.into_iter().zip(shape).map(|((axis, slice), extent)| {
-        if window == Some(axis) {
-            return Head::numbered(format!("{} window", axis_name(Some(&dataset), axis)), *extent);
+    let axes = request.dims().iter().zip(request.output_axes());
+    let heads = axes.map(|(dim, axis)| match request.window_axis() {
+        Some(window) if window == axis => {
+            Head::numbered(format!("{} window", display_name(dim.name.as_deref(), axis)), dim.len)
         }
-        if slice.count() == *extent {
-            return Head::selected(&dataset, axis, *slice);
-        }
-        Head::grouped(&dataset, axis, *slice, *extent)
-            .unwrap_or_else(|| Head::numbered(axis_name(Some(&dataset), axis), *extent))
+        _ => Head::new(dim, axis),
     });
-    Some(heads.collect())
-}
-
-/// The axis that windows move along.
-fn window_axis(context: &AnswerContext<'_>, dataset: &Dataset<'_>) -> Option<usize> {
-    let axis = member(context.query, "window")?.get("axis")?;
-    match axis.as_str() {
-        None => usize::try_from(axis.as_u64()?).ok(),
-        Some(word) => {
-            let named = (0..dataset.shape().len()).find(|axis| dataset.axis_name(*axis) == Some(word));
-            named.or_else(|| word.parse().ok())
-        }
-    }
+    heads.collect()
 }
 
 /// The label on each axis of a flat position in row-major order.
-pub(super) fn position_labels(heads: &[Head<'_>], mut number: usize) -> Vec<String> {
+pub(super) fn position_labels(heads: &[Head], mut number: usize) -> Vec<String> {
     let mut labels: Vec<String> = Vec::with_capacity(heads.len());
     for head in heads.iter().rev() {
         let extent = head.extent.max(1);
@@ -162,7 +96,7 @@ pub(super) struct ArrayTable {
 }
 
 /// Formats arrays of one shape. One-dimensional arrays share a table.
-pub(super) fn tables(heads: &[Head<'_>], lists: &[(&str, List<'_>)], write: Write) -> Vec<ArrayTable> {
+pub(super) fn tables(heads: &[Head], lists: &[(&str, List<'_>)], write: Write) -> Vec<ArrayTable> {
     match heads {
         [] => Vec::new(),
         [head] => vec![columns(head, lists, write)],
@@ -174,7 +108,7 @@ pub(super) fn tables(heads: &[Head<'_>], lists: &[(&str, List<'_>)], write: Writ
     }
 }
 
-fn columns(head: &Head<'_>, lists: &[(&str, List<'_>)], write: Write) -> ArrayTable {
+fn columns(head: &Head, lists: &[(&str, List<'_>)], write: Write) -> ArrayTable {
     let mut names = vec![head.name.clone()];
     names.extend(lists.iter().map(|(name, _)| format!(">{name}")));
     let mut table = table(&names);
@@ -188,13 +122,7 @@ fn columns(head: &Head<'_>, lists: &[(&str, List<'_>)], write: Write) -> ArrayTa
     ArrayTable { title: None, table, omitted: omitted(rows, total, "rows") }
 }
 
-fn matrix(
-    title: Option<String>,
-    outer: &[Head<'_>],
-    last: &Head<'_>,
-    list: List<'_>,
-    write: Write,
-) -> ArrayTable {
+fn matrix(title: Option<String>, outer: &[Head], last: &Head, list: List<'_>, write: Write) -> ArrayTable {
     let width = last.extent.max(1);
     let shown = if width > COLUMNS { COLUMNS - 1 } else { width };
     let dots = || (shown < width).then(|| "…".to_owned());
@@ -235,14 +163,10 @@ mod tests {
 
     #[test]
     fn positions_are_those_of_the_array() {
-        let letters = Coordinates::from_labels(["a", "b", "c", "d", "e"].map(str::to_owned).to_vec());
-        let slice = AxisSlice { start: 1, stop: 5, step: 2 };
-        let head = |coordinates| {
-            let labels = Labels::Selected { slice, coordinates };
-            Head { name: "x".into(), extent: 2, labels }
-        };
-        assert_eq!(position_labels(&[head(Some(letters)), head(None)], 2), ["d", "1"]);
-        assert_eq!(position_labels(&[Head::numbered("y", 3), head(None)], 5), ["2", "3"]);
+        let letters = Coordinates::from_labels(["b", "d"].map(str::to_owned).to_vec());
+        let head = |coordinates| Head { name: "x".into(), extent: 2, coordinates };
+        assert_eq!(position_labels(&[head(Some(letters)), head(None)], 2), ["d", "0"]);
+        assert_eq!(position_labels(&[Head::numbered("y", 3), head(None)], 5), ["2", "1"]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use tercet::tet::ReadPlan;
 use tercet::tet::compat::{Answer, Catalog, Execution};
 
 /// The format `stats`: plan and results, which are written as they are serialized.
-pub(super) struct Stats<'a>(pub(super) &'a Answer);
+pub(super) struct Stats<'a>(pub(super) &'a Answer<'a>);
 
 impl Serialize for Stats<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -16,7 +16,7 @@ impl Serialize for Stats<'_> {
 }
 
 /// The format `plan`: the read plan only.
-pub(super) struct Plan<'a>(pub(super) &'a Answer);
+pub(super) struct Plan<'a>(pub(super) &'a Answer<'a>);
 
 impl Serialize for Plan<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -25,8 +25,8 @@ impl Serialize for Plan<'_> {
 }
 
 fn serialize<S: Serializer>(
-    answer: &Answer,
-    execution: Option<&Execution>,
+    answer: &Answer<'_>,
+    execution: Option<&Execution<'_>>,
     serializer: S,
 ) -> Result<S::Ok, S::Error> {
     let mut map = serializer.serialize_map(None)?;
@@ -42,7 +42,7 @@ fn serialize<S: Serializer>(
     map.end()
 }
 
-fn head(answer: &Answer) -> Map<String, Json> {
+fn head(answer: &Answer<'_>) -> Map<String, Json> {
     let mut slim = Map::new();
     let mut put = |name: &str, value: Json| {
         if !value.is_null() {
@@ -56,7 +56,7 @@ fn head(answer: &Answer) -> Map<String, Json> {
     put("message", json!(answer.message));
     put("tet_file", json!(answer.tet_file));
     put("catalog", answer.catalog.as_ref().map_or(Json::Null, catalog));
-    put("read_plan", answer.read_plan.as_ref().map_or(Json::Null, read_plan));
+    put("read_plan", answer.read_plan.map_or(Json::Null, read_plan));
     slim
 }
 
@@ -94,7 +94,7 @@ fn read_plan(plan: &ReadPlan) -> Json {
     slim
 }
 
-struct Executed<'a>(&'a Execution);
+struct Executed<'a>(&'a Execution<'a>);
 
 impl Serialize for Executed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -112,7 +112,7 @@ impl Serialize for Executed<'_> {
 }
 
 /// A query that was checked or planned, not executed.
-pub(super) struct Checked<'a>(pub(super) &'a Answer);
+pub(super) struct Checked<'a>(pub(super) &'a Answer<'a>);
 
 impl Serialize for Checked<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

@@ -1,8 +1,7 @@
-//! Queries on a missing dataset: exit code and suggestions.
+//! Queries on a missing dataset: suggestions.
 
 use tercet::core::escape;
 use tercet::tet::File;
-use tercet::tet::compat::Answer;
 
 use crate::failure::Failure;
 use crate::ui::{GOOD, Ui, paint};
@@ -13,19 +12,14 @@ const SHOWN: usize = 8;
 const NAMES_COMPARED: usize = 10_000;
 const CHARS_COMPARED: usize = 64;
 
-/// Whether the file has no dataset of this name.
-pub(super) fn is_missing(answer: &Answer) -> bool {
-    answer.catalog.as_ref().is_some_and(|catalog| catalog.found.is_none())
-}
-
 /// Prints the available datasets, similar names first.
-pub(super) fn hint(answer: &Answer, file: &File, out: &mut Ui) -> Result<(), Failure> {
-    let names = answer.catalog.as_ref().map_or(&[][..], |catalog| &catalog.available_datasets);
-    let (file, asked) = (escape::name(file.name()), escape::name(&answer.dataset));
-    let there = match names {
+pub(super) fn hint(asked: &str, file: &File, out: &mut Ui) -> Result<(), Failure> {
+    let names: Vec<String> = file.datasets().map(|dataset| dataset.name().to_owned()).collect();
+    let there = match &names[..] {
         [] => "the file has no datasets".to_owned(),
-        names => format!("available: {}", listed(&answer.dataset, names)),
+        names => format!("available: {}", listed(asked, names)),
     };
+    let (file, asked) = (escape::name(file.name()), escape::name(asked));
     out.note(format_args!("{} {file}: no dataset `{asked}`; {there}", paint(GOOD, "hint:")))
 }
 

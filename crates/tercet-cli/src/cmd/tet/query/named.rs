@@ -29,7 +29,7 @@ impl From<Failure> for Error {
 pub(super) fn run(
     query: &Query,
     file: &File,
-    options: &RunOptions,
+    (options, is_explained): (&RunOptions, bool),
     target: Option<Target>,
     out: &mut Ui,
 ) -> Result<(), Error> {
@@ -48,7 +48,7 @@ pub(super) fn run(
         let written = match outcome.computed {
             Computed::Written(written) => Some(written),
             Computed::Transformed(made) => made.file,
-            Computed::Read(_) | Computed::Reduced(_) => None,
+            Computed::Read(_) | Computed::Preview | Computed::Reduced(_) => None,
         };
         let written = written.map(|file| json!({ "path": file.path, "bytes": file.bytes }));
         return Ok(out.json(&json!({ "dataset": query.dataset(), "written": written }))?);
@@ -60,7 +60,7 @@ pub(super) fn run(
         Some(target) => target.save(&results, out)?,
         None => out.json(&results)?,
     }
-    if options.explain {
+    if is_explained {
         explain(&results, out)?;
     }
     Ok(())

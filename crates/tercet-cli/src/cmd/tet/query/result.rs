@@ -1,163 +1,193 @@
-//! Typed access to the results of an answer.
+//! Typed access to the result of a query.
 
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
 use tercet::core::tensor::f16;
 use tercet::core::{DType, Tensor};
-use tercet::tet::compat::{Answer, Execution, Value};
-use tercet::tet::{Dataset, File, Query};
+use tercet::tet::{Computed, Dataset, Op, Outcome, Query, QueryResult, ReadPlan, Request, Transformed};
 
-/// A query, its answer and the file.
-pub(super) struct AnswerContext<'a> {
+/// A query and its result, if it was run or planned on a file.
+pub(super) struct Context<'a> {
     pub(super) query: &'a Query,
-    pub(super) answer: &'a Answer,
-    pub(super) file: Option<&'a File>,
+    pub(super) result: Option<&'a QueryResult<'a>>,
 }
 
-impl<'a> AnswerContext<'a> {
-    /// The dataset, if the file has it.
+impl<'a> Context<'a> {
     pub(super) fn dataset(&self) -> Option<Dataset<'a>> {
-        self.answer.catalog.as_ref()?.found.as_ref()?;
-        self.file?.dataset(&self.answer.dataset).ok()
+        self.result.map(|result| result.dataset)
+    }
+
+    pub(super) fn request(&self) -> Option<&'a Request<'a>> {
+        self.result?.request.as_ref()
+    }
+
+    pub(super) fn plan(&self) -> Option<&'a ReadPlan> {
+        self.result?.plan.as_ref()
+    }
+
+    pub(super) fn outcome(&self) -> Option<&'a Outcome> {
+        self.result?.outcome.as_ref()
     }
 }
 
 /// Whether a query has a key, by itself or as a step of its pipeline.
 pub(super) fn has_key(query: &Query, key: &str) -> bool {
-    member(query, key).is_some()
-}
-
-/// The value of a key of a query, by itself or in a step of its pipeline.
-pub(super) fn member<'q>(query: &'q Query, key: &str) -> Option<&'q Json> {
     let document = query.to_json();
     let steps = document.get("pipeline").and_then(Json::as_array);
-    document.get(key).or_else(|| steps?.iter().find_map(|step| step.get(key)))
+    document.get(key).is_some() || steps.is_some_and(|steps| steps.iter().any(|step| step.get(key).is_some()))
 }
 
-/// The operation as an answer echoes it.
-pub(super) struct Operation<'a> {
-    pub(super) name: &'a str,
-    members: Option<&'a Map<String, Json>>,
+/// The operation of a query.
+pub(super) struct Operation {
+    pub(super) kind: Op,
+    /// Numbers of axes, or what the query names if no file was given.
+    pub(super) axes: Vec<String>,
 }
 
-impl<'a> Operation<'a> {
-    pub(super) fn from_answer(answer: &'a Answer) -> Option<Self> {
-        let (name, members) = answer.operation.as_ref()?.as_object()?.iter().next()?;
-        Some(Self { name, members: members.as_object() })
+impl Operation {
+    pub(super) fn new(context: &Context<'_>) -> Option<Self> {
+        match context.request() {
+            Some(request) => {
+                let axes = request.operation_axes().iter().map(ToString::to_string).collect();
+                Some(Self { kind: request.operation_kind()?, axes })
+            }
+            None => {
+                Some(Self { kind: context.query.operation_kind()?, axes: context.query.operation_axes() })
+            }
+        }
     }
 
-    /// The axes of the answer: numbers, or the names of the query if no file was given.
-    pub(super) fn axes(&self) -> Vec<String> {
-        let axes = self.members.and_then(|members| members.get("axes")).and_then(Json::as_array);
-        axes.into_iter()
-            .flatten()
-            .map(|axis| axis.as_str().map_or_else(|| axis.to_string(), str::to_owned))
-            .collect()
+    pub(super) fn is_transform(&self) -> bool {
+        matches!(self.kind, Op::Transform { .. })
     }
 
     /// The numbers of the axes.
     pub(super) fn axis_numbers(&self) -> Vec<usize> {
-        self.axes().iter().filter_map(|axis| axis.parse().ok()).collect()
+        self.axes.iter().filter_map(|axis| axis.parse().ok()).collect()
     }
 
-    /// A parameter: `q`, `bins`, `fill`, `method`.
-    pub(super) fn parameter(&self, name: &str) -> Option<&'a Json> {
-        self.members?.get(name).filter(|value| !value.is_null())
+    /// A numeric parameter and its name: `q`, `bins` or `fill`.
+    pub(super) fn parameter(&self) -> Option<(&'static str, f64)> {
+        match self.kind {
+            Op::Quantile { q } => Some(("q", q)),
+            Op::Histogram { bins, .. } => Some(("bins", bins.into())),
+            Op::NullCount { fill } => fill.map(|fill| ("fill", fill.to_f64())),
+            _ => None,
+        }
     }
 }
 
-/// The results of an execution.
+/// The results of an outcome.
 pub(super) struct Results<'a> {
     /// The number of input elements.
-    pub(super) elements: Option<u64>,
+    pub(super) elements: u64,
+    /// The number of missing elements that were skipped.
+    pub(super) skipped: u64,
     /// The shape of the results; `None` for scalars.
-    pub(super) shape: Option<&'a [u64]>,
-    /// The results by name, without the prefixes `operation_` and `operation_reduced_`.
-    pub(super) values: Vec<(&'a str, &'a Value)>,
+    pub(super) shape: Option<Vec<u64>>,
+    /// The results by name.
+    pub(super) values: Vec<(&'static str, List<'a>)>,
+    /// The bin edges of a histogram.
+    pub(super) edges: Option<&'a [f64]>,
 }
 
 impl<'a> Results<'a> {
-    pub(super) fn from_execution(execution: &'a Execution) -> Self {
-        let mut results = Self { elements: None, shape: None, values: Vec::new() };
-        for (name, value) in &execution.results {
-            match (*name, value) {
-                ("operation_element_count", Value::Count(count)) => results.elements = Some(*count),
-                ("operation_reduced_shape", Value::Shape(shape)) => results.shape = Some(shape),
-                _ => {
-                    let name = name.strip_prefix("operation_").unwrap_or("");
-                    let name = name.strip_prefix("reduced_").unwrap_or(name);
-                    let is_there =
-                        !name.is_empty() && List::from_value(value).is_none_or(|list| list.len() > 0);
-                    results.values.extend(is_there.then_some((name, value)));
-                }
+    /// The results of an operation; `None` without one.
+    pub(super) fn new(request: &Request<'_>, outcome: &'a Outcome) -> Option<Self> {
+        match &outcome.computed {
+            Computed::Reduced(reduced) => {
+                let first = reduced.first()?;
+                let is_matrix = matches!(first.op, Op::Covariance | Op::Correlation);
+                let has_shape = !is_matrix && !request.is_scalar();
+                let shape = has_shape.then(|| request.dims().iter().map(|dim| dim.len).collect());
+                let is_count = shape.is_none() && matches!(first.op, Op::Count);
+                let named = reduced.iter().filter(|_| !is_count).map(|one| {
+                    let name = match one.op {
+                        Op::ArgMin if shape.is_none() => "argmin_index",
+                        Op::ArgMax if shape.is_none() => "argmax_index",
+                        Op::ArgMin => "argmin",
+                        Op::ArgMax => "argmax",
+                        Op::Histogram { .. } => "histogram_counts",
+                        op => op.key(),
+                    };
+                    let exact = one.exact.as_ref().unwrap_or(&one.tensor);
+                    let list = match one.op {
+                        Op::AllFinite | Op::AnyNan | Op::AnyInf => List::Flags(&one.tensor),
+                        Op::ArgMin | Op::ArgMax => List::Indices(&one.tensor),
+                        _ => List::Tensor(exact),
+                    };
+                    (name, list)
+                });
+                let values = named.collect();
+                let edges = first.edges.as_deref();
+                Some(Self { elements: first.elements, skipped: first.skipped, shape, values, edges })
             }
+            Computed::Transformed(made) => Some(Self::from_transform(request, made)),
+            Computed::Read(_) | Computed::Preview | Computed::Written(_) => None,
         }
-        results
     }
 
-    /// A result by its name.
-    pub(super) fn get(&self, name: &str) -> Option<&'a Value> {
-        self.values.iter().find(|(other, _)| *other == name).map(|(_, value)| *value)
+    fn from_transform(request: &Request<'_>, made: &'a Transformed) -> Self {
+        let reduced = request.operation_axes();
+        let kept = request.dims().iter().enumerate().filter(|(axis, _)| !reduced.contains(axis));
+        let kept = kept.map(|(_, dim)| dim.len);
+        let order = [Op::Mean, Op::Min, Op::Max, Op::Std, Op::NormL1, Op::NormL2];
+        let found = |op: Op| made.statistics.iter().find(|(other, _)| *other == op);
+        let values = order.into_iter().filter_map(found).map(|(op, of)| (op.key(), List::Numbers(of)));
+        Self {
+            elements: made.elements,
+            skipped: made.skipped,
+            shape: (!request.is_scalar()).then(|| kept.collect()),
+            values: values.collect(),
+            edges: None,
+        }
     }
 }
 
 /// A number formatter.
 pub(super) type Write = fn(f64) -> String;
 
-/// A scalar result as text.
-pub(super) fn scalar(value: &Value, write: Write) -> String {
-    match value {
-        Value::Flag(flag) => flag.to_string(),
-        Value::Count(count) => count.to_string(),
-        Value::Number(number) => write(*number),
-        Value::Index(index) => index_text(*index),
-        Value::Text(text) => text.clone(),
-        other => serde_json::to_string(other).unwrap_or_default(),
-    }
-}
-
-fn index_text(index: Option<u64>) -> String {
-    index.map_or_else(|| "none".to_owned(), |index| index.to_string())
-}
-
-/// An array result.
+/// An array of results.
 #[derive(Clone, Copy)]
 pub(super) enum List<'a> {
     Numbers(&'a [f64]),
-    Flags(&'a [Option<bool>]),
+    /// 1 and 0; NaN for neither.
+    Flags(&'a Tensor),
     /// −1 for no position.
-    Indices(&'a [i64]),
+    Indices(&'a Tensor),
     Tensor(&'a Tensor),
     Texts(&'a [String]),
 }
 
-impl<'a> List<'a> {
-    pub(super) fn from_value(value: &'a Value) -> Option<Self> {
-        match value {
-            Value::Numbers(numbers) => Some(Self::Numbers(numbers)),
-            Value::Flags(flags) => Some(Self::Flags(flags)),
-            Value::Indices(indices) => Some(Self::Indices(indices)),
-            _ => None,
-        }
-    }
-
+impl List<'_> {
     pub(super) fn len(self) -> usize {
         match self {
             Self::Numbers(numbers) => numbers.len(),
-            Self::Flags(flags) => flags.len(),
-            Self::Indices(indices) => indices.len(),
             Self::Texts(texts) => texts.len(),
-            Self::Tensor(values) => values.shape().elements().map_or(0, tercet::core::num::saturating_usize),
+            Self::Tensor(values) | Self::Flags(values) | Self::Indices(values) => {
+                values.shape().elements().map_or(0, tercet::core::num::saturating_usize)
+            }
         }
+    }
+
+    /// The index at a position; `None` if there is none, or if the list has no indices.
+    pub(super) fn index(self, at: usize) -> Option<usize> {
+        let Self::Indices(indices) = self else { return None };
+        usize::try_from(*indices.as_slice::<i64>()?.get(at)?).ok()
     }
 
     /// The element at a position, as text.
     pub(super) fn text(self, at: usize, write: Write) -> Option<String> {
+        let none = || "none".to_owned();
         match self {
             Self::Numbers(numbers) => numbers.get(at).map(|number| write(*number)),
             Self::Flags(flags) => {
-                flags.get(at).map(|flag| flag.map_or_else(|| "none".to_owned(), |flag| flag.to_string()))
+                let flag = *flags.as_slice::<f64>()?.get(at)?;
+                Some(if flag.is_nan() { none() } else { (flag > 0.0).to_string() })
             }
-            Self::Indices(indices) => indices.get(at).map(|index| index_text(u64::try_from(*index).ok())),
+            Self::Indices(_) if at < self.len() => {
+                Some(self.index(at).map_or_else(none, |index| index.to_string()))
+            }
+            Self::Indices(_) => None,
             Self::Tensor(values) => element(values, at, write),
             Self::Texts(texts) => texts.get(at).cloned(),
         }

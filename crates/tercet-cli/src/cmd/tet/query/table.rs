@@ -1,60 +1,39 @@
-//! An answer as tables.
+//! The result of a query as tables.
 
 use tercet::core::escape;
-use tercet::tet::ReadPlan;
-use tercet::tet::compat::{Execution, Value};
+use tercet::tet::{Outcome, QueryResult, ReadPlan, Request};
 
-use super::result::{AnswerContext, Operation, Results, extents, scalar};
+use super::result::{Context, Operation, Results, extents};
 use super::text;
 use crate::failure::Failure;
 use crate::render::{Table, rounded};
 use crate::ui::{HEADING, Ui, paint};
 
-/// Optional members of an execution that `table-verbose` prints.
-const DETAILS: [(&str, &str); 7] = [
-    ("io_regime", "io_regime"),
-    ("fold_parallel", "fold_parallel"),
-    ("fold_linear_scan", "fold_linear_scan"),
-    ("logical_selection_bytes", "logical_selection_bytes"),
-    ("device_used", "device_used"),
-    ("device_fallback_reason", "device_fallback_reason"),
-    ("transform_div_by_zero_count", "div_by_zero"),
-];
-
-/// Prints an answer as tables; `verbose` adds read plan and execution details.
-pub(super) fn print(context: &AnswerContext<'_>, verbose: bool, out: &mut Ui) -> Result<(), Failure> {
-    let answer = context.answer;
-    let operation = Operation::from_answer(answer);
+/// Prints a result as tables; `verbose` adds read plan and execution details.
+pub(super) fn print(context: &Context<'_>, verbose: bool, out: &mut Ui) -> Result<(), Failure> {
+    let operation = Operation::new(context);
     fields("query:", &overview(context, operation.as_ref(), verbose), out)?;
-    if let Some(catalog) = answer.catalog.as_ref().filter(|catalog| catalog.found.is_none()) {
-        out.line("")?;
-        out.line(paint(HEADING, "datasets:"))?;
-        let mut table = Table::new(&[">#", "name"]);
-        for (number, name) in catalog.available_datasets.iter().enumerate() {
-            table.row([number.to_string(), escape::name(name).into_owned()]);
-        }
-        return out.line(table);
-    }
-    if let Some(plan) = answer.read_plan.as_ref().filter(|_| verbose) {
+    let Some(result) = context.result else { return Ok(()) };
+    if let Some(plan) = result.plan.as_ref().filter(|_| verbose) {
         out.line("")?;
         fields("read_plan:", &planned(plan), out)?;
     }
-    if let Some(execution) = &answer.execution {
-        if verbose {
-            out.line("")?;
-            fields("execution:", &executed(execution), out)?;
-        }
+    if let Some(strategy) = result.memory_strategy().filter(|_| verbose) {
+        out.line("")?;
+        fields("execution:", &executed(result, strategy), out)?;
+    }
+    if let (Some(request), Some(outcome)) = (&result.request, &result.outcome) {
         if let Some(operation) = &operation {
             out.line("")?;
-            print_result(context, operation, execution, out)?;
+            print_result(request, operation, outcome, out)?;
         }
-        if execution.preview.as_ref().is_some_and(|preview| preview.values.is_some()) {
+        if outcome.preview.as_ref().is_some_and(|preview| preview.values.is_some()) {
             out.line("")?;
-            let is_result = operation.is_some_and(|operation| operation.name == "transform");
-            text::print_preview(context, is_result, execution, rounded, out)?;
+            let is_result = operation.is_some_and(|operation| operation.is_transform());
+            text::print_preview(request, is_result, outcome, rounded, out)?;
         }
     }
-    text::explanation(answer).into_iter().try_for_each(|line| out.line(line))
+    Ok(())
 }
 
 type Field = (&'static str, String);
@@ -68,36 +47,36 @@ fn fields(title: &str, rows: &[Field], out: &mut Ui) -> Result<(), Failure> {
     out.line(table)
 }
 
-fn overview(context: &AnswerContext<'_>, operation: Option<&Operation<'_>>, verbose: bool) -> Vec<Field> {
-    let answer = context.answer;
-    let mut rows = vec![("dataset", escape::name(&answer.dataset).into_owned())];
+fn overview(context: &Context<'_>, operation: Option<&Operation>, verbose: bool) -> Vec<Field> {
+    let mut rows = vec![("dataset", escape::name(context.query.dataset()).into_owned())];
     if let Some(operation) = operation {
-        let axes = operation.axes();
+        let axes = &operation.axes;
         let over = if axes.is_empty() { "(scalar)".to_owned() } else { format!("axes=[{}]", axes.join(",")) };
-        rows.push(("op", format!("{} {}", operation.name, escape::name(&over))));
+        rows.push(("op", format!("{} {}", operation.kind.key(), escape::name(&over))));
     }
-    if let Some(execution) = answer.execution.as_ref().filter(|execution| execution.skipped > 0) {
-        rows.push(("skipped", execution.skipped.to_string()));
+    if let (Some(request), Some(outcome)) = (context.request(), context.outcome()) {
+        let skipped = Results::new(request, outcome).map_or(0, |results| results.skipped);
+        rows.extend((skipped > 0).then(|| ("skipped", skipped.to_string())));
     }
-    if answer.catalog.as_ref().is_some_and(|catalog| catalog.found.is_none()) {
-        rows.push(("matched", "false".to_owned()));
-    }
-    if let Some(plan) = &answer.read_plan {
+    if let Some(plan) = context.plan() {
         rows.push(("shape", extents(&plan.selection().shape())));
         rows.push(("chunks", plan.chunks().len().to_string()));
     }
-    if let Some(execution) = &answer.execution {
-        rows.push(("bytes_read", execution.total_bytes_read_from_disk.to_string()));
-        let text = |name| execution.get(name).map(|value| escape::name(&scalar(value, rounded)).into_owned());
-        rows.extend(text("spill_f32_path").map(|path| ("written", path)));
-        rows.extend(text("spill_f32_bytes").map(|bytes| ("written_bytes", bytes)));
-        if let Some(Value::Json(alignment)) = execution.get("alignment") {
-            rows.push(("aligned", alignment["aligned"].to_string()));
+    if let Some(outcome) = context.outcome() {
+        rows.push(("bytes_read", outcome.execution.bytes_read.to_string()));
+        if let Some((path, bytes)) = text::written(outcome) {
+            rows.push(("written", escape::name(path).into_owned()));
+            rows.push(("written_bytes", bytes.to_string()));
         }
+    }
+    if let Some(alignment) = context.result.and_then(|result| result.alignment.as_ref()) {
+        rows.push(("bytes_read", "0".to_owned()));
+        rows.push(("aligned", alignment.aligned.to_string()));
     }
     if verbose {
         rows.push(("status", "planned".to_owned()));
-        rows.extend(answer.tet_file.as_ref().map(|file| ("tet_file", escape::name(file).into_owned())));
+        let file = context.result.map(|result| result.file().name());
+        rows.extend(file.map(|file| ("tet_file", escape::name(file).into_owned())));
     }
     rows
 }
@@ -116,47 +95,43 @@ fn planned(plan: &ReadPlan) -> Vec<Field> {
     rows
 }
 
-fn executed(execution: &Execution) -> Vec<Field> {
-    let mut rows = vec![
-        ("bytes_read", execution.total_bytes_read_from_disk.to_string()),
-        ("memory_strategy", execution.memory_strategy.to_owned()),
-    ];
-    for (name, shown) in DETAILS {
-        rows.extend(
-            execution.get(name).map(|value| (shown, escape::name(&scalar(value, rounded)).into_owned())),
-        );
+fn executed(result: &QueryResult<'_>, strategy: &'static str) -> Vec<Field> {
+    let mut rows = vec![("memory_strategy", strategy.to_owned())];
+    let (Some(plan), Some(outcome)) = (&result.plan, &result.outcome) else { return rows };
+    let how = &outcome.execution;
+    rows.insert(0, ("bytes_read", how.bytes_read.to_string()));
+    if strategy == "streaming_fold" {
+        rows.push(("io_regime", how.io_regime().to_owned()));
+        rows.push(("fold_parallel", how.is_parallel.to_string()));
+        rows.push(("fold_linear_scan", how.is_linear_scan.to_string()));
     }
+    rows.push(("logical_selection_bytes", plan.selection_bytes().to_string()));
+    rows.push(("device_used", "cpu".to_owned()));
+    rows.extend(result.query.device_fallback().map(|reason| ("device_fallback_reason", reason.to_owned())));
+    rows.extend(text::zero_divisors(outcome).map(|count| ("div_by_zero", count.to_string())));
     rows
 }
 
 fn print_result(
-    context: &AnswerContext<'_>,
-    operation: &Operation<'_>,
-    execution: &Execution,
+    request: &Request<'_>,
+    operation: &Operation,
+    outcome: &Outcome,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let results = Results::from_execution(execution);
-    let shape = results.shape.map(|shape| format!(" (reduced_shape={})", extents(shape))).unwrap_or_default();
-    out.line(paint(HEADING, format_args!("result{shape}:")))?;
-    let tables = text::result_tables(context, operation, &results, rounded);
-    if tables.is_empty() {
-        let mut table = Table::new(&["field", ">value"]);
-        for (name, value) in &results.values {
-            table.row([(*name).to_owned(), scalar(value, rounded)]);
-        }
-        for (name, count) in [("elements", results.elements), ("groups", group_count(execution))] {
-            if let Some(count) = count {
-                table.row([name.to_owned(), count.to_string()]);
-            }
-        }
-        return out.line(table);
+    let Some(results) = Results::new(request, outcome) else { return Ok(()) };
+    let shape = results.shape.as_ref().map(|shape| format!(" (reduced_shape={})", extents(shape)));
+    out.line(paint(HEADING, format_args!("result{}:", shape.unwrap_or_default())))?;
+    let tables = text::result_tables(request, operation, &results, rounded);
+    if !tables.is_empty() {
+        return tables.into_iter().try_for_each(|table| text::print_table(table, out));
     }
-    tables.into_iter().try_for_each(|table| text::print_table(table, out))
-}
-
-fn group_count(execution: &Execution) -> Option<u64> {
-    match execution.get("group_count") {
-        Some(Value::Count(count)) => Some(*count),
-        _ => None,
+    let mut table = Table::new(&["field", ">value"]);
+    for (name, list) in &results.values {
+        table.row([(*name).to_owned(), list.text(0, rounded).unwrap_or_default()]);
     }
+    table.row(["elements".to_owned(), results.elements.to_string()]);
+    if let Some(groups) = request.group_count() {
+        table.row(["groups".to_owned(), groups.to_string()]);
+    }
+    out.line(table)
 }

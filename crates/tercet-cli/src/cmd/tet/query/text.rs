@@ -1,15 +1,13 @@
-//! An answer as text.
+//! The result of a query as text.
 
 use std::fmt::Write as _;
 
-use serde_json::Value as Json;
 use tercet::core::escape;
 use tercet::core::num::counted;
-use tercet::tet::ReadPlan;
-use tercet::tet::compat::{Answer, Execution, MatchedDataset, Value};
+use tercet::tet::{Alignment, Computed, Dataset, Op, Outcome, ReadPlan, Request};
 
 use super::arrays::{ArrayTable, Head, axis_name, position_labels, result_heads, selection_heads, tables};
-use super::result::{AnswerContext, List, Operation, Results, Write, extents, has_key, scalar};
+use super::result::{Context, List, Operation, Results, Write, extents};
 use crate::failure::Failure;
 use crate::render::{Table, exact, significant, size_and_bytes};
 use crate::ui::{DIM, HEADING, Ui, WARN, paint};
@@ -17,31 +15,32 @@ use crate::ui::{DIM, HEADING, Ui, WARN, paint};
 /// Maximum width of a histogram bar.
 const BAR: f64 = 24.0;
 
-/// Prints an answer. The inputs of a reduction are printed only with `--preview`.
-pub(super) fn print(context: &AnswerContext<'_>, preview_given: bool, out: &mut Ui) -> Result<(), Failure> {
-    let answer = context.answer;
-    let operation = Operation::from_answer(answer);
-    let Some(catalog) = &answer.catalog else {
-        field("dataset", escape::name(&answer.dataset), out)?;
+/// Prints a result. The inputs of a reduction are printed only with `--preview`.
+pub(super) fn print(context: &Context<'_>, preview_given: bool, out: &mut Ui) -> Result<(), Failure> {
+    let operation = Operation::new(context);
+    let Some(result) = context.result else {
+        field("dataset", escape::name(context.query.dataset()), out)?;
         if let Some(operation) = &operation {
             field("operation", describe_operation(context, operation), out)?;
         }
         out.line("the query is valid")?;
         return out.line(paint(DIM, "add `-t FILE` to print the read plan, and `-x` to execute the query"));
     };
-    let Some(found) = &catalog.found else {
-        return field("dataset", format_args!("{} (not found)", escape::name(&answer.dataset)), out);
-    };
-    field("dataset", described(context, found), out)?;
-    if let Some(plan) = &answer.read_plan {
-        print_selection(context, plan, found, out)?;
+    field("dataset", described(&result.dataset), out)?;
+    if let Some(alignment) = &result.alignment {
+        print_alignment(alignment, out)?;
+        return print_read(0, out);
     }
-    match (&answer.execution, &answer.read_plan) {
-        (Some(execution), _) => print_execution(context, operation.as_ref(), execution, preview_given, out)?,
-        (None, Some(plan)) => print_plan(plan, out)?,
-        (None, None) => {}
+    if let Some(plan) = &result.plan {
+        print_selection(&result.dataset, plan, out)?;
+        match (&result.request, &result.outcome) {
+            (Some(request), Some(outcome)) => {
+                print_outcome(context, (request, plan, outcome), operation.as_ref(), preview_given, out)?;
+            }
+            _ => print_plan(plan, out)?,
+        }
     }
-    explanation(answer).into_iter().try_for_each(|line| out.line(line))
+    Ok(())
 }
 
 fn field(name: &str, value: impl std::fmt::Display, out: &mut Ui) -> Result<(), Failure> {
@@ -49,12 +48,11 @@ fn field(name: &str, value: impl std::fmt::Display, out: &mut Ui) -> Result<(), 
 }
 
 /// `temp, f32 6×5 (time×station)`
-fn described(context: &AnswerContext<'_>, found: &MatchedDataset) -> String {
-    let mut text =
-        format!("{}, {} {}", escape::name(&context.answer.dataset), found.dtype, extents(&found.shape));
-    let dataset = context.dataset();
-    let axis = |axis| dataset.as_ref().and_then(|dataset| dataset.axis_name(axis));
-    let names: Vec<_> = (0..found.shape.len()).filter_map(axis).map(escape::name).collect();
+fn described(dataset: &Dataset<'_>) -> String {
+    let dtype = dataset.grid().map(|grid| format!("{} ", grid.element())).unwrap_or_default();
+    let mut text = format!("{}, {dtype}{}", escape::name(dataset.name()), extents(dataset.shape()));
+    let names: Vec<_> =
+        (0..dataset.shape().len()).filter_map(|axis| dataset.axis_name(axis)).map(escape::name).collect();
     if !names.is_empty() {
         // Writing to a String cannot fail.
         let _ = write!(text, " ({})", names.join("×"));
@@ -62,24 +60,18 @@ fn described(context: &AnswerContext<'_>, found: &MatchedDataset) -> String {
     text
 }
 
-fn print_selection(
-    context: &AnswerContext<'_>,
-    plan: &ReadPlan,
-    found: &MatchedDataset,
-    out: &mut Ui,
-) -> Result<(), Failure> {
+fn print_selection(dataset: &Dataset<'_>, plan: &ReadPlan, out: &mut Ui) -> Result<(), Failure> {
     let selection = plan.selection();
-    if selection.is_full(&found.shape) {
+    if selection.is_full(dataset.shape()) {
         return Ok(());
     }
-    let dataset = context.dataset();
     let mut parts = Vec::new();
-    for ((axis, slice), extent) in selection.axes().iter().enumerate().zip(&found.shape) {
+    for ((axis, slice), extent) in selection.axes().iter().enumerate().zip(dataset.shape()) {
         if (slice.start, slice.stop, slice.step) == (0, *extent, 1) {
             continue;
         }
         let step = if slice.step == 1 { String::new() } else { format!(":{}", slice.step) };
-        let name = axis_name(dataset.as_ref(), axis);
+        let name = axis_name(Some(dataset), axis);
         parts.push(format!("{name} {}:{}{step}", slice.start, slice.stop));
     }
     field("selection", format_args!("{} ({})", extents(&selection.shape()), parts.join(", ")), out)
@@ -93,47 +85,47 @@ fn print_plan(plan: &ReadPlan, out: &mut Ui) -> Result<(), Failure> {
     out.line(paint(DIM, "add `-x` to execute the query"))
 }
 
-fn print_execution(
-    context: &AnswerContext<'_>,
-    operation: Option<&Operation<'_>>,
-    execution: &Execution,
+fn print_outcome(
+    context: &Context<'_>,
+    (request, plan, outcome): (&Request<'_>, &ReadPlan, &Outcome),
+    operation: Option<&Operation>,
     preview_given: bool,
     out: &mut Ui,
 ) -> Result<(), Failure> {
     if let Some(operation) = operation {
-        print_result(context, operation, execution, out)?;
+        print_result(context, (request, plan, outcome), operation, out)?;
     }
-    if let Some(Value::Json(alignment)) = execution.get("alignment") {
-        print_alignment(alignment, out)?;
-    }
-    let is_fold = operation.is_some_and(|operation| operation.name != "transform");
+    let is_fold = operation.is_some_and(|operation| !operation.is_transform());
     if !is_fold || preview_given {
-        print_preview(context, operation.is_some() && !is_fold, execution, significant, out)?;
+        print_preview(request, operation.is_some() && !is_fold, outcome, significant, out)?;
     }
-    print_remarks(execution, out)?;
-    let read = size_and_bytes(execution.total_bytes_read_from_disk);
-    out.line(paint(DIM, format_args!("read: {read} of chunks")))
+    print_remarks(context, outcome, out)?;
+    print_read(outcome.execution.bytes_read, out)
+}
+
+fn print_read(bytes: u64, out: &mut Ui) -> Result<(), Failure> {
+    out.line(paint(DIM, format_args!("read: {} of chunks", size_and_bytes(bytes))))
 }
 
 /// The operation as text: `mean over station`.
-fn describe_operation(context: &AnswerContext<'_>, operation: &Operation<'_>) -> String {
+fn describe_operation(context: &Context<'_>, operation: &Operation) -> String {
     let dataset = context.dataset();
     let name = |axis: &String| match axis.parse() {
         Ok(number) => axis_name(dataset.as_ref(), number),
         Err(_) => escape::name(axis).into_owned(),
     };
-    let axes: Vec<String> = operation.axes().iter().map(name).collect();
-    let mut text = match operation.parameter("method").and_then(Json::as_str) {
-        Some(method) => escape::name(method).into_owned(),
-        None => operation.name.to_owned(),
-    };
-    for (parameter, word) in [("q", ""), ("bins", " bins"), ("fill", " as fill")] {
-        if let Some(value) = operation.parameter(parameter) {
-            let value = value.as_f64().map_or_else(|| escape::name(&value.to_string()).into_owned(), exact);
-            let between = if parameter == "bins" { " of " } else { " " };
-            let _ = write!(text, "{between}{value}{word}");
-        }
+    let axes: Vec<String> = operation.axes.iter().map(name).collect();
+    let mut text = match operation.kind {
+        Op::Transform { method } => method.name(),
+        op => op.key(),
     }
+    .to_owned();
+    let _ = match operation.parameter() {
+        Some(("bins", bins)) => write!(text, " of {bins} bins"),
+        Some(("fill", fill)) => write!(text, " {} as fill", exact(fill)),
+        Some((_, value)) => write!(text, " {}", exact(value)),
+        None => Ok(()),
+    };
     if !axes.is_empty() {
         let _ = write!(text, " over {}", axes.join(", "));
     }
@@ -141,146 +133,129 @@ fn describe_operation(context: &AnswerContext<'_>, operation: &Operation<'_>) ->
 }
 
 fn print_result(
-    context: &AnswerContext<'_>,
-    operation: &Operation<'_>,
-    execution: &Execution,
+    context: &Context<'_>,
+    (request, plan, outcome): (&Request<'_>, &ReadPlan, &Outcome),
+    operation: &Operation,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let results = Results::from_execution(execution);
+    let Some(results) = Results::new(request, outcome) else { return Ok(()) };
     let mut heading = describe_operation(context, operation);
-    let selected = context.answer.read_plan.as_ref().map(ReadPlan::element_count);
-    if let Some(elements) = results.elements {
-        let part = selected.filter(|selected| elements < *selected).map(|all| format!(" of {all} selected"));
-        let _ = write!(heading, ", {}{}", counted(elements, "element"), part.unwrap_or_default());
+    let selected = Some(plan.element_count()).filter(|selected| results.elements < *selected);
+    let part = selected.map(|all| format!(" of {all} selected")).unwrap_or_default();
+    let _ = write!(heading, ", {}{part}", counted(results.elements, "element"));
+    if results.skipped > 0 {
+        let _ = write!(heading, ", {} skipped", counted(results.skipped, "missing value"));
     }
-    if execution.skipped > 0 {
-        let _ = write!(heading, ", {} skipped", counted(execution.skipped, "missing value"));
-    }
-    for (name, word) in [("group_count", "group"), ("window_count", "window")] {
-        if let Some(Value::Count(count)) = execution.get(name) {
-            let _ = write!(heading, ", {}", counted(*count, word));
+    for (count, word) in [(request.group_count(), "group"), (request.window_count(), "window")] {
+        if let Some(count) = count {
+            let _ = write!(heading, ", {}", counted(count, word));
         }
     }
     let heading = paint(HEADING, heading);
-    let tables = result_tables(context, operation, &results, significant);
+    let tables = result_tables(request, operation, &results, significant);
     if !tables.is_empty() {
         out.line(format_args!("{heading}:"))?;
         return tables.into_iter().try_for_each(|table| print_table(table, out));
     }
+    let text = |list: &List<'_>| list.text(0, exact).unwrap_or_default();
     match &results.values[..] {
-        [] => out.line(format_args!("{heading}: {}", results.elements.unwrap_or(0))),
-        [(_, value)] => {
-            let at = coordinates(context, value).map(|at| format!(" ({at})")).unwrap_or_default();
-            out.line(format_args!("{heading}: {}{at}", scalar(value, exact)))
+        [] => out.line(format_args!("{heading}: {}", results.elements)),
+        [(_, list)] => {
+            let at = list.index(0).and_then(|index| coordinates(request, index));
+            let at = at.map(|at| format!(" ({at})")).unwrap_or_default();
+            out.line(format_args!("{heading}: {}{at}", text(list)))
         }
         values => {
             out.line(format_args!("{heading}:"))?;
-            values
-                .iter()
-                .try_for_each(|(name, value)| out.line(format_args!("  {name}: {}", scalar(value, exact))))
+            values.iter().try_for_each(|(name, list)| out.line(format_args!("  {name}: {}", text(list))))
         }
     }
 }
 
 /// The coordinates of an index of the selection: `time=2024-01-03, station=B`.
-fn coordinates(context: &AnswerContext<'_>, value: &Value) -> Option<String> {
-    let Value::Index(Some(index)) = value else { return None };
-    let heads = selection_heads(context);
-    let labels = position_labels(&heads, usize::try_from(*index).ok()?);
+fn coordinates(request: &Request<'_>, index: usize) -> Option<String> {
+    let heads = selection_heads(request);
+    (!heads.is_empty()).then(|| named_position(&heads, index))
+}
+
+fn named_position(heads: &[Head], index: usize) -> String {
+    let labels = position_labels(heads, index);
     let parts = heads.iter().zip(labels).map(|(head, label)| format!("{}={label}", head.name));
-    (!heads.is_empty()).then(|| parts.collect::<Vec<_>>().join(", "))
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 /// Indices among the reduced axes as text: `17 (station=B)`. Indices in windows have no labels.
-fn positions(context: &AnswerContext<'_>, operation: &Operation<'_>, value: &Value) -> Option<Vec<String>> {
-    let Value::Indices(indices) = value else { return None };
+fn positions(request: &Request<'_>, operation: &Operation, list: List<'_>) -> Vec<String> {
     let reduced = operation.axis_numbers();
-    let has_parts = ["window", "group_by"].iter().any(|key| has_key(context.query, key));
-    let heads: Vec<Head<'_>> = selection_heads(context)
+    let has_parts = request.group_count().is_some() || request.window_count().is_some();
+    let heads: Vec<Head> = selection_heads(request)
         .into_iter()
         .enumerate()
         .filter(|(axis, _)| reduced.contains(axis) && !has_parts)
         .map(|(_, head)| head)
         .collect();
-    let text = |&index: &i64| {
-        let Ok(index) = usize::try_from(index) else { return "none".to_owned() };
-        if heads.is_empty() {
-            return index.to_string();
-        }
-        let labels = position_labels(&heads, index);
-        let parts = heads.iter().zip(labels).map(|(head, label)| format!("{}={label}", head.name));
-        format!("{index} ({})", parts.collect::<Vec<_>>().join(", "))
+    let text = |at| match list.index(at) {
+        None => "none".to_owned(),
+        Some(index) if heads.is_empty() => index.to_string(),
+        Some(index) => format!("{index} ({})", named_position(&heads, index)),
     };
-    Some(indices.iter().map(text).collect())
+    (0..list.len()).map(text).collect()
 }
 
 /// The array results as tables.
 pub(super) fn result_tables(
-    context: &AnswerContext<'_>,
-    operation: &Operation<'_>,
+    request: &Request<'_>,
+    operation: &Operation,
     results: &Results<'_>,
     write: Write,
 ) -> Vec<ArrayTable> {
-    let list = |name: &str| results.get(name).and_then(List::from_value);
-    match (operation.name, results.shape) {
-        ("histogram", None) => match (list("histogram_counts"), list("histogram_edges")) {
-            (Some(counts), Some(edges)) => vec![histogram(counts, edges, write)],
-            _ => Vec::new(),
+    let heads = || result_heads(request, operation);
+    let first = results.values.first();
+    match (operation.kind, &results.shape, first) {
+        (Op::Histogram { .. }, None, Some((_, counts))) => match results.edges {
+            Some(edges) => vec![histogram(*counts, edges, write)],
+            None => Vec::new(),
         },
-        ("histogram", Some(shape)) => {
-            let Some(counts) = list("histogram_counts") else { return Vec::new() };
+        (Op::Histogram { .. }, Some(shape), Some((_, counts))) => {
             let outputs = shape.iter().product::<u64>().max(1);
-            let mut heads = result_heads(context, operation, shape);
+            let mut heads = heads();
             heads.push(Head::numbered("bin", counts.len() as u64 / outputs));
-            tables(&heads, &[("count", counts)], write)
+            tables(&heads, &[("count", *counts)], write)
         }
-        (name @ ("covariance" | "correlation"), _) => {
-            let (Some(values), Some(Value::Count(order))) =
-                (list(name), results.get(&format!("{name}_order")))
-            else {
-                return Vec::new();
-            };
-            let mut heads = result_heads(context, operation, &[*order]);
-            heads.extend(result_heads(context, operation, &[*order]));
-            tables(&heads, &[(name, values)], write)
+        (Op::Covariance | Op::Correlation, ..) => {
+            let both: Vec<Head> = heads().into_iter().chain(heads()).collect();
+            tables(&both, &results.values, write)
         }
-        ("arg_min" | "arg_max", Some(shape)) if !operation.axis_numbers().is_empty() => {
+        (Op::ArgMin | Op::ArgMax, Some(_), _) if !operation.axes.is_empty() => {
             let texts: Vec<(&str, Vec<String>)> = results
                 .values
                 .iter()
-                .filter_map(|(name, value)| Some((*name, positions(context, operation, value)?)))
+                .map(|(name, list)| (*name, positions(request, operation, *list)))
                 .collect();
             let lists: Vec<_> = texts.iter().map(|(name, texts)| (*name, List::Texts(texts))).collect();
-            tables(&result_heads(context, operation, shape), &lists, write)
+            tables(&heads(), &lists, write)
         }
-        (_, Some(shape)) => {
-            let lists: Vec<_> = results
-                .values
-                .iter()
-                .filter_map(|(name, value)| Some((*name, List::from_value(value)?)))
-                .collect();
-            tables(&result_heads(context, operation, shape), &lists, write)
-        }
-        (_, None) => Vec::new(),
+        (_, Some(_), _) => tables(&heads(), &results.values, write),
+        (_, None, _) => Vec::new(),
     }
 }
 
-fn histogram(counts: List<'_>, edges: List<'_>, write: Write) -> ArrayTable {
-    let number = |at| match counts {
-        List::Numbers(numbers) => numbers.get(at).copied().unwrap_or(0.0),
-        _ => 0.0,
+fn histogram(counts: List<'_>, edges: &[f64], write: Write) -> ArrayTable {
+    let numbers = match counts {
+        List::Tensor(counts) => counts.to_vec::<f64>().unwrap_or_default(),
+        _ => Vec::new(),
     };
-    let most = (0..counts.len()).map(number).fold(1.0, f64::max);
+    let most = numbers.iter().copied().fold(1.0, f64::max);
     let mut table = Table::new(&[">from", ">to", ">count", ""]);
-    for bin in 0..counts.len() {
-        let text = |list: List<'_>, at| list.text(at, write).unwrap_or_default();
+    for (bin, count) in numbers.iter().enumerate() {
+        let edge = |at: usize| edges.get(at).map(|edge| write(*edge)).unwrap_or_default();
         #[expect(
             clippy::cast_possible_truncation,
             clippy::cast_sign_loss,
             reason = "at most the width of a bar"
         )]
-        let bar = "▇".repeat((number(bin) / most * BAR).round() as usize);
-        table.row([text(edges, bin), text(edges, bin + 1), text(counts, bin), bar]);
+        let bar = "▇".repeat((count / most * BAR).round() as usize);
+        table.row([edge(bin), edge(bin + 1), write(*count), bar]);
     }
     ArrayTable { title: None, table, omitted: None }
 }
@@ -298,80 +273,91 @@ pub(super) fn print_table(table: ArrayTable, out: &mut Ui) -> Result<(), Failure
 
 /// Prints the preview.
 pub(super) fn print_preview(
-    context: &AnswerContext<'_>,
+    request: &Request<'_>,
     of_result: bool,
-    execution: &Execution,
+    outcome: &Outcome,
     write: Write,
     out: &mut Ui,
 ) -> Result<(), Failure> {
-    let Some(preview) = &execution.preview else { return Ok(()) };
+    let Some(preview) = &outcome.preview else { return Ok(()) };
     let Some(values) = &preview.values else { return Ok(()) };
     let list = List::Tensor(values);
     let what = if of_result { "result" } else { "stored values" };
-    let total = context.answer.read_plan.as_ref().map(ReadPlan::element_count);
-    let part = match total.filter(|_| preview.truncated) {
-        Some(total) => format!("{what}, the first {} of {total}:", list.len()),
-        None => format!("{what}:"),
+    let part = if preview.truncated {
+        let total = request.selection().shape().iter().product::<u64>();
+        format!("{what}, the first {} of {total}:", list.len())
+    } else {
+        format!("{what}:")
     };
     out.line(paint(HEADING, part))?;
-    let heads = selection_heads(context);
-    tables(&heads, &[("value", list)], write).into_iter().try_for_each(|part| {
+    tables(&selection_heads(request), &[("value", list)], write).into_iter().try_for_each(|part| {
         // The heading has the total already.
         let omitted = part.omitted.filter(|_| !preview.truncated);
         print_table(ArrayTable { omitted, ..part }, out)
     })
 }
 
-fn print_alignment(alignment: &Json, out: &mut Ui) -> Result<(), Failure> {
-    let word = |value: &Json| escape::name(value.as_str().unwrap_or_default()).into_owned();
-    let aligned = if alignment["aligned"] == true { "aligned" } else { "not aligned" };
-    out.line(paint(HEADING, format_args!("{aligned} with {}:", word(&alignment["with"]))))?;
+fn print_alignment(alignment: &Alignment, out: &mut Ui) -> Result<(), Failure> {
+    let aligned = if alignment.aligned { "aligned" } else { "not aligned" };
+    out.line(paint(HEADING, format_args!("{aligned} with {}:", escape::name(&alignment.with))))?;
     let mut table = Table::new(&["axis", "ok", ">extent", ">other extent", "labels", "reason"]);
-    for axis in alignment["axes"].as_array().into_iter().flatten() {
-        let flag = |name: &str| if axis[name] == true { "yes" } else { "no" }.to_owned();
+    for axis in &alignment.axes {
+        let flag = |is_equal: bool| if is_equal { "yes" } else { "no" }.to_owned();
         table.row([
-            axis["axis"]
-                .as_str()
-                .map_or_else(|| axis["axis"].to_string(), |text| escape::name(text).into_owned()),
-            flag("ok"),
-            axis["extent_left"].to_string(),
-            axis["extent_right"].to_string(),
-            flag("labels_ok"),
-            word(&axis["reason"]),
+            escape::name(&axis.axis).into_owned(),
+            flag(axis.ok),
+            axis.extent_left.to_string(),
+            axis.extent_right.to_string(),
+            flag(axis.labels_ok),
+            escape::name(axis.reason.as_deref().unwrap_or_default()).into_owned(),
         ]);
     }
     out.line(table)
 }
 
 /// Prints spill file, divisions by zero and device.
-fn print_remarks(execution: &Execution, out: &mut Ui) -> Result<(), Failure> {
-    let text = |name: &str| execution.get(name).map(|value| escape::name(&scalar(value, exact)).into_owned());
-    if let Some(path) = text("spill_f32_path") {
-        let bytes = match execution.get("spill_f32_bytes") {
-            Some(Value::Count(bytes)) => format!(" ({})", size_and_bytes(*bytes)),
-            _ => String::new(),
-        };
-        field("written", format_args!("{path}{bytes}"), out)?;
+fn print_remarks(context: &Context<'_>, outcome: &Outcome, out: &mut Ui) -> Result<(), Failure> {
+    if let Some((path, bytes)) = written(outcome) {
+        field("written", format_args!("{} ({})", escape::name(path), size_and_bytes(bytes)), out)?;
     }
-    if let Some(count) = text("transform_div_by_zero_count") {
+    if let Some(count) = zero_divisors(outcome) {
         out.line(paint(WARN, format_args!("{count} elements are NaN because of division by zero")))?;
     }
-    if let Some(reason) = text("device_fallback_reason") {
+    if let Some(reason) = context.query.device_fallback() {
         out.line(paint(DIM, format_args!("device: fell back to CPU ({reason})")))?;
     }
     Ok(())
 }
 
+/// The path and the size of the file that a result was written to. A temporary file has no path.
+pub(super) fn written(outcome: &Outcome) -> Option<(&str, u64)> {
+    let file = match &outcome.computed {
+        Computed::Written(file) => file,
+        Computed::Transformed(made) => made.file.as_ref()?,
+        Computed::Read(_) | Computed::Preview | Computed::Reduced(_) => return None,
+    };
+    Some((file.path.as_deref()?, file.bytes))
+}
+
+/// The number of elements without a result because of their divisor.
+pub(super) fn zero_divisors(outcome: &Outcome) -> Option<u64> {
+    match &outcome.computed {
+        Computed::Transformed(made) => Some(made.zero_divisors).filter(|&count| count > 0),
+        _ => None,
+    }
+}
+
 /// The lines of `--explain`.
-pub(super) fn explanation(answer: &Answer) -> Vec<String> {
-    let Some(explain) = &answer.explain else { return Vec::new() };
+pub(super) fn explanation(context: &Context<'_>) -> Vec<String> {
+    let Some(outcome) = context.outcome() else { return Vec::new() };
+    let how = &outcome.execution;
     let mut lines = vec![paint(HEADING, "explain:")];
-    let steps = explain.steps.iter().enumerate();
+    let steps = how.steps.iter().enumerate();
     lines.extend(steps.map(|(number, step)| format!("  {}. {}", number + 1, escape::name(step))));
     lines.push(format!(
         "  chunks: {} by statistics, {} by values, {} skipped",
-        explain.chunks_by_statistics, explain.chunks_by_payload, explain.chunks_skipped
+        how.chunks_by_statistics, how.chunks_read, how.chunks_skipped
     ));
-    lines.push(format!("  threads: {}", explain.threads));
+    lines.push(format!("  threads: {}", how.threads));
     lines
 }
