@@ -193,7 +193,7 @@ class Transform:
                 terms = [decimals(Fraction(x) - Fraction(most)).exp() for x in finite.tolist()]
                 self.total = sum(terms)
         elif method in ("minmax", "log1p", "sqrt"):
-            self.exact = math.isfinite(least) and math.isfinite(most)
+            self.exact = math.isfinite(least) and (method != "minmax" or math.isfinite(most))
         elif self.exact:
             n = len(floats)
             self.mean = cell.sum() / n

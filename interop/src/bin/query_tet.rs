@@ -20,9 +20,10 @@ use serde_json::{Map, Value, json};
 use tercet_core::progress::NoProgress;
 use tercet_core::{DType, ElementType, TensorView};
 use tercet_interop::Failure;
+use tercet_tet::compat::Answer;
 use tercet_tet::{
-    Comparison, Compression, File, Group, Layout, MemoryBudget, Op, Query, RunOptions, Scalar, Syntax,
-    Window, Writer, WriterOptions,
+    Comparison, Compression, Computed, File, Group, Layout, MemoryBudget, Op, Query, RunOptions, Scalar,
+    Syntax, Window, Writer, WriterOptions,
 };
 
 /// The dataset of every file.
@@ -129,23 +130,27 @@ impl QueryRequest {
             .with_preview(self.preview)
             .with_statistics(self.statistics)
             .with_parallel(Some(self.parallel));
-        let answer = query.run(&file, &options, &NoProgress)?;
-        let execution = answer.execution.ok_or("no execution")?;
+        let result = query.run(&file, &options, &NoProgress)?;
+        let execution = Answer::new(&result).execution.ok_or("no execution")?;
+        let tensor = match result.outcome.as_ref().map(|outcome| &outcome.computed) {
+            Some(Computed::Transformed(made)) => made.tensor.as_ref(),
+            _ => None,
+        };
         let members = execution.results.iter().chain(&execution.details);
         let results: Map<String, Value> =
             members.map(|(name, value)| ((*name).to_owned(), encode(value))).collect();
-        let preview = execution.preview.as_ref().and_then(|preview| preview.values.as_ref());
+        let preview = execution.preview.and_then(|preview| preview.values.as_ref());
         Ok(json!({
             "results": results,
             "preview": preview.map(|values| hex(values.bytes())),
-            "tensor": execution.tensor.as_ref().map(|tensor| hex(tensor.bytes())),
+            "tensor": tensor.map(|tensor| hex(tensor.bytes())),
             "strategy": execution.memory_strategy,
             "bytes_read": execution.total_bytes_read_from_disk,
         }))
     }
 }
 
-fn encode(value: &tercet_tet::compat::Value) -> Value {
+fn encode(value: &tercet_tet::compat::Value<'_>) -> Value {
     match value {
         tercet_tet::compat::Value::Number(number) => json!({ "f64": hex(&number.to_le_bytes()) }),
         tercet_tet::compat::Value::Numbers(numbers) => {

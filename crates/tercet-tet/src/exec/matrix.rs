@@ -8,7 +8,7 @@ use tercet_kernel::Covariance;
 
 use super::dense;
 use super::drive::as_values;
-use super::job::Job;
+use super::job::{Job, Scope};
 use super::number::Number;
 use super::predicate::Predicate;
 use super::task::to_usize;
@@ -38,7 +38,8 @@ pub(crate) fn matrix(job: &Job<'_>, operation: &Operation, correlation: bool) ->
     let (observations, variables) = (axes[axis].count(), axes[1 - axis].count());
     let order = to_usize(variables);
     let bands = bands(job, axis, observations, variables);
-    let mut visitor = dense::visitor(job.scope());
+    // The bands are distributed to the threads, so that each reads what it needs.
+    let mut visitor = dense::visitor(Scope { parallel: false, ..job.scope() });
     // Chunks longer than a band are decoded once for all of them.
     let chunk_of =
         |position: u64| (axes[axis].start + position * axes[axis].step) / job.plan.grid.chunk_shape()[axis];

@@ -8,18 +8,20 @@ use tercet_tet::{Compression, File, Layout, Method, Op, Window, Writer, WriterOp
 
 const MIB: u64 = 1 << 20;
 const SHAPE: [u64; 3] = [48, 256, 256];
+/// 80 MiB, more than the smallest budget.
+const LARGE: [u64; 3] = [80, 512, 512];
 
 /// Memory beside states and chunks: the plan, the metadata and the catalog.
 const SLACK: u64 = MIB;
 
-fn write(path: &Path, chunks: [u64; 3], compression: Compression) {
-    let count = SHAPE.iter().product::<u64>();
+fn write(path: &Path, shape: [u64; 3], chunks: [u64; 3], compression: Compression) {
+    let count = shape.iter().product::<u64>();
     let values: Vec<f32> = (0..count).map(|n| f32::from((n * 7919 % 10_007) as u16) * 0.5 - 2000.0).collect();
     let mut layout = Layout::new();
-    let id = layout.dataset("t", DType::F32, SHAPE, chunks).unwrap();
+    let id = layout.dataset("t", DType::F32, shape, chunks).unwrap();
     layout.compress(id, compression).unwrap();
     let mut writer = Writer::create(path, layout, WriterOptions::new()).unwrap();
-    writer.array(id, TensorView::from_slice(&SHAPE, &values).unwrap()).unwrap();
+    writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
     writer.finish().unwrap();
 }
 
@@ -39,7 +41,7 @@ fn computations_stay_within_their_budget() {
     .enumerate()
     {
         let path = directory.path().join(format!("{number}.tet"));
-        write(&path, chunks, compression);
+        write(&path, SHAPE, chunks, compression);
         let file = File::open(&path).unwrap();
         for budget in [4 * MIB, 12 * MIB] {
             let select = file.dataset("t").unwrap().select().statistics(false).memory_budget(budget);
@@ -83,6 +85,51 @@ fn computations_stay_within_their_budget() {
             check("zscore", 256 * 256 * 8 * 8, &run);
             let run = || drop(select.write_raw(&output).unwrap());
             check("spill", 0, &run);
+        }
+    }
+}
+
+/// The budgets of small, of usual and of large machines.
+#[test]
+fn large_computations_stay_within_their_budget() {
+    let _exclusive = exclusive();
+    let directory = tempfile::tempdir().unwrap();
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+    let (path, output) = (directory.path().join("t.tet"), directory.path().join("z.bin"));
+    let [steps, rows, columns] = LARGE;
+    for (chunks, compression, budgets) in [
+        ([1, 512, 512], Compression::None, [64 * MIB, 2048 * MIB]),
+        ([32, 128, 128], Compression::Zstd { level: 1 }, [64 * MIB, 256 * MIB]),
+    ] {
+        std::fs::remove_file(&path).ok();
+        write(&path, LARGE, chunks, compression);
+        let file = File::open(&path).unwrap();
+        for budget in budgets {
+            let select = file.dataset("t").unwrap().select().statistics(false).memory_budget(budget);
+            let select = select.overwrite(true);
+            let check = |name: &str, result: u64, run: &(dyn Fn() + Sync)| {
+                let ((), stats) = measure(|| pool.install(run));
+                let peak = stats.peak_bytes as u64;
+                assert!(
+                    peak <= budget + result + SLACK,
+                    "{name}, chunks of {chunks:?}, {compression:?}: {peak} bytes, result {result}, budget {budget}"
+                );
+            };
+            let map = rows * columns * 8;
+            let reduce = |op: Op, axes: &[usize]| {
+                drop(select.reduce([op]).over(axes.iter().copied()).run().unwrap());
+            };
+            check("mean", map, &|| reduce(Op::Mean, &[0]));
+            check("mean over rows", steps * rows * 8, &|| reduce(Op::Mean, &[2]));
+            check("var", map * 4, &|| reduce(Op::Var, &[0]));
+            check("median", map, &|| reduce(Op::Median, &[0]));
+            check("histogram", 4096, &|| reduce(Op::Histogram { bins: 64, range: None }, &[]));
+            let windows = (steps - 24) / 24 + 1;
+            let window = || Window::rolling(0usize, 24).step(24);
+            check("windows", windows * map, &|| drop(select.mean([0usize]).window(window()).run().unwrap()));
+            let zscore = || select.transform(Method::Zscore).over([0usize]).raw_output(&output).run();
+            check("zscore", map * 8, &|| drop(zscore().unwrap()));
+            check("spill", 0, &|| drop(select.write_raw(&output).unwrap()));
         }
     }
 }

@@ -186,3 +186,110 @@ fn no_budget_makes_computations_read_more_than_twice() {
         }
     });
 }
+
+/// Every kind of operation, on all axes, each axis and each pair; and selections with steps.
+fn operations() -> Vec<String> {
+    let mut queries = vec![
+        r#""histogram": {"bins": 16}"#.to_owned(),
+        r#""median": []"#.to_owned(),
+        r#""transform": {"method": "zscore"}, "write": "ram""#.to_owned(),
+    ];
+    for axes in ["[]", "[0]", "[1]", "[2]", "[0, 1]", "[0, 2]", "[1, 2]"] {
+        for op in ["var", "any_nan", "arg_max"] {
+            queries.push(format!(r#""{op}": {axes}"#));
+        }
+    }
+    for axis in 0..3 {
+        queries.push(format!(r#""median": [{axis}]"#));
+        queries.push(format!(r#""quantile": {{"q": 0.9, "axis": {axis}}}"#));
+        queries.push(format!(r#""mean": [], "window": {{"axis": {axis}, "size": 24, "mode": "rolling"}}"#));
+        for method in ["zscore", "softmax"] {
+            queries.push(format!(r#""transform": {{"method": "{method}", "axis": {axis}}}, "write": "ram""#));
+        }
+    }
+    for selection in [r#""::3", "5:50", "::2""#, r#""7", "...""#, r#""...", "100:101""#, r#""...", "3::128""#]
+    {
+        for op in ["mean", "median"] {
+            queries.push(format!(r#""{op}": [0], "selection": [{selection}]"#));
+        }
+    }
+    queries
+}
+
+#[test]
+fn no_operation_reads_or_decodes_a_chunk_more_than_twice() {
+    let queries = &operations();
+    let check = |chunks| {
+        for (compression, remote) in
+            [(Compression::None, false), (Compression::None, true), (Compression::Zstd { level: 1 }, false)]
+        {
+            let (bytes, _) = write(chunks, compression);
+            let source = Counting::new(Memory::new("m", bytes)).with_copies();
+            let source = Arc::new(if remote { source.with_remote() } else { source });
+            let file =
+                File::from_source(Arc::<Counting<Memory>>::clone(&source), ReadOptions::new()).unwrap();
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().unwrap();
+            for query in queries {
+                let text = format!(
+                    r#"{{"dataset": "a", "execution": {{"memory_budget_bytes": {}}}, {query}}}"#,
+                    64 << 20
+                );
+                let parsed = Query::parse(&text, Syntax::Json).unwrap();
+                let options = RunOptions::new().with_statistics(false).with_preview(0).with_reference(false);
+                source.reset();
+                let result = pool.install(|| parsed.run(&file, &options, &NoProgress)).unwrap();
+                let planned = result.plan.as_ref().unwrap().chunks();
+                let payloads: Vec<Span> = planned.iter().map(|chunk| chunk.stored.span).collect();
+                let stored: u64 = payloads.iter().map(|span| span.len()).sum();
+                let decoded: u64 = planned.iter().map(|chunk| chunk.stored.raw_len).sum();
+                let read = payload_bytes(&source, &payloads);
+                let how = &result.outcome.as_ref().unwrap().execution;
+                let place = format!("{text}, chunks {chunks:?}, {compression:?}, remote {remote}");
+                assert!(read <= 2 * stored, "{place}: {read} bytes read of {stored}");
+                assert!(
+                    how.bytes_read <= 2 * stored,
+                    "{place}: {} bytes reported of {stored}",
+                    how.bytes_read
+                );
+                if compression == Compression::None {
+                    assert_eq!((how.chunks_decoded, how.bytes_decoded), (0, 0), "{place}");
+                } else {
+                    let most = 2 * planned.len() as u64;
+                    assert!(
+                        (1..=most).contains(&how.chunks_decoded),
+                        "{place}: {} decoded",
+                        how.chunks_decoded
+                    );
+                    assert!(how.bytes_decoded <= 2 * decoded, "{place}: {} of {decoded}", how.bytes_decoded);
+                }
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for chunks in [CHUNKS[0], CHUNKS[1], CHUNKS[3]] {
+            scope.spawn(move || check(chunks));
+        }
+    });
+}
+
+/// A matrix is computed from bands of observations; a chunk of several bands is decoded once.
+#[test]
+fn matrices_decode_every_chunk_once() {
+    let (shape, chunks) = ([40_000, 64], [40_000, 64]);
+    let values: Vec<f32> = (0..40_000u64 * 64).map(|n| (n * 31 % 1009) as f32).collect();
+    let mut layout = Layout::new();
+    let id = layout.dataset("a", ElementType::F32, shape, chunks).unwrap();
+    layout.compress(id, Compression::Zstd { level: 1 }).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(id, TensorView::from_slice(&shape, &values).unwrap()).unwrap();
+    let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+    for axis in 0..2 {
+        // The observations of the other axis are few: only one band.
+        let selection = if axis == 0 { "" } else { r#", "selection": ["0:64", "..."]"# };
+        let text = format!(r#"{{"dataset": "a", "covariance": [{axis}]{selection}}}"#);
+        let query = Query::parse(&text, Syntax::Json).unwrap();
+        let options = RunOptions::new().with_preview(0).with_reference(false);
+        let how = query.run(&file, &options, &NoProgress).unwrap().outcome.unwrap().execution;
+        assert_eq!((how.chunks_decoded, how.bytes_decoded), (1, 40_000 * 64 * 4), "{text}");
+    }
+}
