@@ -4,7 +4,8 @@
     python bench/measure_compute.py --bin bench/target/release/compute --dir DIR [--only WORDS] [--record FILE.json]
 
 Needs numpy. DIR needs about 12 GB. Arrays are 256 x 1024 x 1024 of f32 (other types: as many bytes). Checksums are
-verified in every run and statistics are off, unless a row says otherwise. numpy works on one thread, Tercet on two.
+verified in every run and statistics are off, unless a row says otherwise. numpy works on one thread, Tercet on two; with
+`--cpu` both on one thread, in CPU seconds, for busy machines. `--steps` makes smaller arrays.
 """
 
 import argparse
@@ -96,13 +97,10 @@ def rolled(array, axis):
     return later / 24
 
 
-def timed(work, repeat):
-    taken = []
-    for _ in range(repeat):
-        start = time.perf_counter()
-        work()
-        taken.append(time.perf_counter() - start)
-    return taken
+def timed(work, clock):
+    start = clock()
+    work()
+    return clock() - start
 
 
 def main():
@@ -113,20 +111,23 @@ def main():
     parser.add_argument("--only", nargs="*", default=[])
     parser.add_argument("--without", nargs="*", default=[])
     parser.add_argument("--repeat", type=int, default=3)
-    parser.add_argument("--cpu", action="store_true", help="one thread, CPU seconds")
+    parser.add_argument("--cpu", action="store_true", help="one thread, CPU seconds of both sides")
+    parser.add_argument("--steps", type=int, default=256, help="steps of 4 MiB of each array [default: 256, 1 GiB]")
     parser.add_argument("--no-numpy", action="store_true")
     parser.add_argument("--pread", action="store_true", help="positional reads instead of a memory map")
     options = parser.parse_args()
     if not os.path.exists(os.path.join(options.dir, "tiny.tet")):
         os.makedirs(options.dir, exist_ok=True)
-        subprocess.run([options.bin, "make", options.dir], check=True)
+        subprocess.run([options.bin, "make", options.dir, str(options.steps)], check=True)
     ours = Ours(options.bin)
     table = []
     plain = os.path.join(options.dir, "plain.f32")
+    clock = "cpu" if options.cpu else "wall"
     for limit in ("read", "copy", "crc"):
         taken = ours.run(limit=limit, file=plain, repeat=3)
-        table.append(dict(what=f"limit: {limit} 1 GiB, one thread", ours_s=min(taken["wall"])))
-        print(f"limit: {limit:5} 1 GiB, one thread: {min(taken['wall']):.3f} s", flush=True)
+        what = f"limit: {limit} {4 * options.steps} MiB, one thread"
+        table.append(dict(what=what, ours_s=min(taken[clock])))
+        print(f"{what}: {min(taken[clock]):.3f} s", flush=True)
     missed = 0
     for label, file, document, work, target in rows_of(options.only, options.without):
         dtype = file.split("-")[0]
@@ -135,19 +136,18 @@ def main():
 
         # Both sides map the file in every run: the page tables are part of the work.
         def in_numpy():
-            return work(np.memmap(path, NUMPY_TYPES[dtype], mode="r", shape=(256, 1024, side)))
+            return work(np.memmap(path, NUMPY_TYPES[dtype], mode="r", shape=(options.steps, 1024, side)))
 
         request = dict(
             file=os.path.join(options.dir, f"{file}.tet"), document={"dataset": "a", **document},
             threads=1 if options.cpu else 2, repeat=1, mapped=not options.pread,
         )
-        clock = "cpu" if options.cpu else "wall"
         taken, unverified, numpy = [], [], []
         for _ in range(options.repeat):
             taken += ours.run(**request)[clock]
             unverified += ours.run(**request, verify=False)[clock]
             if not options.no_numpy:
-                numpy += timed(in_numpy, 1)
+                numpy.append(timed(in_numpy, time.process_time if options.cpu else time.perf_counter))
         mine, bare = statistics.median(taken), statistics.median(unverified)
         base = statistics.median(numpy) if numpy else None
         ratio = base / mine if base else None
@@ -163,7 +163,7 @@ def main():
     if options.record:
         commit = subprocess.run(["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip()
         machine = dict(cpu=platform.processor() or platform.machine(), cores=os.cpu_count(), python=platform.python_version())
-        record = dict(commit=commit, machine=machine, numpy=np.__version__, rows=table, when=time.strftime("%Y-%m-%d"))
+        record = dict(commit=commit, machine=machine, numpy=np.__version__, clock=clock, mib=4 * options.steps, rows=table, when=time.strftime("%Y-%m-%d"))
         with open(options.record, "w") as out:
             json.dump(record, out, indent=1)
             out.write("\n")

@@ -1,7 +1,7 @@
 //! Computations on `.tet` files, timed in process. `bench/measure_compute.py` compares this with numpy.
 //!
 //! ```text
-//! compute make DIR     the files of the table: 1 GiB each, and plain.DTYPE with the same values for numpy
+//! compute make DIR [N] the files of the table: N steps of 4 MiB (256: 1 GiB), and plain.DTYPE with the same values for numpy
 //! compute serve        reads lines `{"file", "document", "threads", "verify", "mapped", "repeat"}` and answers each with
 //!                      `{"wall": […], "cpu": […]}`; `"limit": "crc"`, `"copy"` or `"read"` times the bytes themselves
 //! ```
@@ -23,7 +23,8 @@ type Outcome = Result<(), Box<dyn std::error::Error>>;
 fn main() -> Outcome {
     let args: Vec<String> = std::env::args().skip(1).collect();
     match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        ["make", dir] => make(Path::new(dir)),
+        ["make", dir] => make(Path::new(dir), 256),
+        ["make", dir, steps] => make(Path::new(dir), steps.parse()?),
         ["serve"] => serve(),
         _ => Err("see the first lines of bench/src/bin/compute.rs".into()),
     }
@@ -33,13 +34,13 @@ fn main() -> Outcome {
 const LAYOUTS: [(&str, [u64; 3]); 3] =
     [("steps", [1, 1024, 1024]), ("tiles", [64, 128, 128]), ("columns", [256, 64, 64])];
 
-fn make(dir: &Path) -> Outcome {
+fn make(dir: &Path, steps: u64) -> Outcome {
     for (name, chunk) in LAYOUTS {
-        write(&dir.join(format!("f32-{name}.tet")), ElementType::F32, chunk)?;
+        write(&dir.join(format!("f32-{name}.tet")), ElementType::F32, steps, chunk)?;
     }
     for dtype in [ElementType::F64, ElementType::I16, ElementType::F16] {
         let extent = 1024 * 4 / dtype.size() as u64;
-        write(&dir.join(format!("{dtype}-steps.tet")), dtype, [1, 1024, extent])?;
+        write(&dir.join(format!("{dtype}-steps.tet")), dtype, steps, [1, 1024, extent])?;
     }
     for dtype in [ElementType::F32, ElementType::F64, ElementType::I16, ElementType::F16] {
         let file = File::open(dir.join(format!("{dtype}-steps.tet")))?;
@@ -48,8 +49,8 @@ fn make(dir: &Path) -> Outcome {
     tiny(&dir.join("tiny.tet"))
 }
 
-fn write(path: &Path, dtype: ElementType, chunk: [u64; 3]) -> Outcome {
-    let shape = [256, 1024, 1024 * 4 / dtype.size() as u64];
+fn write(path: &Path, dtype: ElementType, steps: u64, chunk: [u64; 3]) -> Outcome {
+    let shape = [steps, 1024, 1024 * 4 / dtype.size() as u64];
     let mut layout = Layout::new();
     let id = layout.dataset("a", dtype, shape, chunk)?;
     let mut writer = Writer::create(path, layout, WriterOptions::new().with_overwrite(true))?;

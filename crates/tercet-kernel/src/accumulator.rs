@@ -8,6 +8,9 @@ use tercet_core::tensor::OutOfMemory;
 use crate::compute::{ComputeType, Value};
 use crate::roll::{Roll, RollPadding, Scan};
 
+/// Rows that are folded by one call.
+pub(crate) const ROWS: usize = 64;
+
 /// Reduction state of a block of cells. A cell is one output element.
 ///
 /// Values are passed as bytes: aligned values of the accumulator's compute type, in native byte order. The result of a
@@ -39,6 +42,21 @@ pub trait Accumulator: Debug + Send + Sync + Any {
     ///
     /// `indices` has the index of each row if the reduction is indexed.
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]);
+
+    /// Folds many short rows at the same distance: like [`rows`](Self::rows), with the runs as rows. Not for indexed
+    /// reductions.
+    fn plane(&mut self, at: usize, rows: &Runs<'_>) {
+        let size = self.compute().size();
+        let mut slices: [&[u8]; ROWS] = [&[]; ROWS];
+        for first in (0..rows.count).step_by(ROWS) {
+            let count = ROWS.min(rows.count - first);
+            for (slice, row) in slices.iter_mut().zip(first..first + count) {
+                let start = row * rows.stride * size;
+                *slice = &rows.values[start..start + rows.len * size];
+            }
+            self.rows(at, &slices[..count], &[]);
+        }
+    }
 
     /// Folds runs of consecutive values into consecutive cells, starting at `at`.
     fn runs(&mut self, at: usize, runs: &Runs<'_>);

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use tercet_core::tensor::OutOfMemory;
 
-use crate::accumulator::{Accumulator, Counts, Runs, Statistics};
+use crate::accumulator::{Accumulator, Counts, ROWS, Runs, Statistics};
 use crate::compute::{Compute, ComputeType};
 use crate::roll::Scan;
 
@@ -109,15 +109,25 @@ impl<C: Cells> Accumulator for C {
     }
 
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
-        /// Maximum number of rows per batch.
-        const MOST: usize = 64;
-        let mut typed: [&[C::Value]; MOST] = [&[]; MOST];
-        for (number, rows) in rows.chunks(MOST).enumerate() {
+        let mut typed: [&[C::Value]; ROWS] = [&[]; ROWS];
+        for (number, rows) in rows.chunks(ROWS).enumerate() {
             for (typed, row) in typed.iter_mut().zip(rows) {
                 *typed = bytemuck::cast_slice(row);
             }
-            let indices = if C::INDEXED { &indices[number * MOST..][..rows.len()] } else { &[] };
+            let indices = if C::INDEXED { &indices[number * ROWS..][..rows.len()] } else { &[] };
             Cells::rows(self, at, &typed[..rows.len()], indices);
+        }
+    }
+
+    fn plane(&mut self, at: usize, rows: &Runs<'_>) {
+        let values: &[C::Value] = bytemuck::cast_slice(rows.values);
+        let mut typed: [&[C::Value]; ROWS] = [&[]; ROWS];
+        for first in (0..rows.count).step_by(ROWS) {
+            let count = ROWS.min(rows.count - first);
+            for (typed, row) in typed.iter_mut().zip(first..first + count) {
+                *typed = &values[row * rows.stride..][..rows.len];
+            }
+            Cells::rows(self, at, &typed[..count], &[]);
         }
     }
 

@@ -6,7 +6,7 @@ use tercet_core::tensor::Scalar;
 use tercet_core::{ElementType, Tensor};
 
 use super::answer::{Answer, Catalog, Execution, Explain, MatchedDataset, Value};
-use crate::compute::{Computed, OutputFile, Reduced, Transformed};
+use crate::compute::{Computed, OutputFile, Reduced, Request, Transformed};
 use crate::exec::reduce::is_streaming;
 use crate::file::File;
 use crate::plan::ReadPlan;
@@ -162,7 +162,7 @@ fn details<'a>(result: &'a QueryResult<'a>, plan: &ReadPlan, details: &mut Vec<M
         put("logical_selection_f32_bytes", Value::Count(plan.selection_bytes()));
     }
     put("logical_selection_bytes", Value::Count(plan.selection_bytes()));
-    let kind = result.request.as_ref().and_then(|request| request.operation_kind());
+    let kind = result.request.as_ref().and_then(Request::operation_kind);
     if kind.is_some_and(is_streaming) {
         put("fold_parallel", Value::Flag(how.is_parallel));
         put("io_regime", Value::Text(how.io_regime().into()));

@@ -68,6 +68,9 @@ impl Accumulator for Together {
     fn rows(&mut self, at: usize, rows: &[&[u8]], indices: &[u64]) {
         self.0.iter_mut().for_each(|part| part.rows(at, rows, indices));
     }
+    fn plane(&mut self, at: usize, rows: &Runs<'_>) {
+        self.0.iter_mut().for_each(|part| part.plane(at, rows));
+    }
     fn runs(&mut self, at: usize, runs: &Runs<'_>) {
         self.0.iter_mut().for_each(|part| part.runs(at, runs));
     }

@@ -97,6 +97,9 @@ const ROWS: usize = 64;
 const CHOSEN: usize = 4096;
 /// Groups with fewer neighbours than this, on average, are folded value by value.
 const GROUP_RUN: usize = 8;
+/// Minimum number of rows, and maximum number of values of a row, that are folded as a plane.
+const PLANE_ROWS: usize = if cfg!(test) { 2 } else { 8 };
+const PLANE_WIDTH: usize = 1024;
 /// Narrow rows are joined up to this width.
 const JOINED: usize = if cfg!(test) { 4 } else { 64 };
 
@@ -306,6 +309,9 @@ impl<'w, 'b> Walker<'w, 'b> {
                 if inner.count < NARROW && outer.count > 1 {
                     return self.narrow(bytes, (outer, inner), offset, cell, index);
                 }
+                if self.plane(bytes, (outer, inner), offset, cell) {
+                    return Ok(());
+                }
                 for i in 0..outer.count {
                     let (offset, index) = (offset + i * outer.stride, outer.index_at(index, i));
                     self.push(bytes, (offset, inner.count, inner.stride), cell, index);
@@ -429,6 +435,27 @@ impl<'w, 'b> Walker<'w, 'b> {
         if self.indexed {
             self.row_indices.push(index);
         }
+    }
+
+    /// Folds many short rows without buffering them one by one; returns whether they could be folded.
+    fn plane(
+        &mut self,
+        bytes: &'b [u8],
+        (outer, inner): (&AxisRun<'_>, &AxisRun<'_>),
+        offset: usize,
+        cell: usize,
+    ) -> bool {
+        let (count, len) = (outer.count, inner.count);
+        if self.indexed || count < PLANE_ROWS || len > PLANE_WIDTH {
+            return false;
+        }
+        let all = (count - 1) * outer.stride + len;
+        let Some(values) = self.stored(bytes, offset, all, inner.stride) else { return false };
+        self.flush_rows();
+        let rows = Runs { values, len, stride: outer.stride, count, index: 0, index_step: 0 };
+        self.accumulator.plane(cell, &rows);
+        self.count(cell, len, count as u64);
+        true
     }
 
     /// Folds runs of neighbouring cells.
