@@ -132,7 +132,7 @@ pub(crate) struct GlobalArgs {
     max_memory: Option<u64>,
 }
 
-/// The limits set by `--max-memory`.
+/// The limits set by `--max-memory` and `--max-array`.
 static LIMITS: OnceLock<Limits> = OnceLock::new();
 
 /// The limits of this process for the sizes that a file declares.
@@ -153,12 +153,14 @@ enum Color {
 }
 
 impl GlobalArgs {
-    /// Applies `--max-memory` to every file that is opened.
-    pub(crate) fn set_limits(self) {
-        if let Some(bytes) = self.max_memory {
-            // Set once for each process.
-            let _ = LIMITS.set(Limits::uniform(bytes));
+    /// Applies `--max-memory` and `--max-array` to every file that is opened.
+    pub(crate) fn set_limits(self, max_array: Option<u64>) {
+        let mut limits = self.max_memory.map_or_else(Limits::default, Limits::uniform);
+        if let Some(bytes) = max_array {
+            limits = limits.with_array_bytes(bytes).with_chunk_bytes(bytes).with_small_file_bytes(bytes);
         }
+        // Set once for each process.
+        let _ = LIMITS.set(limits);
     }
 
     /// Applies `--color` to standard output and standard error.

@@ -418,6 +418,15 @@ fn is_named(program: &OsStr, name: &str) -> bool {
 }
 
 impl Request {
+    /// `--max-array` of the verbs for `.tgm` files.
+    pub(crate) fn max_array(&self) -> Option<u64> {
+        match self {
+            Self::Tercet(TercetVerb::Tgm(line)) => line.globals.max_array(),
+            Self::Tgm(globals, _) => globals.max_array(),
+            _ => None,
+        }
+    }
+
     /// Runs the verb.
     pub(crate) fn run(&self, persona: Persona, out: &mut Ui) -> Result<Outcome, Failure> {
         match self {

@@ -24,7 +24,7 @@ pub fn main_as(persona: Persona) -> ExitCode {
         Err(error) => return usage_error(&error),
     };
     global.set_color();
-    global.set_limits();
+    global.set_limits(request.max_array());
     set_verb(verb);
     ui::watch_for_interrupts();
     start_thread_pool(threads);

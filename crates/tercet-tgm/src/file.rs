@@ -22,16 +22,18 @@ use crate::index::{self, IndexError, IndexLookup, MessageIndex};
 use crate::message::Message;
 use crate::options::ReadOptions;
 use crate::region::Part;
-use crate::scan::{CutTail, Scan, ScanOptions, scan_source};
+use crate::scan::{CutTail, Direction, Scan, ScanOptions, scan_first, scan_remote, scan_source};
 use crate::verification_cache::VerificationCache;
 
 mod batch;
+mod prefetch;
 
 /// A file of messages, with random access.
 ///
 /// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads a block around
-/// each preamble and postamble, and keeps the list. A file that ends with an index is not scanned: the index contains
-/// the positions. Indexes are not counted as messages, wherever they are. Clones are cheap and share the list.
+/// each preamble and postamble, and keeps the list. A [message](Self::message) by number needs only those up to it. A file
+/// that ends with an index, or has one in a file beside it (`run.tgm.idx`), is not scanned: the index contains the
+/// positions. Indexes are not counted as messages, wherever they are. Clones are cheap and share the list.
 ///
 /// ```
 /// use tercet_tgm::{DataObjectDescriptor, DType, EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
@@ -59,8 +61,27 @@ pub struct File {
     /// Verified objects of this file.
     verification_cache: Arc<VerificationCache>,
     scan_options: ScanOptions,
+    /// Where an index file is looked for.
+    side_file: Option<SideFile>,
     /// Shared by all clones.
-    message_table: Arc<Mutex<Option<MessageTable>>>,
+    tables: Arc<Mutex<Tables>>,
+}
+
+/// The index in a file of its own.
+#[derive(Clone, Debug)]
+enum SideFile {
+    /// A file that need not exist.
+    #[cfg(any(unix, windows))]
+    Path(std::path::PathBuf),
+    Source(Arc<dyn ByteSource>),
+}
+
+/// The lists of messages that are known.
+#[derive(Debug, Default)]
+struct Tables {
+    all: Option<MessageTable>,
+    /// The first messages of a file without an index.
+    first: Option<MessageTable>,
 }
 
 /// The positions of the messages, and their origin.
@@ -87,7 +108,20 @@ impl File {
         let location = location.into();
         let source = open_location(&location, options.common.access)
             .map_err(|error| Error::new(location.to_string().into(), error.into()))?;
-        Self::from_source(source, options)
+        let file = Self::from_source(source, options)?;
+        Ok(match location.as_path() {
+            Some(path) => file.with_index_file_of(path),
+            None => file,
+        })
+    }
+
+    /// Uses the index file beside a path, `run.tgm.idx` for `run.tgm`, if it exists and is not stale. [`open`](Self::open)
+    /// does so for files on this machine.
+    #[cfg(any(unix, windows))]
+    pub fn with_index_file_of(mut self, path: &std::path::Path) -> Self {
+        self.side_file = Some(SideFile::Path(index::index_file_path(path)));
+        self.tables = Arc::default();
+        self
     }
 
     /// Opens a byte source. Reads nothing.
@@ -97,8 +131,16 @@ impl File {
             options,
             verification_cache: Arc::default(),
             scan_options: ScanOptions::default(),
-            message_table: Arc::default(),
+            side_file: None,
+            tables: Arc::default(),
         })
+    }
+
+    /// Uses an index file, such as that of a remote file, if it is not stale.
+    pub fn with_index_file(mut self, index_file: Arc<dyn ByteSource>) -> Self {
+        self.side_file = Some(SideFile::Source(index_file));
+        self.tables = Arc::default();
+        self
     }
 
     /// Opens a buffer. `name` appears in errors.
@@ -109,7 +151,7 @@ impl File {
     /// Sets how messages are found.
     pub fn with_scan_options(mut self, options: ScanOptions) -> Self {
         self.scan_options = options;
-        self.message_table = Arc::default();
+        self.tables = Arc::default();
         self
     }
 
@@ -145,45 +187,124 @@ impl File {
         Ok(self.message_table(progress)?.scan)
     }
 
-    /// The index at the end of the file, if it is valid and the options allow its use.
+    /// The index at the end of the file or in its index file, if it is valid and the options allow its use.
     pub fn index(&self) -> Result<Option<Arc<MessageIndex>>, Error> {
-        Ok(self.message_table(&NoProgress)?.message_index)
+        Ok(self.message_table_with(0)?.message_index)
     }
 
-    /// The reason why the index at the end of the file is not used, if any. The file is then scanned instead.
+    /// The reason why the index at the end of the file, or in its index file, is not used, if any. The file is then scanned
+    /// instead.
     pub fn rejected_index(&self) -> Result<Option<Arc<IndexError>>, Error> {
-        Ok(self.message_table(&NoProgress)?.refused.map(|(_, reason)| reason))
+        Ok(self.message_table_with(0)?.refused.map(|(_, reason)| reason))
     }
 
     /// The byte range of the index at the end of the file, whether it is used or not.
     pub fn index_span(&self) -> Result<Option<Span>, Error> {
-        let message_table = self.message_table(&NoProgress)?;
+        let message_table = self.message_table_with(0)?;
         let used = message_table.message_index.map(|message_index| message_index.span());
-        Ok(used.or(message_table.refused.map(|(span, _)| span)))
+        Ok(used.or(message_table.refused.map(|(span, _)| span)).filter(|span| !span.is_empty()))
     }
 
     fn message_table(&self, progress: &dyn Progress) -> Result<MessageTable, Error> {
-        let mut known = self.message_table.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(message_table) = &*known {
-            return Ok(message_table.clone());
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(table) = &tables.all {
+            return Ok(table.clone());
         }
-        let message_table = self.read_message_table(progress).map_err(|fault| self.error(fault))?;
-        Ok(known.insert(message_table).clone())
+        let table = self.find_index().and_then(|found| self.read_message_table(found, progress));
+        Ok(tables.all.insert(table.map_err(|fault| self.error(fault))?).clone())
     }
 
-    fn read_message_table(&self, progress: &dyn Progress) -> Result<MessageTable, ErrorKind> {
-        let found = if self.scan_options.use_index {
-            index::find(&*self.source, &self.options)?
-        } else {
-            IndexLookup::None
-        };
+    /// A list of messages with this one, if it exists. A file without an index is scanned up to the message.
+    fn message_table_with(&self, index: u64) -> Result<MessageTable, Error> {
+        let wanted = usize::try_from(index).unwrap_or(usize::MAX);
+        let mut tables = self.tables.lock().unwrap_or_else(PoisonError::into_inner);
+        let has = |table: &&MessageTable| table.scan.messages.len() > wanted;
+        if let Some(table) = tables.all.as_ref().or(tables.first.as_ref().filter(has)) {
+            return Ok(table.clone());
+        }
+        let (table, is_all) =
+            self.read_table_with(wanted, tables.first.as_ref()).map_err(|fault| self.error(fault))?;
+        let known = if is_all { &mut tables.all } else { &mut tables.first };
+        Ok(known.insert(table).clone())
+    }
+
+    /// A list of messages with this one, and whether it has all messages.
+    fn read_table_with(
+        &self,
+        wanted: usize,
+        first: Option<&MessageTable>,
+    ) -> Result<(MessageTable, bool), ErrorKind> {
+        // A file of which the first messages are known has no index.
+        let found = if first.is_some() { IndexLookup::None } else { self.find_index()? };
+        let is_forward = self.scan_options.direction == Direction::Forward && !self.source.is_remote();
+        if !matches!(found, IndexLookup::None) || !is_forward {
+            return Ok((self.read_message_table(found, &NoProgress)?, true));
+        }
+        // Twice as many as before, so that the time for all messages one by one is linear.
+        let mut count = first
+            .map_or(0, |first| first.scan.messages.len())
+            .saturating_mul(2)
+            .max(wanted.saturating_add(1));
+        loop {
+            let mut scan = scan_first(&*self.source, count, &NoProgress)?;
+            let is_all = scan.messages.len() < count;
+            if self.scan_options.use_index {
+                scan.separate_indexes(&*self.source, &self.options)?;
+            }
+            if is_all || scan.messages.len() > wanted {
+                let first_gap = scan.first_gap(&*self.source)?;
+                let table =
+                    MessageTable { scan: Arc::new(scan), message_index: None, refused: None, first_gap };
+                return Ok((table, is_all));
+            }
+            count = count.saturating_mul(2);
+        }
+    }
+
+    /// The index at the end of the file, or else in its index file.
+    fn find_index(&self) -> Result<IndexLookup, ErrorKind> {
+        if !self.scan_options.use_index {
+            return Ok(IndexLookup::None);
+        }
+        match index::find(&*self.source, &self.options)? {
+            IndexLookup::None => self.find_side_file(),
+            found => Ok(found),
+        }
+    }
+
+    fn find_side_file(&self) -> Result<IndexLookup, ErrorKind> {
+        match &self.side_file {
+            None => Ok(IndexLookup::None),
+            #[cfg(any(unix, windows))]
+            Some(SideFile::Path(path)) => match tercet_core::source::File::open(path) {
+                Ok(side_file) => index::read_side_file(&side_file, &*self.source, &self.options),
+                // The file can be read without it.
+                Err(_) => Ok(IndexLookup::None),
+            },
+            Some(SideFile::Source(side_file)) => {
+                index::read_side_file(side_file, &*self.source, &self.options)
+            }
+        }
+    }
+
+    fn read_message_table(
+        &self,
+        found: IndexLookup,
+        progress: &dyn Progress,
+    ) -> Result<MessageTable, ErrorKind> {
         if let IndexLookup::Found(message_index) = found {
             progress.advance(self.len());
             let scan = Arc::clone(message_index.scan());
             let message_index = Some(Arc::from(message_index));
             return Ok(MessageTable { scan, message_index, refused: None, first_gap: None });
         }
-        let mut scan = scan_source(&*self.source, self.scan_options, progress)?;
+        let is_forward = self.scan_options.direction == Direction::Forward;
+        let remote =
+            if is_forward && self.source.is_remote() { scan_remote(&*self.source, progress)? } else { None };
+        let mut scan = match remote {
+            Some(scan) => scan,
+            None => scan_source(&*self.source, self.scan_options, progress)?,
+        };
         let refused = match found {
             IndexLookup::Rejected(span, error) => {
                 // It is not a message, even if it is not used.
@@ -216,9 +337,13 @@ impl File {
 
     /// The byte range of a message.
     pub fn message_span(&self, index: u64) -> Result<Span, Error> {
-        let scan = self.scan()?;
-        let span = usize::try_from(index).ok().and_then(|index| scan.messages.get(index).copied());
-        let count = scan.messages.len() as u64;
+        self.span_in(&self.message_table_with(index)?, index)
+    }
+
+    fn span_in(&self, table: &MessageTable, index: u64) -> Result<Span, Error> {
+        let messages = &table.scan.messages;
+        let span = usize::try_from(index).ok().and_then(|index| messages.get(index).copied());
+        let count = messages.len() as u64;
         span.ok_or_else(|| self.error(ErrorKind::NoSuchMessage { index, count }))
     }
 
@@ -243,19 +368,26 @@ impl File {
 
     /// Like [`message`](Self::message), with other read options.
     pub(crate) fn message_with(&self, index: u64, options: ReadOptions) -> Result<Message, Error> {
-        let span = self.message_span(index)?;
-        let gap = self.message_table(&NoProgress)?.first_gap.filter(|_| !options.allow_gaps);
-        match gap.filter(|gap| gap.span.start() < span.start()) {
+        let table = self.message_table_with(index)?;
+        let span = self.span_in(&table, index)?;
+        let gap = table.first_gap.filter(|gap| !options.allow_gaps && gap.span.start() < span.start());
+        match gap {
             Some(gap) => Err(self.error(ErrorKind::AfterGap { index, gap })),
-            None => self.open_message(index, span, options),
+            None => self.open_message(index, span, options, table.message_index.is_some()),
         }
     }
 
-    /// Opens a message, whatever is before it.
-    fn open_message(&self, index: u64, span: Span, options: ReadOptions) -> Result<Message, Error> {
+    /// Opens a message, whatever is before it. `is_indexed`: its byte range is that of an index.
+    fn open_message(
+        &self,
+        index: u64,
+        span: Span,
+        options: ReadOptions,
+        is_indexed: bool,
+    ) -> Result<Message, Error> {
         let verification_cache = Arc::clone(&self.verification_cache);
         let opened = Message::open_known(Arc::clone(&self.source), index, span, options, verification_cache);
-        if self.message_table(&NoProgress)?.message_index.is_none() {
+        if !is_indexed {
             return opened;
         }
         // The byte ranges come from the index, not from the messages.
@@ -277,6 +409,7 @@ impl File {
             file: self,
             next: 0,
             count: self.message_count()?,
+            is_indexed: self.index()?.is_some(),
             batch: Vec::new().into_iter(),
             ahead: 1,
         })
@@ -309,6 +442,8 @@ pub struct Messages<'a> {
     /// The number of the next message to open.
     next: u64,
     count: u64,
+    /// Whether the byte ranges come from an index.
+    is_indexed: bool,
     batch: std::vec::IntoIter<Result<Message, Error>>,
     /// The number of messages to open at a time.
     ahead: u64,
@@ -332,7 +467,10 @@ impl Iterator for Messages<'_> {
             end += 1;
         }
         let numbers: Vec<u64> = (self.next..end).collect();
-        let open = |index| self.file.open_message(index, self.file.message_span(index)?, self.file.options);
+        let open = |index| {
+            let span = self.file.message_span(index)?;
+            self.file.open_message(index, span, self.file.options, self.is_indexed)
+        };
         let open = || numbers.into_par_iter().with_min_len(8).map(open).collect();
         let opened: Vec<_> = install(self.file.options.common.threads, open);
         self.batch = opened.into_iter();

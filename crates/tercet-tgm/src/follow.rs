@@ -1,5 +1,6 @@
-//! Following of a growing stream: complete messages out of bytes that arrive.
+//! Following of growing files and streams: complete messages out of bytes that arrive.
 
+use bytes::Bytes;
 use tercet_core::Span;
 
 use crate::decoder::{Decoder, Event};
@@ -8,6 +9,22 @@ use crate::metadata::GlobalMetadata;
 use crate::options::ReadOptions;
 use crate::wire::ids::PREAMBLE_LEN;
 use crate::wire::preamble::Preamble;
+
+#[cfg(any(unix, windows))]
+mod consumed;
+#[cfg(any(unix, windows))]
+mod file;
+#[cfg(any(unix, windows))]
+mod growing;
+#[cfg(all(any(unix, windows), feature = "remote"))]
+mod remote;
+#[cfg(any(unix, windows))]
+mod stream;
+#[cfg(any(unix, windows))]
+mod watch;
+
+#[cfg(any(unix, windows))]
+pub use file::{Follow, FollowOptions};
 
 /// A complete message: its postamble has arrived, and all its hashes are verified.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +42,7 @@ pub struct FollowedMessage {
     pub metadata: GlobalMetadata,
 }
 
-/// An event of a [`Follower`].
+/// An event of a [`Follower`], or of a file that is followed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum FollowEvent {
@@ -47,6 +64,37 @@ pub enum FollowEvent {
         /// Whether they follow a damaged message and may be the rest of it.
         after_damage: bool,
     },
+    /// The file was opened for the first time.
+    Opened {
+        /// Its first bytes, at most 512.
+        head: Bytes,
+    },
+    /// The file does not exist; the follower waits for it.
+    Waiting {
+        /// Whether it existed before.
+        was_removed: bool,
+    },
+    /// The file was changed other than by growing.
+    Changed {
+        /// The change.
+        change: FileChange,
+        /// Whether reading continues after the last complete message. Otherwise the file is read from its start.
+        resumed: bool,
+    },
+    /// All complete messages are reported; the follower waits for more bytes.
+    CaughtUp,
+}
+
+/// A change of a file other than growing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FileChange {
+    /// It became shorter.
+    Truncated,
+    /// Its bytes changed.
+    Rewritten,
+    /// Another file has its name.
+    Replaced,
 }
 
 /// Follows a growing stream: takes bytes, returns an event for each complete message.

@@ -18,6 +18,7 @@ use crate::wire::ids::MIN_MESSAGE;
 mod build;
 mod error;
 mod find;
+mod side_file;
 
 #[cfg(any(unix, windows))]
 pub(crate) use build::check_keys;
@@ -26,6 +27,11 @@ pub use error::IndexError;
 #[cfg(any(unix, windows))]
 pub(crate) use find::find_last;
 pub(crate) use find::{IndexLookup, find, marked};
+#[cfg(any(unix, windows))]
+pub use side_file::index_file_path;
+pub(crate) use side_file::read_side_file;
+#[cfg(any(unix, windows))]
+pub(crate) use side_file::{Coverage, covered};
 
 /// The key in `_extra_` that marks an index.
 pub(crate) const MARK: &str = "tercet_catalogue";
@@ -127,7 +133,7 @@ impl MessageIndex {
         Ok(Self { span, version, message, scan, keys, columns })
     }
 
-    /// The byte range in the file.
+    /// The byte range in the file. Empty, at the end of the file, if the index is in a file of its own.
     pub fn span(&self) -> Span {
         self.span
     }

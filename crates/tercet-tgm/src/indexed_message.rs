@@ -110,6 +110,13 @@ impl IndexedMessage {
         Ok(self.layout.get_or_init(|| layout))
     }
 
+    /// The byte range of an object, as listed in the index.
+    pub(crate) fn object_span(&self, index: u64) -> Option<Span> {
+        let position = usize::try_from(index).ok()?;
+        let (offset, length) = self.index.offsets.get(position).zip(self.index.lengths.get(position))?;
+        Span::at(self.span.start().checked_add(*offset)?, *length)
+    }
+
     /// The frame of an object, compared with index and hash list.
     pub(crate) fn object(
         &self,

@@ -45,7 +45,7 @@
 //! | `index` | message index of a file: positions and key values, in a message at its end |
 //! | `decoder`, `follow` | streams: byte chunks → events → complete messages; skips damage |
 //! | `encode`, `writer` | arrays → messages → files; [`EncodeOptions`], [`Writer`] |
-//! | `pipeline`, [`precision`] | encoding, filter and compression: [`PipelineBuilder`]; choice by an error bound |
+//! | `pipeline`, [`precision`] | encoding, filter and compression: [`Pipeline::builder`]; choice by an error bound |
 //! | `asynchronous` | async API, with the feature `async` |
 //! | [`edit`], [`mod@salvage`] | editing without decoding; recovery of damaged files |
 //! | `verify`, `validate`, `outline` | verification; byte layout |
@@ -117,8 +117,12 @@ pub use encode::{
 pub use error::{Contradiction, Error, ErrorKind};
 pub use fields::{ArrayStats, Field};
 pub use file::{File, Messages};
-pub use follow::{FollowEvent, FollowedMessage, Follower};
+pub use follow::{FileChange, FollowEvent, FollowedMessage, Follower};
+#[cfg(any(unix, windows))]
+pub use follow::{Follow, FollowOptions};
 pub use gaps::{Gap, GapKind};
+#[cfg(any(unix, windows))]
+pub use index::index_file_path;
 pub use index::{Column, IndexBuilder, IndexError, IndexKeys, MAX_KEYS, MessageIndex};
 pub use index_and_hash::{HashFrame, IndexFrame};
 pub use layout::Layout;
@@ -128,9 +132,9 @@ pub use metadata::{Entry, GlobalMetadata, MetadataError, MetadataErrorKind};
 pub use object::{Bitmaps, Object, Ranges, Selected, StreamedObject};
 pub use options::ReadOptions;
 pub use pipeline::{
-    COMPRESSIONS, Compression, ENCODINGS, FILTERS, MaskKind, MaskMethod, PipelineBuildError, PipelineBuilder,
-    PipelineError, SimplePacking, SzipOptions, WidenError, can_widen_to_f64, is_pipeline_parameter,
-    widen_to_f64,
+    COMPRESSIONS, Compression, ENCODINGS, FILTERS, MaskKind, MaskMethod, Pipeline, PipelineBuildError,
+    PipelineBuilder, PipelineError, SimplePacking, SzipOptions, WidenError, can_widen_to_f64,
+    is_pipeline_parameter, widen_to_f64,
 };
 pub use region::{Part, Region};
 pub use salvage::{SalvageOptions, SalvageReport, salvage};

@@ -187,6 +187,14 @@ impl Message {
         }
     }
 
+    /// The byte range of an object, from the index frame if the frame itself is not read yet.
+    pub(crate) fn object_span(&self, index: u64) -> Option<Span> {
+        match &self.frames {
+            Frames::Walked(layout) => layout.object(index).ok().map(|frame| frame.span),
+            Frames::IndexedMessage(indexed) => indexed.object_span(index),
+        }
+    }
+
     /// An object. Its descriptor is read, its payload not yet.
     pub fn object(&self, index: u64) -> Result<Object<'_>, Error> {
         let frame = match &self.frames {

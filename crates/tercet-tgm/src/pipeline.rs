@@ -61,9 +61,11 @@ pub fn is_pipeline_parameter(key: &str) -> bool {
     PARAMETERS.iter().any(|start| key.starts_with(start))
 }
 
-/// The pipeline of one object.
+/// The pipeline of one object: its encoding, filter and compression, with checked parameters.
+///
+/// [`Pipeline::builder`] sets one for objects to be written.
 #[derive(Clone, Debug)]
-pub(crate) struct Pipeline {
+pub struct Pipeline {
     dtype: DType,
     order: ByteOrder,
     elements: u64,
@@ -95,8 +97,13 @@ enum Codec {
 }
 
 impl Pipeline {
+    /// A builder without encoding, filter and compression.
+    pub fn builder() -> PipelineBuilder {
+        PipelineBuilder::default()
+    }
+
     /// The pipeline of an object with all its parameters.
-    pub(crate) fn new(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
+    pub fn new(descriptor: &DataObjectDescriptor) -> Result<Self, PipelineError> {
         rules::check_names(descriptor)?;
         let parameters = Parameters::new(&descriptor.params);
         let packing = match &*descriptor.encoding {
@@ -157,12 +164,12 @@ impl Pipeline {
     }
 
     /// The length of the decoded values in bytes.
-    pub(crate) fn decoded_len(&self) -> u64 {
+    pub fn decoded_len(&self) -> u64 {
         self.raw_len
     }
 
     /// The length of the payload, if it is known without decoding.
-    pub(crate) fn stored_len(&self) -> Option<u64> {
+    pub fn stored_len(&self) -> Option<u64> {
         match &self.codec {
             Codec::None => Some(self.encoded_len),
             Codec::Zfp(zfp) => zfp.stored_len(self.elements),

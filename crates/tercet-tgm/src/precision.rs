@@ -17,6 +17,8 @@
 //! # Ok::<(), tercet_tgm::PipelineError>(())
 //! ```
 
+#[cfg(any(unix, windows))]
+mod advise;
 mod candidates;
 mod deviation;
 
@@ -25,6 +27,8 @@ use std::borrow::Cow;
 use tercet_core::threads::install;
 use tercet_core::{DType, Span};
 
+#[cfg(any(unix, windows))]
+pub use advise::{Advice, Advised, Measured, advise, candidate_count};
 pub use candidates::Candidate;
 pub use deviation::{Deviation, deviation};
 

@@ -253,6 +253,89 @@ pub fn scan_source(
     Ok(Scan::new(&found, len))
 }
 
+/// Finds the first `count` messages of a source, and stops after the last of them.
+pub(crate) fn scan_first(
+    source: &dyn ByteSource,
+    count: usize,
+    progress: &dyn Progress,
+) -> Result<Scan, ErrorKind> {
+    let mut scanner = Scanner::new(source)?;
+    let (mut at, mut found) = (0, Vec::new());
+    while found.len() < count {
+        let Some(message) = scanner.forward(at, source.len())? else {
+            return Ok(Scan::new(&found, source.len()));
+        };
+        progress.check()?;
+        progress.advance(message.span.end() - at);
+        at = message.span.end();
+        found.push(message);
+    }
+    Ok(Scan::new(&found, at))
+}
+
+/// Finds the messages of an undamaged remote source from both ends at once, with one request for two messages. `None` if
+/// there are other bytes between messages, or messages without a length: the source is then scanned from its start.
+pub(crate) fn scan_remote(
+    source: &dyn ByteSource,
+    progress: &dyn Progress,
+) -> Result<Option<Scan>, ErrorKind> {
+    let len = source.len();
+    if len < MIN_MESSAGE {
+        return Ok(None);
+    }
+    let between = |start: u64, end: u64| Span::between(start, end).unwrap_or(Span::empty(start));
+    let ends = source.read_many(&[between(0, PREAMBLE_LEN), between(len - POSTAMBLE_LEN, len)])?;
+    let [mut head, mut tail] = <[_; 2]>::try_from(ends).unwrap_or_default();
+    let (mut at, mut end) = (0, len);
+    let (mut front, mut back) = (Vec::new(), Vec::new());
+    while at < end {
+        progress.check()?;
+        let Ok(first) = Preamble::parse(0, at, &head) else { return Ok(None) };
+        let Some(first_end) = first.known_length().and_then(|length| at.checked_add(length)) else {
+            return Ok(None);
+        };
+        let Some(last_length) = stored_length(&tail) else { return Ok(None) };
+        let Some(last_start) = end.checked_sub(last_length).filter(|start| *start >= at) else {
+            return Ok(None);
+        };
+        let message = |start, end, preamble: &Preamble| Found {
+            span: between(start, end),
+            is_bounded: true,
+            is_candidate: may_be_index(preamble),
+        };
+        if last_start == at {
+            if first_end != end {
+                return Ok(None);
+            }
+            front.push(message(at, end, &first));
+            progress.advance(end - at);
+            break;
+        }
+        if first_end > last_start || first_end - at < MIN_MESSAGE || last_length < MIN_MESSAGE {
+            return Ok(None);
+        }
+        // The end of the first message with the next preamble, and the start of the last one with the postamble before it.
+        let seams = [first_end, last_start].map(|seam| between(seam - POSTAMBLE_LEN, seam + PREAMBLE_LEN));
+        let read = source.read_many(&seams)?;
+        let [after_first, before_last] = <[_; 2]>::try_from(read).unwrap_or_default();
+        let (first_tail, next_head) = after_first.split_at_checked(POSTAMBLE_BYTES).unwrap_or_default();
+        let (previous_tail, last_head) = before_last.split_at_checked(POSTAMBLE_BYTES).unwrap_or_default();
+        let is_first_ended = Postamble::parse(0, first_end - POSTAMBLE_LEN, first_tail)
+            .is_ok_and(|postamble| [0, first_end - at].contains(&postamble.total_length));
+        let Ok(last) = Preamble::parse(0, last_start, last_head) else { return Ok(None) };
+        if !is_first_ended || ![0, last_length].contains(&last.total_length) {
+            return Ok(None);
+        }
+        front.push(message(at, first_end, &first));
+        back.push(message(last_start, end, &last));
+        progress.advance(first_end - at + last_length);
+        (head, tail) = (after_first.slice_ref(next_head), before_last.slice_ref(previous_tail));
+        (at, end) = (first_end, last_start);
+    }
+    front.extend(back.into_iter().rev());
+    Ok(Some(Scan::new(&front, len)))
+}
+
 struct Scanner<'a> {
     ahead: Window<'a>,
     backward: Window<'a>,

@@ -9,7 +9,7 @@ use tercet_core::{ByteSource, SourceError, Span};
 /// The block size for reads of preambles and postambles.
 const BLOCK: u64 = 64 << 10;
 /// The block size for reads of a remote message.
-const REMOTE_BLOCK: u64 = 8 << 10;
+pub(crate) const REMOTE_BLOCK: u64 = 8 << 10;
 /// The block size for scans of a remote file: remote sources have a block cache of their own.
 const REMOTE_STEP: u64 = 64;
 /// The block size for searches through unrecognized bytes.

@@ -25,6 +25,7 @@ use crate::scan::{CutTail, ScanOptions, scan_source};
 mod append;
 mod file_sink;
 mod reindex;
+mod rotation;
 mod view;
 
 pub use file_sink::FileSink;
@@ -51,6 +52,11 @@ pub struct WriterOptions {
     pub limits: Limits,
     /// The longest wait for another writer to the same file, when appending.
     pub lock_wait: Duration,
+    /// Write an index file beside the file, `run.tgm.idx` for `run.tgm`, if the file has no index at its end. An append
+    /// extends it.
+    pub index_file: bool,
+    /// The size from which [`Writer::append_or_create`] starts a new file.
+    pub max_file_size: Option<u64>,
 }
 
 /// The default of [`WriterOptions::lock_wait`].
@@ -64,6 +70,8 @@ impl Default for WriterOptions {
             provenance: Provenance::default(),
             limits: Limits::default(),
             lock_wait: LOCK_WAIT,
+            index_file: false,
+            max_file_size: None,
         }
     }
 }
@@ -98,6 +106,18 @@ impl WriterOptions {
         self
     }
 
+    /// Sets whether an index file is written beside the file.
+    pub fn with_index_file(mut self, index_file: bool) -> Self {
+        self.index_file = index_file;
+        self
+    }
+
+    /// Sets the size from which [`Writer::append_or_create`] starts a new file.
+    pub fn with_max_file_size(mut self, bytes: Option<u64>) -> Self {
+        self.max_file_size = bytes;
+        self
+    }
+
     /// Sets the longest wait for another writer to the same file, when appending.
     pub fn with_lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
@@ -113,6 +133,8 @@ pub struct Written<D = PathBuf> {
     pub output: D,
     /// The length of the file in bytes.
     pub bytes: u64,
+    /// Why the index file could not be written, if it could not. It is stale then: readers ignore it.
+    pub index_file_error: Option<String>,
 }
 
 /// Writes messages to a file or another sink. A new file appears complete when [`finish`](Writer::finish) is called;
@@ -147,6 +169,10 @@ pub struct Writer<S = FileSink> {
     is_whole: bool,
     /// The incomplete message that an append removes.
     cut_tail: Option<CutTail>,
+    /// The path of the file, if it gets an index file.
+    index_file: Option<PathBuf>,
+    /// The path of the full file that was renamed.
+    rotated: Option<PathBuf>,
 }
 
 impl Writer {
@@ -164,10 +190,18 @@ impl Writer {
         let path = path.as_ref();
         let sink = FileSink::create_on(disk, path, options.overwrite);
         let name = path.to_string_lossy();
+        let index_file = (options.index_file && options.index.is_none()).then(|| path.to_owned());
         match sink {
-            Ok(sink) => Ok(Self::new(sink, options).with_name(&name)),
+            Ok(sink) => Ok(Self { index_file, ..Self::new(sink, options).with_name(&name) }),
             Err(error) => Err(Error::new(name.into(), error.into())),
         }
+    }
+}
+
+impl Writer {
+    /// Whether the file is new. Otherwise messages are appended to a file.
+    pub fn is_new(&self) -> bool {
+        self.sink.is_new()
     }
 }
 
@@ -183,6 +217,8 @@ impl<S: Sink> Writer<S> {
             reading: ReadOptions::new().with_limits(options.limits),
             is_whole: true,
             cut_tail: None,
+            index_file: None,
+            rotated: None,
         }
     }
 
@@ -202,6 +238,11 @@ impl<S: Sink> Writer<S> {
     /// is removed.
     pub fn cut_tail(&self) -> Option<CutTail> {
         self.cut_tail
+    }
+
+    /// The path to which [`append_or_create`](Writer::append_or_create) renamed the full file.
+    pub fn rotated(&self) -> Option<&Path> {
+        self.rotated.as_deref()
     }
 
     /// Writes a complete message.
@@ -378,7 +419,14 @@ impl<S: Sink> Writer<S> {
         let bytes = self.position().map_err(|fault| self.error(fault))?;
         let name = Arc::clone(&self.name);
         let output = self.sink.finish().map_err(|error| Error::new(name, error.into()))?;
-        Ok(Written { output, bytes })
+        let index_file_error = self.index_file.and_then(|path| {
+            let how = ReindexOptions::new()
+                .with_index_file(true)
+                .with_provenance(self.provenance)
+                .with_limits(self.reading.common.limits);
+            Writer::<FileSink>::reindex(&path, &how, &NoProgress).err().map(|error| error.to_string())
+        });
+        Ok(Written { output, bytes, index_file_error })
     }
 
     fn must_be_whole(&self) -> Result<(), Error> {

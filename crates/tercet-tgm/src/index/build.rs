@@ -175,13 +175,24 @@ impl IndexBuilder {
 
     /// Writes the index after the messages.
     pub fn write<W: Write + Seek>(self, sink: W, provenance: Provenance) -> Result<(), ErrorKind> {
+        self.write_with(sink, provenance, Entry::new())
+    }
+
+    /// Writes the index with more entries in its mark.
+    pub(super) fn write_with<W: Write + Seek>(
+        self,
+        sink: W,
+        provenance: Provenance,
+        more: Entry,
+    ) -> Result<(), ErrorKind> {
         let number = |number: usize| Value::from(number as u64);
-        let mark: Entry = [
+        let mut mark: Entry = [
             ("version".to_owned(), Value::from(VERSION)),
             ("messages".to_owned(), number(self.lengths.len())),
             ("all_keys".to_owned(), Value::from(self.finds_keys)),
         ]
         .into();
+        mark.extend(more);
         let extra = [(MARK.to_owned(), Value::from(mark))].into();
         let metadata = GlobalMetadata { extra, ..GlobalMetadata::default() };
         let options = EncodeOptions::new().with_provenance(provenance);

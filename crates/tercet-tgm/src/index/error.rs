@@ -14,7 +14,7 @@ pub enum IndexError {
     #[error("{0}")]
     Message(Box<error::ErrorKind>),
     /// The version is not supported.
-    #[error("its version is {found}; supported: 1")]
+    #[error("its version is {found}; supported: 1 and 2")]
     Version {
         /// The version.
         found: u64,
@@ -55,6 +55,17 @@ pub enum IndexError {
         /// Whether a message was found.
         is_seen: bool,
     },
+    /// The index file does not belong to the file as it is now.
+    #[error("the index file is stale: it covers {covered} bytes, and the file has {len}")]
+    Stale {
+        /// The number of bytes that it covers.
+        covered: u64,
+        /// The length of the file.
+        len: u64,
+    },
+    /// The index file belongs to another file of the same length.
+    #[error("the index file is stale: it belongs to other bytes")]
+    OtherFile,
     /// The values of a key cannot be read.
     #[error("the values of `{}` are not a list in CBOR", tercet_core::escape::name(.key))]
     InvalidValues {
@@ -72,6 +83,12 @@ pub enum IndexError {
 }
 
 impl IndexError {
+    /// Whether the index exceeds a limit of the reader.
+    #[cfg(any(unix, windows))]
+    pub(crate) fn is_limit(&self) -> bool {
+        matches!(self, Self::Message(fault) if fault.class() == Class::Limit)
+    }
+
     /// The error, if the index exceeds a limit of the reader: it may be valid.
     #[cfg(any(unix, windows))]
     pub(crate) fn into_limit(self) -> Option<error::ErrorKind> {

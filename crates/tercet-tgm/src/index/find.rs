@@ -82,8 +82,8 @@ pub(crate) fn find_last(
 }
 
 /// The last bytes of a message whose postamble has a length.
-struct MessageEnd {
-    message: Span,
+pub(super) struct MessageEnd {
+    pub(super) message: Span,
     /// The offset of the first footer frame.
     footer: u64,
     tail: Bytes,
@@ -92,7 +92,7 @@ struct MessageEnd {
 
 impl MessageEnd {
     /// Reads the last bytes before `end`. `None` unless they are the end of a message whose postamble has a length.
-    fn read(source: &dyn ByteSource, end: u64) -> Result<Option<Self>, SourceError> {
+    pub(super) fn read(source: &dyn ByteSource, end: u64) -> Result<Option<Self>, SourceError> {
         let tail_at = end.saturating_sub(FIRST);
         let Some(span) = Span::between(tail_at, end).filter(|_| end >= MIN_MESSAGE) else { return Ok(None) };
         let tail = source.read_at(span)?;
@@ -124,7 +124,7 @@ impl MessageEnd {
 
     /// Whether its last metadata frame marks it as an index. Metadata that exceeds the limits is an error: an index would
     /// count as a message.
-    fn is_marked(&self, options: &ReadOptions) -> Result<bool, ErrorKind> {
+    pub(super) fn is_marked(&self, options: &ReadOptions) -> Result<bool, ErrorKind> {
         let last = self.message.end() - POSTAMBLE_LEN;
         let Some(room) = last.checked_sub(self.footer).filter(|room| *room > 0) else { return Ok(false) };
         let Some(at) = self.footer.checked_sub(self.tail_at) else { return Ok(false) };
@@ -171,7 +171,7 @@ impl MessageEnd {
     }
 
     /// The complete message, read and verified.
-    fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, IndexError> {
+    pub(super) fn open(&self, source: &dyn ByteSource, options: &ReadOptions) -> Result<Message, IndexError> {
         let refused = |fault: ErrorKind| IndexError::Message(Box::new(fault));
         let len = check_limit("the index", self.message.len(), options.common.limits.metadata_bytes);
         let mut bytes = BytesMut::with_capacity(len.map_err(|error| refused(error.into()))?);
@@ -187,7 +187,10 @@ impl MessageEnd {
 
 /// Rejects an index that omits messages, such as that of a file that was appended to another: its byte ranges would be
 /// those of other messages.
-fn check_complete(source: &dyn ByteSource, message_index: MessageIndex) -> Result<MessageIndex, IndexError> {
+pub(super) fn check_complete(
+    source: &dyn ByteSource,
+    message_index: MessageIndex,
+) -> Result<MessageIndex, IndexError> {
     let mut rest = MAX_GAP_BYTES;
     for &span in &message_index.scan().unrecognized {
         rest = rest.checked_sub(span.len()).ok_or(IndexError::Incomplete { span, is_seen: false })?;

@@ -85,6 +85,33 @@ impl<'a> Object<'a> {
         Ok(Ranges { arrays, verified: self.verification_cache.is_verified(&self.frame) })
     }
 
+    /// The byte ranges of the file that decoding of these ranges reads.
+    pub(crate) fn range_spans(&self, ranges: &[Range<u64>]) -> Result<Vec<Span>, ErrorKind> {
+        let (values, payload) = (self.values()?, self.spans.payload);
+        let mut spans = Vec::new();
+        if values.has_masks() {
+            spans.push(self.spans.region);
+        }
+        for range in ranges.iter().filter(|range| range.start < range.end) {
+            let bytes = match values.pipeline.plan_range(range) {
+                RangePlan::Part { bytes, .. } => Some(bytes),
+                RangePlan::Intervals(intervals) => {
+                    let starts = self.known_starts(&values, &intervals);
+                    let bits = starts.and_then(|starts| self.between(&starts, &intervals));
+                    bits.map(|(start, end)| start / 8..end.div_ceil(8))
+                }
+                RangePlan::Blocks | RangePlan::Full => None,
+            };
+            match bytes {
+                Some(bytes) => {
+                    spans.extend(payload.slice(bytes.start, bytes.end.saturating_sub(bytes.start)))
+                }
+                None => return Ok(vec![self.frame.body()]),
+            }
+        }
+        Ok(spans)
+    }
+
     /// Whether the hash is verified before values are returned.
     fn is_checked(&self) -> bool {
         self.options.common.verify && !self.source.is_remote()

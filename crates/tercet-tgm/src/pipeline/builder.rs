@@ -18,9 +18,9 @@ use crate::descriptor::DataObjectDescriptor;
 /// bound instead.
 ///
 /// ```
-/// use tercet_tgm::{Compression, DType, DataObjectDescriptor, PipelineBuilder, SimplePacking};
+/// use tercet_tgm::{Compression, DType, DataObjectDescriptor, Pipeline, SimplePacking};
 ///
-/// let pipeline = PipelineBuilder::new()
+/// let pipeline = Pipeline::builder()
 ///     .with_packing(SimplePacking::new(24))
 ///     .with_shuffle(true)
 ///     .with_compression(Compression::Zstd { level: Some(3) });
@@ -193,11 +193,6 @@ pub enum PipelineBuildError {
 }
 
 impl PipelineBuilder {
-    /// No encoding, no filter, no compression.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
     /// Packs float64 values.
     pub fn with_packing(mut self, packing: impl Into<Option<SimplePacking>>) -> Self {
         self.packing = packing.into();
@@ -324,6 +319,7 @@ fn default_szip_flags(descriptor: &DataObjectDescriptor) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Pipeline;
 
     fn applied(pipeline: PipelineBuilder, dtype: DType) -> Result<String, PipelineBuildError> {
         let descriptor = pipeline.apply(DataObjectDescriptor::new(dtype, [4]))?;
@@ -334,7 +330,7 @@ mod tests {
 
     #[test]
     fn defaults_are_those_of_the_format() {
-        let codec = |compression| PipelineBuilder::new().with_compression(compression);
+        let codec = |compression| Pipeline::builder().with_compression(compression);
         let szip = codec(Compression::Szip(SzipOptions::new()));
         for (dtype, flags) in [(DType::U16, 8), (DType::I16, 9), (DType::F32, 8)] {
             let expected = format!("none/none/szip szip_block_size=16 szip_flags={flags} szip_rsi=128");
@@ -346,13 +342,13 @@ mod tests {
         );
         let blosc2 = applied(codec(Compression::BLOSC2), DType::I8);
         assert_eq!(blosc2, Ok("none/none/blosc2 blosc2_clevel=5 blosc2_codec=lz4".into()));
-        let packing = PipelineBuilder::new().with_packing(SimplePacking::default());
+        let packing = Pipeline::builder().with_packing(SimplePacking::default());
         assert_eq!(applied(packing, DType::F64), Ok("simple_packing/none/none sp_bits_per_value=16".into()));
     }
 
     #[test]
     fn shuffled_elements_are_whole_bytes() {
-        let shuffle = PipelineBuilder::new().with_shuffle(true);
+        let shuffle = Pipeline::builder().with_shuffle(true);
         assert_eq!(applied(shuffle, DType::C64).unwrap(), "none/shuffle/none shuffle_element_size=8");
         assert_eq!(applied(shuffle, DType::Bitmask), Err(PipelineBuildError::ShuffledBitmask));
         let packed = |bits| shuffle.with_packing(SimplePacking::new(bits));
@@ -364,10 +360,10 @@ mod tests {
 
     #[test]
     fn unsupported_types_are_rejected() {
-        let zfp = PipelineBuilder::new().with_compression(Compression::Zfp(Zfp::FixedRate(8.0)));
+        let zfp = Pipeline::builder().with_compression(Compression::Zfp(Zfp::FixedRate(8.0)));
         let error = applied(zfp, DType::F32).unwrap_err();
         assert_eq!(error.to_string(), "compression `zfp` requires float64, found float32");
-        let rle = PipelineBuilder::new().with_compression(Compression::Rle);
+        let rle = Pipeline::builder().with_compression(Compression::Rle);
         let error = applied(rle, DType::U8).unwrap_err();
         assert_eq!(error.to_string(), "compression `rle` requires bitmask, found uint8");
         assert!(applied(rle, DType::Bitmask).is_ok());

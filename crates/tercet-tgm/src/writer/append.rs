@@ -2,13 +2,14 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use tercet_core::limits::check_limit;
-use tercet_core::publish::{Disk, FileLock, RealDisk, WaitError};
+use tercet_core::publish::{Disk, FileLock, PublishError, RealDisk, WaitError};
 use tercet_core::source::File as Source;
-use tercet_core::{ByteSource as _, Limits, Progress, Span};
+use tercet_core::{ByteSource as _, CommonError, Diagnostic as _, Limits, Progress, Span};
 
-use super::{PIECE, Writer, WriterOptions, reindex};
+use super::{PIECE, Writer, WriterOptions, reindex, rotation};
 use crate::error::{Error, ErrorKind};
 use crate::index::{self, IndexBuilder, IndexLookup};
 use crate::options::ReadOptions;
@@ -28,7 +29,8 @@ impl Writer {
         Self::append_with(path, WriterOptions::new(), progress)
     }
 
-    /// [`append`](Self::append) with options: provenance, limits and lock wait apply. The file has an index if it had one.
+    /// [`append`](Self::append) with options: provenance, limits, lock wait and index file apply. The file has an index if it
+    /// had one; an index file is extended, and created with [`WriterOptions::index_file`].
     pub fn append_with(
         path: impl AsRef<Path>,
         options: WriterOptions,
@@ -48,23 +50,114 @@ impl Writer {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let start = || {
-            let lock = FileLock::wait_on(&disk, path, options.lock_wait, progress);
-            let lock = lock.map_err(|error| match error {
-                WaitError::Cancelled(cancelled) => ErrorKind::from(cancelled),
-                WaitError::Publish(error) => error.into(),
-                other => std::io::Error::other(other).into(),
-            })?;
+            let lock = wait_for(&disk, path, options.lock_wait, progress)?;
             let source = Source::open(path)?;
+            let index_file = options.index_file || disk.entry(&index::index_file_path(path)).is_ok();
             let OldEnd { at, message_index, replaced, cut_tail } =
                 OldEnd::find(&source, options.limits, progress)?;
             let sink = lock.extend(source.len(), at, replaced);
             let mut writer = Self::new(sink.into(), options.with_index(None)).with_name(&name);
+            // An index at the end is the one that readers use.
+            writer.index_file = (index_file && message_index.is_none()).then(|| path.to_owned());
             writer.message_index = message_index;
             writer.cut_tail = cut_tail;
             Ok(writer)
         };
         start().map_err(|fault: ErrorKind| Error::new(Arc::clone(&name), fault))
     }
+}
+
+impl Writer {
+    /// Appends to a file, or creates it; with [`WriterOptions::max_file_size`], a file that has reached this size is renamed
+    /// first, and a new one is created: see [`rotated`](Writer::rotated). For producers that run for a long time.
+    ///
+    /// Of several writers that create the same file, all but one get [`PublishError::Exists`] at
+    /// [`finish`](Writer::finish), and can append again.
+    ///
+    /// ```
+    /// use tercet_core::progress::NoProgress;
+    /// use tercet_tgm::{EncodeOptions, File, GlobalMetadata, Writer, WriterOptions};
+    ///
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let path = directory.path().join("run.tgm");
+    /// let options = WriterOptions::new().with_max_file_size(Some(1000));
+    /// for _ in 0..9 {
+    ///     let mut writer = Writer::append_or_create(&path, options.clone(), &NoProgress)?;
+    ///     writer.message(&GlobalMetadata::default(), &[], &EncodeOptions::new())?;
+    ///     writer.finish()?;
+    /// }
+    /// let full = File::open(directory.path().join("run-000000.tgm"))?;
+    /// assert!(full.len() >= 1000 && full.message_count()? < 9);
+    /// # Ok::<(), tercet_tgm::Error>(())
+    /// ```
+    pub fn append_or_create(
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        Self::append_or_create_on(Arc::new(RealDisk), path, options, progress)
+    }
+
+    /// [`append_or_create`](Self::append_or_create) on another disk.
+    pub fn append_or_create_on(
+        disk: Arc<dyn Disk>,
+        path: impl AsRef<Path>,
+        options: WriterOptions,
+        progress: &dyn Progress,
+    ) -> Result<Self, Error> {
+        let path = path.as_ref();
+        let until = Instant::now() + options.lock_wait;
+        let named = |fault: ErrorKind| Error::new(path.to_string_lossy().into(), fault);
+        let mut rotated = None;
+        loop {
+            if let Some(max) = options.max_file_size {
+                let full = rotation::rotate(&disk, path, max, options.lock_wait, progress).map_err(named)?;
+                rotated = full.or(rotated);
+            }
+            let appended = Self::append_on(Arc::clone(&disk), path, options.clone(), progress);
+            let mut writer = match appended {
+                Err(error) if error.is_not_found() => {
+                    match Self::create_on(Arc::clone(&disk), path, options.clone().with_overwrite(false)) {
+                        // Another writer creates the file: wait for it.
+                        Err(error) if is_created_by_another(&error) && Instant::now() < until => {
+                            progress.check().map_err(|stop| named(stop.into()))?;
+                            std::thread::sleep(CREATED_INTERVAL);
+                            continue;
+                        }
+                        created => created?,
+                    }
+                }
+                appended => appended?,
+            };
+            writer.rotated = rotated;
+            return Ok(writer);
+        }
+    }
+}
+
+/// Interval of attempts to append to a file that another writer creates.
+const CREATED_INTERVAL: Duration = Duration::from_millis(5);
+
+/// Whether the file to be created was created by another writer meanwhile.
+fn is_created_by_another(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. } | PublishError::Busy { .. }))
+    )
+}
+
+/// Locks a file, and waits for other writers.
+pub(super) fn wait_for(
+    disk: &Arc<dyn Disk>,
+    path: &Path,
+    wait: Duration,
+    progress: &dyn Progress,
+) -> Result<FileLock, ErrorKind> {
+    FileLock::wait_on(disk, path, wait, progress).map_err(|error| match error {
+        WaitError::Cancelled(cancelled) => ErrorKind::from(cancelled),
+        WaitError::Publish(error) => error.into(),
+        other => std::io::Error::other(other).into(),
+    })
 }
 
 /// The place in a file where the next message starts.

@@ -27,6 +27,13 @@ impl FileSink {
     }
 }
 
+impl FileSink {
+    /// Whether the file is new. Otherwise it is extended in place.
+    pub fn is_new(&self) -> bool {
+        matches!(self.0, Kind::New(_))
+    }
+}
+
 impl From<AtomicFile> for FileSink {
     fn from(file: AtomicFile) -> Self {
         Self(Kind::New(Box::new(file)))

@@ -3,9 +3,12 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use tercet_core::limits::check_limit;
+use tercet_core::progress::NoProgress;
 use tercet_core::publish::{Disk, FileLock, RealDisk};
+use tercet_core::sink::Sink as _;
 use tercet_core::source::File as Source;
-use tercet_core::{ByteSource, Class, Diagnostic as _, Limits, Progress, Span};
+use tercet_core::{ByteSource, Limits, Progress, Span};
 
 use super::view::Part;
 use super::{Writer, WriterOptions};
@@ -13,8 +16,9 @@ use crate::encode::Provenance;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
 use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup, MessageIndex};
+use crate::message::read_metadata;
 use crate::options::ReadOptions;
-use crate::scan::ScanOptions;
+use crate::scan::{ScanOptions, scan_source};
 
 /// Options of reindexing.
 #[derive(Clone, Debug, Default)]
@@ -28,6 +32,8 @@ pub struct ReindexOptions {
     pub provenance: Provenance,
     /// The largest sizes accepted of the messages that are read.
     pub limits: Limits,
+    /// Whether the index is a file of its own beside the file, `run.tgm.idx` for `run.tgm`, which does not change then.
+    pub index_file: bool,
 }
 
 impl ReindexOptions {
@@ -57,6 +63,12 @@ impl ReindexOptions {
     /// Sets the largest sizes accepted.
     pub fn with_limits(mut self, limits: Limits) -> Self {
         self.limits = limits;
+        self
+    }
+
+    /// Sets whether the index is a file of its own.
+    pub fn with_index_file(mut self, index_file: bool) -> Self {
+        self.index_file = index_file;
         self
     }
 
@@ -108,6 +120,9 @@ impl Writer {
         if let Some(Err(reason)) = keys.map(index::check_keys) {
             return Err(named(ErrorKind::CannotIndex { reason: reason.into() }));
         }
+        if how.index_file {
+            return Self::reindex_file(disk, path, how, progress).map_err(named);
+        }
         let (lock, source) = hold(disk, path).map_err(named)?;
         let old = index::find_last(&*source, &how.reading()).map_err(named)?;
         let is_kept = |old: &MessageIndex| {
@@ -121,10 +136,11 @@ impl Writer {
             let keys = old.keys().map(str::to_owned).collect();
             return Ok(ReindexReport { messages, entered: 0, keys, is_unchanged: true });
         }
-        let sink = lock.replace().map_err(|error| named(error.into()))?;
-        let mut writer = Self::new(sink.into(), how.writing()).with_name(&name);
         let mut before = 0;
+        let mut writer;
         if let Some((old, after)) = kept {
+            let sink = lock.replace().map_err(|error| named(error.into()))?;
+            writer = Self::new(sink.into(), how.writing()).with_name(&name);
             let resumed = IndexBuilder::resume(&old);
             let resumed = resumed
                 .map_err(|error| named(ErrorKind::CannotIndex { reason: error.to_string().into() }))?;
@@ -135,21 +151,114 @@ impl Writer {
                 writer.copy(&*source, span, progress).map_err(named)?;
             }
         } else {
-            writer.message_index = Some(IndexBuilder::new(keys.unwrap_or(&IndexKeys::All)));
-            writer.copy_messages(&source, progress)?;
+            let message_index = IndexBuilder::new(keys.unwrap_or(&IndexKeys::All));
+            match Self::index_in_place(&source, message_index, how, progress)? {
+                // Only the index is written.
+                Some(Indexed { message_index, end, replaced }) => {
+                    let sink = lock.extend(source.len(), end, replaced);
+                    writer = Self::new(sink.into(), how.writing()).with_name(&name);
+                    writer.message_index = Some(message_index);
+                }
+                None => {
+                    let sink = lock.replace().map_err(|error| named(error.into()))?;
+                    writer = Self::new(sink.into(), how.writing()).with_name(&name);
+                    writer.message_index = Some(IndexBuilder::new(keys.unwrap_or(&IndexKeys::All)));
+                    writer.copy_messages(&source, progress)?;
+                }
+            }
         }
         let message_index = writer.message_index.as_ref();
         let messages = message_index.map_or(0, |message_index| message_index.len() as u64);
         let keys = message_index.map(|message_index| message_index.keys().map(str::to_owned).collect());
         if messages == 0 {
-            return Err(named(ErrorKind::CannotIndex { reason: "the file holds no message".into() }));
+            return Err(named(no_message()));
         }
         writer.finish()?;
         let (entered, keys) = (messages - before, keys.unwrap_or_default());
         Ok(ReindexReport { messages, entered, keys, is_unchanged: false })
     }
 
-    /// Removes the indexes of a file; returns whether it had any. Of the options, the limits apply.
+    /// Reads the messages of a file for an index at its end. `None` if another index is among the messages: the file is
+    /// then written again without it.
+    fn index_in_place(
+        source: &Arc<Source>,
+        mut message_index: IndexBuilder,
+        how: &ReindexOptions,
+        progress: &dyn Progress,
+    ) -> Result<Option<Indexed>, Error> {
+        let bytes = Arc::clone(source) as Arc<dyn ByteSource>;
+        let options = ScanOptions::default().with_index(false);
+        let file = File::from_source(bytes, how.reading())?.with_scan_options(options);
+        let named = |fault: ErrorKind| Error::new(Arc::clone(source.name()), fault);
+        let last = last_index(source, file.options()).map_err(named)?;
+        for (message, &span) in file.messages()?.zip(&file.scan()?.messages) {
+            progress.check().map_err(|stop| named(stop.into()))?;
+            if last == Some(span) {
+                continue;
+            }
+            let message = message?;
+            if message.metadata().is_message_index() {
+                return Ok(None);
+            }
+            message_index.push(span, message.metadata());
+            progress.advance(span.len());
+        }
+        let end = last.map_or(source.len(), |last| last.start());
+        let replaced = match last {
+            Some(last) => {
+                check_limit("the index", last.len(), how.limits.metadata_bytes)
+                    .map_err(|error| named(error.into()))?;
+                source.read_at(last).map_err(|error| named(error.into()))?.to_vec()
+            }
+            None => Vec::new(),
+        };
+        Ok(Some(Indexed { message_index, end, replaced }))
+    }
+
+    /// Writes the index file of a file, or extends it.
+    fn reindex_file(
+        disk: Arc<dyn Disk>,
+        path: &Path,
+        how: &ReindexOptions,
+        progress: &dyn Progress,
+    ) -> Result<ReindexReport, ErrorKind> {
+        let lock = super::append::wait_for(&disk, path, super::LOCK_WAIT, progress)?;
+        let source = Source::open(path)?;
+        if last_index(&source, &how.reading())?.is_some() {
+            let reason = "the file ends with an index; remove it first".into();
+            return Err(ErrorKind::CannotIndex { reason });
+        }
+        let index_path = index::index_file_path(path);
+        let old = Source::open(&index_path).ok();
+        let old = old.and_then(|old| index::covered(&old, &source, &how.reading()));
+        let is_kept = |old: &MessageIndex| {
+            !how.rebuild && old.is_current() && how.keys.as_ref().is_none_or(|keys| has_keys(old, keys))
+        };
+        let kept = old.filter(|(old, _)| is_kept(old));
+        let kept = kept.and_then(|(old, covered)| Some((IndexBuilder::resume(&old).ok()?, covered)));
+        let (mut message_index, covered) =
+            kept.unwrap_or_else(|| (IndexBuilder::new(how.keys.as_ref().unwrap_or(&IndexKeys::All)), 0));
+        let before = message_index.len() as u64;
+        let is_unchanged = covered == source.len() && before > 0;
+        if !is_unchanged {
+            index_messages_from(&source, covered, &mut message_index, &how.reading(), progress)?;
+        }
+        let messages = message_index.len() as u64;
+        if messages == 0 {
+            return Err(no_message());
+        }
+        let keys = message_index.keys().map(str::to_owned).collect();
+        if !is_unchanged {
+            let coverage = index::Coverage::all(&source)?;
+            let mut sink = super::FileSink::create_on(disk, &index_path, true)?;
+            coverage.write(message_index, &mut sink, how.provenance.clone())?;
+            sink.finish()?;
+        }
+        drop(lock);
+        Ok(ReindexReport { messages, entered: messages - before, keys, is_unchanged })
+    }
+
+    /// Removes the indexes of a file and its index file; returns whether it had any. Of the options, the limits apply.
     pub fn remove_index(
         path: impl AsRef<Path>,
         how: &ReindexOptions,
@@ -168,7 +277,21 @@ impl Writer {
         let path = path.as_ref();
         let name: Arc<str> = path.to_string_lossy().into();
         let named = |fault: ErrorKind| Error::new(Arc::clone(&name), fault);
-        let (lock, source) = hold(disk, path).map_err(named)?;
+        let (lock, source) = hold(Arc::clone(&disk), path).map_err(named)?;
+        let had_file = match disk.remove(&index::index_file_path(path)) {
+            Ok(()) => true,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => false,
+            Err(error) => return Err(named(error.into())),
+        };
+        let in_place = IndexBuilder::new(&IndexKeys::Only(Vec::new()));
+        if let Some(Indexed { end, replaced, .. }) = Self::index_in_place(&source, in_place, how, progress)? {
+            let has_index = end < source.len();
+            if has_index {
+                let sink = lock.extend(source.len(), end, replaced);
+                Self::new(super::FileSink::from(sink), how.writing()).with_name(&name).finish()?;
+            }
+            return Ok(has_index || had_file);
+        }
         let sink = lock.replace().map_err(|error| named(error.into()))?;
         let mut writer = Self::new(sink.into(), how.writing()).with_name(&name);
         writer.copy_messages(&source, progress)?;
@@ -176,7 +299,7 @@ impl Writer {
         if is_changed {
             writer.finish()?;
         }
-        Ok(is_changed)
+        Ok(is_changed || had_file)
     }
 
     /// Copies a file without its indexes, and adds its messages to the new index.
@@ -185,11 +308,7 @@ impl Writer {
         let options = ScanOptions::default().with_index(false);
         let file = File::from_source(bytes, self.reading)?.with_scan_options(options);
         // A damaged index is not a readable message either.
-        let damaged = match index::find(&**source, file.options()) {
-            Ok(IndexLookup::Rejected(span, _)) => Some(span),
-            Err(fault) if fault.class() == Class::Limit => return Err(self.error(fault)),
-            _ => None,
-        };
+        let damaged = last_index(source, file.options()).map_err(|fault| self.error(fault))?;
         let mut message_index = self.message_index.take();
         let (mut at, mut to) = (0, 0);
         for (message, &span) in file.messages()?.zip(&file.scan()?.messages) {
@@ -217,6 +336,31 @@ impl Writer {
     }
 }
 
+/// The messages of a file for an index in place.
+struct Indexed {
+    message_index: IndexBuilder,
+    /// The end of the messages, where the index starts.
+    end: u64,
+    /// The bytes of the old index.
+    replaced: Vec<u8>,
+}
+
+fn no_message() -> ErrorKind {
+    ErrorKind::CannotIndex { reason: "the file holds no message".into() }
+}
+
+/// The byte range of the index at the end of a file, valid or not.
+fn last_index(source: &Source, options: &ReadOptions) -> Result<Option<Span>, ErrorKind> {
+    Ok(match index::find(source, options)? {
+        IndexLookup::Found(index) => Some(index.span()),
+        IndexLookup::Rejected(_, error) if error.is_limit() => {
+            return error.into_limit().map_or(Ok(None), Err);
+        }
+        IndexLookup::Rejected(span, _) => Some(span),
+        IndexLookup::None => None,
+    })
+}
+
 /// Opens a locked file.
 pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<Source>), ErrorKind> {
     let lock = FileLock::acquire_on(disk, path)?;
@@ -231,12 +375,29 @@ pub(super) fn index_messages(
 ) -> Result<IndexBuilder, ErrorKind> {
     let mut message_index = IndexBuilder::new(&IndexKeys::All);
     let part = Part::new(source, Span::first(end));
-    for found in
-        crate::scan::scan_source(&part, ScanOptions::default(), &tercet_core::progress::NoProgress)?.messages
-    {
-        message_index.push(found, &crate::message::read_metadata(&part, found, reading)?);
+    for found in scan_source(&part, ScanOptions::default(), &NoProgress)?.messages {
+        message_index.push(found, &read_metadata(&part, found, reading)?);
     }
     Ok(message_index)
+}
+
+/// Adds the messages from `start` on to an index. Other indexes are skipped.
+fn index_messages_from(
+    source: &Source,
+    start: u64,
+    message_index: &mut IndexBuilder,
+    reading: &ReadOptions,
+    progress: &dyn Progress,
+) -> Result<(), ErrorKind> {
+    let part = Part::new(source, between(start, source.len()));
+    for found in scan_source(&part, ScanOptions::default(), progress)?.messages {
+        progress.check()?;
+        let metadata = read_metadata(&part, found, reading)?;
+        if !metadata.is_message_index() {
+            message_index.push(between(start + found.start(), start + found.end()), &metadata);
+        }
+    }
+    Ok(())
 }
 
 fn has_keys(old: &MessageIndex, keys: &IndexKeys) -> bool {

@@ -151,3 +151,84 @@ fn remote_files_are_scanned_in_small_steps() {
     assert!(source.bytes() <= 50 * 100 + (64 << 10), "{}", source.bytes());
     assert!(source.reads() <= 2 * 50 + 2, "{}", source.reads());
 }
+
+/// A remote source that records calls: spans of one call are one request.
+#[derive(Debug)]
+struct Calls {
+    inner: Memory,
+    calls: std::sync::Mutex<Vec<usize>>,
+}
+
+impl Calls {
+    fn take(&self) -> Vec<usize> {
+        std::mem::take(&mut self.calls.lock().unwrap())
+    }
+}
+
+impl tercet_core::ByteSource for Calls {
+    fn name(&self) -> &Arc<str> {
+        self.inner.name()
+    }
+    fn len(&self) -> u64 {
+        self.inner.len()
+    }
+    fn read_at(&self, span: Span) -> Result<bytes::Bytes, tercet_core::SourceError> {
+        self.calls.lock().unwrap().push(1);
+        self.inner.read_at(span)
+    }
+    fn read_many(&self, spans: &[Span]) -> Result<Vec<bytes::Bytes>, tercet_core::SourceError> {
+        self.calls.lock().unwrap().push(spans.len());
+        self.inner.read_many(spans)
+    }
+    fn is_remote(&self) -> bool {
+        true
+    }
+}
+
+/// Batch reads take a few calls for any number of messages, and return what single reads return.
+#[test]
+fn batch_reads_are_coalesced() {
+    let plain = DataObjectDescriptor::new(DType::U16, [30_000]);
+    let packed = DataObjectDescriptor::new(DType::U16, [30_000]).with_compression("szip");
+    let packed =
+        packed.with_param("szip_rsi", 128).with_param("szip_block_size", 16).with_param("szip_flags", 8);
+    for descriptor in [plain, packed] {
+        for is_streamed in [false, true] {
+            let mut bytes = Vec::new();
+            for step in 0..50_u16 {
+                let payload: Vec<u8> =
+                    (0..30_000_u16).flat_map(|n| (n.wrapping_mul(step) ^ (n >> 3)).to_le_bytes()).collect();
+                let parts = (descriptor.clone(), payload, 3);
+                bytes.extend(if is_streamed { streamed(&parts) } else { in_one_piece(&parts) });
+            }
+            let local = File::from_bytes("near", bytes.clone()).unwrap();
+            let calls =
+                Arc::new(Calls { inner: Memory::new("far", bytes), calls: std::sync::Mutex::default() });
+            let file = File::from_source(Arc::clone(&calls) as _, ReadOptions::new()).unwrap();
+            assert_eq!(file.message_count().unwrap(), 50);
+            calls.take();
+            let mut counts = Vec::new();
+            for messages in [(0..5).collect::<Vec<u64>>(), (0..50).rev().collect()] {
+                let all = file.decode_object_of(&messages, 1).unwrap();
+                counts.push(("objects", calls.take().len()));
+                let ranges = [10..20, 25_000..25_100];
+                let some = file.decode_ranges_of(&messages, 2, &ranges).unwrap();
+                counts.push(("ranges", calls.take().len()));
+                let metadata = file.metadata_of(&messages).unwrap();
+                counts.push(("metadata", calls.take().len()));
+                for (position, &message) in messages.iter().enumerate() {
+                    let right = local.message(message).unwrap();
+                    assert_eq!(all[position].bytes(), right.object(1).unwrap().decode().unwrap().bytes());
+                    let right_ranges = right.object(2).unwrap().decode_ranges(&ranges).unwrap();
+                    for (found, right) in some[position].arrays.iter().zip(&right_ranges.arrays) {
+                        assert_eq!(found.bytes(), right.bytes());
+                    }
+                    assert_eq!(&metadata[position], right.metadata());
+                }
+            }
+            assert!(counts.iter().all(|(_, count)| *count <= 4), "{counts:?}");
+        }
+    }
+    let file = File::from_bytes("near", in_one_piece(&large(1, 10))).unwrap();
+    assert!(file.decode_object_of(&[0, 1], 0).is_err(), "there is one message");
+}

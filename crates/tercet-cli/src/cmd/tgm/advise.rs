@@ -5,8 +5,8 @@ use std::time::Instant;
 
 use tercet::convert::npy;
 use tercet::core::tensor::Buffer;
-use tercet::core::{Progress as _, Shape, escape};
-use tercet::tgm::precision::Candidate;
+use tercet::core::{Shape, escape};
+use tercet::tgm::precision::{advise, candidate_count};
 use tercet::tgm::{DType, DataObjectDescriptor, Tensor, can_widen_to_f64, widen_to_f64};
 use tercet::{Format, detect_source};
 
@@ -21,10 +21,8 @@ use crate::input::{Input, argument, must_be_npy};
 use crate::ui::Ui;
 
 mod report;
-mod trial;
 
 use report::Report;
-use trial::Trial;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -84,29 +82,22 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     }
     let plain = DataObjectDescriptor::new(subject.dtype, subject.shape.clone());
     let options = globals.encode_options(true);
-    let candidates = Candidate::all(&plain, &subject.values, args.max_error);
-    let bar = out.bar("trying", (subject.values.len() as u64).saturating_mul(candidates.len() as u64));
+    let count = candidate_count(&plain, &subject.values, args.max_error) as u64;
+    let bar = out.bar("trying", (subject.values.len() as u64).saturating_mul(count));
     let started = Instant::now();
-    let mut trials = Vec::new();
-    for candidate in candidates {
-        bar.check().map_err(|_| Failure::Interrupted)?;
-        trials.push(Trial::run(&candidate, &subject.values, &options));
-        bar.advance(subject.values.len() as u64);
-    }
+    let advice = advise(&plain, &subject.values, args.max_error, &options, &bar);
+    let advice = advice.map_err(|_| Failure::Interrupted)?;
     drop(bar);
-    let seconds = started.elapsed().as_secs_f64();
-    let mut report = Report {
+    let report = Report {
         file: subject.name,
         dtype: subject.dtype,
         shape: subject.shape,
         raw_bytes: subject.values.len() as u64,
         max_error: args.max_error.unwrap_or(0.0),
         threads: rayon::current_num_threads(),
-        seconds,
-        has_masks: trials.iter().any(|trial| trial.has_masks),
-        candidates: trials,
+        seconds: started.elapsed().as_secs_f64(),
+        advice,
     };
-    report.choose();
     if args.json.json {
         out.json(&report)?;
     } else {

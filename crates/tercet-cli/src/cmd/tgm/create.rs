@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde::Serialize;
 use tercet::core::limits::check_limit;
@@ -26,7 +26,7 @@ use crate::named_file::{NamedFile, named_file};
 use crate::output::{
     Output, Spool, Stream, display_path, json_path, readable_copy, stream_failure, stream_file,
 };
-use crate::render::{exact, human_size};
+use crate::render::{exact, human_size, parse_size};
 use crate::ui::{Bar, Ui, WARN, paint};
 
 pub(super) mod arrays;
@@ -34,11 +34,8 @@ mod meta;
 mod stored;
 
 use arrays::{Object, Payload, total_bytes};
-use meta::Pair;
+use meta::{Pair, SplitAxis};
 use stored::StoredObject;
-
-/// Interval of attempts to append to a file that another command creates.
-const CREATED_INTERVAL: Duration = Duration::from_millis(5);
 
 const STDOUT: &str = "standard output";
 
@@ -46,6 +43,8 @@ const EXAMPLES: &str = "\
 Examples:
   tgm create run.tgm --from t2m=t2m.npy --from land=land.npy --meta step=6
   tgm create run.tgm --append --from t2m=next.npy --meta mars.step=12
+  tgm create run.tgm --append --max-file-size 2GiB --from t2m=next.npy
+  tgm create run.tgm --from t2m=hours.npy --split-axis step=0,6,12,18
   tgm create - --stream --from t2m=t2m.npy | ssh host 'cat > run.tgm'
   tgm create run.tgm --from t2m=t2m.npy --filter shuffle --compression zstd
   tgm create run.tgm --from t2m=t2m.npy --encoding simple_packing --bits 24 --compression szip
@@ -79,6 +78,15 @@ pub(crate) struct Args {
     /// Wait at most SECONDS for another process that changes the file
     #[arg(long, value_name = "SECONDS", requires = "append", default_value = "600", value_parser = seconds)]
     lock_timeout: Duration,
+    /// Start a new file once FILE has SIZE bytes: FILE is renamed to FILE-000000, FILE-000001, … before its extension
+    #[arg(long, value_name = "SIZE", requires = "append", value_parser = parse_size)]
+    max_file_size: Option<u64>,
+    /// Write or extend a message index in FILE.idx
+    #[arg(long)]
+    index_file: bool,
+    /// Write one message for each position on the first axis of all arrays, with metadata KEY: its position, or the value at it
+    #[arg(long, value_name = "KEY[=VALUE,…]", value_parser = meta::split_axis, conflicts_with = "stream")]
+    split_axis: Option<SplitAxis>,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
@@ -110,10 +118,13 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
     args.pipeline.check()?;
     let output = Output::open(args.output.path(), args.force.force || args.append)?;
     args.from.iter().try_for_each(|from| output.must_not_be(&from.path))?;
-    let metadata = args.metadata()?;
+    let metadata = args.metadata(None)?;
     meta::notes(&args.meta).try_for_each(|note| out.note(note))?;
     let objects = arrays::open(&args.from, &args.pipeline, out)?;
     let options = args.options(globals);
+    if let Some(axis) = &args.split_axis {
+        return args.split(&output, axis, &objects, &options, out);
+    }
     match output {
         Output::Stdout if args.append => {
             return Err(Failure::request("`--append` requires a file"));
@@ -136,8 +147,10 @@ pub(crate) fn run(args: &Args, globals: &Globals, out: &mut Ui) -> Result<Outcom
 }
 
 impl Args {
-    fn metadata(&self) -> Result<GlobalMetadata, Failure> {
-        let pairs = [&self.meta[..], &self.meta_str[..]].concat();
+    /// The metadata of a message; `position` is that on the split axis.
+    fn metadata(&self, position: Option<Pair>) -> Result<GlobalMetadata, Failure> {
+        let mut pairs = [&self.meta[..], &self.meta_str[..]].concat();
+        pairs.extend(position);
         let names = || self.from.iter().map(|from| from.name.as_str());
         meta::check_objects(&pairs, names())?;
         let (mut extra, mut objects) = match &self.meta_json {
@@ -179,12 +192,7 @@ impl Args {
         options: EncodeOptions,
         out: &mut Ui,
     ) -> Result<bool, Failure> {
-        let (mut writer, before) = match (self.append, self.force.force) {
-            (true, _) => extend(path, self.lock_timeout, out)?,
-            (false, overwrite) => (Writer::create(path, WriterOptions::new().with_overwrite(overwrite))?, 0),
-        };
-        // An updated index is as reproducible as the message.
-        writer = writer.with_provenance(options.provenance.clone());
+        let (mut writer, before) = self.writer(path, &options, out)?;
         let bar = out.bar("writing", total_bytes(objects));
         let raw: Vec<(String, u64)> =
             objects.iter().map(|object| (object.name().to_owned(), object.bytes())).collect();
@@ -196,10 +204,9 @@ impl Args {
             made.map_err(|error| explained(error, objects))?;
         }
         bar.check().map_err(|_| Failure::Interrupted)?;
-        match writer.finish() {
-            Err(error) if self.append && is_created_by_another(&error) => return Ok(false),
-            finished => finished?,
-        };
+        if !self.finish(writer, out)? {
+            return Ok(false);
+        }
         drop(bar);
         let file = tgm::File::open_with(path, tgm::ReadOptions::new().with_allow_gaps(true))?;
         // Other commands may have appended more messages since.
@@ -207,6 +214,79 @@ impl Args {
         let message = || Ok(file.message(before)?);
         self.show(&Added { number: before, bytes: added, raw }, message, out)?;
         Ok(true)
+    }
+
+    /// Opens the output file; returns the number of its messages.
+    fn writer(&self, path: &Path, options: &EncodeOptions, out: &mut Ui) -> Result<(Writer, u64), Failure> {
+        let writing = WriterOptions::new()
+            .with_limits(limits())
+            .with_overwrite(self.force.force)
+            .with_lock_wait(self.lock_timeout)
+            .with_index_file(self.index_file)
+            .with_max_file_size(self.max_file_size);
+        let (writer, before) =
+            if self.append { extend(path, writing, out)? } else { (Writer::create(path, writing)?, 0) };
+        // An updated index is as reproducible as the message.
+        Ok((writer.with_provenance(options.provenance.clone()), before))
+    }
+
+    /// Completes the file; returns whether it is done. It is not if another command created the file meanwhile.
+    fn finish(&self, writer: Writer, out: &mut Ui) -> Result<bool, Failure> {
+        let written = match writer.finish() {
+            Err(error) if self.append && is_created_by_another(&error) => return Ok(false),
+            written => written?,
+        };
+        if let Some(reason) = written.index_file_error {
+            out.note(format_args!("{} the index file is not written: {reason}", paint(WARN, "warning:")))?;
+        }
+        Ok(true)
+    }
+
+    /// Writes one message for each position on the first axis.
+    fn split(
+        &self,
+        output: &Output,
+        axis: &SplitAxis,
+        objects: &[Object],
+        options: &EncodeOptions,
+        out: &mut Ui,
+    ) -> Result<Outcome, Failure> {
+        let Output::Path(path) = output else {
+            return Err(Failure::request("`--split-axis` requires a file as output"));
+        };
+        let count = arrays::split_count(objects)?;
+        let positions = axis.pairs(count)?;
+        let descriptors: Vec<_> =
+            objects.iter().map(|object| object.row_descriptor(&self.pipeline)).collect::<Result<_, _>>()?;
+        let metadata: Vec<GlobalMetadata> =
+            positions.into_iter().map(|pair| self.metadata(Some(pair))).collect::<Result<_, _>>()?;
+        let payloads = read_all(objects)?;
+        let before = loop {
+            let (mut writer, before) = self.writer(path, options, out)?;
+            let bar = out.bar("writing", total_bytes(objects));
+            for (row, metadata) in metadata.iter().enumerate() {
+                bar.check().map_err(|_| Failure::Interrupted)?;
+                let rows = payloads.iter().map(|payload| {
+                    let len = payload.len() / usize::try_from(count).unwrap_or(usize::MAX);
+                    payload.get(row * len..(row + 1) * len).unwrap_or_default()
+                });
+                let rows: Vec<_> = descriptors.iter().zip(rows).collect();
+                writer.message(metadata, &rows, options).map_err(|error| explained(error, objects))?;
+                bar.advance(total_bytes(objects) / count.max(1));
+            }
+            drop(bar);
+            if self.finish(writer, out)? {
+                break before;
+            }
+        };
+        let (path, last) = (display_path(self.output.path()), before + count - 1);
+        if out.is_json() {
+            let file = json_path(self.output.path());
+            out.json(&SplitJson { file, first: before, messages: count })?;
+        } else {
+            out.summary(format_args!("{path}: messages {before} to {last} along `{}`", axis.key()))?;
+        }
+        Ok(Outcome::Done)
     }
 
     /// Writes the message to an object, or through a temporary file to a pipe or device, which cannot be read again.
@@ -328,28 +408,27 @@ struct CreateJson {
     objects: Vec<StoredObject>,
 }
 
+/// The JSON summary of an array that is split.
+#[derive(Debug, Serialize)]
+struct SplitJson {
+    file: String,
+    /// The number of the first message.
+    first: u64,
+    messages: u64,
+}
+
 /// Opens a file for appending, or creates it; returns the number of its messages.
-fn extend(path: &Path, wait: Duration, out: &mut Ui) -> Result<(Writer, u64), Failure> {
+fn extend(path: &Path, options: WriterOptions, out: &mut Ui) -> Result<(Writer, u64), Failure> {
     let len = std::fs::metadata(path).map_or(0, |meta| meta.len());
     let bar = out.bar("scanning", len);
-    let options = WriterOptions::new().with_limits(limits()).with_lock_wait(wait);
-    let until = Instant::now() + wait;
-    let writer = loop {
-        match Writer::append_with(path, options.clone(), &bar) {
-            Ok(writer) => break writer,
-            Err(error) if is_missing(&error) => match Writer::create(path, WriterOptions::new()) {
-                Ok(writer) => return Ok((writer, 0)),
-                // Another command creates the file: wait for it.
-                Err(error) if is_created_by_another(&error) && Instant::now() < until => {
-                    bar.check().map_err(|_| Failure::Interrupted)?;
-                    std::thread::sleep(CREATED_INTERVAL);
-                }
-                Err(error) => return Err(error.into()),
-            },
-            Err(error) => return Err(error.into()),
-        }
-    };
+    let writer = Writer::append_or_create(path, options, &bar)?;
     drop(bar);
+    if let Some(full) = writer.rotated() {
+        out.note(format_args!("note: {} is full: renamed to {}", display_path(path), display_path(full)))?;
+    }
+    if writer.is_new() {
+        return Ok((writer, 0));
+    }
     // Scanned under the lock of the writer, so that nothing is appended in between.
     let cut_tail = writer.cut_tail();
     if let Some(cut) = cut_tail {
@@ -377,10 +456,6 @@ fn is_created_by_another(error: &tgm::Error) -> bool {
         error.kind(),
         ErrorKind::Common(CommonError::Publish(PublishError::Exists { .. } | PublishError::Busy { .. }))
     )
-}
-
-fn is_missing(error: &tgm::Error) -> bool {
-    error.is_not_found()
 }
 
 /// Writes objects one by one, with one in memory at a time.

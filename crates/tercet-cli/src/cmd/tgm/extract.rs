@@ -97,7 +97,11 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let format = ArrayFormat::infer(args.format, &args.output)?;
     let options = args.read.options().with_restore_non_finite(!args.no_restore);
     let options = if args.allow_gaps { options.with_allow_gaps(true) } else { options };
-    let file = ReadArgs::open_with(args.input.source()?, options, out)?;
+    let source = args.input.source()?;
+    let file = match args.object.as_ref().and_then(Target::message) {
+        Some(number) if !options.allow_gaps => ReadArgs::open_up_to(source, number, options, out)?,
+        _ => ReadArgs::open_with(source, options, out)?,
+    };
     let found = target::find(args.object.as_ref(), &args.filter, &file)?;
     if found.is_empty() {
         if args.filter.note_if_none(0, out)? && args.object.is_none() {

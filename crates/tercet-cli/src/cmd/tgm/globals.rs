@@ -4,6 +4,7 @@ use clap::builder::{BoolishValueParser, PossibleValuesParser, TypedValueParser};
 use tercet::tgm::{EncodeOptions, MaskMethod};
 
 use crate::args::GLOBAL;
+use crate::render::parse_size;
 
 /// The heading under which help lists these options.
 const HEADING: &str = "NaN and infinities";
@@ -17,6 +18,9 @@ pub(crate) struct Globals {
     /// Number of threads, at most 4 per core [default: all cores]
     #[arg(long, global = true, value_name = "N", env = "TENSOGRAM_THREADS", display_order = 902, help_heading = GLOBAL)]
     threads: Option<usize>,
+    /// Maximum size of one decoded array [default: by the size of the file, at least 1GiB]
+    #[arg(long, global = true, value_name = "SIZE", value_parser = parse_size, display_order = 901, help_heading = GLOBAL)]
+    max_array: Option<u64>,
     /// Store NaN as a mask; otherwise NaN is an error
     #[arg(long, global = true, value_name = "BOOL", env = "TENSOGRAM_ALLOW_NAN", display_order = 903, hide = true,
           num_args = 0..=1, require_equals = true, default_missing_value = "true",
@@ -75,6 +79,11 @@ impl Globals {
     /// `--threads` or its environment variable.
     pub(crate) fn threads(&self) -> Option<usize> {
         self.threads
+    }
+
+    /// `--max-array`.
+    pub(crate) fn max_array(&self) -> Option<u64> {
+        self.max_array
     }
 
     /// Encoder options. `allow` is the default of `--allow-nan` and `--allow-inf`.

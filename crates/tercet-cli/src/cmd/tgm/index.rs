@@ -18,13 +18,14 @@ Examples:
   tgm index run.tgm                              index all keys
   tgm index run.tgm --keys mars.param,mars.step  index these keys
   tgm ls -w mars.param=2t run.tgm                read matching messages only
+  tgm index run.tgm --index-file                 write the index to run.tgm.idx
   tgm index run.tgm --remove                     remove the index";
 
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Args {
-    /// File to index; it is rewritten and replaced atomically
+    /// File to index; the index is written after its last message
     #[arg(value_name = "FILE")]
     path: PathBuf,
     /// Index these keys: KEY1,KEY2, with dots for nested keys [default: the keys of the existing index, or the first
@@ -37,8 +38,11 @@ pub(crate) struct Args {
     /// Rebuild the index from scratch
     #[arg(long, alias = "anew")]
     rebuild: bool,
-    /// Remove the index
-    #[arg(long, conflicts_with_all = ["keys", "all_keys", "rebuild", "reproducible"])]
+    /// Write the index to FILE.idx; FILE does not change
+    #[arg(long)]
+    index_file: bool,
+    /// Remove the index, also FILE.idx
+    #[arg(long, conflicts_with_all = ["keys", "all_keys", "rebuild", "reproducible", "index_file"])]
     remove: bool,
     /// Omit timestamp, UUID and producer, for reproducible output
     #[arg(long)]
@@ -78,7 +82,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = keys.or_else(|| args.all_keys.then_some(IndexKeys::All));
     let provenance = if args.reproducible { Provenance::Off } else { Provenance::default() };
     let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.rebuild).with_provenance(provenance);
-    let how = how.with_limits(limits());
+    let how = how.with_limits(limits()).with_index_file(args.index_file);
     let done = Writer::reindex(&args.path, &how, &bar)?;
     drop(bar);
     if args.json.json {

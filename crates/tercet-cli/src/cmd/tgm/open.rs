@@ -1,5 +1,6 @@
 //! Opening and scanning `.tgm` files.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use tercet::Format;
@@ -87,7 +88,7 @@ impl ReadArgs {
         options: ReadOptions,
         out: &mut Ui,
     ) -> Result<File, Failure> {
-        let file = File::from_source(must_be(source, Format::Tgm)?, options)?;
+        let file = Self::unscanned(source, options)?;
         let bar = out.bar("scanning", file.len());
         let scan = file.scan_with(&bar)?;
         drop(bar);
@@ -111,12 +112,35 @@ impl ReadArgs {
                 Failure::new(Class::Malformed, message).with_hint("inspect the bytes with `tgm outline`")
             );
         }
-        if let Some(reason) = file.rejected_index()? {
-            let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
-            let reason = reason.to_string().replace("\n  ", ": ");
-            out.note(format_args!("{warning} {name}: ignoring the message index: {reason}"))?;
-        }
+        warn_of_index(&file, out)?;
         warn_of_gaps(&file, out)?;
+        Ok(file)
+    }
+
+    /// Opens a file of which no message is found yet. An index file beside it is used.
+    fn unscanned(source: Arc<dyn ByteSource>, options: ReadOptions) -> Result<File, Failure> {
+        let source = must_be(source, Format::Tgm)?;
+        let path = (!source.is_remote()).then(|| PathBuf::from(&**source.name()));
+        let file = File::from_source(source, options)?;
+        Ok(match path {
+            Some(path) => file.with_index_file_of(&path),
+            None => file,
+        })
+    }
+
+    /// Opens a file and finds its messages up to `number`. Bytes after it are not looked at.
+    pub(super) fn open_up_to(
+        source: Arc<dyn ByteSource>,
+        number: u64,
+        options: ReadOptions,
+        out: &mut Ui,
+    ) -> Result<File, Failure> {
+        let file = Self::unscanned(Arc::clone(&source), options)?;
+        if file.message_span(number).is_err() {
+            // Report everything that may be the reason.
+            return Self::open_with(source, options, out);
+        }
+        warn_of_index(&file, out)?;
         Ok(file)
     }
 
@@ -186,6 +210,14 @@ pub(super) fn for_each_message(
 
 fn stop_if_interrupted() -> Result<(), Failure> {
     if is_interrupted() { Err(Failure::Interrupted) } else { Ok(()) }
+}
+
+/// Warns about an index that is not used.
+fn warn_of_index(file: &File, out: &mut Ui) -> Result<(), Failure> {
+    let Some(reason) = file.rejected_index()? else { return Ok(()) };
+    let (warning, name) = (paint(WARN, "warning:"), escape::name(file.name()));
+    let reason = reason.to_string().replace("\n  ", ": ");
+    out.note(format_args!("{warning} {name}: ignoring the message index: {reason}"))
 }
 
 /// Warns about gaps between messages and an incomplete message at the end.

@@ -189,7 +189,7 @@ impl Pipeline {
             let bits = self.bits.map_or(SimplePacking::default(), SimplePacking::new);
             packing = Some(bits.with_decimal_scale(self.decimal_scale));
         }
-        PipelineBuilder::new()
+        tgm::Pipeline::builder()
             .with_packing(packing)
             .with_shuffle(self.filter == Some(Filter::Shuffle))
             .with_compression(self.compression())

@@ -3,25 +3,19 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use tercet::core::progress::Progress;
+use tercet::core::{Diagnostic as _, Location};
+use tercet::tgm::{File, Follow, FollowOptions, ReadOptions};
+
 use super::select::{Filter, Keys};
-use crate::args::{JsonArgs, LimitArgs};
+use crate::args::{JsonArgs, LimitArgs, limits};
 use crate::failure::{Failure, Outcome};
 use crate::input::is_pipe;
-use crate::ui::Ui;
+use crate::ui::{Ui, is_interrupted};
 
-mod consumed;
-mod growing;
-mod pipe;
 mod printer;
-mod remote;
-mod watch;
 
-use pipe::Stream;
 use printer::Printer;
-
-/// Poll intervals of local and remote files.
-const INTERVAL: Duration = Duration::from_millis(20);
-const REMOTE_INTERVAL: Duration = Duration::from_secs(1);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -69,30 +63,41 @@ pub(crate) struct Args {
     interval: Option<Duration>,
 }
 
-/// Whether to continue.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Flow {
-    GoOn,
-    Enough,
-}
-
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
-    let stream = if args.path.as_os_str() == "-" {
-        Some(Stream::Stdin)
-    } else {
-        is_pipe(&args.path).then(|| Stream::Pipe(args.path.clone()))
-    };
-    if stream.is_some() && args.last.is_some() {
-        let failure = Failure::request("`--last` cannot be used with standard input or a pipe");
-        return Err(failure.with_hint("give a file"));
-    }
+    let mut follow = args.follow()?;
     let mut printer = Printer::new(args, out)?;
-    match (stream, crate::remote::url_of(&args.path)) {
-        (Some(stream), _) => pipe::drain(args, stream, &mut printer, out)?,
-        (None, Some(url)) => watch::watch(args, &*remote::remote_location(url)?, &mut printer, out)?,
-        (None, None) => watch::watch(args, &growing::Path::new(&args.path), &mut printer, out)?,
+    loop {
+        match follow.next_event(&Interrupts) {
+            Ok(Some(event)) => printer.report(event, out)?,
+            Ok(None) => break,
+            Err(error) => {
+                printer.print_cut(out)?;
+                out.finish()?;
+                let is_missing = error.is_not_found() && !args.retry;
+                let failure = Failure::from(error);
+                return Err(if is_missing {
+                    failure.with_hint("add `--retry` to wait for it")
+                } else {
+                    failure
+                });
+            }
+        }
+        if printer.is_full() {
+            break;
+        }
     }
     printer.end(out)
+}
+
+/// Cancels following at an interrupt.
+struct Interrupts;
+
+impl Progress for Interrupts {
+    fn advance(&self, _bytes: u64) {}
+
+    fn is_cancelled(&self) -> bool {
+        is_interrupted()
+    }
 }
 
 impl Args {
@@ -104,10 +109,32 @@ impl Args {
         }
     }
 
-    /// The poll interval.
-    fn interval(&self) -> Duration {
-        let default = if crate::remote::url_of(&self.path).is_some() { REMOTE_INTERVAL } else { INTERVAL };
-        self.interval.unwrap_or(default)
+    /// The messages of the input.
+    fn follow(&self) -> Result<Follow, Failure> {
+        let options = FollowOptions::new()
+            .with_last(self.last)
+            .with_wait(!self.no_follow)
+            .with_retry(self.retry)
+            .with_idle(self.idle)
+            .with_interval(self.interval)
+            .with_read(ReadOptions::new().with_limits(limits()));
+        let is_stdin = self.path.as_os_str() == "-";
+        if self.last.is_some() && (is_stdin || is_pipe(&self.path)) {
+            let failure = Failure::request("`--last` cannot be used with standard input or a pipe");
+            return Err(failure.with_hint("give a file"));
+        }
+        if is_stdin {
+            return Ok(File::follow_stream("standard input", std::io::stdin(), options));
+        }
+        let location = match crate::remote::url_of(&self.path) {
+            Some(url) => {
+                #[cfg(feature = "remote")]
+                crate::remote::must_be_known(url)?;
+                Location::Url(url.into())
+            }
+            None => Location::Path(self.path.clone()),
+        };
+        Ok(File::follow(location, options))
     }
 }
 

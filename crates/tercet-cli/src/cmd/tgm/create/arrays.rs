@@ -60,7 +60,36 @@ pub(super) fn total_bytes(objects: &[Object]) -> u64 {
     objects.iter().fold(0, |sum, object| sum.saturating_add(object.bytes()))
 }
 
+/// The length of the first axis of all arrays, along which they are split.
+pub(super) fn split_count(objects: &[Object]) -> Result<u64, Failure> {
+    let mut count = None;
+    for object in objects {
+        let Some(&len) = object.array.shape().first().filter(|len| **len > 0) else {
+            return Err(Failure::request(format!("{}: has no first axis to split", object.label())));
+        };
+        if object.descriptor.dtype == DType::Bitmask {
+            return Err(Failure::request(format!("{}: a bitmask cannot be split", object.label())));
+        }
+        match count {
+            Some((first, label)) if first != len => {
+                let message = format!("{label} has {first} positions, {} has {len}", object.label());
+                let hint = "all arrays are split along their first axis, which must have the same length";
+                return Err(Failure::request(message).with_hint(hint));
+            }
+            _ => count = Some((len, object.label())),
+        }
+    }
+    Ok(count.map_or(0, |(count, _)| count))
+}
+
 impl Object {
+    /// The descriptor of one position on the first axis.
+    pub(super) fn row_descriptor(&self, pipeline: &Pipeline) -> Result<DataObjectDescriptor, Failure> {
+        let shape = self.array.shape().get(1..).unwrap_or_default().to_vec();
+        let plain = DataObjectDescriptor::new(self.descriptor.dtype, shape);
+        pipeline.apply(plain).map_err(|unfit| unfit.failure(&self.label()))
+    }
+
     fn open(from: &NamedFile, pipeline: &Pipeline, out: &mut Ui) -> Result<Self, Failure> {
         let array = Array::from_source(must_be_npy(input::open(&from.path)?)?)?;
         let is_bitmask = array.dtype() == DType::Bool && pipeline.makes_bitmasks();

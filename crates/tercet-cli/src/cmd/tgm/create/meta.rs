@@ -61,6 +61,48 @@ pub(super) fn string_pair(text: &str) -> Result<Pair, String> {
     Ok(Pair { object, path, value: value.into(), is_kept: false })
 }
 
+/// The key of the axis along which arrays are split, and its values.
+#[derive(Clone, Debug)]
+pub(super) struct SplitAxis {
+    key: Pair,
+    /// By default the positions.
+    values: Option<Vec<Value>>,
+}
+
+/// Parses `KEY` or `KEY=VALUE,VALUE,…`.
+pub(super) fn split_axis(text: &str) -> Result<SplitAxis, String> {
+    let (key, values) = text.split_once('=').map_or((text, None), |(key, values)| (key, Some(values)));
+    let key = string_pair(&format!("{key}="))?;
+    if key.object.is_some() {
+        return Err("the key is one of the message".to_owned());
+    }
+    let value = |text: &str| if loses_digits(text) { Ok(text.into()) } else { parse(text) };
+    let values = values.map(|values| values.split(',').map(value).collect()).transpose()?;
+    Ok(SplitAxis { key, values })
+}
+
+impl SplitAxis {
+    pub(super) fn key(&self) -> String {
+        self.key.path.join(".")
+    }
+
+    /// The metadata of each position.
+    pub(super) fn pairs(&self, count: u64) -> Result<Vec<Pair>, Failure> {
+        let values = match &self.values {
+            None => (0..count).map(Value::from).collect(),
+            Some(values) if values.len() as u64 == count => values.clone(),
+            Some(values) => {
+                let (key, found) = (self.key(), values.len());
+                return Err(Failure::request(format!(
+                    "`--split-axis {}=…`: {found} values, but the first axis has {count} positions",
+                    escape::name(&key)
+                )));
+            }
+        };
+        Ok(values.into_iter().map(|value| Pair { value, ..self.key.clone() }).collect())
+    }
+}
+
 /// Whether a decimal number is printed with other digits than it was written: a code like `130.10`, or more digits than
 /// float64 has.
 fn loses_digits(text: &str) -> bool {

@@ -20,6 +20,16 @@ pub(crate) enum Target {
     Name(String),
 }
 
+impl Target {
+    /// The number of the message, unless it counts from the end.
+    pub(super) fn message(&self) -> Option<u64> {
+        match self {
+            Self::Number { message, .. } => u64::try_from(*message).ok(),
+            Self::Name(_) => None,
+        }
+    }
+}
+
 /// The number of an object in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct ObjectNumber {
@@ -60,11 +70,17 @@ pub(super) fn find(
     filter: &Filter,
     file: &File,
 ) -> Result<Vec<ObjectNumber>, Failure> {
-    if let Some(Target::Number { message, object }) = target {
-        let count = file.message_count()?;
-        let Some(number) = from_end(*message, count) else {
-            let name = escape::name(file.name());
-            return Err(Failure::request(format!("{name}: has no message {message}: it holds {count}")));
+    if let Some(target @ Target::Number { message, object }) = target {
+        let number = match target.message() {
+            // The messages after it need not be found.
+            Some(number) => number,
+            None => {
+                let count = file.message_count()?;
+                from_end(*message, count).ok_or_else(|| {
+                    let name = escape::name(file.name());
+                    Failure::request(format!("{name}: has no message {message}: it holds {count}"))
+                })?
+            }
         };
         let message = file.message(number)?;
         let object = object_of(*object, &message)?;

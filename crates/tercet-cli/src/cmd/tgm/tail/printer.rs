@@ -6,17 +6,19 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use tercet::core::escape;
 use tercet::core::num::counted;
-use tercet::tgm::{self, ErrorKind, FollowEvent, FollowedMessage, Follower};
+use tercet::tgm::{self, ErrorKind, FileChange, FollowEvent, FollowedMessage};
+use tercet::{Format, detect};
 
-use super::{Args, Flow};
+use super::Args;
 use crate::cmd::tgm::select::{Keys, Row};
 use crate::failure::{Failure, Outcome};
+use crate::input::wrong_format;
 use crate::ui::{self, Ui, WARN, paint};
 
 /// Damaged messages without a complete one between them that are reported one by one.
 const MAX_BURST: u64 = 16;
 
-/// Prints the events of a follower and counts damage.
+/// Prints events and counts damage.
 #[derive(Debug)]
 pub(super) struct Printer<'a> {
     args: &'a Args,
@@ -61,53 +63,14 @@ impl<'a> Printer<'a> {
         Ok(Self { args, name, printed: 0, damaged: 0, burst: 0, unrecognized: 0, cut: None })
     }
 
-    /// Prints all new events and flushes. `seen` is called for every complete message, also
-    /// for those that do not match the filter.
-    pub(super) fn print(
-        &mut self,
-        follower: &mut Follower,
-        mut seen: impl FnMut(&FollowedMessage),
-        out: &mut Ui,
-    ) -> Result<Flow, Failure> {
-        let next = || {
-            let report = follower.next_event();
-            if let Some(FollowEvent::Message(message)) = &report {
-                seen(message);
-            }
-            report
-        };
-        self.print_all(next, out)
+    /// Whether the requested number of messages is printed.
+    pub(super) fn is_full(&self) -> bool {
+        self.printed >= self.args.limit.or(0)
     }
 
-    /// Prints the remaining events at the end of a stream.
-    pub(super) fn print_end(&mut self, follower: &mut Follower, out: &mut Ui) -> Result<Flow, Failure> {
-        self.print_all(|| follower.finish(), out)
-    }
-
-    /// Prints a note about the file.
-    pub(super) fn note(&self, what: &str, out: &mut Ui) -> Result<(), Failure> {
-        out.note(format_args!("note: {}: {what}", escape::name(&self.name)))
-    }
-
-    fn print_all(
-        &mut self,
-        mut next: impl FnMut() -> Option<FollowEvent>,
-        out: &mut Ui,
-    ) -> Result<Flow, Failure> {
-        let mut flow = Flow::GoOn;
-        while let Some(report) = next() {
-            self.report(report, out)?;
-            if self.printed >= self.args.limit.or(0) {
-                flow = Flow::Enough;
-                break;
-            }
-        }
-        out.finish()?;
-        Ok(flow)
-    }
-
-    fn report(&mut self, report: FollowEvent, out: &mut Ui) -> Result<(), Failure> {
-        match report {
+    /// Prints an event.
+    pub(super) fn report(&mut self, event: FollowEvent, out: &mut Ui) -> Result<(), Failure> {
+        match event {
             FollowEvent::Message(message) => {
                 self.print_cut(out)?;
                 self.end_burst(out)?;
@@ -125,9 +88,40 @@ impl<'a> Printer<'a> {
                 let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));
                 out.note(format_args!("{warning} {name}: unrecognized bytes {span}: not part of a message"))
             }
+            // Other bytes pass: messages may follow them.
+            FollowEvent::Opened { head } => match detect(&head) {
+                Some(found) if found != Format::Tgm => Err(wrong_format(&self.name, found, Format::Tgm)),
+                _ => Ok(()),
+            },
+            FollowEvent::Waiting { was_removed: true } => {
+                self.note("file removed; waiting for it to reappear", out)
+            }
+            FollowEvent::Waiting { was_removed: false } => self.note("file not found; waiting for it", out),
+            FollowEvent::Changed { change, resumed } => {
+                self.print_cut(out)?;
+                let what = match (change, resumed) {
+                    (FileChange::Truncated, _) => "was truncated",
+                    (FileChange::Rewritten, _) => "was rewritten",
+                    (FileChange::Replaced, false) => "was replaced by another file",
+                    _ => "was replaced",
+                };
+                let how = if resumed {
+                    "continuing after the last complete message"
+                } else {
+                    "reading from its start"
+                };
+                self.note(&format!("file {what}; {how}"), out)
+            }
+            FollowEvent::CaughtUp => out.finish(),
             // Ignore unknown kinds of events.
             _ => Ok(()),
         }
+    }
+
+    /// Prints a note about the file.
+    fn note(&self, what: &str, out: &mut Ui) -> Result<(), Failure> {
+        out.finish()?;
+        out.note(format_args!("note: {}: {what}", escape::name(&self.name)))
     }
 
     fn message(&mut self, message: &FollowedMessage, out: &mut Ui) -> Result<(), Failure> {
@@ -195,6 +189,7 @@ impl<'a> Printer<'a> {
 
     /// Prints the final summary.
     pub(super) fn end(&mut self, out: &mut Ui) -> Result<Outcome, Failure> {
+        out.finish()?;
         self.end_burst(out)?;
         if self.damaged > 0 || self.unrecognized > 0 {
             let (warning, name) = (paint(WARN, "warning:"), escape::name(&self.name));

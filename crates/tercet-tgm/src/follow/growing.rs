@@ -2,10 +2,10 @@
 
 use std::fs;
 use std::io;
-use std::path;
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use tercet::core::{ByteSource, SourceError, Span, source};
+use tercet_core::{ByteSource, SourceError, Span, source};
 
 /// The ID of a file: device and inode number.
 pub(super) type FileId = (u64, u64);
@@ -14,7 +14,7 @@ pub(super) type FileId = (u64, u64);
 pub(super) type Stamp = Option<String>;
 
 /// The location of a growing file: a path or a URL.
-pub(super) trait FileLocation {
+pub(super) trait FileLocation: Send {
     /// The ID of the current file, if it exists.
     fn file_id(&self) -> Result<Option<FileId>, SourceError>;
 
@@ -23,7 +23,7 @@ pub(super) trait FileLocation {
 }
 
 /// An open growing file. It stays the same file when it is replaced at its location.
-pub(super) trait GrowingFile {
+pub(super) trait GrowingFile: Send {
     /// The ID of the open file.
     fn file_id(&self) -> FileId;
 
@@ -43,18 +43,18 @@ pub(super) trait GrowingFile {
 }
 
 /// A local path.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Path<'a>(&'a path::Path);
+#[derive(Clone, Debug)]
+pub(super) struct LocalPath(PathBuf);
 
-impl<'a> Path<'a> {
-    pub(super) fn new(path: &'a path::Path) -> Self {
-        Self(path)
+impl LocalPath {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
     }
 }
 
-impl FileLocation for Path<'_> {
+impl FileLocation for LocalPath {
     fn file_id(&self) -> Result<Option<FileId>, SourceError> {
-        match fs::metadata(self.0) {
+        match fs::metadata(&self.0) {
             Ok(meta) => Ok(Some(file_id_of(&meta))),
             Err(error) if is_absence(&error) => Ok(None),
             Err(error) => Err(SourceError::Open(error)),
@@ -63,8 +63,8 @@ impl FileLocation for Path<'_> {
 
     fn open(&self) -> Result<Option<Box<dyn GrowingFile>>, SourceError> {
         // Check the type first: opening a pipe would block.
-        let opened = source::File::open(self.0).and_then(|_| {
-            let handle = fs::OpenOptions::new().read(true).open(self.0).map_err(SourceError::Open)?;
+        let opened = source::File::open(&self.0).and_then(|_| {
+            let handle = fs::OpenOptions::new().read(true).open(&self.0).map_err(SourceError::Open)?;
             let file_id = file_id_of(&handle.metadata().map_err(SourceError::Open)?);
             Ok(LocalFile { name: self.0.to_string_lossy().into_owned(), handle, file_id })
         });

@@ -1,7 +1,7 @@
 //! The consumed prefix of a file, to recognise the file after a change.
 
-use tercet::core::SourceError;
-use tercet::core::checksum::Xxh3;
+use tercet_core::SourceError;
+use tercet_core::checksum::Xxh3;
 
 use super::growing::GrowingFile;
 
@@ -170,12 +170,12 @@ mod tests {
     use std::io::Write as _;
 
     use super::*;
-    use crate::cmd::tgm::tail::growing::{FileLocation as _, Path};
+    use crate::follow::growing::{FileLocation as _, LocalPath};
 
     fn file(bytes: &[u8]) -> (tempfile::NamedTempFile, Box<dyn GrowingFile>) {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(bytes).unwrap();
-        let opened = Path::new(file.path()).open().unwrap().unwrap();
+        let opened = LocalPath::new(file.path()).open().unwrap().unwrap();
         (file, opened)
     }
 
