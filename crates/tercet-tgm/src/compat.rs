@@ -149,7 +149,9 @@ pub use error::{Digest, Result, TensogramError};
 pub use file::{FileMessageIter, MessageLayout, ObjectOfMessage, TensogramFile};
 pub use iter::{MessageIter, ObjectIter, messages, objects, objects_metadata};
 pub use meta_value::{MetaType, MetaValue};
-pub use options::{AggregateHashPolicy, DecodeOptions, EncodeOptions, ValidateOptions};
+pub use options::{
+    AggregateHashPolicy, CompressionBackend, DecodeOptions, EncodeOptions, RemoteScanOptions, ValidateOptions,
+};
 pub use tercet_core::Severity as IssueSeverity;
 pub use types::{DataObjectDescriptor, Dtype, GlobalMetadata, MaskDescriptor, MasksMetadata, Section};
 #[cfg(any(unix, windows))]

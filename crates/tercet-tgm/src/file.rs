@@ -28,6 +28,9 @@ use crate::verification_cache::VerificationCache;
 mod batch;
 mod prefetch;
 
+#[cfg(any(unix, windows))]
+pub(crate) use batch::Wanted;
+
 /// A file of messages, with random access.
 ///
 /// Opening reads nothing. The first call that needs the positions of messages scans the file: it reads a block around

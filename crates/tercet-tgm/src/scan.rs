@@ -40,11 +40,19 @@ pub struct ScanOptions {
     pub max_message_bytes: u64,
     /// Whether a [`File`](crate::File) uses the index at its end. Otherwise the index is an ordinary message.
     pub use_index: bool,
+    /// Whether a [`File`](crate::File) finds the messages of an undamaged remote file from both ends at once, with half as
+    /// many round trips.
+    pub remote_rounds: bool,
 }
 
 impl Default for ScanOptions {
     fn default() -> Self {
-        Self { direction: Direction::Forward, max_message_bytes: 4 << 30, use_index: true }
+        Self {
+            direction: Direction::Forward,
+            max_message_bytes: 4 << 30,
+            use_index: true,
+            remote_rounds: true,
+        }
     }
 }
 
@@ -58,6 +66,12 @@ impl ScanOptions {
     /// Sets whether the index of a file is used.
     pub fn with_index(mut self, uses: bool) -> Self {
         self.use_index = uses;
+        self
+    }
+
+    /// Sets whether an undamaged remote file is scanned from both ends at once.
+    pub fn with_remote_rounds(mut self, rounds: bool) -> Self {
+        self.remote_rounds = rounds;
         self
     }
 

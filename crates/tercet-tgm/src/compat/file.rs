@@ -1,5 +1,6 @@
 //! The file handle of the documentation.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,11 +10,12 @@ use tercet_core::source::Access;
 use super::decode::{DecodedMessage, DecodedObject, decoded, decoded_ranges};
 use super::encode::with_ours;
 use super::error::{Result, TensogramError};
-use super::options::{DecodeOptions, EncodeOptions};
+use super::options::{DecodeOptions, EncodeOptions, RemoteScanOptions};
 use super::types::{DataObjectDescriptor, GlobalMetadata};
-use crate::file::File;
+use crate::file::{File, Wanted};
 use crate::message::Message;
 use crate::options::ReadOptions;
+use crate::scan::ScanOptions;
 use crate::writer::{Writer, WriterOptions};
 
 /// A file of messages, with the names of the documentation.
@@ -80,6 +82,29 @@ impl TensogramFile {
     pub fn open_source(source: impl AsRef<str>) -> Result<Self> {
         let source = source.as_ref();
         Ok(Self { path: PathBuf::from(source), file: Arc::new(File::open_with(source, options())?) })
+    }
+
+    /// Opens a URL, with the feature `remote`. `storage` has the options of object stores; they come from the environment
+    /// variables of the stores' own tools instead, and any option here is an error.
+    pub fn open_remote(
+        url: &str,
+        storage: &BTreeMap<String, String>,
+        scan: Option<RemoteScanOptions>,
+    ) -> Result<Self> {
+        if let Some(key) = storage.keys().next() {
+            let message =
+                format!("the storage option `{key}` is not supported: set the variable of the store");
+            return Err(std::io::Error::new(std::io::ErrorKind::InvalidInput, message).into());
+        }
+        let file = File::open_with(url, options())?;
+        // A remote file is scanned from both ends unless the direction is given.
+        let file = match scan {
+            Some(RemoteScanOptions { bidirectional: false }) => {
+                file.with_scan_options(ScanOptions::default().with_remote_rounds(false))
+            }
+            _ => file,
+        };
+        Ok(Self { path: PathBuf::from(url), file: Arc::new(file) })
     }
 
     /// Memory-maps a file and scans it for messages. If another program truncates the file, the process is killed.
@@ -215,17 +240,18 @@ impl TensogramFile {
         decoded_ranges(&message.object(object as u64)?, ranges, options)
     }
 
-    /// Decodes the same object of several messages, in parallel.
+    /// Decodes the same object of several messages, in parallel. Reads of a remote file are coalesced.
     pub fn decode_object_batch(
         &self,
         messages: &[usize],
         object: usize,
         options: &DecodeOptions,
     ) -> Result<Vec<DecodedObject>> {
-        self.batch(messages, options, |message| decoded(&message.object(object as u64)?, options))
+        let wanted = Wanted::Object(object as u64);
+        self.batch(messages, options, wanted, |message| decoded(&message.object(object as u64)?, options))
     }
 
-    /// Decodes the same ranges of the same object of several messages, in parallel.
+    /// Decodes the same ranges of the same object of several messages, in parallel. Reads of a remote file are coalesced.
     pub fn decode_range_batch(
         &self,
         messages: &[usize],
@@ -233,7 +259,8 @@ impl TensogramFile {
         ranges: &[(u64, u64)],
         options: &DecodeOptions,
     ) -> Result<Vec<(DataObjectDescriptor, Vec<Vec<u8>>)>> {
-        self.batch(messages, options, |message| {
+        let spans: Vec<_> = ranges.iter().map(|&(start, count)| start..start.saturating_add(count)).collect();
+        self.batch(messages, options, Wanted::Ranges(object as u64, &spans), |message| {
             decoded_ranges(&message.object(object as u64)?, ranges, options)
         })
     }
@@ -242,12 +269,13 @@ impl TensogramFile {
         &self,
         messages: &[usize],
         options: &DecodeOptions,
+        wanted: Wanted<'_>,
         work: impl Fn(&Message) -> Result<T> + Sync,
     ) -> Result<Vec<T>> {
         let messages: Vec<u64> = messages.iter().map(|&message| message as u64).collect();
         let options = ReadOptions::from(options).with_access(self.file.options().common.access);
-        let file = File::clone(&self.file).with_options(options);
-        let done = file.each_message(&messages, |message| Ok(work(message)))?;
+        let file = File::clone(&self.file).with_options(options.with_allow_gaps(true));
+        let done = file.read_of(&messages, wanted, |message| Ok(work(message)))?;
         done.into_iter().collect()
     }
 

@@ -7,6 +7,17 @@ use crate::options::ReadOptions;
 use crate::pipeline::MaskMethod;
 use crate::validate::{Depth, Level};
 
+/// The implementation of a codec. This library has one of each, in Rust: both values mean the same here, and give the same
+/// bytes as each other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum CompressionBackend {
+    /// A C library.
+    #[default]
+    Ffi,
+    /// Rust.
+    Pure,
+}
+
 /// How messages are decoded.
 #[derive(Clone, Copy, Debug)]
 pub struct DecodeOptions {
@@ -14,6 +25,8 @@ pub struct DecodeOptions {
     pub verify_hash: bool,
     /// Whether values have the byte order of this host; otherwise that of the descriptor.
     pub native_byte_order: bool,
+    /// The implementation of codecs; it changes nothing.
+    pub compression_backend: CompressionBackend,
     /// The number of threads; 0 is the default of the library.
     pub threads: u32,
     /// Whether NaN and infinities are restored; otherwise they are zeros.
@@ -22,7 +35,13 @@ pub struct DecodeOptions {
 
 impl Default for DecodeOptions {
     fn default() -> Self {
-        Self { verify_hash: true, native_byte_order: true, threads: 0, restore_non_finite: true }
+        Self {
+            verify_hash: true,
+            native_byte_order: true,
+            compression_backend: CompressionBackend::default(),
+            threads: 0,
+            restore_non_finite: true,
+        }
     }
 }
 
@@ -62,6 +81,8 @@ pub struct EncodeOptions {
     pub hashing: bool,
     /// The position of the hash list.
     pub aggregate_hash: AggregateHashPolicy,
+    /// The implementation of codecs; it changes nothing.
+    pub compression_backend: CompressionBackend,
     /// The number of threads; 0 is the default of the library.
     pub threads: u32,
     /// Store NaN in a mask. Otherwise NaN is an error.
@@ -83,6 +104,7 @@ impl Default for EncodeOptions {
         Self {
             hashing: true,
             aggregate_hash: AggregateHashPolicy::Auto,
+            compression_backend: CompressionBackend::default(),
             threads: 0,
             allow_nan: false,
             allow_inf: false,
@@ -143,5 +165,18 @@ impl From<&ValidateOptions> for crate::ValidateOptions {
             Level::Fidelity => Depth::Full,
         };
         Self::new().with_depth(depth).with_canonical(options.check_canonical)
+    }
+}
+
+/// How a remote file is scanned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RemoteScanOptions {
+    /// Whether messages are found from both ends at once.
+    pub bidirectional: bool,
+}
+
+impl Default for RemoteScanOptions {
+    fn default() -> Self {
+        Self { bidirectional: true }
     }
 }

@@ -26,9 +26,12 @@ pub type Section = BTreeMap<String, Value>;
 /// assert_eq!(serde_json::to_string(&metadata)?, r#"{"_extra_":{"centre":"ecmf"}}"#);
 /// # Ok::<(), serde_json::Error>(())
 /// ```
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "AnyMetadata")]
 pub struct GlobalMetadata {
+    /// The version of the message, which its preamble stores: 3. Any other one is an error when the message is encoded.
+    #[serde(skip)]
+    pub version: u16,
     /// Entry `i` belongs to object `i`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub base: Vec<Section>,
@@ -38,6 +41,17 @@ pub struct GlobalMetadata {
     /// Metadata of the message, from the user.
     #[serde(rename = "_extra_", skip_serializing_if = "BTreeMap::is_empty")]
     pub extra: Section,
+}
+
+impl Default for GlobalMetadata {
+    fn default() -> Self {
+        Self {
+            version: super::WIRE_VERSION,
+            base: Vec::new(),
+            reserved: Section::new(),
+            extra: Section::new(),
+        }
+    }
 }
 
 /// Metadata as it is read: other keys go into `_extra_`.
@@ -64,7 +78,7 @@ impl TryFrom<AnyMetadata> for GlobalMetadata {
             }
             extra.insert(key, value);
         }
-        Ok(Self { base, reserved, extra })
+        Ok(Self { version: super::WIRE_VERSION, base, reserved, extra })
     }
 }
 
@@ -258,6 +272,7 @@ pub(super) fn entry_from_ours(entry: Entry) -> Section {
 impl From<crate::GlobalMetadata> for GlobalMetadata {
     fn from(metadata: crate::GlobalMetadata) -> Self {
         Self {
+            version: super::WIRE_VERSION,
             base: metadata.base.into_iter().map(entry_from_ours).collect(),
             reserved: entry_from_ours(metadata.reserved),
             extra: entry_from_ours(metadata.extra),
@@ -269,6 +284,12 @@ impl TryFrom<&GlobalMetadata> for crate::GlobalMetadata {
     type Error = TensogramError;
 
     fn try_from(metadata: &GlobalMetadata) -> Result<Self> {
+        if metadata.version != super::WIRE_VERSION {
+            let (found, expected) = (metadata.version, super::WIRE_VERSION);
+            return Err(TensogramError::Metadata(format!(
+                "version {found} is not supported, only {expected}"
+            )));
+        }
         Ok(Self {
             base: metadata.base.iter().map(entry_to_ours).collect::<Result<_>>()?,
             extra: entry_to_ours(&metadata.extra)?,

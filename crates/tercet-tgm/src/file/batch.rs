@@ -25,8 +25,8 @@ const MAX_BYTES: u64 = 64 << 20;
 const SMALL: u64 = 32 << 10;
 
 /// What is read of each message.
-#[derive(Clone, Copy)]
-enum Wanted<'a> {
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Wanted<'a> {
     Metadata,
     Object(u64),
     Ranges(u64, &'a [Range<u64>]),
@@ -71,7 +71,8 @@ impl File {
         self.read_of(messages, Wanted::Metadata, |message| Ok(message.metadata().clone()))
     }
 
-    fn read_of<T: Send>(
+    /// Calls `work` for several messages, in parallel, after reading what it needs of a remote file; the results are in order.
+    pub(crate) fn read_of<T: Send>(
         &self,
         messages: &[u64],
         wanted: Wanted<'_>,
@@ -127,7 +128,7 @@ impl File {
     }
 
     /// Calls `work` for several messages, in parallel; the results are in order.
-    pub(crate) fn each_message<T: Send>(
+    fn each_message<T: Send>(
         &self,
         messages: &[u64],
         work: impl Fn(&Message) -> Result<T, Error> + Sync,

@@ -4,6 +4,11 @@
 mod compat_files;
 #[path = "../../examples/compat_messages.rs"]
 mod compat_messages;
+#[path = "../../examples/compat_pipelines.rs"]
+mod compat_pipelines;
+#[cfg(feature = "remote")]
+#[path = "../../examples/compat_remote.rs"]
+mod compat_remote;
 #[path = "../../examples/messages.rs"]
 mod messages;
 
@@ -20,4 +25,15 @@ fn compat_messages_runs() {
 #[test]
 fn compat_files_runs() {
     compat_files::main().unwrap();
+}
+
+#[test]
+fn compat_pipelines_runs() {
+    compat_pipelines::main().unwrap();
+}
+
+#[cfg(feature = "remote")]
+#[test]
+fn compat_remote_runs() {
+    compat_remote::main().unwrap();
 }

@@ -464,3 +464,123 @@ proptest! {
         }
     }
 }
+
+fn index_file(path: &Path) -> Result<ReindexReport, Error> {
+    let how = ReindexOptions::new().with_provenance(Provenance::Off).with_index_file(true);
+    Writer::reindex(path, &how, &NoProgress)
+}
+
+/// A fresh index file is used, a stale one is reported and ignored, and appends keep it fresh.
+#[test]
+fn an_index_file_is_used_while_it_is_fresh() {
+    let dir = TestDir::new();
+    let path = dir.path();
+    plain(&path, 20);
+    let before = std::fs::read(&path).unwrap();
+    let done = index_file(&path).unwrap();
+    assert_eq!((done.messages, done.entered, done.is_unchanged), (20, 20, false));
+    assert!(index_file(&path).unwrap().is_unchanged);
+    assert!(std::fs::read(&path).unwrap() == before, "the file does not change");
+    let file = File::open(&path).unwrap();
+    let column = file.index().unwrap().expect("an index").column("mars.step").unwrap().unwrap();
+    assert_eq!(column.matching(|step| step == Some(&Value::from(7))), [7]);
+    assert_eq!((file.message_count().unwrap(), file.index_span().unwrap()), (20, None));
+    // Appends extend it.
+    let mut writer = Writer::append(&path, &NoProgress).unwrap();
+    writer.raw(&message(20)).unwrap();
+    assert_eq!(writer.finish().unwrap().index_file_error, None);
+    let file = File::open(&path).unwrap();
+    assert_eq!(file.index().unwrap().expect("an index").scan().messages.len(), 21);
+    // Bytes of another program make it stale; the next index reads only these.
+    let longer = [std::fs::read(&path).unwrap(), message(21)].concat();
+    std::fs::write(&path, &longer).unwrap();
+    let file = File::open(&path).unwrap();
+    assert_eq!((file.message_count().unwrap(), file.index().unwrap().is_some()), (22, false));
+    let reason = file.rejected_index().unwrap().unwrap().to_string();
+    assert!(reason.starts_with("the index file is stale: it covers "), "{reason}");
+    let done = index_file(&path).unwrap();
+    assert_eq!((done.messages, done.entered), (22, 1));
+    assert!(File::open(&path).unwrap().index().unwrap().is_some());
+    // Other bytes of the same length.
+    let mut other = longer;
+    let at = other.len() - 100;
+    other[at] ^= 1;
+    std::fs::write(&path, &other).unwrap();
+    let file = File::open(&path).unwrap();
+    let reason = file.rejected_index().unwrap().unwrap().to_string();
+    assert_eq!(reason, "the index file is stale: it belongs to other bytes");
+    assert_eq!(file.message_count().unwrap(), 22);
+    // It is removed with the index.
+    assert!(
+        Writer::remove_index(&path, &ReindexOptions::new(), &NoProgress).is_err(),
+        "a message is damaged"
+    );
+    plain(&path, 3);
+    index_file(&path).unwrap();
+    assert!(Writer::remove_index(&path, &ReindexOptions::new(), &NoProgress).unwrap());
+    assert!(!tercet_tgm::index_file_path(&path).exists());
+    assert!(!Writer::remove_index(&path, &ReindexOptions::new(), &NoProgress).unwrap());
+}
+
+/// A damaged index file never changes what is read.
+#[test]
+fn no_flipped_byte_of_an_index_file_changes_a_result() {
+    let dir = TestDir::new();
+    plain(&dir.path(), 5);
+    index_file(&dir.path()).unwrap();
+    let index = std::fs::read(tercet_tgm::index_file_path(&dir.path())).unwrap();
+    let bytes = std::fs::read(dir.path()).unwrap();
+    let right = File::from_bytes("run", bytes.clone()).unwrap().scan().unwrap();
+    for at in 0..index.len() {
+        let mut index = index.clone();
+        index[at] ^= 0x04;
+        let index = Arc::new(Memory::new("run.tgm.idx", index));
+        let file = File::from_bytes("run", bytes.clone()).unwrap().with_index_file(index);
+        assert_eq!(file.scan().unwrap().messages, right.messages, "byte {at}");
+    }
+}
+
+/// A full file is renamed with its index file, and a new one is started.
+#[test]
+fn full_files_are_rotated() {
+    let dir = TestDir::new();
+    let one = message(0).len() as u64;
+    let options = WriterOptions::new().with_index_file(true).with_max_file_size(Some(one * 3));
+    let mut full = Vec::new();
+    for step in 0..10 {
+        let mut writer = Writer::append_or_create(dir.path(), options.clone(), &NoProgress).unwrap();
+        full.extend(writer.rotated().map(Path::to_owned));
+        writer.raw(&message(step)).unwrap();
+        assert_eq!(writer.finish().unwrap().index_file_error, None);
+    }
+    let names = ["run-000000.tgm", "run-000001.tgm", "run-000002.tgm"];
+    assert!(full.iter().map(|path| path.file_name().unwrap()).eq(names), "{full:?}");
+    let mut steps = Vec::new();
+    for path in full.iter().chain([&dir.path()]) {
+        let file = File::open(path).unwrap();
+        assert!(file.index().unwrap().is_some(), "{}", path.display());
+        for message in file.messages().unwrap() {
+            steps.push(message.unwrap().metadata().get("mars.step").and_then(Value::as_u64).unwrap());
+        }
+    }
+    assert_eq!(steps, (0..10).collect::<Vec<_>>());
+}
+
+/// Reading a message by number does not look at the messages after it.
+#[test]
+fn a_message_by_number_stops_the_scan() {
+    let payload = vec![7; 100_000];
+    let descriptor = DataObjectDescriptor::new(DType::U8, [100_000]);
+    let one = encode_message(&metadata(1), &[(&descriptor, &payload)], &EncodeOptions::new()).unwrap();
+    let source = Counting::new(Memory::new("run", one.repeat(200))).with_copies().shared();
+    let file = File::from_source(Arc::clone(&source) as _, ReadOptions::new()).unwrap();
+    assert_eq!(file.message(30).unwrap().span().start(), 30 * one.len() as u64);
+    let furthest =
+        source.spans().iter().map(|span| span.end()).filter(|end| *end < 199 * one.len() as u64).max();
+    assert!(furthest <= Some(32 * one.len() as u64), "{furthest:?}");
+    let reads = source.reads();
+    assert!(reads < 80, "{reads} reads");
+    assert_eq!(file.message(29).unwrap().number(), 29);
+    assert_eq!(file.message_count().unwrap(), 200);
+    assert!(file.message(200).is_err());
+}

@@ -232,3 +232,24 @@ fn batch_reads_are_coalesced() {
     let file = File::from_bytes("near", in_one_piece(&large(1, 10))).unwrap();
     assert!(file.decode_object_of(&[0, 1], 0).is_err(), "there is one message");
 }
+
+/// A remote file is scanned from both ends at once: one request for two messages.
+#[test]
+fn remote_files_are_scanned_from_both_ends() {
+    for count in [1, 2, 3, 8, 51] {
+        let bytes = in_one_piece(&large(1, 200_000)).repeat(count);
+        let right = File::from_bytes("near", bytes.clone()).unwrap().scan().unwrap();
+        let calls =
+            Arc::new(Calls { inner: Memory::new("far", bytes.clone()), calls: std::sync::Mutex::default() });
+        let file = File::from_source(Arc::clone(&calls) as _, ReadOptions::new()).unwrap();
+        assert_eq!(file.scan().unwrap(), right);
+        let requests = calls.take().len();
+        assert!(requests <= count / 2 + 4, "{requests} requests for {count} messages");
+        // Other bytes between messages: the same result as for a local file.
+        let mut bytes = [&bytes[..], b"junk", &bytes[..]].concat();
+        let middle = bytes.len() / 3;
+        bytes[middle] ^= 1;
+        let right = File::from_bytes("near", bytes.clone()).unwrap().scan().unwrap();
+        assert_eq!(File::from_source(remote(bytes), ReadOptions::new()).unwrap().scan().unwrap(), right);
+    }
+}

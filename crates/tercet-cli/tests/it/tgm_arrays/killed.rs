@@ -15,11 +15,16 @@ fn message(seed: u8) -> Vec<u8> {
     encode_message(&GlobalMetadata::default(), &[(&descriptor, &values)], &options).unwrap()
 }
 
+/// A file with messages after its index is written again, without the old index.
 #[test]
 fn a_killed_index_leaves_the_old_or_the_new_file() {
     let dir = TestDir::new();
-    dir.write("run.tgm", [message(1), message(2)].concat());
+    dir.write("run.tgm", message(1));
+    assert_eq!(dir.run("index run.tgm --reproducible").code, 0);
+    let indexed = [dir.read("run.tgm"), message(2)].concat();
+    dir.write("run.tgm", &indexed);
     kill_at_every_stage(&dir, "index run.tgm --reproducible", 0, "run.tgm");
+    dir.write("run.tgm", &indexed);
     kill_at_every_stage(&dir, "index run.tgm --remove", 0, "run.tgm");
 }
 
