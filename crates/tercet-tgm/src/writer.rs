@@ -422,6 +422,7 @@ impl<S: Sink> Writer<S> {
         let index_file_error = self.index_file.and_then(|path| {
             let how = ReindexOptions::new()
                 .with_index_file(true)
+                .with_lock_wait(LOCK_WAIT)
                 .with_provenance(self.provenance)
                 .with_limits(self.reading.common.limits);
             Writer::<FileSink>::reindex(&path, &how, &NoProgress).err().map(|error| error.to_string())

@@ -77,8 +77,11 @@ impl fmt::Display for Candidate {
             "sz3" => {
                 parts.push(format!("sz3 {} {}", param("sz3_error_bound_mode"), param("sz3_error_bound")));
             }
-            "szip" if param("szip_block_size") != "16" => {
-                parts.push(format!("szip {}", param("szip_block_size")).trim_end().to_owned());
+            "szip" => {
+                let (block, rsi) = (param("szip_block_size"), param("szip_rsi"));
+                let block = if ["", "16"].contains(&&*block) { String::new() } else { format!(" {block}") };
+                let rsi = if ["", "128"].contains(&&*rsi) { String::new() } else { format!(" rsi {rsi}") };
+                parts.push(format!("szip{block}{rsi}"));
             }
             "zstd" => parts.push(format!("zstd {}", param("zstd_level")).trim_end().to_owned()),
             "blosc2" => {
@@ -156,8 +159,11 @@ fn lossy(descriptor: &DataObjectDescriptor, values: &[u8], bound: f64) -> Vec<Da
         let exact = extent.exact_scale(&little).map(|binary| Step { binary, decimal: 0 });
         let mut tried: Vec<Step> = exact.into_iter().collect();
         if bound > 0.0 {
+            // Values with a common spacing, as those that were packed before, may be near multiples of a larger step.
+            let larger = Step::larger(bound).into_iter();
+            let larger = larger.filter(|step| extent.holds(&little, *step, bound)).take(LARGER_STEPS);
             let within = Step::within(bound, STEPS);
-            tried.extend(within.into_iter().filter(|step| Some(*step) != exact));
+            tried.extend(larger.chain(within).filter(|step| Some(*step) != exact));
         }
         for step in tried {
             if let Some(bits) = extent.bits(step) {
@@ -191,6 +197,9 @@ fn packed(descriptor: &DataObjectDescriptor, low: f64, step: Step, least: u32) -
     let width = least.max(1).next_multiple_of(8);
     if width <= 32 {
         all.extend([16, 8, 32, 64].map(|block| with_szip_blocks(&with(width), 8, block)));
+        // Fewer reference samples and offsets, for coarser access to parts.
+        let coarse = |block| with_szip_blocks(&with(width), 8, block).with_param("szip_rsi", COARSE_RSI);
+        all.extend([32, 64].map(coarse));
     }
     if width != least {
         all.extend(general(&with(width)).into_iter().skip(1));
@@ -207,14 +216,33 @@ struct Step {
     decimal: i32,
 }
 
+/// The reference sample interval of the coarser szip candidates, in blocks.
+const COARSE_RSI: u32 = 1024;
 /// The number of packing steps that are tried.
 const STEPS: usize = 3;
+/// The number of larger packing steps that are tried, and the largest in powers of two of the bound.
+const LARGER_STEPS: usize = 2;
+const LARGEST_STEP: i32 = 8;
 /// The decimal scales that are tried. Among these products of powers one is within a few percent of any number.
 const DECIMAL_SCALES: std::ops::RangeInclusive<i32> = -20..=20;
 
 impl Step {
     fn size(self) -> f64 {
         f64::exp2(f64::from(self.binary)) * 10f64.powi(-self.decimal)
+    }
+
+    /// Steps of more than twice the bound, largest first.
+    fn larger(bound: f64) -> Vec<Self> {
+        let mut steps = Vec::new();
+        for power in (1..=LARGEST_STEP).rev() {
+            for step in Self::within(bound * f64::exp2(f64::from(power)), STEPS) {
+                if step.size() > 2.0 * bound && !steps.contains(&step) {
+                    steps.push(step);
+                }
+            }
+        }
+        steps.sort_by(|a, b| b.size().total_cmp(&a.size()));
+        steps
     }
 
     /// The `count` largest steps of at most twice the bound, largest first, and the power of two.
@@ -267,6 +295,15 @@ impl Extent {
         // One more than the number of steps, so that rounding up fits.
         let steps = (self.high - self.low) / step.size() + 1.0;
         (0..=64).find(|bits| f64::exp2(f64::from(*bits)) >= steps.ceil())
+    }
+
+    /// Whether all values are within the bound of a multiple of a step. The first value that is not ends the search.
+    fn holds(self, little: &[u8], step: Step, bound: f64) -> bool {
+        let size = step.size();
+        finite(little).all(|number| {
+            let steps = ((number - self.low) / size).round();
+            (self.low + steps * size - number).abs() <= bound
+        })
     }
 
     /// The largest scale of which all differences from the minimum are multiples.
@@ -323,6 +360,23 @@ mod tests {
         }
         assert_eq!(Step::within(0.5, 1)[0], Step { binary: 0, decimal: 0 });
         assert_eq!(Step::within(0.1, 1)[0], Step { binary: 1, decimal: 1 });
+    }
+
+    /// Values near multiples of 1/128: a step of more than twice the bound holds it.
+    #[test]
+    fn larger_steps_hold_for_spaced_values() {
+        let spaced = |n: i32| f64::from(n * n % 911) / 128.0 + f64::from(n % 3) * 0.000_3;
+        let spaced: Vec<u8> = (0..2000).flat_map(|n| spaced(n).to_le_bytes()).collect();
+        let extent = Extent::measure(&spaced).unwrap();
+        let steps = Step::larger(0.001);
+        assert!(
+            steps.is_sorted_by(|a, b| a.size() >= b.size()) && steps.iter().all(|step| step.size() > 0.002)
+        );
+        let found = steps.into_iter().find(|step| extent.holds(&spaced, *step, 0.001)).unwrap();
+        assert_eq!(found, Step { binary: -7, decimal: 0 });
+        let noise: Vec<u8> = (0..2000).flat_map(|n| f64::from(n).sqrt().to_le_bytes()).collect();
+        let extent = Extent::measure(&noise).unwrap();
+        assert!(!Step::larger(0.001).into_iter().any(|step| extent.holds(&noise, step, 0.001)));
     }
 
     #[test]

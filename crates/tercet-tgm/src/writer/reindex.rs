@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tercet_core::limits::check_limit;
 use tercet_core::progress::NoProgress;
@@ -34,6 +35,8 @@ pub struct ReindexOptions {
     pub limits: Limits,
     /// Whether the index is a file of its own beside the file, `run.tgm.idx` for `run.tgm`, which does not change then.
     pub index_file: bool,
+    /// The longest wait for another writer to the same file, before an index file is written. By default none.
+    pub lock_wait: Duration,
 }
 
 impl ReindexOptions {
@@ -69,6 +72,12 @@ impl ReindexOptions {
     /// Sets whether the index is a file of its own.
     pub fn with_index_file(mut self, index_file: bool) -> Self {
         self.index_file = index_file;
+        self
+    }
+
+    /// Sets the longest wait for another writer to the same file, before an index file is written.
+    pub fn with_lock_wait(mut self, wait: Duration) -> Self {
+        self.lock_wait = wait;
         self
     }
 
@@ -222,7 +231,7 @@ impl Writer {
         how: &ReindexOptions,
         progress: &dyn Progress,
     ) -> Result<ReindexReport, ErrorKind> {
-        let lock = super::append::wait_for(&disk, path, super::LOCK_WAIT, progress)?;
+        let lock = super::append::wait_for(&disk, path, how.lock_wait, progress)?;
         let source = Source::open(path)?;
         if last_index(&source, &how.reading())?.is_some() {
             let reason = "the file ends with an index; remove it first".into();

@@ -511,10 +511,6 @@ fn an_index_file_is_used_while_it_is_fresh() {
     assert_eq!(reason, "the index file is stale: it belongs to other bytes");
     assert_eq!(file.message_count().unwrap(), 22);
     // It is removed with the index.
-    assert!(
-        Writer::remove_index(&path, &ReindexOptions::new(), &NoProgress).is_err(),
-        "a message is damaged"
-    );
     plain(&path, 3);
     index_file(&path).unwrap();
     assert!(Writer::remove_index(&path, &ReindexOptions::new(), &NoProgress).unwrap());
@@ -545,7 +541,7 @@ fn no_flipped_byte_of_an_index_file_changes_a_result() {
 fn full_files_are_rotated() {
     let dir = TestDir::new();
     let one = message(0).len() as u64;
-    let options = WriterOptions::new().with_index_file(true).with_max_file_size(Some(one * 3));
+    let options = WriterOptions::new().with_index_file(true).with_max_file_size(Some(one * 2 + 1));
     let mut full = Vec::new();
     for step in 0..10 {
         let mut writer = Writer::append_or_create(dir.path(), options.clone(), &NoProgress).unwrap();

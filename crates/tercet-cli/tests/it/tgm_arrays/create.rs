@@ -249,3 +249,66 @@ fn names_are_escaped() {
     let result = dir.ok("extract a.tgm 0 -o x.npy");
     assert!(result.out.contains("red") && !result.out.contains('\u{1b}'), "{}", result.out.escape_debug());
 }
+
+/// Full files are renamed, in order; `tgm tail` and other readers find the current one under its name.
+#[test]
+fn full_files_are_rotated() {
+    let dir = TestDir::new();
+    dir.write("a.npy", npy::with_header("'|u1'", false, &[1000], vec![7; 1000]));
+    let mut notes = Vec::new();
+    for step in 0..5 {
+        let args = format!(
+            "create run.tgm --append --max-file-size 2KiB --index-file --from a=a.npy --meta step={step}"
+        );
+        notes.extend(dir.ok(&args).err.lines().map(str::to_owned));
+    }
+    assert_eq!(
+        notes,
+        [
+            "note: run.tgm is full: renamed to run-000000.tgm",
+            "note: run.tgm is full: renamed to run-000001.tgm",
+        ]
+    );
+    let names = ["run-000000.tgm", "run-000001.tgm", "run.tgm"];
+    for (name, steps) in names.iter().zip(["step\n0\n1\n", "step\n2\n3\n", "step\n4\n"]) {
+        assert_eq!(dir.ok(&format!("ls {name} -p step")).out, steps);
+        assert!(dir.path(&format!("{name}.idx")).exists(), "{name}");
+    }
+    dir.refused("create run.tgm --max-file-size 2KiB --from a=a.npy", 2, "--append");
+}
+
+/// One message for each position on the first axis, as `extract --stack` reads them.
+#[test]
+fn arrays_are_split_along_their_first_axis() {
+    let dir = TestDir::new();
+    let values: Vec<u8> = (0..24).collect();
+    dir.write("a.npy", npy::with_header("'|u1'", false, &[4, 2, 3], values.clone()));
+    dir.write("b.npy", npy::with_header("'|u1'", false, &[4], vec![9, 8, 7, 6]));
+    let out = dir.ok("create run.tgm --from a=a.npy --from b=b.npy --split-axis time").out;
+    assert_eq!(out, "run.tgm: messages 0 to 3 along `time`\n");
+    assert_eq!(
+        dir.ok("ls run.tgm -w name=a -p time,shape").out,
+        "time\tshape\n0\t2×3\n1\t2×3\n2\t2×3\n3\t2×3\n"
+    );
+    dir.ok("extract run.tgm a --stack time -o all.npy");
+    assert_eq!(dir.read("all.npy"), dir.read("a.npy"));
+    let out = dir.ok("create run.tgm --append --from b=b.npy --split-axis mars.step=0,6,12,18 --json").out;
+    let json: serde_json::Value = serde_json::from_str(&out).unwrap();
+    assert_eq!((&json["first"], &json["messages"]), (&4.into(), &4.into()));
+    dir.ok("extract run.tgm b -w mars.step=12 -o b12.csv");
+    assert_eq!(dir.values("run.tgm", 6, 0), [7]);
+    dir.write("c.npy", npy::with_header("'|u1'", false, &[3], vec![9, 8, 7]));
+    dir.refused("create x.tgm --from b=b.npy --from c=c.npy --split-axis time", 8, "has 4 positions");
+    dir.refused("create x.tgm --from b=b.npy --split-axis step=1,2", 8, "2 values, but the first axis has 4");
+    dir.refused("create - --from b=b.npy --split-axis step", 8, "requires a file");
+}
+
+#[test]
+fn the_size_of_decoded_arrays_is_limited() {
+    let dir = TestDir::new();
+    dir.write("a.npy", npy::with_header("'|u1'", false, &[1000], vec![7; 1000]));
+    dir.ok("create a.tgm --from a=a.npy --compression zstd");
+    let result = dir.tgm("extract a.tgm 0 -o out.npy --max-array 999");
+    assert_eq!(result.code, 6, "{}", result.err);
+    dir.ok("extract a.tgm 0 -o out.npy --max-array 1000");
+}

@@ -222,3 +222,45 @@ fn an_index_finds_every_object() {
     dir.ok("index run.tgm");
     assert_eq!(commands.map(|args| dir.ok(args).out), before);
 }
+
+/// An index file is used by every verb, extended by appends, and ignored with a warning when it is stale.
+#[test]
+fn an_index_file_is_used_and_kept_fresh() {
+    let dir = dir(6);
+    let before = dir.read("run.tgm");
+    let out = dir.ok("index run.tgm --index-file --reproducible").out;
+    insta::assert_snapshot!(out, @"run.tgm: indexed 6 messages, keys mars.param, name, step");
+    assert_eq!(dir.read("run.tgm"), before);
+    insta::assert_snapshot!(dir.ok("index run.tgm --index-file").out, @"run.tgm: index is up to date: 6 messages, keys mars.param, name, step");
+    assert_eq!(dir.ok("ls run.tgm -w step=4 -p step").out, "step\n4\n");
+    add(&dir, 6, "2t");
+    let result = dir.ok("ls run.tgm -w mars.param=2t -p step");
+    assert_eq!((&*result.out, &*result.err), ("step\n0\n2\n4\n6\n", ""));
+    // Another program appends.
+    dir.write("run.tgm", [dir.read("run.tgm"), before[..before.len() / 6].to_vec()].concat());
+    for args in ["ls run.tgm -w step=0 -p step", "info run.tgm", "extract run.tgm 6 -o - --as npy"] {
+        let result = dir.ok(args);
+        let warning = "warning: run.tgm: ignoring the message index: the index file is stale: it covers ";
+        assert!(result.err.contains(warning), "{args}: {}", result.err);
+    }
+    assert_eq!(
+        dir.ok("index run.tgm --index-file").out,
+        "run.tgm: indexed 8 messages (1 new), keys mars.param, name, step\n"
+    );
+    assert_eq!(dir.ok("info run.tgm").err, "");
+    assert_eq!(dir.ok("index run.tgm --remove").out, "run.tgm: index removed\n");
+    assert!(!dir.path("run.tgm.idx").exists());
+}
+
+/// A message by number is read before anything after it is looked at.
+#[test]
+fn messages_by_number_need_no_complete_file() {
+    let dir = dir(4);
+    let whole = dir.read("run.tgm");
+    dir.write("run.tgm", [&whole[..], b"junk and more junk"].concat());
+    let result = dir.ok("extract run.tgm 2 -o two.npy");
+    assert_eq!(result.err, "");
+    assert!(dir.ok("extract run.tgm -1 -o last.npy").err.contains("warning"), "all messages are needed");
+    assert_eq!(dir.read("two.npy"), dir.read("last.npy"));
+    dir.refused("extract run.tgm 4 -o four.npy", 8, "has no message 4");
+}
