@@ -239,8 +239,8 @@ impl File {
     ) -> Result<(MessageTable, bool), ErrorKind> {
         // A file of which the first messages are known has no index.
         let found = if first.is_some() { IndexLookup::None } else { self.find_index()? };
-        let is_forward = self.scan_options.direction == Direction::Forward && !self.source.is_remote();
-        if !matches!(found, IndexLookup::None) || !is_forward {
+        let is_forward = self.scan_options.direction == Direction::Forward;
+        if !matches!(found, IndexLookup::None) || !is_forward || !self.is_near(wanted)? {
             return Ok((self.read_message_table(found, &NoProgress)?, true));
         }
         // Twice as many as before, so that the time for all messages one by one is linear.
@@ -262,6 +262,17 @@ impl File {
             }
             count = count.saturating_mul(2);
         }
+    }
+
+    /// Whether it is faster to find only the messages up to this one: not in the second half of a remote file, which is
+    /// scanned from both ends. The first message is the estimate for all.
+    fn is_near(&self, wanted: usize) -> Result<bool, ErrorKind> {
+        if !self.source.is_remote() {
+            return Ok(true);
+        }
+        let first =
+            scan_first(&*self.source, 1, &NoProgress)?.messages.first().map_or(0, |first| first.len());
+        Ok(first.saturating_mul(wanted as u64) < self.len() / 2)
     }
 
     /// The index at the end of the file, or else in its index file.

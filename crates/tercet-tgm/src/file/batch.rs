@@ -81,6 +81,10 @@ impl File {
         if !self.source.is_remote() {
             return self.each_message(messages, work);
         }
+        // All messages are found at once.
+        if let Some(&last) = messages.iter().max() {
+            self.message_span(last)?;
+        }
         let mut results = Vec::with_capacity(messages.len());
         for group in messages.chunks(MAX_MESSAGES) {
             let prefetched = Arc::new(Prefetched::new(Arc::clone(&self.source)));

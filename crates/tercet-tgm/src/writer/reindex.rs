@@ -19,7 +19,7 @@ use crate::file::File;
 use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup, MessageIndex};
 use crate::message::read_metadata;
 use crate::options::ReadOptions;
-use crate::scan::{ScanOptions, scan_source};
+use crate::scan::{CutTail, ScanOptions, scan_source};
 
 /// Options of reindexing.
 #[derive(Clone, Debug, Default)]
@@ -163,7 +163,8 @@ impl Writer {
             let message_index = IndexBuilder::new(keys.unwrap_or(&IndexKeys::All));
             match Self::index_in_place(&source, message_index, how, progress)? {
                 // Only the index is written.
-                Some(Indexed { message_index, end, replaced }) => {
+                Some(Indexed { cut_tail: Some(cut), .. }) => return Err(named(cut_off(&cut))),
+                Some(Indexed { message_index, end, replaced, .. }) => {
                     let sink = lock.extend(source.len(), end, replaced);
                     writer = Self::new(sink.into(), how.writing()).with_name(&name);
                     writer.message_index = Some(message_index);
@@ -221,7 +222,8 @@ impl Writer {
             }
             None => Vec::new(),
         };
-        Ok(Some(Indexed { message_index, end, replaced }))
+        let cut_tail = file.cut_tail()?;
+        Ok(Some(Indexed { message_index, end, replaced, cut_tail }))
     }
 
     /// Writes the index file of a file, or extends it.
@@ -352,6 +354,13 @@ struct Indexed {
     end: u64,
     /// The bytes of the old index.
     replaced: Vec<u8>,
+    /// An incomplete message at the end.
+    cut_tail: Option<CutTail>,
+}
+
+/// The error of an index after an incomplete message, which would become a gap.
+fn cut_off(cut: &CutTail) -> ErrorKind {
+    ErrorKind::CannotIndex { reason: cut.to_string().into() }
 }
 
 fn no_message() -> ErrorKind {
@@ -399,7 +408,12 @@ fn index_messages_from(
     progress: &dyn Progress,
 ) -> Result<(), ErrorKind> {
     let part = Part::new(source, between(start, source.len()));
-    for found in scan_source(&part, ScanOptions::default(), progress)?.messages {
+    let scan = scan_source(&part, ScanOptions::default(), progress)?;
+    if let Some(mut cut) = scan.cut_tail(&part)? {
+        cut.message += message_index.len() as u64;
+        return Err(cut_off(&cut));
+    }
+    for found in scan.messages {
         progress.check()?;
         let metadata = read_metadata(&part, found, reading)?;
         if !metadata.is_message_index() {

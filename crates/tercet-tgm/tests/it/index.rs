@@ -580,3 +580,18 @@ fn a_message_by_number_stops_the_scan() {
     assert_eq!(file.message_count().unwrap(), 200);
     assert!(file.message(200).is_err());
 }
+
+/// An index after an incomplete message would make a gap of it.
+#[test]
+fn a_file_that_ends_inside_a_message_is_not_indexed() {
+    let dir = TestDir::new();
+    let bytes = [message(0), message(1)].concat();
+    let cut = &bytes[..bytes.len() - 9];
+    std::fs::write(dir.path(), cut).unwrap();
+    for error in [index(&dir.path(), None).unwrap_err(), index_file(&dir.path()).unwrap_err()] {
+        let (first, second) = (message(0).len(), message(1).len());
+        let reason = format!("file ends inside message 1: {} of {second} bytes", cut.len() - first);
+        assert!(error.to_string().contains(&reason), "{error}");
+    }
+    assert_eq!(std::fs::read(dir.path()).unwrap(), cut);
+}

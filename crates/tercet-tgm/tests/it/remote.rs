@@ -245,6 +245,11 @@ fn remote_files_are_scanned_from_both_ends() {
         assert_eq!(file.scan().unwrap(), right);
         let requests = calls.take().len();
         assert!(requests <= count / 2 + 4, "{requests} requests for {count} messages");
+        // A message of the first half needs only those before it.
+        let file = File::from_source(Arc::clone(&calls) as _, ReadOptions::new()).unwrap();
+        assert_eq!(file.message(count as u64 / 3).unwrap().span(), right.messages[count / 3]);
+        let requests = calls.take().len();
+        assert!(requests <= count / 3 + 9, "{requests} requests for message {} of {count}", count / 3);
         // Other bytes between messages: the same result as for a local file.
         let mut bytes = [&bytes[..], b"junk", &bytes[..]].concat();
         let middle = bytes.len() / 3;
