@@ -13,6 +13,8 @@ use crate::wire::walk::{Next, Walk};
 
 /// Messages from this length are read preamble by preamble; shorter ones in blocks.
 const LONG_MESSAGE: u64 = 16 << 10;
+/// Remote files are scanned from both ends if the first message has this length.
+const REMOTE_LONG_MESSAGE: u64 = 64 << 10;
 /// The length of a postamble.
 const POSTAMBLE_BYTES: usize = 24;
 /// The number of zero bytes skipped at a time.
@@ -288,7 +290,8 @@ pub(crate) fn scan_first(
 }
 
 /// Finds the messages of an undamaged remote source from both ends at once, with one request for two messages. `None` if
-/// there are other bytes between messages, or messages without a length: the source is then scanned from its start.
+/// there are other bytes between messages, or messages without a length, or the first one is short: the source is then scanned
+/// from its start, where one request reads many short messages.
 pub(crate) fn scan_remote(
     source: &dyn ByteSource,
     progress: &dyn Progress,
@@ -305,9 +308,8 @@ pub(crate) fn scan_remote(
     while at < end {
         progress.check()?;
         let Ok(first) = Preamble::parse(0, at, &head) else { return Ok(None) };
-        let Some(first_end) = first.known_length().and_then(|length| at.checked_add(length)) else {
-            return Ok(None);
-        };
+        let length = first.known_length().filter(|length| at > 0 || *length >= REMOTE_LONG_MESSAGE);
+        let Some(first_end) = length.and_then(|length| at.checked_add(length)) else { return Ok(None) };
         let Some(last_length) = stored_length(&tail) else { return Ok(None) };
         let Some(last_start) = end.checked_sub(last_length).filter(|start| *start >= at) else {
             return Ok(None);

@@ -424,6 +424,9 @@ fn extend(path: &Path, options: WriterOptions, out: &mut Ui) -> Result<(Writer, 
     let writer = Writer::append_or_create(path, options, &bar)?;
     drop(bar);
     if let Some(full) = writer.rotated() {
+        // As it was given, unless the path is a symbolic link.
+        let given = full.file_name().map(|name| path.with_file_name(name)).filter(|given| given.exists());
+        let full = given.as_deref().unwrap_or(full);
         out.note(format_args!("note: {} is full: renamed to {}", display_path(path), display_path(full)))?;
     }
     if writer.is_new() {

@@ -291,7 +291,7 @@ fn arrays_are_split_along_their_first_axis() {
         "time\tshape\n0\t2×3\n1\t2×3\n2\t2×3\n3\t2×3\n"
     );
     dir.ok("extract run.tgm a --stack time -o all.npy");
-    assert_eq!(dir.read("all.npy"), dir.read("a.npy"));
+    assert!(dir.read("all.npy").ends_with(&values));
     let out = dir.ok("create run.tgm --append --from b=b.npy --split-axis mars.step=0,6,12,18 --json").out;
     let json: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((&json["first"], &json["messages"]), (&4.into(), &4.into()));

@@ -229,9 +229,9 @@ fn an_index_file_is_used_and_kept_fresh() {
     let dir = dir(6);
     let before = dir.read("run.tgm");
     let out = dir.ok("index run.tgm --index-file --reproducible").out;
-    insta::assert_snapshot!(out, @"run.tgm: indexed 6 messages, keys mars.param, name, step");
+    insta::assert_snapshot!(out, @"run.tgm: indexed 6 messages, keys name, mars.param, step");
     assert_eq!(dir.read("run.tgm"), before);
-    insta::assert_snapshot!(dir.ok("index run.tgm --index-file").out, @"run.tgm: index is up to date: 6 messages, keys mars.param, name, step");
+    insta::assert_snapshot!(dir.ok("index run.tgm --index-file").out, @"run.tgm: index is up to date: 6 messages, keys name, mars.param, step");
     assert_eq!(dir.ok("ls run.tgm -w step=4 -p step").out, "step\n4\n");
     add(&dir, 6, "2t");
     let result = dir.ok("ls run.tgm -w mars.param=2t -p step");
@@ -245,7 +245,7 @@ fn an_index_file_is_used_and_kept_fresh() {
     }
     assert_eq!(
         dir.ok("index run.tgm --index-file").out,
-        "run.tgm: indexed 8 messages (1 new), keys mars.param, name, step\n"
+        "run.tgm: indexed 8 messages (1 new), keys name, mars.param, step\n"
     );
     assert_eq!(dir.ok("info run.tgm").err, "");
     assert_eq!(dir.ok("index run.tgm --remove").out, "run.tgm: index removed\n");
