@@ -65,7 +65,7 @@ pub struct File {
     verification_cache: Arc<VerificationCache>,
     scan_options: ScanOptions,
     /// Where an index file is looked for.
-    side_file: Option<SideFile>,
+    beside: Option<SideFile>,
     /// Shared by all clones.
     tables: Arc<Mutex<Tables>>,
 }
@@ -122,7 +122,7 @@ impl File {
     /// does so for files on this machine.
     #[cfg(any(unix, windows))]
     pub fn with_index_file_of(mut self, path: &std::path::Path) -> Self {
-        self.side_file = Some(SideFile::Path(index::index_file_path(path)));
+        self.beside = Some(SideFile::Path(index::index_file_path(path)));
         self.tables = Arc::default();
         self
     }
@@ -134,14 +134,14 @@ impl File {
             options,
             verification_cache: Arc::default(),
             scan_options: ScanOptions::default(),
-            side_file: None,
+            beside: None,
             tables: Arc::default(),
         })
     }
 
     /// Uses an index file, such as that of a remote file, if it is not stale.
     pub fn with_index_file(mut self, index_file: Arc<dyn ByteSource>) -> Self {
-        self.side_file = Some(SideFile::Source(index_file));
+        self.beside = Some(SideFile::Source(index_file));
         self.tables = Arc::default();
         self
     }
@@ -287,7 +287,7 @@ impl File {
     }
 
     fn find_side_file(&self) -> Result<IndexLookup, ErrorKind> {
-        match &self.side_file {
+        match &self.beside {
             None => Ok(IndexLookup::None),
             #[cfg(any(unix, windows))]
             Some(SideFile::Path(path)) => match tercet_core::source::File::open(path) {

@@ -104,7 +104,7 @@ impl<'a> Object<'a> {
             };
             match bytes {
                 Some(bytes) => {
-                    spans.extend(payload.slice(bytes.start, bytes.end.saturating_sub(bytes.start)))
+                    spans.extend(payload.slice(bytes.start, bytes.end.saturating_sub(bytes.start)));
                 }
                 None => return Ok(vec![self.frame.body()]),
             }

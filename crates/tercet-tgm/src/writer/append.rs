@@ -99,6 +99,7 @@ impl Writer {
     }
 
     /// [`append_or_create`](Self::append_or_create) on another disk.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of the other constructors")]
     pub fn append_or_create_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,

@@ -213,7 +213,7 @@ impl Writer {
             message_index.push(span, message.metadata());
             progress.advance(span.len());
         }
-        let end = last.map_or(source.len(), |last| last.start());
+        let end = last.map_or(source.len(), Span::start);
         let replaced = match last {
             Some(last) => {
                 check_limit("the index", last.len(), how.limits.metadata_bytes)
@@ -279,6 +279,7 @@ impl Writer {
     }
 
     /// [`Self::remove_index`] on another disk.
+    #[expect(clippy::needless_pass_by_value, reason = "the signature of the other constructors")]
     pub fn remove_index_on(
         disk: Arc<dyn Disk>,
         path: impl AsRef<Path>,
