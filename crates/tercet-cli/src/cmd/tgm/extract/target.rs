@@ -71,16 +71,15 @@ pub(super) fn find(
     file: &File,
 ) -> Result<Vec<ObjectNumber>, Failure> {
     if let Some(target @ Target::Number { message, object }) = target {
-        let number = match target.message() {
+        let number = if let Some(number) = target.message() {
             // The messages after it need not be found.
-            Some(number) => number,
-            None => {
-                let count = file.message_count()?;
-                from_end(*message, count).ok_or_else(|| {
-                    let name = escape::name(file.name());
-                    Failure::request(format!("{name}: has no message {message}: it holds {count}"))
-                })?
-            }
+            number
+        } else {
+            let count = file.message_count()?;
+            from_end(*message, count).ok_or_else(|| {
+                let name = escape::name(file.name());
+                Failure::request(format!("{name}: has no message {message}: it holds {count}"))
+            })?
         };
         let message = file.message(number)?;
         let object = object_of(*object, &message)?;
