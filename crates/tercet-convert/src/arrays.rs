@@ -24,19 +24,22 @@ mod plan;
 mod rechunk;
 pub(crate) mod sink;
 pub(crate) mod source;
+mod staged;
 mod view;
 
 #[cfg(test)]
 mod tests;
 
 pub use crate::formats::netcdf::Version as NetCdfVersion;
+pub use crate::formats::tgm::Split;
 pub(crate) use convert::place_of;
-pub use convert::{ConvertOptions, convert, plan_conversion};
+pub use convert::{ConvertOptions, convert, convert_to_messages, plan_conversion};
 pub use fidelity::{Fate, Fidelity, FidelityItem, Subject};
 pub use model::{Attr, AttrData, Dim, Header, Kind, Number, Numbers, Variable, number_at, push_number};
 pub use open::{open_path, open_source};
 pub use output::OutputFormat;
 pub use plan::Plan;
+pub(crate) use plan::as_text;
 pub use sink::{ArraySink, Fill, Values};
 pub use source::{ArraySource, read_all, read_tensor};
 pub use view::{View, ViewOptions};

@@ -25,6 +25,12 @@ pub enum ErrorKind {
     /// Error of a `.tet` file.
     #[error(transparent)]
     Tet(tercet_tet::ErrorKind),
+    /// Error of a `.tgm` file.
+    #[error(transparent)]
+    Tgm(tercet_tgm::ErrorKind),
+    /// Error of a `.tatami` file.
+    #[error(transparent)]
+    Tatami(tercet_tatami::ErrorKind),
     /// A result that the output format cannot hold.
     #[error("{0}")]
     Refused(Box<str>),
@@ -105,6 +111,20 @@ impl From<tercet_tet::Error> for Error {
     }
 }
 
+impl From<tercet_tgm::Error> for Error {
+    fn from(error: tercet_tgm::Error) -> Self {
+        let location = error.location().into();
+        Self::new(location, ErrorKind::Tgm(error.into_kind()))
+    }
+}
+
+impl From<tercet_tatami::Error> for Error {
+    fn from(error: tercet_tatami::Error) -> Self {
+        let location = error.location().into();
+        Self::new(location, ErrorKind::Tatami(error.into_kind()))
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.fmt(f)
@@ -123,6 +143,8 @@ impl ErrorKind {
         match self {
             Self::Npy(error) => Some(error),
             Self::Tet(error) => Some(error),
+            Self::Tgm(error) => Some(error),
+            Self::Tatami(error) => Some(error),
             Self::Source(error) => Some(error),
             Self::Publish(error) => Some(error),
             _ => None,

@@ -5,6 +5,7 @@ pub(crate) mod netcdf;
 pub mod npy;
 pub(crate) mod strided;
 pub(crate) mod tet;
+pub(crate) mod tgm;
 pub(crate) mod unwind;
 pub(crate) mod zarr;
 pub(crate) mod zip;

@@ -36,7 +36,9 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`arrays`] | array files: NetCDF, `.npy`, `.tet`, from any to any |
+//! | [`arrays`] | array files: NetCDF, HDF5, Zarr, `.npy`, `.tet`, `.tgm`, from any to any |
+//! | [`catalog`] | catalogues of many files, as `.tatami` tables |
+//! | [`diff`], [`content_hash`] | differences of two files; hashes that do not depend on the format |
 //! | [`npy`] | NumPy `.npy` files |
 //! | [`chunking`] | default chunk shapes |
 //! | [`documents`] | documents of text files: plain text, Markdown, HTML, TREC, JSONL, Parquet |
@@ -50,7 +52,13 @@
 
 #[cfg(any(unix, windows))]
 pub mod arrays;
+#[cfg(any(unix, windows))]
+pub mod catalog;
 pub mod chunking;
+#[cfg(any(unix, windows))]
+pub mod content_hash;
+#[cfg(any(unix, windows))]
+pub mod diff;
 #[cfg(any(unix, windows))]
 pub mod documents;
 mod error;

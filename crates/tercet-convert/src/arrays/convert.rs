@@ -3,21 +3,23 @@
 use std::path::Path;
 use std::sync::Mutex;
 
-use tercet_core::{DType, Progress};
+use tercet_core::{DType, Progress, Span};
 use tercet_tet::{Compression, Rounding};
 
 use super::cast::{cast, difference};
 use super::fidelity::{Fate, Fidelity, Subject};
-use super::model::{Kind, Variable};
+use super::model::{AttrData, Kind, Variable};
 use super::open::open_path;
 use super::output::OutputFormat;
 use super::plan::{Conversion, Plan, Transfer, plan};
 use super::rechunk::Rechunk;
 use super::sink::{ArraySink, Fill, Values, slabs};
 use super::source::{ArraySource, refused};
+use super::staged::Staged;
 use crate::formats::netcdf::{NetCdfSink, Version};
 use crate::formats::npy::NpySink;
 use crate::formats::tet::{TetSink, TetVariable};
+use crate::formats::tgm::{Split, TgmSink};
 use crate::formats::zarr::ZarrSink;
 use crate::{Error, ErrorKind, chunking};
 
@@ -31,6 +33,8 @@ pub struct ConvertOptions {
     pub compression: Compression,
     /// The largest absolute error of float variables in a `.tet` file, by name; without a name for all that are not coordinates.
     pub max_error: Vec<(Option<String>, f64)>,
+    /// How variables are divided into messages of a `.tgm` file.
+    pub split: Split,
     /// Replace an existing file.
     pub overwrite: bool,
     /// Read the output again and compare it with the input.
@@ -43,6 +47,7 @@ impl Default for ConvertOptions {
             chunks: Vec::new(),
             compression: Compression::Auto,
             max_error: Vec::new(),
+            split: Split::Auto,
             overwrite: false,
             verify: true,
         }
@@ -84,10 +89,10 @@ pub fn plan_conversion(
     if let Some(unknown) = names.iter().find(|name| plan.header.find(name).is_none()) {
         return Err(refused(source.name(), format!("no variable `{unknown}`")));
     }
-    if !options.max_error.is_empty() && plan.format != OutputFormat::Tet {
+    if !options.max_error.is_empty() && !matches!(plan.format, OutputFormat::Tet | OutputFormat::Tgm) {
         return Err(refused(
             source.name(),
-            format!("{} has no rounding; write a .tet file", plan.format.name()),
+            format!("{} has no rounding; write a .tet or .tgm file", plan.format.name()),
         ));
     }
     for variable in &plan.header.variables {
@@ -141,7 +146,7 @@ fn chunk_shape(variable: &Variable, original: &Variable, asked: &[(String, u64)]
     Some(chunk)
 }
 
-/// Converts a source to a new file. Returns what was kept; the errors of changed values are measured if the output is verified.
+/// Converts a source to a new file, which appears when it is complete and, unless `verify` is off, equal to the source. Returns what was kept; the errors of changed values are measured if the output is verified.
 pub fn convert(
     source: &dyn ArraySource,
     path: &Path,
@@ -150,11 +155,44 @@ pub fn convert(
     progress: &dyn Progress,
 ) -> Result<Plan, Error> {
     let mut plan = plan_conversion(source, format, options)?;
-    write(source, path, &mut plan, options, progress)?;
-    if options.verify {
-        verify(source, path, &mut plan, options, progress)?;
+    if !options.verify {
+        write(source, path, &mut plan, options, progress)?;
+        return Ok(plan);
     }
+    // The output is compared with the source before it appears.
+    let staged = Staged::new(path, plan.format, options.overwrite)?;
+    write(source, staged.path(), &mut plan, options, progress)
+        .and_then(|()| verify(source, staged.path(), &mut plan, options, progress))
+        .map_err(|error| staged.named(error))?;
+    staged.publish()?;
     Ok(plan)
+}
+
+/// Converts several sources to the messages of one `.tgm` file, in their order.
+pub fn convert_to_messages(
+    sources: &[(&dyn ArraySource, ConvertOptions)],
+    path: &Path,
+    overwrite: bool,
+    progress: &dyn Progress,
+) -> Result<Vec<Plan>, Error> {
+    if let [(source, options)] = sources {
+        let options = ConvertOptions { overwrite, ..options.clone() };
+        return Ok(vec![convert(*source, path, OutputFormat::Tgm, &options, progress)?]);
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let mut writer =
+        tercet_tgm::Writer::create(path, tercet_tgm::WriterOptions::new().with_overwrite(overwrite))?;
+    let parts = tempfile::Builder::new().prefix(".tercet-").suffix(".tmp").tempdir_in(parent);
+    let parts = parts.map_err(|error| Error::new(path.to_string_lossy().into(), ErrorKind::from(error)))?;
+    let mut plans = Vec::new();
+    for (number, (source, options)) in sources.iter().enumerate() {
+        let part = parts.path().join(format!("{number}.tgm"));
+        plans.push(convert(*source, &part, OutputFormat::Tgm, options, progress)?);
+        let file = tercet_tgm::File::open(&part)?;
+        writer.copy_from(&**file.source(), Span::first(file.len()), progress)?;
+    }
+    writer.finish()?;
+    Ok(plans)
 }
 
 fn create(
@@ -174,6 +212,19 @@ fn create(
         OutputFormat::Npy | OutputFormat::Npz => {
             let is_archive = plan.format == OutputFormat::Npz;
             Ok(Box::new(NpySink::create(path, plan.header.clone(), is_archive, options.overwrite)?))
+        }
+        OutputFormat::Tgm => {
+            let max_error =
+                plan.header.variables.iter().map(|variable| rounding(variable, options)).collect();
+            let (header, split) = (plan.header.clone(), options.split.clone());
+            Ok(Box::new(TgmSink::create(
+                path,
+                header,
+                split,
+                options.compression,
+                max_error,
+                options.overwrite,
+            )?))
         }
         OutputFormat::Tet => {
             let variables: Vec<TetVariable> = plan
@@ -360,6 +411,16 @@ fn verify(
             }
             continue;
         }
+        // Characters that were strings in a .tgm file are strings again.
+        if found.kind == Kind::String
+            && original.dtype() == Some(DType::U8)
+            && original.shape.split_last().is_some_and(|(_, outer)| *outer == found.shape)
+        {
+            if crate::diff::strings((source, transfer.source))? != written.read_strings(position)? {
+                return Err(differs(format!("verification failed: the strings of `{shown}` differ")));
+            }
+            continue;
+        }
         // A format that records types gives the original back.
         let is_original = found.kind == original.kind && found.shape == original.shape;
         let is_planned = found.dtype() == variable.dtype() && found.shape == variable.shape;
@@ -370,7 +431,10 @@ fn verify(
             )));
         }
         let attrs_differ = if plan.format.rules().attributes && rounding(variable, options).is_none() {
-            variable.attrs.iter().find(|attr| found.attr(&attr.name) != Some(&attr.value))
+            variable
+                .attrs
+                .iter()
+                .find(|attr| !found.attr(&attr.name).is_some_and(|found| is_same(found, &attr.value)))
         } else {
             None
         };
@@ -406,6 +470,18 @@ fn verify(
         }
     }
     Ok(())
+}
+
+/// Whether an attribute of the output is the planned one. Metadata of messages that another format stored as a string, or as numbers of
+/// another type, have their own type again.
+fn is_same(found: &AttrData, planned: &AttrData) -> bool {
+    let as_planned = match (found, planned) {
+        (AttrData::Numbers(found), AttrData::Numbers(planned)) => {
+            found.converted(planned.dtype).is_some_and(|found| found == *planned)
+        }
+        _ => super::plan::as_text(found).0 == *planned,
+    };
+    found == planned || as_planned
 }
 
 /// Compares the values of a variable with expected ones: the largest difference and the first place.

@@ -18,6 +18,8 @@ pub struct Header {
     pub variables: Vec<Variable>,
     /// Parts of the file that cannot be read: a name and the reason.
     pub unreadable: Vec<(String, String)>,
+    /// What differs from the file, by variable: fields that are missing.
+    pub notes: Vec<(String, String)>,
 }
 
 /// A dimension.

@@ -11,6 +11,7 @@ use crate::formats::hdf5::Hdf5;
 use crate::formats::netcdf::NetCdf;
 use crate::formats::npy::{NpySource, NpzSource};
 use crate::formats::tet::TetSource;
+use crate::formats::tgm::TgmSource;
 use crate::formats::zarr::Zarr;
 use crate::formats::zip::Archive;
 use crate::{Error, ErrorKind};
@@ -36,6 +37,9 @@ pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, 
         Some(b"TETR") => {
             let file = tercet_tet::File::from_source(source, ReadOptions::new())?;
             Ok(Box::new(TetSource::new(Arc::new(file))))
+        }
+        Some(b"TENS") if head.starts_with(tercet_tgm::MAGIC.as_slice()) => {
+            Ok(Box::new(TgmSource::open(source)?))
         }
         Some(b"\x93NUM") => Ok(Box::new(NpySource::open(source)?)),
         Some(b"PK\x03\x04") => {

@@ -14,6 +14,8 @@ use crate::formats::netcdf::{self, Version};
 pub enum OutputFormat {
     /// A `.tet` file.
     Tet,
+    /// A `.tgm` file: messages of fields with metadata.
+    Tgm,
     /// A NetCDF classic file; without a version, the oldest that can hold the variables is chosen.
     NetCdf(Option<Version>),
     /// A Zarr version 3 store: a directory with consolidated metadata.
@@ -62,6 +64,7 @@ impl OutputFormat {
         let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
         Some(match extension.as_deref()? {
             "tet" => Self::Tet,
+            "tgm" => Self::Tgm,
             "nc" | "nc3" | "cdf" => Self::NetCdf(None),
             "zarr" => Self::Zarr,
             "npy" => Self::Npy,
@@ -75,6 +78,7 @@ impl OutputFormat {
     pub fn name(self) -> &'static str {
         match self {
             Self::Tet => "Tetration .tet",
+            Self::Tgm => "Tensogram .tgm",
             Self::NetCdf(version) => version.map_or("NetCDF classic", Version::name),
             Self::Zarr => "Zarr version 3",
             Self::Npy => "NumPy .npy",
@@ -84,11 +88,11 @@ impl OutputFormat {
 
     /// Whether values are stored in chunks.
     pub(crate) fn is_chunked(self) -> bool {
-        matches!(self, Self::Tet | Self::Zarr)
+        matches!(self, Self::Tet | Self::Tgm | Self::Zarr)
     }
 
     /// The extensions of all formats, for messages.
-    pub const EXTENSIONS: &'static str = ".tet, .nc (NetCDF classic), .nc5 (CDF-5), .zarr, .npy, .npz";
+    pub const EXTENSIONS: &'static str = ".tet, .tgm, .nc (NetCDF classic), .nc5 (CDF-5), .zarr, .npy, .npz";
 
     /// Chooses a version for the variables of a file.
     pub(crate) fn resolved(self, header: &Header) -> Self {
@@ -115,6 +119,24 @@ impl OutputFormat {
                 has_dims: true,
                 max_unlimited: usize::MAX,
                 unlimited_reason: "",
+                attributes: true,
+                attribute: |_, value, _| (value.clone(), None),
+            },
+            Self::Tgm => Rules {
+                name: ".tgm",
+                stored_type: |dtype| Some(dtype).filter(|dtype| *dtype != DType::Bitmask),
+                restores_types: true,
+                chars: Some(Kind::Char),
+                strings: true,
+                labels: false,
+                max_label: 0,
+                scalars: true,
+                empty: false,
+                max_rank: 32,
+                slashes: true,
+                has_dims: true,
+                max_unlimited: 0,
+                unlimited_reason: "files grow by messages",
                 attributes: true,
                 attribute: |_, value, _| (value.clone(), None),
             },

@@ -69,7 +69,9 @@ pub(crate) fn plan(source: &dyn ArraySource, format: OutputFormat) -> Result<Pla
         let adapted = adapt(source, number, &rules, &mut header, &mut names)?;
         match adapted {
             Err(reason) => fidelity.add(Subject::Variable, &variable.name, Fate::NotCarried, reason),
-            Ok((mut target, how, changes)) => {
+            Ok((mut target, how, mut changes)) => {
+                let notes = input.notes.iter().filter(|(name, _)| *name == variable.name);
+                changes.extend(notes.map(|(_, note)| note.clone()));
                 let fate = if changes.is_empty() { Fate::Exact } else { Fate::Changed };
                 let detail = (!changes.is_empty()).then(|| changes.join("; "));
                 fidelity.add(Subject::Variable, &variable.name, fate, detail);

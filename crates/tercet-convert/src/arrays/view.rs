@@ -357,6 +357,9 @@ fn rename(source: &dyn ArraySource, header: &mut Header, renames: &[(String, Str
         if header.find(new).is_some() || header.dim(new).is_some() {
             return Err(refused(source.name(), format!("cannot rename `{old}`: there is a `{new}` already")));
         }
+        for (name, _) in header.notes.iter_mut().filter(|(name, _)| name == old) {
+            name.clone_from(new);
+        }
         for dim in header.dims.iter_mut().filter(|dim| dim.name == *old) {
             dim.name.clone_from(new);
             found = true;

@@ -7,4 +7,5 @@ mod store;
 mod write;
 
 pub(crate) use read::Zarr;
-pub(crate) use write::ZarrSink;
+pub(crate) use store::is_store;
+pub(crate) use write::{ZarrSink, check_target, replace_store};

@@ -109,7 +109,7 @@ impl NetCdf {
             attrs: parsed.attrs,
             dims,
             variables,
-            unreadable: Vec::new(),
+            ..Header::default()
         };
         Ok(Self { source, header, places })
     }

@@ -49,7 +49,7 @@ fn header(version: Version, single: bool) -> Header {
         ],
         dims: vec![dim("time", 5, true), dim("x", 3, false)],
         variables,
-        unreadable: Vec::new(),
+        ..Header::default()
     }
 }
 

@@ -50,14 +50,7 @@ impl ZarrSink {
     ) -> Result<Self, Error> {
         let name = path.to_string_lossy().into_owned();
         let error = |kind: ErrorKind| Error::new(name.as_str().into(), kind);
-        if path.symlink_metadata().is_ok() {
-            if !overwrite {
-                return Err(error(PublishError::Exists { path: path.to_owned() }.into()));
-            }
-            if !is_store(path) {
-                return Err(refused(&name, "exists and is not a Zarr store; it is not replaced"));
-            }
-        }
+        check_target(path, overwrite)?;
         for variable in &header.variables {
             if variable
                 .name
@@ -230,7 +223,6 @@ impl ArraySink for ZarrSink {
         self.put(&key(item, &vec![0; item.shape.len()]), &self.compressed(bytes)?)
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a store is a directory, which is published as a whole")]
     fn finish(self: Box<Self>) -> Result<(), Error> {
         let mut nodes: BTreeMap<String, Value> = BTreeMap::new();
         for variable in &self.header.variables {
@@ -268,21 +260,42 @@ impl ArraySink for ZarrSink {
             "consolidated_metadata": {"kind": "inline", "must_understand": false, "metadata": nodes},
         });
         self.put("zarr.json", node.to_string().as_bytes())?;
-        let old = self.temporary.0.with_extension("old");
-        let replaces = self.overwrite && self.target.is_dir();
-        if replaces {
-            let moved = std::fs::rename(&self.target, &old);
-            self.io(moved)?;
-        }
-        let renamed = std::fs::rename(&self.temporary.0, &self.target);
-        if renamed.is_err() && replaces {
-            let _ = std::fs::rename(&old, &self.target);
-        }
-        self.io(renamed)?;
-        if replaces {
-            let removed = std::fs::remove_dir_all(&old);
-            self.io(removed)?;
-        }
-        Ok(())
+        let replaced = replace_store(&self.temporary.0, &self.target, self.overwrite);
+        self.io(replaced)
     }
+}
+
+/// Checks that a store can be written: the target does not exist, or is a store that is replaced.
+pub(crate) fn check_target(path: &Path, overwrite: bool) -> Result<(), Error> {
+    let name = path.to_string_lossy();
+    if path.symlink_metadata().is_ok() {
+        if !overwrite {
+            let exists = PublishError::Exists { path: path.to_owned() };
+            return Err(Error::new(name.as_ref().into(), exists.into()));
+        }
+        if !is_store(path) {
+            return Err(refused(&name, "exists and is not a Zarr store; it is not replaced"));
+        }
+    }
+    Ok(())
+}
+
+/// Renames a complete store to its target. An old store is kept until the new one is in place.
+#[expect(clippy::disallowed_methods, reason = "a store is a directory, which is published as a whole")]
+pub(crate) fn replace_store(complete: &Path, target: &Path, overwrite: bool) -> std::io::Result<()> {
+    let old = target.with_file_name(format!(
+        ".{}.{}.old",
+        target.file_name().unwrap_or_default().to_string_lossy(),
+        std::process::id()
+    ));
+    let replaces = overwrite && target.is_dir();
+    if replaces {
+        std::fs::rename(target, &old)?;
+    }
+    let renamed = std::fs::rename(complete, target);
+    if renamed.is_err() && replaces {
+        let _ = std::fs::rename(&old, target);
+    }
+    renamed?;
+    if replaces { std::fs::remove_dir_all(&old) } else { Ok(()) }
 }

@@ -1,0 +1,98 @@
+//! Output that is checked before it appears under its name.
+
+use std::path::{Path, PathBuf};
+
+use tercet_core::publish::{AtomicFile, Disk as _, PublishError, RealDisk};
+
+use super::output::OutputFormat;
+use crate::formats::zarr;
+use crate::{Error, ErrorKind};
+
+/// A complete output in a temporary directory beside its target. Dropping it removes it.
+#[derive(Debug)]
+pub(crate) struct Staged {
+    /// The target as it was given, for errors.
+    given: PathBuf,
+    target: PathBuf,
+    path: PathBuf,
+    directory: tempfile::TempDir,
+    /// Holds the lock of a file that is replaced. A store is a directory and has none.
+    lock: Option<AtomicFile>,
+    overwrite: bool,
+}
+
+impl Staged {
+    /// Checks that the target can be written, and makes a place for the output.
+    pub(crate) fn new(given: &Path, format: OutputFormat, overwrite: bool) -> Result<Self, Error> {
+        let fail = |kind: ErrorKind| Error::new(given.to_string_lossy().into(), kind);
+        let (target, lock) = if format == OutputFormat::Zarr {
+            zarr::check_target(given, overwrite)?;
+            (given.to_owned(), None)
+        } else {
+            let lock = if overwrite { AtomicFile::create(given) } else { AtomicFile::create_new(given) };
+            let lock = lock.map_err(|error| fail(error.into()))?;
+            (lock.path().to_owned(), Some(lock))
+        };
+        let name = target
+            .file_name()
+            .ok_or_else(|| fail(PublishError::NoFileName { path: given.to_owned() }.into()))?;
+        let parent =
+            target.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let shown: String = name.to_string_lossy().chars().take(80).collect();
+        let directory =
+            tempfile::Builder::new().prefix(&format!(".{shown}.tercet-")).suffix(".tmp").tempdir_in(parent);
+        let directory = directory.map_err(|error| fail(error.into()))?;
+        let path = directory.path().join(name);
+        Ok(Self { given: given.to_owned(), target, path, directory, lock, overwrite })
+    }
+
+    /// The path of the output while it is written and checked.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// An error of the output, with the name of the target.
+    pub(crate) fn named(&self, error: Error) -> Error {
+        if error.location() == self.path.to_string_lossy() {
+            Error::new(self.given.to_string_lossy().into(), error.into_kind())
+        } else {
+            error
+        }
+    }
+
+    /// Renames the output to its target.
+    pub(crate) fn publish(self) -> Result<(), Error> {
+        let published = self.rename();
+        published
+            .map_err(|error| match error.kind() {
+                std::io::ErrorKind::AlreadyExists => PublishError::Exists { path: self.given.clone() }.into(),
+                _ => ErrorKind::from(error),
+            })
+            .map_err(|kind| Error::new(self.given.to_string_lossy().into(), kind))?;
+        drop(self.lock);
+        // Best effort: the output is in place.
+        let _ = self.directory.close();
+        Ok(())
+    }
+
+    fn rename(&self) -> std::io::Result<()> {
+        if self.lock.is_none() {
+            zarr::replace_store(&self.path, &self.target, self.overwrite)?;
+        } else if self.overwrite {
+            if let Ok(old) = std::fs::metadata(&self.target) {
+                std::fs::set_permissions(&self.path, old.permissions())?;
+            }
+            RealDisk.rename(&self.path, &self.target)?;
+        } else {
+            // A link fails if the name exists, also one that appeared since.
+            match RealDisk.link(&self.path, &self.target) {
+                Ok(()) => {}
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => return Err(error),
+                // File systems without links.
+                Err(_) => RealDisk.rename(&self.path, &self.target)?,
+            }
+        }
+        let parent = self.target.parent().filter(|parent| !parent.as_os_str().is_empty());
+        RealDisk.sync_directory(parent.unwrap_or(Path::new(".")))
+    }
+}
