@@ -335,6 +335,8 @@ impl From<convert::Error> for Failure {
         }
         match error.into_kind() {
             convert::ErrorKind::Tet(kind) => tet::Error::new(location, kind).into(),
+            convert::ErrorKind::Tgm(kind) => tgm::Error::new(location, kind).into(),
+            convert::ErrorKind::Tatami(kind) => tatami::Error::new(location, kind).into(),
             convert::ErrorKind::Npy(kind) => convert::npy::Error::new(location, kind).into(),
             kind => Self::from_error(&kind).with_location(&*location),
         }

@@ -259,11 +259,25 @@ pub(crate) enum TercetVerb {
     Repair(cmd::tet::repair::Args),
     /// Print the byte layout as a tree
     Outline(cmd::tet::outline::Args),
-    /// Convert array files: NetCDF, HDF5, Zarr, NumPy, .tet
+    /// Convert array files: NetCDF, HDF5, Zarr, NumPy, .tet, .tgm
     ///
     /// Any input to any output: dimensions, coordinates, attributes and packed values are kept. What the output format cannot
-    /// hold is reported. The output is read again and compared with the input. It appears when it is complete.
+    /// hold is reported. The output is read again and compared with the input before it appears.
+    ///
+    /// Messages of a .tgm file are stacked: metadata keys that vary become dimensions. A .tatami output is a catalogue of the input.
     Convert(Box<cmd::convert::Args>),
+    /// Compare two files of any format: structure, metadata, values
+    Diff(cmd::diff::Args),
+    /// Print a hash of the contents that does not depend on the format
+    Hash(cmd::diff::HashArgs),
+    /// Write a catalogue of files: a table with metadata, statistics and pointers
+    ///
+    /// One row for each dataset, message object and table. Metadata keys and attributes are typed columns.
+    Catalog(cmd::catalog::Args),
+    /// Find rows of a catalogue by terms and by a filter
+    Find(cmd::catalog::FindArgs),
+    /// Print or write the data of a pointer of a catalogue
+    Get(cmd::catalog::GetArgs),
     /// Run a query: reductions, slices, transforms
     #[command(visible_alias = "q")]
     Query(cmd::tet::query::Args),
@@ -436,6 +450,11 @@ impl Request {
             Self::Tercet(TercetVerb::Repair(args)) => cmd::any::repair(args, out),
             Self::Tercet(TercetVerb::Outline(args)) => cmd::any::outline(args, out),
             Self::Tercet(TercetVerb::Convert(args)) => cmd::convert::run(args, out),
+            Self::Tercet(TercetVerb::Diff(args)) => cmd::diff::run(args, out),
+            Self::Tercet(TercetVerb::Hash(args)) => cmd::diff::hash(args, out),
+            Self::Tercet(TercetVerb::Catalog(args)) => cmd::catalog::run(args, out),
+            Self::Tercet(TercetVerb::Find(args)) => cmd::catalog::find(args, out),
+            Self::Tercet(TercetVerb::Get(args)) => cmd::catalog::get(args, out),
             Self::Tercet(TercetVerb::Query(args)) => cmd::tet::query::run(args, out),
             Self::Tercet(TercetVerb::Tet(verb)) | Self::Tet(TetVerb::Tet(verb)) => verb.run(out),
             Self::Tercet(TercetVerb::Tgm(line)) => line.verb.run(&line.globals, out),

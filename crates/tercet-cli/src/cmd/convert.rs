@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::convert::ErrorKind;
 use tercet::convert::arrays::{
-    self, ArraySource, ConvertOptions, Fate, Fidelity, NetCdfVersion, OutputFormat, Plan, Subject, View,
-    ViewOptions,
+    self, ArraySource, ConvertOptions, Fate, Fidelity, NetCdfVersion, OutputFormat, Plan, Split, Subject,
+    View, ViewOptions,
 };
 use tercet::core::{DType, escape};
 use tercet::tet::Compression;
@@ -24,6 +24,8 @@ Examples:
   tercet convert --plan era5.nc era5.tet           what would be kept, changed or lost
   tercet convert era5.tet part.nc --var t2m --sel time=2024-06 --unpack
   tercet convert maps.tet series.tet --chunk time=744,lat=10,lon=10
+  tercet convert forecast.tgm forecast.tet         messages stacked into cubes
+  tercet convert era5.nc era5.tgm --split-axis time
 
 Exit code 0: converted; 1: a variable could not be converted, or something is not exact and --strict is given.";
 
@@ -71,6 +73,12 @@ pub(crate) struct Args {
     /// Round float data variables to this absolute error, or one of them: `0.01`, `t2m=0.01`. For .tet files. Repeatable
     #[arg(long, value_name = "[NAME=]ERROR", help_heading = "Values")]
     max_error: Vec<String>,
+    /// Messages of a .tgm output [default: one for each time, step, member and level]
+    #[arg(long, value_name = "BY", help_heading = "Messages", conflicts_with = "split_axis")]
+    split_by: Option<SplitBy>,
+    /// Write one message for each position of these dimensions, which must be the first ones. Repeatable
+    #[arg(long, value_name = "DIM", help_heading = "Messages", value_delimiter = ',')]
+    split_axis: Vec<String>,
     /// Chunk extents: `time=24,lat=180` [default: those of the input, or up to 4 MiB]
     #[arg(long, value_name = "DIM=N,…", help_heading = "Storage", value_delimiter = ',')]
     chunk: Vec<String>,
@@ -83,11 +91,42 @@ pub(crate) struct Args {
     json: JsonArgs,
 }
 
+/// How variables are divided into messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum SplitBy {
+    /// One message with all variables
+    File,
+    /// One message per variable
+    Variable,
+    /// One message for each position of the first unlimited dimension, or of time
+    Record,
+}
+
+impl SplitBy {
+    /// The option of the library for the dimensions of a source.
+    pub(crate) fn split(self, source: &dyn ArraySource) -> Split {
+        match self {
+            Self::File => Split::File,
+            Self::Variable => Split::Variable,
+            Self::Record => {
+                let dims = &source.header().dims;
+                let dim = dims
+                    .iter()
+                    .find(|dim| dim.unlimited)
+                    .or_else(|| dims.iter().find(|dim| dim.name == "time"));
+                dim.map_or(Split::File, |dim| Split::Axes(vec![dim.name.clone()]))
+            }
+        }
+    }
+}
+
 /// Output formats by name.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 enum Target {
     /// .tet file
     Tet,
+    /// .tgm file
+    Tgm,
     /// NetCDF classic (CDF-1)
     Nc3,
     /// NetCDF 64-bit offset (CDF-2)
@@ -106,6 +145,7 @@ impl From<Target> for OutputFormat {
     fn from(target: Target) -> Self {
         match target {
             Target::Tet => Self::Tet,
+            Target::Tgm => Self::Tgm,
             Target::Zarr => Self::Zarr,
             Target::Npy => Self::Npy,
             Target::Npz => Self::Npz,
@@ -132,6 +172,9 @@ struct ConvertJson<'a> {
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    if args.to.is_none() && args.output.extension().is_some_and(|extension| extension == "tatami") {
+        return args.catalog(out);
+    }
     let format = args.format()?;
     let source = open(&args.input)?;
     if let (Ok(from), Ok(to)) = (args.input.canonicalize(), args.output.canonicalize())
@@ -140,7 +183,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
         return Err(Failure::request(format!("{}: the output is the input", display_path(&args.output))));
     }
     let view = View::new(&*source, &args.view()?)?;
-    let options = args.options()?;
+    let mut options = args.options()?;
+    if let Some(split) = args.split_by {
+        options.split = split.split(&view);
+    }
     let plan = arrays::plan_conversion(&view, format, &options)?;
     let refuses = args.strict && !plan.fidelity.is_exact();
     if args.plan || refuses {
@@ -174,6 +220,28 @@ pub(crate) fn open(path: &Path) -> Result<Box<dyn ArraySource>, Failure> {
 }
 
 impl Args {
+    /// Writes a catalogue of the input.
+    fn catalog(&self, out: &mut Ui) -> Result<Outcome, Failure> {
+        let selects =
+            !(self.var.is_empty() && self.sel.is_empty() && self.isel.is_empty() && self.rename.is_empty());
+        if selects || self.plan || self.unpack {
+            return Err(Failure::request(
+                "a .tatami output is a catalogue of the whole input; it has no such options",
+            ));
+        }
+        // A table is not catalogued here, but converted.
+        open(&self.input)?;
+        let mut options = tercet::convert::catalog::CatalogOptions::new();
+        options.overwrite = self.force.force;
+        crate::cmd::catalog::write(
+            std::slice::from_ref(&self.input),
+            &self.output,
+            &options,
+            self.json.json,
+            out,
+        )
+    }
+
     fn format(&self) -> Result<OutputFormat, Failure> {
         if !input::is_local(&self.output) {
             return Err(Failure::request("the output must be a local file"));
@@ -237,6 +305,9 @@ impl Args {
             Some(0) => Compression::None,
             Some(level) => Compression::Zstd { level },
         };
+        if !self.split_axis.is_empty() {
+            options.split = Split::Axes(self.split_axis.clone());
+        }
         options.overwrite = self.force.force;
         options.verify = !self.no_verify;
         Ok(options)

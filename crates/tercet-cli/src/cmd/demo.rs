@@ -11,6 +11,7 @@ use crate::render::human_size;
 use crate::ui::Ui;
 
 mod directory;
+mod forecast;
 mod messages;
 mod records;
 mod stage;
@@ -37,7 +38,10 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let mut stage = Stage::new(&dir, if args.quiet { &mut hidden } else { out });
     stage.text("A .tet file holds named N-dimensional arrays in chunks. This demo creates one, reads it,")?;
     stage.text("damages copies of it, and shows that every damage is detected. Then it writes a part of")?;
-    stage.text("the data as .tgm messages and a table as a .tatami file, and damages those too.")?;
+    stage.text(
+        "the data as .tgm messages and a table as a .tatami file, and damages those too. At last a forecast",
+    )?;
+    stage.text("goes from messages to a cube to a catalogue.")?;
     stage
         .text(&format!("Its files are kept in the directory `{}`.", escape::name(&dir.to_string_lossy())))?;
 
@@ -49,6 +53,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     damage_the_footer(&mut stage)?;
     send_messages(&mut stage)?;
     keep_records(&mut stage)?;
+    follow_a_forecast(&mut stage)?;
+    find_data(&mut stage)?;
     next_steps(&mut stage)?;
     Ok(Outcome::Done)
 }
@@ -158,7 +164,9 @@ fn send_messages(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.text("the damaged values cannot:")?;
     stage.tgm(&["get", "-p", "hour", "bad-hours.tgm"], 0)?;
     stage.tgm(&["dump", "bad-hours.tgm"], 5)?;
-    stage.tgm(&["validate", "bad-hours.tgm"], 1)
+    stage.tgm(&["validate", "bad-hours.tgm"], 1)?;
+    stage.text("The message that is intact can be saved:")?;
+    stage.tgm(&["repair", "bad-hours.tgm", "-o", "saved-hours.tgm"], 1)
 }
 
 fn keep_records(stage: &mut Stage<'_>) -> Result<(), Failure> {
@@ -185,6 +193,48 @@ fn keep_records(stage: &mut Stage<'_>) -> Result<(), Failure> {
     stage.tatami(&["lookup", "bad-cities.tatami", "Lima"], 5)?;
     stage.tatami(&["lookup", "bad-cities.tatami", "Tunis", "--columns", "name,people"], 0)?;
     stage.tatami(&["repair", "bad-cities.tatami", "-o", "saved-cities.tatami"], 1)
+}
+
+fn follow_a_forecast(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.title("from messages to a cube")?;
+    stage.text("`forecast.tgm` is a stream of messages: one temperature field per step and level.")?;
+    forecast::write(&stage.path("forecast.tgm"))?;
+    stage.text("Stack them into a cube: the metadata keys that vary become dimensions with coordinates.")?;
+    stage.tercet(&["convert", "forecast.tgm", "forecast.tet"], 0)?;
+    stage.text("Compute with names and coordinates, and draw:")?;
+    stage.tet(&["mean", "forecast.tet", "t", "--over", "y,x", "--sel", "level=500"], 0)?;
+    let plot = [
+        "plot",
+        "forecast.tet",
+        "t",
+        "--sel",
+        "step=24",
+        "--sel",
+        "level=850",
+        "--width",
+        "72",
+        "--height",
+        "12",
+    ];
+    stage.tet(&plot, 0)?;
+    stage.text("Export to NetCDF, read it back, and compare with the messages that it came from:")?;
+    stage.tercet(&["convert", "forecast.tet", "forecast.nc"], 0)?;
+    stage.tercet(&["convert", "forecast.nc", "again.tgm"], 0)?;
+    stage.tercet(&["diff", "forecast.tgm", "again.tgm"], 0)?;
+    stage.text("The hash of the contents is the same in every container:")?;
+    stage.tercet(&["hash", "forecast.tgm", "forecast.tet"], 0)
+}
+
+fn find_data(stage: &mut Stage<'_>) -> Result<(), Failure> {
+    stage.title("catalogue")?;
+    stage.text("A catalogue is a .tatami table: one row per dataset, message object and table.")?;
+    let files = ["catalog", "forecast.tgm", "weather.tet", "cities.tatami", "-o", "catalog.tatami"];
+    stage.tercet(&files, 0)?;
+    stage.text("Find a field by its words and its metadata, and read it by its pointer:")?;
+    stage.tercet(&["find", "catalog.tatami", "temperature", "--where", "step = 24 and level >= 500"], 0)?;
+    stage.tercet(&["get", "--catalog", "catalog.tatami", "forecast.tgm#9.0"], 0)?;
+    stage.text("Damaged files are noticed here as well:")?;
+    stage.tercet(&["catalog", "bad-hours.tgm", "damaged.tet", "-o", "bad-catalog.tatami"], 1)
 }
 
 fn next_steps(stage: &mut Stage<'_>) -> Result<(), Failure> {

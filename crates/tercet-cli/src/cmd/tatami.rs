@@ -17,7 +17,7 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod eval;
 pub(crate) mod explain;
-mod filter;
+pub(crate) mod filter;
 pub(crate) mod head;
 pub(crate) mod index;
 mod ingest;

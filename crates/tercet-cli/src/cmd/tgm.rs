@@ -18,6 +18,7 @@ pub(crate) mod index;
 pub(crate) mod info;
 pub(crate) mod ls;
 pub(crate) mod merge;
+mod named;
 mod object_id;
 mod open;
 pub(crate) mod outline;
@@ -120,6 +121,21 @@ pub(crate) enum Verb {
     Repair(repair::Args),
     /// Print the byte layout as a tree
     Outline(outline::Args),
+    /// Convert NetCDF, HDF5 or Zarr files to messages
+    ///
+    /// Packed values are decoded and missing values become masks. All inputs go into one file, in their order. `tercet convert` has more
+    /// options.
+    ConvertNetcdf(named::NetcdfArgs),
+    /// Convert GRIB files to messages
+    ///
+    /// Keys are kept as metadata. All inputs go into one file, in their order.
+    ConvertGrib(named::GribArgs),
+    /// Convert messages to a NetCDF file
+    ///
+    /// Messages on one grid are stacked: metadata keys that vary become dimensions.
+    ToNetcdf(named::ExportArgs),
+    /// Convert messages to a GRIB file
+    ToGrib(named::ExportArgs),
     /// Print build features and run a self-test
     Doctor(doctor::Args),
 }
@@ -163,6 +179,10 @@ impl Verb {
             Self::Validate(args) => validate::run(args, out),
             Self::Repair(args) => repair::run(args, out),
             Self::Outline(args) => outline::run(args, out),
+            Self::ConvertNetcdf(args) => named::netcdf(args, out),
+            Self::ConvertGrib(args) => named::grib(args, out),
+            Self::ToNetcdf(args) => named::export(args, "nc", out),
+            Self::ToGrib(args) => named::export(args, "grib2", out),
             Self::Doctor(args) => doctor::run(args, out),
         }
     }

@@ -1,6 +1,7 @@
 //! Output, errors and exit codes of every verb.
 
 mod compute;
+mod contents;
 mod demo;
 mod errors;
 mod flags;

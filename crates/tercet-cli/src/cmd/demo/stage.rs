@@ -55,6 +55,11 @@ impl<'a> Stage<'a> {
         self.command(Persona::Tet, args, expected)
     }
 
+    /// Runs `tercet` with these arguments.
+    pub(super) fn tercet(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
+        self.command(Persona::Tercet, args, expected)
+    }
+
     /// Runs `tgm` with these arguments.
     pub(super) fn tgm(&mut self, args: &[&str], expected: u8) -> Result<(), Failure> {
         self.command(Persona::Tgm, args, expected)
@@ -70,7 +75,7 @@ impl<'a> Stage<'a> {
         let is_file = |arg: &str| {
             let path = Path::new(arg);
             path.extension().is_some_and(|extension| {
-                ["tet", "tgm", "tatami", "npy", "jsonl"].iter().any(|known| extension == *known)
+                ["tet", "tgm", "tatami", "npy", "nc", "jsonl"].iter().any(|known| extension == *known)
             })
         };
         let mut line = vec![OsString::from(program.name())];

@@ -33,7 +33,7 @@ pub(crate) struct Where {
 
 impl Where {
     /// The filter, if given, bound to the columns of a file.
-    pub(super) fn bind_to(&self, file: &File) -> Result<Option<Expr>, Failure> {
+    pub(crate) fn bind_to(&self, file: &File) -> Result<Option<Expr>, Failure> {
         self.filter.as_ref().map(|filter| filter.bind_to(file)).transpose()
     }
 

@@ -63,6 +63,11 @@ fn search() {
 }
 
 #[test]
+fn messages_to_catalogue() {
+    check("messages-to-catalogue.md");
+}
+
+#[test]
 fn netcdf_hdf5_zarr() {
     check("netcdf-hdf5-zarr.md");
 }

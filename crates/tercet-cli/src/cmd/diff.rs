@@ -1,0 +1,162 @@
+//! `tercet diff` and `tercet hash`: contents of files of any format.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use serde::Serialize;
+use tercet::convert::content_hash::{content_hash, hash_arrays};
+use tercet::convert::diff::{Aspect, Diff, DiffError, DiffOptions, diff, diff_arrays};
+use tercet::core::{ByteSource, escape};
+
+use crate::args::{JsonArgs, LimitArgs};
+use crate::cmd::convert::open;
+use crate::failure::{Failure, Outcome};
+use crate::input::Input;
+use crate::output::{display_path, json_path};
+use crate::ui::{GOOD, Ui, WARN, paint};
+
+const EXAMPLES: &str = "\
+Examples:
+  tercet diff era5.nc era5.tet               the same contents in two formats?
+  tercet diff old.tgm new.tgm                messages: metadata and values
+  tercet diff a.tet b.tet --rtol 1e-6        floats within a tolerance
+  tercet diff a.parquet b.tatami             tables: columns and rows
+
+Exit code 0: no difference; 1: the files differ; others: they could not be compared.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Args {
+    /// First file, directory or URL
+    #[arg(value_name = "A")]
+    left: PathBuf,
+    /// Second file, directory or URL
+    #[arg(value_name = "B")]
+    right: PathBuf,
+    /// Relative tolerance of numbers: |a - b| <= ATOL + RTOL * |b|
+    #[arg(long, value_name = "RTOL", default_value = "0", value_parser = tolerance)]
+    rtol: f64,
+    /// Absolute tolerance of numbers
+    #[arg(long, value_name = "ATOL", default_value = "0", value_parser = tolerance)]
+    atol: f64,
+    /// Compare names, types, shapes and values, but no attributes and no metadata of messages
+    #[arg(long)]
+    no_metadata: bool,
+    #[command(flatten)]
+    limit: LimitArgs,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+fn tolerance(text: &str) -> Result<f64, String> {
+    let value: Option<f64> = text.parse().ok().filter(|value: &f64| value.is_finite() && *value >= 0.0);
+    value.ok_or_else(|| "expected a number that is not negative".to_owned())
+}
+
+#[derive(Serialize)]
+struct DiffJson<'a> {
+    left: String,
+    right: String,
+    equal: bool,
+    #[serde(flatten)]
+    diff: &'a Diff,
+}
+
+impl From<DiffError> for Failure {
+    fn from(error: DiffError) -> Self {
+        match error {
+            DiffError::Table(error) => error.into(),
+            DiffError::Arrays(error) => error.into(),
+            other => Self::request(other.to_string()),
+        }
+    }
+}
+
+/// Opens a file that is not a store.
+fn source(path: &Path) -> Result<Arc<dyn ByteSource>, Failure> {
+    Input::new(path).source()
+}
+
+pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut options = DiffOptions::new();
+    (options.rtol, options.atol, options.metadata) = (args.rtol, args.atol, !args.no_metadata);
+    options.max_places = usize::try_from(args.limit.or(5)).unwrap_or(usize::MAX);
+    let bar = out.bar("comparing", 0);
+    let found = if args.left.is_dir() || args.right.is_dir() {
+        diff_arrays(&*open(&args.left)?, &*open(&args.right)?, &options, &bar)?
+    } else {
+        diff(&source(&args.left)?, &source(&args.right)?, &options, &bar)?
+    };
+    drop(bar);
+    let outcome = if found.is_empty() { Outcome::Done } else { Outcome::CheckFailed };
+    if args.json.json {
+        let (left, right) = (json_path(&args.left), json_path(&args.right));
+        out.json(&DiffJson { left, right, equal: found.is_empty(), diff: &found })?;
+        return Ok(outcome);
+    }
+    for difference in &found.differences {
+        let aspect = match difference.aspect {
+            Aspect::Structure => "structure",
+            Aspect::Metadata => "metadata",
+            Aspect::Values => "values",
+        };
+        let (name, detail) = (escape::name(&difference.name), escape::name(&difference.detail));
+        out.line(format_args!("{}  {name}: {detail}", paint(WARN, format_args!("{aspect:9}"))))?;
+        for place in &difference.places {
+            let (left, right) = (escape::name(&place.left), escape::name(&place.right));
+            out.line(format_args!("             {:?}: {left} and {right}", place.position))?;
+        }
+    }
+    if found.is_empty() {
+        out.summary(format_args!("{}", paint(GOOD, "no differences")))?;
+    } else {
+        let count = found.differences.len();
+        out.summary(format_args!("{count} difference{}", if count == 1 { "" } else { "s" }))?;
+    }
+    Ok(outcome)
+}
+
+const HASH_EXAMPLES: &str = "\
+Examples:
+  tercet hash era5.nc era5.tet era5.zarr     equal for equal contents
+
+The hash is BLAKE3 over the names, types, shapes and values of all variables, or over the columns of a table. Attributes, chunks and
+compression do not count.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HASH_EXAMPLES)]
+pub(crate) struct HashArgs {
+    /// Files, directories or URLs
+    #[arg(value_name = "FILES", required = true)]
+    files: Vec<PathBuf>,
+    #[command(flatten)]
+    json: JsonArgs,
+}
+
+#[derive(Serialize)]
+struct HashJson {
+    file: String,
+    hash: String,
+}
+
+pub(crate) fn hash(args: &HashArgs, out: &mut Ui) -> Result<Outcome, Failure> {
+    let mut all = Vec::new();
+    for path in &args.files {
+        let bar = out.bar("hashing", 0);
+        let hash = if path.is_dir() {
+            hash_arrays(&*open(path)?, &bar)?
+        } else {
+            content_hash(&source(path)?, &bar)?
+        };
+        drop(bar);
+        if args.json.json {
+            all.push(HashJson { file: json_path(path), hash: hash.to_string() });
+        } else {
+            out.line(format_args!("{hash}  {}", display_path(path)))?;
+        }
+    }
+    if args.json.json {
+        out.json(&all)?;
+    }
+    Ok(Outcome::Done)
+}
