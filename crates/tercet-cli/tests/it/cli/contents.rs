@@ -107,6 +107,6 @@ fn the_names_of_the_existing_tools_work() {
     assert_eq!(dir.tgm("validate b.tgm").code, Some(0));
     assert_eq!(dir.tercet("diff --no-metadata a.nc a.tgm").code, Some(0));
     assert_eq!(dir.tgm("to-netcdf d/forecast.tgm -o a.tet").code, Some(7));
-    assert_eq!(dir.tgm("to-netcdf d/forecast.tgm -o a.nc").code, Some(3), "the file exists");
+    assert_eq!(dir.tgm("to-netcdf d/forecast.tgm -o a.nc").code, Some(8), "the file exists");
     assert_eq!(dir.tgm("convert-grib a.nc -o c.tgm").code, Some(8));
 }
