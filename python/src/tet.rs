@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tercet::Container;
 use tercet::core::tensor::IndexSlice;
+use tercet::tet::compat::Answer;
 use tercet::tet::{
     Codec, Comparison, CoordinateValues, Coordinates, Dataset, File, Group, Label, LabelSelection, Method,
     Op, Query, Request, ResultValues, Results, RunOptions, Select, Syntax, TimePart, Weights, Window,
@@ -201,10 +202,13 @@ impl Tet {
         if let Some(elements) = preview {
             options = options.with_preview(elements);
         }
-        let answer = job::run(py, None, |progress| {
+        if reference && !self.file.datasets().any(|dataset| dataset.name() == query.dataset()) {
+            return serde_json::to_string(&Answer::not_found(&query, &self.file)).map_err(internal);
+        }
+        let result = job::run(py, None, |progress| {
             if plan { query.plan(&self.file, &options) } else { query.run(&self.file, &options, progress) }
         })?;
-        serde_json::to_string(&answer.map_err(to_py)?).map_err(internal)
+        serde_json::to_string(&Answer::new(&result.map_err(to_py)?)).map_err(internal)
     }
 
     /// Dimensions and coordinates of a selection, without its values.

@@ -103,8 +103,8 @@ pub use cf::CfEncoding;
 pub use chunk::Chunk;
 pub use compute::{
     Axis, BlockMeans, Comparison, Computed, CoordinateValues, Coordinates, Dim, Execution, ExpressionError,
-    Group, Label, LabelSelection, LazyValues, Outcome, OutputFile, Plan, PositionRange, Preview, Reduce, Reduced,
-    Request, Select, TimePart, Transform, Transformed, Weights, Window,
+    Group, Label, LabelSelection, LazyValues, Outcome, OutputFile, Plan, PositionRange, Preview, Reduce,
+    Reduced, Request, Select, TimePart, Transform, Transformed, Weights, Window,
 };
 pub use error::{ChunkError, DatasetError, Error, ErrorKind, StaleBlockError, TargetError};
 pub use export::Export;

@@ -11,8 +11,8 @@ use serde_json::Value as Json;
 use tercet_core::{DType, Progress};
 use tercet_tet::Compression;
 use tercet_tgm::{
-    Compression as Codec, DataObjectDescriptor, EncodeOptions, Entry, GlobalMetadata, Message,
-    PipelineBuilder, PreEncoded, Value, Writer, WriterOptions, encode_message, encode_pre_encoded,
+    Compression as Codec, DataObjectDescriptor, EncodeOptions, Entry, GlobalMetadata, Message, Pipeline,
+    PreEncoded, Value, Writer, WriterOptions, encode_message, encode_pre_encoded,
 };
 
 use super::keys::{self, Keys};
@@ -227,7 +227,7 @@ impl TgmSink {
             Compression::Auto => None,
             Compression::Zstd { level } => Some(level),
         };
-        let builder = PipelineBuilder::new().with_shuffle(size > 1).with_compression(Codec::Zstd { level });
+        let builder = Pipeline::builder().with_shuffle(size > 1).with_compression(Codec::Zstd { level });
         builder.apply(plain).map_err(|error| refused(&self.name, error.to_string()))
     }
 }
