@@ -1,5 +1,6 @@
 //! File formats of other programs, one module each.
 
+pub(crate) mod grib;
 pub(crate) mod hdf5;
 pub(crate) mod netcdf;
 pub mod npy;

@@ -18,7 +18,7 @@ pub struct Header {
     pub variables: Vec<Variable>,
     /// Parts of the file that cannot be read: a name and the reason.
     pub unreadable: Vec<(String, String)>,
-    /// What differs from the file, by variable: fields that are missing.
+    /// Remarks on variables for the report, such as missing fields: a name and the remark.
     pub notes: Vec<(String, String)>,
 }
 

@@ -7,6 +7,7 @@ use tercet_core::source::Access;
 use tercet_core::{ByteSource, Location, ReadOptions, Span};
 
 use super::source::ArraySource;
+use crate::formats::grib::{Grib, is_grib};
 use crate::formats::hdf5::Hdf5;
 use crate::formats::netcdf::NetCdf;
 use crate::formats::npy::{NpySource, NpzSource};
@@ -52,7 +53,10 @@ pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, 
                 Ok(Box::new(Zarr::open_zip(source)?))
             }
         }
+        Some(b"GRIB") => Ok(Box::new(Grib::open(source)?)),
         _ if is_hdf5(&*source) => Ok(Box::new(Hdf5::open(source)?)),
+        // Bulletins have a header before the message.
+        _ if is_grib(&head) => Ok(Box::new(Grib::open(source)?)),
         _ => Err(Error::new(name, ErrorKind::UnknownFormat)),
     }
 }
