@@ -159,6 +159,71 @@ def netcdf(check, directory):
     check.case("NetCDF classic from .tet", bytes_equal)
 
 
+def netcdf4_output(check, directory):
+    """NetCDF-4 and HDF5 files of ours, opened by netCDF4, h5netcdf, xarray and h5py."""
+    import h5py
+    import xarray
+    for stem in ["NETCDF4_zlib", "NETCDF4_contiguous", "NETCDF3_64BIT_OFFSET_contiguous", "NETCDF3_64BIT_DATA_contiguous"]:
+        source, four, five = directory / f"{stem}.nc", directory / f"{stem}_out.nc4", directory / f"{stem}_out.h5"
+
+        def written():
+            report = check.convert(source, four, "--strict")
+            assert report["verified"] and report["output_format"] == "NetCDF-4"
+            same_netcdf(source, four)
+            with netCDF4.Dataset(four) as file:
+                assert file.data_model == "NETCDF4", file.data_model
+
+        def through_tet():
+            check.convert(source, directory / f"{stem}_4.tet", "-f", "--strict")
+            check.convert(directory / f"{stem}_4.tet", directory / f"{stem}_4.nc4", "-f", "--strict")
+            same_netcdf(source, directory / f"{stem}_4.nc4")
+
+        def in_xarray():
+            for engine in ["netcdf4", "h5netcdf"]:
+                with xarray.open_dataset(source) as left, xarray.open_dataset(four, engine=engine) as right:
+                    for name in left.variables:
+                        if left[name].dtype.kind not in "OSU":
+                            np.testing.assert_array_equal(left[name].values, right[name].values, err_msg=f"{engine} {name}")
+                        assert left[name].dims == right[name].dims, (engine, name)
+                    assert right["packed"].attrs["units"] == "K"
+
+        def in_h5py():
+            check.convert(source, five, "--strict")
+            with netCDF4.Dataset(source) as left, h5py.File(five) as right:
+                left.set_auto_maskandscale(False)
+                for name, variable in left.variables.items():
+                    same(variable[...], right[name][...], name)
+                    assert [dim[0].name for dim in right[name].dims if len(dim)] == ["/" + dim for dim in variable.dimensions] or name in left.dimensions, name
+                assert right["packed"].attrs["units"] in (b"K", "K") and right.attrs["title"] in ("Temperatur über Köln", "Temperatur über Köln".encode())
+                assert right["v_f4"].compression == "gzip" or right["v_f4"].size < 1024
+
+        check.case(f"{stem}: NetCDF-4 output", written)
+        check.case(f"{stem}: NetCDF-4 output from .tet", through_tet)
+        check.case(f"{stem}: NetCDF-4 output in xarray", in_xarray)
+        check.case(f"{stem}: HDF5 output in h5py", in_h5py)
+
+    def types():
+        source = directory / "types.npz"
+        data = {name: values(name, (40, 50), 2) for name in NUMBERS + ["f2", "?"]} | {"c16": values("f8", (40, 50)).astype("c16")}
+        np.savez(source, **data)
+        check.convert(source, directory / "types.h5", "--strict")
+        with h5py.File(directory / "types.h5") as file:
+            for name, expected in data.items():
+                same(file[name][...], expected, name)
+                assert file[name].chunks is None or file[name].compression == "gzip", name
+
+    def strings_and_groups():
+        source, target = directory / "groups.nc", directory / "groups_out.nc4"
+        check.convert(source, target, "--strict")
+        with netCDF4.Dataset(target) as file:
+            assert file["station"][:].tolist() == ["Köln", "", "a longer name"]
+            same(file["model/run/v"][:].data, values("f4", (4, 3)), "v")
+            assert file["model/run"].source == "test" and file["model/run/v"].dimensions == ("y", "x")
+
+    check.case("types in HDF5 output", types)
+    check.case("strings and groups in NetCDF-4 output", strings_and_groups)
+
+
 def groups(check, directory):
     source, tet = directory / "groups.nc", directory / "groups.tet"
     with netCDF4.Dataset(source, "w") as file:
@@ -180,6 +245,20 @@ def groups(check, directory):
             assert file["station"][:].tolist() == ["Köln", "", "a longer name"], file["station"][:]
 
     check.case("groups and strings", run)
+
+
+def csv(check, directory):
+    """Matrices in text files."""
+    data = values("f8", (12, 5), 4)
+    cases = {"plain.csv": (",", "", data), "tabs.tsv": ("\t", "", data), "semicolons.csv": (";", "", data),
+             "header.csv": (",", "a,b,c,d,e", data), "integers.csv": (",", "", (data * 10).astype("i8"))}
+    for name, (delimiter, header, expected) in cases.items():
+        def run():
+            np.savetxt(directory / name, expected, delimiter=delimiter, header=header, comments="", fmt="%d" if expected.dtype.kind == "i" else "%.17g")
+            check.convert(directory / name, directory / "matrix.npy", "-f", "--strict" if not header else "--no-verify")
+            same(np.load(directory / "matrix.npy"), expected, name)
+
+        check.case(f"matrix {name}", run)
 
 
 def hdf5(check, directory):
@@ -321,7 +400,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [netcdf, groups, hdf5, zarr_stores, xarray_zarr, hostile, real]
+    stages = [netcdf, groups, netcdf4_output, csv, hdf5, zarr_stores, xarray_zarr, hostile, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

@@ -3,7 +3,6 @@ are opened by ecCodes."""
 
 import argparse
 import itertools
-import json
 import os
 import pathlib
 import subprocess
@@ -148,6 +147,216 @@ def packings(check, directory):
             check.case(name, run)
 
 
+def scanning(check, directory):
+    """Grids in every order of points: the values of each place are those of ecCodes."""
+    for edition, (i, j, columns, alternating) in itertools.product([1, 2], itertools.product([0, 1], repeat=4)):
+        path = directory / "scan.grib"
+        message = handle(edition, "regular_ll")
+        try:
+            if i:
+                eccodes.codes_set_key_vals(message, "longitudeOfFirstGridPointInDegrees=29,longitudeOfLastGridPointInDegrees=0")
+            if j:
+                eccodes.codes_set_key_vals(message, "latitudeOfFirstGridPointInDegrees=40,latitudeOfLastGridPointInDegrees=60")
+            eccodes.codes_set_key_vals(message, f"iScansNegatively={i},jScansPositively={j},jPointsAreConsecutive={columns}")
+            if edition == 2:
+                eccodes.codes_set(message, "alternativeRowScanning", alternating)
+            elif alternating:
+                continue
+            eccodes.codes_set_values(message, field(630, 3))
+            put(message, path, "wb")
+        finally:
+            eccodes.codes_release(message)
+
+        def run():
+            [(values, step, keys, points)] = decoded(path)
+            found = ours(check, path, directory)
+            latitudes, longitudes = np.meshgrid(found["latitude"], found["longitude"], indexing="ij")
+            ours_by_place = {(round(a, 3), round(b, 3)): value for a, b, value in
+                             zip(latitudes.ravel(), longitudes.ravel(), found["t"].astype("f8").ravel())}
+            theirs = {(round(a, 3), round(b, 3)): value for a, b, value in zip(points[0], points[1], values)}
+            assert ours_by_place.keys() == theirs.keys(), "places"
+            assert max(abs(theirs[place] - value) for place, value in ours_by_place.items()) <= step / 2
+
+        check.case(f"grib{edition} scanning {i}{j}{columns}{alternating}", run)
+
+
+def cubes(check, directory):
+    """Fields of several times, steps, levels and members in any order, one of them missing."""
+    for edition in [1, 2]:
+        path = directory / f"cube{edition}.grib"
+        path.unlink(missing_ok=True)
+        rng = np.random.default_rng(edition)
+        places = list(itertools.product([20240101, 20240102], [0, 6], [1000, 850, 500], ["t", "u"]))
+        missing = (20240102, 6, 850, "u")
+        order = rng.permutation(len(places))
+        for number in order:
+            date, step, level, name = places[number]
+            if places[number] == missing:
+                continue
+            message = handle(edition, "regular_ll")
+            eccodes.codes_set_key_vals(message, f"dataDate={date},dataTime=1200,step={step},level={level},shortName={name}")
+            eccodes.codes_set_values(message, field(630, int(number)))
+            put(message, path)
+            eccodes.codes_release(message)
+
+        def run():
+            theirs = {(keys["dataDate"], keys["step"], keys["level"], keys["shortName"]): (values, step)
+                      for values, step, keys, _ in decoded(path)}
+            found = ours(check, path, directory)
+            assert found["t"].shape == found["u"].shape == (2, 2, 3, 21, 30), found["t"].shape
+            assert found["step"].tolist() == [0, 6] and found["isobaricInhPa"].tolist() == [1000, 850, 500]
+            assert found["time"].tolist() == [1704110400, 1704196800], found["time"]
+            for a, b, c in itertools.product(range(2), range(2), range(3)):
+                for name in ["t", "u"]:
+                    key = ([20240101, 20240102][a], [0, 6][b], [1000, 850, 500][c], name)
+                    if key == missing:
+                        assert np.isnan(found[name][a, b, c]).all()
+                    else:
+                        compare(found[name][a, b, c], theirs[key][0], theirs[key][1], str(key))
+            report = check.convert(path, directory / "cube.nc", "-f")
+            [note] = [item["detail"] for item in report["fidelity"]["items"] if item["name"] == "u"]
+            assert note.startswith("1 of 12 fields are not in the file"), note
+
+        check.case(f"grib{edition} cube", run)
+
+        def keys():
+            import xarray
+            check.convert(path, directory / "cube.nc4", "-f")
+            with xarray.open_dataset(directory / "cube.nc4") as ours:
+                assert ours["t"].dims == ("time", "step", "isobaricInhPa", "latitude", "longitude")
+                assert ours["t"].attrs["GRIB_shortName"] == "t" and ours["t"].attrs["units"] == "K"
+                assert ours["t"].attrs["standard_name"] == "air_temperature" and ours["t"].attrs["long_name"] == "Temperature"
+                assert str(ours["time"].values[0]).startswith("2024-01-01T12:00"), ours["time"]
+                assert "valid_time" in ours.coords and ours["valid_time"].dims == ("time", "step")
+
+        check.case(f"grib{edition} in xarray", keys)
+
+
+def names(check, directory):
+    """Parameters have the names and units of ecCodes."""
+    cases = ["2t", "10u", "10v", "msl", "sp", "tcc", "lsm", "sst", "skt", "2d", "z", "t", "q", "r", "u", "v", "w", "gh", "vo", "d", "pv", "ci"]
+    for edition, name in itertools.product([1, 2], cases):
+        path = directory / "name.grib"
+        message = handle(edition, "regular_ll", "pl" if name in ("z", "t", "q", "r", "u", "v", "w", "gh", "vo", "d", "pv") else "sfc")
+        try:
+            eccodes.codes_set(message, "shortName", name)
+            wanted = {key: eccodes.codes_get_string(message, key) for key in ["shortName", "units", "name", "cfVarName"]}
+            put(message, path, "wb")
+        except eccodes.CodesInternalError:
+            continue
+        finally:
+            eccodes.codes_release(message)
+
+        def run():
+            import xarray
+            check.convert(path, directory / "name.nc4", "-f")
+            with xarray.open_dataset(directory / "name.nc4") as ours:
+                variable = ours[wanted["cfVarName"]]
+                found = {"shortName": variable.attrs["GRIB_shortName"], "units": variable.attrs["units"], "name": variable.attrs["long_name"]}
+                assert all(found[key] == wanted[key] for key in found), (found, wanted)
+
+        check.case(f"grib{edition} parameter {name}", run)
+
+
+def output(check, directory):
+    """GRIB files of ours, read by ecCodes."""
+    import netCDF4
+    for grid, (precision, options) in itertools.product(["ll", "gg", "up"], {
+            "ieee": [], "ccsds": ["--max-error", "0.01"], "simple": ["--max-error", "0.01", "--packing", "simple"],
+            "bits": ["--bits", "20"], "few": ["--bits", "3", "--packing", "simple"]}.items()):
+        source, target = directory / f"w_{grid}.nc", directory / f"w_{grid}_{precision}.grib2"
+        rng = np.random.default_rng(7)
+        latitudes = {"ll": np.linspace(60, 40, 41), "up": np.linspace(-10, 10, 41),
+                     "gg": np.degrees(np.arcsin(np.polynomial.legendre.leggauss(48)[0]))[::-1]}[grid]
+        data = 280 + rng.standard_normal((2, 3, latitudes.size, 36)).astype("f4")
+        data[0, 1, 2, 5:9] = np.nan
+        with netCDF4.Dataset(source, "w") as file:
+            for name, size in [("time", 2), ("level", 3), ("lat", latitudes.size), ("lon", 36)]:
+                file.createDimension(name, size)
+            time = file.createVariable("time", "f8", ("time",))
+            time.units, time[:] = "hours since 2024-06-01", [0, 12]
+            level = file.createVariable("level", "f8", ("level",))
+            level.units, level[:] = "hPa", [1000, 850, 2.5]
+            lat, lon = file.createVariable("lat", "f8", ("lat",)), file.createVariable("lon", "f8", ("lon",))
+            lat.units, lon.units, lat[:], lon[:] = "degrees_north", "degrees_east", latitudes, np.arange(36) * 10.0
+            variable = file.createVariable("t", "f4", ("time", "level", "lat", "lon"), fill_value=np.float32(-999))
+            variable.units = "K"
+            variable[:] = np.where(np.isnan(data), -999, data)
+
+        def run():
+            report = check.convert(source, target, "-f", *options)
+            assert report["verified"]
+            [item] = [item for item in report["fidelity"]["items"] if item["name"] == "t"]
+            bound = {"ieee": 0, "ccsds": 0.01, "simple": 0.01, "bits": 1e-4, "few": 2}[precision]
+            messages = decoded(target)
+            assert len(messages) == 6
+            for number, (values, step, keys, points) in enumerate(messages):
+                expected = data[number // 3, number % 3].ravel()
+                assert (np.isnan(values) == np.isnan(expected)).all()
+                assert np.nanmax(np.abs(values - expected)) <= bound
+                assert keys["shortName"] == "t" and keys["dataDate"] == 20240601 and keys["dataTime"] == [0, 1200][number // 3], keys
+                assert np.abs(points[0].reshape(latitudes.size, 36)[:, 0] - latitudes).max() < 1e-3
+                same_longitudes(points[1].reshape(latitudes.size, 36)[0], np.arange(36) * 10.0, "longitudes")
+            assert precision == "ieee" or item["max_error"] <= bound
+
+        check.case(f"written {grid} {precision}", run)
+
+
+def round_trips(check, directory):
+    """GRIB to .tet to GRIB: the same values and keys."""
+    for edition in [1, 2]:
+        path = directory / f"cube{edition}.grib"
+
+        def run():
+            check.convert(path, directory / "trip.tet", "-f")
+            check.convert(directory / "trip.tet", directory / "trip.grib2", "-f")
+            key = lambda entry: tuple(str(entry[2][key]) for key in ["shortName", "dataDate", "dataTime", "step", "level"])
+            left = {key(entry): entry for entry in decoded(path)}
+            right = {key(entry): entry for entry in decoded(directory / "trip.grib2")}
+            assert left.keys() <= right.keys() and len(right) == len(left) + 1, (left.keys() ^ right.keys())
+            for name, entry in left.items():
+                compare(right[name][0], entry[0], entry[1], str(name))
+
+        check.case(f"grib{edition} round trip", run)
+
+
+def hostile(check, directory):
+    """Damaged files: an error or values, never a crash."""
+    rng = np.random.default_rng(1)
+    for path in sorted(directory.glob("p[12]_regular_ll_*_16_smooth_True.grib")) + sorted(directory.glob("p2_reduced_gg_grid_simple*")):
+        data = path.read_bytes()
+
+        def run():
+            for number in range(10):
+                damaged = bytearray(data)
+                if number < 3:
+                    damaged = damaged[: rng.integers(0, len(damaged))]
+                else:
+                    for place in rng.integers(0, len(damaged) if number % 2 else min(len(damaged), 250), 2):
+                        damaged[place] = rng.integers(0, 256)
+                target = directory / "damaged.grib"
+                target.write_bytes(damaged)
+                run = subprocess.run([check.tercet, "convert", str(target), str(directory / "damaged.tet"), "-f", "--max-memory", "1GiB"],
+                                     capture_output=True, text=True, timeout=60)
+                assert 0 <= run.returncode <= 8 and "the reader of this format failed" not in run.stderr, (number, run.returncode, run.stderr[-300:])
+
+        check.case(f"damaged {path.name}", run)
+
+
+def real(check, directory):
+    # A directory with real data, which is not part of the project.
+    path = pathlib.Path(os.environ.get("TERCET_DATA", "../shared/data")) / "grid/era5uk.grib"
+    if not path.exists():
+        return
+
+    def run():
+        found = ours(check, path, directory)
+        for number, (values, step, keys, points) in enumerate(decoded(path)):
+            compare(found["t2m"][number], values, step, str(number))
+
+    check.case("ERA5", run)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--tercet", required=True)
@@ -155,7 +364,7 @@ def main():
     parser.add_argument("--only", action="append", default=[])
     args = parser.parse_args()
     check = Check(args.tercet)
-    stages = [packings]
+    stages = [packings, scanning, cubes, names, output, round_trips, hostile, real]
     with tempfile.TemporaryDirectory() as temporary:
         directory = pathlib.Path(args.keep or temporary)
         for stage in stages:

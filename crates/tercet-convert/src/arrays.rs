@@ -20,7 +20,7 @@ mod fidelity;
 mod model;
 mod open;
 mod output;
-mod plan;
+pub(crate) mod plan;
 mod rechunk;
 pub(crate) mod sink;
 pub(crate) mod source;
@@ -30,6 +30,7 @@ mod view;
 #[cfg(test)]
 mod tests;
 
+pub use crate::formats::grib::GribPacking;
 pub use crate::formats::netcdf::Version as NetCdfVersion;
 pub use crate::formats::tgm::Split;
 pub(crate) use convert::place_of;

@@ -2,6 +2,7 @@
 
 pub(crate) mod grib;
 pub(crate) mod hdf5;
+pub(crate) mod matrix;
 pub(crate) mod netcdf;
 pub mod npy;
 pub(crate) mod strided;

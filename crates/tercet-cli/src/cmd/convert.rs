@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use tercet::convert::ErrorKind;
 use tercet::convert::arrays::{
-    self, ArraySource, ConvertOptions, Fate, Fidelity, NetCdfVersion, OutputFormat, Plan, Split, Subject,
-    View, ViewOptions,
+    self, ArraySource, ConvertOptions, Fate, Fidelity, GribPacking, NetCdfVersion, OutputFormat, Plan, Split,
+    Subject, View, ViewOptions,
 };
 use tercet::core::{DType, escape};
 use tercet::tet::Compression;
@@ -22,6 +22,7 @@ const EXAMPLES: &str = "\
 Examples:
   tercet convert era5.nc era5.tet                  NetCDF to .tet, verified
   tercet convert --plan era5.nc era5.tet           what would be kept, changed or lost
+  tercet convert era5.grib era5.tet                GRIB 1 or 2: fields stacked to cubes
   tercet convert era5.tet part.nc --var t2m --sel time=2024-06 --unpack
   tercet convert maps.tet series.tet --chunk time=744,lat=10,lon=10
   tercet convert forecast.tgm forecast.tet         messages stacked into cubes
@@ -70,9 +71,16 @@ pub(crate) struct Args {
     /// Element type of all float data variables, or of one: `f32`, `t2m=f32`. Repeatable
     #[arg(long, value_name = "[NAME=]TYPE", help_heading = "Values")]
     dtype: Vec<String>,
-    /// Round float data variables to this absolute error, or one of them: `0.01`, `t2m=0.01`. For .tet files. Repeatable
+    /// Round float data variables to this absolute error, or one of them: `0.01`, `t2m=0.01`. For .tet and GRIB files.
+    /// Repeatable
     #[arg(long, value_name = "[NAME=]ERROR", help_heading = "Values")]
     max_error: Vec<String>,
+    /// Bits per value of a GRIB file, instead of an error [default: IEEE floats, exact]
+    #[arg(long, value_name = "N", help_heading = "Values", conflicts_with = "max_error")]
+    bits: Option<u32>,
+    /// Packing of a GRIB file [default: ccsds with --max-error or --bits, else ieee]
+    #[arg(long, value_name = "PACKING", help_heading = "Storage")]
+    packing: Option<Packing>,
     /// Messages of a .tgm output [default: one for each time, step, member and level]
     #[arg(long, value_name = "BY", help_heading = "Messages", conflicts_with = "split_axis")]
     split_by: Option<SplitBy>,
@@ -133,12 +141,29 @@ enum Target {
     Nc64,
     /// NetCDF CDF-5
     Cdf5,
+    /// NetCDF-4
+    Nc4,
+    /// HDF5
+    Hdf5,
     /// Zarr version 3 store
     Zarr,
     /// NumPy array
     Npy,
     /// NumPy archive of arrays
     Npz,
+    /// GRIB edition 2
+    Grib,
+}
+
+/// Packings of GRIB files.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum Packing {
+    /// Integers of a fixed number of bits, which every program reads
+    Simple,
+    /// Integers compressed by CCSDS 121.0-B-3
+    Ccsds,
+    /// IEEE floats, exact
+    Ieee,
 }
 
 impl From<Target> for OutputFormat {
@@ -149,6 +174,9 @@ impl From<Target> for OutputFormat {
             Target::Zarr => Self::Zarr,
             Target::Npy => Self::Npy,
             Target::Npz => Self::Npz,
+            Target::Grib => Self::Grib,
+            Target::Nc4 => Self::NetCdf4,
+            Target::Hdf5 => Self::Hdf5,
             Target::Nc3 => Self::NetCdf(Some(NetCdfVersion::Classic)),
             Target::Nc64 => Self::NetCdf(Some(NetCdfVersion::Offset64)),
             Target::Cdf5 => Self::NetCdf(Some(NetCdfVersion::Cdf5)),
@@ -300,6 +328,13 @@ impl Args {
                 )?;
             options.max_error.push((name, error));
         }
+        options.bits = self.bits;
+        options.grib_packing = match self.packing {
+            None => GribPacking::Auto,
+            Some(Packing::Simple) => GribPacking::Simple,
+            Some(Packing::Ccsds) => GribPacking::Ccsds,
+            Some(Packing::Ieee) => GribPacking::Ieee,
+        };
         options.compression = match self.zstd {
             None => Compression::Auto,
             Some(0) => Compression::None,
@@ -341,8 +376,13 @@ impl Args {
             let shape = planned
                 .map(|variable| format!("  {} {:?}", variable.kind, variable.shape))
                 .unwrap_or_default();
+            let note = item
+                .detail
+                .as_deref()
+                .map(|detail| format!(": {}", escape::name(detail)))
+                .unwrap_or_default();
             out.summary(format_args!(
-                "{}        {}{shape}",
+                "{}        {}{shape}{note}",
                 paint(GOOD, Fate::Exact),
                 escape::name(&item.name)
             ))?;

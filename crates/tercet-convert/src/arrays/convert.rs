@@ -16,6 +16,8 @@ use super::rechunk::Rechunk;
 use super::sink::{ArraySink, Fill, Values, slabs};
 use super::source::{ArraySource, refused};
 use super::staged::Staged;
+use crate::formats::grib::{self, GribPacking, GribSink, Precision, Storage};
+use crate::formats::hdf5::Hdf5Sink;
 use crate::formats::netcdf::{NetCdfSink, Version};
 use crate::formats::npy::NpySink;
 use crate::formats::tet::{TetSink, TetVariable};
@@ -31,10 +33,15 @@ pub struct ConvertOptions {
     pub chunks: Vec<(String, u64)>,
     /// The compression of `.tet` and Zarr chunks.
     pub compression: Compression,
-    /// The largest absolute error of float variables in a `.tet` file, by name; without a name for all that are not coordinates.
+    /// The largest absolute error of float variables in a `.tet` or GRIB file, by name; without a name for all that are not
+    /// coordinates.
     pub max_error: Vec<(Option<String>, f64)>,
     /// How variables are divided into messages of a `.tgm` file.
     pub split: Split,
+    /// The number of bits of a value in a GRIB file, for variables without a largest error.
+    pub bits: Option<u32>,
+    /// The packing of a GRIB file.
+    pub grib_packing: GribPacking,
     /// Replace an existing file.
     pub overwrite: bool,
     /// Read the output again and compare it with the input.
@@ -48,6 +55,8 @@ impl Default for ConvertOptions {
             compression: Compression::Auto,
             max_error: Vec::new(),
             split: Split::Auto,
+            bits: None,
+            grib_packing: GribPacking::Auto,
             overwrite: false,
             verify: true,
         }
@@ -70,7 +79,7 @@ pub fn plan_conversion(
     format: OutputFormat,
     options: &ConvertOptions,
 ) -> Result<Plan, Error> {
-    let mut plan = plan(source, format)?;
+    let mut plan = if format == OutputFormat::Grib { grib::plan(source)? } else { plan(source, format)? };
     for (dim, extent) in &options.chunks {
         if *extent == 0 {
             return Err(refused(source.name(), format!("the chunk extent of `{dim}` is 0")));
@@ -89,11 +98,28 @@ pub fn plan_conversion(
     if let Some(unknown) = names.iter().find(|name| plan.header.find(name).is_none()) {
         return Err(refused(source.name(), format!("no variable `{unknown}`")));
     }
-    if !options.max_error.is_empty() && !matches!(plan.format, OutputFormat::Tet | OutputFormat::Tgm) {
+    if !options.max_error.is_empty()
+        && !matches!(plan.format, OutputFormat::Tet | OutputFormat::Tgm | OutputFormat::Grib)
+    {
         return Err(refused(
             source.name(),
-            format!("{} has no rounding; write a .tet or .tgm file", plan.format.name()),
+            format!("{} has no rounding; write a .tet, .tgm or GRIB file", plan.format.name()),
         ));
+    }
+    let has_packing = options.bits.is_some() || options.grib_packing != GribPacking::Auto;
+    if has_packing && plan.format != OutputFormat::Grib {
+        return Err(refused(source.name(), format!("{} has no packing with bits", plan.format.name())));
+    }
+    if plan.format == OutputFormat::Grib {
+        for storage in storages(source.name(), &plan, options)? {
+            let (variable, storage) = storage;
+            if let (Precision::Bits(bits), Some(item)) =
+                (storage.precision, plan.fidelity.variable_mut(&variable))
+            {
+                item.fate = Fate::Changed;
+                item.detail = Some(format!("packed with {bits} bits"));
+            }
+        }
     }
     for variable in &plan.header.variables {
         if let Some(error) = rounding(variable, options)
@@ -105,6 +131,34 @@ pub fn plan_conversion(
         }
     }
     Ok(plan)
+}
+
+/// How the variables of a GRIB file are packed.
+fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(String, Storage)>, Error> {
+    let storage = |variable: &Variable| {
+        let precision = match (rounding(variable, options), options.bits) {
+            (Some(error), _) => Precision::Error(error),
+            (None, Some(bits)) => Precision::Bits(bits),
+            (None, None) => Precision::Exact,
+        };
+        match (options.grib_packing, precision) {
+            (_, Precision::Bits(bits)) if !(1..=32).contains(&bits) => {
+                Err(refused(name, format!("{bits} bits per value; GRIB packing has 1 to 32 here")))
+            }
+            (GribPacking::Simple | GribPacking::Ccsds, Precision::Exact) => Err(refused(
+                name,
+                format!(
+                    "packing of `{}` needs a precision: a largest error or a number of bits",
+                    variable.name
+                ),
+            )),
+            (GribPacking::Ieee, Precision::Error(_) | Precision::Bits(_)) => {
+                Err(refused(name, "IEEE floats are exact; they have no other precision"))
+            }
+            (packing, precision) => Ok((variable.name.clone(), Storage { precision, packing })),
+        }
+    };
+    plan.header.variables.iter().map(storage).collect()
 }
 
 /// The largest error that is allowed for a variable.
@@ -208,6 +262,18 @@ fn create(
         }
         OutputFormat::Zarr => {
             Ok(Box::new(ZarrSink::create(path, plan.header.clone(), options.compression, options.overwrite)?))
+        }
+        OutputFormat::NetCdf4 | OutputFormat::Hdf5 => {
+            let is_netcdf = plan.format == OutputFormat::NetCdf4;
+            let (header, compression) = (plan.header.clone(), options.compression);
+            Ok(Box::new(Hdf5Sink::create(path, header, compression, is_netcdf, options.overwrite)?))
+        }
+        OutputFormat::Grib => {
+            let sources: Vec<usize> = plan.transfers.iter().map(|transfer| transfer.source).collect();
+            let storages =
+                storages(source.name(), plan, options)?.into_iter().map(|(_, storage)| storage).collect();
+            let sink = GribSink::create(path, &plan.header, source, &sources, storages, options.overwrite)?;
+            Ok(Box::new(sink))
         }
         OutputFormat::Npy | OutputFormat::Npz => {
             let is_archive = plan.format == OutputFormat::Npz;
@@ -390,6 +456,9 @@ fn verify(
     options: &ConvertOptions,
     progress: &dyn Progress,
 ) -> Result<(), Error> {
+    if plan.format == OutputFormat::Grib {
+        return verify_grib(source, path, plan, options, progress);
+    }
     let written = open_path(path)?;
     let name = written.name().to_owned();
     let differs = |detail: String| Error::new(name.as_str().into(), ErrorKind::Differs(detail.into()));
@@ -431,10 +500,9 @@ fn verify(
             )));
         }
         let attrs_differ = if plan.format.rules().attributes && rounding(variable, options).is_none() {
-            variable
-                .attrs
-                .iter()
-                .find(|attr| !found.attr(&attr.name).is_some_and(|found| is_same(found, &attr.value)))
+            variable.attrs.iter().find(|attr| {
+                !found.attr(&attr.name).is_some_and(|found| is_same(found, &attr.value, plan.format))
+            })
         } else {
             None
         };
@@ -474,14 +542,43 @@ fn verify(
 
 /// Whether an attribute of the output is the planned one. Metadata of messages that another format stored as a string, or as numbers of
 /// another type, have their own type again.
-fn is_same(found: &AttrData, planned: &AttrData) -> bool {
+fn is_same(found: &AttrData, planned: &AttrData, format: OutputFormat) -> bool {
     let as_planned = match (found, planned) {
         (AttrData::Numbers(found), AttrData::Numbers(planned)) => {
             found.converted(planned.dtype).is_some_and(|found| found == *planned)
         }
         _ => super::plan::as_text(found).0 == *planned,
     };
-    found == planned || as_planned
+    found == planned || format == OutputFormat::Tgm && as_planned
+}
+
+/// Reads a GRIB file again, message by message.
+fn verify_grib(
+    source: &dyn ArraySource,
+    path: &Path,
+    plan: &mut Plan,
+    options: &ConvertOptions,
+    progress: &dyn Progress,
+) -> Result<(), Error> {
+    let storages: Vec<Storage> =
+        storages(source.name(), plan, options)?.into_iter().map(|(_, storage)| storage).collect();
+    let sources: Vec<usize> = plan.transfers.iter().map(|transfer| transfer.source).collect();
+    let largest = Mutex::new(0.0);
+    let fill = |variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]| {
+        filler(source, &plan.transfers[variable], &plan.header.variables[variable], &largest)(
+            start, extents, out,
+        )
+    };
+    let errors = grib::verify(source, path, &plan.header, &sources, &storages, &fill, progress)?;
+    for ((transfer, storage), error) in plan.transfers.iter().zip(&storages).zip(errors) {
+        let name = &source.header().variables[transfer.source].name;
+        if storage.precision != Precision::Exact
+            && let Some(item) = plan.fidelity.variable_mut(name)
+        {
+            item.max_error = Some(error);
+        }
+    }
+    Ok(())
 }
 
 /// Compares the values of a variable with expected ones: the largest difference and the first place.

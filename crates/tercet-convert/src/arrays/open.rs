@@ -9,6 +9,7 @@ use tercet_core::{ByteSource, Location, ReadOptions, Span};
 use super::source::ArraySource;
 use crate::formats::grib::{Grib, is_grib};
 use crate::formats::hdf5::Hdf5;
+use crate::formats::matrix::{Matrix, is_matrix};
 use crate::formats::netcdf::NetCdf;
 use crate::formats::npy::{NpySource, NpzSource};
 use crate::formats::tet::TetSource;
@@ -57,6 +58,7 @@ pub fn open_source(source: Arc<dyn ByteSource>) -> Result<Box<dyn ArraySource>, 
         _ if is_hdf5(&*source) => Ok(Box::new(Hdf5::open(source)?)),
         // Bulletins have a header before the message.
         _ if is_grib(&head) => Ok(Box::new(Grib::open(source)?)),
+        _ if is_matrix(&head) => Ok(Box::new(Matrix::open(&*source)?)),
         _ => Err(Error::new(name, ErrorKind::UnknownFormat)),
     }
 }

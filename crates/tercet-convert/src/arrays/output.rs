@@ -24,6 +24,12 @@ pub enum OutputFormat {
     Npy,
     /// A NumPy `.npz` archive of arrays.
     Npz,
+    /// A NetCDF-4 file.
+    NetCdf4,
+    /// An HDF5 file, with dimension scales as in NetCDF-4.
+    Hdf5,
+    /// A GRIB edition 2 file.
+    Grib,
 }
 
 /// The stored value of an attribute, and what changes.
@@ -69,6 +75,9 @@ impl OutputFormat {
             "zarr" => Self::Zarr,
             "npy" => Self::Npy,
             "npz" => Self::Npz,
+            "grib" | "grib2" | "grb" | "grb2" => Self::Grib,
+            "nc4" => Self::NetCdf4,
+            "h5" | "hdf5" | "he5" => Self::Hdf5,
             "nc5" => Self::NetCdf(Some(Version::Cdf5)),
             _ => return None,
         })
@@ -83,16 +92,20 @@ impl OutputFormat {
             Self::Zarr => "Zarr version 3",
             Self::Npy => "NumPy .npy",
             Self::Npz => "NumPy .npz",
+            Self::NetCdf4 => "NetCDF-4",
+            Self::Hdf5 => "HDF5",
+            Self::Grib => "GRIB 2",
         }
     }
 
     /// Whether values are stored in chunks.
     pub(crate) fn is_chunked(self) -> bool {
-        matches!(self, Self::Tet | Self::Tgm | Self::Zarr)
+        matches!(self, Self::Tet | Self::Tgm | Self::Zarr | Self::NetCdf4 | Self::Hdf5)
     }
 
     /// The extensions of all formats, for messages.
-    pub const EXTENSIONS: &'static str = ".tet, .tgm, .nc (NetCDF classic), .nc5 (CDF-5), .zarr, .npy, .npz";
+    pub const EXTENSIONS: &'static str =
+        ".tet, .tgm, .nc (NetCDF classic), .nc4 (NetCDF-4), .nc5 (CDF-5), .h5, .zarr, .npy, .npz, .grib2";
 
     /// Chooses a version for the variables of a file.
     pub(crate) fn resolved(self, header: &Header) -> Self {
@@ -184,6 +197,42 @@ impl OutputFormat {
                 attributes: false,
                 attribute: |_, value, _| (value.clone(), None),
             },
+            Self::NetCdf4 | Self::Hdf5 => Rules {
+                name: if self == Self::Hdf5 { "HDF5" } else { "NetCDF-4" },
+                stored_type: if self == Self::Hdf5 { hdf5_type } else { cdf5_type },
+                restores_types: false,
+                chars: Some(Kind::Char),
+                strings: true,
+                labels: false,
+                max_label: 0,
+                scalars: true,
+                empty: true,
+                max_rank: 32,
+                slashes: true,
+                has_dims: true,
+                max_unlimited: usize::MAX,
+                unlimited_reason: "",
+                attributes: true,
+                attribute: if self == Self::Hdf5 { hdf5_attribute } else { netcdf4_attribute },
+            },
+            Self::Grib => Rules {
+                name: "GRIB",
+                stored_type: |dtype| (dtype != DType::Bitmask).then_some(DType::F64),
+                restores_types: false,
+                chars: None,
+                strings: false,
+                labels: false,
+                max_label: 0,
+                scalars: false,
+                empty: false,
+                max_rank: 6,
+                slashes: false,
+                has_dims: true,
+                max_unlimited: 0,
+                unlimited_reason: "GRIB files can always grow",
+                attributes: false,
+                attribute: |_, value, _| (value.clone(), None),
+            },
             Self::NetCdf(version) => Rules {
                 name: version.map_or("NetCDF", Version::name),
                 stored_type: if version == Some(Version::Cdf5) { cdf5_type } else { classic_type },
@@ -234,6 +283,45 @@ fn classic_type(dtype: DType) -> Option<DType> {
         DType::U32 => Some(DType::F64),
         DType::I64 | DType::U64 => None,
         other => cdf5_type(other),
+    }
+}
+
+/// The stored type in an HDF5 file.
+fn hdf5_type(dtype: DType) -> Option<DType> {
+    match dtype {
+        DType::BF16 => Some(DType::F32),
+        DType::Bitmask => None,
+        other => Some(other),
+    }
+}
+
+fn netcdf4_attribute(name: &str, value: &AttrData, dtype: Option<DType>) -> StoredAttribute {
+    let AttrData::Numbers(numbers) = value else { return hdf5_attribute(name, value, dtype) };
+    let stored = match dtype {
+        // The library refuses files whose fill value has another type than its variable.
+        Some(dtype) if name == "_FillValue" && numbers.converted(dtype).is_some() => Some(dtype),
+        _ => cdf5_type(numbers.dtype),
+    };
+    let (value, how) = converted(numbers, stored);
+    let (value, single) = hdf5_attribute(name, &value, dtype);
+    (value, how.or(single))
+}
+
+/// Readers of HDF5 do not distinguish one number from a list of one, nor one string.
+fn hdf5_attribute(_: &str, value: &AttrData, _: Option<DType>) -> StoredAttribute {
+    match value {
+        AttrData::Numbers(numbers) if numbers.is_list && numbers.len() == 1 => {
+            let scalar = Numbers { is_list: false, ..numbers.clone() };
+            (AttrData::Numbers(scalar), Some("a list of one number stored as the number".to_owned()))
+        }
+        AttrData::Strings(texts) if texts.len() == 1 => {
+            (AttrData::Text(texts[0].clone()), Some("a list of one string stored as the string".to_owned()))
+        }
+        AttrData::Strings(texts) if texts.is_empty() => {
+            (AttrData::Text(String::new()), Some("an empty list stored as an empty string".to_owned()))
+        }
+        AttrData::Json(_) => as_text(value),
+        other => (other.clone(), None),
     }
 }
 

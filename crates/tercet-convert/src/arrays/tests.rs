@@ -164,6 +164,32 @@ fn netcdf_reports_what_it_cannot_hold() {
 }
 
 #[test]
+fn hdf5_and_netcdf4_give_variables_and_attributes_back() {
+    let source = every_type()
+        .with("remark", Kind::String, &[("y", 4)], None)
+        .with("large", Kind::Number(DType::F32), &[("time", 5), ("row", 70), ("column", 90)], None)
+        .with("y", Kind::Number(DType::F64), &[("y", 4)], None)
+        .with("x", Kind::Number(DType::F64), &[("time", 5), ("x", 3)], None);
+    let directory = tempfile::tempdir().unwrap();
+    let (path, plan) = run(&source, directory.path(), "a.h5");
+    assert!(plan.fidelity.is_exact(), "{:?}", plan.fidelity.inexact().collect::<Vec<_>>());
+    let back = open_path(&path).unwrap();
+    assert_same(&source, &*back);
+    assert_eq!(back.header().dims.iter().filter(|dim| dim.unlimited).count(), 1);
+    let (path, plan) = run(&source, directory.path(), "a.nc4");
+    let changed: Vec<&str> = plan.fidelity.inexact().map(|item| item.name.as_str()).collect();
+    assert_eq!(changed, ["float16", "complex64", "complex128", "bool"]);
+    let back = open_path(&path).unwrap();
+    assert_eq!(back.header().format, "NetCDF-4");
+    let large = back.header().find("large").unwrap();
+    assert_eq!(
+        read_all(&*back, large).unwrap().bytes(),
+        &source.values[source.header.find("large").unwrap()][..]
+    );
+    assert!(back.header().variables[large].chunks.is_some());
+}
+
+#[test]
 fn strings_become_labels_or_characters() {
     let source = Memory::new()
         .with("v", Kind::Number(DType::F32), &[("station", 3)], None)

@@ -10,16 +10,20 @@
 //! | `grid` | grids and coordinates |
 //! | `unpack` | packings |
 //! | `cube` | fields stacked to variables |
-//! | `write` | GRIB 2 files |
+//! | `describe`, `write` | variables as fields of a GRIB 2 file |
 
 mod cube;
+mod describe;
 mod grid;
 mod level;
 mod message;
 mod octets;
 mod parameter;
 mod product;
+#[cfg(test)]
+mod tests;
 mod unpack;
+mod write;
 
 use std::sync::{Arc, OnceLock};
 
@@ -32,8 +36,10 @@ use crate::arrays::source::{check_box, malformed, refused};
 use crate::arrays::{ArraySource, Header};
 use crate::formats::unwind::guarded;
 use cube::{Content, Coordinates, Cubes};
-pub(crate) use message::is_grib;
 use message::Messages;
+pub(crate) use message::is_grib;
+pub use write::GribPacking;
+pub(crate) use write::{GribSink, Precision, Storage, plan, verify};
 
 /// An open GRIB file.
 pub(crate) struct Grib {
@@ -101,7 +107,10 @@ impl Grib {
         let field = &self.messages.fields[number];
         let values = guarded(name, || self.messages.decode(&*self.source, field))?;
         let bytes: Vec<u8> = if dtype == DType::F32 {
-            let largest = values.iter().filter(|value| value.is_finite()).fold(0f64, |most, value| most.max(value.abs()));
+            let largest = values
+                .iter()
+                .filter(|value| value.is_finite())
+                .fold(0f64, |most, value| most.max(value.abs()));
             if !field.packing.allows_f32(largest) {
                 let text = format!("message {}: its values need float64, unlike the others", field.message);
                 return Err(refused(name, text));

@@ -7,6 +7,7 @@ mod attribute;
 mod element;
 mod lzf;
 mod tree;
+mod write;
 
 use std::sync::Arc;
 
@@ -18,6 +19,10 @@ use crate::arrays::source::{check_box, malformed, refused};
 use crate::arrays::{ArraySource, Header, Kind};
 use crate::formats::unwind::guarded;
 use element::Raw;
+pub(crate) use write::Hdf5Sink;
+
+/// Before the name of a variable that has the name of a dimension but is not its coordinate.
+const NON_COORDINATE: &str = "_nc4_non_coord_";
 
 /// An open HDF5 or NetCDF-4 file.
 pub(crate) struct Hdf5 {

@@ -265,9 +265,10 @@ impl<'m> Cubes<'m> {
     /// The name of a coordinate with these labels: one that exists, or a new one.
     fn coordinate(&mut self, key: Key, kind: LevelKind, labels: &[Label], is_dim: bool) -> String {
         let wanted = key.name(kind);
-        let found = self.coordinates.iter().find(|(name, found, has_axis, _)| {
-            *name == wanted && found == labels && *has_axis == is_dim
-        });
+        let found = self
+            .coordinates
+            .iter()
+            .find(|(name, found, has_axis, _)| *name == wanted && found == labels && *has_axis == is_dim);
         if let Some((.., name)) = found {
             return name.clone();
         }
@@ -309,7 +310,7 @@ impl<'m> Cubes<'m> {
             ],
             Key::Level => level_attrs(kind),
         };
-        let has_bounds = key == Key::Level && self.has_bounds(kind) && !dims.is_empty();
+        let has_bounds = key == Key::Level && self.has_bounds(kind);
         let bounds = if has_bounds { self.unique(&format!("{name}_bnds")) } else { String::new() };
         if has_bounds {
             attrs.push(Attr::text("bounds", &bounds));
@@ -352,7 +353,8 @@ impl<'m> Cubes<'m> {
 
     /// Whether levels of a kind are layers.
     fn has_bounds(&self, kind: LevelKind) -> bool {
-        let is_layer = |field: &Field| field.product.level.kind == kind && field.product.level.bottom.is_some();
+        let is_layer =
+            |field: &Field| field.product.level.kind == kind && field.product.level.bottom.is_some();
         self.messages.fields.iter().any(is_layer)
     }
 
@@ -375,7 +377,10 @@ impl<'m> Cubes<'m> {
             Attr::text("calendar", "proleptic_gregorian"),
         ];
         let kind = Kind::Number(DType::F64);
-        self.push(Variable { name: name.clone(), kind, dims, shape, chunks: None, attrs }, Content::Numbers(bytes));
+        self.push(
+            Variable { name: name.clone(), kind, dims, shape, chunks: None, attrs },
+            Content::Numbers(bytes),
+        );
         name
     }
 
@@ -414,9 +419,11 @@ impl<'m> Cubes<'m> {
                 for (name, len) in [(&latitude, shape[0]), (&longitude, shape[1])] {
                     self.header.dims.push(Dim { name: name.clone(), len, unlimited: false });
                 }
-                let one = coordinate(&latitude, std::slice::from_ref(&latitude), &shape[..1], latitude_attrs());
+                let one =
+                    coordinate(&latitude, std::slice::from_ref(&latitude), &shape[..1], latitude_attrs());
                 self.push(one, Content::Coordinates(number, Coordinates::RowLatitudes));
-                let one = coordinate(&longitude, std::slice::from_ref(&longitude), &shape[1..], longitude_attrs());
+                let one =
+                    coordinate(&longitude, std::slice::from_ref(&longitude), &shape[1..], longitude_attrs());
                 self.push(one, Content::Coordinates(number, Coordinates::ColumnLongitudes));
                 (vec![latitude, longitude], Vec::new())
             }
@@ -438,7 +445,9 @@ impl<'m> Cubes<'m> {
                     names = vec![latitude, longitude];
                 } else {
                     let reason = format!("coordinates of a {} grid are not computed", grid.name());
-                    self.header.unreadable.push((format!("latitude and longitude of ({})", dims.join(", ")), reason));
+                    self.header
+                        .unreadable
+                        .push((format!("latitude and longitude of ({})", dims.join(", ")), reason));
                 }
                 (dims, names)
             }
@@ -471,7 +480,8 @@ impl<'m> Cubes<'m> {
         }
         let name = self.unique(&group.name);
         if missing > 0 {
-            let note = format!("{missing} of {} fields are not in the file; they are stored as NaN", slots.len());
+            let note =
+                format!("{missing} of {} fields are not in the file; they are stored as NaN", slots.len());
             self.header.notes.push((name.clone(), note));
         }
         if has_missing {
@@ -598,10 +608,14 @@ fn attributes(fields: &[&Field], grid: &Grid) -> Vec<Attr> {
     for (name, value) in &product.qualifiers {
         attrs.push(Attr::new(format!("GRIB_{name}"), int(i32::try_from(*value).unwrap_or(0))));
     }
-    if product.statistic.is_some()
-        && let Some(start) = common(fields.iter().map(|field| field.product.start_step.to_bits()))
-    {
-        attrs.push(Attr::new("GRIB_startStep", AttrData::f64(f64::from_bits(start))));
+    if product.statistic.is_some() {
+        let start = common(fields.iter().map(|field| field.product.start_step));
+        let length = common(fields.iter().map(|field| field.product.step - field.product.start_step));
+        if let Some(start) = start {
+            attrs.push(Attr::new("GRIB_startStep", AttrData::f64(start)));
+        } else if let Some(length) = length {
+            attrs.push(Attr::new("GRIB_stepLength", AttrData::f64(length)));
+        }
     }
     let mut mars = |name: &str, get: fn(&Product) -> &Option<String>| {
         if let Some(Some(text)) = common(fields.iter().map(|field| get(&field.product))) {
@@ -629,8 +643,10 @@ fn groups(messages: &Messages) -> Vec<Group> {
         copy: u32,
     }
     let mut order: Vec<(Same<'_>, Vec<usize>)> = Vec::new();
-    let mut positions: HashMap<(String, super::parameter::Code, LevelKind, Option<u8>, usize, Vec<i64>, u32), usize> =
-        HashMap::new();
+    let mut positions: HashMap<
+        (String, super::parameter::Code, LevelKind, Option<u8>, usize, Vec<i64>, u32),
+        usize,
+    > = HashMap::new();
     let mut copies: HashMap<(usize, [Option<Label>; 4]), u32> = HashMap::new();
     for (number, field) in messages.fields.iter().enumerate() {
         let product = &field.product;
@@ -676,7 +692,8 @@ fn groups(messages: &Messages) -> Vec<Group> {
                 name = format!("{name}_{}", same.level.name());
             }
             if namesakes.iter().any(|other| other.statistic != same.statistic) {
-                let product = &messages.fields[order.iter().find(|(other, _)| other == same).map_or(0, |(_, f)| f[0])];
+                let product =
+                    &messages.fields[order.iter().find(|(other, _)| other == same).map_or(0, |(_, f)| f[0])];
                 name = format!("{name}_{}", product.product.step_type());
             }
             if same.copy > 0 {

@@ -192,7 +192,9 @@ impl Grid {
         let found = match &self.kind {
             GridKind::ReducedLatLon(rows) | GridKind::ReducedGaussian(_, rows) => {
                 if self.scan != Scan::default() {
-                    return Fault::unsupported("a reduced grid that does not run from north west to south east");
+                    return Fault::unsupported(
+                        "a reduced grid that does not run from north west to south east",
+                    );
                 }
                 rows.iter().map(|len| u64::from(*len)).sum()
             }
@@ -295,7 +297,9 @@ impl Grid {
 
     /// Whether the rows of a reduced grid go round the sphere. Rows of a part of it have points that depend on the rules of a centre.
     pub(super) fn is_global(&self) -> bool {
-        let (GridKind::ReducedLatLon(rows) | GridKind::ReducedGaussian(_, rows)) = &self.kind else { return false };
+        let (GridKind::ReducedLatLon(rows) | GridKind::ReducedGaussian(_, rows)) = &self.kind else {
+            return false;
+        };
         let widest = f64::from(rows.iter().copied().max().unwrap_or(1).max(1));
         let span = (self.last.1 - self.first.1).rem_euclid(360.0);
         span + 1.5 * 360.0 / widest >= 360.0
@@ -323,7 +327,8 @@ impl Grid {
                 let mut points = (Vec::with_capacity(fit(self.points)), Vec::with_capacity(fit(self.points)));
                 for latitude in &latitudes {
                     for longitude in &longitudes {
-                        let point = unrotated((*latitude, *longitude), (*pole_latitude, *pole_longitude), *angle);
+                        let point =
+                            unrotated((*latitude, *longitude), (*pole_latitude, *pole_longitude), *angle);
                         points.0.push(point.0);
                         points.1.push(point.1);
                     }
@@ -398,7 +403,11 @@ pub(super) fn gaussian_latitudes(n: u32) -> Vec<f64> {
 }
 
 /// The place of a point of a rotated sphere.
-fn unrotated((latitude, longitude): (f64, f64), (pole_latitude, pole_longitude): (f64, f64), angle: f64) -> (f64, f64) {
+fn unrotated(
+    (latitude, longitude): (f64, f64),
+    (pole_latitude, pole_longitude): (f64, f64),
+    angle: f64,
+) -> (f64, f64) {
     let (phi, lambda) = (latitude.to_radians(), (longitude - angle).to_radians());
     let tilt = (90.0 + pole_latitude).to_radians();
     let (x, y, z) = (phi.cos() * lambda.cos(), phi.cos() * lambda.sin(), phi.sin());

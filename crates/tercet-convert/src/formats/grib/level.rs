@@ -135,7 +135,9 @@ impl Level {
         match found {
             Some(row) => {
                 let unit = row.edition1.map_or(1.0, |(_, unit)| unit);
-                let scaled = |value: f64| if unit > 0.0 && unit < 1.0 { value / (1.0 / unit).round() } else { value * unit };
+                let scaled = |value: f64| {
+                    if unit > 0.0 && unit < 1.0 { value / (1.0 / unit).round() } else { value * unit }
+                };
                 let kind = LevelKind { first: row.kind.0, second: row.kind.1 };
                 if row.kind.1 == 255 || row.kind == (1, 8) {
                     Self { kind, value: scaled(whole), bottom: None }

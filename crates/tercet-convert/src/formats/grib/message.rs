@@ -86,8 +86,12 @@ impl Messages {
         let mut searched = 0;
         while let Some(start) = find_magic(source, at).map_err(failed)? {
             messages.report_gap(source, gap_start, start).map_err(failed)?;
-            check_limit("the list of fields", messages.fields.len() as u64 * 512, messages.limits.metadata_bytes)
-                .map_err(|limit| Error::new(source.name().clone(), limit.into()))?;
+            check_limit(
+                "the list of fields",
+                messages.fields.len() as u64 * 512,
+                messages.limits.metadata_bytes,
+            )
+            .map_err(|limit| Error::new(source.name().clone(), limit.into()))?;
             let number = messages.count;
             match messages.message(source, start) {
                 Ok(end) => {
@@ -118,7 +122,8 @@ impl Messages {
         if self.unreadable.len() < MAX_UNREADABLE {
             self.unreadable.push((place, reason));
         } else if self.unreadable.len() == MAX_UNREADABLE {
-            self.unreadable.push(("more messages".to_owned(), "the list of unreadable messages ends here".to_owned()));
+            self.unreadable
+                .push(("more messages".to_owned(), "the list of unreadable messages ends here".to_owned()));
         }
     }
 
@@ -157,7 +162,10 @@ impl Messages {
         }
         if message.total > available {
             let total = message.total;
-            return Err(Fault::Malformed(format!("cut: it has {total} bytes, the file {available} from there")).into());
+            return Err(Fault::Malformed(format!(
+                "cut: it has {total} bytes, the file {available} from there"
+            ))
+            .into());
         }
         if message.total < 16 || &read(start + message.total - 4, 4)?[..] != b"7777" {
             return Err(Fault::Malformed("it does not end with 7777".to_owned()).into());
@@ -181,7 +189,8 @@ impl Messages {
         let octets = Octets::new(if edition == 1 { 2 } else { 3 }, section);
         let grid = if edition == 1 { Grid::edition1(octets)? } else { Grid::edition2(octets)? };
         let bytes = grid.points.saturating_mul(8);
-        check_limit("a field", bytes, self.limits.chunk_bytes).map_err(|limit| Fault::Malformed(limit.to_string()))?;
+        check_limit("a field", bytes, self.limits.chunk_bytes)
+            .map_err(|limit| Fault::Malformed(limit.to_string()))?;
         let position = self.grids.iter().position(|found| *found == grid).unwrap_or_else(|| {
             self.grids.push(grid);
             self.grids.len() - 1
@@ -239,7 +248,16 @@ impl Messages {
         };
         let packing = Packing::Simple(scale.checked()?);
         let values = if bitmap.is_some() { None } else { Some(points) };
-        self.fields.push(Field { message: self.count, edition: 1, product, grid, packing, values, bitmap, data });
+        self.fields.push(Field {
+            message: self.count,
+            edition: 1,
+            product,
+            grid,
+            packing,
+            values,
+            bitmap,
+            data,
+        });
         Ok(())
     }
 
@@ -293,11 +311,22 @@ impl Messages {
                     let (Some(grid), Some(product), Some((packing, values)), true) =
                         (grid, product.clone(), packing, has_bitmap_section)
                     else {
-                        return Err(Fault::Malformed("data before the sections that describe it".to_owned()).into());
+                        return Err(
+                            Fault::Malformed("data before the sections that describe it".to_owned()).into()
+                        );
                     };
                     let data = message.span(at + 5, Some(len - 5))?;
                     let (edition, values) = (2, Some(values));
-                    fields.push(Field { message: self.count, edition, product, grid, packing, values, bitmap, data });
+                    fields.push(Field {
+                        message: self.count,
+                        edition,
+                        product,
+                        grid,
+                        packing,
+                        values,
+                        bitmap,
+                        data,
+                    });
                 }
                 _ => return Err(Fault::Malformed(format!("section {number}")).into()),
             }
@@ -336,7 +365,9 @@ impl Messages {
         let present = (0..points).filter(|point| is_set(*point)).count();
         if field.values.is_some_and(|values| values != present as u64) && field.packing.bits() > 0 {
             let values = field.values.unwrap_or(0);
-            return Err(faulty(Fault::Malformed(format!("{values} values for {present} points of the bitmap"))));
+            return Err(faulty(Fault::Malformed(format!(
+                "{values} values for {present} points of the bitmap"
+            ))));
         }
         let stored = field.packing.decode(&data, present).map_err(faulty)?;
         let mut stored = stored.into_iter();
@@ -358,7 +389,11 @@ impl Sections<'_> {
     fn bytes(&self, at: u64, len: u64) -> Result<Bytes, Failure> {
         let end = at.checked_add(len).filter(|end| *end <= self.total);
         let Some(end) = end else {
-            return Err(Fault::Malformed(format!("a section reaches beyond the {} bytes of the message", self.total)).into());
+            return Err(Fault::Malformed(format!(
+                "a section reaches beyond the {} bytes of the message",
+                self.total
+            ))
+            .into());
         };
         if end <= self.window.len() as u64 {
             let range = usize::try_from(at).unwrap_or(0)..usize::try_from(end).unwrap_or(0);
@@ -391,7 +426,10 @@ impl Sections<'_> {
         let octets = Octets::new(number, &head);
         let (len, found) = (u64::from(octets.u32(1)?), octets.u8(5)?);
         if found != number || !(5..=MAX_SECTION).contains(&len) {
-            return Err(Fault::Malformed(format!("section {found} of {len} bytes instead of section {number}")).into());
+            return Err(Fault::Malformed(format!(
+                "section {found} of {len} bytes instead of section {number}"
+            ))
+            .into());
         }
         self.bytes(at, len)
     }

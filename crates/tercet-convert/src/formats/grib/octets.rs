@@ -39,16 +39,16 @@ impl<'a> Octets<'a> {
     }
 
     pub(super) fn take(&self, at: usize, count: usize) -> Result<&'a [u8], Fault> {
-        at.checked_sub(1)
-            .and_then(|start| self.bytes.get(start..start.checked_add(count)?))
-            .ok_or_else(|| {
+        at.checked_sub(1).and_then(|start| self.bytes.get(start..start.checked_add(count)?)).ok_or_else(
+            || {
                 Fault::Malformed(format!(
                     "section {} has {} octets, but octet {} is needed",
                     self.section,
                     self.bytes.len(),
                     at.saturating_add(count).saturating_sub(1)
                 ))
-            })
+            },
+        )
     }
 
     /// An unsigned number of up to 8 octets.

@@ -130,7 +130,8 @@ impl Edition2 {
         if self.statistic.is_some() {
             conditions += 1;
         }
-        (fits && self.statistic.is_none_or(|statistic| surfaces.statistic == Some(statistic))).then_some(conditions)
+        (fits && self.statistic.is_none_or(|statistic| surfaces.statistic == Some(statistic)))
+            .then_some(conditions)
     }
 }
 
@@ -145,8 +146,11 @@ pub(super) fn find(code: Code, surfaces: &Surfaces) -> Option<&'static Parameter
             .edition1
             .iter()
             .filter(|row| {
-                let same_table =
-                    if row.centre == 0 { (1..=3).contains(&table) } else { row.centre == centre && row.table == table };
+                let same_table = if row.centre == 0 {
+                    (1..=3).contains(&table)
+                } else {
+                    row.centre == centre && row.table == table
+                };
                 same_table
                     && row.number == number
                     && row.level_type.is_none_or(|kind| kind == surfaces.first.0)
@@ -156,14 +160,14 @@ pub(super) fn find(code: Code, surfaces: &Surfaces) -> Option<&'static Parameter
             .max(),
     };
     // Numbers of 192 and more are those of a centre, and the table has none of them for edition 2.
-    table().iter().filter_map(|parameter| Some((score(parameter)?, parameter))).fold(
-        None,
-        |best: Option<(u32, &Parameter)>, (score, parameter)| match best {
+    table()
+        .iter()
+        .filter_map(|parameter| Some((score(parameter)?, parameter)))
+        .fold(None, |best: Option<(u32, &Parameter)>, (score, parameter)| match best {
             Some((other, _)) if other >= score => best,
             _ => Some((score, parameter)),
-        },
-    )
-    .map(|(_, parameter)| parameter)
+        })
+        .map(|(_, parameter)| parameter)
 }
 
 #[cfg(test)]

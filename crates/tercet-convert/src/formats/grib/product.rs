@@ -36,13 +36,14 @@ pub(super) struct Mars {
 }
 
 const CLASSES: &[&str] = &[
-    "od", "rd", "er", "cs", "e4", "dm", "pv", "el", "to", "co", "en", "ti", "me", "ei", "sr", "dt", "la", "yt", "mc", "pe",
-    "em", "e2", "ea", "ep", "rm", "nr", "s2", "j5", "ur", "et", "c3", "yp", "l5", "lw", "ce", "cr", "rr", "ul", "gw", "e6",
-    "l6", "ef", "gf", "gg", "ml", "d1", "o6", "eh", "gh", "ci", "ai",
+    "od", "rd", "er", "cs", "e4", "dm", "pv", "el", "to", "co", "en", "ti", "me", "ei", "sr", "dt", "la",
+    "yt", "mc", "pe", "em", "e2", "ea", "ep", "rm", "nr", "s2", "j5", "ur", "et", "c3", "yp", "l5", "lw",
+    "ce", "cr", "rr", "ul", "gw", "e6", "l6", "ef", "gf", "gg", "ml", "d1", "o6", "eh", "gh", "ci", "ai",
 ];
 const TYPES: &[&str] = &[
-    "fg", "an", "ia", "oi", "3v", "4v", "3g", "4g", "fc", "cf", "pf", "ef", "ea", "cm", "cs", "fp", "em", "es", "fa", "cl", "si",
-    "s3", "ed", "tu", "ff", "of", "efi", "efic", "pb", "ep", "bf", "cd", "4i", "go", "me", "pd", "ci", "sot",
+    "fg", "an", "ia", "oi", "3v", "4v", "3g", "4g", "fc", "cf", "pf", "ef", "ea", "cm", "cs", "fp", "em",
+    "es", "fa", "cl", "si", "s3", "ed", "tu", "ff", "of", "efi", "efic", "pb", "ep", "bf", "cd", "4i", "go",
+    "me", "pd", "ci", "sot",
 ];
 const STREAMS: &[(u64, &str)] = &[
     (1024, "dahc"),
@@ -74,9 +75,12 @@ impl Mars {
     fn new(class: u64, kind: u64, stream: u64, expver: &[u8]) -> Self {
         let named = |names: &[&str], number: u64| -> String {
             let position = usize::try_from(number).ok().and_then(|number| number.checked_sub(1));
-            position.and_then(|at| names.get(at)).map_or_else(|| number.to_string(), |name| (*name).to_owned())
+            position
+                .and_then(|at| names.get(at))
+                .map_or_else(|| number.to_string(), |name| (*name).to_owned())
         };
-        let stream_name = STREAMS.iter().find(|(number, _)| *number == stream).map(|(_, name)| (*name).to_owned());
+        let stream_name =
+            STREAMS.iter().find(|(number, _)| *number == stream).map(|(_, name)| (*name).to_owned());
         let expver: String =
             expver.iter().map(|byte| char::from(*byte)).filter(char::is_ascii_alphanumeric).collect();
         Self {
@@ -117,7 +121,11 @@ impl Product {
         if name == "instant" {
             return Some(None);
         }
-        STATISTICS.iter().position(|found| *found == name).and_then(|number| u8::try_from(number).ok()).map(Some)
+        STATISTICS
+            .iter()
+            .position(|found| *found == name)
+            .and_then(|number| u8::try_from(number).ok())
+            .map(Some)
     }
 
     /// Section 1, with the decimal scale in octets 27 and 28, of edition 1.

@@ -80,11 +80,7 @@ impl Scale {
     }
 
     fn tenth(&self) -> f64 {
-        if self.decimal >= 0 {
-            1.0 / 10f64.powi(self.decimal)
-        } else {
-            10f64.powi(-self.decimal)
-        }
+        if self.decimal >= 0 { 1.0 / 10f64.powi(self.decimal) } else { 10f64.powi(-self.decimal) }
     }
 
     /// The values of integers.
@@ -104,7 +100,9 @@ impl Packing {
     pub(super) fn edition2(section: Octets<'_>) -> Result<Self, Fault> {
         Ok(match section.u16(10)? {
             0 => Self::Simple(Scale::edition2(section)?),
-            template @ (2 | 3) => Self::Complex(Scale::edition2(section)?, Groups::new(section, template == 3)?),
+            template @ (2 | 3) => {
+                Self::Complex(Scale::edition2(section)?, Groups::new(section, template == 3)?)
+            }
             4 => match section.u8(12)? {
                 1 => Self::Ieee(4),
                 2 => Self::Ieee(8),
@@ -183,7 +181,9 @@ impl Packing {
         };
         let bits = match self {
             // The first of the values and the least difference have this size.
-            Self::Complex(_, groups) if groups.order > 0 => u32::try_from(groups.extra_octets * 8).unwrap_or(64),
+            Self::Complex(_, groups) if groups.order > 0 => {
+                u32::try_from(groups.extra_octets * 8).unwrap_or(64)
+            }
             _ => scale.bits,
         };
         let step = scale.step();
@@ -233,7 +233,9 @@ fn simple(scale: &Scale, data: &[u8], count: usize) -> Result<Vec<f64>, Fault> {
     }
     Ok(match scale.bits {
         8 => scale.values(data[..count].iter().map(|byte| i64::from(*byte))),
-        16 => scale.values(data.as_chunks::<2>().0[..count].iter().map(|two| u16::from_be_bytes(*two).into())),
+        16 => {
+            scale.values(data.as_chunks::<2>().0[..count].iter().map(|two| u16::from_be_bytes(*two).into()))
+        }
         width => scale.values((0..count).map(|_| bits.next(width).cast_signed())),
     })
 }
@@ -368,7 +370,8 @@ impl Groups {
         let widths = list(self.width_bits)?;
         let lengths = list(self.length_bits)?;
         let mut integers: Vec<Option<i64>> = Vec::with_capacity(count);
-        for (number, ((reference, width), length)) in references.iter().zip(&widths).zip(&lengths).enumerate() {
+        for (number, ((reference, width), length)) in references.iter().zip(&widths).zip(&lengths).enumerate()
+        {
             let width = u32::try_from(*width).unwrap_or(u32::MAX).saturating_add(self.width_reference);
             let length = if number + 1 == groups {
                 self.last_length
@@ -381,11 +384,14 @@ impl Groups {
             // The largest integers of a group are missing values; those of a group without a width are in its reference.
             let ones = |width: u32| (1u64 << width) - 1;
             let is_missing = |value: u64, width: u32| {
-                width > 0 && (1..=u64::from(self.missing)).any(|kind| ones(width).checked_sub(kind - 1) == Some(value))
+                width > 0
+                    && (1..=u64::from(self.missing))
+                        .any(|kind| ones(width).checked_sub(kind - 1) == Some(value))
             };
             for _ in 0..length {
                 let value = bits.next(width);
-                let missing = if width == 0 { is_missing(*reference, scale.bits) } else { is_missing(value, width) };
+                let missing =
+                    if width == 0 { is_missing(*reference, scale.bits) } else { is_missing(value, width) };
                 integers.push((!missing).then_some(reference.wrapping_add(value).cast_signed()));
             }
         }

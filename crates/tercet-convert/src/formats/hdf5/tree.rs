@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use hdf5_reader::group::Group;
 use hdf5_reader::{Dataset, Hdf5File};
 
-use super::{Place, attribute, element};
+use super::{NON_COORDINATE, Place, attribute, element};
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::malformed;
@@ -133,6 +133,10 @@ impl Walk {
             let names: Vec<Option<&str>> = names.iter().map(Option::as_deref).collect();
             let chunks = dataset.chunks().map(|chunks| chunks.into_iter().map(u64::from).collect());
             let dims = dims.resolve(&path, &names, &shape);
+            let path = match path.rsplit_once('/') {
+                Some((group, name)) => format!("{group}/{}", plain_name(name)),
+                None => plain_name(&path).to_owned(),
+            };
             header.variables.push(Variable { name: path, kind, dims, shape, chunks, attrs });
             places.push(Place { dataset, swap });
         }
@@ -140,6 +144,11 @@ impl Walk {
         header.unreadable = self.unreadable;
         (header, places)
     }
+}
+
+/// The name of a variable.
+fn plain_name(name: &str) -> &str {
+    name.strip_prefix(NON_COORDINATE).unwrap_or(name)
 }
 
 /// The dimension scales of a file, by address.

@@ -1,0 +1,267 @@
+#![expect(clippy::disallowed_methods, reason = "tests look at the file as other programs do")]
+
+use std::path::Path;
+
+use tercet_core::progress::NoProgress;
+use tercet_core::source::Memory as MemorySource;
+
+use super::*;
+use crate::arrays::{
+    Attr, AttrData, ConvertOptions, Dim, Fate, GribPacking, Kind, OutputFormat, Variable, convert, open_path,
+    open_source, plan_conversion, read_all,
+};
+
+/// A source in memory.
+struct Memory {
+    header: Header,
+    values: Vec<Vec<f64>>,
+}
+
+impl ArraySource for Memory {
+    fn name(&self) -> &'static str {
+        "memory"
+    }
+    fn header(&self) -> &Header {
+        &self.header
+    }
+    fn read_box(&self, variable: usize, start: &[u64], extents: &[u64], out: &mut [u8]) -> Result<(), Error> {
+        let item = &self.header.variables[variable];
+        let narrow = item.dtype() == Some(DType::F32);
+        let bytes: Vec<u8> = if narrow {
+            self.values[variable].iter().flat_map(|value| (*value as f32).to_le_bytes()).collect()
+        } else {
+            self.values[variable].iter().flat_map(|value| value.to_le_bytes()).collect()
+        };
+        copy_box(&bytes, item.item_size(), (&item.shape, start, extents), out)
+            .map_err(|detail| refused("memory", detail))
+    }
+}
+
+impl Memory {
+    fn with(
+        mut self,
+        name: &str,
+        dtype: DType,
+        dims: &[(&str, u64)],
+        attrs: &[(&str, &str)],
+        values: Vec<f64>,
+    ) -> Self {
+        for (dim, len) in dims {
+            if self.header.dim(dim).is_none() {
+                self.header.dims.push(Dim { name: (*dim).to_owned(), len: *len, unlimited: false });
+            }
+        }
+        self.header.variables.push(Variable {
+            name: name.to_owned(),
+            kind: Kind::Number(dtype),
+            dims: dims.iter().map(|(dim, _)| (*dim).to_owned()).collect(),
+            shape: dims.iter().map(|(_, len)| *len).collect(),
+            chunks: None,
+            attrs: attrs.iter().map(|(name, text)| Attr::text(*name, *text)).collect(),
+        });
+        self.values.push(values);
+        self
+    }
+}
+
+/// Temperatures at two times and two levels, with two missing values.
+fn cube() -> Memory {
+    let mut values: Vec<f64> = (0..2 * 2 * 3 * 4).map(|at| 250.0 + f64::from(at * at) / 7.0).collect();
+    values[5] = f64::NAN;
+    values[30] = f64::NAN;
+    let dims = [("time", 2), ("level", 2), ("lat", 3), ("lon", 4)];
+    Memory { header: Header::default(), values: Vec::new() }
+        .with("time", DType::F64, &dims[..1], &[("units", "hours since 2024-06-21 00:00:00")], vec![0.0, 6.0])
+        .with("level", DType::F64, &dims[1..2], &[("units", "hPa")], vec![850.0, 500.0])
+        .with("lat", DType::F64, &dims[2..3], &[("units", "degrees_north")], vec![50.0, 49.75, 49.5])
+        .with("lon", DType::F64, &dims[3..], &[("units", "degrees_east")], vec![-1.0, -0.5, 0.0, 0.5])
+        .with("t", DType::F32, &dims, &[("units", "K"), ("comment", "not a key")], values)
+}
+
+fn write(source: &Memory, path: &Path, options: &ConvertOptions) -> Result<crate::arrays::Plan, Error> {
+    convert(source, path, OutputFormat::Grib, options, &NoProgress)
+}
+
+fn options() -> ConvertOptions {
+    ConvertOptions { overwrite: true, ..ConvertOptions::new() }
+}
+
+fn floats(source: &dyn ArraySource, name: &str) -> Vec<f64> {
+    let number = source.header().find(name).unwrap_or_else(|| panic!("no {name}: {:?}", source.header()));
+    let tensor = read_all(source, number).unwrap();
+    match source.header().variables[number].dtype() {
+        Some(DType::F32) => {
+            tensor.bytes().as_chunks::<4>().0.iter().map(|four| f32::from_le_bytes(*four).into()).collect()
+        }
+        _ => tensor.bytes().as_chunks::<8>().0.iter().map(|eight| f64::from_le_bytes(*eight)).collect(),
+    }
+}
+
+#[test]
+fn fields_are_stored_and_stacked_again() {
+    let (source, directory) = (cube(), tempfile::tempdir().unwrap());
+    let path = directory.path().join("a.grib2");
+    let packings = [
+        (GribPacking::Auto, None, None, "grid_ieee"),
+        (GribPacking::Auto, Some(0.01), None, "grid_ccsds"),
+        (GribPacking::Simple, Some(0.01), None, "grid_simple"),
+        (GribPacking::Ccsds, None, Some(17), "grid_ccsds"),
+        (GribPacking::Simple, None, Some(12), "grid_simple"),
+    ];
+    for (grib_packing, error, bits, name) in packings {
+        let max_error = error.map(|error| (None, error)).into_iter().collect();
+        let plan =
+            write(&source, &path, &ConvertOptions { grib_packing, max_error, bits, ..options() }).unwrap();
+        let item = plan.fidelity.items.iter().find(|item| item.name == "t").unwrap();
+        assert_eq!(item.fate, if name == "grid_ieee" { Fate::Exact } else { Fate::Changed });
+        assert!(
+            plan.fidelity.items.iter().any(|item| item.name == "t:comment" && item.fate == Fate::NotCarried)
+        );
+        let back = open_path(&path).unwrap();
+        let variable = &back.header().variables[back.header().find("t").unwrap()];
+        assert_eq!(variable.dims, ["time", "isobaricInhPa", "latitude", "longitude"]);
+        assert_eq!(variable.attr("GRIB_packingType"), Some(&AttrData::Text(name.to_owned())));
+        assert_eq!(variable.attr("units"), Some(&AttrData::Text("K".to_owned())));
+        assert_eq!(floats(&*back, "time"), [1_718_928_000.0, 1_718_949_600.0]);
+        assert_eq!(floats(&*back, "isobaricInhPa"), [850.0, 500.0]);
+        assert_eq!(floats(&*back, "latitude"), [50.0, 49.75, 49.5]);
+        assert_eq!(floats(&*back, "longitude"), [-1.0, -0.5, 0.0, 0.5]);
+        let values = floats(&*back, "t");
+        let bound = match (error, bits) {
+            (Some(error), _) => error,
+            (_, Some(bits)) => 200.0 / 2f64.powi(bits.cast_signed()) * 2.0,
+            _ => 1e-4,
+        };
+        for (a, b) in values.iter().zip(&source.values[4]) {
+            assert!(a.is_nan() && b.is_nan() || (a - b).abs() <= bound, "{name}: {a} {b}");
+        }
+    }
+}
+
+#[test]
+fn what_grib_cannot_hold_is_refused_with_a_reason() {
+    let reason = |change: fn(&mut Memory)| {
+        let mut source = cube();
+        change(&mut source);
+        plan_conversion(&source, OutputFormat::Grib, &options()).map(drop).unwrap_err().to_string()
+    };
+    let t = |source: &mut Memory| source.header.variables.pop().unwrap();
+    assert!(
+        reason(|source| source.header.variables[4].attrs[0].value = AttrData::Text("degC".to_owned()))
+            .contains("its units are `degC`; those of Temperature are `K`")
+    );
+    assert!(reason(|source| source.header.variables[4].name = "nothing".to_owned()).contains("no parameter"));
+    assert!(reason(|source| source.header.variables[4].attrs.clear()).contains("no units"));
+    assert!(
+        reason(|source| source.header.variables[2].attrs.clear())
+            .contains("no coordinate variable with latitudes")
+    );
+    assert!(reason(|source| source.values[2] = vec![50.0, 49.0, 40.0]).contains("unequal distances"));
+    assert!(
+        reason(|source| source.header.variables[1].attrs.clear())
+            .contains("not a time, step, level or member")
+    );
+    let mut source = cube();
+    assert!(!t(&mut source).name.is_empty());
+    let error = plan_conversion(&source, OutputFormat::Grib, &options()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("nothing can be stored"), "{error}");
+    let packing = ConvertOptions { grib_packing: GribPacking::Simple, ..options() };
+    let error = plan_conversion(&cube(), OutputFormat::Grib, &packing).map(drop).unwrap_err().to_string();
+    assert!(error.contains("needs a precision"), "{error}");
+    let mut source = cube();
+    source.values[4][0] = f64::INFINITY;
+    let directory = tempfile::tempdir().unwrap();
+    let error =
+        write(&source, &directory.path().join("a.grib2"), &options()).map(drop).unwrap_err().to_string();
+    assert!(error.contains("GRIB has no inf"), "{error}");
+    assert!(!directory.path().join("a.grib2").exists());
+}
+
+fn file_bytes(max_error: Option<f64>, packing: GribPacking) -> Vec<u8> {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("a.grib2");
+    let max_error = max_error.map(|error| (None, error)).into_iter().collect();
+    write(&cube(), &path, &ConvertOptions { max_error, grib_packing: packing, ..options() }).unwrap();
+    std::fs::read(path).unwrap()
+}
+
+/// Opens a file and reads everything: the values of all variables, or an error.
+fn read_everything(bytes: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    let source = open_source(Arc::new(MemorySource::new("a.grib", bytes.to_vec())))?;
+    (0..source.header().variables.len())
+        .map(|number| read_all(&*source, number).map(|tensor| tensor.bytes().to_vec()))
+        .collect()
+}
+
+#[test]
+fn cut_files_report_what_is_lost() {
+    let bytes = file_bytes(Some(0.01), GribPacking::Auto);
+    let whole = read_everything(&bytes).unwrap();
+    for len in 0..bytes.len() {
+        match open_source(Arc::new(MemorySource::new("a.grib", bytes[..len].to_vec()))) {
+            Err(_) => {}
+            Ok(source) => {
+                let complete = bytes[..len].windows(4).filter(|end| *end == b"7777").count();
+                assert!(complete < 4);
+                let is_cut = !bytes[..len].ends_with(b"7777");
+                assert_eq!(!source.header().unreadable.is_empty(), is_cut, "{len} of {} bytes", bytes.len());
+            }
+        }
+    }
+    assert!(whole.iter().any(|values| !values.is_empty()));
+}
+
+#[test]
+fn changed_bytes_are_errors_or_values_but_never_a_panic() {
+    for (error, packing) in
+        [(None, GribPacking::Auto), (Some(0.01), GribPacking::Auto), (Some(0.01), GribPacking::Simple)]
+    {
+        let bytes = file_bytes(error, packing);
+        let first = bytes.windows(4).position(|end| end == b"7777").unwrap() + 4;
+        for at in 0..first {
+            for change in [0xff, 0x80, 0x01] {
+                let mut changed = bytes.clone();
+                changed[at] ^= change;
+                let _ = read_everything(&changed);
+            }
+        }
+    }
+}
+
+#[test]
+fn missing_fields_are_reported() {
+    let bytes = file_bytes(None, GribPacking::Auto);
+    let first = bytes.windows(4).position(|end| end == b"7777").unwrap() + 4;
+    let source = open_source(Arc::new(MemorySource::new("a.grib", bytes[first..].to_vec()))).unwrap();
+    let [(name, note)] = &source.header().notes[..] else { panic!("{:?}", source.header().notes) };
+    assert_eq!(
+        (name.as_str(), note.as_str()),
+        ("t", "1 of 4 fields are not in the file; they are stored as NaN")
+    );
+    let values = floats(&*source, "t");
+    assert!(values[..12].iter().all(|value| value.is_nan()) && values[12].is_finite());
+    let variable = &source.header().variables[source.header().find("t").unwrap()];
+    assert!(variable.attr("_FillValue").is_some());
+}
+
+#[test]
+fn fields_with_the_same_keys_are_all_kept() {
+    let bytes = file_bytes(None, GribPacking::Auto);
+    let twice: Vec<u8> = bytes.iter().chain(&bytes).copied().collect();
+    let source = open_source(Arc::new(MemorySource::new("a.grib", twice))).unwrap();
+    let bits = |name: &str| floats(&*source, name).iter().map(|value| value.to_bits()).collect::<Vec<_>>();
+    assert_eq!(bits("t"), bits("t_copy1"));
+}
+
+#[test]
+fn garbage_between_messages_is_reported() {
+    let bytes = file_bytes(None, GribPacking::Auto);
+    let open = |bytes: Vec<u8>| open_source(Arc::new(MemorySource::new("a.grib", bytes))).unwrap();
+    let padded: Vec<u8> = bytes.iter().copied().chain([0; 100]).chain(bytes.iter().copied()).collect();
+    assert!(open(padded).header().unreadable.is_empty());
+    let bulletin: Vec<u8> = b"HTXE85 ECMF 121200\r\r\n".iter().chain(&bytes).copied().collect();
+    assert!(open(bulletin).header().unreadable.is_empty());
+    let mut lost = bytes.clone();
+    lost[0] = b'X';
+    assert_eq!(open(lost).header().unreadable.len(), 1);
+}
