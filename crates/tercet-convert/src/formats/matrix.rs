@@ -154,7 +154,11 @@ impl Matrix {
         }
         let stem = Path::new(&*name).file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let variable_name = stem.filter(|stem| !stem.is_empty()).unwrap_or_else(|| "data".to_owned());
-        let shape = vec![height, width.unwrap_or(0) as u64];
+        // One column is a list of numbers, as for NumPy.
+        let shape = match width {
+            Some(1) => vec![height],
+            width => vec![height, width.unwrap_or(0) as u64],
+        };
         let mut dims = DimTable::new();
         let dim_names = dims.resolve(&variable_name, &[Some("row"), Some("column")], &shape);
         let has_missing = values.iter().any(|value| value.is_nan());
@@ -199,12 +203,13 @@ impl ArraySource for Matrix {
         let item = &self.header.variables[0];
         check_box(&self.name, &item.shape, 8, (start, extents), out.len())?;
         let fit = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
-        let (width, len) = (fit(item.shape[1]) * 8, fit(extents[1]) * 8);
+        let column = |list: &[u64], whole: u64| fit(list.get(1).copied().unwrap_or(whole)) * 8;
+        let (width, from, len) = (column(&item.shape, 1), column(start, 0), column(extents, 1));
         if len == 0 {
             return Ok(());
         }
         for (row, slot) in (fit(start[0])..).zip(out.chunks_exact_mut(len)) {
-            let from = row * width + fit(start[1]) * 8;
+            let from = row * width + from;
             slot.copy_from_slice(&self.bytes[from..from + len]);
         }
         Ok(())
@@ -238,6 +243,7 @@ mod tests {
             open("# a\n1 2 3\r\n\r\n4   5 6"),
             Ok((integers, vec![2, 3], vec![1.0, 2.0, 3.0, 4.0, 5.0, 6.0]))
         );
+        assert_eq!(open("7\n8\n9\n"), Ok((integers, vec![3], vec![7.0, 8.0, 9.0])));
         let floats = Kind::Number(DType::F64);
         assert_eq!(open("a;b\n1,5;2\n"), Ok((floats, vec![1, 2], vec![1.5, 2.0])));
         assert_eq!(

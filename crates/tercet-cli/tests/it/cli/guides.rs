@@ -68,8 +68,18 @@ fn messages_to_catalogue() {
 }
 
 #[test]
-fn netcdf_hdf5_zarr() {
-    check("netcdf-hdf5-zarr.md");
+fn netcdf_hdf5() {
+    check("netcdf-hdf5.md");
+}
+
+#[test]
+fn grib() {
+    check("grib.md");
+}
+
+#[test]
+fn zarr() {
+    check("zarr.md");
 }
 
 #[test]
