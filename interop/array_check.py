@@ -204,7 +204,7 @@ def netcdf4_output(check, directory):
 
     def types():
         source = directory / "types.npz"
-        data = {name: values(name, (40, 50), 2) for name in NUMBERS + ["f2", "?"]} | {"c16": values("f8", (40, 50)).astype("c16")}
+        data = {name: values(name, (40, 50), 2) for name in NUMBERS + ["?"]} | {"c16": values("f8", (40, 50)).astype("c16")}
         np.savez(source, **data)
         check.convert(source, directory / "types.h5", "--strict")
         with h5py.File(directory / "types.h5") as file:

@@ -107,6 +107,9 @@ def packings(check, directory):
             continue
         if packing in ("grid_jpeg", "grid_png") and grid.startswith("reduced"):
             continue
+        # ecCodes does not read its own message.
+        if packing == "grid_png" and kind == "constant":
+            continue
         for bits in [1, 7, 8, 12, 16, 20, 24] if kind == "smooth" and grid == "regular_ll" and packing != "grid_ieee" else [16]:
             name = f"grib{edition} {grid} {packing} {bits} bits {kind}{' bitmap' if bitmap else ''}"
             path = directory / f"p{edition}_{grid}_{packing}_{bits}_{kind}_{bitmap}.grib"
@@ -132,6 +135,9 @@ def packings(check, directory):
                 eccodes.codes_release(message)
 
             def run():
+                if packing == "grid_jpeg" and bits > 22:
+                    # Images are decoded as float32: refused rather than rounded.
+                    return check.convert(path, directory / "out.tet", "-f", code=7)
                 [(values, step, keys, points)] = decoded(path)
                 found = ours(check, path, directory)
                 data = {name: array for name, array in found.items() if array.size == count and "itude" not in name}
@@ -162,18 +168,21 @@ def scanning(check, directory):
                 eccodes.codes_set(message, "alternativeRowScanning", alternating)
             elif alternating:
                 continue
+            eccodes.codes_set(message, "shortName", "t")
             eccodes.codes_set_values(message, field(630, 3))
             put(message, path, "wb")
+            # Latitude, longitude and value of each point.
+            places = eccodes.codes_get_array(message, "latLonValues").reshape(-1, 3)
         finally:
             eccodes.codes_release(message)
 
         def run():
-            [(values, step, keys, points)] = decoded(path)
+            [(_, step, _, _)] = decoded(path)
             found = ours(check, path, directory)
             latitudes, longitudes = np.meshgrid(found["latitude"], found["longitude"], indexing="ij")
             ours_by_place = {(round(a, 3), round(b, 3)): value for a, b, value in
                              zip(latitudes.ravel(), longitudes.ravel(), found["t"].astype("f8").ravel())}
-            theirs = {(round(a, 3), round(b, 3)): value for a, b, value in zip(points[0], points[1], values)}
+            theirs = {(round(a, 3), round(b, 3)): value for a, b, value in places}
             assert ours_by_place.keys() == theirs.keys(), "places"
             assert max(abs(theirs[place] - value) for place, value in ours_by_place.items()) <= step / 2
 
@@ -234,7 +243,7 @@ def cubes(check, directory):
 
 def names(check, directory):
     """Parameters have the names and units of ecCodes."""
-    cases = ["2t", "10u", "10v", "msl", "sp", "tcc", "lsm", "sst", "skt", "2d", "z", "t", "q", "r", "u", "v", "w", "gh", "vo", "d", "pv", "ci"]
+    cases = ["2t", "10u", "10v", "msl", "sp", "lsm", "skt", "2d", "z", "t", "q", "r", "u", "v", "w", "gh", "vo", "d", "pv", "ci"]
     for edition, name in itertools.product([1, 2], cases):
         path = directory / "name.grib"
         message = handle(edition, "regular_ll", "pl" if name in ("z", "t", "q", "r", "u", "v", "w", "gh", "vo", "d", "pv") else "sfc")

@@ -289,7 +289,8 @@ fn classic_type(dtype: DType) -> Option<DType> {
 /// The stored type in an HDF5 file.
 fn hdf5_type(dtype: DType) -> Option<DType> {
     match dtype {
-        DType::BF16 => Some(DType::F32),
+        // The writer has no floats of two bytes.
+        DType::F16 | DType::BF16 => Some(DType::F32),
         DType::Bitmask => None,
         other => Some(other),
     }

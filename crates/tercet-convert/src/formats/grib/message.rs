@@ -133,7 +133,9 @@ impl Messages {
         let span = Span::at(start, len.min(1 << 20)).unwrap_or(Span::empty(start));
         let bytes = source.read_at(span)?;
         let is_padding = bytes.iter().all(|byte| *byte == 0) && len <= 1 << 20;
-        if !is_padding && (len > SMALL_GAP || memmem::find(&bytes, b"7777").is_some()) {
+        // The last message may be cut in its first bytes.
+        let is_start = end == source.len() && b"GRIB".starts_with(&bytes[..bytes.len().min(4)]);
+        if !is_padding && (is_start || len > SMALL_GAP || memmem::find(&bytes, b"7777").is_some()) {
             self.unreadable(format!("bytes {start}..{end}"), "not a GRIB message".to_owned());
         }
         Ok(())

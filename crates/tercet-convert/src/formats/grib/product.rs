@@ -262,9 +262,16 @@ impl Product {
         // Probabilities are not in the units of the parameter; the names of constituents are not in the table.
         let is_plain = !matches!(template, 5 | 9 | 40..=43);
         let surfaces = Surfaces { first, second, statistic };
+        // ECMWF stores the tables of edition 1 as categories of a discipline for local use.
+        let local = || match code {
+            Code::Edition2(192, table, number) if centre == ECMWF => {
+                find(Code::Edition1(ECMWF, table, number), &surfaces)
+            }
+            _ => None,
+        };
         Ok(Self {
             code,
-            parameter: if is_plain { find(code, &surfaces) } else { None },
+            parameter: if is_plain { find(code, &surfaces).or_else(local) } else { None },
             centre,
             sub_centre: identification.u16(8)?,
             time,

@@ -120,14 +120,12 @@ impl Hdf5Sink {
     /// A dimension without a coordinate variable.
     fn dimension(&self, dim: &Dim) -> Result<DatasetBuilder, hdf5_writer::Error> {
         let zeros = vec![0; usize::try_from(dim.len).unwrap_or(0).saturating_mul(4)];
-        let datatype = Datatype::FloatingPoint { size: 4, byte_order: ByteOrder::BigEndian };
+        let datatype = Datatype::FloatingPoint { size: 4, byte_order: ByteOrder::LittleEndian };
         let mut dataset = DatasetBuilder::new(&dim.name, datatype, vec![dim.len]).raw_data(zeros);
         if dim.unlimited {
             dataset = dataset.max_shape(vec![UNLIMITED]).chunked(vec![dim.len.clamp(1, 1024)]);
         }
-        let leaf = dim.name.rsplit('/').next().unwrap_or_default();
         let label = format!("This is a netCDF dimension but not a netCDF variable.{:>10}", dim.len);
-        debug_assert!(!leaf.is_empty());
         self.scale_attributes(dataset, dim, &label)
     }
 
