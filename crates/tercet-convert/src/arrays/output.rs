@@ -115,6 +115,7 @@ impl OutputFormat {
         }
     }
 
+    #[expect(clippy::too_many_lines, reason = "one table for each format")]
     pub(crate) fn rules(self) -> Rules {
         match self {
             Self::Tet => Rules {

@@ -41,6 +41,9 @@ pub(crate) use message::is_grib;
 pub use write::GribPacking;
 pub(crate) use write::{GribSink, Precision, Storage, plan, verify};
 
+/// Latitudes and longitudes.
+type Points = (Vec<f64>, Vec<f64>);
+
 /// An open GRIB file.
 pub(crate) struct Grib {
     source: Arc<dyn ByteSource>,
@@ -48,7 +51,7 @@ pub(crate) struct Grib {
     header: Header,
     contents: Vec<Content>,
     /// Latitudes and longitudes of all points of each grid, once they are needed.
-    points: Vec<OnceLock<Option<(Vec<f64>, Vec<f64>)>>>,
+    points: Vec<OnceLock<Option<Points>>>,
 }
 
 impl Grib {
@@ -62,12 +65,12 @@ impl Grib {
         }
         let Cubes { mut header, contents, .. } = Cubes::new(&messages);
         let has = |edition: u8| messages.fields.iter().any(|field| field.edition == edition);
-        header.format = match (has(1), has(2)) {
+        let format = match (has(1), has(2)) {
             (true, true) => "GRIB 1 and 2",
             (true, false) => "GRIB 1",
             _ => "GRIB 2",
-        }
-        .to_owned();
+        };
+        format.clone_into(&mut header.format);
         let points = messages.grids.iter().map(|_| OnceLock::new()).collect();
         Ok(Self { source, messages, header, contents, points })
     }

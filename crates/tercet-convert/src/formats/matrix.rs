@@ -222,6 +222,7 @@ mod tests {
 
     use super::*;
 
+    #[expect(clippy::cast_precision_loss, reason = "small numbers")]
     fn open(text: &str) -> Result<(Kind, Vec<u64>, Vec<f64>), String> {
         assert!(is_matrix(text.as_bytes()), "{text}");
         let matrix = Matrix::open(&Memory::new("m.csv", text.as_bytes().to_vec()))

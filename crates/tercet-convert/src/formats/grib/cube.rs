@@ -94,6 +94,9 @@ struct Group {
     name: String,
 }
 
+/// The dimensions before those of the grid with their lengths, the field of each position, the coordinates that are no dimension.
+type Stacked = (Vec<(String, u64)>, Vec<Option<usize>>, Vec<String>);
+
 /// The axes of a variable.
 struct Axis {
     key: Key,
@@ -137,7 +140,7 @@ impl<'m> Cubes<'m> {
     fn unique(&self, name: &str) -> String {
         let is_taken = |name: &str| self.header.find(name).is_some() || self.header.dim(name).is_some();
         let numbered = |number: u32| if number == 0 { name.to_owned() } else { format!("{name}_{number}") };
-        (0..).map(numbered).find(|name| !is_taken(name)).unwrap_or_default()
+        (0..u32::MAX).map(numbered).find(|name| !is_taken(name)).unwrap_or_default()
     }
 
     fn push(&mut self, variable: Variable, content: Content) {
@@ -171,12 +174,7 @@ impl<'m> Cubes<'m> {
     }
 
     /// Coordinates for keys that vary independently.
-    fn stack(
-        &mut self,
-        group: &Group,
-        axes: &[Axis],
-        kind: LevelKind,
-    ) -> (Vec<(String, u64)>, Vec<Option<usize>>, Vec<String>) {
+    fn stack(&mut self, group: &Group, axes: &[Axis], kind: LevelKind) -> Stacked {
         let mut dims = Vec::new();
         let mut names = Vec::new();
         let mut key_names: HashMap<&'static str, (String, bool)> = HashMap::new();
@@ -230,12 +228,7 @@ impl<'m> Cubes<'m> {
     }
 
     /// One dimension for all fields, whose keys do not vary independently.
-    fn list(
-        &mut self,
-        group: &Group,
-        axes: &[Axis],
-        kind: LevelKind,
-    ) -> (Vec<(String, u64)>, Vec<Option<usize>>, Vec<String>) {
+    fn list(&mut self, group: &Group, axes: &[Axis], kind: LevelKind) -> Stacked {
         let len = group.fields.len() as u64;
         let dim = self.unique("field");
         self.header.dims.push(Dim { name: dim.clone(), len, unlimited: false });
@@ -247,7 +240,7 @@ impl<'m> Cubes<'m> {
                 .map(|number| axis.key.label(&self.field(*number).product).unwrap_or(Label(f64::NAN, 0.0)))
                 .collect();
             let name = self.unique(&axis.key.name(kind));
-            self.coordinate_variable(&name, axis.key, kind, &labels, vec![(dim.clone(), len)]);
+            self.coordinate_variable(&name, axis.key, kind, &labels, &[(dim.clone(), len)]);
             names.push(name);
         }
         let valid: Vec<f64> = group
@@ -278,7 +271,7 @@ impl<'m> Cubes<'m> {
         if is_dim {
             self.header.dims.push(Dim { name: name.clone(), len, unlimited: false });
         }
-        self.coordinate_variable(&name, key, kind, labels, dims);
+        self.coordinate_variable(&name, key, kind, labels, &dims);
         self.coordinates.push((wanted, labels.to_vec(), is_dim, name.clone()));
         name
     }
@@ -289,7 +282,7 @@ impl<'m> Cubes<'m> {
         key: Key,
         kind: LevelKind,
         labels: &[Label],
-        dims: Vec<(String, u64)>,
+        dims: &[(String, u64)],
     ) {
         let mut attrs = match key {
             Key::Number => vec![
@@ -631,6 +624,7 @@ fn attributes(fields: &[&Field], grid: &Grid) -> Vec<Attr> {
 
 /// Divides fields into variables, in the order of the file.
 fn groups(messages: &Messages) -> Vec<Group> {
+    type GroupKey = (String, super::parameter::Code, LevelKind, Option<u8>, usize, Vec<i64>, u32);
     #[derive(PartialEq, Eq, Hash)]
     struct Same<'a> {
         name: String,
@@ -643,10 +637,7 @@ fn groups(messages: &Messages) -> Vec<Group> {
         copy: u32,
     }
     let mut order: Vec<(Same<'_>, Vec<usize>)> = Vec::new();
-    let mut positions: HashMap<
-        (String, super::parameter::Code, LevelKind, Option<u8>, usize, Vec<i64>, u32),
-        usize,
-    > = HashMap::new();
+    let mut positions: HashMap<GroupKey, usize> = HashMap::new();
     let mut copies: HashMap<(usize, [Option<Label>; 4]), u32> = HashMap::new();
     for (number, field) in messages.fields.iter().enumerate() {
         let product = &field.product;

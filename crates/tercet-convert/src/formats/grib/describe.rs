@@ -167,9 +167,10 @@ fn finish(header: &Header, variable: &Variable, mut described: Described) -> Res
         return Err("it has no time".to_owned());
     }
     let text = |name: &str| variable.attr(name).and_then(AttrData::as_text);
-    if let Some(name) = text("GRIB_stepType") {
-        described.statistic =
+    if let Some(name) = text("GRIB_stepType").filter(|name| *name != "instant") {
+        let statistic =
             Product::statistic_from_name(name).ok_or_else(|| format!("unknown step type `{name}`"))?;
+        described.statistic = Some(statistic);
     }
     if described.level.first == 255
         && let Some(kind) = text("GRIB_typeOfLevel").and_then(LevelKind::from_name)
@@ -412,10 +413,16 @@ fn axis(source: &dyn ArraySource, number: usize, role: Role) -> Result<Result<Ax
             _ => Err(format!("the units `{units}` of `{name}` are not known")),
         },
         Role::Number => {
+            #[expect(
+                clippy::cast_possible_truncation,
+                clippy::float_cmp,
+                reason = "integers are compared exactly"
+            )]
+            let fits = values
+                .iter()
+                .all(|value| f64::from(*value as i32) == *value && (0.0..=254.0).contains(value));
             #[expect(clippy::cast_possible_truncation, reason = "checked")]
             let integers: Vec<i32> = values.iter().map(|value| *value as i32).collect();
-            let fits =
-                integers.iter().zip(&values).all(|(a, b)| f64::from(*a) == *b && (0..=254).contains(a));
             if fits {
                 Ok(Axis::Number(integers))
             } else {

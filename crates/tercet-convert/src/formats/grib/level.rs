@@ -168,7 +168,7 @@ mod tests {
         assert_eq!((a.kind.name().as_str(), a.kind.units(), a.value), ("isobaricInhPa", "hPa", 850.0));
         let soil = Level::edition1(112, [7, 28]);
         assert_eq!(soil, Level::edition2((106, Some(0.07)), (106, Some(0.28))));
-        assert_eq!(Level::edition1(105, [0, 2]).value, 2.0);
+        assert_eq!(Level::edition1(105, [0, 2]), Level::edition2((103, Some(2.0)), (255, None)));
         assert_eq!(LevelKind::from_name("isobaricInhPa").map(|kind| kind.to_edition2(850.0)), Some(85000.0));
         assert_eq!(LevelKind { first: 77, second: 255 }.name(), "level_77");
     }

@@ -122,14 +122,13 @@ impl<'a> Bits<'a> {
             return 0;
         }
         let byte = self.at / 8;
-        let word = match self.bytes.get(byte..byte + 8) {
-            Some(word) => word.try_into().map_or(0, u64::from_be_bytes),
-            None => {
-                let mut word = [0; 8];
-                let rest = self.bytes.get(byte..).unwrap_or_default();
-                word[..rest.len()].copy_from_slice(rest);
-                u64::from_be_bytes(word)
-            }
+        let word = if let Some(word) = self.bytes.get(byte..byte + 8) {
+            word.try_into().map_or(0, u64::from_be_bytes)
+        } else {
+            let mut word = [0; 8];
+            let rest = self.bytes.get(byte..).unwrap_or_default();
+            word[..rest.len()].copy_from_slice(rest);
+            u64::from_be_bytes(word)
         };
         let shift = u32::try_from(self.at % 8).unwrap_or(0);
         self.at += width as usize;

@@ -116,16 +116,10 @@ impl Product {
         }
     }
 
-    /// The statistic with a name; `None` if there is none of this name.
-    pub(super) fn statistic_from_name(name: &str) -> Option<Option<u8>> {
-        if name == "instant" {
-            return Some(None);
-        }
-        STATISTICS
-            .iter()
-            .position(|found| *found == name)
-            .and_then(|number| u8::try_from(number).ok())
-            .map(Some)
+    /// The number of a statistic; `None` if there is none of this name.
+    pub(super) fn statistic_from_name(name: &str) -> Option<u8> {
+        let number = STATISTICS.iter().position(|found| *found == name)?;
+        u8::try_from(number).ok()
     }
 
     /// Section 1, with the decimal scale in octets 27 and 28, of edition 1.
@@ -312,27 +306,20 @@ fn seconds(year: i64, [month, day, hour, minute, second]: [u8; 5]) -> Result<i64
 fn hours(count: i64, unit: u8, reference: i64) -> Result<f64, Fault> {
     #[expect(clippy::cast_precision_loss, reason = "32 bits")]
     let count_float = count as f64;
-    let factor = match unit {
-        0 => 1.0 / 60.0,
-        1 => 1.0,
-        2 => 24.0,
-        3 | 4 | 5 | 6 | 7 => {
+    Ok(match unit {
+        0 => count_float / 60.0,
+        1 => count_float,
+        2 => count_float * 24.0,
+        3..=7 => {
             let months = count.saturating_mul([1, 12, 120, 360, 1200][usize::from(unit - 3)]);
             return months_after(reference, months);
         }
-        10 => 3.0,
-        11 => 6.0,
-        12 => 12.0,
-        13 => 1.0 / 3600.0,
-        254 => 1.0 / 3600.0,
+        10 => count_float * 3.0,
+        11 => count_float * 6.0,
+        12 => count_float * 12.0,
+        13 | 254 => count_float / 3600.0,
         _ if count == 0 => 0.0,
         _ => return Fault::unsupported(format!("time unit {unit}")),
-    };
-    // Divided, not multiplied by a rounded fraction.
-    Ok(match unit {
-        0 => count_float / 60.0,
-        13 | 254 => count_float / 3600.0,
-        _ => count_float * factor,
     })
 }
 

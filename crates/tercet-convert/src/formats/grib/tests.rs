@@ -111,7 +111,7 @@ fn fields_are_stored_and_stacked_again() {
     for (grib_packing, error, bits, name) in packings {
         let max_error = error.map(|error| (None, error)).into_iter().collect();
         let plan =
-            write(&source, &path, &ConvertOptions { grib_packing, max_error, bits, ..options() }).unwrap();
+            write(&source, &path, &ConvertOptions { max_error, bits, grib_packing, ..options() }).unwrap();
         let item = plan.fidelity.items.iter().find(|item| item.name == "t").unwrap();
         assert_eq!(item.fate, if name == "grid_ieee" { Fate::Exact } else { Fate::Changed });
         assert!(

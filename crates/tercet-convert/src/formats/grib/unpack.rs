@@ -176,7 +176,7 @@ impl Packing {
             return scale.is_none_or(|scale| {
                 #[expect(clippy::cast_possible_truncation, reason = "compared")]
                 let narrow = scale.constant() as f32;
-                f64::from(narrow) == scale.constant()
+                f64::from(narrow).to_bits() == scale.constant().to_bits()
             });
         };
         let bits = match self {
