@@ -161,10 +161,12 @@ fn other_files_are_not_malformed_containers() {
 #[test]
 fn inputs_of_convert_are_named_with_their_format() {
     let dir = TestDir::new();
+    dir.write("field.bufr", b"BUFR\x00\x00\x40\x04 and more bytes of a message");
     dir.write("field.grib", b"GRIB\x00\x00\x40\x01 and more bytes of a message");
     dir.write("cut.nc", b"CDF\x01\x00\x00");
     for (input, code, message) in [
-        ("field.grib", 7, "error: field.grib: is a GRIB edition 1 file"),
+        ("field.bufr", 7, "error: field.bufr: is a BUFR file"),
+        ("field.grib", 4, "error: field.grib: no GRIB field can be read: message 0 at byte 0: cut"),
         ("cut.nc", 4, "error: cut.nc: "),
         ("none.nc", 3, "error: none.nc: "),
     ] {
