@@ -99,7 +99,7 @@ fn damaged_chunks_are_not_written() {
     let t = layout.dataset("t", DType::F32, [4, 3], [2, 3]).unwrap();
     layout.compress(t, Compression::None).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
-    let values: Vec<f32> = (0..12).map(|n| n as f32 + 0.25).collect();
+    let values: Vec<f32> = (0..12u8).map(|n| f32::from(n) + 0.25).collect();
     writer.array(t, TensorView::from_slice(&[4, 3], &values).unwrap()).unwrap();
     let mut bytes = writer.finish().unwrap().output;
     let at = bytes.windows(4).position(|found| found == 10.25f32.to_le_bytes()).unwrap();
