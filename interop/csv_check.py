@@ -3,7 +3,7 @@
 usage: csv_check.py --tatami PROGRAM
 
 Names, values and nulls of every file are compared with `read_csv` of DuckDB, which detects the dialect itself, and the text of every field with
-Python's `csv`, which is told the dialect. Where a reader differs, the case says why, and has the expected table if the other reader is not enough;
+Python's `csv` with the dialect as an option. Where a reader differs, the case says why, and has the expected table if the other reader is not enough;
 a difference that is gone fails too. Files that must be rejected have the reason.
 
 The last line is `N passed, N failed, N skipped`.
@@ -27,7 +27,7 @@ csv.field_size_limit(1 << 30)
 
 
 class Case:
-    """A file; what the readers are told or differ in."""
+    """A file; the options of the readers, and where they differ."""
 
     def __init__(self, name, data, delimiter=",", quote='"', header=True, comma=False, duckdb=None, python=None, expected=None,
                  rejected=None, options=(), suffix="csv", nulls=("",)):
@@ -99,7 +99,7 @@ CASES = [
          python="csv has no nulls", expected=(["a", "b"], [(1, "x"), (None, "y"), (3, "z")])),
     Case("null tokens among words", "a,b\nx,1\nNA,2\nNULL,3\n"),
     Case("null option", "a,b\n1,-\n2,x\n-,y\n", options=("--null", "-"), nulls=("", "-"),
-         duckdb="DuckDB is not told the null", expected=(["a", "b"], [(1, None), (2, "x"), (None, "y")])),
+         duckdb="DuckDB runs without the null string", expected=(["a", "b"], [(1, None), (2, "x"), (None, "y")])),
     Case("spaces", "a,b\n x , y\n z , w\n"),
     Case("unicode", "név,値\nŐ,日本\nß,語\n"),
     Case("huge field", f'a,b\n1,"{HUGE}"\n2,x\n'),
@@ -117,7 +117,7 @@ CASES = [
     Case("header only", "a,b,c\n"),
     Case("ragged: short", "a,b,c\n1,2\n3,4,5\n6,7,8\n", rejected="2 fields, expected 3 columns"),
     Case("ragged: long", "a,b\n1,2\n3,4,5\n6,7\n", rejected="3 fields, expected 2 columns"),
-    Case("ragged: skipped", "a,b\n1,2\n3,4,5\n6,7\n", options=("--on-error", "skip"), duckdb="DuckDB is not told to skip",
+    Case("ragged: skipped", "a,b\n1,2\n3,4,5\n6,7\n", options=("--on-error", "skip"), duckdb="DuckDB runs without skipping",
          python="csv keeps all rows", expected=(["a", "b"], [(1, 2), (6, 7)])),
     Case("open quote", 'a,b\n1,"x\n2,y\n', rejected="unterminated quoted field"),
     Case("text after a quote", 'a,b\n1,"x"y\n2,"z"\n', rejected="expected a delimiter after a closing quote"),
@@ -125,8 +125,8 @@ CASES = [
     Case("duplicate names", "a,a\n1,2\n", rejected="duplicate column name"),
     Case("invalid utf-8", b"a,b\n1,\xff\xfe\n", rejected="invalid UTF-8"),
     Case("cr only", "a,b\r1,x\r2,y\r", rejected="lines end with CR only"),
-    Case("declared delimiter", "a:b\n1:x\n2:y\n", delimiter=":", options=("--delimiter", ":"), duckdb="DuckDB is not told the delimiter"),
-    Case("declared strings", "a,b\n1,2\n3,4\n", options=("--schema", "a:string,b:int64"), duckdb="DuckDB is not told the types",
+    Case("declared delimiter", "a:b\n1:x\n2:y\n", delimiter=":", options=("--delimiter", ":"), duckdb="DuckDB runs without the delimiter"),
+    Case("declared strings", "a,b\n1,2\n3,4\n", options=("--schema", "a:string,b:int64"), duckdb="DuckDB runs without the types",
          expected=(["a", "b"], [("1", 2), ("3", 4)])),
 ]
 

@@ -165,7 +165,7 @@ def main(module, count, directory):
         append,
         of_file,
         of_file,
-        lambda: t.is_remote_url(rng.choice(["s3://a/b", "http://x", "/tmp/a", "file:///a", "gs://b"])),
+        lambda: t.is_remote_url(rng.choice(["s3://a/b", "http://x", "dir/a", "file:///a", "gs://b"])),
         lambda: t.decode(t.encode({}, [], hash=rng.choice(["xxh3", "none", None, "md5"]))),
     ]
     for number in range(count):

@@ -73,9 +73,6 @@ pub(crate) fn plan(source: &dyn ArraySource, format: OutputFormat) -> Result<Pla
                 let notes = input.notes.iter().filter(|(name, _)| *name == variable.name);
                 changes.extend(notes.map(|(_, note)| note.clone()));
                 let fate = if changes.is_empty() { Fate::Exact } else { Fate::Changed };
-                let notes = input.notes.iter().filter(|(name, _)| *name == variable.name);
-                let mut changes = changes;
-                changes.extend(notes.map(|(_, note)| note.clone()));
                 let detail = (!changes.is_empty()).then(|| changes.join("; "));
                 fidelity.add(Subject::Variable, &variable.name, fate, detail);
                 target.attrs = match &how {

@@ -193,7 +193,7 @@ fn assert_appends(old: &[u8], change: Change) {
     assert_in_place(old, change, 30, 5);
 }
 
-/// Runs a change in place with every fault, of which there are at least so many, and every power cut.
+/// Runs a change in place with every fault, at least this number, and every power cut.
 fn assert_in_place(old: &[u8], change: Change, least_faults: usize, least_cuts: usize) {
     let prepare = |dir: &Path| fs::write(dir.join(NAME), old).unwrap();
     let dir = tempfile::tempdir().unwrap();
