@@ -82,7 +82,8 @@ def test_messages(tmp_path):
     path = tmp_path / "a.tgm"
     tercet.write_tgm(path, [({"step": 1}, {"t": np.ones((2, 3))}), ({"step": 2}, {"t": np.zeros((2, 3))})])
     assert xr.open_dataset(path, engine="tercet", message=1)["t"].sum() == 0
-    assert xr.open_dataset(path)["t"].shape == (2, 3)
+    merged = xr.open_dataset(path, engine="tercet")["t"]
+    assert merged.dims[0] == "step" and merged.shape == (2, 2, 3)
 
 
 def test_results_become_data_arrays(weather):

@@ -322,6 +322,9 @@ impl_from_format_error!(arrow, "tatami", |cause| arrow::ErrorKind::Common(Common
 
 impl From<convert::Error> for Failure {
     fn from(error: convert::Error) -> Self {
+        if matches!(error.kind(), convert::ErrorKind::Cancelled(_)) {
+            return Self::Interrupted;
+        }
         let location: std::sync::Arc<str> = error.location().into();
         if let convert::ErrorKind::Malformed(_)
         | convert::ErrorKind::Unsupported(_)

@@ -8,7 +8,7 @@ use tercet_tet::{Compression, Rounding};
 
 use super::cast::{cast, difference};
 use super::fidelity::{Fate, Fidelity, Subject};
-use super::model::{AttrData, Kind, Variable};
+use super::model::{AttrData, Header, Kind, Variable};
 use super::open::open_path;
 use super::output::OutputFormat;
 use super::plan::{Conversion, Plan, Transfer, plan};
@@ -122,7 +122,7 @@ pub fn plan_conversion(
         }
     }
     for variable in &plan.header.variables {
-        if let Some(error) = rounding(variable, options)
+        if let Some(error) = rounding(variable, &plan.header, options)
             && let Some(item) = plan.fidelity.variable_mut(&variable.name)
         {
             item.fate = Fate::Changed;
@@ -136,7 +136,7 @@ pub fn plan_conversion(
 /// How the variables of a GRIB file are packed.
 fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(String, Storage)>, Error> {
     let storage = |variable: &Variable| {
-        let precision = match (rounding(variable, options), options.bits) {
+        let precision = match (rounding(variable, &plan.header, options), options.bits) {
             (Some(error), _) => Precision::Error(error),
             (None, Some(bits)) => Precision::Bits(bits),
             (None, None) => Precision::Exact,
@@ -162,9 +162,9 @@ fn storages(name: &str, plan: &Plan, options: &ConvertOptions) -> Result<Vec<(St
 }
 
 /// The largest error that is allowed for a variable.
-fn rounding(variable: &Variable, options: &ConvertOptions) -> Option<f64> {
+fn rounding(variable: &Variable, header: &Header, options: &ConvertOptions) -> Option<f64> {
     let is_float = matches!(variable.kind, Kind::Number(DType::F32 | DType::F64));
-    let is_coordinate = variable.dims.len() <= 1;
+    let is_coordinate = variable.dims.len() <= 1 || header.is_bounds(&variable.name);
     let named = options.max_error.iter().find(|(name, _)| name.as_deref() == Some(&variable.name));
     let general = options.max_error.iter().find(|(name, _)| name.is_none() && !is_coordinate);
     named.or(general).filter(|_| is_float).map(|(_, error)| *error)
@@ -280,8 +280,12 @@ fn create(
             Ok(Box::new(NpySink::create(path, plan.header.clone(), is_archive, options.overwrite)?))
         }
         OutputFormat::Tgm => {
-            let max_error =
-                plan.header.variables.iter().map(|variable| rounding(variable, options)).collect();
+            let max_error = plan
+                .header
+                .variables
+                .iter()
+                .map(|variable| rounding(variable, &plan.header, options))
+                .collect();
             let (header, split) = (plan.header.clone(), options.split.clone());
             Ok(Box::new(TgmSink::create(
                 path,
@@ -307,7 +311,7 @@ fn create(
                         Conversion::Labels(labels) => Some(labels.clone()),
                         _ => None,
                     },
-                    rounding: rounding(variable, options).map(Rounding::MaxError),
+                    rounding: rounding(variable, &plan.header, options).map(Rounding::MaxError),
                 })
                 .collect();
             let origin = Path::new(source.name()).file_name().map(|name| name.to_string_lossy().into_owned());
@@ -499,13 +503,14 @@ fn verify(
                 found.kind, found.shape
             )));
         }
-        let attrs_differ = if plan.format.rules().attributes && rounding(variable, options).is_none() {
-            variable.attrs.iter().find(|attr| {
-                !found.attr(&attr.name).is_some_and(|found| is_same(found, &attr.value, plan.format))
-            })
-        } else {
-            None
-        };
+        let attrs_differ =
+            if plan.format.rules().attributes && rounding(variable, &plan.header, options).is_none() {
+                variable.attrs.iter().find(|attr| {
+                    !found.attr(&attr.name).is_some_and(|found| is_same(found, &attr.value, plan.format))
+                })
+            } else {
+                None
+            };
         if let Some(attr) = attrs_differ {
             return Err(differs(format!(
                 "verification failed: the attribute `{}` of `{shown}` differs",
@@ -521,10 +526,16 @@ fn verify(
                 source.read_box(transfer.source, start, extents, out)
             }
         };
-        let allowed = rounding(variable, options);
+        let allowed = rounding(variable, &plan.header, options);
         let error = compare(&*written, position, expected, original.chunks.as_deref(), progress)?;
         match (error, allowed) {
-            (None, _) => {}
+            (None, None) => {}
+            // The smallest form within the bound keeps every value.
+            (None, Some(_)) => {
+                if let Some(item) = plan.fidelity.variable_mut(&original.name) {
+                    item.detail = item.detail.take().map(|detail| format!("{detail}; every value is kept"));
+                }
+            }
             (Some((error, _)), Some(allowed)) if error <= allowed => {
                 if let Some(item) = plan.fidelity.variable_mut(&original.name) {
                     item.max_error = Some(error);

@@ -100,6 +100,12 @@ impl Header {
         self.variables.iter().position(|variable| variable.name == name)
     }
 
+    /// Whether a variable has the bounds of a coordinate.
+    pub(crate) fn is_bounds(&self, name: &str) -> bool {
+        let names = |attr: &str, variable: &Variable| matches!(variable.attr(attr), Some(AttrData::Text(text)) if text == name);
+        self.variables.iter().any(|variable| names("bounds", variable) || names("climatology", variable))
+    }
+
     /// The dimension with this name.
     pub fn dim(&self, name: &str) -> Option<&Dim> {
         self.dims.iter().find(|dim| dim.name == name)

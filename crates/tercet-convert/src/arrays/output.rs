@@ -138,7 +138,11 @@ impl OutputFormat {
             },
             Self::Tgm => Rules {
                 name: ".tgm",
-                stored_type: |dtype| Some(dtype).filter(|dtype| *dtype != DType::Bitmask),
+                stored_type: |dtype| match dtype {
+                    DType::Bitmask => None,
+                    DType::Bool => Some(DType::U8),
+                    other => Some(other),
+                },
                 restores_types: true,
                 chars: Some(Kind::Char),
                 strings: true,

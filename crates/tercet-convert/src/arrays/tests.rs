@@ -253,3 +253,55 @@ fn rounding_is_measured() {
     let item = plan.fidelity.inexact().next().unwrap();
     assert_eq!(item.fate, Fate::Changed);
 }
+
+#[test]
+fn narrower_types_are_reported_and_bounds_keep_theirs() {
+    let dims = [("time", 3), ("x", 2)];
+    let mut source = Memory::new()
+        .with("time", Kind::Number(DType::F64), &[("time", 3)], None)
+        .with("time_bnds", Kind::Number(DType::F64), &dims, None)
+        .with("v", Kind::Number(DType::F64), &dims, None)
+        .with("w", Kind::Number(DType::F32), &dims, None);
+    source.header.variables[0].attrs = vec![Attr::text("bounds", "time_bnds")];
+    let view = |dtype| {
+        View::new(&source, &ViewOptions { dtypes: vec![(None, dtype)], ..ViewOptions::default() }).unwrap()
+    };
+    let narrow = view(DType::F32);
+    let types: Vec<Option<DType>> = narrow.header().variables.iter().map(Variable::dtype).collect();
+    assert_eq!(types, [DType::F64, DType::F64, DType::F32, DType::F32].map(Some));
+    assert_eq!(narrow.header().notes, [("v".to_owned(), "float64 stored as float32".to_owned())]);
+    assert_eq!(view(DType::F64).header().notes, []);
+
+    let rounded = ConvertOptions { max_error: vec![(None, 0.5)], ..options() };
+    let plan = plan_conversion(&source, OutputFormat::Tet, &rounded).unwrap();
+    let changed: Vec<&str> = plan
+        .fidelity
+        .items
+        .iter()
+        .filter(|item| item.detail.as_deref().is_some_and(|detail| detail.starts_with("rounded")))
+        .map(|item| item.name.as_str())
+        .collect();
+    assert_eq!(changed, ["v", "w"]);
+}
+
+#[test]
+fn variables_along_an_axis_may_precede_its_fields() {
+    let directory = tempfile::tempdir().unwrap();
+    let mut source = Memory::new()
+        .with("valid_time", Kind::Number(DType::F64), &[("time", 3)], None)
+        .with("time", Kind::Number(DType::F64), &[("time", 3)], None)
+        .with("mask", Kind::Number(DType::Bool), &[("y", 4)], None)
+        .with("t", Kind::Number(DType::F32), &[("time", 3), ("y", 4), ("x", 2)], None);
+    for variable in &mut source.header.variables {
+        variable.attrs.clear();
+    }
+    source.values[1] = [0.0f64, 6.0, 12.0].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let (path, _) = run(&source, directory.path(), "a.tgm");
+    let read = open_path(&path).unwrap();
+    let dims = |name: &str| {
+        let header = read.header();
+        header.variables[header.find(name).unwrap()].dims.clone()
+    };
+    assert_eq!(dims("t"), ["time", "y", "x"]);
+    assert_eq!(dims("valid_time"), ["time"]);
+}

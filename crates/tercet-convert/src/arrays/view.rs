@@ -100,7 +100,11 @@ impl<'s> View<'s> {
                     .push((variable.name.clone(), "selections of string arrays are not supported".into()));
                 continue;
             }
-            let (item, part) = part(variable, number, slices_of, options);
+            let is_bounds = input.is_bounds(&variable.name);
+            let (item, part) = part(variable, number, slices_of, is_bounds, options);
+            if let Some(target) = item.dtype().filter(|target| !holds(*target, part.decoded)) {
+                header.notes.push((variable.name.clone(), format!("{} stored as {target}", part.decoded)));
+            }
             header.variables.push(item);
             parts.push(part);
         }
@@ -260,11 +264,30 @@ const DECODED: [&str; 8] = [
     "_Unsigned",
 ];
 
+/// Whether every value of one type is a value of another.
+fn holds(target: DType, source: DType) -> bool {
+    use DType::{BF16, F16, F32, F64, I8, I16, I32, I64, U8, U16, U32, U64};
+
+    target == source
+        || match source {
+            F16 | BF16 => matches!(target, F32 | F64),
+            F32 => target == F64,
+            U8 => matches!(target, U16 | U32 | U64 | I16 | I32 | I64 | F16 | F32 | F64),
+            I8 => matches!(target, I16 | I32 | I64 | F16 | F32 | F64),
+            U16 => matches!(target, U32 | U64 | I32 | I64 | F32 | F64),
+            I16 => matches!(target, I32 | I64 | F32 | F64),
+            U32 => matches!(target, U64 | I64 | F64),
+            I32 => matches!(target, I64 | F64),
+            _ => false,
+        }
+}
+
 /// A variable of the view.
 fn part(
     variable: &Variable,
     number: usize,
     slices: Vec<AxisSlice>,
+    is_bounds: bool,
     options: &ViewOptions,
 ) -> (Variable, Part) {
     let mut item = variable.clone();
@@ -294,7 +317,7 @@ fn part(
     }
     let decoded = item.dtype().unwrap_or(DType::U8);
     let named = options.dtypes.iter().find(|(name, _)| name.as_deref() == Some(&variable.name));
-    let is_data = decoded.is_float() && variable.dims.len() > 1;
+    let is_data = decoded.is_float() && variable.dims.len() > 1 && !is_bounds;
     let general = options.dtypes.iter().find(|(name, _)| name.is_none() && is_data);
     if let (Some((_, dtype)), Kind::Number(_)) = (named.or(general), item.kind) {
         item.kind = Kind::Number(*dtype);

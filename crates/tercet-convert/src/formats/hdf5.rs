@@ -5,7 +5,10 @@
 
 mod attribute;
 mod element;
+mod links;
 mod lzf;
+#[cfg(test)]
+mod tests;
 mod tree;
 mod write;
 

@@ -1,6 +1,9 @@
 //! Attributes.
 
-use hdf5_reader::Attribute;
+use std::collections::BTreeSet;
+
+use hdf5_reader::messages::dataspace::DataspaceType;
+use hdf5_reader::{Attribute, RawAttribute};
 
 use super::element;
 use crate::arrays::{Attr, AttrData, Kind, Numbers};
@@ -22,6 +25,28 @@ const INTERNAL: [&str; 10] = [
 /// Whether an attribute stores the structure of the file. `CLASS` and `NAME` do so for dimension scales only.
 pub(super) fn is_internal(name: &str, is_scale: bool) -> bool {
     INTERNAL.contains(&name) && (is_scale || !matches!(name, "CLASS" | "NAME"))
+}
+
+/// Why a dataset or an attribute with a null dataspace is not kept.
+pub(super) const NULL: &str = "it has no value (null dataspace)";
+
+/// The names of the attributes with a null dataspace. `raw` reads the attributes as they are stored.
+pub(super) fn nulls(
+    attributes: &[Attribute],
+    raw: impl FnOnce() -> hdf5_reader::error::Result<Vec<RawAttribute>>,
+) -> BTreeSet<String> {
+    // A list without elements looks the same here.
+    if !attributes.iter().any(|item| item.shape == [0]) {
+        return BTreeSet::new();
+    }
+    let is_null = |item: &RawAttribute| item.message().dataspace.dataspace_type == DataspaceType::Null;
+    let raw = raw().unwrap_or_default();
+    raw.iter().filter(|item| is_null(item)).map(|item| item.name().to_owned()).collect()
+}
+
+/// Whether the value is text.
+pub(super) fn is_text(attribute: &Attribute) -> bool {
+    matches!(element::kind(&attribute.datatype), Ok((Kind::Char | Kind::String, _)))
 }
 
 /// Converts an attribute.

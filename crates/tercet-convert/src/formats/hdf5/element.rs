@@ -87,3 +87,39 @@ pub(super) fn kind(datatype: &Datatype) -> std::result::Result<(Kind, usize), St
         Datatype::Reference { .. } => Err("references are not supported".to_owned()),
     }
 }
+
+/// The most members of an enum that a remark lists.
+const LISTED_MEMBERS: usize = 8;
+
+/// The remark on a type whose member names are lost; `None` for other types and bools.
+pub(super) fn enum_names(datatype: &Datatype) -> Option<String> {
+    let Datatype::Enum { base, members } = datatype else { return None };
+    if matches!(kind(datatype), Ok((Kind::Number(DType::Bool), _))) {
+        return None;
+    }
+    let mut members: Vec<(Option<i128>, &str)> =
+        members.iter().map(|member| (number(base, &member.value), member.name.as_str())).collect();
+    members.sort_unstable();
+    let mut names: Vec<String> = members
+        .iter()
+        .take(LISTED_MEMBERS)
+        .map(|(value, name)| value.map_or_else(|| (*name).to_owned(), |value| format!("{value} = {name}")))
+        .collect();
+    if members.len() > LISTED_MEMBERS {
+        names.push("…".to_owned());
+    }
+    Some(format!("enum names are not kept: {}", names.join(", ")))
+}
+
+/// The value of an integer.
+fn number(datatype: &Datatype, bytes: &[u8]) -> Option<i128> {
+    let Datatype::FixedPoint { size, signed, byte_order } = datatype else { return None };
+    let mut bytes = bytes.get(..usize::try_from(*size).ok()?)?.to_vec();
+    if *byte_order == ByteOrder::BigEndian {
+        bytes.reverse();
+    }
+    let is_negative = *signed && bytes.last().is_some_and(|byte| *byte >= 0x80);
+    let mut wide = [if is_negative { 0xff } else { 0 }; 16];
+    wide.get_mut(..bytes.len())?.copy_from_slice(&bytes);
+    Some(i128::from_le_bytes(wide))
+}

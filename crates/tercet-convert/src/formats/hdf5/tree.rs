@@ -2,10 +2,15 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use hdf5_reader::error::Error as Hdf5Error;
 use hdf5_reader::group::Group;
-use hdf5_reader::{Dataset, Hdf5File};
+use hdf5_reader::local_heap::LocalHeap;
+use hdf5_reader::messages::HdfMessage;
+use hdf5_reader::messages::dataspace::DataspaceType;
+use hdf5_reader::messages::link::LinkTarget;
+use hdf5_reader::{Attribute, Dataset, Hdf5File};
 
-use super::{NON_COORDINATE, Place, attribute, element};
+use super::{NON_COORDINATE, Place, attribute, element, links};
 use crate::Error;
 use crate::arrays::dims::DimTable;
 use crate::arrays::source::malformed;
@@ -19,13 +24,26 @@ const MAX_OBJECTS: usize = 100_000;
 /// The text of the attribute `NAME` of dimensions without a variable.
 const NOT_A_VARIABLE: &str = "This is a netCDF dimension but not a netCDF variable";
 
+/// The layout of datasets that are made of parts of other datasets.
+const VIRTUAL: u8 = 3;
+
 struct Found {
     path: String,
     dataset: Dataset,
 }
 
-#[derive(Default)]
-struct Walk {
+/// What a link leads to.
+enum Child {
+    Dataset(Dataset),
+    Group(Group),
+    /// A named type.
+    Other,
+}
+
+struct Walk<'a> {
+    file: &'a Hdf5File,
+    /// NetCDF-4 stores empty attributes with a null dataspace.
+    is_netcdf: bool,
     datasets: Vec<Found>,
     attrs: Vec<Attr>,
     unreadable: Vec<(String, String)>,
@@ -35,14 +53,20 @@ struct Walk {
 /// Reads the structure of a file.
 pub(super) fn read(file: &Hdf5File, name: &str) -> Result<(Header, Vec<Place>), Error> {
     let root = file.root_group().map_err(|error| malformed(name, error.to_string()))?;
-    let mut walk = Walk::default();
+    let mut walk = Walk {
+        file,
+        is_netcdf: root.attribute("_NCProperties").is_ok(),
+        datasets: Vec::new(),
+        attrs: Vec::new(),
+        unreadable: Vec::new(),
+        groups: BTreeSet::new(),
+    };
     walk.group(&root, "", 0).map_err(|error| malformed(name, error))?;
-    let is_netcdf = root.attribute("_NCProperties").is_ok()
-        || walk.datasets.iter().any(|found| found.dataset.attribute("_Netcdf4Dimid").is_ok());
-    Ok(walk.header(if is_netcdf { "NetCDF-4" } else { "HDF5" }))
+    walk.is_netcdf |= walk.datasets.iter().any(|found| found.dataset.attribute("_Netcdf4Dimid").is_ok());
+    Ok(walk.header())
 }
 
-impl Walk {
+impl Walk<'_> {
     fn group(&mut self, group: &Group, path: &str, depth: usize) -> Result<(), String> {
         // A link to a group that was visited is a cycle, or a second name.
         if !self.groups.insert(group.address()) {
@@ -55,8 +79,14 @@ impl Walk {
         let joined = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}/{name}") };
         match group.attributes() {
             Ok(attributes) => {
+                let nulls = attribute::nulls(&attributes, || group.raw_attributes());
                 for item in attributes.iter().filter(|item| !attribute::is_internal(&item.name, false)) {
-                    match attribute::convert(item) {
+                    let converted = if nulls.contains(&item.name) && !self.is_empty_text(item) {
+                        Err(attribute::NULL.to_owned())
+                    } else {
+                        attribute::convert(item)
+                    };
+                    match converted {
                         Ok(attr) => self.attrs.push(Attr { name: joined(&attr.name), value: attr.value }),
                         Err(reason) => self.unreadable.push((joined(&format!(":{}", item.name)), reason)),
                     }
@@ -64,32 +94,96 @@ impl Walk {
             }
             Err(error) => self.unreadable.push((joined(":attributes"), error.to_string())),
         }
-        let (groups, datasets) = group.member_names().map_err(|error| error.to_string())?;
-        for child in datasets {
-            match group.dataset(&child) {
-                Ok(dataset) => self.datasets.push(Found { path: joined(&child), dataset }),
-                Err(error) => self.unreadable.push((joined(&child), error.to_string())),
+        let links = match links::list(self.file, group) {
+            Ok(links) => links,
+            Err(error) if depth == 0 => return Err(error.to_string()),
+            Err(error) => {
+                self.unreadable.push((path.to_owned(), reason(&error)));
+                return Ok(());
+            }
+        };
+        let mut groups = Vec::new();
+        for link in links {
+            let path = joined(&link.name);
+            match self.child(group, &link.name, &link.target) {
+                Ok(Child::Dataset(dataset)) => self.datasets.push(Found { path, dataset }),
+                Ok(Child::Group(inner)) => groups.push((path, inner)),
+                Ok(Child::Other) => {}
+                Err(reason) => self.unreadable.push((path, reason)),
             }
         }
-        for child in groups {
-            match group.group(&child) {
-                Ok(inner) => self.group(&inner, &joined(&child), depth + 1)?,
-                Err(error) => self.unreadable.push((joined(&child), error.to_string())),
-            }
+        for (path, inner) in groups {
+            self.group(&inner, &path, depth + 1)?;
         }
         Ok(())
     }
 
-    fn header(mut self, format: &str) -> (Header, Vec<Place>) {
+    /// What a link leads to, or why that cannot be read.
+    fn child(&self, group: &Group, name: &str, target: &LinkTarget) -> Result<Child, String> {
+        if let LinkTarget::External { filename, .. } = target {
+            return Err(format!("external link to {filename}"));
+        }
+        match group.dataset(name) {
+            Ok(dataset) => match self.missing_values(&dataset)? {
+                Some(reason) => Err(reason),
+                None => Ok(Child::Dataset(dataset)),
+            },
+            Err(Hdf5Error::DatasetNotFound(_)) => match (group.group(name), target) {
+                (Ok(inner), _) => Ok(Child::Group(inner)),
+                // Not the text for an object of another kind.
+                (Err(Hdf5Error::GroupNotFound(text)), LinkTarget::Soft { path }) if text == name => {
+                    Err(format!("link to `{path}`, which does not exist"))
+                }
+                (Err(Hdf5Error::GroupNotFound(_)), _) => Ok(Child::Other),
+                (Err(error), _) => Err(reason(&error)),
+            },
+            Err(error) => Err(reason(&error)),
+        }
+    }
+
+    /// Why the file does not contain the values of a dataset.
+    fn missing_values(&self, dataset: &Dataset) -> Result<Option<String>, String> {
+        let header = self.file.get_or_parse_header(dataset.address()).map_err(|error| reason(&error))?;
+        for message in &header.messages {
+            match message {
+                HdfMessage::Dataspace(space) if space.dataspace_type == DataspaceType::Null => {
+                    return Ok(Some(attribute::NULL.to_owned()));
+                }
+                HdfMessage::ExternalFiles(files) => {
+                    let sizes = self.file.superblock();
+                    let (storage, offset, length) =
+                        (self.file.storage(), sizes.offset_size, sizes.length_size);
+                    let heap = LocalHeap::parse_at_storage(storage, files.heap_address, offset, length);
+                    let name = files.slots.first().zip(heap.ok());
+                    let name =
+                        name.and_then(|(slot, heap)| heap.get_string_storage(slot.name_offset, storage).ok());
+                    let name =
+                        name.map_or_else(|| "another file".to_owned(), |name| format!("the file {name}"));
+                    return Ok(Some(format!("the values are in {name}")));
+                }
+                _ => {}
+            }
+        }
+        Ok(None)
+    }
+
+    /// Whether an attribute with a null dataspace is the empty text of NetCDF-4.
+    fn is_empty_text(&self, item: &Attribute) -> bool {
+        self.is_netcdf && attribute::is_text(item)
+    }
+
+    fn header(mut self) -> (Header, Vec<Place>) {
+        let format = if self.is_netcdf { "NetCDF-4" } else { "HDF5" };
         let scales = Scales::new(&self.datasets);
         let mut dims = DimTable::new();
         // Dimensions in the order of their numbers.
         for scale in scales.by_number() {
             dims.resolve(&scale.path, &[Some(&scale.path)], &[scale.len]);
         }
-        let mut header = Header { format: format.to_owned(), attrs: self.attrs, ..Header::default() };
+        let mut header =
+            Header { format: format.to_owned(), attrs: std::mem::take(&mut self.attrs), ..Header::default() };
         let mut places = Vec::new();
-        for Found { path, dataset } in self.datasets {
+        for Found { path, dataset } in std::mem::take(&mut self.datasets) {
             if scales.is_dimension_only(&path) {
                 continue;
             }
@@ -121,12 +215,21 @@ impl Walk {
                     }
                 }
             };
+            let mut notes = Vec::from_iter(element::enum_names(dataset.dtype()));
             let mut attrs = Vec::new();
-            for item in
-                dataset.attributes().iter().filter(|item| !attribute::is_internal(&item.name, is_scale))
-            {
+            let items = dataset.attributes();
+            let nulls = attribute::nulls(&items, || dataset.raw_attributes());
+            for item in items.iter().filter(|item| !attribute::is_internal(&item.name, is_scale)) {
+                if nulls.contains(&item.name) && !self.is_empty_text(item) {
+                    notes.push(format!("attribute `{}` is not kept: {}", item.name, attribute::NULL));
+                    continue;
+                }
                 match attribute::convert(item) {
-                    Ok(attr) => attrs.push(attr),
+                    Ok(attr) => {
+                        let names = element::enum_names(&item.datatype);
+                        notes.extend(names.map(|note| format!("attribute `{}`: {note}", item.name)));
+                        attrs.push(attr);
+                    }
                     Err(reason) => self.unreadable.push((format!("{path}:{}", item.name), reason)),
                 }
             }
@@ -137,12 +240,22 @@ impl Walk {
                 Some((group, name)) => format!("{group}/{}", plain_name(name)),
                 None => plain_name(&path).to_owned(),
             };
+            header.notes.extend(notes.into_iter().map(|note| (path.clone(), note)));
             header.variables.push(Variable { name: path, kind, dims, shape, chunks, attrs });
             places.push(Place { dataset, swap });
         }
         header.dims = dims.into_dims(|name| scales.find(name).is_some_and(|scale| scale.unlimited));
         header.unreadable = self.unreadable;
         (header, places)
+    }
+}
+
+/// The reason for an error of the library, without the addresses of objects.
+fn reason(error: &Hdf5Error) -> String {
+    match error {
+        Hdf5Error::Context { source, .. } => reason(source),
+        Hdf5Error::UnsupportedLayoutClass(VIRTUAL) => "virtual datasets are not supported".to_owned(),
+        _ => error.to_string(),
     }
 }
 

@@ -289,8 +289,16 @@ impl Builder<'_> {
             (None, Some(key)) => keys::last(key),
             (None, None) => "field".to_owned(),
         };
+        let len = dimension.values.len() as u64;
+        // A recorded axis shares its dimension with the objects that were read before: `valid_time` lies along `time`.
+        let is_shared = |builder: &Self, name: &str| {
+            axis.is_some()
+                && builder.header.dim(name).is_some_and(|dim| dim.len == len)
+                && !builder.dims.iter().any(|(found, _)| found == name)
+        };
         let is_taken = |builder: &Self, name: &str| {
-            builder.header.dim(name).is_some() || cubes.iter().any(|cube| cube.name == name)
+            builder.header.dim(name).is_some() && !is_shared(builder, name)
+                || cubes.iter().any(|cube| cube.name == name)
         };
         let mut name = wanted.clone();
         let mut attempt = 0;
@@ -302,8 +310,9 @@ impl Builder<'_> {
             };
             attempt += 1;
         }
-        let len = dimension.values.len() as u64;
-        self.header.dims.push(Dim { name: name.clone(), len, unlimited: false });
+        if self.header.dim(&name).is_none() {
+            self.header.dims.push(Dim { name: name.clone(), len, unlimited: false });
+        }
         self.dims.push((name.clone(), dimension.clone()));
         let has_coordinates = match axis {
             Some(axis) => axis.kind.is_some(),
