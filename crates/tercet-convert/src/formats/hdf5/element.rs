@@ -114,7 +114,7 @@ pub(super) fn enum_names(datatype: &Datatype) -> Option<String> {
 /// The value of an integer.
 fn number(datatype: &Datatype, bytes: &[u8]) -> Option<i128> {
     let Datatype::FixedPoint { size, signed, byte_order } = datatype else { return None };
-    let mut bytes = bytes.get(..usize::try_from(*size).ok()?)?.to_vec();
+    let mut bytes = bytes.get(..usize::from(*size))?.to_vec();
     if *byte_order == ByteOrder::BigEndian {
         bytes.reverse();
     }

@@ -83,13 +83,12 @@ fn symbols(group: &Group, table: &SymbolTableMessage) -> Result<Vec<LinkMessage>
         let bytes = storage.read_range(address, 8 + count * (2 * usize::from(offset) + 24))?;
         let node = SymbolTableNode::parse(&mut Cursor::new(bytes.as_ref()), offset, length)?;
         for entry in node.entries {
-            let texts = match &mut texts {
-                Some(texts) => texts,
-                None => {
-                    let len = usize::try_from(heap.data_segment_size)
-                        .map_err(|_| Error::OffsetOutOfBounds(heap.data_segment_size))?;
-                    texts.insert(storage.read_range(heap.data_segment_address, len)?)
-                }
+            let texts = if let Some(texts) = &mut texts {
+                texts
+            } else {
+                let len = usize::try_from(heap.data_segment_size)
+                    .map_err(|_| Error::OffsetOutOfBounds(heap.data_segment_size))?;
+                texts.insert(storage.read_range(heap.data_segment_address, len)?)
             };
             let text = |offset: u64| {
                 let start = usize::try_from(offset).ok();

@@ -141,7 +141,7 @@ fn netcdf_has_empty_texts_without_a_dataspace() {
     let file = open(SYMBOLS);
     assert_eq!(file.header.format, "NetCDF-4");
     let empty = crate::arrays::Attr::text("empty", "");
-    assert_eq!(file.header.attrs, [empty.clone()]);
+    assert_eq!(file.header.attrs, std::slice::from_ref(&empty));
     assert_eq!(file.header.variables[0].attrs, [empty]);
     assert_eq!(file.header.notes, []);
 }

@@ -34,7 +34,7 @@ struct Found {
 
 /// What a link leads to.
 enum Child {
-    Dataset(Dataset),
+    Dataset(Box<Dataset>),
     Group(Group),
     /// A named type.
     Other,
@@ -106,7 +106,7 @@ impl Walk<'_> {
         for link in links {
             let path = joined(&link.name);
             match self.child(group, &link.name, &link.target) {
-                Ok(Child::Dataset(dataset)) => self.datasets.push(Found { path, dataset }),
+                Ok(Child::Dataset(dataset)) => self.datasets.push(Found { path, dataset: *dataset }),
                 Ok(Child::Group(inner)) => groups.push((path, inner)),
                 Ok(Child::Other) => {}
                 Err(reason) => self.unreadable.push((path, reason)),
@@ -126,7 +126,7 @@ impl Walk<'_> {
         match group.dataset(name) {
             Ok(dataset) => match self.missing_values(&dataset)? {
                 Some(reason) => Err(reason),
-                None => Ok(Child::Dataset(dataset)),
+                None => Ok(Child::Dataset(Box::new(dataset))),
             },
             Err(Hdf5Error::DatasetNotFound(_)) => match (group.group(name), target) {
                 (Ok(inner), _) => Ok(Child::Group(inner)),
