@@ -25,6 +25,7 @@ use crate::collection::merge_files;
 use crate::column::Column;
 use crate::error::{Error, ErrorKind};
 use crate::file::{Access, File, ReadOptions};
+use crate::logical_type::LogicalType;
 use crate::predicate::Expr;
 use crate::scan::RowSelection;
 use crate::schema::Schema;
@@ -130,7 +131,14 @@ impl FileUpsert {
         if file.footer().inverted.is_some() {
             return Err(file.error(ErrorKind::SegmentRows));
         }
-        let parts = TemporaryParts::new(path, (**file.schema()).clone(), options.writer.clone());
+        // New rows have the logical types of the file; its other pairs are added when it is rewritten.
+        let mut writer = options.writer.clone();
+        let annotated: Vec<String> =
+            file.schema().fields().iter().map(|field| LogicalType::key(&field.name)).collect();
+        writer.metadata.retain(|(key, _)| !annotated.contains(key));
+        let annotations = file.footer().pairs.iter().filter(|(key, _)| annotated.contains(key));
+        writer.metadata.extend(annotations.cloned());
+        let parts = TemporaryParts::new(path, (**file.schema()).clone(), writer);
         let new = NewRows::new(file.schema(), Some(key), parts, options.part_bytes, &options.read)
             .map_err(|fault| file.error(fault))?;
         Ok(Self { lock, path: path.to_owned(), file, options, new })

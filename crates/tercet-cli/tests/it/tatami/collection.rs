@@ -313,6 +313,27 @@ fn a_damaged_collection_fails_verification() {
 }
 
 #[test]
+fn upserted_rows_of_a_file_have_its_logical_types() {
+    let dir = TestDir::new();
+    dir.write(
+        "a.csv",
+        "k,day,at\n1,2024-01-02,2024-01-02T03:04:05Z\n2,2024-01-01,2024-01-01T03:04:05Z\n",
+    );
+    dir.ok("create a.tatami --from a.csv --sort-key k");
+    dir.write("u.jsonl", "{\"k\":2,\"day\":\"2025-01-01\",\"at\":\"2025-01-01T00:00:00Z\"}\n");
+    assert_eq!(
+        dir.ok("upsert a.tatami --key k --from u.jsonl").out,
+        "a.tatami: upserted 1 row, 1 replaced, 2 rows now\n"
+    );
+    dir.ok("convert a.tatami out.csv");
+    assert_eq!(
+        String::from_utf8(dir.read("out.csv")).unwrap(),
+        "k,day,at\n1,2024-01-02,2024-01-02T03:04:05Z\n2,2025-01-01,2025-01-01T00:00:00Z\n"
+    );
+    assert_eq!(dir.ok("count a.tatami --where day>=\"2025-01-01\"").out, "1\n");
+}
+
+#[test]
 fn rows_of_a_file_are_upserted_and_deleted() {
     let dir = TestDir::new();
     dir.write("rows.jsonl", lines(0..20, |key| format!(r#"{{"id":{key},"name":"old"}}"#)));
