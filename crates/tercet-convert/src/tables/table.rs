@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 #[cfg(feature = "arrow")]
 use tercet_arrow::TableReader;
+use tercet_core::num::counted;
 use tercet_core::progress::Cancelled;
 use tercet_core::{ByteSource, Class, Diagnostic, Hint, Progress, SourceError, Span, escape};
 use tercet_tatami::predicate::{BindError, ParsedFilter, Predicate};
@@ -129,6 +130,8 @@ pub struct Rows {
 pub struct Table {
     format: TableFormat,
     rows: Kind,
+    /// The number of deleted documents of search segments, which are skipped.
+    deleted: Vec<(Arc<str>, u64)>,
     /// All columns that are read.
     fields: Vec<Field>,
     /// The projected columns with their roles.
@@ -167,7 +170,7 @@ impl Table {
         let Some(first) = sources.first() else { return Err(refused(&"input".into(), "no input files")) };
         let input_bytes = sources.iter().map(ByteSource::len).sum();
         let read = Arc::new(AtomicU64::new(0));
-        let counted = |source: &Arc<dyn ByteSource>| -> Arc<dyn ByteSource> {
+        let with_count = |source: &Arc<dyn ByteSource>| -> Arc<dyn ByteSource> {
             Arc::new(CountingSource { source: Arc::clone(source), read: Arc::clone(&read) })
         };
         let (rows, fields, pairs) = match format {
@@ -189,7 +192,7 @@ impl Table {
             TableFormat::Tatami => {
                 let mut files = Vec::new();
                 for source in sources {
-                    files.push(File::from_source(counted(source), tercet_tatami::ReadOptions::new())?);
+                    files.push(File::from_source(with_count(source), tercet_tatami::ReadOptions::new())?);
                 }
                 return Self::with_files(files, options, read, input_bytes);
             }
@@ -202,7 +205,7 @@ impl Table {
                 };
                 let mut readers = Vec::new();
                 for source in sources {
-                    let source = counted(source);
+                    let source = with_count(source);
                     readers.push(TableReader::open(source, in_arrow, &options.arrow, options.batch_rows)?);
                 }
                 let fields = {
@@ -224,6 +227,7 @@ impl Table {
         Ok(Self {
             format,
             rows,
+            deleted: Vec::new(),
             fields,
             schema,
             pairs,
@@ -248,6 +252,18 @@ impl Table {
         read: Arc<AtomicU64>,
         input_bytes: u64,
     ) -> Result<Self, TableError> {
+        // Deleted documents of search segments are no rows.
+        let mut deleted = Vec::new();
+        let mut live = Vec::with_capacity(files.len());
+        for file in files {
+            let left = file.without_deleted_documents()?;
+            let count = file.live_rows() - left.live_rows();
+            if count > 0 {
+                deleted.push((Arc::clone(file.name()), count));
+            }
+            live.push(left);
+        }
+        let files = live;
         let Some(first) = files.first() else { return Err(refused(&"input".into(), "no input files")) };
         let fields = same_columns(files.iter().map(|file| (file.name(), file.schema().fields())))?;
         let is_kept = |(key, _): &&(String, String)| !key.starts_with("tatami.");
@@ -257,6 +273,7 @@ impl Table {
         Ok(Self {
             format: TableFormat::Tatami,
             rows: Kind::Tatami(files),
+            deleted,
             fields,
             schema,
             pairs,
@@ -335,7 +352,10 @@ impl Table {
                 };
                 readers.iter().flat_map(of).collect()
             }
-            _ => Vec::new(),
+            _ => {
+                let skipped = |count: u64| format!("skipped {}", counted(count, "deleted document"));
+                self.deleted.iter().map(|(name, count)| (Arc::clone(name), skipped(*count))).collect()
+            }
         }
     }
 

@@ -21,7 +21,7 @@ use crate::error::{Error, ErrorKind};
 use crate::file::{File, Inner, section_fault};
 use crate::predicate::{Expr, Mask};
 use crate::region::Region;
-use crate::wire::footer::INVERTED;
+use crate::wire::footer::{INVERTED, Inverted};
 use crate::wire::ids::{Kind, file_flags};
 
 /// An open search segment: documents and an inverted index of their terms.
@@ -61,6 +61,27 @@ impl File {
         }
         Segment::open(self).map(Some).map_err(|fault| self.error(fault))
     }
+
+    /// The file without the rows of deleted documents, if it is a search segment: see [`without_rows`](Self::without_rows). Reads
+    /// only the record of the live documents.
+    pub fn without_deleted_documents(&self) -> Result<Self, Error> {
+        let inner = self.inner();
+        let Some(inverted) = &inner.footer.inverted else { return Ok(self.clone()) };
+        let live = recorded_live(inner, inverted).map_err(|fault| self.error(fault))?;
+        let Some(live) = live else { return Ok(self.clone()) };
+        let is_deleted = |row: &u64| u32::try_from(*row).is_ok_and(|document| !live.contains(document));
+        let deleted: Vec<u64> = (0..self.rows()).filter(is_deleted).collect();
+        Ok(self.without_rows(&deleted.into()))
+    }
+}
+
+/// The live documents; `None` if none is deleted.
+fn recorded_live(inner: &Inner, inverted: &Inverted) -> Result<Option<Live>, ErrorKind> {
+    if inverted.live_length == 0 {
+        return Ok(None);
+    }
+    let (span, payload) = part(inner, "live documents", inverted.live_offset, inverted.live_length)?;
+    Ok(Some(Live::parse(span.start(), &payload, inverted.num_docs)?))
 }
 
 impl Segment {
@@ -88,12 +109,7 @@ impl Segment {
                 return Err(section_fault(INVERTED, field, Reason::Mismatch { found, expected, because }));
             }
         }
-        let live = if inverted.live_length == 0 {
-            None
-        } else {
-            let (span, payload) = part(inner, "live documents", inverted.live_offset, inverted.live_length)?;
-            Some(Live::parse(span.start(), &payload, inverted.num_docs)?)
-        };
+        let live = recorded_live(inner, inverted)?;
         let documents = inverted.num_docs;
         let live = match file.live() {
             Some(rows) => Some(live.unwrap_or_else(|| Live::all(documents)).restricted(rows)),

@@ -218,6 +218,26 @@ fn deleted_documents_are_reported() {
     assert!(wrong.code == 8 && wrong.err.contains("^^^^^^^"), "{}", wrong.err);
 }
 
+/// Deleted documents do not come back in a table made of a segment.
+#[test]
+fn deleted_documents_are_not_converted() {
+    let dir = dir();
+    dir.ok("index docs -o docs.tatami");
+    let first = dir.ok("cat docs.tatami --columns doc_id --limit 1").out;
+    let id = first.split('"').nth(3).unwrap().to_owned();
+    let rows = dir.ok("count docs.tatami").out.trim().parse::<usize>().unwrap();
+    dir.ok("convert docs.tatami all.jsonl");
+    assert!(String::from_utf8(dir.read("all.jsonl")).unwrap().contains(&id));
+    dir.ok(&format!("delete docs.tatami --id {id}"));
+    for args in ["convert docs.tatami out.jsonl", "create out.tatami --from docs.tatami"] {
+        let said = dir.ok(args).err;
+        assert!(said.contains("docs.tatami: skipped 1 deleted document\n"), "{args}: {said}");
+    }
+    let text = String::from_utf8(dir.read("out.jsonl")).unwrap();
+    assert!(text.lines().count() == rows - 1 && !text.contains(&id), "{text}");
+    assert_eq!(dir.ok("cat out.tatami").out, text);
+}
+
 /// The first k of the best k + 1 hits are the best k, also with equal scores.
 #[test]
 fn equal_scores_are_ordered_by_id() {
