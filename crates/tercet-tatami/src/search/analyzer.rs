@@ -121,6 +121,17 @@ impl Analyzer {
         self.0 != Kind::Plain
     }
 
+    /// Whether words are reduced to their stems, so that `running` is in the index as `run`.
+    pub fn is_stemming(&self) -> bool {
+        matches!(self.0, Kind::Language(_))
+    }
+
+    /// Whether a term is a single character of a script without spaces, which is in the index as a part of bigrams.
+    pub(super) fn is_lone(self, term: &str) -> bool {
+        let mut letters = term.chars();
+        self.0 != Kind::Plain && letters.next().is_some_and(is_unspaced) && letters.all(extends)
+    }
+
     /// Whether a word of a query is a stop word.
     pub(super) fn is_stop_word(self, word: &str) -> bool {
         match self.0 {

@@ -9,6 +9,9 @@ use crate::error::ErrorKind;
 /// Maximum number of terms of a prefix or a fuzzy word: each takes memory.
 const MAX_TERMS: usize = 1024;
 
+/// The same for a single character of a script without spaces, which starts many bigrams.
+const MAX_BIGRAMS: usize = 1 << 14;
+
 impl Segment {
     /// The query in terms of this segment.
     pub(super) fn expanded(&self, query: &Query) -> Result<TermQuery, ErrorKind> {
@@ -24,22 +27,35 @@ pub(super) fn expanded(query: &Query, segments: &[&Segment]) -> Result<TermQuery
         let reason = "its terms are not indexed by field: index the documents again with an analyzer other than `plain`";
         return Err(ErrorKind::Query { reason: reason.into() });
     }
+    // Anchor texts are not stored.
+    query.try_for_each_mut(&mut |part| {
+        if matches!(part, Part::Phrase(_, phrase) if phrase.field == Some(super::query::DocField::Anchor)) {
+            part.loosen();
+        }
+        Ok::<_, ErrorKind>(())
+    })?;
     let anchor = |part: &Part| matches!(part, Part::Phrase(_, phrase) if phrase.field == Some(super::query::DocField::Anchor));
     if query.any(&anchor) {
         let reason = "phrases in anchor texts are not supported: anchor texts are not stored";
         return Err(ErrorKind::Query { reason: reason.into() });
     }
     query.try_for_each_mut(&mut |part| {
+        let mut most = MAX_TERMS;
         let found = match part {
-            Part::Prefix(scored) => (terms_with_prefix(&scored.term, segments)?, scored.clone(), "prefix"),
+            Part::Prefix(scored) => {
+                if analyzer.is_lone(scored.text()) {
+                    most = MAX_BIGRAMS;
+                }
+                (terms_with_prefix(&scored.term, segments, most)?, scored.clone(), "prefix")
+            }
             Part::Fuzzy(scored, edits) => {
                 (similar_terms(scored, usize::from(*edits), segments)?, scored.clone(), "fuzzy term")
             }
             _ => return Ok(()),
         };
         let (terms, scored, kind) = found;
-        if terms.len() > MAX_TERMS {
-            let reason = format!("the {kind} `{}` matches more than {MAX_TERMS} terms", scored.text());
+        if terms.len() > most {
+            let reason = format!("the {kind} `{}` matches more than {most} terms", scored.text());
             return Err(ErrorKind::Query { reason: reason.into() });
         }
         let parts = terms.into_iter().map(|term| (Sign::May, Part::Term(Scored { term, ..scored.clone() })));
@@ -58,8 +74,12 @@ fn has_field(part: &Part) -> bool {
     }
 }
 
-/// Up to one more than [`MAX_TERMS`] terms.
-fn terms_with_prefix(prefix: &str, segments: &[&Segment]) -> Result<BTreeSet<String>, ErrorKind> {
+/// Up to one more than `most` terms.
+fn terms_with_prefix(
+    prefix: &str,
+    segments: &[&Segment],
+    most: usize,
+) -> Result<BTreeSet<String>, ErrorKind> {
     let mut out = BTreeSet::new();
     for segment in segments {
         segment.terms.with_prefix(prefix.as_bytes(), &mut |term| {
@@ -69,7 +89,7 @@ fn terms_with_prefix(prefix: &str, segments: &[&Segment]) -> Result<BTreeSet<Str
             {
                 out.insert(term.to_owned());
             }
-            out.len() <= MAX_TERMS
+            out.len() <= most
         })?;
     }
     Ok(out)

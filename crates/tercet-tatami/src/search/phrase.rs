@@ -84,7 +84,7 @@ mod tests {
             slop in 0u32..4,
         ) {
             let expected = naive(&text, &phrase, slop as usize);
-            let phrase = Phrase { terms: phrase, field: None, slop };
+            let phrase = Phrase { terms: phrase, field: None, slop, is_word: false };
             let mut tokenizer = Analyzer::PLAIN.tokenizer();
             prop_assert_eq!(contains(text.join(", ").as_bytes(), &phrase, &mut tokenizer), expected);
         }

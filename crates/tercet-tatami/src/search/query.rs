@@ -13,7 +13,9 @@
 //! `*` matches all documents, and so does a group with nothing but excluded parts, less these. The score is the sum over the terms of
 //! the matching parts, in query order; a list of plain terms is therefore ranked exactly as the format defines.
 //!
-//! A query holds words; the [`Analyzer`] of a segment turns them into terms.
+//! A query holds words; the [`Analyzer`] of a segment turns them into terms. A word of several terms (`x-ray`, `3.14`, bigrams) is
+//! these terms, if it is optional, and a phrase if it is required or excluded. A single character of a script without spaces stands
+//! for the bigrams that start with it.
 //!
 //! ```
 //! use tercet_tatami::search::{Analyzer, Query};
@@ -35,7 +37,6 @@ use std::fmt;
 pub use parse::QueryError;
 pub(super) use term_query::{Group, Part, Phrase, Scored, TermQuery};
 
-use super::analyze;
 use super::analyzer::Analyzer;
 
 /// A query.
@@ -150,6 +151,12 @@ impl Query {
         query.scored().map(|scored| (scored.word.to_string(), scored.term.clone())).collect()
     }
 
+    /// Whether the query has a prefix, such as `salvag*`. Prefixes match terms of the dictionary, which may be stems: see
+    /// [`Analyzer::is_stemming`].
+    pub fn has_prefix(&self) -> bool {
+        self.root.has_prefix()
+    }
+
     /// The terms of the query for an analyzer.
     pub(super) fn analyze(&self, analyzer: Analyzer) -> TermQuery {
         let mut query = TermQuery { root: group(&self.root, analyzer) };
@@ -160,66 +167,109 @@ impl Query {
     }
 }
 
+/// A term of a text.
+struct Found {
+    term: String,
+    /// The word of the text.
+    word: String,
+    is_stop: bool,
+}
+
+/// The terms of a text.
+fn found(text: &str, analyzer: Analyzer) -> Vec<Found> {
+    let mut out = Vec::new();
+    analyzer.tokenizer().spans(text.as_bytes(), |range, term| {
+        let word = text.get(range).unwrap_or(term).to_owned();
+        let is_stop = analyzer.is_stop_word(&word);
+        out.push(Found { term: term.to_owned(), word, is_stop });
+    });
+    out
+}
+
+impl Clause {
+    fn scored(&self, term: String, word: &str) -> Scored {
+        Scored::new(term, self.field, self.boost).with_word(word)
+    }
+
+    /// A term. A single character of a script without spaces is in the index as the start of bigrams.
+    fn term(&self, term: String, word: &str, analyzer: Analyzer) -> Part {
+        let is_lone = analyzer.is_lone(&term);
+        let scored = self.scored(term, word);
+        if is_lone { Part::Prefix(scored) } else { Part::Term(scored) }
+    }
+
+    /// Consecutive terms; none without terms.
+    fn phrase(&self, mut found: Vec<Found>, slop: u32, is_word: bool, analyzer: Analyzer) -> Option<Part> {
+        if found.len() < 2 {
+            return found.pop().map(|Found { term, word, .. }| self.term(term, &word, analyzer));
+        }
+        let scored = found.iter().map(|found| self.scored(found.term.clone(), &found.word)).collect();
+        let terms = found.into_iter().map(|found| found.term).collect();
+        Some(Part::Phrase(scored, Phrase { terms, field: self.field, slop, is_word }))
+    }
+
+    /// The terms of a word before its last one, which is a prefix or fuzzy: an exclusion needs all of them.
+    fn with_last(&self, before: Vec<String>, last: Part, sign: Sign, out: &mut Group) {
+        let before = before.into_iter().map(|term| Part::Term(Scored::new(term, self.field, self.boost)));
+        let parts = before.chain([last]);
+        if sign == Sign::Not {
+            let all = Group { parts: parts.map(|part| (Sign::Must, part)).collect() };
+            out.parts.push((sign, Part::Group(all)));
+        } else {
+            out.parts.extend(parts.map(|part| (sign, part)));
+        }
+    }
+}
+
 fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
     // Optional stop words are skipped next to other parts.
-    let is_stop = |word: &str| {
-        let tokens = analyze::tokens(word.as_bytes());
-        !tokens.is_empty() && tokens.iter().all(|token| analyzer.is_stop_word(token))
-    };
     let only_stop = |(sign, clause): &(Sign, Clause)| match &clause.kind {
         ClauseKind::Words(text) if *sign == Sign::May && clause.field.is_none() => {
-            text.split_whitespace().all(is_stop)
+            found(text, analyzer).iter().all(|found| found.is_stop)
         }
         _ => *sign == Sign::Not,
     };
     let skip_stop_words = !clauses.parts.iter().all(only_stop);
     let mut out = Group::default();
     for (sign, clause) in &clauses.parts {
-        let boost = clause.boost;
-        let words = |text: &str| analyzer.terms(text.as_bytes());
-        let term = |term: String| Part::Term(Scored::new(term, clause.field, boost));
         match &clause.kind {
-            ClauseKind::Words(text) => {
-                let skip = skip_stop_words && *sign == Sign::May && clause.field.is_none();
-                for word in text.split_whitespace().filter(|word| !(skip && is_stop(word))) {
-                    let scored = |found| Scored::new(found, clause.field, boost).with_word(word);
-                    out.parts.extend(words(word).into_iter().map(|found| (*sign, Part::Term(scored(found)))));
+            ClauseKind::Words(text) if *sign == Sign::May => {
+                let skip = skip_stop_words && clause.field.is_none();
+                for word in text.split_whitespace() {
+                    let terms = found(word, analyzer).into_iter().filter(|found| !(skip && found.is_stop));
+                    out.parts.extend(terms.map(|found| (*sign, clause.term(found.term, word, analyzer))));
                 }
+            }
+            ClauseKind::Words(text) => {
+                let part = clause.phrase(found(text, analyzer), 0, true, analyzer);
+                out.parts.extend(part.map(|part| (*sign, part)));
             }
             ClauseKind::Prefix(text) => {
                 // The last term is the prefix; it is not stemmed, because it is not a word.
                 let prefix = if analyzer == Analyzer::PLAIN { analyzer } else { Analyzer::STANDARD };
                 let mut terms = prefix.terms(text.as_bytes());
                 let Some(last) = terms.pop() else { continue };
-                out.parts.extend(terms.into_iter().map(|found| (*sign, term(found))));
-                let stem = words(&last).pop().filter(|stem| !stem.starts_with(&last));
+                let stem = analyzer.terms(last.as_bytes()).pop().filter(|stem| !stem.starts_with(&last));
+                let scored = |term| Scored::new(term, clause.field, clause.boost);
                 let mut either = Group::default();
-                either.parts.push((Sign::May, Part::Prefix(Scored::new(last, clause.field, boost))));
+                either.parts.push((Sign::May, Part::Prefix(scored(last))));
                 // A prefix that is a word also stands for its stem, which may be shorter.
-                either.parts.extend(stem.map(|stem| (Sign::May, term(stem))));
-                out.parts.push((*sign, Part::Group(either)));
+                either.parts.extend(stem.map(|stem| (Sign::May, Part::Term(scored(stem)))));
+                clause.with_last(terms, Part::Group(either), *sign, &mut out);
             }
             ClauseKind::Fuzzy(text, edits) => {
-                let mut terms = words(text);
-                let last = terms.pop();
-                out.parts.extend(terms.into_iter().map(|found| (*sign, term(found))));
-                let fuzzy = |last| Part::Fuzzy(Scored::new(last, clause.field, boost), *edits);
-                out.parts.extend(last.map(|last| (*sign, fuzzy(last))));
+                let mut terms = analyzer.terms(text.as_bytes());
+                let Some(last) = terms.pop() else { continue };
+                let last = Part::Fuzzy(Scored::new(last, clause.field, clause.boost), *edits);
+                clause.with_last(terms, last, *sign, &mut out);
             }
             ClauseKind::Phrase(text, slop) => {
-                let mut terms = words(text);
-                if terms.len() < 2 {
-                    out.parts.extend(terms.pop().map(|found| (*sign, term(found))));
-                } else {
-                    let scored =
-                        terms.iter().map(|found| Scored::new(found.clone(), clause.field, boost)).collect();
-                    let phrase = Phrase { terms, field: clause.field, slop: *slop };
-                    out.parts.push((*sign, Part::Phrase(scored, phrase)));
-                }
+                let part = clause.phrase(found(text, analyzer), *slop, false, analyzer);
+                out.parts.extend(part.map(|part| (*sign, part)));
             }
             ClauseKind::Group(inner) => {
                 let mut inner = group(inner, analyzer);
-                inner.boost(boost);
+                inner.boost(clause.boost);
                 out.parts.push((*sign, Part::Group(inner)));
             }
             ClauseKind::All => out.parts.push((*sign, Part::All)),
@@ -229,4 +279,14 @@ fn group(clauses: &Clauses, analyzer: Analyzer) -> Group {
         out.parts.push((Sign::May, Part::All));
     }
     out
+}
+
+impl Clauses {
+    fn has_prefix(&self) -> bool {
+        self.parts.iter().any(|(_, clause)| match &clause.kind {
+            ClauseKind::Prefix(_) => true,
+            ClauseKind::Group(inner) => inner.has_prefix(),
+            _ => false,
+        })
+    }
 }

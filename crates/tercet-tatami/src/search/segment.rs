@@ -192,8 +192,18 @@ impl Segment {
         if options.k == 0 {
             return Ok(SearchResult::default());
         }
+        let mut loose;
+        let mut query = query;
         if self.is_snippet_only() && query.any(&|part| matches!(part, Part::Phrase(..))) {
-            return Err(self.file.error(ErrorKind::SnippetOnly));
+            if query.any(&|part| matches!(part, Part::Phrase(_, phrase) if !phrase.is_word)) {
+                return Err(self.file.error(ErrorKind::SnippetOnly));
+            }
+            loose = query.clone();
+            loose.try_for_each_mut(&mut |part| {
+                part.loosen();
+                Ok::<_, Error>(())
+            })?;
+            query = &loose;
         }
         let scorer = self.scorer(options)?;
         let both;

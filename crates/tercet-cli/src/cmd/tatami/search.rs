@@ -43,6 +43,7 @@ Query syntax:
   colour~1        terms within 1 or 2 edits
   a^2 b           a counts twice
   *, -a           all documents; all without a
+  +x-ray, -3.14   a signed word of several terms is a phrase
 
 Exit code 0: hits; 1: no hits; others: the search failed.";
 
@@ -147,6 +148,13 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if analyzers.len() > 1 {
         let names: Vec<&str> = analyzers.iter().map(Analyzer::name).collect();
         out.side_summary(format_args!("the segments have different analyzers: {}", names.join(", ")))?;
+    }
+    let stemming = analyzers.iter().find(|analyzer| analyzer.is_stemming());
+    if let Some(analyzer) = stemming.filter(|_| query.has_prefix()) {
+        out.side_summary(format_args!(
+            "prefixes match stems (analyzer {}), which may be shorter than the words of the text",
+            analyzer.name()
+        ))?;
     }
     for word in target.missing_words(&query)? {
         let prefix: String = word.chars().take(MAX_TERM_CHARS).collect();

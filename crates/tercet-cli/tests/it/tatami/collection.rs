@@ -315,10 +315,7 @@ fn a_damaged_collection_fails_verification() {
 #[test]
 fn upserted_rows_of_a_file_have_its_logical_types() {
     let dir = TestDir::new();
-    dir.write(
-        "a.csv",
-        "k,day,at\n1,2024-01-02,2024-01-02T03:04:05Z\n2,2024-01-01,2024-01-01T03:04:05Z\n",
-    );
+    dir.write("a.csv", "k,day,at\n1,2024-01-02,2024-01-02T03:04:05Z\n2,2024-01-01,2024-01-01T03:04:05Z\n");
     dir.ok("create a.tatami --from a.csv --sort-key k");
     dir.write("u.jsonl", "{\"k\":2,\"day\":\"2025-01-01\",\"at\":\"2025-01-01T00:00:00Z\"}\n");
     assert_eq!(

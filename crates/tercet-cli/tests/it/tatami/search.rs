@@ -238,6 +238,66 @@ fn deleted_documents_are_not_converted() {
     assert_eq!(dir.ok("cat out.tatami").out, text);
 }
 
+/// The URLs of the hits, sorted.
+fn sorted_urls(dir: &TestDir, args: &[&str]) -> Vec<String> {
+    let (_, found) = hits(dir, args);
+    let mut urls: Vec<String> = urls(&found).into_iter().map(str::to_owned).collect();
+    urls.sort();
+    urls
+}
+
+/// A word of several terms is a phrase if it has a sign.
+#[test]
+fn signed_words_of_several_terms_are_phrases() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("d")).unwrap();
+    dir.write("d/1.txt", "a state-of-the-art fox");
+    dir.write("d/2.txt", "the art of the fox in a state");
+    dir.write("d/3.txt", "the number 3.14");
+    dir.write("d/4.txt", "14 foxes and 3 dogs");
+    dir.write("d/5.txt", "日本語");
+    dir.write("d/6.txt", "本語と日本人");
+    dir.write("d/7.txt", "今日");
+    dir.ok("index d -o d.tatami --analyzer english");
+    dir.ok("index d -o s.tatami --analyzer english --snippet-only");
+    let cases: [(&str, &[&str], &[&str]); 10] = [
+        ("fox -state-of-the-art", &["2.txt", "4.txt"], &["4.txt"]),
+        ("+state-of-the-art", &["1.txt"], &["1.txt", "2.txt"]),
+        ("fox AND state-of-the-art", &["1.txt"], &["1.txt", "2.txt"]),
+        ("+3.14", &["3.txt"], &["3.txt", "4.txt"]),
+        ("number 14 -3.14", &["4.txt"], &[]),
+        ("日本 -日本語", &["6.txt"], &[]),
+        ("+日本語", &["5.txt"], &["5.txt", "6.txt"]),
+        ("日", &["5.txt", "6.txt"], &["5.txt", "6.txt"]),
+        ("人 OR 本", &["5.txt", "6.txt"], &["5.txt", "6.txt"]),
+        ("fox -state-of-th*", &["4.txt"], &["4.txt"]),
+    ];
+    for (query, full, snippets) in cases {
+        assert_eq!(sorted_urls(&dir, &["d.tatami", query]), full, "{query}");
+        assert_eq!(sorted_urls(&dir, &["s.tatami", query]), snippets, "{query} with snippets only");
+    }
+    assert_eq!(sorted_urls(&dir, &["d.tatami", "the-fox"]), sorted_urls(&dir, &["d.tatami", "fox"]));
+    let phrase = run_command(dir.command().args(["search", "s.tatami", "\"the fox\""]));
+    assert!(phrase.code != 0 && phrase.code != 1, "{}", phrase.err);
+}
+
+/// Segments with different analyzers have different terms of one word.
+#[test]
+fn words_are_missing_if_no_analyzer_finds_them() {
+    let dir = TestDir::new();
+    std::fs::create_dir(dir.path("d")).unwrap();
+    dir.write("a.txt", "running");
+    dir.write("b.txt", "walking");
+    dir.ok("index a.txt -o d/a.tatami --analyzer english");
+    dir.ok("index b.txt -o d/b.tatami --analyzer standard");
+    let said = run_command(dir.command().args(["search", "d", "running walking turtles"])).err;
+    assert!(said.matches("no document contains").count() == 1 && said.contains("`turtles`"), "{said}");
+    let said = run_command(dir.command().args(["search", "d", "runnin*"])).err;
+    assert!(said.contains("prefixes match stems (analyzer english)"), "{said}");
+    let said = run_command(dir.command().args(["search", "d/b.tatami", "walkin*"])).err;
+    assert!(!said.contains("stems"), "{said}");
+}
+
 /// The first k of the best k + 1 hits are the best k, also with equal scores.
 #[test]
 fn equal_scores_are_ordered_by_id() {

@@ -70,6 +70,8 @@ pub(in crate::search) struct Phrase {
     pub(in crate::search) field: Option<DocField>,
     /// Maximum number of other terms in between.
     pub(in crate::search) slop: u32,
+    /// Whether it is one word of the query. Without stored text, documents with all of its terms match.
+    pub(in crate::search) is_word: bool,
 }
 
 impl TermQuery {
@@ -99,6 +101,18 @@ impl TermQuery {
         each: &mut dyn FnMut(&mut Part) -> Result<(), E>,
     ) -> Result<(), E> {
         self.root.try_for_each_mut(each)
+    }
+}
+
+impl Part {
+    /// Replaces the phrase of a word by its terms, which are all required.
+    pub(in crate::search) fn loosen(&mut self) {
+        if let Self::Phrase(terms, phrase) = self
+            && phrase.is_word
+        {
+            let parts = std::mem::take(terms).into_iter().map(|scored| (Sign::Must, Self::Term(scored)));
+            *self = Self::Group(Group { parts: parts.collect() });
+        }
     }
 }
 

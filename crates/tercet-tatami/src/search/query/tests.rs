@@ -55,7 +55,9 @@ fn queries_are_parsed() {
         ("a (b OR c) -(d e)", "a (b c) -(d e)"),
         ("\"Open Source\" +\"x y\"", "\"open source\" +\"x y\""),
         ("\"one\" \"\" \"...\"", "one"),
-        ("well-known +x-ray", "well known +x +ray"),
+        ("well-known +x-ray", "well known +\"x ray\""),
+        ("-x-ray a AND 3.14", "-\"x ray\" (+a +\"3 14\")"),
+        ("-x-ra* -x-rai~ +x-ra*", "-(+x +(ra*)) -(+x +rai~1) +x +(ra*)"),
         ("c++ 1+1=2", "c 1 1 2"),
         ("and or not", "and or not"),
         ("a\"b c\"d(e)f", "a \"b c\" d (e) f"),
@@ -143,6 +145,27 @@ fn stop_words_are_skipped_next_to_other_words() {
     assert_eq!(terms("+the memory"), ["the", "memori"]);
     assert_eq!(terms("\"the who\""), ["the", "who"]);
     assert_eq!(terms("the -memory"), ["the"]);
+    assert_eq!(terms("the-fox"), ["fox"]);
+    assert_eq!(terms("state-of-the-art"), ["state", "art"]);
+    assert_eq!(terms("+state-of-the-art"), ["state", "of", "the", "art"]);
+    assert_eq!(terms("the-of"), ["the", "of"]);
+}
+
+#[test]
+fn words_of_bigrams_are_phrases_with_a_sign() {
+    let parts = |text: &str| Query::parse(text).unwrap().analyze(Analyzer::STANDARD).root.parts;
+    let phrase = |part: &(Sign, Part)| match &part.1 {
+        Part::Phrase(_, phrase) => phrase.terms.join(" "),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(phrase(&parts("-日本語")[0]), "日本 本語");
+    assert_eq!(phrase(&parts("+日本語")[0]), "日本 本語");
+    assert_eq!(parts("日本語").len(), 2);
+    for text in ["日", "+日", "\"日\""] {
+        assert!(matches!(&parts(text)[..], [(_, Part::Prefix(scored))] if scored.term == "日"), "{text}");
+    }
+    let plain = Query::parse("日").unwrap().analyze(Analyzer::PLAIN).root.parts;
+    assert!(matches!(&plain[..], [(_, Part::Term(_))]));
 }
 
 proptest! {

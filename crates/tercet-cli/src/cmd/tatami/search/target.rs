@@ -114,18 +114,28 @@ impl SearchTarget {
 
     /// The words of the query that no document contains, in any form of the analyzers.
     pub(super) fn missing_words(&self, query: &Query) -> Result<Vec<String>, Error> {
-        let mut missing = Vec::new();
+        // Whether a segment has all terms of a word, in the order of the query.
+        let mut words: Vec<(String, bool)> = Vec::new();
         for analyzer in self.analyzers() {
+            let mut here: Vec<(String, bool)> = Vec::new();
             for (word, term) in query.scored_words(analyzer) {
                 let mut segments = self.segments().iter().filter(|segment| segment.analyzer() == analyzer);
                 let found = segments.try_fold(false, |found, segment| -> Result<bool, Error> {
                     Ok(found || segment.term_stats(&term)?.is_some())
                 })?;
-                if !found && !missing.contains(&word) {
-                    missing.push(word);
+                match here.iter_mut().find(|(known, _)| *known == word) {
+                    Some((_, all)) => *all &= found,
+                    None => here.push((word, found)),
+                }
+            }
+            for (word, found) in here {
+                match words.iter_mut().find(|(known, _)| *known == word) {
+                    Some((_, any)) => *any |= found,
+                    None => words.push((word, found)),
                 }
             }
         }
+        let missing = words.into_iter().filter(|(_, found)| !found).map(|(word, _)| word).collect();
         Ok(missing)
     }
 
