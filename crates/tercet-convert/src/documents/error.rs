@@ -1,11 +1,12 @@
 //! Errors of documents.
 
 use std::io;
+use std::sync::Arc;
 
 #[cfg(feature = "arrow")]
 use tercet_core::SourceError;
 use tercet_core::progress::Cancelled;
-use tercet_core::{Class, Diagnostic, Hint};
+use tercet_core::{Class, Diagnostic, Hint, escape};
 use thiserror::Error;
 
 use super::MAX_BYTES;
@@ -26,6 +27,14 @@ pub enum ErrorKind {
     /// The file has a binary format, not text.
     #[error("is {0}, not a document")]
     Binary(Box<str>),
+    /// Two files have the same name, and so the same URL.
+    #[error("has the same URL as {}: `{}`", escape::name(other), escape::name(name))]
+    SameName {
+        /// The other file.
+        other: Arc<str>,
+        /// The name.
+        name: Box<str>,
+    },
     /// A line breaks the rules of the format.
     #[error("line {line}{}: {reason}", column.map_or_else(String::new, |column| format!(", column {column}")))]
     Malformed {
@@ -79,7 +88,9 @@ impl Diagnostic for ErrorKind {
             Self::Source(error) => error.class(),
             #[cfg(feature = "arrow")]
             Self::Parquet(kind) => kind.class(),
-            Self::Document { .. } | Self::Fields(_) | Self::Cancelled(_) => Class::Request,
+            Self::SameName { .. } | Self::Document { .. } | Self::Fields(_) | Self::Cancelled(_) => {
+                Class::Request
+            }
         }
     }
 

@@ -1,5 +1,6 @@
 //! Document files and their formats.
 
+use std::collections::HashMap;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
@@ -64,7 +65,8 @@ impl DocumentFormat {
 pub struct DocumentFile {
     /// The path.
     pub path: PathBuf,
-    /// The path relative to the directory in which it was found, with `/`; the end of the URL.
+    /// The path relative to the directory in which it was found, with `/`, or with that directory: see
+    /// [`Files::with_directories`]. The end of the URL.
     pub name: String,
     /// The format.
     pub format: DocumentFormat,
@@ -91,12 +93,34 @@ pub struct Files {
     pub unsupported: u64,
     /// Files in directories that cannot be read or are not text.
     pub skipped: Vec<Error>,
+    /// Whether names start with the directory that was added.
+    with_directories: bool,
 }
 
 impl Files {
     /// No files.
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// Sets whether the names of files start with the directory that was added, so that files of several directories have
+    /// different names.
+    #[must_use]
+    pub fn with_directories(mut self, yes: bool) -> Self {
+        self.with_directories = yes;
+        self
+    }
+
+    /// Rejects two files of one document each with the same name: their URLs and IDs would be the same.
+    pub fn check_names(&self) -> Result<(), Error> {
+        let mut seen = HashMap::new();
+        for file in self.found.iter().filter(|file| !file.format.is_stream()) {
+            if let Some(other) = seen.insert(&*file.name, file) {
+                let (other, name) = (other.location(), file.name.as_str().into());
+                return Err(Error::new(file.location(), ErrorKind::SameName { other, name }));
+            }
+        }
+        Ok(())
     }
 
     /// Adds a file, or all files below a directory in the order of their names. Without a format, it follows the extension; a
@@ -165,7 +189,9 @@ impl Files {
             } else if let Ok(meta) = fs::metadata(&path)
                 && meta.is_file()
             {
-                let name = slashed(path.strip_prefix(root).unwrap_or(&path));
+                let below =
+                    if self.with_directories { &path } else { path.strip_prefix(root).unwrap_or(&path) };
+                let name = slashed(below);
                 out.push((name, path, meta.len()));
             }
         }

@@ -1,6 +1,7 @@
 //! Reads the documents of files: those of files with one document in parallel.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::io::Read as _;
 use std::path::Path;
 use std::sync::Arc;
@@ -22,6 +23,8 @@ const WAVE_BYTES: u64 = 16 << 20;
 const WAVE_FILES: usize = 1024;
 /// Problems that are kept; more are counted.
 const MAX_PROBLEMS: usize = 1000;
+/// Documents whose IDs are compared: each takes 8 bytes.
+const MAX_IDS: usize = 1 << 24;
 
 /// What to do with a file or document that cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,6 +89,29 @@ pub struct DocumentReport {
     pub guessed: Vec<(Arc<str>, &'static str)>,
     /// Files with documents without a body field, and their number.
     pub no_text: Vec<(Arc<str>, u64)>,
+    /// The number of documents with the ID of an earlier one, among the first 16,777,216 documents.
+    pub duplicates: u64,
+}
+
+/// The IDs of documents, as hashes of 64 bits: equal hashes of different IDs are as good as impossible.
+#[derive(Default)]
+struct Ids(Vec<u64>);
+
+impl Ids {
+    fn add(&mut self, document: &Document) {
+        if self.0.len() < MAX_IDS {
+            let mut hasher = DefaultHasher::new();
+            // Without an ID, it is made of the URL.
+            let id = document.id.as_deref();
+            (id, id.is_none().then_some(&document.url)).hash(&mut hasher);
+            self.0.push(hasher.finish());
+        }
+    }
+
+    fn duplicates(mut self) -> u64 {
+        self.0.sort_unstable();
+        self.0.windows(2).filter(|pair| pair[0] == pair[1]).count() as u64
+    }
 }
 
 impl DocumentReport {
@@ -126,6 +152,11 @@ pub fn read<E: From<Error>>(
     mut each: impl FnMut(&Document) -> Result<(), E>,
 ) -> Result<DocumentReport, E> {
     let mut report = DocumentReport::default();
+    let mut ids = Ids::default();
+    let mut each = |document: &Document| {
+        ids.add(document);
+        each(document)
+    };
     for wave in waves(files) {
         if let [file] = wave
             && file.format.is_stream()
@@ -163,6 +194,7 @@ pub fn read<E: From<Error>>(
             progress.advance(file.bytes);
         }
     }
+    report.duplicates = ids.duplicates();
     Ok(report)
 }
 

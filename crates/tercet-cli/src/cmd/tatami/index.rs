@@ -35,7 +35,7 @@ The file type follows the extension: .txt, .md, .html, .jsonl, .trec and .parque
 recursively, in the order of file names; files that cannot be read are reported and skipped. Binary and compressed files \
 are not indexed. Text in another encoding than UTF-8 is decoded: as declared in HTML, else by a guess, which is reported.
 
-The URL of a document is --url-prefix followed by its path in the directory. Its ID is the SHA-256 of the URL, unless \
+The URL of a document is --url-prefix followed by its path in the directory, or with the directory if several are given. Its ID is the SHA-256 of the URL, unless \
 the JSONL line, Parquet row or TREC document has an ID.";
 
 #[derive(Debug, clap::Args)]
@@ -197,7 +197,8 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
 impl Args {
     /// Finds the input files.
     fn files(&self) -> Result<Files, Failure> {
-        let mut files = Files::new();
+        let directories = self.inputs.iter().filter(|input| input.is_dir()).count();
+        let mut files = Files::new().with_directories(directories > 1);
         for input in &self.inputs {
             must_be_local(input, "index")?;
             files.add(input, self.format.map(Into::into), binary_format).map_err(|error| {
@@ -214,6 +215,7 @@ impl Args {
         let found = files.found.len();
         files.found.retain(|file| file.is_named || file.path != self.output);
         files.unsupported += (found - files.found.len()) as u64;
+        files.check_names()?;
         Ok(files)
     }
 
@@ -273,6 +275,11 @@ fn warn(files: &Files, report: &DocumentReport, out: &mut Ui) -> Result<(), Fail
     if let Some(more @ 1..) = skipped.checked_sub(MAX_SKIPPED as u64) {
         let more = counted(more, "more file or document").replace("file or documents", "files or documents");
         out.note(format_args!("{warning} skipped {more}"))?;
+    }
+    match report.duplicates {
+        0 => {}
+        1 => out.note(format_args!("{warning} 1 document has the ID of an earlier document"))?,
+        count => out.note(format_args!("{warning} {count} documents have the ID of an earlier document"))?,
     }
     for (name, documents) in &report.no_text {
         let (plural, have) = if *documents == 1 { ("", "has") } else { ("s", "have") };

@@ -238,6 +238,30 @@ fn deleted_documents_are_not_converted() {
     assert_eq!(dir.ok("cat out.tatami").out, text);
 }
 
+/// Documents of several directories have different URLs and IDs.
+#[test]
+fn files_of_several_directories_have_different_urls() {
+    let dir = TestDir::new();
+    for name in ["a", "b"] {
+        std::fs::create_dir(dir.path(name)).unwrap();
+        dir.write(&format!("{name}/x.txt"), format!("fox {name}"));
+    }
+    assert_eq!(dir.ok("index a b -o ab.tatami").err, "");
+    assert_eq!(sorted_urls(&dir, &["ab.tatami", "fox"]), ["a/x.txt", "b/x.txt"]);
+    assert_eq!(dir.ok("index a -o one.tatami").err, "");
+    assert_eq!(sorted_urls(&dir, &["one.tatami", "fox"]), ["x.txt"]);
+    dir.write("x.txt", "fox");
+    let same = dir.run("index a x.txt -o same.tatami");
+    assert_eq!(same.code, 8, "{}", same.err);
+    assert!(same.err.contains("x.txt: has the same URL as a/x.txt: `x.txt`"), "{}", same.err);
+    dir.write(
+        "ids.jsonl",
+        "{\"id\":\"1\",\"body\":\"x\"}\n{\"id\":\"2\",\"body\":\"x\"}\n{\"id\":\"1\",\"body\":\"y\"}\n",
+    );
+    let twice = dir.ok("index ids.jsonl -o ids.tatami").err;
+    assert!(twice.contains("warning: 1 document has the ID of an earlier document"), "{twice}");
+}
+
 /// The URLs of the hits, sorted.
 fn sorted_urls(dir: &TestDir, args: &[&str]) -> Vec<String> {
     let (_, found) = hits(dir, args);
