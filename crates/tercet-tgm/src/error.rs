@@ -136,6 +136,12 @@ pub enum ErrorKind {
         /// The reason.
         reason: Box<str>,
     },
+    /// The file to index has a gap: an index would give the messages after it certain numbers.
+    #[error("cannot index: {gap}; messages may be lost")]
+    IndexedGap {
+        /// The first gap.
+        gap: crate::gaps::Gap,
+    },
     /// The caller's buffer has the wrong size.
     #[error("the buffer has {found} bytes, but the array has {expected}")]
     BufferSize {
@@ -262,6 +268,7 @@ impl Diagnostic for ErrorKind {
             | Self::Metadata { .. }
             | Self::PayloadLength { .. }
             | Self::AfterGap { .. }
+            | Self::IndexedGap { .. }
             | Self::TruncatedStream { .. } => Class::Malformed,
             Self::MissingHash { .. } | Self::Contradiction { .. } | Self::StaleIndex { .. } => Class::Corrupt,
             Self::Pipeline { error, .. } => error.class(),
@@ -286,7 +293,7 @@ impl Diagnostic for ErrorKind {
             | Self::PayloadLength { span, .. }
             | Self::StaleIndex { span, .. }
             | Self::Pipeline { span, .. } => Some(*span),
-            Self::AfterGap { gap, .. } => Some(gap.span),
+            Self::AfterGap { gap, .. } | Self::IndexedGap { gap } => Some(gap.span),
             _ => None,
         }
     }

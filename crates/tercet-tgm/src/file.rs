@@ -94,7 +94,7 @@ struct MessageTable {
     message_index: Option<Arc<MessageIndex>>,
     /// The span of an index that is not used, and the reason.
     refused: Option<(Span, Arc<IndexError>)>,
-    /// The first gap of a file without a used index.
+    /// The first gap. An index may have been made after the damage.
     first_gap: Option<Gap>,
 }
 
@@ -309,8 +309,9 @@ impl File {
         if let IndexLookup::Found(message_index) = found {
             progress.advance(self.len());
             let scan = Arc::clone(message_index.scan());
+            let first_gap = scan.first_gap(&*self.source)?;
             let message_index = Some(Arc::from(message_index));
-            return Ok(MessageTable { scan, message_index, refused: None, first_gap: None });
+            return Ok(MessageTable { scan, message_index, refused: None, first_gap });
         }
         let is_forward = self.scan_options.direction == Direction::Forward;
         let remote =
@@ -373,9 +374,8 @@ impl File {
 
     /// A message; its framing and metadata are verified.
     ///
-    /// A message after a [gap](Self::gaps) is an error, unless the options allow it or the file has an index: another message
-    /// may be lost before it, so that it has another number than in the undamaged file. [`messages`](Self::messages)
-    /// returns all messages.
+    /// A message after a [gap](Self::gaps) is an error, unless the options allow it: another message may be lost before it, so
+    /// that it has another number than in the undamaged file. [`messages`](Self::messages) returns all messages.
     pub fn message(&self, index: u64) -> Result<Message, Error> {
         self.message_with(index, self.options)
     }

@@ -197,10 +197,10 @@ impl OldEnd {
         check_limit("the index", span.len(), limits.metadata_bytes)?;
         let replaced = source.read_at(span)?.to_vec();
         let message_index = match message_index {
-            Some(message_index) => message_index,
+            Some(message_index) => Some(message_index),
             None => reindex::index_messages(source, span.start(), &reading)?,
         };
-        Ok(Self { replaced, message_index: Some(message_index), ..end(span.start()) })
+        Ok(Self { replaced, message_index, ..end(span.start()) })
     }
 }
 

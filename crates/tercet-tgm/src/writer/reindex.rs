@@ -16,10 +16,11 @@ use super::{Writer, WriterOptions};
 use crate::encode::Provenance;
 use crate::error::{Error, ErrorKind};
 use crate::file::File;
+use crate::gaps::Gap;
 use crate::index::{self, IndexBuilder, IndexKeys, IndexLookup, MessageIndex};
 use crate::message::read_metadata;
 use crate::options::ReadOptions;
-use crate::scan::{CutTail, ScanOptions, scan_source};
+use crate::scan::{CutTail, Scan, ScanOptions, scan_source};
 
 /// Options of reindexing.
 #[derive(Clone, Debug, Default)]
@@ -35,6 +36,9 @@ pub struct ReindexOptions {
     pub limits: Limits,
     /// Whether the index is a file of its own beside the file, `run.tgm.idx` for `run.tgm`, which does not change then.
     pub index_file: bool,
+    /// Whether a file with [gaps](File::gaps) is indexed. Messages may be lost in them, so that later ones have other
+    /// numbers.
+    pub allow_gaps: bool,
     /// The longest wait for another writer to the same file, before an index file is written. By default none.
     pub lock_wait: Duration,
 }
@@ -75,10 +79,36 @@ impl ReindexOptions {
         self
     }
 
+    /// Sets whether a file with gaps is indexed.
+    pub fn with_allow_gaps(mut self, allow: bool) -> Self {
+        self.allow_gaps = allow;
+        self
+    }
+
     /// Sets the longest wait for another writer to the same file, before an index file is written.
     pub fn with_lock_wait(mut self, wait: Duration) -> Self {
         self.lock_wait = wait;
         self
+    }
+
+    /// Rejects a gap before `end` unless gaps are allowed. `source` starts at byte `start` of the file.
+    fn check_gaps(
+        &self,
+        scan: &Scan,
+        source: &dyn ByteSource,
+        start: u64,
+        end: u64,
+    ) -> Result<(), ErrorKind> {
+        if self.allow_gaps {
+            return Ok(());
+        }
+        match scan.first_gap(source)?.filter(|gap| gap.span.start() < end) {
+            Some(gap) => {
+                let span = between(start + gap.span.start(), start + gap.span.end());
+                Err(ErrorKind::IndexedGap { gap: Gap { span, ..gap } })
+            }
+            None => Ok(()),
+        }
     }
 
     fn reading(&self) -> ReadOptions {
@@ -107,7 +137,7 @@ impl Writer {
     /// Adds an index to a file, replacing an existing one.
     ///
     /// Messages in the old index are not read again, unless the keys differ. A message that cannot be read is an
-    /// error, because the index could not list it.
+    /// error, because the index could not list it, and so is a [gap](File::gaps), unless the options allow it.
     pub fn reindex(
         path: impl AsRef<Path>,
         how: &ReindexOptions,
@@ -138,6 +168,9 @@ impl Writer {
             !how.rebuild && old.is_current() && keys.is_none_or(|keys| has_keys(old, keys))
         };
         let kept = old.filter(|(old, _)| is_kept(old));
+        if let Some((old, _)) = &kept {
+            how.check_gaps(old.scan(), &*source, 0, old.span().start()).map_err(named)?;
+        }
         if let Some((old, after)) = &kept
             && after.is_empty()
         {
@@ -201,6 +234,10 @@ impl Writer {
         let file = File::from_source(bytes, how.reading())?.with_scan_options(options);
         let named = |fault: ErrorKind| Error::new(Arc::clone(source.name()), fault);
         let last = last_index(source, file.options()).map_err(named)?;
+        let cut_tail = file.cut_tail()?;
+        let end = last.map_or(source.len(), Span::start);
+        let checked = cut_tail.map_or(end, |cut| cut.span.start().min(end));
+        how.check_gaps(&*file.scan()?, &**source, 0, checked).map_err(named)?;
         for (message, &span) in file.messages()?.zip(&file.scan()?.messages) {
             progress.check().map_err(|stop| named(stop.into()))?;
             if last == Some(span) {
@@ -213,7 +250,6 @@ impl Writer {
             message_index.push(span, message.metadata());
             progress.advance(span.len());
         }
-        let end = last.map_or(source.len(), Span::start);
         let replaced = match last {
             Some(last) => {
                 check_limit("the index", last.len(), how.limits.metadata_bytes)
@@ -222,7 +258,6 @@ impl Writer {
             }
             None => Vec::new(),
         };
-        let cut_tail = file.cut_tail()?;
         Ok(Some(Indexed { message_index, end, replaced, cut_tail }))
     }
 
@@ -246,13 +281,16 @@ impl Writer {
             !how.rebuild && old.is_current() && how.keys.as_ref().is_none_or(|keys| has_keys(old, keys))
         };
         let kept = old.filter(|(old, _)| is_kept(old));
+        if let Some((old, covered)) = &kept {
+            how.check_gaps(old.scan(), &source, 0, *covered)?;
+        }
         let kept = kept.and_then(|(old, covered)| Some((IndexBuilder::resume(&old).ok()?, covered)));
         let (mut message_index, covered) =
             kept.unwrap_or_else(|| (IndexBuilder::new(how.keys.as_ref().unwrap_or(&IndexKeys::All)), 0));
         let before = message_index.len() as u64;
         let is_unchanged = covered == source.len() && before > 0;
         if !is_unchanged {
-            index_messages_from(&source, covered, &mut message_index, &how.reading(), progress)?;
+            index_messages_from(&source, covered, &mut message_index, how, progress)?;
         }
         let messages = message_index.len() as u64;
         if messages == 0 {
@@ -296,6 +334,7 @@ impl Writer {
             Err(error) => return Err(named(error.into())),
         };
         let in_place = IndexBuilder::new(&IndexKeys::Only(Vec::new()));
+        let how = &how.clone().with_allow_gaps(true);
         if let Some(Indexed { end, replaced, .. }) = Self::index_in_place(&source, in_place, how, progress)? {
             let has_index = end < source.len();
             if has_index {
@@ -386,18 +425,23 @@ pub(super) fn hold(disk: Arc<dyn Disk>, path: &Path) -> Result<(FileLock, Arc<So
     Ok((lock, Arc::new(Source::open(path)?)))
 }
 
-/// Rebuilds the index of the messages before `end`.
+/// Rebuilds the index of the messages before `end`. `None` if another index is among them: an index cannot list messages on
+/// both sides of it.
 pub(super) fn index_messages(
     source: &Source,
     end: u64,
     reading: &ReadOptions,
-) -> Result<IndexBuilder, ErrorKind> {
+) -> Result<Option<IndexBuilder>, ErrorKind> {
     let mut message_index = IndexBuilder::new(&IndexKeys::All);
     let part = Part::new(source, Span::first(end));
     for found in scan_source(&part, ScanOptions::default(), &NoProgress)?.messages {
-        message_index.push(found, &read_metadata(&part, found, reading)?);
+        let metadata = read_metadata(&part, found, reading)?;
+        if metadata.is_message_index() {
+            return Ok(None);
+        }
+        message_index.push(found, &metadata);
     }
-    Ok(message_index)
+    Ok(Some(message_index))
 }
 
 /// Adds the messages from `start` on to an index. Other indexes are skipped.
@@ -405,7 +449,7 @@ fn index_messages_from(
     source: &Source,
     start: u64,
     message_index: &mut IndexBuilder,
-    reading: &ReadOptions,
+    how: &ReindexOptions,
     progress: &dyn Progress,
 ) -> Result<(), ErrorKind> {
     let part = Part::new(source, between(start, source.len()));
@@ -414,9 +458,10 @@ fn index_messages_from(
         cut.message += message_index.len() as u64;
         return Err(cut_off(&cut));
     }
+    how.check_gaps(&scan, &part, start, part.len())?;
     for found in scan.messages {
         progress.check()?;
-        let metadata = read_metadata(&part, found, reading)?;
+        let metadata = read_metadata(&part, found, &how.reading())?;
         if !metadata.is_message_index() {
             message_index.push(between(start + found.start(), start + found.end()), &metadata);
         }

@@ -165,9 +165,41 @@ fn unrecognized_bytes_are_kept_and_indexed() {
     let dir = TestDir::new();
     let bytes = [b"junk".to_vec(), message(0), b"more junk".to_vec(), message(1), b"end".to_vec()].concat();
     std::fs::write(dir.path(), &bytes).unwrap();
-    index(&dir.path(), None).unwrap();
+    let how = ReindexOptions::new().with_provenance(Provenance::Off).with_allow_gaps(true);
+    Writer::reindex(dir.path(), &how, &NoProgress).unwrap();
     check(&dir.path(), 2, &["mars.step", "mars.param", "even"]);
     assert!(std::fs::read(dir.path()).unwrap().starts_with(&bytes));
+}
+
+/// An index made after damage does not make the numbers after a gap certain.
+#[test]
+fn a_gap_is_not_indexed_unless_allowed_and_stops_numbers() {
+    let dir = TestDir::new();
+    let path = dir.path();
+    let mut bytes = [message(0), message(1), message(2)].concat();
+    let second = message(0).len();
+    bytes[second..second + 24].fill(0);
+    for is_side_file in [false, true] {
+        std::fs::write(&path, &bytes).unwrap();
+        let how = ReindexOptions::new().with_provenance(Provenance::Off).with_index_file(is_side_file);
+        let error = Writer::reindex(&path, &how, &NoProgress).unwrap_err();
+        let gap = format!("cannot index: unrecognized bytes {second}..");
+        assert!(error.to_string().contains(&gap), "{error}");
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+
+        let done = Writer::reindex(&path, &how.clone().with_allow_gaps(true), &NoProgress).unwrap();
+        assert_eq!(done.messages, 2);
+        // The index that exists does not hide the gap either.
+        assert!(Writer::reindex(&path, &how, &NoProgress).is_err());
+        let file = File::open(&path).unwrap();
+        assert!(file.index().unwrap().is_some());
+        assert!(file.message(0).is_ok());
+        let error = file.message(1).unwrap_err();
+        assert!(error.to_string().contains("message 1 follows a gap"), "{error}");
+        assert!(file.with_options(ReadOptions::new().with_allow_gaps(true)).message(1).is_ok());
+        assert!(Writer::remove_index(&path, &ReindexOptions::new(), &NoProgress).unwrap());
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+    }
 }
 
 #[test]
@@ -594,4 +626,41 @@ fn a_file_that_ends_inside_a_message_is_not_indexed() {
         assert!(error.to_string().contains(&reason), "{error}");
     }
     assert_eq!(std::fs::read(dir.path()).unwrap(), cut);
+}
+
+/// An index that cannot be used is not a message: neither its own bytes nor those of another one before it.
+#[test]
+fn appending_after_an_unusable_index_keeps_the_numbers() {
+    let dir = TestDir::new();
+    let path = dir.path();
+    plain(&path, 5);
+    let messages = std::fs::metadata(&path).unwrap().len() as usize;
+    index(&path, None).unwrap();
+    let indexed = std::fs::read(&path).unwrap();
+    let append = |bytes: &[u8]| {
+        std::fs::write(&path, bytes).unwrap();
+        let mut writer = Writer::append(&path, &NoProgress).unwrap();
+        writer.raw(&message(9)).unwrap();
+        writer.finish().unwrap();
+        File::open(&path).unwrap()
+    };
+    let file = append(&indexed.repeat(2));
+    assert_eq!(file.message_count().unwrap(), 11);
+    assert_eq!(file.message(10).unwrap().metadata().get("mars.step"), Some(&9.into()));
+    assert!(file.rejected_index().unwrap().is_none());
+    let mut recognized = 0;
+    for at in (messages + 24..indexed.len()).step_by(7) {
+        let mut damaged = indexed.clone();
+        damaged[at] ^= 0x55;
+        // Without its mark it is a damaged message, with or without the append.
+        if File::from_bytes("m", damaged.clone()).unwrap().rejected_index().unwrap().is_none() {
+            continue;
+        }
+        recognized += 1;
+        let file = append(&damaged);
+        assert_eq!(file.message_count().unwrap(), 6, "byte {at} of {}", indexed.len());
+        let last = file.with_options(ReadOptions::new().with_allow_gaps(true)).message(5).unwrap();
+        assert_eq!(last.metadata().get("mars.step"), Some(&9.into()), "byte {at}");
+    }
+    assert!(recognized > 100, "{recognized}");
 }

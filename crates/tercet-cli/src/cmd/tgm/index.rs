@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use serde::Serialize;
 use tercet::Format;
 use tercet::core::escape;
-use tercet::tgm::{IndexKeys, Provenance, ReindexOptions, Writer};
+use tercet::tgm::{ErrorKind, IndexKeys, Provenance, ReindexOptions, Writer};
 
 use super::select::Keys;
 use crate::args::{JsonArgs, limits};
@@ -20,6 +20,8 @@ Examples:
   tgm ls -w mars.param=2t run.tgm                read matching messages only
   tgm index run.tgm --index-file                 write the index to run.tgm.idx
   tgm index run.tgm --remove                     remove the index";
+
+const GAP_HINT: &str = "recover what is left with `tgm repair FILE -o NEW`, or index the messages around the gap with `--allow-gaps`";
 
 #[derive(Debug, clap::Args)]
 #[expect(clippy::struct_excessive_bools, reason = "independent options")]
@@ -41,6 +43,9 @@ pub(crate) struct Args {
     /// Write the index to FILE.idx; FILE does not change
     #[arg(long)]
     index_file: bool,
+    /// Index a file with gaps between messages; messages may be lost in them
+    #[arg(long)]
+    allow_gaps: bool,
     /// Remove the index, also FILE.idx
     #[arg(long, conflicts_with_all = ["keys", "all_keys", "rebuild", "reproducible", "index_file"])]
     remove: bool,
@@ -82,8 +87,12 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let keys = keys.or_else(|| args.all_keys.then_some(IndexKeys::All));
     let provenance = if args.reproducible { Provenance::Off } else { Provenance::default() };
     let how = ReindexOptions::new().with_keys(keys).with_rebuild(args.rebuild).with_provenance(provenance);
-    let how = how.with_limits(limits()).with_index_file(args.index_file);
-    let done = Writer::reindex(&args.path, &how, &bar)?;
+    let how = how.with_limits(limits()).with_index_file(args.index_file).with_allow_gaps(args.allow_gaps);
+    let done = Writer::reindex(&args.path, &how, &bar).map_err(|error| {
+        let is_gap = matches!(error.kind(), ErrorKind::IndexedGap { .. });
+        let failure = Failure::from(error);
+        if is_gap { failure.with_hint(GAP_HINT) } else { failure }
+    })?;
     drop(bar);
     if args.json.json {
         let file = args.path.to_string_lossy().into_owned();

@@ -182,6 +182,8 @@ pub(super) fn for_each_message(
         Ok::<bool, Failure>(*left > 0)
     };
     if let Some(chosen) = filter.chosen(file)? {
+        // They are selected by their keys, not by their numbers.
+        let file = file.clone().with_options(file.options().with_allow_gaps(true));
         for &number in &chosen.numbers {
             let message = file.message(number)?;
             if !chosen.agrees(&message) {

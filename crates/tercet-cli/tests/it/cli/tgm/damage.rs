@@ -200,6 +200,27 @@ fn gaps_are_reported_and_stop_numbers() {
     assert_eq!(dir.tgm("copy magic.tgm out.tgm --allow-gaps").code, Some(0));
 }
 
+/// An index made after the damage does not hide it.
+#[test]
+fn an_index_does_not_hide_a_gap() {
+    let dir = dir();
+    let second = message_range(&dir, "run.tgm", 1);
+    for option in ["", "--index-file"] {
+        dir.damaged("run.tgm", "zero.tgm", |bytes| bytes[second.start..second.start + 24].fill(0));
+        let output = dir.tgm(&format!("index zero.tgm {option}"));
+        assert_eq!(output.code, Some(4), "{}", output.snapshot());
+        let gap = format!("cannot index: unrecognized bytes {}..{}", second.start, second.end);
+        assert!(output.stderr.contains(&gap), "{}", output.stderr);
+        assert!(output.stderr.contains("--allow-gaps"), "{}", output.stderr);
+        assert_eq!(dir.tgm(&format!("index zero.tgm {option} --allow-gaps")).code, Some(0));
+        let output = dir.tgm("extract zero.tgm 1 -o x.bin --force");
+        assert_eq!(output.code, Some(4), "{}", output.snapshot());
+        assert!(output.stderr.contains("message 1 follows a gap"), "{}", output.stderr);
+        assert_eq!(dir.tgm("extract zero.tgm 1 -o x.bin --force --allow-gaps").code, Some(0));
+        assert_eq!(dir.tgm("extract zero.tgm -w mars.param=10u -o x.bin --force").code, Some(0));
+    }
+}
+
 #[test]
 fn other_versions_are_named() {
     let dir = dir();
