@@ -141,7 +141,8 @@ impl fmt::Display for SalvagePlan {
                 write!(f, "\nlose bytes {} of message {}{object}: {reason}", loss.span, message.message)?;
             }
         }
-        report.partial_messages.iter().try_for_each(|span| write!(f, "\nlose bytes {span} outside messages"))
+        let mut lost = report.unrecognized.iter().filter(|span| report.may_lose(**span));
+        lost.try_for_each(|span| write!(f, "\nlose bytes {span} outside messages"))
     }
 }
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use tercet_core::{ByteSource, Span};
 
 use crate::error::ErrorKind;
-use crate::wire::ids::{END_MAGIC, FRAME_END, MAGIC};
+use crate::wire::ids::{END_MAGIC, FRAME_END, MAGIC, MIN_MESSAGE};
 
 /// The number of unrecognized bytes that are searched for parts of messages.
 const MAX_SEARCHED: u64 = 16 << 20;
@@ -112,10 +112,18 @@ pub struct Loss {
 }
 
 impl<D> SalvageReport<D> {
+    /// Whether a message may be lost in a range of [`unrecognized`](Self::unrecognized) bytes: it contains parts of one, or
+    /// has room for one.
+    pub fn may_lose(&self, unrecognized: Span) -> bool {
+        let is_partial =
+            || self.partial_messages.binary_search_by_key(&unrecognized.start(), |span| span.start()).is_ok();
+        unrecognized.len() >= MIN_MESSAGE || is_partial()
+    }
+
     /// Whether everything in the file is in the new file.
     pub fn is_complete(&self) -> bool {
         let is_kept = self.messages.iter().all(|message| message.lost.is_empty());
-        is_kept && self.partial_messages.is_empty() && !self.search_stopped_early
+        is_kept && !self.unrecognized.iter().any(|span| self.may_lose(*span)) && !self.search_stopped_early
     }
 
     /// Whether all messages are intact and no bytes are between them.

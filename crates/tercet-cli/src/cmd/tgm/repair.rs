@@ -186,8 +186,13 @@ fn print(found: &SalvagePlan, written: Option<&str>, out: &mut Ui) -> Result<(),
     ))?;
     let mut lines: Vec<String> = report.messages.iter().flat_map(message_lines).collect();
     lines.extend(report.unrecognized.iter().map(|span| {
-        let partial =
-            if report.partial_messages.contains(span) { ", but they contain parts of one" } else { "" };
+        let partial = if report.partial_messages.contains(span) {
+            ", but they contain parts of one"
+        } else if report.may_lose(*span) {
+            "; a message may be lost"
+        } else {
+            ""
+        };
         format!("{} bytes {span}: not part of a message{partial}", paint(WARN, "unrecognized:"))
     }));
     if report.search_stopped_early {
