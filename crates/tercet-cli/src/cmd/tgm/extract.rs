@@ -10,7 +10,7 @@ use tercet::tgm::{DType, File, Message};
 
 use super::copy::template::Template;
 use super::object_id::describe;
-use super::open::ReadArgs;
+use super::open::{DamageArgs, ReadArgs};
 use super::select::{Filter, Row};
 use crate::args::ForceArgs;
 use crate::failure::{Failure, Outcome};
@@ -80,13 +80,25 @@ pub(crate) struct Args {
     /// Write zeros instead of masked NaN and infinities
     #[arg(long)]
     no_restore: bool,
-    /// Number messages after a gap as if no message were lost in it
-    #[arg(long)]
-    allow_gaps: bool,
+    #[command(flatten)]
+    damage: DamageArgs,
     #[command(flatten)]
     force: ForceArgs,
     #[command(flatten)]
     read: ReadArgs,
+}
+
+impl Args {
+    /// Whether the result would be another one if a message were lost: without a filter, everything or a number from the
+    /// end is extracted.
+    fn needs_whole_file(&self, is_template: bool) -> bool {
+        !self.filter.is_active()
+            && match &self.object {
+                None => true,
+                Some(target @ Target::Number { .. }) => target.message().is_none(),
+                Some(Target::Name(_)) => is_template || self.stack.is_some(),
+            }
+    }
 }
 
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
@@ -96,15 +108,18 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     }
     let format = ArrayFormat::infer(args.format, &args.output)?;
     let options = args.read.options().with_restore_non_finite(!args.no_restore);
-    let options = if args.allow_gaps { options.with_allow_gaps(true) } else { options };
+    let options = if args.damage.allow_gaps { options.with_allow_gaps(true) } else { options };
     let source = args.input.source()?;
     let file = match args.object.as_ref().and_then(Target::message) {
         Some(number) if !options.allow_gaps => ReadArgs::open_up_to(source, number, options, out)?,
         _ => ReadArgs::open_with(source, options, out)?,
     };
-    let found = target::find(args.object.as_ref(), &args.filter, &file)?;
+    if args.needs_whole_file(template.is_some()) {
+        args.damage.check(&file)?;
+    }
+    let (found, matched) = target::find(args.object.as_ref(), &args.filter, &file)?;
     if found.is_empty() {
-        if args.filter.note_if_none(0, out)? && args.object.is_none() {
+        if args.filter.note_if_none(matched, out)? {
             return Ok(Outcome::CheckFailed);
         }
         return Err(target::nothing(args.object.as_ref(), &file));

@@ -37,6 +37,29 @@ pub(crate) struct DamageArgs {
     pub(crate) allow_truncated: bool,
 }
 
+impl DamageArgs {
+    /// Rejects gaps and an incomplete end unless they are allowed.
+    pub(super) fn check(self, file: &File) -> Result<(), Failure> {
+        if is_reference() {
+            return Ok(());
+        }
+        let name = escape::name(file.name());
+        let cut_tail = file.cut_tail()?;
+        let is_gap = |gap: &Gap| cut_tail.is_none_or(|cut| gap.span.end() != cut.span.end());
+        if let Some(gap) = file.gaps()?.into_iter().find(is_gap).filter(|_| !self.allow_gaps) {
+            let failure = Failure::new(Class::Malformed, format!("{name}: {gap}; messages may be lost"));
+            return Err(failure.with_hint(
+                "recover what is left with `tgm repair FILE -o NEW`, or skip the gap with `--allow-gaps`",
+            ));
+        }
+        if let Some(cut) = cut_tail.filter(|_| !self.allow_truncated) {
+            let failure = Failure::new(Class::Malformed, format!("{name}: {cut}"));
+            return Err(failure.with_hint("skip the incomplete message with `--allow-truncated`"));
+        }
+        Ok(())
+    }
+}
+
 impl ReadArgs {
     /// Opens a file whose messages are written to another one. Gaps and an incomplete end are errors unless they are
     /// allowed, and so is a file without messages.
@@ -54,18 +77,7 @@ impl ReadArgs {
         if file.message_count()? == 0 {
             return Err(Failure::new(Class::Malformed, format!("{name}: contains no messages")));
         }
-        let cut_tail = file.cut_tail()?;
-        let is_gap = |gap: &Gap| cut_tail.is_none_or(|cut| gap.span.end() != cut.span.end());
-        if let Some(gap) = file.gaps()?.into_iter().find(is_gap).filter(|_| !damage.allow_gaps) {
-            let failure = Failure::new(Class::Malformed, format!("{name}: {gap}; messages may be lost"));
-            return Err(failure.with_hint(
-                "recover what is left with `tgm repair FILE -o NEW`, or skip the gap with `--allow-gaps`",
-            ));
-        }
-        if let Some(cut) = cut_tail.filter(|_| !damage.allow_truncated) {
-            let failure = Failure::new(Class::Malformed, format!("{name}: {cut}"));
-            return Err(failure.with_hint("skip the incomplete message with `--allow-truncated`"));
-        }
+        damage.check(&file)?;
         Ok(file)
     }
 

@@ -1,8 +1,10 @@
 //! Filters on messages and objects, and key lists.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use tercet::MessageFilter;
+use tercet::core::escape;
 use tercet::tgm::{Column, Field, File, GlobalMetadata, Message, MessageIndex};
 
 use crate::failure::Failure;
@@ -26,6 +28,9 @@ pub(crate) struct Filter {
     /// Select by a filter expression: `step >= 6 and name in ("t", "z")`. Repeatable
     #[arg(long = "where", value_name = "EXPR", value_parser = expression)]
     expressions: Vec<MessageFilter>,
+    /// The keys of the clauses that were looked up, and whether a message has them.
+    #[arg(skip)]
+    seen: Arc<Mutex<BTreeMap<String, bool>>>,
 }
 
 fn expression(text: &str) -> Result<MessageFilter, String> {
@@ -112,8 +117,17 @@ impl Filter {
         value: &dyn Fn(&str) -> Result<Option<tercet::tgm::Value>, Failure>,
         exists: &dyn Fn(&str) -> bool,
     ) -> Result<bool, Failure> {
+        let seen_value = |key: &str| {
+            let found = value(key)?;
+            let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            match seen.get_mut(key) {
+                Some(is_found) => *is_found |= found.is_some(),
+                None => drop(seen.insert(key.to_owned(), found.is_some())),
+            }
+            Ok(found)
+        };
         for clauses in &self.clauses {
-            if !clauses.holds(value, exists)? {
+            if !clauses.holds(&seen_value, exists)? {
                 return Ok(false);
             }
         }
@@ -131,6 +145,11 @@ impl Filter {
             return Ok(false);
         }
         let why = self.expressions.iter().find_map(MessageFilter::why_nothing_matched);
+        let why = why.or_else(|| {
+            let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+            let (key, _) = seen.iter().find(|(_, is_found)| !**is_found)?;
+            Some(format!("no message has the key `{}`", escape::name(key)))
+        });
         let why = why.map(|why| format!(": {why}")).unwrap_or_default();
         out.note(format_args!("no message matches{why}"))?;
         Ok(true)

@@ -64,12 +64,12 @@ pub(super) fn parse(text: &str) -> Result<Target, String> {
     }
 }
 
-/// The objects that are selected. Numbers are restricted by the filter.
+/// The objects that are selected, and the number of messages that match the filter. Numbers are restricted by the filter.
 pub(super) fn find(
     target: Option<&Target>,
     filter: &Filter,
     file: &File,
-) -> Result<Vec<ObjectNumber>, Failure> {
+) -> Result<(Vec<ObjectNumber>, u64), Failure> {
     if let Some(target @ Target::Number { message, object }) = target {
         let number = if let Some(number) = target.message() {
             // The messages after it need not be found.
@@ -85,13 +85,11 @@ pub(super) fn find(
         let object = object_of(*object, &message)?;
         let taken = filter.takes(&message)?.unwrap_or_default();
         let is_taken = taken.contains(&object) || !filter.is_active();
-        return Ok(is_taken
-            .then_some(ObjectNumber { message: message.number(), object })
-            .into_iter()
-            .collect());
+        let found = is_taken.then_some(ObjectNumber { message: message.number(), object });
+        return Ok((found.into_iter().collect(), 1));
     }
     let mut found = Vec::new();
-    for_each_message(file, filter, &mut { u64::MAX }, |message, objects| {
+    let matched = for_each_message(file, filter, &mut { u64::MAX }, |message, objects| {
         for &object in objects {
             let is_named = match target {
                 Some(Target::Name(name)) => {
@@ -107,7 +105,7 @@ pub(super) fn find(
         }
         Ok(())
     })?;
-    Ok(found)
+    Ok((found, matched))
 }
 
 /// A number that may count from the end; `None` before the first.

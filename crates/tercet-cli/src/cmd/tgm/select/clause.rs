@@ -34,10 +34,11 @@ enum Operator {
 
 impl Operator {
     /// Longer ones first.
-    const ALL: [(&'static str, Self); 6] = [
+    const ALL: [(&'static str, Self); 7] = [
         ("!=", Self::Ne),
         ("<=", Self::Le),
         (">=", Self::Ge),
+        ("==", Self::Eq),
         ("=", Self::Eq),
         ("<", Self::Lt),
         (">", Self::Gt),
@@ -181,6 +182,8 @@ mod tests {
             "param=msl/2t",
             "step=6",
             "step=6.0",
+            "step==6",
+            "param==msl/2t",
             "step=6,param=2t",
             "step=0/6,param!=msl/z,scale=1",
             "step!=7/8",

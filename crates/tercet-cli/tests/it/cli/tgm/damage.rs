@@ -221,6 +221,50 @@ fn an_index_does_not_hide_a_gap() {
     }
 }
 
+/// What is extracted from everything, or counted from the end, needs a whole file; a selection by key does not.
+#[test]
+fn extract_needs_a_whole_file_unless_keys_select() {
+    let dir = dir();
+    let (second, third) = (message_range(&dir, "run.tgm", 1), message_range(&dir, "run.tgm", 2));
+    dir.write("cut.tgm", &dir.read("run.tgm")[..third.start + 60]);
+    dir.damaged("run.tgm", "gap.tgm", |bytes| bytes[second.start..second.start + 24].fill(0));
+    for (file, named, allow) in [
+        ("cut.tgm", "cut.tgm: file ends inside message 2", "--allow-truncated"),
+        ("gap.tgm", "gap.tgm: unrecognized bytes", "--allow-gaps"),
+    ] {
+        for args in ["-1.0 -o x.npy", "--stack mars.step -o x.npy", "-o x-[message]-[object].npy"] {
+            let output = dir.tgm(&format!("extract {file} {args}"));
+            assert_eq!(output.code, Some(4), "{file} {args}: {}", output.snapshot());
+            assert!(output.stderr.contains(&format!("error: {named}")), "{file} {args}: {}", output.stderr);
+            assert!(output.stderr.contains(allow), "{file} {args}: {}", output.stderr);
+            assert!(!dir.path("x.npy").exists() && !dir.path("x-0-0.npy").exists(), "{file} {args}");
+        }
+        let args = format!("extract {file} -o x-[message]-[object].npy --force {allow}");
+        assert_eq!(dir.tgm(&args).code, Some(0), "{args}");
+        std::fs::remove_file(dir.path("x-0-0.npy")).unwrap();
+        let output = dir.tgm(&format!("extract {file} -w mars.param=2t -o y.npy --force"));
+        assert_eq!(output.code, Some(0), "{}", output.snapshot());
+        assert!(output.stderr.contains(&format!("warning: {named}")), "{}", output.stderr);
+        assert_eq!(dir.tgm(&format!("extract {file} 0.0 -o y.npy --force")).code, Some(0));
+    }
+}
+
+/// A message of which no byte is left is a loss.
+#[test]
+fn repair_reports_a_message_that_is_gone() {
+    let dir = dir();
+    let second = message_range(&dir, "run.tgm", 1);
+    let range = format!("unrecognized: bytes {}..{}", second.start, second.end);
+    dir.damaged("run.tgm", "gone.tgm", |bytes| bytes[second].fill(0));
+    for args in ["repair gone.tgm", "repair gone.tgm -o kept.tgm"] {
+        let output = dir.tgm(args);
+        assert_eq!(output.code, Some(1), "{}", output.snapshot());
+        assert!(output.stdout.contains(&range), "{}", output.stdout);
+        assert!(output.stdout.contains("a message may be lost"), "{}", output.stdout);
+    }
+    assert!(dir.tgm("info kept.tgm").stdout.contains("  Messages: 2\n"));
+}
+
 #[test]
 fn other_versions_are_named() {
     let dir = dir();

@@ -202,3 +202,29 @@ fn invalid_command_lines_exit_2() {
         assert!(!output.stderr.is_empty(), "{args}");
     }
 }
+
+#[test]
+fn a_key_that_no_message_has_is_named() {
+    let dir = dir();
+    let output = dir.tgm("ls -w mars.stp=6 run.tgm");
+    assert!(
+        output.stderr.contains("no message matches: no message has the key `mars.stp`"),
+        "{}",
+        output.stderr
+    );
+    let output = dir.tgm("ls -w mars.step=77 run.tgm");
+    assert!(output.stderr.contains("no message matches\n"), "{}", output.stderr);
+    assert_eq!(dir.tgm("ls -w mars.step==6 run.tgm").stdout, dir.tgm("ls -w mars.step=6 run.tgm").stdout);
+    assert_eq!(dir.tgm("ls -w mars.step==6 run.tgm").code, Some(0));
+}
+
+/// A filter that matches nothing has one message, also for an object by its name.
+#[test]
+fn extract_by_name_says_once_that_nothing_matches() {
+    let dir = dir();
+    let output = dir.tgm("extract run.tgm quality -w mars.step=77 -o x.npy");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(1), "no message matches\n"));
+    let output = dir.tgm("extract run.tgm nosuch -w mars.step=6 -o x.npy");
+    assert_eq!(output.code, Some(8), "{}", output.snapshot());
+    assert!(output.stderr.starts_with("error: run.tgm: no object is named `nosuch`"), "{}", output.stderr);
+}
