@@ -200,7 +200,7 @@ impl OldEnd {
             Some(message_index) => Some(message_index),
             None => reindex::index_messages(source, span.start(), &reading)?,
         };
-        Ok(Self { replaced, message_index, ..end(span.start()) })
+        Ok(Self { message_index, replaced, ..end(span.start()) })
     }
 }
 

@@ -499,7 +499,10 @@ fn a_valid_file_is_unchanged() {
     for seed in 0..40 {
         let good = generate(seed);
         let found = saved(&good.bytes);
-        assert!(found.report.messages.is_empty() && found.report.is_complete(), "{:#?}", found.report);
+        // Bytes between messages are a loss only if the shortest message, of 48 bytes, had room there.
+        let may_lose = found.report.unrecognized.iter().any(|span| span.len() >= 48);
+        assert!(found.report.messages.is_empty(), "{:#?}", found.report);
+        assert_eq!(found.report.is_complete(), !may_lose, "{:#?}", found.report);
         assert_eq!(found.report.kept_objects, good.objects.len() as u64);
         let whole: Vec<u8> =
             good.messages.iter().flat_map(|span| good.bytes[span.to_range().unwrap()].to_vec()).collect();
