@@ -116,7 +116,8 @@ impl<'f> Select<'f> {
     }
 
     /// Selects positions of an axis by label: one label, an inclusive range of labels, or the nearest label. Labels are
-    /// those of [`Dataset::coordinates`]; numbers are compared as numbers, and ISO times as times.
+    /// those of [`Dataset::coordinates`]; numbers are compared as numbers, and ISO times as times. A time with fewer parts
+    /// than the labels have, as `2024-06` is for days, is a range.
     pub fn sel<'a>(
         self,
         axis: impl Into<Axis<'a>>,
@@ -134,7 +135,12 @@ impl<'f> Select<'f> {
             .find(&labels)
             .map_err(|error| self.refuse(&format!("axis {}: {error}", self.axis_text(axis))))?;
         let mut narrowed = self.narrowed(axis, start, stop, 1)?;
-        narrowed.single[axis] |= stop - start == 1 && !matches!(labels, LabelSelection::Range(..));
+        narrowed.single[axis] |= stop - start == 1
+            && match &labels {
+                LabelSelection::One(label) => !coordinates.is_partial_time(label),
+                LabelSelection::Range(..) => false,
+                LabelSelection::Nearest { .. } => true,
+            };
         Ok(narrowed)
     }
 

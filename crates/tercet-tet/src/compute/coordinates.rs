@@ -212,13 +212,42 @@ impl Coordinates {
         }
         let found = match labels {
             LabelSelection::One(label) => self.find_one(label)?,
-            LabelSelection::Range(from, to) => self.find_range(from.as_ref(), to.as_ref())?,
+            LabelSelection::Range(from, to) => {
+                let found = self.find_range(from.as_ref(), to.as_ref());
+                found.map_err(|error| match (error, from, to) {
+                    (LabelError::Empty { descends: Some(descends), .. }, Some(first), Some(last))
+                        if self.find_range(Some(last), Some(first)).is_ok() =>
+                    {
+                        let swapped = Some(format!("{last}..{first}"));
+                        LabelError::Empty { descends: Some(descends), swapped }
+                    }
+                    (error, ..) => error,
+                })?
+            }
             LabelSelection::Nearest { label, tolerance } => {
                 let position = self.find_nearest(label, *tolerance)?;
                 (position, position + 1)
             }
         };
         Ok((found.0 as u64, found.1 as u64))
+    }
+
+    /// Whether a label is a part of a time, as a month is of the labels of days: it selects a range, also of one position.
+    pub(crate) fn is_partial_time(&self, label: &Label) -> bool {
+        let CoordinateValues::Times(times) = &self.values else { return false };
+        let text = label.to_string();
+        if self.labels.as_ref().is_some_and(|labels| labels.contains(&text)) {
+            return false;
+        }
+        let Some(PartialTime { start, last, .. }) = PartialTime::parse(&text) else { return false };
+        // The label leaves open what differs in the first and the last of its times.
+        let opens_day = start.day != last.day;
+        let opens = |open: bool, part: fn(&CfTime) -> bool| open && times.iter().any(part);
+        opens_day
+            || opens(start.hour != last.hour, |time| time.hour != 0)
+            || opens(start.minute != last.minute, |time| time.minute != 0)
+            || opens(start.second != last.second, |time| time.second != 0)
+            || opens(start.nanosecond != last.nanosecond, |time| time.nanosecond != 0)
     }
 
     fn find_one(&self, label: &Label) -> Result<(usize, usize), LabelError> {
@@ -268,8 +297,12 @@ impl Coordinates {
     fn find_range(&self, from: Option<&Label>, to: Option<&Label>) -> Result<(usize, usize), LabelError> {
         match &self.values {
             CoordinateValues::Numbers(numbers) => {
-                let from = from.map(|label| self.number(label)).transpose()?;
-                let to = to.map(|label| self.number(label)).transpose()?;
+                let number = |label: &Label| match self.number(label)? {
+                    number if number.is_nan() => Err(LabelError::NotFinite { label: label.to_string() }),
+                    number => Ok(number),
+                };
+                let from = from.map(number).transpose()?;
+                let to = to.map(number).transpose()?;
                 bounded(numbers, from.map(|from| (from, from)), to.map(|to| (to, to)))
             }
             CoordinateValues::Times(times) => {
@@ -288,6 +321,9 @@ impl Coordinates {
         let nearest = match &self.values {
             CoordinateValues::Numbers(numbers) => {
                 let number = self.number(label)?;
+                if !number.is_finite() {
+                    return Err(LabelError::NotFinite { label: label.to_string() });
+                }
                 let places = numbers.iter().enumerate().filter(|(_, other)| !other.is_nan());
                 let key = |other: f64| ((other - number).abs(), -other);
                 places
@@ -406,7 +442,11 @@ fn bounded<T: PartialOrd>(
         };
         let start = from.as_ref().map(place).transpose()?.unwrap_or(0);
         let stop = to.as_ref().map(place).transpose()?.map_or(values.len(), |last| last + 1);
-        return if start < stop { Ok((start, stop)) } else { Err(LabelError::Empty { descends: None }) };
+        return if start < stop {
+            Ok((start, stop))
+        } else {
+            Err(LabelError::Empty { descends: None, swapped: None })
+        };
     }
     let (start, stop) = if ascends {
         let start = from.map_or(0, |from| values.partition_point(|value| *value < from.0));
@@ -415,7 +455,11 @@ fn bounded<T: PartialOrd>(
         let start = from.map_or(0, |from| values.partition_point(|value| *value > from.1));
         (start, to.map_or(values.len(), |to| values.partition_point(|value| *value >= to.0)))
     };
-    if start < stop { Ok((start, stop)) } else { Err(LabelError::Empty { descends: Some(descends) }) }
+    if start < stop {
+        Ok((start, stop))
+    } else {
+        Err(LabelError::Empty { descends: Some(descends), swapped: None })
+    }
 }
 
 /// A label: a number, or text that may be a number, a time or a string.
@@ -558,6 +602,10 @@ pub(crate) enum LabelError {
     NoSuchDate {
         label: String,
     },
+    /// The label is NaN or infinite, or so in the type of the coordinates.
+    NotFinite {
+        label: String,
+    },
     MissingTimes,
     NoOrder {
         detail: &'static str,
@@ -565,6 +613,8 @@ pub(crate) enum LabelError {
     /// No label is in the range; labels may be known to ascend or to descend.
     Empty {
         descends: Option<bool>,
+        /// The range with its ends exchanged, if labels are in it.
+        swapped: Option<String>,
     },
 }
 
@@ -599,14 +649,21 @@ impl fmt::Display for LabelError {
             Self::NoSuchDate { label } => {
                 write!(f, "`{}` does not exist in the calendar of this axis", escape::name(label))
             }
+            Self::NotFinite { label } => {
+                write!(f, "the label `{}` is not a finite number", escape::name(label))
+            }
             Self::MissingTimes => {
                 f.write_str("the coordinates have missing times, or times out of range; select positions")
             }
             Self::NoOrder { detail } => write!(f, "{detail} is not defined"),
-            Self::Empty { descends: None } => write!(f, "no label is in this range"),
-            Self::Empty { descends: Some(descends) } => {
+            Self::Empty { descends: None, .. } => write!(f, "no label is in this range"),
+            Self::Empty { descends: Some(descends), swapped } => {
                 let order = if *descends { "descend" } else { "ascend" };
-                write!(f, "no label is in this range: the labels {order}")
+                write!(f, "no label is in this range: the labels {order}")?;
+                match swapped {
+                    Some(swapped) => write!(f, "; write `{}`", escape::name(swapped)),
+                    None => Ok(()),
+                }
             }
         }
     }
@@ -674,7 +731,16 @@ mod tests {
         assert_eq!(find(&lat, "70..-10"), Ok((1, 4)));
         assert_eq!(find(&lat, "..30"), Ok((0, 3)));
         assert_eq!(find(&lat, "-29.."), Ok((4, 5)));
-        assert_eq!(find(&lat, "0..60"), Err(LabelError::Empty { descends: Some(true) }));
+        assert_eq!(
+            find(&lat, "0..60"),
+            Err(LabelError::Empty { descends: Some(true), swapped: Some("60..0".to_owned()) })
+        );
+        assert!(find(&lat, "0..60").unwrap_err().to_string().ends_with("the labels descend; write `60..0`"));
+        assert_eq!(find(&lat, "50..40"), Err(LabelError::Empty { descends: Some(true), swapped: None }));
+        for text in ["~nan", "~inf", "~-inf", "nan..30", "60..nan", "nan.."] {
+            assert!(matches!(find(&lat, text), Err(LabelError::NotFinite { .. })), "{text}");
+        }
+        assert!(find(&lat, "nan").is_err());
         assert!(find(&lat, "61").unwrap_err().to_string().contains("the nearest is `60.0`"));
         assert!(matches!(find(&lat, "north"), Err(LabelError::WrongKind { .. })));
     }
@@ -691,6 +757,22 @@ mod tests {
         assert_eq!(time.find(&nearest), Ok((2, 3)));
         let near = LabelSelection::Nearest { label: "2024-06-20".into(), tolerance: Some(3600.0) };
         assert!(matches!(time.find(&near), Err(LabelError::TooFar { .. })));
+    }
+
+    #[test]
+    fn a_part_of_a_time_is_no_single_label() {
+        let partial = |time: &Coordinates, text: &str| time.is_partial_time(&Label::parse(text));
+        let months = labels(&["2024-01-01", "2024-02-01", "2024-03-01"]);
+        assert!(partial(&months, "2024-02"));
+        assert!(partial(&months, "2024"));
+        assert!(!partial(&months, "2024-02-01"));
+        assert!(!partial(&months, "2024-02-01T00:00"));
+        let hours = labels(&["2024-02-01T00:00", "2024-02-02T06:00"]);
+        assert!(partial(&hours, "2024-02-01"));
+        assert!(!partial(&hours, "2024-02-01T00"));
+        // A label as it is written is no part of one.
+        assert!(!partial(&labels(&["2024-01", "2024-02"]), "2024-02"));
+        assert!(!partial(&labels(&["1", "2"]), "1"));
     }
 
     #[test]
