@@ -18,7 +18,7 @@ use crate::catalog::Catalog;
 use crate::error::{DatasetError, Error, ErrorKind};
 use crate::grid::Grid;
 use crate::integrity::{self, IntegrityChecker, IntegrityStatus, Protection};
-use crate::metadata::{DatasetInfo, HistoryRow, Metadata};
+use crate::metadata::{DatasetInfo, HistoryRow, LabelledAxis, Metadata, only};
 use crate::rows::{RowContext, Rows};
 use crate::stats::Stats;
 use crate::verified::Verified;
@@ -382,19 +382,39 @@ impl<'a> Dataset<'a> {
         Err(self.file.error(ErrorKind::NoSuchAxis { dataset, axis: name.into(), available, nearest }))
     }
 
-    /// The labels of an axis, one per position.
+    /// The labels of an axis, one per position: those under its name or number. Without them, and without a coordinate
+    /// dataset, the only labels of its length, unless they are those of another axis.
     pub fn labels(&self, axis: usize) -> Option<&'a [String]> {
+        let (labelled, candidates) = self.label_candidates(axis)?;
+        let keys: Vec<&str> = candidates.iter().map(|(key, _)| *key).collect();
+        let other = || {
+            let only = only(&keys).filter(|key| !labelled.is_another(key))?;
+            self.coordinate_dataset(axis).is_none().then_some(only)
+        };
+        let key = labelled.own(&keys).or_else(other)?;
+        candidates.into_iter().find(|(other, _)| *other == key).map(|(_, labels)| labels)
+    }
+
+    /// The labels of an axis by the rules of the format for queries: without its own, the only labels of its length.
+    pub(crate) fn query_labels(&self, axis: usize) -> Option<&'a [String]> {
+        let (labelled, candidates) = self.label_candidates(axis)?;
+        let keys: Vec<&str> = candidates.iter().map(|(key, _)| *key).collect();
+        let key = labelled.own(&keys).or_else(|| only(&keys))?;
+        candidates.into_iter().find(|(other, _)| *other == key).map(|(_, labels)| labels)
+    }
+
+    /// All labels with the length of an axis, by key.
+    fn label_candidates(&self, axis: usize) -> Option<(LabelledAxis<'a>, Vec<(&'a str, &'a [String])>)> {
+        let rank = self.shape().len();
         let extent = *self.shape().get(axis)?;
-        let short = self.info().and_then(|info| info.labels(axis, self.shape().len(), extent));
-        short.or_else(|| {
-            let long = self.file.long_labels.get(self.name())?;
-            let by_name = self.axis_name(axis).and_then(|name| long.get(name));
-            let fits = |labels: &&Vec<String>| labels.len() as u64 == extent;
-            let own = by_name.filter(fits).or_else(|| long.get(&axis.to_string()).filter(fits));
-            let mut fitting = long.values().filter(fits);
-            let only = fitting.next().filter(|_| fitting.next().is_none());
-            own.or(only).map(|labels| &labels[..])
-        })
+        let info = self.info();
+        let names = info.map(|info| info.axis_names(rank)).unwrap_or_default();
+        let mut candidates: Vec<_> = info.into_iter().flat_map(|info| info.fitting(extent)).collect();
+        let long = self.file.long_labels.get(self.name()).into_iter().flatten();
+        let is_known = |key: &str| info.is_some_and(|info| info.coords.contains_key(key));
+        let long = long.filter(|(key, labels)| labels.len() as u64 == extent && !is_known(key));
+        candidates.extend(long.map(|(key, labels)| (key.as_str(), &labels[..])));
+        Some((LabelledAxis { axis, rank, names }, candidates))
     }
 
     /// Parses a selection for this dataset, see [`Selection::parse`].

@@ -110,25 +110,30 @@ impl Metadata {
 }
 
 impl DatasetInfo {
-    /// The labels of an axis, if there are `extent` of them: by axis name, by axis number, or
-    /// the only coordinate of that length.
+    /// The labels of an axis, if there are `extent` of them: by axis name, by axis number, or the only coordinate of that
+    /// length unless its key is another axis.
     pub fn labels(&self, axis: usize, rank: usize, extent: u64) -> Option<&[String]> {
         Some(&self.coords.get(self.labels_key(axis, rank, extent)?)?.labels)
     }
 
     /// The key in `coords` of the labels of an axis.
     pub(crate) fn labels_key(&self, axis: usize, rank: usize, extent: u64) -> Option<&str> {
-        let fits = |entry: &(&String, &Coord)| entry.1.labels.len() as u64 == extent;
-        let find = |key: &str| self.coords.get_key_value(key).filter(fits);
-        let by_name = self.axis_names(rank).get(axis).and_then(|name| find(name));
-        if let Some((key, _)) = by_name.or_else(|| find(&axis.to_string())) {
-            return Some(key);
-        }
-        let mut fitting = self.coords.iter().filter(fits);
-        match (fitting.next(), fitting.next()) {
-            (Some((only, _)), None) => Some(only),
-            _ => None,
-        }
+        let keys: Vec<&str> = self.fitting(extent).map(|(key, _)| key).collect();
+        let axis = LabelledAxis { axis, rank, names: self.axis_names(rank) };
+        axis.own(&keys).or_else(|| only(&keys).filter(|key| !axis.is_another(key)))
+    }
+
+    /// The labels of an axis by the rules of the format for queries: without its own, the only labels of its length.
+    pub(crate) fn query_labels(&self, axis: usize, rank: usize, extent: u64) -> Option<&[String]> {
+        let keys: Vec<&str> = self.fitting(extent).map(|(key, _)| key).collect();
+        let axis = LabelledAxis { axis, rank, names: self.axis_names(rank) };
+        Some(&self.coords.get(axis.own(&keys).or_else(|| only(&keys))?)?.labels)
+    }
+
+    /// The labels of this length, by key.
+    pub(crate) fn fitting(&self, extent: u64) -> impl Iterator<Item = (&str, &[String])> {
+        let labels = self.coords.iter().map(|(key, coord)| (key.as_str(), &coord.labels[..]));
+        labels.filter(move |(_, labels)| labels.len() as u64 == extent)
     }
 
     /// The axis names of an array of this rank; empty unless there is one per axis.
@@ -140,6 +145,38 @@ impl DatasetInfo {
     pub fn attr(&self, key: &str) -> Option<AttrValue> {
         let text = self.attrs.get(key)?;
         Some(AttrValue::from_stored(text, attribute::recorded(&self.unknown, key)))
+    }
+}
+
+/// An axis whose labels are looked up.
+#[derive(Clone, Copy)]
+pub(crate) struct LabelledAxis<'a> {
+    pub(crate) axis: usize,
+    pub(crate) rank: usize,
+    /// The names of all axes, or none.
+    pub(crate) names: &'a [String],
+}
+
+impl LabelledAxis<'_> {
+    /// The key that is the name of the axis, else the one that is its number.
+    pub(crate) fn own<'k>(&self, keys: &[&'k str]) -> Option<&'k str> {
+        let find = |name: &str| keys.iter().copied().find(|key| *key == name);
+        self.names.get(self.axis).and_then(|name| find(name)).or_else(|| find(&self.axis.to_string()))
+    }
+
+    /// Whether a key is the name or the number of another axis.
+    pub(crate) fn is_another(&self, key: &str) -> bool {
+        let is =
+            |other: usize| self.names.get(other).is_some_and(|name| name == key) || other.to_string() == key;
+        (0..self.rank).any(|other| other != self.axis && is(other))
+    }
+}
+
+/// The key, if there is only one.
+pub(crate) fn only<'k>(keys: &[&'k str]) -> Option<&'k str> {
+    match keys {
+        [only] => Some(only),
+        _ => None,
     }
 }
 
@@ -300,5 +337,10 @@ mod tests {
         let only = info(r#"{"coords":{"x":{"labels":["a","b"]}}}"#);
         assert!(only.labels(0, 2, 2).is_some());
         assert!(only.labels(0, 2, 3).is_none());
+        // Axes of the same length: the labels of one are not those of another.
+        assert!(named.labels(0, 2, 2).is_none());
+        let second = info(r#"{"coords":{"1":{"labels":["a","b"]}}}"#);
+        assert!(second.labels(0, 2, 2).is_none());
+        assert!(second.labels(1, 2, 2).is_some());
     }
 }

@@ -87,7 +87,7 @@ fn compare(axis: String, left: (&Dataset<'_>, usize), right: (&Dataset<'_>, usiz
         (Some(_), None) | (None, Some(_)) => reasons.push("dim_names present on only one dataset".to_owned()),
         _ => {}
     }
-    let (labels_left, labels_right) = (left.0.labels(left.1), right.0.labels(right.1));
+    let (labels_left, labels_right) = (left.0.query_labels(left.1), right.0.query_labels(right.1));
     let labels_ok = labels_left == labels_right;
     if !labels_ok {
         let both = labels_left.is_some() && labels_right.is_some();

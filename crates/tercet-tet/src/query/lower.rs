@@ -69,7 +69,7 @@ fn dims(dataset: &Dataset<'_>, resolved: &Resolved) -> Result<Vec<crate::compute
     let names: Vec<(usize, Vec<String>)> = (0..axes.len())
         .filter(by_labels)
         .filter_map(|axis| {
-            let labels = dataset.labels(axis)?;
+            let labels = dataset.query_labels(axis)?;
             let selected = super::resolve::selected(labels, axes[axis]).cloned();
             Some((axis, groups_of(selected).1))
         })

@@ -243,14 +243,14 @@ impl Query {
 
     /// The labels of an axis; an error without labels.
     fn labels<'d>(&self, dataset: &Dataset<'d>, axis: usize, path: &str) -> Result<&'d [String], QueryError> {
-        dataset.labels(axis).ok_or_else(|| {
+        dataset.query_labels(axis).ok_or_else(|| {
             let detail = format!("needs labels, but {} has none", describe_axis(dataset, axis));
             self.source.error(path, QueryErrorKind::Invalid { detail })
         })
     }
 
     fn no_such_label(&self, dataset: &Dataset<'_>, axis: usize, label: &str, path: &str) -> QueryError {
-        let labels = dataset.labels(axis).unwrap_or_default().iter().map(String::as_str);
+        let labels = dataset.query_labels(axis).unwrap_or_default().iter().map(String::as_str);
         let what = match dataset.axis_name(axis) {
             Some(name) => format!("axis `{}` has no label", escape::name(name)),
             None => format!("axis {axis} has no label"),

@@ -150,7 +150,7 @@ fn indexes_of<'a>(
 ) -> impl Iterator<Item = Index<'a>> {
     let grid = &dataset.grid;
     let info = metadata.datasets.get(&dataset.name);
-    let labels = move |axis: usize| info?.labels(axis, grid.rank(), grid.shape()[axis]);
+    let labels = move |axis: usize| info?.query_labels(axis, grid.rank(), grid.shape()[axis]);
     let values = dataset.values.iter().map(move |values| Index::Values(id, grid, values));
     let sorted = (0..grid.rank())
         .filter_map(move |axis| Some(Index::Sorted(id, grid, axis, strictly_sorted(labels(axis)?)?)));

@@ -538,3 +538,61 @@ fn read_plans_are_printed() {
     let text = many.dataset("t").unwrap().select().plan().unwrap().reads().to_string();
     assert!(text.ends_with("\n  … and 40 more"), "{text}");
 }
+
+/// A square array whose first axis has a coordinate dataset and whose second axis has labels.
+fn square() -> File {
+    let mut layout = Layout::new();
+    let v = layout.dataset("v", ElementType::F64, [3, 3], &[3, 3]).unwrap();
+    layout.dims(v, ["lat", "station"]).unwrap();
+    layout.labels(v, "station", ["a", "b", "c"].map(str::to_owned).to_vec()).unwrap();
+    let lat = layout.dataset("lat", ElementType::F64, [3], &[3]).unwrap();
+    layout.dims(lat, ["lat"]).unwrap();
+    let bare = layout.dataset("bare", ElementType::F64, [3, 3], &[3, 3]).unwrap();
+    layout.dims(bare, ["row", "station"]).unwrap();
+    layout.labels(bare, "station", ["a", "b", "c"].map(str::to_owned).to_vec()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    let values: Vec<f64> = (0..9).map(f64::from).collect();
+    for id in [v, bare] {
+        writer.array(id, TensorView::from_slice(&[3, 3], &values).unwrap()).unwrap();
+    }
+    writer.array(lat, TensorView::from_slice(&[3], &[60.0, 50.0, 40.0]).unwrap()).unwrap();
+    File::from_bytes("square", writer.finish().unwrap().output).unwrap()
+}
+
+#[test]
+fn labels_of_one_axis_are_not_those_of_another() {
+    let file = square();
+    let v = file.dataset("v").unwrap();
+    assert_eq!(v.labels(0), None);
+    assert_eq!(v.labels(1).unwrap(), ["a", "b", "c"]);
+    let part = v.select().sel("lat", 50.0).unwrap().sel("station", "b").unwrap();
+    assert_eq!(numbers(&part.read().unwrap()), [4.0]);
+    let means = v.select().mean(["station"]).run().unwrap();
+    assert_eq!(means.dims[0].coordinates.as_ref().unwrap().text(1), "50");
+    assert!(v.select().sel("lat", "b").is_err());
+    // An axis without coordinates has positions only.
+    let bare = file.dataset("bare").unwrap();
+    assert!(bare.coordinates(0).unwrap().is_none());
+    assert!(bare.select().sel("row", "b").is_err());
+    // Queries keep the rule of the format: the only labels of this length.
+    let query = r#"{"dataset": "v", "selection": [{"start_label": "b", "stop_label": "c"}, {}], "sum": []}"#;
+    assert_eq!(answer(&file, query, "operation_sum"), [12.0]);
+}
+
+#[test]
+fn a_part_of_a_time_keeps_its_axis() {
+    let mut layout = Layout::new();
+    let id = layout.dataset("m", ElementType::F64, [3, 2], &[3, 2]).unwrap();
+    layout.dims(id, ["time", "x"]).unwrap();
+    let months = ["2024-01-01", "2024-02-01", "2024-03-01"].map(str::to_owned);
+    layout.labels(id, "time", months.to_vec()).unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    let values: Vec<f64> = (0..6).map(f64::from).collect();
+    writer.array(id, TensorView::from_slice(&[3, 2], &values).unwrap()).unwrap();
+    let file = File::from_bytes("months", writer.finish().unwrap().output).unwrap();
+    let shape =
+        |label: &str| file.dataset("m").unwrap().select().sel("time", label).unwrap().squeeze().shape();
+    assert_eq!(shape("2024-02"), [1, 2]);
+    assert_eq!(shape("2024-02-01"), [2]);
+    assert_eq!(shape("2024"), [3, 2]);
+}
