@@ -54,6 +54,7 @@ pub enum AttrError {
     Number { text: String, dtype: Option<ElementType> },
     NotFinite { text: String },
     Zero,
+    List,
     Range { text: String },
     ReversedRange { text: String },
 }
@@ -73,6 +74,7 @@ impl fmt::Display for AttrError {
             Self::Number { text, dtype: None } => write!(f, "{} is not a number", q(text)),
             Self::NotFinite { text } => write!(f, "{} is not a finite number", q(text)),
             Self::Zero => f.write_str("the value must not be 0"),
+            Self::List => f.write_str("a list is not supported: the value must be one number"),
             Self::Range { text } => write!(f, "{} is not a list of two numbers", q(text)),
             Self::ReversedRange { text } => {
                 write!(f, "the minimum of {} is greater than the maximum", q(text))
@@ -262,6 +264,12 @@ impl AttrValue {
         };
         let typed = |text: &str| Self::from_stored(text, Some(dtype.name())).untyped_if_implied();
         match key {
+            // By the CF conventions there may be several of these values only.
+            "missing_value" if text.starts_with('[') => match Self::typed(text, dtype)? {
+                list if list.text.trim_matches(['[', ']', ' ']).is_empty() => Err(AttrError::Empty),
+                list => Ok(list),
+            },
+            "_FillValue" | "fill_value" if text.starts_with('[') => Err(AttrError::List),
             "_FillValue" | "missing_value" | "fill_value" => Self::number(text, dtype).map(|_| typed(text)),
             "scale_factor" | "add_offset" => {
                 finite(text)?;
@@ -470,6 +478,10 @@ mod tests {
         assert_eq!(check("valid_range", "1 1", ElementType::I16), done("[1,1]"));
         assert!(check("_FillValue", "-999", ElementType::U8).is_err());
         assert!(check("missing_value", "none", ElementType::F32).is_err());
+        assert_eq!(check("missing_value", "[1,2]", ElementType::I16).unwrap().0, "[1,2]");
+        assert!(check("missing_value", "[]", ElementType::I16).is_err());
+        assert!(check("missing_value", "[1,70000]", ElementType::I16).is_err());
+        assert_eq!(check("_FillValue", "[1,2]", ElementType::I16), Err(AttrError::List));
         assert_eq!(check("scale_factor", "0.01", ElementType::I16), done("0.01"));
         assert_eq!(check("scale_factor", "0", ElementType::I16), Err(AttrError::Zero));
         assert!(check("add_offset", "inf", ElementType::I16).is_err());
