@@ -14,7 +14,7 @@ use super::selection::SelectArgs;
 use crate::args::{ForceArgs, JsonArgs, read_options};
 use crate::failure::{Failure, Outcome};
 use crate::input::{Input, must_be};
-use crate::output::{Output, atomic_file, stream_failure};
+use crate::output::{Output, atomic_file, display_path, stream_failure};
 use crate::render::{human_size, shell_quoted};
 use crate::ui::Ui;
 
@@ -96,6 +96,12 @@ const MOST_VALUES: u64 = 2048;
 pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     if args.png.is_none() {
         out.must_not_be_json("plot")?;
+    }
+    if let Some(path) = &args.png
+        && path.extension().is_some_and(|extension| !extension.eq_ignore_ascii_case("png"))
+    {
+        let path = display_path(path);
+        return Err(Failure::request(format!("{path} is no name of a PNG image: it must end in `.png`")));
     }
     let output = args.png.as_deref().map(|path| Output::open(path, args.force.force)).transpose()?;
     if let Some(output) = &output {

@@ -76,3 +76,12 @@ fn what_cannot_be_drawn_is_an_error() {
     }
     insta::assert_snapshot!(refused.join("\n"));
 }
+
+#[test]
+fn a_png_file_ends_in_png() {
+    let dir = dir();
+    let result = dir.tet("plot a.tet t2m --isel time=0 --png a.jpg");
+    assert!(result.err.contains("must end in `.png`"), "{}", result.err);
+    assert!(!dir.path("a.jpg").exists());
+    dir.ok("plot a.tet t2m --isel time=0 --png a.PNG");
+}
