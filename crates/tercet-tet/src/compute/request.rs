@@ -597,6 +597,7 @@ impl<'f> Request<'f> {
             parallel: parallel.unwrap_or(plan.chunks.len() > 1 && bytes >= PARALLEL_BYTES),
             out_of_core: memory.is_out_of_core(bytes),
             statistics: settings.statistics,
+            as_reference: settings.as_reference,
             outliers: if settings.as_reference { Outliers::InEndBins } else { Outliers::Separate },
             progress,
             counters: Counters::default(),

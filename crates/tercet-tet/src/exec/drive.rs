@@ -63,6 +63,10 @@ pub(crate) trait Reduction: Sync {
     fn are_indices(&self) -> Vec<bool> {
         vec![self.is_indexed(); self.width()]
     }
+    /// Which of the results of a cell are numbers of values.
+    fn are_counts(&self) -> Vec<bool> {
+        vec![false; self.width()]
+    }
     /// Whether statistics of chunks can replace their values.
     fn takes_statistics(&self) -> bool;
     /// Whether results depend on the number of values of a cell.
@@ -76,6 +80,11 @@ pub(crate) trait Reduction: Sync {
 /// Whether an operation is about values that other operations skip.
 pub(crate) fn sees_missing(op: &Op) -> bool {
     matches!(op, Op::NanCount | Op::InfCount { .. } | Op::AnyNotFinite | Op::EqualCount(_))
+}
+
+/// Whether the results of an operation are numbers of values.
+pub(crate) fn is_count(op: &Op) -> bool {
+    matches!(op, Op::Count | Op::NanCount | Op::InfCount { .. } | Op::EqualCount(_))
 }
 
 /// A reduction of the kernel crate.
@@ -96,6 +105,9 @@ impl Reduction for Standard<'_> {
     }
     fn is_indexed(&self) -> bool {
         self.op.is_indexed()
+    }
+    fn are_counts(&self) -> Vec<bool> {
+        vec![is_count(self.op); self.op.width()]
     }
     fn takes_statistics(&self) -> bool {
         self.op.takes_statistics()

@@ -91,6 +91,8 @@ pub(crate) struct Job<'a> {
     pub(crate) statistics: bool,
     /// Where histograms count values outside of their range.
     pub(crate) outliers: Outliers,
+    /// Whether results are those of the reference implementation.
+    pub(crate) as_reference: bool,
     pub(crate) progress: &'a dyn Progress,
     pub(crate) counters: Counters,
 }

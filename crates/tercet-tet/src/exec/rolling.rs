@@ -255,14 +255,19 @@ impl Window<'_, '_> {
         let geometry = &self.run.visitor.geometry;
         let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
         let are_indices = self.run.reduction.are_indices();
-        // Windows with too few values have no result; indices are relative to the start of their window.
+        let are_counts = match self.run.job.as_reference {
+            true => vec![false; width],
+            false => self.run.reduction.are_counts(),
+        };
+        // Windows with too few values have no result but their number of values; indices are relative to the start of their window.
         for (cell, values) in values.chunks_mut(width).enumerate() {
             let start = ends.starts[cell / inner % windows];
             #[expect(clippy::cast_precision_loss, reason = "indices are far below 2^53")]
             let shift = ((start + i128::from(lead)) * step) as f64;
             let too_few = counts[cell] < ends.padding.min_count;
-            for (value, is_index) in values.iter_mut().zip(&are_indices) {
-                *value = match (too_few, is_index) {
+            let kinds = are_indices.iter().zip(&are_counts);
+            for (value, (is_index, is_count)) in values.iter_mut().zip(kinds) {
+                *value = match (too_few && !is_count, is_index) {
                     (true, true) => -1.0,
                     (true, false) => f64::NAN,
                     (false, true) if *value >= 0.0 => *value - shift,

@@ -87,6 +87,7 @@ impl Sample {
             out_of_core,
             statistics,
             outliers: tercet_kernel::Outliers::Separate,
+            as_reference: false,
             progress,
             counters: Counters::default(),
         })

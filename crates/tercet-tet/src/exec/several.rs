@@ -6,7 +6,7 @@ use tercet_core::ElementType;
 use tercet_core::tensor::OutOfMemory;
 use tercet_kernel::{Accumulator, ComputeType, Counts, Op, Runs, Scan, Statistics};
 
-use super::drive::Reduction;
+use super::drive::{Reduction, is_count};
 use super::task::Block;
 
 /// Reductions whose accumulators take values of the same compute type.
@@ -36,6 +36,9 @@ impl Reduction for Several<'_> {
     }
     fn are_indices(&self) -> Vec<bool> {
         self.ops.iter().flat_map(|op| std::iter::repeat_n(op.is_indexed(), op.width())).collect()
+    }
+    fn are_counts(&self) -> Vec<bool> {
+        self.ops.iter().flat_map(|op| std::iter::repeat_n(is_count(op), op.width())).collect()
     }
     fn takes_statistics(&self) -> bool {
         self.ops.iter().all(Op::takes_statistics)

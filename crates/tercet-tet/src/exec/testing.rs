@@ -85,6 +85,7 @@ pub(super) fn job<'a>(
         held: 0,
         statistics: false,
         outliers: tercet_kernel::Outliers::Separate,
+        as_reference: false,
         progress,
         counters: Counters::default(),
     }

@@ -242,6 +242,7 @@ fn check(shape: &[u64], chunks: &[u64], zstd: bool, resolved: &Resolved, roles: 
             out_of_core: false,
             statistics: true,
             outliers: tercet_kernel::Outliers::Separate,
+            as_reference: false,
             progress: &NoProgress,
             counters: Counters::default(),
         };
