@@ -145,7 +145,8 @@ pub fn write_selection<S: Sink>(
     let io = |error: std::io::Error| io_error(name, error);
     let results = select.lazy_results(decode)?;
     if format == ResultFormat::Tet {
-        let values = tet::Selected { select, decode, progress };
+        let decoded = if decode { Some(select.value_type(true)?) } else { None };
+        let values = tet::Selected { select, decoded, progress };
         return Ok((tet::write(&results, Some(values), sink, name)?, results));
     }
     match format {

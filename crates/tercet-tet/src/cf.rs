@@ -123,13 +123,18 @@ impl CfEncoding {
 
 impl Select<'_> {
     /// Reads decoded values: packed ones are scaled, missing ones are NaN. The element type is that of
-    /// [`CfEncoding::decoded_type`].
+    /// [`value_type`](Self::value_type).
     pub fn read_decoded(&self) -> Result<Tensor, Error> {
+        self.read_decoded_as(self.value_type(true)?)
+    }
+
+    /// Reads decoded values of a part of a selection, in the [`value_type`](Self::value_type) of the whole.
+    pub fn read_decoded_as(&self, target: ElementType) -> Result<Tensor, Error> {
         let (dataset, stored) = (self.dataset(), self.read()?);
         let Some(dtype) = dataset.element() else { return Ok(stored) };
         let encoding = dataset.cf_encoding()?;
-        let target = encoding.decoded_type(dtype);
-        if encoding.is_empty() {
+        let is_integer = !matches!(target, ElementType::F16 | ElementType::F32 | ElementType::F64);
+        if encoding.is_empty() || (target == dtype && is_integer) {
             return Ok(stored);
         }
         let decode = || -> Result<Tensor, ErrorKind> {

@@ -26,7 +26,8 @@ enum Values<'r> {
 #[derive(Clone, Copy)]
 pub(super) struct Selected<'s> {
     pub(super) select: &'s Select<'s>,
-    pub(super) decode: bool,
+    /// The type of decoded values; `None` for stored ones.
+    pub(super) decoded: Option<ElementType>,
     pub(super) progress: &'s dyn Progress,
 }
 
@@ -52,7 +53,10 @@ impl Selected<'_> {
             let start = coord * chunk;
             part = part.isel(axis, start..extent.min(start + chunk))?;
         }
-        let tensor = if self.decode { part.read_decoded()? } else { part.read()? };
+        let tensor = match self.decoded {
+            Some(dtype) => part.read_decoded_as(dtype)?,
+            None => part.read()?,
+        };
         let bytes = tensor.bytes();
         out[..bytes.len()].copy_from_slice(bytes);
         Ok(())

@@ -9,6 +9,7 @@ use tercet_core::{ElementType, Progress, Tensor};
 
 use super::Select;
 use crate::error::{Error, ErrorKind};
+use crate::query::operation::Kind;
 
 /// Bytes of a block of values.
 const BLOCK_BYTES: u64 = 64 << 20;
@@ -17,7 +18,8 @@ const BLOCK_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug)]
 pub(crate) struct Blocks<'f> {
     select: Select<'f>,
-    decode: bool,
+    /// The type of decoded values; `None` for stored ones.
+    decoded: Option<ElementType>,
     /// Axis along which blocks are cut; those before it have one position in a block.
     axis: usize,
     /// Positions of the axis in a block.
@@ -28,21 +30,22 @@ pub(crate) struct Blocks<'f> {
 
 impl<'f> Blocks<'f> {
     fn new(select: &Select<'f>, decode: bool, block_bytes: u64) -> Result<Self, Error> {
-        let size = select.value_type(decode)?.size() as u64;
+        let dtype = select.value_type(decode)?;
+        let (size, decoded) = (dtype.size() as u64, decode.then_some(dtype));
         let counts: Vec<u64> = select.axes.iter().map(|slice| slice.count()).collect();
         let below = |axis: usize| counts[axis + 1..].iter().copied().fold(1, u64::saturating_mul);
         let last = counts.len().saturating_sub(1);
         let fits = |axis: &usize| below(*axis).saturating_mul(size) <= block_bytes;
         let axis = (0..last).find(fits).unwrap_or(last);
         let Some(slice) = select.axes.get(axis) else {
-            return Ok(Self { select: select.clone(), decode, axis, rows: 1, row_len: 1 });
+            return Ok(Self { select: select.clone(), decoded, axis, rows: 1, row_len: 1 });
         };
         let row_len = below(axis);
         // Whole chunks, so that none is read twice.
         let chunk = (select.dataset.chunk_shape()[axis] / slice.step).max(1);
         let rows = block_bytes / row_len.saturating_mul(size).max(1);
         let rows = if rows > chunk { rows / chunk * chunk } else { rows.max(1) };
-        Ok(Self { select: select.clone(), decode, axis, rows, row_len })
+        Ok(Self { select: select.clone(), decoded, axis, rows, row_len })
     }
 
     fn counts(&self) -> impl Iterator<Item = u64> {
@@ -75,15 +78,54 @@ impl<'f> Blocks<'f> {
     /// Reads the block that starts with a value.
     fn read(&self, start: u64) -> Result<(Tensor, u64), Error> {
         let (part, len) = self.block(start)?;
-        Ok((if self.decode { part.read_decoded()? } else { part.read()? }, len))
+        let tensor = match self.decoded {
+            Some(dtype) => part.read_decoded_as(dtype)?,
+            None => part.read()?,
+        };
+        Ok((tensor, len))
     }
 }
 
 impl<'f> Select<'f> {
-    /// The element type of the values, stored or decoded by the CF conventions.
+    /// The element type of the values, stored or decoded by the CF conventions: [`CfEncoding::decoded_type`], but 64-bit
+    /// integers that are not packed keep their type if none of them is missing. Their values are read for it.
+    ///
+    /// [`CfEncoding::decoded_type`]: crate::CfEncoding::decoded_type
     pub fn value_type(&self, decode: bool) -> Result<ElementType, Error> {
         let stored = self.dataset.grid()?.element();
-        Ok(if decode { self.dataset.cf_encoding()?.decoded_type(stored) } else { stored })
+        if !decode {
+            return Ok(stored);
+        }
+        let encoding = self.dataset.cf_encoding()?;
+        let decoded = encoding.decoded_type(stored);
+        let may_round = is_wide(stored) && decoded != stored && !encoding.is_packed();
+        if !may_round {
+            return Ok(decoded);
+        }
+        let counts = self.whole([Kind::Count])?;
+        let all = self.axes.iter().map(|slice| slice.count()).fold(1, u64::saturating_mul);
+        #[expect(clippy::cast_precision_loss, reason = "numbers of values are far below 2^53")]
+        let is_complete = counts[..] == [all as f64];
+        Ok(if is_complete { stored } else { decoded })
+    }
+
+    /// Whether decoding rounds integers: some are missing, which f64 only can tell, and others have more than 53 bits.
+    pub fn is_rounded_by_decoding(&self) -> Result<bool, Error> {
+        let stored = self.dataset.grid()?.element();
+        if !is_wide(stored) || self.dataset.cf_encoding()?.is_packed() || self.value_type(true)? == stored {
+            return Ok(false);
+        }
+        // 2^53 itself may be the rounded value of a greater one.
+        let extremes = self.whole([Kind::Min, Kind::Max])?;
+        Ok(extremes.iter().any(|extreme| extreme.abs() >= 9_007_199_254_740_992.0))
+    }
+
+    /// Results over all values that are not missing.
+    fn whole<const N: usize>(&self, ops: [Kind; N]) -> Result<Vec<f64>, Error> {
+        let mut all = self.clone().skipna(true);
+        all.reversed.fill(false);
+        let results = all.reduce(ops).run_all()?;
+        Ok(results.iter().filter_map(|result| result.tensor.to_vec::<f64>()?.first().copied()).collect())
     }
 
     /// Writes the values: row-major, little-endian, stored or decoded by the CF conventions. Blocks of the selection are
@@ -131,6 +173,11 @@ impl<'f> Select<'f> {
         let blocks = Blocks::new(self, decode, self.block_bytes())?;
         Ok(LazyValues { blocks, progress, held: RefCell::default(), error: RefCell::default() })
     }
+}
+
+/// Whether f64 rounds values of a type.
+fn is_wide(dtype: ElementType) -> bool {
+    matches!(dtype, ElementType::I64 | ElementType::U64)
 }
 
 /// The values of a selection in row-major order. One block of them is held at a time: requests in ascending order read

@@ -244,3 +244,72 @@ fn transforms_count_missing_values_and_change_units() {
     let results = results.results(&NoProgress).unwrap();
     assert_eq!((results.skipped, results.arrays[0].units()), (1, Some("1")));
 }
+
+#[test]
+fn windows_without_values_have_a_count() {
+    for statistics in [false, true] {
+        let file = file(statistics);
+        let f = file.dataset("f").unwrap().select();
+        let window = || Window::rolling("time", 2);
+        let count = f.reduce([Op::Count]).window(window()).run().unwrap();
+        assert_eq!(count.tensor.as_slice::<f64>().unwrap(), [2.0, 2.0, 1.0, 0.0, 1.0]);
+        let all = f.reduce([Op::Sum, Op::Count, Op::Product]).window(window()).run_all().unwrap();
+        let numbers = |at: usize| all[at].tensor.as_slice::<f64>().unwrap().to_vec();
+        assert_eq!(numbers(1), [2.0, 2.0, 1.0, 0.0, 1.0]);
+        for at in [0, 2] {
+            assert!(numbers(at)[3].is_nan(), "a window without values has no sum and no product");
+            assert_eq!(numbers(at)[4], 6.0);
+        }
+        let few = f.reduce([Op::Count]).window(window().min_count(2)).run().unwrap();
+        assert_eq!(few.tensor.as_slice::<f64>().unwrap(), [2.0, 2.0, 1.0, 0.0, 1.0]);
+    }
+}
+
+#[test]
+fn an_axis_is_reduced_once() {
+    let file = file(true);
+    let t = file.dataset("t").unwrap().select();
+    let error = t.mean(["time", "time"]).run().unwrap_err();
+    assert!(error.to_string().contains("axis `time` is given twice"), "{error}");
+    assert!(t.reduce([Op::Mean]).over([1, 0, 1]).run().is_err());
+    assert!(t.mean(["time", "run"]).run().is_ok());
+}
+
+#[test]
+fn several_values_are_missing() {
+    let mut layout = Layout::new();
+    let x = layout.dataset("x", ElementType::I16, [4], [4]).unwrap();
+    layout.attr(x, "missing_value", "[1,2]").unwrap();
+    let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+    writer.array(x, TensorView::from_slice(&[4], &[1i16, 2, 3, 5]).unwrap()).unwrap();
+    let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+    let mean = file.dataset("x").unwrap().select().reduce([Op::Mean]).run().unwrap();
+    assert_eq!(mean.tensor.as_slice::<f64>().unwrap(), [4.0]);
+}
+
+#[test]
+fn decoded_integers_are_exact_unless_some_are_missing() {
+    let large = (1i64 << 53) + 1;
+    let decoded = |values: [i64; 4]| {
+        let mut layout = Layout::new();
+        let x = layout.dataset("x", ElementType::I64, [4], [2]).unwrap();
+        layout.attr(x, "_FillValue", "-1").unwrap();
+        let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
+        writer.array(x, TensorView::from_slice(&[4], &values).unwrap()).unwrap();
+        let file = File::from_bytes("m", writer.finish().unwrap().output).unwrap();
+        let select = file.dataset("x").unwrap().select();
+        let mut written = Vec::new();
+        select.write_values(true, &mut written, &NoProgress).unwrap();
+        let tensor = select.read_decoded().unwrap();
+        assert_eq!(tensor.bytes(), written);
+        (tensor, select.is_rounded_by_decoding().unwrap())
+    };
+    let (exact, rounds) = decoded([1, 2, 3, large]);
+    assert_eq!((exact.as_slice::<i64>().unwrap(), rounds), (&[1, 2, 3, large][..], false));
+    // No value is missing in the first chunk, and its type is that of all.
+    let (floats, rounds) = decoded([1, large, 3, -1]);
+    let floats = floats.as_slice::<f64>().unwrap();
+    assert_eq!((floats[0], floats[3].is_nan(), rounds), (1.0, true, true));
+    let (floats, rounds) = decoded([1, 2, 3, -1]);
+    assert_eq!((floats.as_slice::<f64>().unwrap()[1], rounds), (2.0, false));
+}

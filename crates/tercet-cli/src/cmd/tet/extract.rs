@@ -89,6 +89,9 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     warn_if_partly_protected(&file, out)?;
     let dataset = file.dataset(&args.dataset)?;
     let select = args.select.apply(dataset)?;
+    if args.decode && select.is_rounded_by_decoding()? {
+        out.note("integers beyond 2^53 are rounded to f64, because other values are missing; without `--decode` they are exact")?;
+    }
     if matches!(target.format, ResultFormat::Npy | ResultFormat::Raw) {
         stream(args, &select, target, out)?;
     } else {
