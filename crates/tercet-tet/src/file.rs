@@ -27,6 +27,9 @@ use crate::wire::ids::Codec;
 use crate::wire::index::{MemoryBudget, Row};
 use crate::wire::superblock::Superblock;
 
+/// Labels of an axis, with their keys.
+type LabelsByKey<'a> = Vec<(&'a str, &'a [String])>;
+
 /// An open `.tet` file.
 ///
 /// Opening reads and checks the superblock, the directory, the index header and the footer. Nothing that grows with
@@ -404,7 +407,7 @@ impl<'a> Dataset<'a> {
     }
 
     /// All labels with the length of an axis, by key.
-    fn label_candidates(&self, axis: usize) -> Option<(LabelledAxis<'a>, Vec<(&'a str, &'a [String])>)> {
+    fn label_candidates(&self, axis: usize) -> Option<(LabelledAxis<'a>, LabelsByKey<'a>)> {
         let rank = self.shape().len();
         let extent = *self.shape().get(axis)?;
         let info = self.info();

@@ -130,10 +130,10 @@ impl<'f> Reduce<'f> {
     pub fn request(self) -> Result<Request<'f>, Error> {
         let Self { select, ops, axes, groups, window, weights } = self;
         let axes = axes.into_iter().collect::<Result<Vec<usize>, Error>>()?;
+        let (roles, names) = roles(&select, &axes, &groups, window.as_ref())?;
         if let Some(twice) = (1..axes.len()).find(|&at| axes[..at].contains(&axes[at])) {
             return Err(select.refuse(&format!("axis {} is given twice", select.axis_text(axes[twice]))));
         }
-        let (roles, names) = roles(&select, &axes, &groups, window.as_ref())?;
         for op in &ops {
             check(&select, *op, &axes, &roles)?;
         }

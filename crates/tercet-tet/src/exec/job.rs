@@ -73,6 +73,7 @@ pub(crate) struct Counters {
 }
 
 /// An execution of a plan.
+#[expect(clippy::struct_excessive_bools, reason = "each is a setting of its own")]
 pub(crate) struct Job<'a> {
     pub(crate) dataset: Dataset<'a>,
     pub(crate) plan: &'a ReadPlan,

@@ -255,10 +255,8 @@ impl Window<'_, '_> {
         let geometry = &self.run.visitor.geometry;
         let (step, lead) = (i128::from(geometry.index_step(self.axis)), geometry.index_lead(self.axis));
         let are_indices = self.run.reduction.are_indices();
-        let are_counts = match self.run.job.as_reference {
-            true => vec![false; width],
-            false => self.run.reduction.are_counts(),
-        };
+        let are_counts =
+            if self.run.job.as_reference { vec![false; width] } else { self.run.reduction.are_counts() };
         // Windows with too few values have no result but their number of values; indices are relative to the start of their window.
         for (cell, values) in values.chunks_mut(width).enumerate() {
             let start = ends.starts[cell / inner % windows];

@@ -542,12 +542,12 @@ fn read_plans_are_printed() {
 /// A square array whose first axis has a coordinate dataset and whose second axis has labels.
 fn square() -> File {
     let mut layout = Layout::new();
-    let v = layout.dataset("v", ElementType::F64, [3, 3], &[3, 3]).unwrap();
+    let v = layout.dataset("v", ElementType::F64, [3, 3], [3, 3]).unwrap();
     layout.dims(v, ["lat", "station"]).unwrap();
     layout.labels(v, "station", ["a", "b", "c"].map(str::to_owned).to_vec()).unwrap();
-    let lat = layout.dataset("lat", ElementType::F64, [3], &[3]).unwrap();
+    let lat = layout.dataset("lat", ElementType::F64, [3], [3]).unwrap();
     layout.dims(lat, ["lat"]).unwrap();
-    let bare = layout.dataset("bare", ElementType::F64, [3, 3], &[3, 3]).unwrap();
+    let bare = layout.dataset("bare", ElementType::F64, [3, 3], [3, 3]).unwrap();
     layout.dims(bare, ["row", "station"]).unwrap();
     layout.labels(bare, "station", ["a", "b", "c"].map(str::to_owned).to_vec()).unwrap();
     let mut writer = Writer::new(Cursor::new(Vec::new()), layout, WriterOptions::new()).unwrap();
@@ -582,7 +582,7 @@ fn labels_of_one_axis_are_not_those_of_another() {
 #[test]
 fn a_part_of_a_time_keeps_its_axis() {
     let mut layout = Layout::new();
-    let id = layout.dataset("m", ElementType::F64, [3, 2], &[3, 2]).unwrap();
+    let id = layout.dataset("m", ElementType::F64, [3, 2], [3, 2]).unwrap();
     layout.dims(id, ["time", "x"]).unwrap();
     let months = ["2024-01-01", "2024-02-01", "2024-03-01"].map(str::to_owned);
     layout.labels(id, "time", months.to_vec()).unwrap();

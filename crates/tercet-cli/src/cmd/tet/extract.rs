@@ -90,7 +90,7 @@ pub(crate) fn run(args: &Args, out: &mut Ui) -> Result<Outcome, Failure> {
     let dataset = file.dataset(&args.dataset)?;
     let select = args.select.apply(dataset)?;
     if args.decode && select.is_rounded_by_decoding()? {
-        out.note("integers beyond 2^53 are rounded to f64, because other values are missing; without `--decode` they are exact")?;
+        out.note("warning: integers beyond 2^53 are rounded to f64, because other values are missing; without `--decode` they are exact")?;
     }
     if matches!(target.format, ResultFormat::Npy | ResultFormat::Raw) {
         stream(args, &select, target, out)?;

@@ -128,6 +128,7 @@ fn an_unknown_dataset_is_8() {
         ("mean f.tet t --sel lat", "`--sel lat`: expected AXIS=VALUE"),
         ("mean f.tet t --isel lat=x", "invalid positions `x`"),
         ("mean f.tet t --isel lat=9", "position 9"),
+        ("mean f.tet t --over lat,lat", "axis `lat` is given twice"),
         ("mean f.tet t --group-by time.week", "unknown part of a time `week`"),
         ("mean f.tet t --group-by lon.month", "its coordinates are not times"),
         ("mean f.tet t --rolling time=x", "invalid number of positions `x`"),
