@@ -496,9 +496,9 @@ fn long_labels_need_no_checksums() {
     assert_eq!(file.summary().unwrap().long_labels["t"]["s"].len(), 66);
 }
 
-/// The only coordinate of its length counts for an axis without one, whether it is in `coords` or in the block.
+/// Labels in the block are those of their axis, not of another one with the same length.
 #[test]
-fn long_labels_are_found_by_length() {
+fn long_labels_belong_to_their_axis() {
     let mut layout = Layout::new();
     let id = layout.dataset("t", tercet_core::DType::U8, [66, 67, 66], [33, 67, 66]).unwrap();
     layout.labels(id, "0", (0..66).map(|n| n.to_string()).collect()).unwrap();
@@ -508,7 +508,7 @@ fn long_labels_are_found_by_length() {
     let file = open(&writer.finish().unwrap().output).unwrap();
     let dataset = file.dataset("t").unwrap();
     let counts = [0, 1, 2].map(|axis| dataset.labels(axis).map(<[String]>::len));
-    assert_eq!(counts, [Some(66), None, Some(66)]);
+    assert_eq!(counts, [Some(66), None, None]);
 }
 
 /// More than 64 labels in `coords`: valid, with a warning.
