@@ -33,6 +33,21 @@ def find_labels(coords, names, shape):
     return found
 
 
+def own_labels(coords, names, shape):
+    """The labels of each axis in the typed interface: by its name, by its number, or the only coordinate of its length, unless that is
+    named like another axis."""
+    found = []
+    for axis, extent in enumerate(shape):
+        fitting = {key: own for key, own in coords.items() if len(own) == extent}
+        others = {key for other, name in enumerate(names) if other != axis for key in (name, str(other))}
+        only = None
+        if len(fitting) == 1:
+            [(key, own)] = fitting.items()
+            only = None if key in others else own
+        found.append(fitting.get(names[axis]) or fitting.get(str(axis)) or only)
+    return found
+
+
 def parse(text):
     """The number in an attribute: an integer, or a float."""
     try:
